@@ -1,0 +1,20 @@
+//! What every part of Quelea shares: messages, their wire-shaped properties, field tables, names,
+//! identifiers, time and limits.
+//! This crate must never do I/O, read a clock or know a protocol beyond the shape of AMQP's tables
+//! and properties, which is how Quelea stores them.
+//! Start with [`Message`], then [`properties`] and [`table`]; every limit is in [`limits`].
+
+pub mod ids;
+pub mod limits;
+mod message;
+mod names;
+pub mod properties;
+pub mod table;
+mod time;
+
+pub use ids::{QueueId, Seq};
+pub use message::Message;
+pub use names::{ExchangeName, NameError, QueueName, VhostName};
+pub use properties::{Properties, PropertyView};
+pub use table::{Table, TableError, Value};
+pub use time::Timestamp;

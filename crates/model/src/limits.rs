@@ -1,0 +1,86 @@
+//! Every limit of Quelea in one place, each with its reason. What a user may change has a
+//! configuration key whose default is the constant here.
+
+/// Bytes of a short string, and so of every AMQP name and routing key (AMQP 0-9-1 §4.2.5.3).
+pub const SHORT_STRING_BYTES_MAX: usize = 255;
+
+/// Largest frame that we offer in `tune`: RabbitMQ's default, what clients are tested with.
+pub const FRAME_BYTES_MAX: u32 = 131_072;
+
+/// Smallest frame-max a peer may ask for (AMQP 0-9-1 §4.2.3, `frame-min-size`).
+pub const FRAME_BYTES_MIN: u32 = 4_096;
+
+/// Channels of one connection: RabbitMQ's default. With some 1 KiB a channel it bounds a connection
+/// that opens all of them to a few megabytes.
+pub const CHANNELS_MAX: u16 = 2_047;
+
+/// Seconds between heartbeats that we propose: RabbitMQ's default.
+pub const HEARTBEAT_S: u16 = 60;
+
+/// Largest body of one message, 128 MiB: RabbitMQ 3's limit. It is one allocation and one record.
+pub const MESSAGE_BYTES_MAX: u64 = 128 * 1024 * 1024;
+
+/// Nesting of field tables and arrays; deeper input is refused before it can exhaust the stack.
+pub const TABLE_DEPTH_MAX: usize = 32;
+
+/// Entries of one field table or array, counted over all its nested ones.
+pub const TABLE_ENTRIES_MAX: usize = 16_384;
+
+/// Bytes waiting to be written to one connection before its consumers are held back. Two of the
+/// kernel's default socket buffers: enough to keep a fast reader busy between two turns.
+pub const OUTPUT_BYTES_MAX: usize = 512 * 1024;
+
+/// Replies (not deliveries) that may wait in one connection before we stop reading from it.
+pub const REPLIES_WAITING_MAX: usize = 16_384;
+
+/// Deliveries that one channel may leave unacknowledged. RabbitMQ has no such limit and lets a
+/// consumer that never acknowledges fill the memory; at some 100 bytes each this is 20 MB.
+pub const UNACKED_PER_CHANNEL_MAX: usize = 200_000;
+
+/// Consumers of one channel.
+pub const CONSUMERS_PER_CHANNEL_MAX: usize = 16_384;
+
+/// Publishes and acknowledgements that one transaction may hold, and their bytes.
+pub const TX_OPERATIONS_MAX: usize = 65_536;
+/// Bytes of bodies that one transaction may hold.
+pub const TX_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Priorities of one queue, as RabbitMQ's `x-max-priority` allows.
+pub const PRIORITY_MAX: u8 = 255;
+
+/// Queues that one vhost may hold unless configured otherwise; each costs some 1 KiB.
+pub const QUEUES_PER_VHOST_MAX: usize = 100_000;
+
+/// Exchanges of one vhost.
+pub const EXCHANGES_PER_VHOST_MAX: usize = 100_000;
+
+/// Bindings of one vhost, of all its exchanges.
+pub const BINDINGS_PER_VHOST_MAX: usize = 1_000_000;
+
+/// Queues that one connection may declare exclusively: it bounds a client that declares endlessly.
+pub const EXCLUSIVE_QUEUES_PER_CONNECTION_MAX: usize = 10_000;
+
+/// Hops of a message through exchange-to-exchange bindings; cycles are cut, depth is bounded too.
+pub const EXCHANGE_HOPS_MAX: usize = 64;
+
+/// Entries of the route cache; at the limit it is emptied, which costs one slow route per key.
+pub const ROUTE_CACHE_ENTRIES_MAX: usize = 16_384;
+
+/// Routing keys in the `CC` and `BCC` headers of one message.
+pub const CC_KEYS_MAX: usize = 1_024;
+
+/// Bytes of message bodies and properties that are kept in memory for all queues together; beyond
+/// it durable bodies are dropped (they are in the log) and transient ones are written to the log.
+pub const RESIDENT_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes of index entries in memory before stretches of them are paged out.
+pub const INDEX_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// Bytes of one log segment.
+pub const SEGMENT_BYTES: u32 = 64 * 1024 * 1024;
+
+/// Bytes that may be read ahead for one queue's consumers.
+pub const READ_AHEAD_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Largest delay or time to live, in milliseconds: 2^32 - 1, as in RabbitMQ.
+pub const TTL_MS_MAX: u64 = 4_294_967_295;
