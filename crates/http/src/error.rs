@@ -1,0 +1,55 @@
+//! Errors in the shape that RabbitMQ's management API gives them: a status, and
+//! `{"error": …, "reason": …}`.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+/// What a request is answered with when it fails.
+#[derive(Debug)]
+pub(crate) enum ApiError {
+    /// No or wrong credentials.
+    Unauthorized,
+    /// The user's tags or permissions do not allow this.
+    Forbidden(String),
+    /// No such object.
+    NotFound,
+    /// The request makes no sense; says which field and why.
+    BadRequest(String),
+    /// The broker is stopping.
+    Stopping,
+}
+
+impl ApiError {
+    /// A bad request with its reason.
+    pub(crate) fn bad(reason: impl ToString) -> Self {
+        Self::BadRequest(reason.to_string())
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let (status, error, reason) = match self {
+            Self::Unauthorized => {
+                (StatusCode::UNAUTHORIZED, "not_authorized", "Login failed".to_owned())
+            }
+            Self::Forbidden(reason) => (StatusCode::FORBIDDEN, "access_refused", reason),
+            Self::NotFound => {
+                (StatusCode::NOT_FOUND, "Object Not Found", "Not Found".to_owned())
+            }
+            Self::BadRequest(reason) => (StatusCode::BAD_REQUEST, "bad_request", reason),
+            Self::Stopping => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "service_unavailable",
+                "the broker is stopping".to_owned(),
+            ),
+        };
+        let mut response = (status, Json(json!({ "error": error, "reason": reason }))).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            let challenge = HeaderValue::from_static("Basic realm=\"Quelea Management\"");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}

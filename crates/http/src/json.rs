@@ -1,0 +1,69 @@
+//! Field tables as JSON and back, as RabbitMQ's management API shows queue arguments.
+
+use quelea_model::{Table, Value};
+use serde_json::{Map, Number, Value as Json, json};
+
+/// A table as an object. Bytes that are not UTF-8 are shown with replacement characters.
+pub(crate) fn from_table(table: &Table) -> Json {
+    let entries = table.iter().map(|(name, value)| (name.to_owned(), from_value(value)));
+    Json::Object(entries.collect::<Map<_, _>>())
+}
+
+fn from_value(value: &Value) -> Json {
+    match value {
+        Value::Bool(v) => json!(v),
+        Value::F32(v) => json!(v),
+        Value::F64(v) => json!(v),
+        Value::Decimal(scale, v) => json!(f64::from(*v) / 10f64.powi(i32::from(*scale))),
+        Value::LongString(v) | Value::ByteArray(v) => json!(String::from_utf8_lossy(v)),
+        Value::Array(values) => Json::Array(values.iter().map(from_value).collect()),
+        Value::Timestamp(v) => json!(v),
+        Value::Table(table) => from_table(table),
+        Value::Void => Json::Null,
+        integer => integer.as_integer().map_or(Json::Null, |v| Json::Number(Number::from(v))),
+    }
+}
+
+/// An object as a table: integers become `long`, as RabbitMQ has it. JSON that the HTTP layer has
+/// parsed is nested at most 128 deep, so the recursion is bounded.
+pub(crate) fn to_table(object: &Map<String, Json>) -> Result<Table, String> {
+    let mut table = Table::new();
+    for (name, value) in object {
+        if name.len() > quelea_model::limits::SHORT_STRING_BYTES_MAX {
+            return Err(format!("argument name of {} bytes, the limit is 255", name.len()));
+        }
+        table.set(name, to_value(value)?);
+    }
+    Ok(table)
+}
+
+fn to_value(value: &Json) -> Result<Value, String> {
+    Ok(match value {
+        Json::Null => Value::Void,
+        Json::Bool(v) => Value::Bool(*v),
+        Json::Number(n) => match (n.as_i64(), n.as_f64()) {
+            (Some(v), _) => Value::I64(v),
+            (None, Some(v)) => Value::F64(v),
+            (None, None) => return Err(format!("number {n} is out of range")),
+        },
+        Json::String(v) => Value::text(v),
+        Json::Array(values) => Value::Array(values.iter().map(to_value).collect::<Result<_, _>>()?),
+        Json::Object(object) => Value::Table(to_table(object)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_survive_the_way_through_json() {
+        let object = json!({
+            "x-max-length": 10, "x-overflow": "drop-head", "x-single-active-consumer": true,
+            "list": [1, "two", {"three": 3}]
+        });
+        let table = to_table(object.as_object().unwrap()).unwrap();
+        assert_eq!(table.get("x-max-length"), Some(&Value::I64(10)));
+        assert_eq!(from_table(&table), object);
+    }
+}

@@ -1,0 +1,96 @@
+//! `quelea admin`: users, virtual hosts, permissions and queues of a running broker, through its
+//! management API.
+
+mod client;
+mod permission;
+mod queue;
+mod table;
+mod user;
+mod vhost;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use self::client::{Client, ClientError};
+
+/// Manage users, virtual hosts, permissions and queues of a running broker.
+#[derive(Debug, Args)]
+pub(crate) struct AdminArgs {
+    /// The management API's address.
+    #[arg(long, env = "QUELEA_ADMIN_URL", default_value = "http://127.0.0.1:15672", global = true)]
+    url: String,
+    /// Whom to log in as.
+    #[arg(long = "user", env = "QUELEA_ADMIN_USER", default_value = "guest", global = true)]
+    login_user: String,
+    /// The password to log in with.
+    #[arg(
+        long = "password",
+        env = "QUELEA_ADMIN_PASSWORD",
+        default_value = "guest",
+        hide_env_values = true,
+        global = true
+    )]
+    login_password: String,
+    /// Print JSON instead of a table.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Users and their passwords and tags.
+    #[command(subcommand)]
+    User(user::Command),
+    /// Virtual hosts.
+    #[command(subcommand)]
+    Vhost(vhost::Command),
+    /// What a user may configure, write and read in a virtual host.
+    #[command(subcommand)]
+    Permission(permission::Command),
+    /// Queues of a virtual host.
+    #[command(subcommand)]
+    Queue(queue::Command),
+}
+
+/// Why a command failed; each prints as one sentence.
+#[derive(Debug, thiserror::Error)]
+enum AdminError {
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("cannot read the password from standard input: {0}")]
+    Password(std::io::Error),
+    #[error("argument {text:?} is not NAME=VALUE")]
+    Argument { text: String },
+}
+
+/// Runs one command; prints its result or its error.
+pub(crate) fn run(args: AdminArgs) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("quelea admin: cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(dispatch(args)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("quelea admin: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn dispatch(args: AdminArgs) -> Result<(), AdminError> {
+    let client = Client::new(&args.url, &args.login_user, &args.login_password)?;
+    let output = if args.json { table::Output::Json } else { table::Output::Table };
+    match args.what {
+        What::User(command) => user::run(command, &client, output).await,
+        What::Vhost(command) => vhost::run(command, &client, output).await,
+        What::Permission(command) => permission::run(command, &client, output).await,
+        What::Queue(command) => queue::run(command, &client, output).await,
+    }
+}

@@ -1,0 +1,63 @@
+//! Prints a list of objects as a table or as JSON.
+
+use serde_json::Value;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    Table,
+    Json,
+}
+
+/// Prints `rows`, an array of objects: all of them as JSON, or the named `columns` as a table.
+pub(crate) fn print(rows: &Value, columns: &[&str], output: Output) {
+    match output {
+        Output::Json => println!("{rows:#}"),
+        Output::Table => print!("{}", format(rows, columns)),
+    }
+}
+
+fn format(rows: &Value, columns: &[&str]) -> String {
+    let mut lines = vec![columns.iter().map(|c| (*c).to_owned()).collect::<Vec<_>>()];
+    for row in rows.as_array().into_iter().flatten() {
+        lines.push(columns.iter().map(|column| cell(&row[*column])).collect());
+    }
+    let widths: Vec<usize> = (0..columns.len())
+        .map(|at| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0))
+        .collect();
+    let mut text = String::new();
+    for line in lines {
+        let cells: Vec<String> =
+            line.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(cell).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = json!([
+            {"name": "orders", "messages": 12, "tags": ["a", "b"]},
+            {"name": "x", "messages": null}
+        ]);
+        assert_eq!(
+            format(&rows, &["name", "messages", "tags"]),
+            "name    messages  tags\norders  12        a,b\nx\n"
+        );
+    }
+}

@@ -1,0 +1,81 @@
+//! `quelea admin user`.
+
+use std::io::BufRead;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::AdminError;
+use super::client::{Client, segment};
+use super::table::{self, Output};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// All users and their tags.
+    List,
+    /// Adds a user. The password is the first line of standard input unless --new-password gives it.
+    Add {
+        name: String,
+        /// Comma-separated: administrator, monitoring, management, policymaker, impersonator.
+        #[arg(long, default_value = "")]
+        tags: String,
+        #[arg(long)]
+        new_password: Option<String>,
+    },
+    /// Changes a user's password, read like that of `add`.
+    Password {
+        name: String,
+        #[arg(long)]
+        new_password: Option<String>,
+    },
+    /// Changes a user's tags.
+    Tags { name: String, tags: String },
+    /// Deletes a user, with its permissions.
+    Delete { name: String },
+}
+
+pub(crate) async fn run(
+    command: Command,
+    client: &Client,
+    output: Output,
+) -> Result<(), AdminError> {
+    match command {
+        Command::List => {
+            table::print(&client.get("/api/users").await?, &["name", "tags"], output);
+        }
+        Command::Add { name, tags, new_password } => {
+            let password = password(new_password)?;
+            client.put(&path(&name), &json!({ "password": password, "tags": tags })).await?;
+        }
+        Command::Password { name, new_password } => {
+            let tags = tags_of(&client.get(&path(&name)).await?);
+            let password = password(new_password)?;
+            client.put(&path(&name), &json!({ "password": password, "tags": tags })).await?;
+        }
+        Command::Tags { name, tags } => {
+            let hash = client.get(&path(&name)).await?["password_hash"].clone();
+            client.put(&path(&name), &json!({ "password_hash": hash, "tags": tags })).await?;
+        }
+        Command::Delete { name } => client.delete(&path(&name)).await?,
+    }
+    Ok(())
+}
+
+fn path(name: &str) -> String {
+    format!("/api/users/{}", segment(name))
+}
+
+fn tags_of(user: &Value) -> String {
+    let tags = user["tags"].as_array().into_iter().flatten();
+    tags.filter_map(Value::as_str).collect::<Vec<_>>().join(",")
+}
+
+fn password(given: Option<String>) -> Result<String, AdminError> {
+    if let Some(password) = given {
+        return Ok(password);
+    }
+    eprint!("password: ");
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).map_err(AdminError::Password)?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
