@@ -1,0 +1,52 @@
+//! The one clock: wall time at the start, moved on by the monotonic clock, so that a step of the
+//! system's time neither expires messages at once nor stops timers.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use quelea_model::Timestamp;
+
+/// Gives the core its `now`. Cheap to copy; read once per turn, never per message.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    base_ms: u64,
+    started: Instant,
+}
+
+impl Clock {
+    /// A clock that agrees with the system's wall clock now and never jumps after.
+    #[must_use]
+    pub fn start() -> Self {
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self { base_ms: wall.as_millis() as u64, started: Instant::now() }
+    }
+
+    /// The time now, in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.base_ms).plus_ms(self.started.elapsed().as_millis() as u64)
+    }
+
+    /// The instant at which [`Clock::now`] first gives `at`; at once if that has passed.
+    #[must_use]
+    pub fn instant(&self, at: Timestamp) -> Instant {
+        let after_start = at.since_ms(Timestamp::from_millis(self.base_ms));
+        // Far beyond any deadline that matters, and no overflow of `Instant`.
+        const LATER_MS_MAX: u64 = 365 * 24 * 3_600_000;
+        self.started + Duration::from_millis(after_start.min(LATER_MS_MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_is_due_at_its_instant_and_never_overflows() {
+        let clock = Clock::start();
+        let now = clock.now();
+        assert!(clock.instant(now) <= Instant::now());
+        assert!(clock.instant(now.plus_ms(60_000)) > Instant::now());
+        assert!(clock.instant(Timestamp::from_millis(u64::MAX)) > Instant::now());
+        assert!(clock.instant(Timestamp::ZERO) <= Instant::now());
+    }
+}
