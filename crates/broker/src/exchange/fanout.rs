@@ -1,0 +1,1 @@
+//! The rule of the fanout exchange.

@@ -1,0 +1,1 @@
+//! Routes that were found, kept until the router changes.
