@@ -1,0 +1,112 @@
+//! What the broker wants done: data, carried out by sessions and shells.
+
+use std::sync::Arc;
+
+use quelea_model::Message;
+
+use crate::ids::{ChannelId, ConnectionId};
+
+/// One thing to do for a connection, or for all of them.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// basic.deliver.
+    Deliver {
+        /// The consumer's connection.
+        connection: ConnectionId,
+        /// Its channel.
+        channel: ChannelId,
+        /// The channel's number on the wire.
+        channel_number: u16,
+        /// Which consumer.
+        consumer_tag: Arc<str>,
+        /// What the client acknowledges; counts from 1 on each channel.
+        delivery_tag: u64,
+        /// Delivered before.
+        redelivered: bool,
+        /// The message.
+        message: Arc<Message>,
+    },
+    /// basic.get-ok.
+    Got {
+        /// The connection that asked.
+        connection: ConnectionId,
+        /// Its channel.
+        channel: ChannelId,
+        /// The channel's number on the wire.
+        channel_number: u16,
+        /// What the client acknowledges; counts from 1 on each channel.
+        delivery_tag: u64,
+        /// Delivered before.
+        redelivered: bool,
+        /// Ready messages left in the queue.
+        message_count: u32,
+        /// The message.
+        message: Arc<Message>,
+    },
+    /// basic.get-empty.
+    GotEmpty {
+        /// The connection that asked.
+        connection: ConnectionId,
+        /// Its channel.
+        channel: ChannelId,
+        /// The channel's number on the wire.
+        channel_number: u16,
+    },
+    /// basic.cancel from the broker: the consumer's queue is gone.
+    ConsumerCancelled {
+        /// The consumer's connection.
+        connection: ConnectionId,
+        /// Its channel.
+        channel: ChannelId,
+        /// The channel's number on the wire.
+        channel_number: u16,
+        /// Which consumer.
+        consumer_tag: Arc<str>,
+    },
+    /// connection.close from the broker.
+    CloseConnection {
+        /// Which connection.
+        connection: ConnectionId,
+        /// Why.
+        reason: CloseReason,
+    },
+    /// connection.blocked, for every connection that publishes.
+    PublishersBlocked {
+        /// For people.
+        reason: String,
+    },
+    /// connection.unblocked.
+    PublishersUnblocked,
+}
+
+/// Why the broker closes a connection on its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// Somebody asked for it over the management API.
+    Administrator {
+        /// What they said.
+        reason: String,
+    },
+    /// The connection's virtual host was deleted.
+    VhostDeleted {
+        /// Its name.
+        vhost: String,
+    },
+    /// The connection's user was deleted.
+    UserDeleted {
+        /// Its name.
+        user: String,
+    },
+}
+
+impl CloseReason {
+    /// The text for the client.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::Administrator { reason } => reason.clone(),
+            Self::VhostDeleted { vhost } => format!("vhost '{vhost}' is deleted"),
+            Self::UserDeleted { user } => format!("user '{user}' is deleted"),
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! What the broker says about itself: plain numbers and names, for the management API and metrics.
+//! Every report costs time in proportion to what it lists, never to the messages in it.
+
+use std::sync::Arc;
+
+use quelea_model::{ExchangeName, QueueName, Table, Timestamp, VhostName};
+use quelea_store::StoreStats;
+
+use crate::ids::{ChannelId, ConnectionId};
+
+/// Messages that passed, counted from the start of the broker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageCounters {
+    /// Published: accepted from publishers (for a queue: put into it).
+    pub publish: u64,
+    /// Publishes that no queue took, and that were not returned.
+    pub drop_unroutable: u64,
+    /// Publishes that no queue took, and that were returned.
+    pub return_unroutable: u64,
+    /// Publishes that a full queue rejected.
+    pub rejected: u64,
+    /// Delivered to consumers that acknowledge.
+    pub deliver: u64,
+    /// Delivered to consumers that do not.
+    pub deliver_no_ack: u64,
+    /// Got with acknowledgement.
+    pub get: u64,
+    /// Got without.
+    pub get_no_ack: u64,
+    /// Gets that found the queue empty.
+    pub get_empty: u64,
+    /// Deliveries, of any kind, of messages that were delivered before.
+    pub redeliver: u64,
+    /// Acknowledgements.
+    pub ack: u64,
+    /// Messages that expired.
+    pub expired: u64,
+    /// Messages that a length limit pushed out.
+    pub overflowed: u64,
+    /// Messages that were rejected or negatively acknowledged without requeue.
+    pub discarded: u64,
+    /// Messages over their delivery limit.
+    pub over_delivery_limit: u64,
+    /// Messages that were dead-lettered to at least one queue.
+    pub dead_lettered: u64,
+    /// Dead-lettered messages that went nowhere: no route, or a cycle.
+    pub dead_letters_dropped: u64,
+    /// Direct replies that found their channel gone or its client not reading.
+    pub replies_dropped: u64,
+}
+
+/// Whether a queue works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueState {
+    /// Messages moved lately, or wait.
+    Running,
+    /// Nothing to do.
+    Idle,
+}
+
+/// One queue.
+#[derive(Clone, Debug)]
+pub struct QueueReport {
+    /// Its virtual host.
+    pub vhost: VhostName,
+    /// Its name.
+    pub name: QueueName,
+    /// `classic` or `quorum`, as declared.
+    pub kind: &'static str,
+    /// Survives a restart.
+    pub durable: bool,
+    /// Belongs to one connection.
+    pub exclusive: bool,
+    /// Goes with its last consumer.
+    pub auto_delete: bool,
+    /// As declared.
+    pub arguments: Table,
+    /// Whether it works.
+    pub state: QueueState,
+    /// Messages that wait for a consumer.
+    pub messages_ready: u64,
+    /// Messages that were delivered and not yet acknowledged.
+    pub messages_unacknowledged: u64,
+    /// Messages on their way to a dead-letter exchange.
+    pub messages_in_transit: u64,
+    /// Bytes of the bodies of ready messages.
+    pub message_bytes_ready: u64,
+    /// Consumers.
+    pub consumers: u32,
+    /// Consumers that could take a message now.
+    pub consumers_with_credit: u32,
+    /// The tag of the single active consumer, if the queue has that mode and one is active.
+    pub single_active_consumer_tag: Option<Arc<str>>,
+    /// The connection that owns an exclusive queue.
+    pub owner: Option<ConnectionId>,
+    /// Bytes of memory: index entries and resident bodies.
+    pub memory_bytes: usize,
+    /// Messages whose body is in memory, in bytes.
+    pub resident_bytes: usize,
+    /// Since when it has had neither consumer nor use.
+    pub idle_since: Option<Timestamp>,
+    /// What passed.
+    pub counters: MessageCounters,
+}
+
+/// One exchange.
+#[derive(Clone, Debug)]
+pub struct ExchangeReport {
+    /// Its virtual host.
+    pub vhost: VhostName,
+    /// Its name; empty for the default exchange.
+    pub name: ExchangeName,
+    /// `direct`, `fanout`, `topic`, `headers`.
+    pub kind: &'static str,
+    /// Survives a restart.
+    pub durable: bool,
+    /// Goes with its last binding.
+    pub auto_delete: bool,
+    /// Only other exchanges may publish to it.
+    pub internal: bool,
+    /// As declared.
+    pub arguments: Table,
+}
+
+/// One binding.
+#[derive(Clone, Debug)]
+pub struct BindingReport {
+    /// Its virtual host.
+    pub vhost: VhostName,
+    /// The exchange that messages come from; empty for the default exchange's implicit bindings.
+    pub source: String,
+    /// The queue or exchange that they go to.
+    pub destination: String,
+    /// Whether the destination is a queue.
+    pub to_queue: bool,
+    /// The binding key.
+    pub routing_key: String,
+    /// As bound.
+    pub arguments: Table,
+}
+
+/// One connection.
+#[derive(Clone, Debug)]
+pub struct ConnectionReport {
+    /// Its number in this run of the broker.
+    pub id: ConnectionId,
+    /// `127.0.0.1:54321 -> 127.0.0.1:5672`.
+    pub name: String,
+    /// Its user.
+    pub user: String,
+    /// Its virtual host.
+    pub vhost: VhostName,
+    /// The peer's address and port.
+    pub peer: String,
+    /// Our own.
+    pub local: String,
+    /// The protocol.
+    pub protocol: &'static str,
+    /// The SASL mechanism.
+    pub mechanism: String,
+    /// What the client says about itself.
+    pub client_properties: Table,
+    /// Since when.
+    pub connected_at: Timestamp,
+    /// Open channels.
+    pub channels: u32,
+    /// Channels that it may open.
+    pub channel_max: u16,
+    /// Bytes of a frame.
+    pub frame_max: u32,
+    /// Seconds between heartbeats.
+    pub heartbeat_s: u16,
+    /// Bytes of deliveries that it has not taken yet.
+    pub output_waiting_bytes: usize,
+}
+
+/// One channel.
+#[derive(Clone, Debug)]
+pub struct ChannelReport {
+    /// Its number in this run of the broker.
+    pub id: ChannelId,
+    /// Its connection.
+    pub connection: ConnectionId,
+    /// Its connection's name.
+    pub connection_name: String,
+    /// Its number on the wire.
+    pub number: u16,
+    /// Its user.
+    pub user: String,
+    /// Its virtual host.
+    pub vhost: VhostName,
+    /// Consumers.
+    pub consumers: u32,
+    /// Deliveries that wait for their acknowledgement.
+    pub messages_unacknowledged: u32,
+    /// Prefetch for consumers to come; 0 is unlimited.
+    pub prefetch_count: u16,
+    /// Prefetch over all consumers; 0 is unlimited.
+    pub global_prefetch_count: u16,
+    /// channel.flow stopped deliveries.
+    pub flow_stopped: bool,
+    /// What passed.
+    pub counters: MessageCounters,
+}
+
+/// One consumer.
+#[derive(Clone, Debug)]
+pub struct ConsumerReport {
+    /// The queue's virtual host.
+    pub vhost: VhostName,
+    /// The queue.
+    pub queue: QueueName,
+    /// Its tag.
+    pub tag: Arc<str>,
+    /// Its connection.
+    pub connection: ConnectionId,
+    /// Its connection's name.
+    pub connection_name: String,
+    /// Its channel.
+    pub channel: ChannelId,
+    /// The channel's number on the wire.
+    pub channel_number: u16,
+    /// Whether it acknowledges.
+    pub ack_required: bool,
+    /// Whether nobody else may consume from the queue.
+    pub exclusive: bool,
+    /// Whether it gets messages: false for those who wait behind a single active consumer.
+    pub active: bool,
+    /// Its prefetch; 0 is unlimited.
+    pub prefetch_count: u16,
+    /// Its priority.
+    pub priority: i32,
+    /// As given.
+    pub arguments: Table,
+}
+
+/// One virtual host.
+#[derive(Clone, Debug)]
+pub struct VhostReport {
+    /// Its name.
+    pub name: VhostName,
+    /// Queues in it.
+    pub queues: usize,
+    /// Ready messages in it.
+    pub messages_ready: u64,
+    /// Unacknowledged messages in it.
+    pub messages_unacknowledged: u64,
+    /// What passed.
+    pub counters: MessageCounters,
+}
+
+/// The whole broker.
+#[derive(Clone, Debug)]
+pub struct Overview {
+    /// Queues.
+    pub queues: usize,
+    /// Exchanges.
+    pub exchanges: usize,
+    /// Connections.
+    pub connections: usize,
+    /// Channels.
+    pub channels: usize,
+    /// Consumers.
+    pub consumers: usize,
+    /// Ready messages.
+    pub messages_ready: u64,
+    /// Unacknowledged messages.
+    pub messages_unacknowledged: u64,
+    /// What passed.
+    pub counters: MessageCounters,
+    /// Bytes of bodies in memory.
+    pub resident_bytes: usize,
+    /// Bytes of index entries in memory.
+    pub index_bytes: usize,
+    /// Why publishers are blocked, if they are.
+    pub publishers_blocked: Option<String>,
+    /// The store's own figures.
+    pub store: StoreStats,
+}

@@ -1,0 +1,130 @@
+//! What fronts ask of the broker, one struct per operation that has more than two facts.
+
+use bytes::Bytes;
+use quelea_model::Table;
+
+/// Who connects, for [`Broker::open_connection`](crate::Broker::open_connection).
+#[derive(Clone, Debug, Default)]
+pub struct ConnectionInfo {
+    /// The authenticated user.
+    pub user: String,
+    /// The virtual host to open.
+    pub vhost: String,
+    /// The peer's address and port, as text.
+    pub peer: String,
+    /// Our own address and port, as text.
+    pub local: String,
+    /// Whether the peer is on this machine's loopback interface.
+    pub loopback: bool,
+    /// A name for people: RabbitMQ's form is `127.0.0.1:54321 -> 127.0.0.1:5672`.
+    pub name: String,
+    /// The protocol, for people: `AMQP 0-9-1`.
+    pub protocol: &'static str,
+    /// The SASL mechanism that was used.
+    pub mechanism: String,
+    /// What the client says about itself.
+    pub client_properties: Table,
+    /// Negotiated limits, for reports: channels, bytes of a frame, seconds between heartbeats.
+    pub channel_max: u16,
+    /// Bytes of a frame.
+    pub frame_max: u32,
+    /// Seconds between heartbeats; 0 is none.
+    pub heartbeat_s: u16,
+}
+
+/// exchange.declare.
+#[derive(Clone, Debug, Default)]
+pub struct DeclareExchange {
+    /// The exchange's name.
+    pub name: String,
+    /// Its type: `direct`, `fanout`, `topic`, `headers`.
+    pub kind: String,
+    /// Only ask whether it exists.
+    pub passive: bool,
+    /// Survives a restart.
+    pub durable: bool,
+    /// Goes when its last binding goes.
+    pub auto_delete: bool,
+    /// Only other exchanges may publish to it.
+    pub internal: bool,
+    /// `alternate-exchange` and others.
+    pub arguments: Table,
+}
+
+/// exchange.bind and exchange.unbind.
+#[derive(Clone, Debug, Default)]
+pub struct ExchangeBinding {
+    /// Where messages go.
+    pub destination: String,
+    /// Where they come from.
+    pub source: String,
+    /// The binding key.
+    pub routing_key: String,
+    /// For headers exchanges.
+    pub arguments: Table,
+}
+
+/// queue.declare.
+#[derive(Clone, Debug, Default)]
+pub struct DeclareQueue {
+    /// The queue's name; empty for one that the broker makes up.
+    pub name: String,
+    /// Only ask whether it exists.
+    pub passive: bool,
+    /// Survives a restart.
+    pub durable: bool,
+    /// Only for this connection, and gone with it.
+    pub exclusive: bool,
+    /// Goes when its last consumer goes.
+    pub auto_delete: bool,
+    /// `x-message-ttl` and the others.
+    pub arguments: Table,
+}
+
+/// queue.bind and queue.unbind.
+#[derive(Clone, Debug, Default)]
+pub struct QueueBinding {
+    /// The queue; empty for the channel's last declared one.
+    pub queue: String,
+    /// The exchange.
+    pub exchange: String,
+    /// The binding key. Empty together with an empty `queue` it is the queue's name.
+    pub routing_key: String,
+    /// For headers exchanges.
+    pub arguments: Table,
+}
+
+/// basic.publish with its content.
+#[derive(Clone, Debug)]
+pub struct Publish<'a> {
+    /// The exchange; empty for the default one.
+    pub exchange: &'a str,
+    /// The routing key.
+    pub routing_key: &'a str,
+    /// Wire-shaped properties, already checked with `PropertyView::check`.
+    pub properties: &'a [u8],
+    /// The body.
+    pub body: Bytes,
+    /// Whether the publisher wants the message back if no queue takes it.
+    pub mandatory: bool,
+    /// Whether somebody waits for the returned ticket (the channel is in confirm mode). Without it
+    /// a persistent message is still written, but no sync is asked for its sake.
+    pub confirm: bool,
+}
+
+/// basic.consume.
+#[derive(Clone, Debug, Default)]
+pub struct Consume {
+    /// The queue; empty for the channel's last declared one.
+    pub queue: String,
+    /// Empty for one that the broker makes up.
+    pub consumer_tag: String,
+    /// Accepted and ignored, as in RabbitMQ.
+    pub no_local: bool,
+    /// Deliveries count as acknowledged when they leave.
+    pub no_ack: bool,
+    /// Nobody else may consume from the queue.
+    pub exclusive: bool,
+    /// `x-priority` and others.
+    pub arguments: Table,
+}
