@@ -1,1 +1,17 @@
-fn main() {}
+//! The binary `quelea`. [`cli`] is what can be asked for; [`serve`] wires the broker together.
+
+mod admin;
+mod cli;
+mod config;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    cli::Cli::parse().run()
+}

@@ -1,0 +1,108 @@
+//! The command line: `quelea serve`, `config`, `admin`, `bench`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{ConfigError, Settings, reference};
+use crate::{admin, serve};
+
+/// A message queue in which every queue picks its own point between speed and guarantees.
+#[derive(Debug, Parser)]
+#[command(name = "quelea", version, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start the broker.
+    Serve(ConfigArgs),
+    /// Print the configuration that is in force, or the reference of all keys.
+    Config(ShowArgs),
+    /// Manage users, virtual hosts, permissions and queues of a running broker.
+    Admin(admin::AdminArgs),
+}
+
+/// Where the configuration comes from, on top of the defaults and the environment.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    /// Directory of the log.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<String>,
+    /// Configuration file; without it, quelea.toml in the working directory if there is one.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Set one key, as in --set amqp.listen=0.0.0.0:5672. May be given more than once.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    assignments: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct ShowArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Print the reference of all keys in Markdown.
+    #[arg(long, conflicts_with = "show")]
+    markdown: bool,
+    /// Print what is in force, as TOML (the default).
+    #[arg(long)]
+    show: bool,
+}
+
+impl Cli {
+    /// Runs what was asked for.
+    pub(crate) fn run(self) -> ExitCode {
+        match self.command {
+            Command::Serve(args) => match args.settings() {
+                Ok(settings) => serve::run(&settings.config()),
+                Err(error) => refuse(&error),
+            },
+            Command::Config(args) if args.markdown => {
+                print!("{}", reference::markdown());
+                ExitCode::SUCCESS
+            }
+            Command::Config(args) => match args.config.settings() {
+                Ok(settings) => {
+                    print!("{}", reference::show(&settings));
+                    ExitCode::SUCCESS
+                }
+                Err(error) => refuse(&error),
+            },
+            Command::Admin(args) => admin::run(args),
+        }
+    }
+}
+
+impl ConfigArgs {
+    /// All sources, in their order.
+    fn settings(&self) -> Result<Settings, ConfigError> {
+        const FILE: &str = "quelea.toml";
+        let mut settings = Settings::new();
+        match &self.config {
+            Some(path) => settings.file(path)?,
+            None if std::path::Path::new(FILE).exists() => settings.file(FILE.as_ref())?,
+            None => {}
+        }
+        // A variable that is not UTF-8 cannot be one of ours with a valid value.
+        let variables = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        settings.environment(variables)?;
+        if let Some(dir) = &self.data_dir {
+            settings.text("--data-dir", "data_dir", dir)?;
+        }
+        for assignment in &self.assignments {
+            settings.assignment(assignment)?;
+        }
+        Ok(settings)
+    }
+}
+
+/// Exit code 2: the user's input is wrong, as clap has it.
+fn refuse(error: &ConfigError) -> ExitCode {
+    eprintln!("quelea: {error}");
+    ExitCode::from(2)
+}

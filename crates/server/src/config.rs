@@ -1,0 +1,105 @@
+//! The configuration: defaults, then `quelea.toml`, then `QUELEA__SECTION__KEY`, then flags; the
+//! later wins. Every key stands in [`key::KEYS`] with its type, range and meaning, from which values
+//! are checked and the reference page is made.
+
+mod byte_size;
+pub(crate) mod key;
+pub(crate) mod reference;
+mod settings;
+
+use std::path::PathBuf;
+
+use quelea_model::limits;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use settings::{ConfigError, Settings};
+
+/// The whole configuration, as the rest of the program reads it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    pub(crate) data_dir: PathBuf,
+    pub(crate) stop_timeout_ms: u64,
+    pub(crate) amqp: Amqp,
+    pub(crate) http: Http,
+    pub(crate) log: Log,
+    pub(crate) limits: Limits,
+    pub(crate) access: Access,
+    pub(crate) logging: Logging,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Amqp {
+    pub(crate) listen: Vec<String>,
+    pub(crate) frame_max: u32,
+    pub(crate) channel_max: u16,
+    pub(crate) heartbeat_s: u16,
+    pub(crate) connections_max: usize,
+    pub(crate) handshake_timeout_ms: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Http {
+    pub(crate) enabled: bool,
+    pub(crate) listen: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Log {
+    pub(crate) segment_bytes: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Limits {
+    pub(crate) message_bytes_max: u64,
+    pub(crate) resident_bytes_max: usize,
+    pub(crate) index_bytes_max: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Access {
+    pub(crate) loopback_users: Vec<String>,
+    pub(crate) bootstrap_user: String,
+    pub(crate) bootstrap_password: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Logging {
+    pub(crate) level: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            data_dir: PathBuf::from("./quelea-data"),
+            stop_timeout_ms: 5_000,
+            amqp: Amqp {
+                listen: vec!["127.0.0.1:5672".to_owned()],
+                frame_max: limits::FRAME_BYTES_MAX,
+                channel_max: limits::CHANNELS_MAX,
+                heartbeat_s: limits::HEARTBEAT_S,
+                connections_max: 65_536,
+                handshake_timeout_ms: 10_000,
+            },
+            http: Http { enabled: true, listen: "127.0.0.1:15672".to_owned() },
+            log: Log { segment_bytes: limits::SEGMENT_BYTES },
+            limits: Limits {
+                message_bytes_max: limits::MESSAGE_BYTES_MAX,
+                resident_bytes_max: limits::RESIDENT_BYTES_MAX,
+                index_bytes_max: limits::INDEX_BYTES_MAX,
+            },
+            access: Access {
+                loopback_users: vec!["guest".to_owned()],
+                bootstrap_user: "guest".to_owned(),
+                bootstrap_password: "guest".to_owned(),
+            },
+            logging: Logging { level: "info".to_owned() },
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Every configuration key: its type with its limits, and what it means.
+
+use quelea_model::limits;
+
+/// One key. Its default is in [`super::Config::default`].
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// Dotted, as in `amqp.listen`.
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// One sentence for the reference.
+    pub(crate) meaning: &'static str,
+}
+
+/// What a value may be. Limits are inclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    TextList,
+    /// `HOST:PORT`; port 0 takes a free one.
+    Address,
+    AddressList,
+    Flag,
+    Integer {
+        min: u64,
+        max: u64,
+    },
+    /// Bytes, with an optional unit.
+    Size {
+        min: u64,
+        max: u64,
+    },
+}
+
+impl Key {
+    /// The key of that dotted name.
+    pub(crate) fn find(name: &str) -> Option<&'static Self> {
+        KEYS.iter().find(|key| key.name == name)
+    }
+}
+
+/// What every environment variable of the configuration starts with.
+pub(crate) const ENVIRONMENT_PREFIX: &str = "QUELEA__";
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const DAY_MS: u64 = 86_400_000;
+
+/// In the order of the reference: sections together.
+pub(crate) const KEYS: &[Key] = &[
+    Key {
+        name: "data_dir",
+        kind: Kind::Text,
+        meaning: "Directory of the log. It is made if it is missing, and locked while the broker \
+                  runs.",
+    },
+    Key {
+        name: "stop_timeout_ms",
+        kind: Kind::Integer { min: 0, max: DAY_MS },
+        meaning: "How long a stop waits for clients to read what is left for them, in milliseconds.",
+    },
+    Key {
+        name: "amqp.listen",
+        kind: Kind::AddressList,
+        meaning: "Addresses for AMQP clients. Port 0 takes a free one, which the ready line tells.",
+    },
+    Key {
+        name: "amqp.frame_max",
+        kind: Kind::Size { min: limits::FRAME_BYTES_MIN as u64, max: 16 * MIB },
+        meaning: "Largest frame that is offered to clients. A connection may hold this much of an \
+                  unfinished frame.",
+    },
+    Key {
+        name: "amqp.channel_max",
+        kind: Kind::Integer { min: 1, max: 65_535 },
+        meaning: "Most channels of one connection.",
+    },
+    Key {
+        name: "amqp.heartbeat_s",
+        kind: Kind::Integer { min: 0, max: 65_535 },
+        meaning: "Heartbeat that is offered to clients, in seconds; 0 for none. A client that is \
+                  silent for twice as long is disconnected.",
+    },
+    Key {
+        name: "amqp.connections_max",
+        kind: Kind::Integer { min: 1, max: 10_000_000 },
+        meaning: "Most AMQP connections; further ones are closed at once.",
+    },
+    Key {
+        name: "amqp.handshake_timeout_ms",
+        kind: Kind::Integer { min: 100, max: DAY_MS },
+        meaning: "How long a client may take from connecting to `connection.open`, in milliseconds.",
+    },
+    Key {
+        name: "http.enabled",
+        kind: Kind::Flag,
+        meaning: "Whether the management API and the metrics page are served.",
+    },
+    Key {
+        name: "http.listen",
+        kind: Kind::Address,
+        meaning: "Address of the management API and of `/metrics`.",
+    },
+    Key {
+        name: "log.segment_bytes",
+        kind: Kind::Size { min: MIB, max: GIB },
+        meaning: "Size of one file of the log. Smaller files are given back sooner, larger ones are \
+                  changed less often. A message that does not fit gets a file of its own.",
+    },
+    Key {
+        name: "limits.message_bytes_max",
+        kind: Kind::Size { min: 0, max: 512 * MIB },
+        meaning: "Largest body of a message.",
+    },
+    Key {
+        name: "limits.resident_bytes_max",
+        kind: Kind::Size { min: MIB, max: 1 << 40 },
+        meaning: "Bodies of messages that are kept in memory, of all queues together. Beyond it they \
+                  are left to the log and read ahead for consumers.",
+    },
+    Key {
+        name: "limits.index_bytes_max",
+        kind: Kind::Size { min: MIB, max: 1 << 40 },
+        meaning: "Index entries (24 bytes a message) that are kept in memory, of all queues together. \
+                  Beyond it stretches of them are left to the log.",
+    },
+    Key {
+        name: "access.loopback_users",
+        kind: Kind::TextList,
+        meaning: "Users who may log in from this machine only.",
+    },
+    Key {
+        name: "access.bootstrap_user",
+        kind: Kind::Text,
+        meaning: "Administrator who is made when the data directory is new.",
+    },
+    Key {
+        name: "access.bootstrap_password",
+        kind: Kind::Text,
+        meaning: "Password of that administrator. Without effect once the data directory exists.",
+    },
+    Key {
+        name: "logging.level",
+        kind: Kind::Text,
+        meaning: "What is logged to standard error: `error`, `warn`, `info`, `debug`, `trace`, or \
+                  filters such as `info,quelea_net=debug`.",
+    },
+];
