@@ -1,0 +1,244 @@
+//! Frames (AMQP 0-9-1 §4.2.3): `kind, channel, size, payload, 0xCE`.
+
+use bytes::{Buf, Bytes, BytesMut};
+
+/// Bytes around a payload: kind, channel and size before it, the end octet behind it.
+pub const FRAME_OVERHEAD: usize = 8;
+
+/// Bytes before the payload.
+pub const FRAME_HEAD: usize = 7;
+
+/// The octet that ends every frame.
+pub const FRAME_END: u8 = 0xce;
+
+/// The protocol header with which a client begins, and with which a server answers a wrong one.
+pub const PROTOCOL_HEADER: &[u8; 8] = b"AMQP\x00\x00\x09\x01";
+
+/// What a frame holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum FrameKind {
+    /// A method.
+    Method = 1,
+    /// The size and the properties of a message.
+    Header = 2,
+    /// A part of a message's body.
+    Body = 3,
+    /// Nothing: a sign of life.
+    Heartbeat = 8,
+}
+
+impl FrameKind {
+    const fn from_octet(octet: u8) -> Option<Self> {
+        match octet {
+            1 => Some(Self::Method),
+            2 => Some(Self::Header),
+            3 => Some(Self::Body),
+            8 => Some(Self::Heartbeat),
+            _ => None,
+        }
+    }
+}
+
+/// A whole frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// What it holds.
+    pub kind: FrameKind,
+    /// The channel it belongs to; 0 is the connection itself.
+    pub channel: u16,
+    /// What it holds; a slice of the read buffer unless the frame straddled two reads.
+    pub payload: Bytes,
+}
+
+/// Why bytes are not frames. Nothing behind such bytes can be understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// No such kind of frame.
+    #[error("unknown frame type {octet}")]
+    UnknownKind {
+        /// The octet that was found.
+        octet: u8,
+    },
+    /// Larger than was negotiated.
+    #[error("frame of {size} bytes is larger than the negotiated {max}")]
+    TooLarge {
+        /// The whole frame's size in bytes.
+        size: u64,
+        /// The limit in bytes.
+        max: u32,
+    },
+    /// Something else than [`FRAME_END`] where the frame should end.
+    #[error("frame ends in 0x{octet:02x} instead of 0xce")]
+    BadEnd {
+        /// The octet that was found.
+        octet: u8,
+    },
+}
+
+/// Takes frames out of what is read. Copies nothing but the beginning of a frame whose end is not
+/// there yet, and holds no memory when no bytes wait.
+#[derive(Debug)]
+pub struct FrameReader {
+    /// What has not been looked at.
+    input: Bytes,
+    /// The beginning of a frame whose end has not arrived.
+    partial: BytesMut,
+    frame_max: u32,
+}
+
+impl FrameReader {
+    /// A reader that refuses frames of more than `frame_max` bytes, as the negotiation counts them:
+    /// with their [`FRAME_OVERHEAD`].
+    #[must_use]
+    pub fn new(frame_max: u32) -> Self {
+        Self { input: Bytes::new(), partial: BytesMut::new(), frame_max }
+    }
+
+    /// What the negotiation came to; holds for the frames that have not been taken yet.
+    pub const fn set_frame_max(&mut self, frame_max: u32) {
+        self.frame_max = frame_max;
+    }
+
+    /// Adds what was read. Meant to be called when [`FrameReader::next`] has given all it can;
+    /// otherwise what still waits is copied together with `data`.
+    pub fn push(&mut self, data: Bytes) {
+        if self.input.is_empty() {
+            self.input = data;
+        } else {
+            let mut joined = BytesMut::with_capacity(self.input.len() + data.len());
+            joined.extend_from_slice(&self.input);
+            joined.extend_from_slice(&data);
+            self.input = joined.freeze();
+        }
+    }
+
+    /// Whether bytes wait that [`FrameReader::next`] has not looked at.
+    #[must_use]
+    pub const fn has_input(&self) -> bool {
+        !self.input.is_empty()
+    }
+
+    /// Bytes that are held.
+    #[must_use]
+    pub fn buffered(&self) -> usize {
+        self.input.len() + self.partial.len()
+    }
+
+    /// Takes bytes that are not frames: the protocol header. `None` until there are `N`.
+    pub fn take_raw<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.fill_partial(N);
+        let raw = *self.partial.first_chunk::<N>()?;
+        self.partial = BytesMut::new();
+        Some(raw)
+    }
+
+    /// Forgets all that waits.
+    pub fn clear(&mut self) {
+        self.input = Bytes::new();
+        self.partial = BytesMut::new();
+    }
+
+    /// The next whole frame; `None` when more must be read.
+    ///
+    /// # Errors
+    /// [`FrameError`]; after one, the reader's position is lost and it must not be used again.
+    #[allow(clippy::should_implement_trait, reason = "it fails, and goes on after None")]
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<Frame>, FrameError> {
+        if !self.partial.is_empty() {
+            return self.next_joined();
+        }
+        let Some(head) = Head::parse(&self.input, self.frame_max)? else {
+            self.keep_rest(FRAME_HEAD);
+            return Ok(None);
+        };
+        if self.input.len() < head.frame_len {
+            self.keep_rest(head.frame_len);
+            return Ok(None);
+        }
+        let end = head.frame_len - 1;
+        check_end(self.input[end])?;
+        let payload = self.input.slice(FRAME_HEAD..end);
+        if self.input.len() == head.frame_len {
+            self.input = Bytes::new();
+        } else {
+            self.input.advance(head.frame_len);
+        }
+        Ok(Some(Frame { kind: head.kind, channel: head.channel, payload }))
+    }
+
+    /// Continues a frame that began in an earlier read.
+    fn next_joined(&mut self) -> Result<Option<Frame>, FrameError> {
+        self.fill_partial(FRAME_HEAD);
+        let Some(head) = Head::parse(&self.partial, self.frame_max)? else {
+            return Ok(None);
+        };
+        self.fill_partial(head.frame_len);
+        if self.partial.len() < head.frame_len {
+            return Ok(None);
+        }
+        let mut payload = std::mem::take(&mut self.partial).freeze();
+        check_end(payload[head.frame_len - 1])?;
+        payload.truncate(head.frame_len - 1);
+        payload.advance(FRAME_HEAD);
+        Ok(Some(Frame { kind: head.kind, channel: head.channel, payload }))
+    }
+
+    /// Moves the rest of the input, the beginning of a frame, out of the read buffer.
+    fn keep_rest(&mut self, frame_len: usize) {
+        if !self.input.is_empty() {
+            self.fill_partial(frame_len);
+            self.input = Bytes::new();
+        }
+    }
+
+    /// Moves input to the partial frame until that has `len` bytes, or until there is no more.
+    /// Memory grows with what has arrived, not with what the frame's head promises.
+    fn fill_partial(&mut self, len: usize) {
+        let missing = len.saturating_sub(self.partial.len()).min(self.input.len());
+        if missing == 0 {
+            return;
+        }
+        if self.partial.capacity() < self.partial.len() + missing {
+            let doubled = (2 * self.partial.capacity()).clamp(self.partial.len() + missing, len);
+            self.partial.reserve(doubled - self.partial.len());
+        }
+        self.partial.extend_from_slice(&self.input[..missing]);
+        self.input.advance(missing);
+        if self.input.is_empty() {
+            self.input = Bytes::new();
+        }
+    }
+}
+
+struct Head {
+    kind: FrameKind,
+    channel: u16,
+    /// The whole frame, with head and end.
+    frame_len: usize,
+}
+
+impl Head {
+    #[inline]
+    fn parse(bytes: &[u8], frame_max: u32) -> Result<Option<Self>, FrameError> {
+        let Some([octet, channel_high, channel_low, size @ ..]) = bytes.first_chunk::<FRAME_HEAD>()
+        else {
+            return Ok(None);
+        };
+        let kind =
+            FrameKind::from_octet(*octet).ok_or(FrameError::UnknownKind { octet: *octet })?;
+        let payload_len = u32::from_be_bytes(*size);
+        // Some clients count only the payload; RabbitMQ allows them the same 8 bytes.
+        if payload_len > frame_max {
+            let size = u64::from(payload_len) + FRAME_OVERHEAD as u64;
+            return Err(FrameError::TooLarge { size, max: frame_max });
+        }
+        let channel = u16::from_be_bytes([*channel_high, *channel_low]);
+        Ok(Some(Self { kind, channel, frame_len: payload_len as usize + FRAME_OVERHEAD }))
+    }
+}
+
+const fn check_end(octet: u8) -> Result<(), FrameError> {
+    if octet == FRAME_END { Ok(()) } else { Err(FrameError::BadEnd { octet }) }
+}
