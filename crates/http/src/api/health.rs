@@ -1,0 +1,50 @@
+//! `/api/health/checks/…`: 200 with `{"status": "ok"}`, or 503 with the reason.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use super::Api;
+use crate::authentication::ApiUser;
+use crate::error::ApiError;
+
+/// Fails while publishers are blocked: the disk is full, or has failed.
+pub(crate) async fn alarms(
+    State(api): State<Api>,
+    _user: ApiUser,
+) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let blocked = api
+        .core
+        .call(|core| core.broker.publishers_blocked().map(str::to_owned))
+        .await
+        .map_err(|_| ApiError::Stopping)?;
+    Ok(match blocked {
+        None => ok(),
+        Some(reason) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            Json(json!({ "status": "failed", "reason": reason, "alarms": [reason] })),
+        ),
+    })
+}
+
+/// All virtual hosts are served by the one node: they are up when it answers.
+pub(crate) async fn virtual_hosts(State(api): State<Api>, _user: ApiUser) -> Answer {
+    answers(&api).await
+}
+
+/// The core thread answers.
+pub(crate) async fn alive(State(api): State<Api>, _user: ApiUser) -> Answer {
+    answers(&api).await
+}
+
+type Answer = Result<(StatusCode, Json<Value>), ApiError>;
+
+async fn answers(api: &Api) -> Answer {
+    api.core.call(|_| ()).await.map_err(|_| ApiError::Stopping)?;
+    Ok(ok())
+}
+
+fn ok() -> (StatusCode, Json<Value>) {
+    (StatusCode::OK, Json(json!({ "status": "ok" })))
+}

@@ -1,0 +1,80 @@
+//! `/api/overview` and `/api/nodes`.
+
+use axum::Json;
+use axum::extract::State;
+use quelea_broker::report::{MessageCounters, Overview};
+use serde_json::{Value, json};
+
+use super::Api;
+use crate::authentication::ApiUser;
+use crate::error::ApiError;
+
+/// `GET /api/overview`.
+pub(crate) async fn overview(State(api): State<Api>, _user: ApiUser) -> Result<Json<Value>, ApiError> {
+    let overview = fetch(&api).await?;
+    Ok(Json(json!({
+        "product_name": "Quelea",
+        "product_version": env!("CARGO_PKG_VERSION"),
+        "management_version": env!("CARGO_PKG_VERSION"),
+        "rabbitmq_version": env!("CARGO_PKG_VERSION"),
+        "cluster_name": &*api.node,
+        "node": &*api.node,
+        "rates_mode": "none",
+        "exchange_types": ["direct", "fanout", "headers", "topic"]
+            .map(|name| json!({ "name": name, "enabled": true })),
+        "object_totals": {
+            "channels": overview.channels,
+            "connections": overview.connections,
+            "consumers": overview.consumers,
+            "exchanges": overview.exchanges,
+            "queues": overview.queues,
+        },
+        "queue_totals": {
+            "messages": overview.messages_ready + overview.messages_unacknowledged,
+            "messages_ready": overview.messages_ready,
+            "messages_unacknowledged": overview.messages_unacknowledged,
+        },
+        "message_stats": message_stats(&overview.counters),
+        "publishers_blocked": overview.publishers_blocked,
+    })))
+}
+
+/// `GET /api/nodes`: one node.
+pub(crate) async fn nodes(State(api): State<Api>, user: ApiUser) -> Result<Json<Value>, ApiError> {
+    user.require_monitoring()?;
+    let overview = fetch(&api).await?;
+    Ok(Json(json!([{
+        "name": &*api.node,
+        "type": "disc",
+        "running": true,
+        "os_pid": std::process::id().to_string(),
+        "mem_alarm": false,
+        "disk_free_alarm": overview.publishers_blocked.is_some(),
+        "resident_bytes": overview.resident_bytes,
+        "index_bytes": overview.index_bytes,
+    }])))
+}
+
+async fn fetch(api: &Api) -> Result<Overview, ApiError> {
+    api.core.call(|core| core.broker.overview()).await.map_err(|_| ApiError::Stopping)
+}
+
+/// RabbitMQ's names for what passed.
+pub(crate) fn message_stats(counters: &MessageCounters) -> Value {
+    json!({
+        "publish": counters.publish,
+        "drop_unroutable": counters.drop_unroutable,
+        "return_unroutable": counters.return_unroutable,
+        "deliver": counters.deliver,
+        "deliver_no_ack": counters.deliver_no_ack,
+        "get": counters.get,
+        "get_no_ack": counters.get_no_ack,
+        "get_empty": counters.get_empty,
+        "deliver_get":
+            counters.deliver + counters.deliver_no_ack + counters.get + counters.get_no_ack,
+        "redeliver": counters.redeliver,
+        "ack": counters.ack,
+        "expired": counters.expired,
+        "dead_lettered": counters.dead_lettered,
+    })
+}

@@ -1,0 +1,121 @@
+//! `/api/users` and `/api/whoami`.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use quelea_broker::access::User;
+use serde_json::{Value, json};
+
+use super::{Api, text_field};
+use crate::authentication::ApiUser;
+use crate::error::ApiError;
+use crate::operation::{done, existed};
+
+/// `GET /api/whoami`.
+pub(crate) async fn whoami(user: ApiUser) -> Json<Value> {
+    Json(json!({ "name": user.name, "tags": user.tags }))
+}
+
+/// `GET /api/users`.
+pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<Value>, ApiError> {
+    user.require_administrator()?;
+    let users = api.core.call(|core| core.broker.users().cloned().collect::<Vec<_>>()).await;
+    let users = users.map_err(|_| ApiError::Stopping)?;
+    Ok(Json(Value::Array(users.iter().map(to_json).collect())))
+}
+
+/// `GET /api/users/{user}`.
+pub(crate) async fn one(
+    State(api): State<Api>,
+    user: ApiUser,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    user.require_administrator()?;
+    fetch(&api, name).await?.as_ref().map(to_json).map(Json).ok_or(ApiError::NotFound)
+}
+
+/// `PUT /api/users/{user}` with `password`, or with `password_hash` (a PHC string that this API gave),
+/// and `tags`, comma-separated text or a list. 201 if the user is new, 204 if it was changed.
+pub(crate) async fn put(
+    State(api): State<Api>,
+    user: ApiUser,
+    Path(name): Path<String>,
+    Json(body): Json<Value>,
+) -> Result<StatusCode, ApiError> {
+    user.require_administrator()?;
+    let tags = tags(&body)?;
+    let hash = match (text_field(&body, "password")?, text_field(&body, "password_hash")?) {
+        (Some(password), _) => hash(&api, password).await?,
+        (None, Some(hash)) if hash.is_empty() || hash.starts_with("$argon2") => hash.to_owned(),
+        (None, Some(_)) => return Err(ApiError::bad("password_hash must be an argon2 PHC string")),
+        (None, None) => return Err(ApiError::bad("password or password_hash is missing")),
+    };
+    let known = fetch(&api, name.clone()).await?.is_some();
+    done(&api, move |core, now| {
+        let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+        core.broker.put_user(now, &name, &hash, &tags)
+    })
+    .await?;
+    Ok(if known { StatusCode::NO_CONTENT } else { StatusCode::CREATED })
+}
+
+/// `DELETE /api/users/{user}`.
+pub(crate) async fn delete(
+    State(api): State<Api>,
+    user: ApiUser,
+    Path(name): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    user.require_administrator()?;
+    existed(fetch(&api, name.clone()).await?.is_some())?;
+    done(&api, move |core, now| core.broker.delete_user(now, &name)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn fetch(api: &Api, name: String) -> Result<Option<User>, ApiError> {
+    let user = api.core.call(move |core| core.broker.user(&name).cloned()).await;
+    user.map_err(|_| ApiError::Stopping)
+}
+
+async fn hash(api: &Api, password: &str) -> Result<String, ApiError> {
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let password = password.as_bytes().to_vec().into();
+    api.authenticator
+        .hash(password, move |hash| {
+            // The client may have gone: then nobody waits for the answer.
+            let _ = sender.send(hash);
+        })
+        .map_err(ApiError::bad)?;
+    receiver.await.map_err(|_| ApiError::Stopping)?.map_err(ApiError::bad)
+}
+
+fn tags(body: &Value) -> Result<Vec<String>, ApiError> {
+    let tags: Vec<&str> = match &body["tags"] {
+        Value::String(text) => text.split(',').collect(),
+        Value::Array(list) => list.iter().filter_map(Value::as_str).collect(),
+        _ => return Err(ApiError::bad("tags must be comma-separated text or a list of texts")),
+    };
+    Ok(tags.iter().map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty()).collect())
+}
+
+fn to_json(user: &User) -> Value {
+    json!({
+        "name": &*user.name,
+        "password_hash": &*user.password_hash,
+        "hashing_algorithm": "argon2id",
+        "tags": user.tags.iter().map(|tag| &**tag).collect::<Vec<_>>(),
+        "limits": {},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_come_as_text_or_as_a_list() {
+        assert_eq!(tags(&json!({"tags": "a, b"})).unwrap(), ["a", "b"]);
+        assert_eq!(tags(&json!({"tags": ["a"]})).unwrap(), ["a"]);
+        assert!(tags(&json!({"tags": ""})).unwrap().is_empty());
+        assert!(tags(&json!({})).is_err());
+    }
+}
