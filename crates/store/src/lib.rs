@@ -1,1 +1,31 @@
-//! store
+//! The embedded log: records, segments, group commit, checkpoints, recovery, and the index of each
+//! queue. This crate must never open a file but through [`Disk`], start a thread, read a clock, or
+//! know what a queue means beyond its number: effects leave as [`Job`]s that the shell runs.
+//! Start with the [`Store`] trait, then [`QueueIndex`]; docs/log-format.md has every byte on disk.
+
+mod chunk;
+mod disk;
+mod entry;
+mod index;
+mod job;
+mod load;
+mod mem;
+mod options;
+mod recovered;
+mod stats;
+mod store;
+mod stretch;
+mod ticket;
+
+pub use disk::{Disk, DiskFile};
+pub use entry::{Entry, EntryFlags, Location, NEVER};
+pub use index::{CheckpointCursor, Front, Missing, QueueIndex, Ready, Removed, Unstored};
+pub use job::{Job, JobDone, Lane};
+pub use load::{LoadError, LoadItem, LoadRequest, LoadWhat, Loaded, LoadedStretch};
+pub use mem::MemStore;
+pub use options::Options;
+pub use recovered::{OpenError, Recovered, RecoveryReport};
+pub use stats::StoreStats;
+pub use store::{NewMessage, Store, StoreState};
+pub use stretch::Stretch;
+pub use ticket::{Durability, Progress, Ticket};

@@ -1,0 +1,84 @@
+//! The little that the log asks of a disk.
+
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+
+/// One directory. All calls block; jobs make them on the shell's threads.
+pub trait Disk: Send + Sync {
+    /// Creates a file; it must not exist. Its name is durable after [`Disk::sync_dir`].
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// Opens a file for reading and writing.
+    ///
+    /// # Errors
+    /// What the operating system says; `NotFound` if there is none.
+    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// Renames a file; replaces one that has the name.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Names of all files in the directory, in any order.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// Makes creations, renames and removals durable.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn sync_dir(&self) -> io::Result<()>;
+
+    /// Bytes that are left; only reported, never relied on.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn free_space(&self) -> io::Result<u64>;
+}
+
+/// An open file. Closed when the last reference goes.
+pub trait DiskFile: Send + Sync {
+    /// Reads at an offset; 0 at the end of the file. May read less than asked.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Writes at an offset, extending the file if need be. May write less than asked.
+    ///
+    /// # Errors
+    /// What the operating system says; `StorageFull` for a full disk or quota.
+    fn write_at(&self, offset: u64, slices: &[IoSlice<'_>]) -> io::Result<usize>;
+
+    /// Makes the content durable: fdatasync.
+    ///
+    /// # Errors
+    /// What the operating system says. The state of what was written is then unknown for good.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// Bytes of the file.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether it has no bytes.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+}

@@ -1,0 +1,632 @@
+//! The live, ready messages of one queue, sorted by number.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use quelea_model::{Message, QueueId, Seq, Timestamp};
+
+use crate::chunk::Chunk;
+use crate::{Entry, LoadItem, Loaded, LoadedStretch, Location, NEVER, Store, Stretch};
+
+/// Chunks at the head that are never paged out: they are read next.
+const HEAD_CHUNKS_KEPT: usize = 2;
+
+/// A queue's ready messages (one index per priority in a priority queue), sorted by [`Seq`].
+///
+/// Entries lie in chunks; bodies and expiries in side arrays that exist only where needed. Appending
+/// and taking from the front cost O(1); inserting near the front, for a requeue, a short move.
+///
+/// A queue has to push every message that is appended for it, unless the index is empty and the
+/// message leaves at once; otherwise a stretch read back from the log would hold strangers.
+#[derive(Debug, Default)]
+pub struct QueueIndex {
+    slots: VecDeque<Slot>,
+    len: usize,
+    body_bytes: u64,
+    resident_bytes: usize,
+    index_bytes: usize,
+    unstored: usize,
+}
+
+#[derive(Debug)]
+enum Slot {
+    Chunk(Chunk),
+    Stretch(Stretch),
+}
+
+/// What is first in an index.
+#[derive(Clone, Copy, Debug)]
+pub enum Front<'a> {
+    /// Nothing.
+    Empty,
+    /// An entry.
+    Entry {
+        /// The entry.
+        entry: &'a Entry,
+        /// When it expires.
+        expires_at: Option<Timestamp>,
+        /// The message, if it is in memory.
+        body: Option<&'a Arc<Message>>,
+    },
+    /// A stretch that has to be loaded first ([`QueueIndex::missing`]).
+    Paged(&'a Stretch),
+}
+
+/// An entry on its way in or out.
+#[derive(Clone, Debug)]
+pub struct Ready {
+    /// The entry.
+    pub entry: Entry,
+    /// When it expires.
+    pub expires_at: Option<Timestamp>,
+    /// The message, if it is in memory.
+    pub body: Option<Arc<Message>>,
+}
+
+/// What [`QueueIndex::drain`] hands out.
+#[derive(Clone, Debug)]
+pub enum Removed {
+    /// An entry.
+    Entry(Ready),
+    /// A paged-out stretch, for [`Store::release_stretch`].
+    Stretch(Stretch),
+}
+
+/// A message in memory that is not in the log.
+#[derive(Clone, Debug)]
+pub struct Unstored {
+    /// Its number.
+    pub seq: Seq,
+    /// When it expires.
+    pub expires_at: Option<Timestamp>,
+    /// Its priority.
+    pub priority: u8,
+    /// The message.
+    pub message: Arc<Message>,
+}
+
+/// What has to be read next for the head of an index.
+#[derive(Clone, Debug)]
+pub enum Missing {
+    /// Enough is there.
+    Nothing,
+    /// These bodies.
+    Items(Vec<LoadItem>),
+    /// This stretch.
+    Stretch(Stretch),
+}
+
+/// How far a checkpoint has come in one index.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CheckpointCursor {
+    next: Seq,
+}
+
+impl QueueIndex {
+    /// An empty index; takes no memory of its own.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Number of messages, paged-out ones included.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no message.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Sum of the bodies' bytes, wherever they are.
+    #[must_use]
+    pub const fn body_bytes(&self) -> u64 {
+        self.body_bytes
+    }
+
+    /// Bytes that messages in memory take.
+    #[must_use]
+    pub const fn resident_bytes(&self) -> usize {
+        self.resident_bytes
+    }
+
+    /// Bytes that the index itself takes.
+    #[must_use]
+    pub const fn index_bytes(&self) -> usize {
+        self.index_bytes
+    }
+
+    /// Messages that are not in the log.
+    #[must_use]
+    pub const fn unstored_len(&self) -> usize {
+        self.unstored
+    }
+
+    /// Greatest number in the index.
+    #[must_use]
+    pub fn last_seq(&self) -> Option<Seq> {
+        self.slots.back().map(Slot::last_seq)
+    }
+
+    /// Adds a message at the end. If its number is not the greatest it goes to its place.
+    pub fn push_back(
+        &mut self,
+        entry: Entry,
+        expires_at: Option<Timestamp>,
+        body: Option<Arc<Message>>,
+    ) {
+        let ready = Ready { entry, expires_at, body };
+        match self.slots.back_mut() {
+            Some(Slot::Chunk(chunk)) if chunk.has_room_at_end() => {
+                if chunk.last_seq().is_some_and(|last| last >= entry.seq) {
+                    return self.insert_ready(ready);
+                }
+                self.count_in(&ready);
+                self.change_chunk(self.slots.len() - 1, |chunk| chunk.push_back(ready));
+            }
+            Some(slot) if slot.last_seq() >= entry.seq => self.insert_ready(ready),
+            last => {
+                let chunk = if last.is_none() { Chunk::small() } else { Chunk::full_size() };
+                self.count_in(&ready);
+                self.add_chunk(self.slots.len(), chunk, |chunk| chunk.push_back(ready));
+            }
+        }
+    }
+
+    /// Puts a message to its place by number: a requeue. One with the same number is replaced.
+    pub fn insert(
+        &mut self,
+        entry: Entry,
+        expires_at: Option<Timestamp>,
+        body: Option<Arc<Message>>,
+    ) {
+        if self.last_seq().is_none_or(|last| last < entry.seq) {
+            return self.push_back(entry, expires_at, body);
+        }
+        self.insert_ready(Ready { entry, expires_at, body });
+    }
+
+    /// What comes next.
+    #[must_use]
+    pub fn front(&self) -> Front<'_> {
+        match self.slots.front() {
+            None => Front::Empty,
+            Some(Slot::Stretch(stretch)) => Front::Paged(stretch),
+            Some(Slot::Chunk(chunk)) => match chunk.entries().first() {
+                None => Front::Empty,
+                Some(entry) => {
+                    Front::Entry { entry, expires_at: chunk.expiry(0), body: chunk.body(0) }
+                }
+            },
+        }
+    }
+
+    /// Takes the first message; `None` if there is none or it is paged out.
+    pub fn pop_front(&mut self) -> Option<Ready> {
+        let Some(Slot::Chunk(chunk)) = self.slots.front_mut() else {
+            return None;
+        };
+        let before = chunk.resident_bytes();
+        let ready = chunk.pop_front()?;
+        self.resident_bytes -= before - chunk.resident_bytes();
+        let empty = chunk.is_empty();
+        self.count_out(&ready.entry);
+        if empty && self.slots.len() > 1 {
+            self.remove_slot(0);
+        }
+        Some(ready)
+    }
+
+    /// Takes the stretch at the front, to move it to another index.
+    pub fn pop_front_stretch(&mut self) -> Option<Stretch> {
+        let Some(Slot::Stretch(stretch)) = self.slots.front() else {
+            return None;
+        };
+        let stretch = *stretch;
+        self.count_stretch_out(&stretch);
+        self.remove_slot(0);
+        Some(stretch)
+    }
+
+    /// Adds a stretch at the end. Its numbers have to be greater than all that are there.
+    pub fn push_back_stretch(&mut self, stretch: Stretch) {
+        debug_assert!(self.is_empty() || self.last_seq() < Some(stretch.first), "out of order");
+        if self.is_empty() && !self.slots.is_empty() {
+            self.remove_slot(0);
+        }
+        self.len += stretch.count as usize;
+        self.body_bytes += stretch.body_bytes;
+        self.index_bytes += size_of::<Slot>();
+        self.slots.push_back(Slot::Stretch(stretch));
+    }
+
+    /// The entry of a number, if it is here and not paged out.
+    #[must_use]
+    pub fn get(&self, seq: Seq) -> Option<(&Entry, Option<Timestamp>, Option<&Arc<Message>>)> {
+        let (slot, at) = self.find(seq)?;
+        let Slot::Chunk(chunk) = &self.slots[slot] else {
+            return None;
+        };
+        Some((&chunk.entries()[at], chunk.expiry(at), chunk.body(at)))
+    }
+
+    /// The stretch that a number would be in.
+    #[must_use]
+    pub fn stretch_of(&self, seq: Seq) -> Option<&Stretch> {
+        let after = self.slots.partition_point(|slot| slot.first_seq() <= seq);
+        match self.slots.get(after.checked_sub(1)?)? {
+            Slot::Stretch(stretch) if stretch.last >= seq => Some(stretch),
+            _ => None,
+        }
+    }
+
+    /// Takes the message of a number; `None` if it is not here or paged out.
+    pub fn remove(&mut self, seq: Seq) -> Option<Ready> {
+        let (slot, at) = self.find(seq)?;
+        let Slot::Chunk(chunk) = &mut self.slots[slot] else {
+            return None;
+        };
+        let before = chunk.resident_bytes();
+        let ready = chunk.remove(at)?;
+        self.resident_bytes -= before - chunk.resident_bytes();
+        let empty = chunk.is_empty();
+        self.count_out(&ready.entry);
+        if empty && self.slots.len() > 1 {
+            self.remove_slot(slot);
+        }
+        Some(ready)
+    }
+
+    /// Hands out all that is in the index and leaves it empty: purge and delete.
+    pub fn drain(&mut self, f: &mut dyn FnMut(Removed)) {
+        for slot in std::mem::take(self).slots {
+            match slot {
+                Slot::Stretch(stretch) => f(Removed::Stretch(stretch)),
+                Slot::Chunk(mut chunk) => {
+                    while let Some(ready) = chunk.pop_front() {
+                        f(Removed::Entry(ready));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Drops bodies that are in the log too, from the end towards the head, until `bytes_wanted`
+    /// are free. Gives the bytes.
+    pub fn evict(&mut self, bytes_wanted: usize) -> usize {
+        let mut freed = 0;
+        for at in (0..self.slots.len()).rev() {
+            if freed >= bytes_wanted || self.resident_bytes == 0 {
+                break;
+            }
+            if matches!(&self.slots[at], Slot::Chunk(chunk) if chunk.resident_bytes() > 0) {
+                freed +=
+                    self.change_chunk(at, |chunk| chunk.evict(bytes_wanted - freed)).unwrap_or(0);
+            }
+        }
+        freed
+    }
+
+    /// Messages in memory that are not in the log, from the end of the index but in rising order:
+    /// at most `max`, at most one chunk. To be appended and then [`QueueIndex::mark_stored`].
+    #[must_use]
+    pub fn unstored(&self, max: usize) -> Vec<Unstored> {
+        let mut found = Vec::new();
+        if self.unstored == 0 {
+            return found;
+        }
+        for slot in self.slots.iter().rev() {
+            let Slot::Chunk(chunk) = slot else { continue };
+            if chunk.unstored() == 0 {
+                continue;
+            }
+            for (at, entry) in chunk.entries().iter().enumerate().rev() {
+                if found.len() == max {
+                    break;
+                }
+                if let (false, Some(message)) = (entry.is_stored(), chunk.body(at)) {
+                    found.push(Unstored {
+                        seq: entry.seq,
+                        expires_at: chunk.expiry(at),
+                        priority: entry.priority,
+                        message: Arc::clone(message),
+                    });
+                }
+            }
+            if !found.is_empty() {
+                break;
+            }
+        }
+        found.reverse();
+        found
+    }
+
+    /// Notes that a message was written to the log. False if it is not here any more; then the
+    /// caller has to release it.
+    pub fn mark_stored(&mut self, seq: Seq, location: Location) -> bool {
+        let Some((slot, at)) = self.find(seq) else {
+            return false;
+        };
+        self.change_chunk(slot, |chunk| chunk.set_stored(at, location)).is_some()
+    }
+
+    /// Replaces chunks by stretches, from the end towards the head, until `bytes_wanted` of the
+    /// index are free. Gives the bytes. Only chunks that the log tells exactly can go; the head
+    /// stays.
+    pub fn page_out(&mut self, bytes_wanted: usize) -> usize {
+        let before = self.index_bytes;
+        // The last chunk is still growing.
+        for at in (HEAD_CHUNKS_KEPT..self.slots.len().saturating_sub(1)).rev() {
+            if before.saturating_sub(self.index_bytes) >= bytes_wanted {
+                break;
+            }
+            let Slot::Chunk(chunk) = &self.slots[at] else { continue };
+            if chunk.is_sparse() {
+                continue;
+            }
+            if let Some(stretch) = Stretch::of(chunk.entries(), chunk.expiries()) {
+                self.index_bytes -= chunk.heap_bytes();
+                self.resident_bytes -= chunk.resident_bytes();
+                self.slots[at] = Slot::Stretch(stretch);
+            }
+        }
+        before.saturating_sub(self.index_bytes)
+    }
+
+    /// What to read so that the first messages, up to `bytes_max` of bodies (at least one), are in
+    /// memory. Only one load at a time may be under way for an index.
+    #[must_use]
+    pub fn missing(&self, bytes_max: usize) -> Missing {
+        let mut items = Vec::new();
+        let mut bytes = 0;
+        'slots: for slot in &self.slots {
+            let chunk = match slot {
+                Slot::Chunk(chunk) => chunk,
+                Slot::Stretch(stretch) if items.is_empty() => return Missing::Stretch(*stretch),
+                Slot::Stretch(_) => break,
+            };
+            for (at, entry) in chunk.entries().iter().enumerate() {
+                bytes += entry.body_bytes as usize;
+                if bytes > bytes_max && bytes > entry.body_bytes as usize {
+                    break 'slots;
+                }
+                if entry.is_stored() && chunk.body(at).is_none() {
+                    items.push(LoadItem {
+                        seq: entry.seq,
+                        location: entry.location,
+                        body_bytes: entry.body_bytes,
+                    });
+                }
+                bytes += LOAD_OVERHEAD_BYTES;
+            }
+        }
+        if items.is_empty() { Missing::Nothing } else { Missing::Items(items) }
+    }
+
+    /// Takes what was loaded. Messages that have left meanwhile are ignored.
+    pub fn fill(&mut self, loaded: Loaded) {
+        if let Some(stretch) = loaded.stretch {
+            self.unpage(stretch);
+        }
+        for (seq, message) in &loaded.messages {
+            if let Some((slot, at)) = self.find(*seq) {
+                self.change_chunk(slot, |chunk| chunk.set_body(at, message));
+            }
+        }
+    }
+
+    /// Gives up to some `max` entries to the store's checkpoint, going on at the cursor. True when
+    /// all have been given.
+    pub fn checkpoint(
+        &mut self,
+        queue: QueueId,
+        cursor: &mut CheckpointCursor,
+        max: usize,
+        store: &mut dyn Store,
+    ) -> bool {
+        let mut at = self.slots.partition_point(|slot| slot.last_seq() < cursor.next);
+        let mut given = 0;
+        while let Some(slot) = self.slots.get_mut(at) {
+            if given >= max {
+                return false;
+            }
+            if slot.is_empty() {
+                break;
+            }
+            cursor.next = slot.last_seq().next();
+            match slot {
+                Slot::Stretch(stretch) => {
+                    store.checkpoint_stretch(queue, stretch);
+                    given += 1;
+                }
+                Slot::Chunk(chunk) => {
+                    let (entries, expiries) = chunk.entries_mut();
+                    given += entries.len();
+                    store.checkpoint_entries(queue, entries, expiries);
+                }
+            }
+            at += 1;
+        }
+        true
+    }
+
+    /// All entries that are not paged out, in order. For recovery and tests.
+    pub fn entries(&self) -> impl Iterator<Item = (&Entry, Option<Timestamp>)> {
+        self.slots.iter().filter_map(Slot::chunk).flat_map(|chunk| {
+            chunk.entries().iter().enumerate().map(|(at, entry)| (entry, chunk.expiry(at)))
+        })
+    }
+
+    /// All paged-out stretches, in order.
+    pub fn stretches(&self) -> impl Iterator<Item = &Stretch> {
+        self.slots.iter().filter_map(|slot| match slot {
+            Slot::Stretch(stretch) => Some(stretch),
+            Slot::Chunk(_) => None,
+        })
+    }
+
+    /// Puts a loaded stretch into the place of the stretch; ignored if that is gone.
+    pub(crate) fn unpage(&mut self, loaded: LoadedStretch) {
+        let LoadedStretch { stretch, entries, expiries } = loaded;
+        let after = self.slots.partition_point(|slot| slot.first_seq() <= stretch.first);
+        let Some(at) = after.checked_sub(1) else { return };
+        if !matches!(&self.slots[at], Slot::Stretch(here) if *here == stretch) {
+            return;
+        }
+        let chunk = Chunk::loaded(entries, expiries);
+        self.index_bytes += chunk.heap_bytes();
+        self.slots[at] = Slot::Chunk(chunk);
+    }
+
+    fn insert_ready(&mut self, ready: Ready) {
+        let seq = ready.entry.seq;
+        let after = self.slots.partition_point(|slot| slot.first_seq() <= seq);
+        if let Some(before) = after.checked_sub(1)
+            && let Slot::Chunk(chunk) = &self.slots[before]
+        {
+            match chunk.search(seq) {
+                Ok(at) => return self.replace(before, at, ready),
+                Err(at) if at < chunk.len() || chunk.has_room() => {
+                    return self.insert_into(before, at, ready);
+                }
+                Err(_) => {}
+            }
+        }
+        self.count_in(&ready);
+        match self.slots.get(after) {
+            Some(Slot::Chunk(chunk)) if chunk.has_room() => {
+                self.change_chunk(after, |chunk| chunk.insert(0, ready));
+            }
+            _ => self.add_chunk(after, Chunk::growing_forward(), |chunk| chunk.insert(0, ready)),
+        }
+    }
+
+    fn insert_into(&mut self, mut slot: usize, mut at: usize, ready: Ready) {
+        self.count_in(&ready);
+        let full = matches!(&self.slots[slot], Slot::Chunk(chunk) if !chunk.has_room());
+        if full && let Slot::Chunk(chunk) = &mut self.slots[slot] {
+            let half = chunk.len() / 2;
+            let before = chunk.heap_bytes();
+            let rest = chunk.split_off(half);
+            self.index_bytes = self.index_bytes + chunk.heap_bytes() - before;
+            self.index_bytes += rest.heap_bytes() + size_of::<Slot>();
+            self.slots.insert(slot + 1, Slot::Chunk(rest));
+            if at > half {
+                slot += 1;
+                at -= half;
+            }
+        }
+        self.change_chunk(slot, |chunk| chunk.insert(at, ready));
+    }
+
+    fn replace(&mut self, slot: usize, at: usize, ready: Ready) {
+        self.count_in(&ready);
+        if let Some(old) = self.change_chunk(slot, |chunk| chunk.replace(at, ready)) {
+            self.len -= 1;
+            self.body_bytes -= u64::from(old.entry.body_bytes);
+        }
+    }
+
+    /// Slot and index within its chunk.
+    fn find(&self, seq: Seq) -> Option<(usize, usize)> {
+        // Most often asked for is what is at or near the front.
+        let after = match self.slots.get(1) {
+            Some(second) if second.first_seq() <= seq => {
+                self.slots.partition_point(|slot| slot.first_seq() <= seq)
+            }
+            _ => self.slots.len().min(1),
+        };
+        let slot = after.checked_sub(1)?;
+        let Slot::Chunk(chunk) = &self.slots[slot] else {
+            return None;
+        };
+        Some((slot, chunk.search(seq).ok()?))
+    }
+
+    /// Changes a chunk and keeps the sums right; `None` if the slot is a stretch.
+    fn change_chunk<R>(&mut self, at: usize, change: impl FnOnce(&mut Chunk) -> R) -> Option<R> {
+        let Some(Slot::Chunk(chunk)) = self.slots.get_mut(at) else {
+            return None;
+        };
+        let before = (chunk.heap_bytes(), chunk.resident_bytes(), chunk.unstored());
+        let result = change(chunk);
+        self.index_bytes = self.index_bytes + chunk.heap_bytes() - before.0;
+        self.resident_bytes = self.resident_bytes + chunk.resident_bytes() - before.1;
+        self.unstored = self.unstored + chunk.unstored() - before.2;
+        Some(result)
+    }
+
+    fn add_chunk(&mut self, at: usize, mut chunk: Chunk, first: impl FnOnce(&mut Chunk)) {
+        first(&mut chunk);
+        self.index_bytes += chunk.heap_bytes() + size_of::<Slot>();
+        self.resident_bytes += chunk.resident_bytes();
+        self.unstored += chunk.unstored();
+        self.slots.insert(at, Slot::Chunk(chunk));
+    }
+
+    fn remove_slot(&mut self, at: usize) {
+        if let Some(slot) = self.slots.remove(at) {
+            self.index_bytes -= size_of::<Slot>();
+            if let Slot::Chunk(chunk) = slot {
+                self.index_bytes -= chunk.heap_bytes();
+            }
+        }
+        if self.slots.is_empty() {
+            self.slots = VecDeque::new();
+        }
+    }
+
+    fn count_in(&mut self, ready: &Ready) {
+        self.len += 1;
+        self.body_bytes += u64::from(ready.entry.body_bytes);
+    }
+
+    /// For `pop_front` and `remove`, which do not go through `change_chunk`.
+    fn count_out(&mut self, entry: &Entry) {
+        self.len -= 1;
+        self.body_bytes -= u64::from(entry.body_bytes);
+        self.unstored -= usize::from(!entry.is_stored());
+    }
+
+    fn count_stretch_out(&mut self, stretch: &Stretch) {
+        self.len -= stretch.count as usize;
+        self.body_bytes -= stretch.body_bytes;
+    }
+}
+
+/// What a message in memory costs besides its body, for the bound of read-ahead.
+const LOAD_OVERHEAD_BYTES: usize = 64;
+
+impl Slot {
+    const fn chunk(&self) -> Option<&Chunk> {
+        match self {
+            Self::Chunk(chunk) => Some(chunk),
+            Self::Stretch(_) => None,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.chunk().is_some_and(Chunk::is_empty)
+    }
+
+    /// Of an empty chunk, which there is only alone, the greatest possible.
+    fn first_seq(&self) -> Seq {
+        match self {
+            Self::Chunk(chunk) => chunk.first_seq().unwrap_or(Seq(u64::MAX)),
+            Self::Stretch(stretch) => stretch.first,
+        }
+    }
+
+    /// Of an empty chunk the smallest possible.
+    fn last_seq(&self) -> Seq {
+        match self {
+            Self::Chunk(chunk) => chunk.last_seq().unwrap_or(Seq(0)),
+            Self::Stretch(stretch) => stretch.last,
+        }
+    }
+}
+
+const _: () = assert!(NEVER.as_millis() == u64::MAX, "the minimum over expiries ignores it");

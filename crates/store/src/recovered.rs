@@ -1,0 +1,102 @@
+//! What a restart finds.
+
+use std::collections::{BTreeMap, HashMap};
+
+use quelea_model::{QueueId, Seq};
+
+use crate::QueueIndex;
+
+/// The state that a log was recovered to.
+#[derive(Debug)]
+pub struct Recovered {
+    /// All items of the topology.
+    pub topology: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The durable messages of each queue that has any, bodies not loaded, priorities mixed.
+    /// Delivered ones that were not settled are among them, at their old place.
+    pub queues: HashMap<QueueId, QueueIndex>,
+    /// Greater than every number that was used.
+    pub next_seq: Seq,
+    /// Greater than every queue number that the store has seen. Queues without messages are only
+    /// named in the topology, which the store cannot read: take the larger of the two.
+    pub next_queue: QueueId,
+    /// For the line that is logged at the start.
+    pub report: RecoveryReport,
+}
+
+impl Default for Recovered {
+    fn default() -> Self {
+        Self {
+            topology: BTreeMap::new(),
+            queues: HashMap::new(),
+            next_seq: Seq(1),
+            next_queue: QueueId(1),
+            report: RecoveryReport::default(),
+        }
+    }
+}
+
+/// What recovery did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// Number of the checkpoint that it started from.
+    pub checkpoint: Option<u64>,
+    /// Segments of the log.
+    pub segments: u64,
+    /// Bytes of records that were replayed.
+    pub replayed_bytes: u64,
+    /// Records that were replayed.
+    pub replayed_records: u64,
+    /// Live (queue, message) pairs found.
+    pub entries: u64,
+    /// Where the log ended in a batch that was never completed, and why it ends there.
+    pub dropped_tail: Option<String>,
+}
+
+/// Why a log cannot be opened. Nothing was changed on the disk.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The operating system refused something.
+    #[error("cannot {action} {file}: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        file: String,
+        /// What it said.
+        source: std::io::Error,
+    },
+    /// A file holds what no crash can explain.
+    #[error("{file} is damaged at byte {offset}: {problem}")]
+    Damaged {
+        /// The file.
+        file: String,
+        /// The place.
+        offset: u64,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// A segment that is needed is not there.
+    #[error("segment {segment} of the log is missing: {problem}")]
+    Missing {
+        /// Its number.
+        segment: u32,
+        /// Who needs it.
+        problem: String,
+    },
+    /// Written by a newer version.
+    #[error("{file} has format version {version}; this program knows versions up to {known}")]
+    Version {
+        /// The file.
+        file: String,
+        /// Its version.
+        version: u16,
+        /// Ours.
+        known: u16,
+    },
+    /// The options make no sense.
+    #[error("segment_bytes is {segment_bytes}, it must be a multiple of 512 from 4096 to 2^31")]
+    Options {
+        /// The setting.
+        segment_bytes: u32,
+    },
+}

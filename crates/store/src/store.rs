@@ -1,0 +1,169 @@
+//! What the broker asks of a store.
+
+use quelea_model::{Message, QueueId, Seq, Timestamp};
+
+use crate::{
+    Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, Progress, StoreStats, Stretch,
+    Ticket,
+};
+
+/// A message to append, once for all the queues that it was routed to.
+#[derive(Clone, Copy, Debug)]
+pub struct NewMessage<'a> {
+    /// Its place in the order of publication. Appended in rising order, but for spilled messages.
+    pub seq: Seq,
+    /// The queues; not empty, none twice.
+    pub queues: &'a [QueueId],
+    /// Whether it survives a restart. One that does not is a transient message that is spilled.
+    pub durable: bool,
+    /// When it was published.
+    pub enqueued_at: Timestamp,
+    /// From when it may be received, if not at once.
+    pub visible_at: Option<Timestamp>,
+    /// When it expires: empty if nowhere, one time if everywhere alike, else a time for each queue
+    /// in their order ([`crate::NEVER`] where it does not).
+    pub expiries: &'a [Timestamp],
+    /// Its priority before any queue caps it; 0 if it has none.
+    pub priority: u8,
+    /// The message.
+    pub message: &'a Message,
+}
+
+/// Whether the store can be written to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum StoreState {
+    /// It can.
+    #[default]
+    Healthy,
+    /// The disk is full: publishers have to be held back. What was appended waits in memory and
+    /// is written when space returns, which the store notices by itself.
+    Full {
+        /// For people: what failed and how.
+        reason: String,
+    },
+    /// A write or sync failed. Nothing that waits will ever be confirmed; only a restart helps.
+    Failed {
+        /// For people: what failed and how.
+        reason: String,
+    },
+}
+
+/// A durable, append-only store of messages and topology.
+///
+/// Appending never blocks or fails: positions are known at once, a [`Ticket`] says what to wait
+/// for. The shell pumps [`Store::poll_job`] and [`Store::complete`] and calls the former again when
+/// [`Store::deadline`] has come.
+///
+/// For `live` accounts (which decide when a segment is free) the store has to be told of every
+/// (queue, message) pair that ends, exactly once: by [`Store::append_acks`], [`Store::release`] or
+/// [`Store::release_stretch`].
+pub trait Store: Send {
+    /// Appends a message; gives the place for its entries, which are then `STORED`.
+    fn append_message(&mut self, new: NewMessage<'_>) -> Location;
+
+    /// Notes that the queue is done with these messages: acknowledged, dropped or expired. Entries
+    /// that are not `STORED` are ignored; those not `DURABLE` are only released.
+    fn append_acks(&mut self, queue: QueueId, entries: &[Entry]);
+
+    /// Notes that a message went back to its queue, with the entry's `delivery_count`. Needed for
+    /// every durable message that goes back while a checkpoint is under way
+    /// ([`Store::checkpoint_under_way`]), since it may go to a place that the pass has left behind.
+    /// Entries that are not `DURABLE` and `STORED` are ignored.
+    fn append_requeue(&mut self, queue: QueueId, entry: &Entry, expires_at: Option<Timestamp>);
+
+    /// Notes that the queue lost all its messages but `kept` (those delivered and not settled).
+    /// The entries that went have to be released.
+    fn append_purge(&mut self, queue: QueueId, kept: &[Seq]);
+
+    /// Notes that the queue and all its messages are gone. The entries have to be released.
+    fn append_queue_deleted(&mut self, queue: QueueId);
+
+    /// Lowers the live account by an entry that went by a purge or with its queue, or that was
+    /// transient.
+    fn release(&mut self, entry: &Entry);
+
+    /// Lowers the live account by a paged-out stretch that went by a purge or with its queue.
+    fn release_stretch(&mut self, stretch: &Stretch);
+
+    /// Writes an item of the topology, replacing one of that key. Keys ≤ 64 KiB, values ≤ 1 MiB.
+    fn put_topology(&mut self, key: &[u8], value: &[u8]);
+
+    /// Deletes an item of the topology; nothing happens if there is none.
+    fn delete_topology(&mut self, key: &[u8]);
+
+    /// All that is appended up to [`Store::end_atomic`] is recovered as a whole or not at all. May
+    /// be nested; the outermost counts. No job may be polled in between.
+    fn begin_atomic(&mut self);
+
+    /// Ends what [`Store::begin_atomic`] began.
+    fn end_atomic(&mut self);
+
+    /// Stands for all that was appended so far. Asking for `Fsync` has it synced at once; otherwise
+    /// it is synced within [`crate::Options::lazy_sync_ms`].
+    fn ticket(&mut self, durability: Durability) -> Ticket;
+
+    /// How far the log has come.
+    fn progress(&self) -> Progress;
+
+    /// Whether it can be written to.
+    fn state(&self) -> &StoreState;
+
+    /// Bytes appended and not yet written. The broker stops taking messages beyond a limit.
+    fn pending_bytes(&self) -> usize;
+
+    /// Asks for bodies or a stretch; the answer comes by [`Store::poll_loaded`].
+    fn load(&mut self, request: LoadRequest);
+
+    /// The next answer.
+    fn poll_loaded(&mut self) -> Option<Loaded>;
+
+    /// The next job, if there is one that can start now. At most one of [`crate::Lane::Write`] is
+    /// under way, and a few of [`crate::Lane::Read`]. Call it until it gives none, and again after
+    /// each [`Store::complete`], after appends, and at the [`Store::deadline`].
+    fn poll_job(&mut self, now: Timestamp) -> Option<Job>;
+
+    /// Takes a job's result. Jobs of the two lanes may complete in any order.
+    fn complete(&mut self, done: JobDone);
+
+    /// When [`Store::poll_job`] has to be called although nothing else happens.
+    fn deadline(&self) -> Option<Timestamp>;
+
+    /// Whether the log has grown enough since the last checkpoint for a new one.
+    fn wants_checkpoint(&self) -> bool;
+
+    /// Begins a checkpoint, if none is under way and the store is healthy. Then, once
+    /// [`Store::checkpoint_ready`], the broker gives all its entries, in slices: of each queue
+    /// first the ready ones ([`crate::QueueIndex::checkpoint`]), then those delivered and not
+    /// settled ([`Store::checkpoint_entries`]); then [`Store::finish_checkpoint`]. Operations go on
+    /// in between.
+    fn begin_checkpoint(&mut self);
+
+    /// Whether entries may be given now: segments that are to be copied forward are loaded and the
+    /// chunks of the checkpoint do not pile up in memory. If not, ask again after the next
+    /// [`Store::complete`].
+    fn checkpoint_ready(&self) -> bool;
+
+    /// Whether a checkpoint has begun and is not yet on the disk (or given up).
+    fn checkpoint_under_way(&self) -> bool;
+
+    /// Whether the broker's part of the pass is still wanted: begun, neither finished nor given up
+    /// because the disk refused it. If it turns false midway, stop giving entries.
+    fn checkpoint_gathering(&self) -> bool;
+
+    /// Gives entries of a queue; those in a segment that is to be emptied get a new location in
+    /// place. `expiries` is empty or as long as `entries`, with [`crate::NEVER`] where there is
+    /// none. Any order; giving an entry twice is harmless.
+    fn checkpoint_entries(&mut self, queue: QueueId, entries: &mut [Entry], expiries: &[Timestamp]);
+
+    /// Gives a paged-out stretch of a queue.
+    fn checkpoint_stretch(&mut self, queue: QueueId, stretch: &Stretch);
+
+    /// Ends the broker's part; the rest is done by jobs.
+    fn finish_checkpoint(&mut self);
+
+    /// Whether nothing is left to write, sync or finish.
+    fn is_idle(&self) -> bool;
+
+    /// Counters.
+    fn stats(&self) -> StoreStats;
+}

@@ -1,0 +1,104 @@
+//! A run of index entries that is not in memory: the log itself tells them.
+
+use quelea_model::{Seq, Timestamp};
+
+use crate::{Entry, EntryFlags, Location, NEVER};
+
+/// Entries of one queue that lie in order and close together in one segment, so that reading that
+/// span gives them back: all records of the queue from `first` to `last` with a priority in
+/// the range are its entries, no more and no less. `count` and `check` prove it after the read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// Smallest number in it.
+    pub first: Seq,
+    /// Greatest number in it.
+    pub last: Seq,
+    /// Segment of all its records.
+    pub segment: u32,
+    /// Offset of the record of `first`.
+    pub first_offset: u32,
+    /// Offset of the record of `last`.
+    pub last_offset: u32,
+    /// Number of entries.
+    pub count: u32,
+    /// Sum of `body_bytes`.
+    pub body_bytes: u64,
+    /// Earliest expiry in it, or [`NEVER`].
+    pub earliest_expiry: Timestamp,
+    /// Smallest priority in it.
+    pub priority_min: u8,
+    /// Greatest priority in it.
+    pub priority_max: u8,
+    /// [`Stretch::fold`] over all numbers.
+    pub check: u64,
+}
+
+impl Stretch {
+    /// Own bytes times this is the widest span that is still worth reading through.
+    const SPAN_FACTOR_MAX: u64 = 8;
+    /// What a record has besides its body, roughly.
+    const RECORD_OVERHEAD: u64 = 64;
+
+    /// The stretch that stands for these entries; `None` if reading the log would not give exactly
+    /// them, or only at too high a price.
+    pub(crate) fn of(entries: &[Entry], expiries: &[Timestamp]) -> Option<Self> {
+        let (first, last) = (entries.first()?, entries.last()?);
+        let mut stretch = Self {
+            first: first.seq,
+            last: last.seq,
+            segment: first.location.segment,
+            first_offset: first.location.offset,
+            last_offset: last.location.offset,
+            count: entries.len() as u32,
+            body_bytes: 0,
+            earliest_expiry: expiries.iter().copied().min().unwrap_or(NEVER),
+            priority_min: u8::MAX,
+            priority_max: 0,
+            check: 0,
+        };
+        let mut before = None;
+        for entry in entries {
+            let as_recorded = entry.is_stored()
+                && entry.delivery_count == 0
+                && !entry.flags.has(EntryFlags::REDELIVERED)
+                && entry.location.segment == stretch.segment
+                && before.is_none_or(|offset| entry.location.offset > offset);
+            if !as_recorded {
+                return None;
+            }
+            before = Some(entry.location.offset);
+            stretch.body_bytes += u64::from(entry.body_bytes);
+            stretch.priority_min = stretch.priority_min.min(entry.priority);
+            stretch.priority_max = stretch.priority_max.max(entry.priority);
+            stretch.check = Self::fold(stretch.check, entry.seq);
+        }
+        let span = u64::from(stretch.last_offset - stretch.first_offset);
+        let own = stretch.body_bytes + u64::from(stretch.count) * Self::RECORD_OVERHEAD;
+        (span <= own * Self::SPAN_FACTOR_MAX).then_some(stretch)
+    }
+
+    /// Adds a number to a check over numbers in rising order.
+    #[must_use]
+    pub const fn fold(check: u64, seq: Seq) -> u64 {
+        (check.rotate_left(7) ^ seq.0).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+
+    /// Whether a record of the queue with this number and priority is one of its entries.
+    #[must_use]
+    pub fn covers(&self, seq: Seq, priority: u8) -> bool {
+        (self.first..=self.last).contains(&seq)
+            && (self.priority_min..=self.priority_max).contains(&priority)
+    }
+
+    /// Place of its first record.
+    #[must_use]
+    pub const fn first_location(&self) -> Location {
+        Location { segment: self.segment, offset: self.first_offset }
+    }
+
+    /// Place of its last record.
+    #[must_use]
+    pub const fn last_location(&self) -> Location {
+        Location { segment: self.segment, offset: self.last_offset }
+    }
+}
