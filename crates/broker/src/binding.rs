@@ -3,8 +3,10 @@
 use quelea_model::limits::BINDINGS_PER_VHOST_MAX;
 use quelea_model::{ExchangeName, QueueId, QueueName, Table, VhostName};
 
+use crate::exchange::ExchangeSpec;
+
 /// Where a binding leads.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Destination {
     /// To a queue.
     Queue(QueueId, QueueName),
@@ -21,7 +23,7 @@ pub struct Binding {
     pub destination: Destination,
     /// The routing key, or the pattern of a topic exchange.
     pub key: Box<str>,
-    /// Arguments; the pattern of a headers exchange.
+    /// Arguments, sorted by name; the pattern of a headers exchange.
     pub arguments: Table,
     /// Whether both ends survive a restart, so that the binding does too.
     pub durable: bool,
@@ -33,7 +35,7 @@ pub struct Removed {
     /// Bindings.
     pub bindings: Vec<Binding>,
     /// Exchanges: the one that was deleted, and those that auto-deleted in turn.
-    pub exchanges: Vec<crate::exchange::ExchangeSpec>,
+    pub exchanges: Vec<ExchangeSpec>,
 }
 
 /// Why two ends were not bound.
@@ -66,7 +68,7 @@ pub enum BindError {
     },
     /// A headers exchange's `x-match` has an unknown value (406 PRECONDITION_FAILED).
     #[error(
-        "Invalid x-match field value {found}; expected all, any, all-with-x, or any-with-x"
+        "Invalid x-match field value <<\"{found}\">>; expected all, any, all-with-x, or any-with-x"
     )]
     MatchValue {
         /// The value that was found.

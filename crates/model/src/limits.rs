@@ -66,6 +66,24 @@ pub const EXCHANGE_HOPS_MAX: usize = 64;
 /// Entries of the route cache; at the limit it is emptied, which costs one slow route per key.
 pub const ROUTE_CACHE_ENTRIES_MAX: usize = 16_384;
 
+/// Bytes of the route cache: a fan-out to 100,000 queues with a new key each time must not fill the
+/// memory before the number of entries does.
+pub const ROUTE_CACHE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Users of one node.
+pub const USERS_MAX: usize = 100_000;
+
+/// Permissions of all users in all vhosts, and topic permissions likewise.
+pub const PERMISSIONS_MAX: usize = 200_000;
+
+/// Bytes of the text of one permission pattern: several names' worth.
+pub const PATTERN_BYTES_MAX: usize = 1_024;
+/// Bytes that one permission pattern may compile to; a repetition of a repetition would need more.
+pub const PATTERN_COMPILED_BYTES_MAX: usize = 256 * 1024;
+
+/// Remembered decisions on permissions; at the limit they are forgotten, which costs one match each.
+pub const ACCESS_CACHE_ENTRIES_MAX: usize = 16_384;
+
 /// Routing keys in the `CC` and `BCC` headers of one message.
 pub const CC_KEYS_MAX: usize = 1_024;
 

@@ -150,6 +150,12 @@ impl<'a> PropertyView<'a> {
         Table::decode(self.find(HEADERS)?).ok()
     }
 
+    /// The headers' encoded content, without its length; `None` when absent or cut short.
+    #[must_use]
+    pub fn headers_content(self) -> Option<&'a [u8]> {
+        self.find(HEADERS)
+    }
+
     fn text(self, flag: u16) -> Option<&'a str> {
         std::str::from_utf8(self.find(flag)?).ok()
     }
