@@ -1,1 +1,46 @@
-//! session
+//! AMQP sessions without I/O: a [`Session`] turns the events of one connection's wire into the
+//! broker's operations, and the broker's effects and the store's progress into frames. It must
+//! never read a clock, touch a socket, or know how a queue works; which reply code a failure has
+//! stands in `errors.rs` alone. Start with [`Session`], then `methods.rs` and `publish.rs`.
+//!
+//! # Driving sessions
+//! A turn of the shell, over all its sessions and their one broker:
+//! 1. [`Session::receive`] what was read, if the session [`wants_input`](Session::wants_input);
+//!    [`Session::process`] for those that said that more waits or that are
+//!    [stalled](Session::is_stalled); [`Session::handle_timeout`] for those whose deadline came;
+//!    [`Session::poll_auth`], whose verdict goes to [`Session::authenticated`].
+//! 2. `Broker::run`, then `Broker::poll_effect` until there is none, each to [`Session::effect`].
+//! 3. [`Session::flush_confirms`] with the store's progress, for every session of step 1, and
+//!    [`Session::progress`] for all when the store has come further.
+//! 4. Write [`Session::output`]; tell [`Session::written`]. If [`Session::is_finished`] and nothing
+//!    is left to write, close the socket. If the peer is gone: [`Session::disconnected`].
+//!
+//! Effects have to be carried out before `flush_confirms`: cancel-ok stays behind deliveries.
+
+mod authentication;
+mod basic_methods;
+mod blocking;
+mod channel;
+mod configuration;
+mod confirm;
+mod effects;
+mod errors;
+mod exchange_methods;
+mod methods;
+mod notice;
+mod publish;
+mod queue_methods;
+mod reply;
+mod report;
+mod session;
+mod turn;
+mod tx;
+
+pub use authentication::{AuthOutcome, AuthRequest};
+pub use configuration::{Peer, SessionConfig};
+pub use notice::Notice;
+pub use report::{SessionReport, SessionState};
+pub use session::{EVENTS_PER_CALL_MAX, Session};
+
+/// The protocol's name in reports.
+pub const PROTOCOL: &str = "AMQP 0-9-1";

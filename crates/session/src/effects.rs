@@ -1,0 +1,103 @@
+//! What the broker wants done on this connection.
+
+use quelea_amqp::method::{Method, basic};
+use quelea_amqp::{ReplyCode, ShortStr};
+use quelea_broker::{Broker, ChannelId, CloseReason, ConnectionId, Effect};
+use quelea_model::{Message, Timestamp};
+
+use crate::reply::Held;
+use crate::session::Session;
+
+impl Session {
+    /// Carries out one effect. The shell gives an effect to the session of its connection, and
+    /// those without a connection to all sessions. Effects for what is closed are ignored.
+    pub fn effect(&mut self, broker: &mut Broker, effect: Effect, now: Timestamp) {
+        match effect {
+            Effect::Deliver {
+                connection,
+                channel,
+                channel_number,
+                consumer_tag,
+                delivery_tag,
+                redelivered,
+                message,
+            } => {
+                if self.is_open(connection, channel, channel_number) {
+                    let tag = &*consumer_tag;
+                    self.wire.deliver(channel_number, tag, delivery_tag, redelivered, &message);
+                } else if self.connection == Some(connection) {
+                    // It counts as waiting output, and will never be written.
+                    broker.output_drained(now, connection, message.resident_bytes());
+                }
+            }
+            Effect::Got {
+                connection,
+                channel,
+                channel_number,
+                delivery_tag,
+                redelivered,
+                message_count,
+                message,
+            } => {
+                if self.is_open(connection, channel, channel_number) {
+                    let answer = get_ok(delivery_tag, redelivered, message_count, &message);
+                    let (properties, body) = (message.properties(), message.body_bytes());
+                    self.wire.send_content(channel_number, &answer, properties, body);
+                    self.got(channel_number);
+                }
+            }
+            Effect::GotEmpty { connection, channel, channel_number } => {
+                if self.is_open(connection, channel, channel_number) {
+                    self.wire.send(channel_number, &Method::from(basic::GetEmpty {}));
+                    self.got(channel_number);
+                }
+            }
+            Effect::ConsumerCancelled { connection, channel, channel_number, consumer_tag } => {
+                if self.is_open(connection, channel, channel_number)
+                    && self.wire.capability("consumer_cancel_notify")
+                {
+                    let consumer_tag = ShortStr::from(&*consumer_tag);
+                    let cancel = basic::Cancel { consumer_tag, no_wait: true };
+                    self.wire.send(channel_number, &Method::from(cancel));
+                }
+            }
+            Effect::CloseConnection { connection, reason } => {
+                if self.connection == Some(connection) {
+                    self.close_by_broker(broker, &reason, now);
+                }
+            }
+            Effect::PublishersBlocked { reason } => self.blocked(&reason),
+            Effect::PublishersUnblocked => self.unblocked(),
+        }
+    }
+
+    fn close_by_broker(&mut self, broker: &mut Broker, reason: &CloseReason, now: Timestamp) {
+        self.close(broker, ReplyCode::ConnectionForced, &reason.text(), (0, 0), now);
+    }
+
+    /// Whether the channel that an effect is for is still the one of that number.
+    fn is_open(&self, connection: ConnectionId, channel: ChannelId, number: u16) -> bool {
+        self.connection == Some(connection)
+            && self.channels.get(&number).is_some_and(|open| open.id == channel)
+    }
+
+    /// The answer to basic.get is out: the channel goes on.
+    fn got(&mut self, number: u16) {
+        if let Some(channel) = self.channels.get_mut(&number)
+            && matches!(channel.held, Some(Held::Get))
+        {
+            channel.held = None;
+            self.held -= 1;
+        }
+    }
+}
+
+fn get_ok(delivery_tag: u64, redelivered: bool, message_count: u32, message: &Message) -> Method {
+    Method::from(basic::GetOk {
+        delivery_tag,
+        redelivered,
+        exchange: ShortStr::from(message.exchange()),
+        routing_key: ShortStr::from(message.routing_key()),
+        message_count,
+    })
+}

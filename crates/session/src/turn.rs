@@ -1,0 +1,12 @@
+//! What a method may use while it is carried out.
+
+use quelea_amqp::ServerConnection;
+use quelea_broker::Broker;
+use quelea_model::Timestamp;
+
+/// The broker, the wire and the time, for one event.
+pub(crate) struct Turn<'a> {
+    pub(crate) broker: &'a mut Broker,
+    pub(crate) wire: &'a mut ServerConnection,
+    pub(crate) now: Timestamp,
+}
