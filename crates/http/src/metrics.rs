@@ -1,0 +1,163 @@
+//! `/metrics`: the broker's counters in OpenMetrics text, made anew for each request from one report.
+
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+use quelea_broker::report::Overview;
+
+use crate::api::Api;
+use crate::error::ApiError;
+
+/// `GET /metrics`.
+pub(crate) async fn text(State(api): State<Api>) -> Result<Response, ApiError> {
+    let overview =
+        api.core.call(|core| core.broker.overview()).await.map_err(|_| ApiError::Stopping)?;
+    let body = render(overview).map_err(ApiError::bad)?;
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(CONTENT_TYPE, kind)], body).into_response())
+}
+
+fn render(overview: Overview) -> Result<String, std::fmt::Error> {
+    let mut registry = Registry::with_prefix("quelea");
+    registry.register_collector(Box::new(Snapshot(overview)));
+    let mut body = String::new();
+    text::encode(&mut body, &registry)?;
+    Ok(body)
+}
+
+#[derive(Debug)]
+struct Snapshot(Overview);
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        self.objects(&mut encoder)?;
+        self.messages(&mut encoder)?;
+        self.dropped(&mut encoder)?;
+        self.log(&mut encoder)
+    }
+}
+
+impl Snapshot {
+    fn objects(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let Self(overview) = self;
+        gauge(encoder, "connections", "Open connections", overview.connections as u64)?;
+        gauge(encoder, "channels", "Open channels", overview.channels as u64)?;
+        gauge(encoder, "consumers", "Consumers", overview.consumers as u64)?;
+        gauge(encoder, "queues", "Queues", overview.queues as u64)?;
+        gauge(encoder, "exchanges", "Exchanges", overview.exchanges as u64)?;
+        gauge(encoder, "messages_ready", "Ready messages", overview.messages_ready)?;
+        gauge(
+            encoder,
+            "messages_unacknowledged",
+            "Messages delivered and not acknowledged",
+            overview.messages_unacknowledged,
+        )?;
+        bytes(encoder, "resident", "Bodies in memory", overview.resident_bytes as u64)?;
+        bytes(encoder, "index", "Index entries in memory", overview.index_bytes as u64)?;
+        let blocked = u64::from(overview.publishers_blocked.is_some());
+        gauge(encoder, "publishers_blocked", "1 while publishers are blocked", blocked)
+    }
+
+    fn messages(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let passed = &self.0.counters;
+        for (name, help, value) in [
+            ("messages_published", "Messages taken from publishers", passed.publish),
+            ("messages_delivered", "Deliveries that await an acknowledgement", passed.deliver),
+            ("messages_delivered_no_ack", "Deliveries that await none", passed.deliver_no_ack),
+            ("messages_got", "Messages got that await an acknowledgement", passed.get),
+            ("messages_got_no_ack", "Messages got that await none", passed.get_no_ack),
+            ("messages_redelivered", "Deliveries of messages delivered before", passed.redeliver),
+            ("messages_acknowledged", "Acknowledgements", passed.ack),
+            ("messages_dead_lettered", "Messages dead-lettered to a queue", passed.dead_lettered),
+            ("messages_returned", "Mandatory messages without a queue", passed.return_unroutable),
+            ("messages_rejected", "Publishes that a full queue refused", passed.rejected),
+        ] {
+            counter(encoder, name, help, value)?;
+        }
+        Ok(())
+    }
+
+    /// Messages that ended without reaching anybody, by cause; those with a dead letter exchange
+    /// also count as dead-lettered.
+    fn dropped(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let passed = &self.0.counters;
+        let help = "Messages that ended without a consumer, by cause";
+        let mut family = encoder.encode_descriptor(
+            "messages_dropped",
+            help,
+            None,
+            prometheus_client::metrics::MetricType::Counter,
+        )?;
+        for (cause, value) in [
+            ("unroutable", passed.drop_unroutable),
+            ("expired", passed.expired),
+            ("overflow", passed.overflowed),
+            ("discarded", passed.discarded),
+            ("delivery_limit", passed.over_delivery_limit),
+            ("dead_letter_unroutable", passed.dead_letters_dropped),
+            ("reply_channel_gone", passed.replies_dropped),
+        ] {
+            let labels = [("cause", cause)];
+            ConstCounter::new(value).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    fn log(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let log = &self.0.store;
+        for (name, help, value) in [
+            ("log_appended_bytes", "Bytes of records encoded", log.appended_bytes),
+            ("log_written_bytes", "Bytes of the log handed to the system", log.written_bytes),
+            ("log_batches", "Batches written", log.batches),
+            ("log_syncs", "Calls of fdatasync", log.syncs),
+            ("log_sync_microseconds", "Time of batches that were synced", log.sync_us_sum),
+            ("log_segments_recycled", "Segments freed", log.segments_recycled),
+            ("log_copied_bytes", "Bytes copied forward", log.copied_bytes),
+            ("log_checkpoints", "Checkpoints finished", log.checkpoints),
+            ("log_checkpoints_failed", "Checkpoints that the disk refused", log.checkpoints_failed),
+            ("log_read_bytes", "Bytes read for consumers", log.read_bytes),
+        ] {
+            counter(encoder, name, help, value)?;
+        }
+        bytes(encoder, "log_size", "All segments of the log", log.log_bytes)?;
+        bytes(encoder, "log_pending", "Appended and not yet written", log.pending_bytes)?;
+        bytes(encoder, "log_replay", "What a recovery would replay", log.replay_bytes)?;
+        gauge(encoder, "log_segments", "Segments of the log", log.segments)?;
+        gauge(encoder, "log_segments_spare", "Segments ready for use", log.segments_spare)
+    }
+}
+
+fn gauge(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    value: u64,
+) -> Result<(), std::fmt::Error> {
+    let gauge = ConstGauge::new(value);
+    gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)
+}
+
+fn bytes(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    value: u64,
+) -> Result<(), std::fmt::Error> {
+    let gauge = ConstGauge::new(value);
+    gauge.encode(encoder.encode_descriptor(name, help, Some(&Unit::Bytes), gauge.metric_type())?)
+}
+
+fn counter(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    value: u64,
+) -> Result<(), std::fmt::Error> {
+    let counter = ConstCounter::new(value);
+    counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)
+}
