@@ -1,63 +1,201 @@
-//! The server's side of a connection.
+//! The server's side of a connection: state, input, output and time. What the client sends is judged
+//! in `handshake`, `incoming` and `content`; how things end is in `closing`.
 
+mod channel;
+mod closing;
+mod content;
+mod handshake;
+mod heartbeat;
+mod incoming;
+
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use quelea_model::{Message, Table, Timestamp};
+use quelea_model::{Message, Table, Timestamp, Value};
 
 use crate::config::ConnectionConfig;
+use crate::encode::CONTENT_HEAD;
 use crate::event::{CloseCause, Event};
-use crate::method::Method;
+use crate::frame::{FRAME_OVERHEAD, FrameReader};
+use crate::method::{Method, connection};
 use crate::output::Output;
 use crate::reply_code::ReplyCode;
 use crate::sasl::Mechanism;
+use channel::Channels;
+use heartbeat::Heartbeat;
 
-/// A login that failed. It says no more, so that nobody learns which users exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AuthFailure;
+pub use handshake::AuthFailure;
 
 /// The server's side of one connection; see the crate's documentation for how to drive it.
+///
+/// What it holds is bounded: one frame that straddles two reads, an entry per channel up to
+/// `channel_max`, and unfinished bodies, together at most twice `message_bytes_max` or 32 MiB,
+/// whichever is more. Output is bounded by its caller, who stops feeding.
+#[derive(Debug)]
 pub struct ServerConnection {
+    config: Arc<ConnectionConfig>,
+    phase: Phase,
+    reader: FrameReader,
     output: Output,
+    channels: Channels,
+    /// Bytes of unfinished bodies, of all channels.
+    assembling_bytes: usize,
+    heartbeat: Heartbeat,
+    heartbeat_s: u16,
+    frame_max: u32,
+    channel_max: u16,
+    /// The last time that came in.
+    now: Timestamp,
+    /// The end of the handshake, or of waiting for the client's close-ok.
+    phase_ends: Timestamp,
+    mechanism: Option<Mechanism>,
     client_properties: Table,
+    /// Closed by us, not told yet.
+    channels_closed: VecDeque<u16>,
+    /// [`Event::Closed`] is to be told.
+    closed_owed: bool,
+    close_cause: Option<Box<CloseCause>>,
 }
 
-#[allow(unused_variables, missing_docs)]
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The protocol header is next.
+    ProtocolHeader,
+    /// `connection.start-ok` is next.
+    StartOk,
+    /// The caller checks the login.
+    Authenticating,
+    /// `connection.tune-ok` is next.
+    TuneOk,
+    /// `connection.open` is next.
+    Open,
+    /// The caller checks the virtual host.
+    Opening,
+    /// In use.
+    Running,
+    /// We sent close: all is swallowed until close-ok. A close of the client's that crossed ours is
+    /// answered once, so that a client which repeats it cannot make the output grow.
+    Closing { answered: bool },
+    /// The client sent close; the caller owes the close-ok.
+    ClosedByClient,
+    /// Nothing is read any more; what is in the output is the last.
+    Finished,
+}
+
+/// Why the connection is to be closed because of what the client sent.
+struct Refusal {
+    code: ReplyCode,
+    text: String,
+    class_id: u16,
+    method_id: u16,
+}
+
 impl ServerConnection {
+    /// A connection that was just accepted.
+    #[must_use]
     pub fn new(config: Arc<ConnectionConfig>, now: Timestamp) -> Self {
-        todo!()
+        Self {
+            phase: Phase::ProtocolHeader,
+            reader: FrameReader::new(handshake::FRAME_BYTES_MAX),
+            output: Output::new(),
+            channels: Channels::default(),
+            assembling_bytes: 0,
+            heartbeat: Heartbeat::off(),
+            heartbeat_s: 0,
+            frame_max: handshake::FRAME_BYTES_MAX,
+            channel_max: 0,
+            now,
+            phase_ends: now.plus_ms(config.handshake_timeout_ms),
+            mechanism: None,
+            client_properties: Table::new(),
+            channels_closed: VecDeque::new(),
+            closed_owed: false,
+            close_cause: None,
+            config,
+        }
     }
-    /// Takes what was read.
+
+    /// Takes what was read. To be called when [`ServerConnection::has_input`] is false; otherwise
+    /// what still waits is copied.
     pub fn receive(&mut self, data: Bytes, now: Timestamp) {
-        todo!()
+        self.now = now;
+        self.heartbeat.received(now);
+        if !matches!(self.phase, Phase::ClosedByClient | Phase::Finished) {
+            self.reader.push(data);
+        }
     }
+
     /// The next event, if what was received holds one. Parses no further than that.
     pub fn poll(&mut self, now: Timestamp) -> Option<Event> {
-        todo!()
+        self.now = now;
+        loop {
+            if (self.closed_owed || !self.channels_closed.is_empty())
+                && let Some(event) = self.owed_event()
+            {
+                return Some(event);
+            }
+            match self.phase {
+                Phase::Authenticating
+                | Phase::Opening
+                | Phase::ClosedByClient
+                | Phase::Finished => return None,
+                Phase::ProtocolHeader => self.read_protocol_header()?,
+                _ => match self.reader.next() {
+                    Ok(None) => {
+                        self.channels.detach();
+                        return None;
+                    }
+                    Ok(Some(frame)) => match self.frame(frame) {
+                        Ok(None) => {}
+                        Ok(event) => return event,
+                        Err(refusal) => self.refuse(&refusal),
+                    },
+                    Err(error) => self.lose_framing(error),
+                },
+            }
+        }
     }
-    /// Whether `poll` should be called: bytes that were not looked at, or events, wait.
+
+    /// Whether [`ServerConnection::poll`] has something to look at: bytes or events. False while
+    /// only the beginning of a frame is there.
+    #[must_use]
     pub fn has_input(&self) -> bool {
-        todo!()
+        self.closed_owed || !self.channels_closed.is_empty() || self.reader.has_input()
     }
-    /// The caller stops (or goes on) reading for its own reasons: no missed heartbeats meanwhile.
-    pub fn pause_input(&mut self, paused: bool, now: Timestamp) {
-        todo!()
+
+    /// The caller stops reading for its own reasons, or goes on. In between the client's silence
+    /// does not count.
+    pub const fn pause_input(&mut self, paused: bool, now: Timestamp) {
+        self.now = now;
+        self.heartbeat.pause(paused, now);
     }
-    /// Answers [`Event::Authenticate`].
-    pub fn authenticated(&mut self, outcome: Result<(), AuthFailure>) {
-        todo!()
-    }
-    /// Answers [`Event::Open`].
-    pub fn opened(&mut self, outcome: Result<(), (ReplyCode, String)>) {
-        todo!()
-    }
-    /// Queues a method; dropped if the channel is not open. Channel 0 is the connection.
+
+    /// Queues a method without content. Channel 0 is the connection itself. Dropped if the channel,
+    /// or the connection, is not open (any more).
     pub fn send(&mut self, channel: u16, method: &Method) {
-        todo!()
+        debug_assert!(!method.has_content(), "{} has content", method.name());
+        if self.can_send(channel) {
+            self.output.method(channel, method);
+        }
     }
+
+    /// Queues a method with content: `basic.return` or `basic.get-ok`. `properties` are wire-shaped.
+    /// Dropped if the channel is not open; if the properties do not fit into a frame, the channel is
+    /// closed with 311.
     pub fn send_content(&mut self, channel: u16, method: &Method, properties: &[u8], body: Bytes) {
-        todo!()
+        if self.can_send(channel) && self.properties_fit(channel, properties) {
+            self.output.content(channel, method, properties, body, self.frame_max);
+        }
     }
+
+    /// Queues a `basic.deliver`. Dropped if the channel is not open; if the properties do not fit
+    /// into a frame, the channel is closed with 311.
+    ///
+    /// # Panics
+    /// If the tag is longer than a short string.
+    #[inline]
     pub fn deliver(
         &mut self,
         channel: u16,
@@ -66,65 +204,161 @@ impl ServerConnection {
         redelivered: bool,
         message: &Message,
     ) {
-        todo!()
+        if self.can_send(channel) && self.properties_fit(channel, message.properties()) {
+            let frame_max = self.frame_max;
+            self.output.deliver(
+                channel,
+                consumer_tag,
+                delivery_tag,
+                redelivered,
+                message,
+                frame_max,
+            );
+        }
     }
-    /// Closes a channel, or with a hard code the connection. `CODE_NAME - text` is what is sent.
-    pub fn close_channel(
-        &mut self,
-        channel: u16,
-        code: ReplyCode,
-        text: &str,
-        class_id: u16,
-        method_id: u16,
-    ) {
-        todo!()
+
+    #[inline]
+    fn can_send(&mut self, channel: u16) -> bool {
+        self.phase == Phase::Running && (channel == 0 || self.channels.is_open(channel))
     }
-    /// Closes the connection. `CODE_NAME - text` is what is sent.
-    pub fn close(&mut self, code: ReplyCode, text: &str, class_id: u16, method_id: u16) {
-        todo!()
+
+    /// A content header cannot be split, and the client need not take a larger frame than it said.
+    #[inline]
+    fn properties_fit(&mut self, channel: u16, properties: &[u8]) -> bool {
+        let frame_len = properties.len() + CONTENT_HEAD + FRAME_OVERHEAD;
+        if frame_len <= self.frame_max as usize {
+            return true;
+        }
+        let text = format!(
+            "message properties need a frame of {frame_len} bytes, frame_max is {}",
+            self.frame_max
+        );
+        self.close_channel(channel, ReplyCode::ContentTooLarge, &text, 0, 0);
+        false
     }
-    /// After [`Event::ChannelClosed`] was handled.
-    pub fn channel_close_ok(&mut self, channel: u16) {
-        todo!()
-    }
-    /// After [`Event::Closed`] was handled.
-    pub fn connection_close_ok(&mut self) {
-        todo!()
-    }
-    pub fn output(&mut self) -> &mut Output {
+
+    /// What waits to be written.
+    pub const fn output(&mut self) -> &mut Output {
         &mut self.output
     }
+
+    /// When to call [`ServerConnection::handle_timeout`]; `None` if there is nothing to wait for.
+    /// It changes with every other call.
+    #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
-        todo!()
+        match self.phase {
+            Phase::Finished => None,
+            Phase::Running | Phase::ClosedByClient => self.heartbeat.deadline(),
+            Phase::Closing { .. } => Some(self.phase_ends),
+            _ => {
+                let heartbeat = self.heartbeat.deadline();
+                Some(heartbeat.map_or(self.phase_ends, |at| at.min(self.phase_ends)))
+            }
+        }
     }
+
+    /// Does what is due: sends a heartbeat, or gives up a client that is silent or too slow to shake
+    /// hands or to close. Calling it early does nothing.
     pub fn handle_timeout(&mut self, now: Timestamp) {
-        todo!()
+        self.now = now;
+        match self.phase {
+            Phase::Finished => return,
+            Phase::Closing { .. } => {
+                if now >= self.phase_ends {
+                    self.finish();
+                }
+                return;
+            }
+            Phase::Running | Phase::ClosedByClient => {}
+            _ if now >= self.phase_ends => {
+                self.end(CloseCause::HandshakeTimeout);
+                return;
+            }
+            _ => {}
+        }
+        if self.reader.has_input() {
+            // It is we who do not look at what it sent.
+            self.heartbeat.received(now);
+        }
+        if self.heartbeat.is_silent(now) {
+            self.end(CloseCause::HeartbeatTimeout);
+        } else if self.heartbeat.is_due(self.output.written(), now) && self.output.is_empty() {
+            self.output.heartbeat();
+        }
     }
+
+    /// Whether it is over: write the output, then close the socket.
+    #[must_use]
     pub fn is_finished(&self) -> bool {
-        todo!()
+        self.phase == Phase::Finished
     }
+
+    /// Whether the handshake is done and nobody has closed.
+    #[must_use]
     pub fn is_open(&self) -> bool {
-        todo!()
+        self.phase == Phase::Running
     }
-    pub fn client_properties(&self) -> &Table {
+
+    /// What the client says about itself; empty before `connection.start-ok`.
+    #[must_use]
+    pub const fn client_properties(&self) -> &Table {
         &self.client_properties
     }
+
+    /// Whether the client named a capability, such as `connection.blocked`.
+    #[must_use]
     pub fn capability(&self, name: &str) -> bool {
-        todo!()
+        match self.client_properties.get("capabilities") {
+            Some(Value::Table(table)) => table.get(name) == Some(&Value::Bool(true)),
+            _ => false,
+        }
     }
-    pub fn frame_max(&self) -> u32 {
-        todo!()
+
+    /// Largest frame in bytes, as negotiated.
+    #[must_use]
+    pub const fn frame_max(&self) -> u32 {
+        self.frame_max
     }
-    pub fn channel_max(&self) -> u16 {
-        todo!()
+
+    /// Largest channel number, as negotiated.
+    #[must_use]
+    pub const fn channel_max(&self) -> u16 {
+        self.channel_max
     }
-    pub fn heartbeat_s(&self) -> u16 {
-        todo!()
+
+    /// Seconds between heartbeats, as negotiated; 0 is none.
+    #[must_use]
+    pub const fn heartbeat_s(&self) -> u16 {
+        self.heartbeat_s
     }
-    pub fn mechanism(&self) -> Option<Mechanism> {
-        todo!()
+
+    /// How the client logged in; `None` before `connection.start-ok`.
+    #[must_use]
+    pub const fn mechanism(&self) -> Option<Mechanism> {
+        self.mechanism
     }
+
+    /// Why the connection is over; `None` while it is not.
+    #[must_use]
     pub fn close_cause(&self) -> Option<&CloseCause> {
-        todo!()
+        self.close_cause.as_deref()
     }
+}
+
+impl Refusal {
+    /// One without a method to blame.
+    fn new(code: ReplyCode, text: impl Into<String>) -> Box<Self> {
+        Box::new(Self { code, text: text.into(), class_id: 0, method_id: 0 })
+    }
+
+    fn of_method(code: ReplyCode, text: impl Into<String>, method: &Method) -> Box<Self> {
+        let (class_id, method_id) = (method.class_id(), method.method_id());
+        Box::new(Self { code, text: text.into(), class_id, method_id })
+    }
+}
+
+/// The method that ends a connection.
+fn close_method(code: ReplyCode, text: &str, class_id: u16, method_id: u16) -> connection::Close {
+    let reply_text = closing::reply_text(code, text);
+    connection::Close { reply_code: code.code(), reply_text, class_id, method_id }
 }

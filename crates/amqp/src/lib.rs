@@ -24,6 +24,8 @@ mod connection;
 mod encode;
 mod event;
 pub mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod method;
 mod output;
 mod reply_code;

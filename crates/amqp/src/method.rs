@@ -13,6 +13,7 @@ pub mod tx;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+use crate::fuzzing::Entropy;
 use crate::wire::{DecodeError, Field, Reader, Writer};
 use shape::Arguments;
 
@@ -90,11 +91,9 @@ macro_rules! methods {
                 match self { $(Self::$variant(_) => Sender::$sender,)* }
             }
 
-            /// One of each, with every field empty, false or 0: for tests over all methods.
-            #[doc(hidden)]
-            #[must_use]
-            pub fn one_of_each() -> Vec<Self> {
-                vec![$(Self::$variant(<$shape>::default()),)*]
+            /// One of each, with any values; for tests over all methods.
+            pub(crate) fn sample_each(entropy: &mut Entropy<'_>) -> Vec<Self> {
+                vec![$(Self::$variant(<$shape as Arguments>::sample(entropy)),)*]
             }
         }
 

@@ -26,6 +26,8 @@ pub struct Output {
     chunk_bytes: usize,
     /// The next buffer's size.
     buffer_bytes: usize,
+    /// Bytes that have gone since the beginning.
+    written: u64,
 }
 
 impl Default for Output {
@@ -43,6 +45,7 @@ impl Output {
             tail: BytesMut::new(),
             chunk_bytes: 0,
             buffer_bytes: BUFFER_BYTES_MIN,
+            written: 0,
         }
     }
 
@@ -56,6 +59,12 @@ impl Output {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Bytes that were written since the beginning.
+    #[must_use]
+    pub const fn written(&self) -> u64 {
+        self.written
     }
 
     /// Points `slices` at the first bytes that wait; gives how many slices were set.
@@ -76,6 +85,7 @@ impl Output {
     /// If fewer wait.
     pub fn advance(&mut self, mut written: usize) {
         assert!(written <= self.len(), "no more can be written than waits");
+        self.written += written as u64;
         while let Some(first) = self.chunks.front_mut() {
             if written < first.len() {
                 first.advance(written);

@@ -1,0 +1,162 @@
+//! Messages that the client publishes: method, content header, body (AMQP 0-9-1 §4.2.6).
+
+use bytes::{Buf, Bytes, BytesMut};
+use quelea_model::PropertyView;
+
+use super::channel::{Assembly, Channel, ChannelState, Content};
+use super::incoming::{Outcome, malformed};
+use super::{Refusal, ServerConnection};
+use crate::encode::CONTENT_HEAD;
+use crate::event::Event;
+use crate::method::basic::Publish;
+use crate::method::shape::Arguments;
+use crate::reply_code::ReplyCode;
+use crate::wire::Reader;
+
+/// Unfinished bodies of one connection's channels, together, are limited to this or to two of the
+/// largest messages, whichever is more: a client may begin a message on each of its channels.
+const ASSEMBLING_BYTES_MIN: usize = 32 * 1024 * 1024;
+
+/// Class and method of `basic.publish`, for reply texts.
+const CLASS_ID: u16 = 60;
+const METHOD_ID: u16 = 40;
+
+impl ServerConnection {
+    /// A `basic.publish`; its content header is next.
+    #[inline]
+    pub(super) fn publish(&mut self, number: u16, payload: &Bytes) -> Result<(), Box<Refusal>> {
+        let publish = read_publish(payload)?;
+        self.channels.attach(number);
+        if let Some(content) = self.content_of(number) {
+            *content = Content::Header(publish);
+        }
+        Ok(())
+    }
+
+    /// The content header; the body is next unless it is empty.
+    #[inline]
+    pub(super) fn content_header(&mut self, number: u16, mut payload: Bytes) -> Outcome {
+        let size = check_header(&payload)?;
+        if size > self.config.message_bytes_max {
+            let max = self.config.message_bytes_max;
+            let text = format!("message size {size} is larger than configured max size {max}");
+            let code = ReplyCode::PreconditionFailed;
+            self.close_channel(number, code, &text, CLASS_ID, METHOD_ID);
+            return Ok(None);
+        }
+        payload.advance(CONTENT_HEAD);
+        self.channels.attach(number);
+        let Some(content) = self.content_of(number) else {
+            return Ok(None);
+        };
+        let Content::Header(publish) = std::mem::replace(content, Content::None) else {
+            return Ok(None);
+        };
+        if size == 0 {
+            self.channels.finish_content();
+            let (properties, body) = (payload, Bytes::new());
+            return Ok(Some(Event::Publish { channel: number, publish, properties, body }));
+        }
+        let size = size as usize;
+        let body = BytesMut::new();
+        *content = Content::Body(Assembly { publish, properties: payload, size, body });
+        Ok(None)
+    }
+
+    /// A part of the body: all of it, most often, and then it is not copied.
+    #[inline]
+    pub(super) fn content_body(&mut self, number: u16, payload: Bytes) -> Outcome {
+        let Some(content) = self.content_of(number) else {
+            return Ok(None);
+        };
+        let Content::Body(assembly) = content else {
+            return Ok(None);
+        };
+        let arrived = assembly.body.len() + payload.len();
+        if arrived > assembly.size {
+            let text =
+                format!("a body of at least {arrived} bytes, declared were {}", assembly.size);
+            return Err(publish_refusal(ReplyCode::UnexpectedFrame, text));
+        }
+        if arrived < assembly.size {
+            assembly.push(&payload);
+            self.assembling_bytes += payload.len();
+            return self.check_assembling();
+        }
+        let Content::Body(mut assembly) = std::mem::replace(content, Content::None) else {
+            return Ok(None);
+        };
+        let body = if assembly.body.is_empty() {
+            payload
+        } else {
+            self.assembling_bytes -= assembly.body.len();
+            assembly.push(&payload);
+            assembly.body.freeze()
+        };
+        self.channels.finish_content();
+        let Assembly { publish, properties, .. } = assembly;
+        Ok(Some(Event::Publish { channel: number, publish, properties, body }))
+    }
+
+    fn check_assembling(&self) -> Outcome {
+        let two = usize::try_from(self.config.message_bytes_max.saturating_mul(2));
+        let max = two.unwrap_or(usize::MAX).max(ASSEMBLING_BYTES_MIN);
+        if self.assembling_bytes <= max {
+            return Ok(None);
+        }
+        let text = format!("unfinished messages of this connection exceed {max} bytes");
+        Err(publish_refusal(ReplyCode::ResourceError, text))
+    }
+
+    #[inline]
+    fn content_of(&mut self, number: u16) -> Option<&mut Content> {
+        match self.channels.get_mut(number) {
+            Some(Channel { state: ChannelState::Open(content), .. }) => Some(content),
+            _ => None,
+        }
+    }
+}
+
+/// Decodes a publish without going through the enum of all methods.
+#[inline]
+fn read_publish(payload: &Bytes) -> Result<Publish, Box<Refusal>> {
+    let mut reader = Reader::new(payload, 4);
+    let publish = Publish::read(&mut reader).and_then(|publish| {
+        reader.finish()?;
+        Ok(publish)
+    });
+    let publish = publish.map_err(|error| malformed(payload, &error))?;
+    if publish.immediate {
+        return Err(publish_refusal(ReplyCode::NotImplemented, "immediate=true"));
+    }
+    Ok(publish)
+}
+
+/// Checks a content header and gives the body's size.
+#[inline]
+fn check_header(payload: &[u8]) -> Result<u64, Box<Refusal>> {
+    let Some((head, properties)) = payload.split_first_chunk::<CONTENT_HEAD>() else {
+        return Err(publish_refusal(ReplyCode::SyntaxError, "content header ends early"));
+    };
+    let [class_high, class_low, weight_high, weight_low, size @ ..] = *head;
+    let class_id = u16::from_be_bytes([class_high, class_low]);
+    if class_id != CLASS_ID {
+        let text = format!("expected content header for class 60, got one for class {class_id}");
+        return Err(publish_refusal(ReplyCode::UnexpectedFrame, text));
+    }
+    if (weight_high, weight_low) != (0, 0) {
+        return Err(publish_refusal(
+            ReplyCode::UnexpectedFrame,
+            "content header's weight is not 0",
+        ));
+    }
+    match PropertyView::new(properties).check() {
+        Ok(()) => Ok(u64::from_be_bytes(size)),
+        Err(error) => Err(publish_refusal(ReplyCode::SyntaxError, error.to_string())),
+    }
+}
+
+#[cold]
+fn publish_refusal(code: ReplyCode, text: impl Into<String>) -> Box<Refusal> {
+    Box::new(Refusal { code, text: text.into(), class_id: CLASS_ID, method_id: METHOD_ID })
+}

@@ -1,0 +1,204 @@
+//! What arrives on an open connection: which frame belongs where.
+
+use bytes::Bytes;
+
+use super::channel::{Channel, ChannelState, Content};
+use super::{Phase, Refusal, ServerConnection};
+use crate::event::Event;
+use crate::frame::{Frame, FrameKind};
+use crate::method::{Method, Sender, channel, connection};
+use crate::reply_code::ReplyCode;
+use crate::wire::DecodeError;
+
+/// Class and method number as they begin a method frame's payload.
+const CHANNEL_CLOSE: [u8; 4] = [0, 20, 0, 40];
+const CHANNEL_CLOSE_OK: [u8; 4] = [0, 20, 0, 41];
+const CONNECTION_CLOSE: [u8; 4] = [0, 10, 0, 50];
+const CONNECTION_CLOSE_OK: [u8; 4] = [0, 10, 0, 51];
+const CHANNEL_OPEN: [u8; 4] = [0, 20, 0, 10];
+pub(super) const BASIC_PUBLISH: [u8; 4] = [0, 60, 0, 40];
+
+/// What a frame comes to: an event, nothing to tell, or the end of the connection.
+pub(super) type Outcome = Result<Option<Event>, Box<Refusal>>;
+
+impl ServerConnection {
+    /// One frame of any kind, at any time after the protocol header.
+    #[inline]
+    pub(super) fn frame(&mut self, frame: Frame) -> Outcome {
+        if let Phase::Closing { answered } = self.phase {
+            self.swallow(&frame, answered);
+            return Ok(None);
+        }
+        match (frame.kind, frame.channel) {
+            (FrameKind::Heartbeat, 0) if frame.payload.is_empty() => Ok(None),
+            (FrameKind::Heartbeat, _) => Err(Refusal::new(
+                ReplyCode::FrameError,
+                "a heartbeat belongs on channel 0 and is empty",
+            )),
+            (FrameKind::Method, 0) => self.connection_method(&frame.payload),
+            (_, 0) => Err(Refusal::new(ReplyCode::UnexpectedFrame, "channel 0 carries no content")),
+            _ if self.phase == Phase::Running => self.channel_frame(frame),
+            (_, number) => Err(Refusal::new(
+                ReplyCode::ChannelError,
+                format!("a frame on channel {number} before the connection is open"),
+            )),
+        }
+    }
+
+    /// After our `connection.close` only the client's close and close-ok matter.
+    fn swallow(&mut self, frame: &Frame, answered: bool) {
+        if frame.kind != FrameKind::Method || frame.channel != 0 {
+            return;
+        }
+        match frame.payload.first_chunk() {
+            Some(&CONNECTION_CLOSE_OK) => self.finish(),
+            // Both closed at once: it gets its close-ok and still owes us ours.
+            Some(&CONNECTION_CLOSE) if !answered => {
+                self.output.method(0, &connection::CloseOk {}.into());
+                self.phase = Phase::Closing { answered: true };
+            }
+            _ => {}
+        }
+    }
+
+    fn connection_method(&mut self, payload: &Bytes) -> Outcome {
+        let method = decode(payload)?;
+        if self.phase != Phase::Running {
+            return self.handshake_method(method);
+        }
+        match method {
+            Method::ConnectionClose(close) => Ok(Some(self.closed_by_client(close))),
+            Method::ConnectionUpdateSecret(update) => {
+                Ok(Some(Event::UpdateSecret { secret: update.new_secret }))
+            }
+            method => {
+                let text = format!("unexpected {} on channel 0", method.name());
+                Err(Refusal::of_method(ReplyCode::CommandInvalid, text, &method))
+            }
+        }
+    }
+
+    #[inline]
+    fn channel_frame(&mut self, frame: Frame) -> Outcome {
+        let number = frame.channel;
+        let Some(Channel { state, .. }) = self.channels.get_mut(number) else {
+            return self.unopened_channel_frame(&frame);
+        };
+        let content = match state {
+            ChannelState::Open(content) => content,
+            ChannelState::ClosedByClient => return Ok(None),
+            ChannelState::Closing { answered } => {
+                let answered = *answered;
+                self.closing_channel_frame(&frame, answered);
+                return Ok(None);
+            }
+        };
+        match (frame.kind, content) {
+            (FrameKind::Method, Content::None) => {
+                if frame.payload.first_chunk() == Some(&BASIC_PUBLISH) {
+                    self.publish(number, &frame.payload)?;
+                    return Ok(None);
+                }
+                self.channel_method(number, &frame.payload)
+            }
+            (FrameKind::Header, Content::Header(_)) => self.content_header(number, frame.payload),
+            (FrameKind::Body, Content::Body(_)) => self.content_body(number, frame.payload),
+            (kind, content) => Err(unexpected(kind, content)),
+        }
+    }
+
+    /// Does what a frame on a channel that we closed asks for.
+    fn closing_channel_frame(&mut self, frame: &Frame, answered: bool) {
+        if frame.kind != FrameKind::Method {
+            return;
+        }
+        match frame.payload.first_chunk() {
+            Some(&CHANNEL_CLOSE_OK) => self.channels.remove(frame.channel),
+            // Both closed at once: it gets its close-ok and still owes us ours.
+            Some(&CHANNEL_CLOSE) if !answered => {
+                self.output.method(frame.channel, &channel::CloseOk {}.into());
+                self.set_state(frame.channel, ChannelState::Closing { answered: true });
+            }
+            _ => {}
+        }
+    }
+
+    /// Only `channel.open` may come on a channel that is not open.
+    fn unopened_channel_frame(&mut self, frame: &Frame) -> Outcome {
+        let number = frame.channel;
+        let begins = frame.payload.first_chunk().filter(|_| frame.kind == FrameKind::Method);
+        if begins != Some(&CHANNEL_OPEN) {
+            let text = format!("expected 'channel.open' on channel {number}");
+            return Err(Refusal::new(ReplyCode::ChannelError, text));
+        }
+        let method = decode(&frame.payload)?;
+        if number > self.channel_max {
+            let text = format!(
+                "channel number {number} is above the negotiated channel_max ({})",
+                self.channel_max
+            );
+            return Err(Refusal::of_method(ReplyCode::NotAllowed, text, &method));
+        }
+        self.channels.open(number);
+        self.output.method(number, &channel::OpenOk {}.into());
+        Ok(Some(Event::ChannelOpen(number)))
+    }
+
+    fn channel_method(&mut self, number: u16, payload: &Bytes) -> Outcome {
+        let method = decode(payload)?;
+        match method {
+            Method::ChannelClose(_) => Ok(Some(self.channel_closed_by_client(number))),
+            Method::ChannelOpen(_) => {
+                let text = "second 'channel.open' seen";
+                Err(Refusal::of_method(ReplyCode::ChannelError, text, &method))
+            }
+            // Answers to what we never ask: flow, and cancel without `no_wait`.
+            Method::ChannelFlowOk(_) | Method::BasicCancelOk(_) => Ok(None),
+            method if method.class_id() == 10 || matches!(method, Method::ChannelCloseOk(_)) => {
+                let text = format!("unexpected {} on channel {number}", method.name());
+                Err(Refusal::of_method(ReplyCode::CommandInvalid, text, &method))
+            }
+            method if method.sender() == Sender::Server => {
+                let text = format!("{} is for servers to send", method.name());
+                Err(Refusal::of_method(ReplyCode::CommandInvalid, text, &method))
+            }
+            method => Ok(Some(Event::Method { channel: number, method })),
+        }
+    }
+}
+
+/// Decodes a method, or says which reply code its bytes deserve.
+pub(super) fn decode(payload: &Bytes) -> Result<Method, Box<Refusal>> {
+    Method::decode(payload).map_err(|error| malformed(payload, &error))
+}
+
+/// The refusal of a method that cannot be decoded.
+#[cold]
+pub(super) fn malformed(payload: &[u8], error: &DecodeError) -> Box<Refusal> {
+    let code = match error {
+        DecodeError::UnknownMethod { .. } => ReplyCode::NotImplemented,
+        _ => ReplyCode::SyntaxError,
+    };
+    let mut refusal = Refusal::new(code, error.to_string());
+    if let Some([a, b, c, d]) = payload.first_chunk() {
+        refusal.class_id = u16::from_be_bytes([*a, *b]);
+        refusal.method_id = u16::from_be_bytes([*c, *d]);
+    }
+    refusal
+}
+
+#[cold]
+fn unexpected(kind: FrameKind, content: &Content) -> Box<Refusal> {
+    let expected = match content {
+        Content::None => "a method",
+        Content::Header(_) => "a content header for class 60",
+        Content::Body(_) => "a content body",
+    };
+    let got = match kind {
+        FrameKind::Method => "a method",
+        FrameKind::Header => "a content header",
+        FrameKind::Body => "a content body",
+        FrameKind::Heartbeat => "a heartbeat",
+    };
+    Refusal::new(ReplyCode::UnexpectedFrame, format!("expected {expected}, got {got} instead"))
+}
