@@ -5,10 +5,13 @@ use crate::Disk;
 /// Which of the shell's threads runs a job. Jobs of a lane run in the order they were handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// Writes and syncs.
+    /// Batches and their syncs: what promises wait for. At most one is under way.
     Write,
-    /// Reads.
+    /// Bodies, stretches and segments to be copied forward. A few are under way.
     Read,
+    /// What nobody waits for: filling the spare segment with zeros, checkpoint files, removals. At
+    /// most one is under way. Wants a thread of its own, so that it holds up neither of the others.
+    Background,
 }
 
 /// A piece of blocking work.

@@ -117,12 +117,12 @@ pub trait Store: Send {
     /// The next answer.
     fn poll_loaded(&mut self) -> Option<Loaded>;
 
-    /// The next job, if there is one that can start now. At most one of [`crate::Lane::Write`] is
-    /// under way, and a few of [`crate::Lane::Read`]. Call it until it gives none, and again after
+    /// The next job, if there is one that can start now. At most one of [`crate::Lane::Write`] and
+    /// of [`crate::Lane::Background`] is under way, and a few of [`crate::Lane::Read`]. Call it until it gives none, and again after
     /// each [`Store::complete`], after appends, and at the [`Store::deadline`].
     fn poll_job(&mut self, now: Timestamp) -> Option<Job>;
 
-    /// Takes a job's result. Jobs of the two lanes may complete in any order.
+    /// Takes a job's result. Jobs of different lanes may complete in any order.
     fn complete(&mut self, done: JobDone);
 
     /// When [`Store::poll_job`] has to be called although nothing else happens.
