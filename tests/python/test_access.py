@@ -1,0 +1,294 @@
+"""Users, virtual hosts and permissions, through the management API and `quelea admin`."""
+
+import json
+import os
+import subprocess
+
+import pika
+import pytest
+from harness.broker import binary_path, foreign_broker
+from harness.management import Management, Refused, segment
+from harness.peer import Consumer, closes, drain, get, publish, queue, until
+
+
+@pytest.fixture
+def management(broker):
+    if broker.http is None:
+        pytest.skip("QUELEA_TEST_HTTP names no management API")
+    return Management(broker.http)
+
+
+@pytest.fixture
+def tenant(management, name):
+    """A user of its own with a vhost of its own, and what is needed to connect as it."""
+
+    class Tenant:
+        user, password, vhost = name("user"), "secret", name("vhost")
+
+        def login(self):
+            return {"user": self.user, "password": self.password, "vhost": self.vhost}
+
+        def permit(self, **patterns):
+            management.permit(self.vhost, self.user, **patterns)
+
+    management.put_user(Tenant.user, Tenant.password)
+    management.put_vhost(Tenant.vhost)
+    management.permit(Tenant.vhost, "guest")
+    yield Tenant()
+    management.delete(f"/api/vhosts/{segment(Tenant.vhost)}")
+    management.delete(f"/api/users/{segment(Tenant.user)}")
+
+
+def test_a_new_user_needs_permissions_for_a_vhost(peer, tenant):
+    with pytest.raises(pika.exceptions.AMQPConnectionError):
+        peer.connection(**tenant.login())
+    tenant.permit()
+    channel = peer.channel(**tenant.login())
+    created = queue(channel)
+    publish(channel, created, "m")
+    assert drain(channel, created) == ["m"]
+
+
+def test_vhosts_are_worlds_apart(peer, tenant, name):
+    here, there = peer.channel(), peer.channel(vhost=tenant.vhost)
+    for channel in (here, there):
+        queue(channel, name())
+    publish(here, name(), "here")
+    assert (drain(here, name()), drain(there, name())) == (["here"], [])
+    for exchange in ("amq.direct", "amq.fanout", "amq.topic", "amq.headers", "amq.match"):
+        there.exchange_declare(exchange, passive=True)
+
+
+def test_a_deleted_vhost_closes_its_connections(peer, management, name):
+    management.put_vhost(name())
+    management.permit(name(), "guest")
+    connection = peer.connection(vhost=name())
+    management.delete(f"/api/vhosts/{segment(name())}")
+
+    def closed():
+        try:
+            connection.process_data_events(time_limit=0.01)
+        except pika.exceptions.AMQPConnectionError:
+            return True
+        return connection.is_closed
+
+    until(closed, "the close of the connection")
+    with pytest.raises(pika.exceptions.AMQPConnectionError):
+        peer.connection(vhost=name())
+
+
+def test_a_deleted_user_cannot_come_back(peer, management, name):
+    management.put_user(name(), "secret")
+    management.permit("/", name())
+    peer.connection(user=name(), password="secret").close()
+    management.delete(f"/api/users/{segment(name())}")
+    with pytest.raises(pika.exceptions.AMQPConnectionError):
+        peer.connection(user=name(), password="secret")
+
+
+def test_a_changed_password_counts_at_once(peer, management, name):
+    management.put_user(name(), "old")
+    management.permit("/", name())
+    peer.connection(user=name(), password="old").close()
+    management.put_user(name(), "new")
+    with pytest.raises(pika.exceptions.AMQPConnectionError):
+        peer.connection(user=name(), password="old")
+    peer.connection(user=name(), password="new").close()
+    management.delete(f"/api/users/{segment(name())}")
+
+
+REFUSED = "ACCESS_REFUSED - "
+ACTS = {
+    "declare a queue": ("configure", lambda c: c.queue_declare("denied")),
+    "delete a queue": ("configure", lambda c: c.queue_delete("denied")),
+    "declare an exchange": ("configure", lambda c: c.exchange_declare("denied", "direct")),
+    "delete an exchange": ("configure", lambda c: c.exchange_delete("denied")),
+    "publish": ("write", lambda c: (publish(c, "k", "m", "denied-exchange"), c.queue_declare("", exclusive=True))),
+    "bind to a queue": ("write", lambda c: c.queue_bind("denied-queue", "open-exchange", "k")),
+    "bind an exchange": ("write", lambda c: c.exchange_bind("denied-exchange", "open-exchange", "k")),
+    "bind from an exchange": ("read", lambda c: c.queue_bind("open-queue", "denied-exchange", "k")),
+    "consume": ("read", lambda c: c.basic_consume("denied-queue", lambda *_: None)),
+    "get": ("read", lambda c: c.basic_get("denied-queue")),
+    "purge": ("read", lambda c: c.queue_purge("denied-queue")),
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_each_operation_needs_its_permission(peer, tenant, act):
+    owner = peer.channel(vhost=tenant.vhost)
+    for stem in ("denied", "open"):
+        owner.queue_declare(f"{stem}-queue")
+        owner.exchange_declare(f"{stem}-exchange", "direct")
+    kind, operation = ACTS[act]
+    patterns = {one: ".*" for one in ("configure", "write", "read")}
+    tenant.permit(**{**patterns, kind: "^(open-.*|amq\\.gen.*)$"})
+    with closes(403, REFUSED, "denied", f"in vhost '{tenant.vhost}' refused for user '{tenant.user}'"):
+        operation(peer.channel(**tenant.login()))
+
+
+def test_an_empty_pattern_allows_nothing(peer, tenant):
+    tenant.permit(configure="", write="", read="")
+    with closes(403, REFUSED):
+        peer.channel(**tenant.login()).queue_declare("any")
+
+
+def test_a_pattern_matches_anywhere_unless_it_is_anchored(peer, tenant):
+    tenant.permit(configure="mid")
+    peer.channel(**tenant.login()).queue_declare("a-mid-b", auto_delete=True)
+
+
+def test_a_dead_letter_exchange_needs_permission_to_write_there(peer, tenant):
+    tenant.permit(write="^mine$")
+    with closes(403, REFUSED, "dead"):
+        peer.channel(**tenant.login()).queue_declare("q", arguments={"x-dead-letter-exchange": "dead"})
+
+
+def test_an_alternate_exchange_needs_permission_to_write_there(peer, tenant):
+    tenant.permit(write="^mine$")
+    with closes(403, REFUSED, "alternate"):
+        peer.channel(**tenant.login()).exchange_declare("e", "direct", arguments={"alternate-exchange": "alternate"})
+
+
+def test_topic_permissions_limit_the_routing_keys(peer, tenant, management):
+    tenant.permit()
+    management.permit_topic(tenant.vhost, tenant.user, "amq.topic", write="^mine\\.", read="^mine\\.")
+    channel = peer.channel(**tenant.login())
+    created = queue(channel)
+    channel.queue_bind(created, "amq.topic", "mine.#")
+    publish(channel, "mine.a", "m", "amq.topic")
+    assert drain(channel, created) == ["m"]
+    with closes(403, REFUSED):
+        publish(channel, "theirs.a", "m", "amq.topic")
+    channel = peer.channel(**tenant.login())
+    created = queue(channel)
+    with closes(403, REFUSED):
+        channel.queue_bind(created, "amq.topic", "theirs.#")
+
+
+def test_a_refused_publish_goes_nowhere(peer, tenant):
+    owner = peer.channel(vhost=tenant.vhost)
+    created = queue(owner)
+    owner.exchange_declare("denied", "fanout")
+    owner.queue_bind(created, "denied", "")
+    tenant.permit(write="^mine$")
+    with closes(403, REFUSED):
+        publish(peer.channel(**tenant.login()), "k", "m", "denied")
+    assert get(owner, created) is None
+
+
+# -- the management API itself --------------------------------------------------------------------
+
+
+def test_the_api_wants_to_know_who_asks(broker, management):
+    with pytest.raises(Refused) as refused:
+        Management(broker.http, "guest", "wrong").get("/api/overview")
+    assert refused.value.status == 401
+
+
+def test_users_without_a_tag_have_no_business_there(broker, management, tenant):
+    tenant.permit()
+    with pytest.raises(Refused) as refused:
+        Management(broker.http, tenant.user, tenant.password).get("/api/users")
+    assert refused.value.status in (401, 403)
+
+
+def test_the_overview_tells_what_runs(management):
+    overview = management.get("/api/overview")
+    assert {"product_name", "object_totals", "queue_totals", "node"} <= set(overview)
+
+
+def test_queues_exchanges_connections_and_consumers_are_shown(peer, management, name):
+    channel = peer.channel()
+    created = queue(channel, name(), exclusive=False, auto_delete=True, arguments={"x-max-length": 100})
+    for number in range(3):
+        publish(channel, created, number)
+    consumer_channel = peer.channel()
+    consumer_channel.basic_qos(prefetch_count=1)
+    Consumer(consumer_channel, created).wait(1)
+
+    def shown():
+        try:
+            one = management.get(f"/api/queues/%2F/{segment(created)}")
+        except Refused:
+            return None
+        return one if one.get("messages") == 3 and one.get("messages_unacknowledged") == 1 else None
+
+    one = until(shown, "the queue's figures", patience_s=30)
+    assert (one["messages_ready"], one["consumers"], one["durable"], one["auto_delete"]) == (2, 1, False, True)
+    assert one["arguments"] == {"x-max-length": 100}
+    names = {exchange["name"] for exchange in management.get("/api/exchanges/%2F")}
+    assert {"", "amq.direct", "amq.topic"} <= names
+    until(lambda: len(management.get("/api/connections")) >= 2, "two connections")
+    until(lambda: any(c["queue"]["name"] == created for c in management.get("/api/consumers")), "the consumer")
+
+
+def test_a_queue_can_be_declared_bound_purged_and_deleted(peer, management, name):
+    channel = peer.channel()
+    path = f"/api/queues/%2F/{segment(name())}"
+    management.put(path, {"durable": True, "arguments": {"x-max-length": 2}})
+    channel.queue_declare(name(), durable=True, arguments={"x-max-length": 2})
+    management.request("POST", f"/api/bindings/%2F/e/amq.fanout/q/{segment(name())}", {"routing_key": "", "arguments": {}})
+    publish(channel, "", "m", "amq.fanout")
+    management.delete(path + "/contents")
+    assert get(channel, name()) is None
+    management.delete(path)
+    with pytest.raises(Refused) as refused:
+        management.get(path)
+    assert refused.value.status == 404
+
+
+def test_metrics_are_shown(broker, management):
+    if foreign_broker():
+        pytest.skip("RabbitMQ shows them on another port")
+    import urllib.request
+
+    with urllib.request.urlopen(broker.http + "/metrics", timeout=20) as answer:
+        text = answer.read().decode()
+    assert "# TYPE" in text and "quelea" in text
+
+
+# -- quelea admin ---------------------------------------------------------------------------------
+
+
+@pytest.mark.process
+class TestAdmin:
+    @pytest.fixture
+    def admin(self, broker):
+        def run(*words, fails=False):
+            command = [binary_path(), "admin", "--url", broker.http, "--json", *words]
+            ended = subprocess.run(command, capture_output=True, text=True, timeout=30, env=os.environ, check=False)
+            assert (ended.returncode != 0) == fails, ended.stderr
+            return json.loads(ended.stdout) if ended.stdout.strip() else None
+
+        return run
+
+    def test_it_manages_users_vhosts_and_permissions(self, peer, admin, name):
+        admin("vhost", "add", name())
+        admin("user", "add", name(), "--new-password", "secret", "--tags", "monitoring")
+        admin("permission", "set", name(), "--vhost", name(), "--configure", ".*", "--write", ".*", "--read", ".*")
+        assert name() in [one["name"] for one in admin("vhost", "list")]
+        assert ["monitoring"] in [one["tags"] for one in admin("user", "list") if one["name"] == name()]
+        peer.connection(vhost=name(), user=name(), password="secret").close()
+        admin("user", "password", name(), "--new-password", "changed")
+        with pytest.raises(pika.exceptions.AMQPConnectionError):
+            peer.connection(vhost=name(), user=name(), password="secret")
+        admin("permission", "clear", name(), "--vhost", name())
+        with pytest.raises(pika.exceptions.AMQPConnectionError):
+            peer.connection(vhost=name(), user=name(), password="changed")
+        admin("user", "delete", name())
+        admin("vhost", "delete", name())
+        assert name() not in [one["name"] for one in admin("vhost", "list")]
+
+    def test_it_manages_queues(self, channel, admin, name):
+        admin("queue", "declare", name(), "--durable", "--argument", "x-max-length=5")
+        publish(channel, name(), "m")
+        [one] = [one for one in admin("queue", "list") if one["name"] == name()]
+        assert (one["messages_ready"], one["durable"], one["arguments"]) == (1, True, {"x-max-length": 5})
+        admin("queue", "purge", name())
+        assert get(channel, name()) is None
+        admin("queue", "delete", name())
+        assert name() not in [one["name"] for one in admin("queue", "list")]
+
+    def test_it_tells_what_went_wrong(self, admin, name):
+        admin("queue", "delete", name(), fails=True)
+        admin("user", "list", "--password", "wrong", fails=True)
