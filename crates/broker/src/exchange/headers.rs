@@ -201,7 +201,7 @@ mod tests {
         let other = ("a", Value::I32(2));
         for arguments in [vec![one.clone(), two.clone(), all], vec![two.clone(), one.clone()]] {
             assert!(fits(&arguments, &[two.clone(), one.clone(), ("c", Value::Void)]));
-            assert!(!fits(&arguments, &[one.clone()]));
+            assert!(!fits(&arguments, std::slice::from_ref(&one)));
             assert!(!fits(&arguments, &[other.clone(), two.clone()]));
         }
         let arguments = [one.clone(), two.clone(), any];
@@ -226,11 +226,11 @@ mod tests {
             [("all", true), ("any", false), ("all-with-x", false), ("any-with-x", false)]
         {
             let arguments = [argument.clone(), ("x-match", Value::text(kind))];
-            assert_eq!(fits(&arguments, &[header.clone()]), expected, "{kind}");
+            assert_eq!(fits(&arguments, std::slice::from_ref(&header)), expected, "{kind}");
         }
         for kind in ["all-with-x", "any-with-x"] {
             let arguments = [argument.clone(), ("x-match", Value::text(kind))];
-            assert!(fits(&arguments, &[argument.clone()]), "{kind}");
+            assert!(fits(&arguments, std::slice::from_ref(&argument)), "{kind}");
         }
     }
 
