@@ -1,1 +1,59 @@
-//! bench
+//! `quelea bench`: puts a broker under load and measures it: rates, latencies corrected for
+//! coordinated omission, the broker's CPU time and memory per message, bytes written to its disk.
+//! It must stay much cheaper than any broker it measures, and must never need to know which one
+//! that is. Start with [`run`] and [`amqp`], then [`worker`], the loop that carries the load, and
+//! [`watch`], which measures it.
+
+mod amqp;
+mod args;
+mod client;
+mod clock;
+mod control;
+mod crew;
+mod device;
+mod error;
+mod inbox;
+mod interrupt;
+mod latency;
+mod link;
+mod observer;
+mod peer;
+mod plan;
+mod process;
+mod progress;
+mod publisher;
+mod report;
+mod schedule;
+mod setup;
+mod subscriber;
+mod template;
+mod uri;
+mod watch;
+mod window;
+mod worker;
+
+pub use args::{
+    AmqpArgs, BacklogArgs, BenchArgs, BenchCommand, BrokerArgs, ConnectionsArgs, DEFAULT_QUEUE,
+    DiskArgs, ExchangeType, LoadArgs, Mode, PaperArgs, Preset, SpanArgs,
+};
+pub use device::DeviceError;
+pub use error::BenchError;
+pub use inbox::ProtocolError;
+pub use latency::Percentiles;
+pub use observer::{BrokerCost, DeviceCost};
+pub use process::ProcessError;
+pub use report::Report;
+pub use uri::{BrokerUri, UriError};
+
+/// Runs one measurement and prints its report to standard output, its progress to standard error.
+///
+/// # Errors
+/// [`BenchError`] if the broker, the disk or the options refused; then no report was printed.
+pub fn run(args: BenchArgs) -> Result<(), BenchError> {
+    match args.command {
+        BenchCommand::Amqp(args) => amqp::run(&args),
+        BenchCommand::Backlog(_) => todo!(),
+        BenchCommand::Connections(_) => todo!(),
+        BenchCommand::Disk(_) => todo!(),
+    }
+}

@@ -1,0 +1,81 @@
+//! `quelea bench amqp`: one load against one broker.
+
+use crate::args::{AmqpArgs, BrokerArgs, Mode, SpanArgs};
+use crate::client::Client;
+use crate::clock::{now_ns, seconds_to_ns};
+use crate::control::Phase;
+use crate::crew::Crew;
+use crate::error::BenchError;
+use crate::interrupt::Interrupt;
+use crate::observer::Observer;
+
+use crate::plan::Plan;
+use crate::progress::Progress;
+use crate::report::{Report, publish};
+use crate::setup::{Admin, connect_consumers, connect_producers};
+use crate::watch::{End, Watch};
+
+/// Time between the set-up and the first message, so that all threads run when it is due.
+const START_DELAY_NS: u64 = 50_000_000;
+/// How long a drain without `--messages` goes on at most.
+const DRAIN_S: f64 = 3_600.0;
+
+/// Runs the load, or the preset, and prints the report.
+pub(crate) fn run(args: &AmqpArgs) -> Result<(), BenchError> {
+    if let Some(preset) = args.preset {
+        let _ = preset;
+        todo!();
+    }
+    let plan = Plan::new(&args.load, args.span.mode)?;
+    let end = end_of(&args.span, &plan);
+    let interrupt = Interrupt::install();
+    let (mut admin, observer) = open(&args.broker)?;
+    let uri = args.broker.parsed_uri()?;
+    if !plan.predeclared {
+        admin.declare(&plan)?;
+    }
+    let mut peers = connect_producers(&uri, &plan, args.span.messages)?;
+    let start_ns = now_ns() + START_DELAY_NS;
+    for (peer, index) in peers.iter_mut().zip(0..) {
+        if let Some(publisher) = &mut peer.publisher {
+            publisher.set_pace(plan.pace_of(index, start_ns));
+        }
+    }
+    peers.extend(connect_consumers(&uri, &plan)?);
+    let first_look = observer.begin();
+    let mut crew =
+        Crew::new(if matches!(end, End::Time { .. }) { Phase::Warmup } else { Phase::Measure });
+    crew.start(peers, plan.threads)?;
+    let progress = Progress::new(args.broker.quiet, plan.copies);
+    let watch =
+        Watch { crew: &mut crew, observer: &observer, interrupt: &interrupt, progress, first_look };
+    let measured = watch.run(end);
+    // The broker may be gone along with the run; then the run's error is the one to report.
+    let cleaned = if plan.predeclared || plan.keep { Ok(()) } else { admin.delete(&plan) };
+    let report = Report::new(admin.client.product().to_owned(), &plan, &measured?);
+    publish(&report.to_text(), &report, args.broker.json.as_deref())?;
+    cleaned.and_then(|()| admin.client.close())
+}
+
+/// Connects, and finds the broker's process and device.
+pub(crate) fn open(args: &BrokerArgs) -> Result<(Admin, Observer), BenchError> {
+    let client = Client::connect_patiently(&args.parsed_uri()?, args.connect_timeout_s)?;
+    let observer = Observer::new(args, &client)?;
+    if let Some(reason) = observer.hidden_because.as_ref().filter(|_| !args.quiet) {
+        eprintln!("no CPU time or memory of the broker: {reason}");
+    }
+    Ok((Admin::new(client)?, observer))
+}
+
+fn end_of(span: &SpanArgs, plan: &Plan) -> End {
+    match (span.mode, span.messages) {
+        (Mode::PublishOnly, Some(_)) => End::Messages { deliveries: 0 },
+        (Mode::ConsumeOnly, Some(messages)) => End::Messages { deliveries: messages },
+        (Mode::Both, Some(messages)) => End::Messages { deliveries: messages * plan.copies },
+        (Mode::ConsumeOnly, None) => End::Drained { at_most_ns: seconds_to_ns(DRAIN_S) },
+        (_, None) => End::Time {
+            warmup_ns: seconds_to_ns(span.warmup_s),
+            measure_ns: seconds_to_ns(span.duration_s),
+        },
+    }
+}

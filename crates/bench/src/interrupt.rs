@@ -1,0 +1,36 @@
+//! Ctrl-C ends the run and prints the report so far; a second one ends the program.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether the user asked for the end. Cheap to clone, cheap to ask.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Listens for SIGINT in a thread of its own, for the rest of the process' life.
+    pub(crate) fn install() -> Self {
+        let interrupt = Self::default();
+        let flag = Arc::clone(&interrupt.0);
+        let listen = move || {
+            let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build()
+            else {
+                return; // Without it Ctrl-C just kills the process, as by default.
+            };
+            runtime.block_on(async {
+                while tokio::signal::ctrl_c().await.is_ok() {
+                    if flag.swap(true, Ordering::Relaxed) {
+                        std::process::exit(130);
+                    }
+                }
+            });
+        };
+        // A thread that cannot be started leaves the default behaviour in place.
+        let _ = std::thread::Builder::new().name("bench-interrupt".to_owned()).spawn(listen);
+        interrupt
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}

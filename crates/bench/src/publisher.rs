@@ -1,0 +1,244 @@
+//! The publishing half of a connection: what it sends, when, and how far ahead of the confirms.
+
+use crate::clock::SECOND_NS;
+use crate::schedule::Schedule;
+use crate::template::Template;
+use crate::window::Window;
+
+/// Bytes of frames made before they are written: large enough that a system call is shared by
+/// hundreds of small messages, small enough to stay in the processor's cache.
+const FILL_BYTES: usize = 64 * 1024;
+/// And at most so many messages, so that the stamp of a batch, taken once, is true for all of it.
+const FILL_MESSAGES: u64 = 1024;
+
+/// When the next message goes out.
+#[derive(Debug)]
+pub(crate) enum Pace {
+    /// As soon as the socket and the window take it (closed loop).
+    Free,
+    /// At its intended time, whatever the broker does (open loop).
+    Scheduled(Schedule),
+    /// When the reply to the last one is there (ping-pong).
+    OnReply,
+    /// Not at all, until another pace is set.
+    Paused,
+}
+
+/// One channel's publisher.
+#[derive(Debug)]
+pub(crate) struct Publisher {
+    templates: Vec<Template>,
+    next_template: usize,
+    pace: Pace,
+    window: Option<Window>,
+    /// Messages still to be sent.
+    remaining: u64,
+    /// Replies still awaited: the end of a round of the paper's benchmarks.
+    replies_due: u64,
+    credit: bool,
+    last_sent: u64,
+    /// When the first message of the round went out, and when its last reply was there.
+    pub started_ns: u64,
+    pub finished_ns: u64,
+}
+
+impl Publisher {
+    /// Publishes `templates` in turn, `remaining` messages in all (`u64::MAX`: no end).
+    pub(crate) fn new(templates: Vec<Template>, pace: Pace, confirm: u64, remaining: u64) -> Self {
+        debug_assert!(!templates.is_empty(), "a publisher needs something to publish");
+        Self {
+            templates,
+            next_template: 0,
+            pace,
+            window: (confirm > 0).then(|| Window::new(confirm)),
+            remaining,
+            replies_due: 0,
+            credit: true,
+            last_sent: 0,
+            started_ns: 0,
+            finished_ns: 0,
+        }
+    }
+
+    /// Begins a round: `messages` of `template`, ended by `replies`.
+    pub(crate) fn begin_round(
+        &mut self,
+        template: Template,
+        pace: Pace,
+        messages: u64,
+        replies: u64,
+    ) {
+        self.templates = vec![template];
+        self.next_template = 0;
+        self.pace = pace;
+        self.remaining = messages;
+        self.replies_due = replies;
+        self.credit = true;
+        self.started_ns = 0;
+        self.finished_ns = 0;
+    }
+
+    pub(crate) fn set_pace(&mut self, pace: Pace) {
+        self.pace = pace;
+    }
+
+    /// Appends what may be sent now to `out`; gives the number of messages.
+    pub(crate) fn fill(&mut self, out: &mut Vec<u8>, now: u64) -> u64 {
+        let mut count = 0;
+        while out.len() < FILL_BYTES && count < FILL_MESSAGES && self.may_send() {
+            let Some(stamp) = self.take_turn(now) else { break };
+            self.templates[self.next_template].append(out, stamp);
+            self.next_template += 1;
+            if self.next_template == self.templates.len() {
+                self.next_template = 0;
+            }
+            if let Some(window) = &mut self.window {
+                window.push(stamp);
+            }
+            count += 1;
+            self.remaining -= 1;
+        }
+        if count > 0 && self.started_ns == 0 {
+            self.started_ns = now;
+        }
+        count
+    }
+
+    fn take_turn(&mut self, now: u64) -> Option<u64> {
+        match &mut self.pace {
+            Pace::Free => Some(now),
+            Pace::Scheduled(schedule) => schedule.take_due(now),
+            Pace::OnReply => std::mem::take(&mut self.credit).then(|| {
+                self.last_sent = now;
+                now
+            }),
+            Pace::Paused => None,
+        }
+    }
+
+    fn may_send(&self) -> bool {
+        self.remaining > 0 && self.window.as_ref().is_none_or(Window::has_room)
+    }
+
+    /// When it can send next by its own clock: `Some(now)` for at once, `None` if it waits for
+    /// the broker.
+    pub(crate) fn wakes_at(&self, now: u64) -> Option<u64> {
+        if !self.may_send() {
+            return None;
+        }
+        match &self.pace {
+            Pace::Free => Some(now),
+            Pace::Scheduled(schedule) => Some(schedule.next_ns().max(now)),
+            Pace::OnReply => self.credit.then_some(now),
+            Pace::Paused => None,
+        }
+    }
+
+    pub(crate) const fn window(&mut self) -> Option<&mut Window> {
+        self.window.as_mut()
+    }
+
+    /// A reply arrived; gives the time since the message was sent that it answers (ping-pong).
+    pub(crate) fn reply(&mut self, now: u64) -> Option<u64> {
+        self.replies_due = self.replies_due.saturating_sub(1);
+        self.credit = true;
+        if self.replies_due == 0 {
+            self.finished_ns = now;
+        }
+        matches!(self.pace, Pace::OnReply).then(|| now.saturating_sub(self.last_sent))
+    }
+
+    /// Everything is sent, confirmed and replied to.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.remaining == 0
+            && self.replies_due == 0
+            && self.window.as_ref().is_none_or(Window::is_empty)
+    }
+
+    /// How far behind its schedule it is, in nanoseconds.
+    pub(crate) fn lag_ns(&self, now: u64) -> u64 {
+        match &self.pace {
+            Pace::Scheduled(schedule) => {
+                now.saturating_sub(schedule.next_ns()).min(SECOND_NS * 3600)
+            }
+            _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inbox::Confirm;
+    use crate::template::Message;
+
+    fn template(size: usize) -> Template {
+        let message = Message {
+            channel: 1,
+            exchange: "",
+            routing_key: "q",
+            size,
+            persistent: false,
+            mandatory: false,
+            stamped: true,
+        };
+        Template::new(&message, 131_072)
+    }
+
+    #[test]
+    fn a_window_stops_the_publisher_until_confirms_come() {
+        let mut publisher = Publisher::new(vec![template(16)], Pace::Free, 3, u64::MAX);
+        let mut out = Vec::new();
+        assert_eq!(publisher.fill(&mut out, 5), 3);
+        assert_eq!(publisher.wakes_at(6), None);
+        let confirm = Confirm { tag: 2, multiple: true, accepted: true };
+        publisher.window().unwrap().settle(confirm, |_| ()).unwrap();
+        assert_eq!(publisher.fill(&mut out, 7), 2);
+    }
+
+    #[test]
+    fn a_batch_ends_at_its_bytes_and_at_its_messages() {
+        let mut out = Vec::new();
+        let mut large = Publisher::new(vec![template(60_000)], Pace::Free, 0, u64::MAX);
+        assert_eq!(large.fill(&mut out, 1), 2);
+        out.clear();
+        let mut small = Publisher::new(vec![template(1)], Pace::Free, 0, u64::MAX);
+        assert!(small.fill(&mut out, 1) <= FILL_MESSAGES && out.len() < FILL_BYTES + 100);
+    }
+
+    #[test]
+    fn a_counted_publisher_stops_and_is_finished_once_all_is_confirmed() {
+        let mut publisher = Publisher::new(vec![template(16)], Pace::Free, 10, 4);
+        assert_eq!(publisher.fill(&mut Vec::new(), 1), 4);
+        assert!(!publisher.is_finished());
+        let confirm = Confirm { tag: 4, multiple: true, accepted: true };
+        publisher.window().unwrap().settle(confirm, |_| ()).unwrap();
+        assert!(publisher.is_finished());
+    }
+
+    #[test]
+    fn ping_pong_sends_one_and_waits_for_its_reply() {
+        let mut publisher = Publisher::new(vec![template(16)], Pace::Paused, 0, 0);
+        publisher.begin_round(template(8), Pace::OnReply, 2, 2);
+        let mut out = Vec::new();
+        assert_eq!(publisher.fill(&mut out, 100), 1);
+        assert_eq!(publisher.fill(&mut out, 110), 0);
+        assert_eq!(publisher.reply(150), Some(50));
+        assert_eq!(publisher.fill(&mut out, 160), 1);
+        assert_eq!(publisher.reply(170), Some(10));
+        assert!(publisher.is_finished());
+        assert_eq!((publisher.started_ns, publisher.finished_ns), (100, 170));
+    }
+
+    #[test]
+    fn a_schedule_is_caught_up_with_after_a_stall() {
+        let pace = Pace::Scheduled(Schedule::share(1_000, 0, 1, 0));
+        let mut publisher = Publisher::new(vec![template(16)], pace, 0, u64::MAX);
+        let mut out = Vec::new();
+        assert_eq!(publisher.fill(&mut out, 0), 1);
+        assert_eq!(publisher.wakes_at(0), Some(1_000_000));
+        assert_eq!(publisher.lag_ns(50_000_000), 49_000_000);
+        assert_eq!(publisher.fill(&mut out, 50_000_000), 50);
+        assert_eq!(publisher.lag_ns(50_000_000), 0);
+    }
+}

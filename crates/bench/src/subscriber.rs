@@ -1,0 +1,143 @@
+//! The consuming half of a connection: acknowledgements, and the replies of the paper's benchmarks.
+
+use crate::inbox::Delivery;
+use crate::template::{Template, push_ack};
+
+/// When deliveries are acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Acknowledge {
+    /// The broker counts them as acknowledged at once (`no_ack`).
+    Automatic,
+    /// One `basic.ack` with `multiple` for every so many deliveries.
+    Every(u64),
+}
+
+/// What a consumer of the paper's benchmarks sends back (section 3).
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// Nothing: an ordinary consumer.
+    None,
+    /// One empty message after so many deliveries.
+    After(u64, Template),
+    /// Each message, at its own size (DE-PP).
+    Echo(Template),
+}
+
+/// All consumers of one channel.
+#[derive(Debug)]
+pub(crate) struct Subscriber {
+    channel: u16,
+    acknowledge: Acknowledge,
+    unacked: u64,
+    last_tag: u64,
+    received_in_round: u64,
+    reply: Reply,
+}
+
+impl Subscriber {
+    pub(crate) const fn new(channel: u16, acknowledge: Acknowledge) -> Self {
+        Self {
+            channel,
+            acknowledge,
+            unacked: 0,
+            last_tag: 0,
+            received_in_round: 0,
+            reply: Reply::None,
+        }
+    }
+
+    pub(crate) fn begin_round(&mut self, reply: Reply) {
+        self.received_in_round = 0;
+        self.reply = reply;
+    }
+
+    /// Takes a delivery; appends the acknowledgement and the reply that it makes due.
+    pub(crate) fn take(&mut self, delivery: Delivery, out: &mut Vec<u8>) {
+        if let Acknowledge::Every(every) = self.acknowledge {
+            self.unacked += 1;
+            self.last_tag = delivery.tag;
+            if self.unacked >= every {
+                self.acknowledge_all(out);
+            }
+        }
+        self.received_in_round += 1;
+        match &self.reply {
+            Reply::None => {}
+            Reply::After(count, template) => {
+                if self.received_in_round == *count {
+                    template.append(out, delivery.stamp);
+                }
+            }
+            Reply::Echo(template) => template.append(out, delivery.stamp),
+        }
+    }
+
+    /// Acknowledges what is still open, at the end of a run.
+    pub(crate) fn acknowledge_all(&mut self, out: &mut Vec<u8>) {
+        if self.unacked > 0 {
+            push_ack(out, self.channel, self.last_tag);
+            self.unacked = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::template::{FRAME_OVERHEAD, Message};
+
+    const ACK_BYTES: usize = 13 + FRAME_OVERHEAD;
+
+    fn delivery(tag: u64) -> Delivery {
+        Delivery { tag, stamp: 1, size: 16 }
+    }
+
+    #[test]
+    fn acknowledgements_are_bundled_and_the_rest_is_not_forgotten() {
+        let mut subscriber = Subscriber::new(1, Acknowledge::Every(3));
+        let mut out = Vec::new();
+        (1..=7).for_each(|tag| subscriber.take(delivery(tag), &mut out));
+        assert_eq!(out.len(), 2 * ACK_BYTES);
+        subscriber.acknowledge_all(&mut out);
+        subscriber.acknowledge_all(&mut out);
+        assert_eq!(out.len(), 3 * ACK_BYTES);
+        assert_eq!(out[out.len() - 3..], [7, 1, 0xCE]);
+    }
+
+    #[test]
+    fn automatic_acknowledgement_sends_nothing() {
+        let mut subscriber = Subscriber::new(1, Acknowledge::Automatic);
+        let mut out = Vec::new();
+        subscriber.take(delivery(1), &mut out);
+        subscriber.acknowledge_all(&mut out);
+        assert!(out.is_empty());
+    }
+
+    #[test]
+    fn a_round_is_answered_once_at_its_last_message() {
+        let message = Message {
+            channel: 1,
+            exchange: "",
+            routing_key: "reply",
+            size: 0,
+            persistent: false,
+            mandatory: false,
+            stamped: false,
+        };
+        let template = Template::new(&message, 4096);
+        let bytes = template.wire_bytes();
+        let mut subscriber = Subscriber::new(1, Acknowledge::Automatic);
+        subscriber.begin_round(Reply::After(2, template.clone()));
+        let mut out = Vec::new();
+        subscriber.take(delivery(1), &mut out);
+        assert!(out.is_empty());
+        subscriber.take(delivery(2), &mut out);
+        assert_eq!(out.len(), bytes);
+        subscriber.take(delivery(3), &mut out);
+        assert_eq!(out.len(), bytes);
+        subscriber.begin_round(Reply::Echo(template));
+        subscriber.take(delivery(4), &mut out);
+        subscriber.take(delivery(5), &mut out);
+        assert_eq!(out.len(), 3 * bytes);
+    }
+}
