@@ -1,8 +1,42 @@
-//! The tokio shell: listeners, connections, timers, and the log's threads.
+//! The tokio shell around the sans-I/O core: it owns every socket, file, thread and clock of a node.
+//! It must never decide what a method or a queue means; it moves bytes, time and jobs. Start with
+//! [`Node`], then `core.rs` (the turn), `connection.rs` (one socket) and `log_threads.rs`.
+//!
+//! # Threads
+//! - **core**: the broker, all AMQP sockets and timers, on a single-threaded runtime.
+//! - **log-write**, **log-read**: run the store's jobs, one after the other each.
+//! - **auth-0**: password hashes.
+//!
+//! Other threads reach the core through [`CoreHandle`]. What a panic does is told in `panics.rs`.
+
 mod authenticator;
 mod clock;
+mod connection;
+mod core;
+mod counters;
+mod data_dir;
+mod file_disk;
+mod handle;
+mod listener;
+mod log_threads;
+mod node;
+mod panics;
 mod password;
+mod pump;
+mod routes;
+mod sessions;
+mod stop;
+mod timers;
 
 pub use authenticator::{Authenticator, Busy, Credentials};
 pub use clock::Clock;
+pub use core::Core;
+pub use counters::NetCounters;
+pub use data_dir::{DataDir, DataDirError, LOCK_FILE};
+pub use file_disk::FileDisk;
+pub use handle::{CoreHandle, CoreStopped};
+pub use listener::{ListenError, listen};
+pub use node::{Node, NodeConfig, StartError};
+pub use panics::{PANIC_EXIT_CODE, install_panic_hook};
 pub use password::{HashError, hash_password, verify_password};
+pub use stop::Stopped;

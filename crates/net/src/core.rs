@@ -1,0 +1,319 @@
+//! The core: the broker, the sessions of all connections, and the turn that moves them on.
+//!
+//! Everything here runs on one thread. Connection tasks and other threads only put work in front of
+//! a turn: what was read, verdicts on passwords, results of the log's jobs, calls of the management
+//! thread. The turn (see [`Core::turn`]) then runs the broker once, hands new jobs to the log, and
+//! writes each connection's output at once. Batches form because everything that came in while a turn
+//! or an fdatasync was under way is dealt with by the next; no timer gathers them.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::{Arc, mpsc as std_mpsc};
+
+use bytes::BytesMut;
+use quelea_broker::{Broker, Effect};
+use quelea_model::Timestamp;
+use quelea_session::{SessionConfig, SessionReport};
+use quelea_store::{Progress, StoreState, Ticket};
+use slab::Slab;
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use crate::authenticator::Authenticator;
+use crate::clock::Clock;
+use crate::connection::{ARENA_BYTES, Connection};
+use crate::counters::NetCounters;
+use crate::handle::{CALLS_WAITING_MAX, Call};
+use crate::log_threads::LogThreads;
+use crate::routes::Routes;
+use crate::stop::Stop;
+use crate::timers::Timers;
+
+/// How often one turn runs the broker again because written output made room for deliveries. More
+/// would starve the tasks that read.
+const ROUNDS_MAX: usize = 4;
+
+/// Waiters of [`crate::CoreHandle::reached`]; the management API has fewer connections than that.
+const PROMISES_MAX: usize = 16_384;
+
+/// What the core is made of, but for its broker.
+pub(crate) struct CoreParts {
+    pub(crate) clock: Clock,
+    pub(crate) wake: Arc<Notify>,
+    pub(crate) log: LogThreads,
+    pub(crate) authenticator: Authenticator,
+    pub(crate) calls: mpsc::Receiver<Call>,
+    pub(crate) session_config: Arc<SessionConfig>,
+    pub(crate) connections_max: usize,
+    pub(crate) stop_timeout_ms: u64,
+}
+
+/// The broker and all that drives it. Other threads reach it through [`crate::CoreHandle`].
+pub struct Core {
+    /// The broker. What is changed here takes effect in the turn that runs the call.
+    pub broker: Broker,
+    pub(crate) arena: BytesMut,
+    pub(crate) parts: CoreParts,
+    pub(crate) now: Timestamp,
+    /// A turn is due: the pump was woken.
+    turn_due: bool,
+    pub(crate) connections: Slab<Connection>,
+    pub(crate) generation: u64,
+    pub(crate) routes: Routes,
+    /// Connections to look after at the end of the turn.
+    pub(crate) dirty: Vec<usize>,
+    /// Connections that promised something that waits for the store.
+    pub(crate) waiting: Vec<usize>,
+    pub(crate) timers: Timers,
+    pub(crate) verdicts: Verdicts,
+    pub(crate) progress: Progress,
+    /// Whether the broker took publishes when last asked.
+    accepted: bool,
+    promises: Vec<(Ticket, oneshot::Sender<()>)>,
+    pub(crate) stop: Stop,
+    pub(crate) counters: NetCounters,
+}
+
+/// Answers of the password threads: which connection (slot and generation), and whether it may in.
+pub(crate) struct Verdicts {
+    pub(crate) sender: std_mpsc::Sender<(usize, u64, bool)>,
+    receiver: std_mpsc::Receiver<(usize, u64, bool)>,
+}
+
+impl Core {
+    pub(crate) fn new(broker: Broker, parts: CoreParts) -> Self {
+        let (sender, receiver) = std_mpsc::channel();
+        Self {
+            now: parts.clock.now(),
+            progress: broker.progress(),
+            broker,
+            arena: BytesMut::with_capacity(ARENA_BYTES),
+            parts,
+            turn_due: false,
+            connections: Slab::new(),
+            generation: 0,
+            routes: Routes::default(),
+            dirty: Vec::new(),
+            waiting: Vec::new(),
+            timers: Timers::default(),
+            verdicts: Verdicts { sender, receiver },
+            accepted: true,
+            promises: Vec::new(),
+            stop: Stop::default(),
+            counters: NetCounters::default(),
+        }
+    }
+
+    /// The time of this turn.
+    #[must_use]
+    pub const fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// What the sockets did since the start.
+    #[must_use]
+    pub fn counters(&self) -> NetCounters {
+        NetCounters { connections: self.connections.len() as u64, ..self.counters }
+    }
+
+    /// What every connection says about itself, those in their handshake included.
+    pub fn sessions(&mut self) -> Vec<SessionReport> {
+        self.connections.iter_mut().map(|(_, connection)| connection.session.report()).collect()
+    }
+
+    /// Begins to stop: see `stop.rs`. Does nothing if it has begun.
+    pub fn begin_stop(&mut self) {
+        let deadline = self.now.plus_ms(self.parts.stop_timeout_ms);
+        if self.stop.begin(deadline) {
+            self.tell_sessions_to_stop();
+        }
+    }
+
+    /// Answers `reached` once the store has come that far; drops it if it never will.
+    pub(crate) fn when_reached(&mut self, ticket: Ticket, reached: oneshot::Sender<()>) {
+        if self.broker.progress().reached(ticket) {
+            // A caller that went away needs no answer.
+            let _ = reached.send(());
+        } else if self.promises.len() < PROMISES_MAX {
+            self.promises.push((ticket, reached));
+        }
+    }
+
+    /// Has the pump run a turn after the tasks that are ready now. The first to ask reads the clock.
+    pub(crate) fn want_turn(&mut self) {
+        if !self.turn_due {
+            self.turn_due = true;
+            self.now = self.parts.clock.now();
+            self.parts.wake.notify_one();
+        }
+    }
+
+    /// One turn; gives whether the broker has more to do at once.
+    pub(crate) fn turn(&mut self) -> bool {
+        self.turn_due = true;
+        self.now = self.parts.clock.now();
+        self.counters.turns += 1;
+        self.take_results();
+        self.take_calls();
+        self.take_verdicts();
+        self.fire_timers();
+        let mut more = false;
+        for round in 0..ROUNDS_MAX {
+            more = self.broker.run(self.now);
+            // The disk begins before the sockets are written.
+            self.hand_out_jobs();
+            self.carry_out_effects();
+            self.keep_promises();
+            self.notice_room();
+            let wrote = self.look_after_dirty();
+            if !wrote {
+                break;
+            }
+            more |= round == ROUNDS_MAX - 1;
+        }
+        more |= !self.dirty.is_empty();
+        more |= self.advance_stop(more);
+        self.hand_out_jobs();
+        self.turn_due = false;
+        more
+    }
+
+    /// When the pump has to run a turn although nothing happens.
+    pub(crate) fn deadline(&mut self) -> Option<Timestamp> {
+        let deadlines = [
+            self.broker.deadline(),
+            self.broker.store_mut().deadline(),
+            self.timers.next(),
+            self.stop.deadline(),
+        ];
+        deadlines.into_iter().flatten().min()
+    }
+
+    fn take_results(&mut self) {
+        while let Some(done) = self.parts.log.poll_done() {
+            self.broker.store_mut().complete(done);
+        }
+    }
+
+    fn take_calls(&mut self) {
+        for _ in 0..CALLS_WAITING_MAX {
+            let Ok(call) = self.parts.calls.try_recv() else { return };
+            call(self);
+        }
+    }
+
+    fn take_verdicts(&mut self) {
+        while let Ok((slot, generation, verified)) = self.verdicts.receiver.try_recv() {
+            let of_this_one = |c: &Connection| c.generation == generation;
+            if self.connections.get(slot).is_some_and(of_this_one) {
+                self.authenticated(slot, verified);
+            }
+        }
+    }
+
+    fn hand_out_jobs(&mut self) {
+        let Self { broker, parts, now, .. } = self;
+        let store = broker.store_mut();
+        parts.log.submit(|| store.poll_job(*now));
+    }
+
+    fn carry_out_effects(&mut self) {
+        while let Some(effect) = self.broker.poll_effect() {
+            let connection = match &effect {
+                Effect::Deliver { connection, .. }
+                | Effect::Got { connection, .. }
+                | Effect::GotEmpty { connection, .. }
+                | Effect::ConsumerCancelled { connection, .. }
+                | Effect::CloseConnection { connection, .. } => *connection,
+                Effect::PublishersBlocked { .. } | Effect::PublishersUnblocked => {
+                    self.tell_all(&effect);
+                    continue;
+                }
+            };
+            if let Some(slot) = self.routes.slot(connection) {
+                self.connections[slot].session.effect(&mut self.broker, effect, self.now);
+                self.touch(slot);
+            }
+        }
+    }
+
+    fn tell_all(&mut self, effect: &Effect) {
+        match effect {
+            Effect::PublishersBlocked { reason } => {
+                tracing::warn!(reason, "publishers are blocked");
+            }
+            _ => tracing::info!("publishers may go on"),
+        }
+        for slot in self.open_slots() {
+            let connection = &mut self.connections[slot];
+            connection.session.effect(&mut self.broker, effect.clone(), self.now);
+            self.touch(slot);
+        }
+    }
+
+    /// If the store came further: confirms, and answers that promised durability.
+    fn keep_promises(&mut self) {
+        let progress = self.broker.progress();
+        if progress == self.progress {
+            return self.break_promises_of_a_failed_store();
+        }
+        self.progress = progress;
+        for slot in std::mem::take(&mut self.waiting) {
+            let Some(connection) = self.connections.get_mut(slot) else { continue };
+            if std::mem::take(&mut connection.waits) {
+                connection.session.progress(progress);
+                self.touch(slot);
+            }
+        }
+        let reached = self.promises.extract_if(.., |(ticket, _)| progress.reached(*ticket));
+        for (_, waiter) in reached {
+            // A caller that went away needs no answer.
+            let _ = waiter.send(());
+        }
+    }
+
+    fn break_promises_of_a_failed_store(&mut self) {
+        if !self.promises.is_empty()
+            && matches!(self.broker.store_mut().state(), StoreState::Failed { .. })
+        {
+            self.promises.clear();
+        }
+    }
+
+    /// If the broker takes publishes again: those that were held back go on.
+    fn notice_room(&mut self) {
+        let accepts = self.broker.accepts_publishes();
+        if accepts && !self.accepted {
+            for slot in self.open_slots() {
+                if self.connections[slot].paused {
+                    self.touch(slot);
+                }
+            }
+        }
+        self.accepted = accepts;
+    }
+}
+
+/// The core, shared by the tasks of its thread.
+#[derive(Clone)]
+pub(crate) struct SharedCore(Rc<RefCell<Core>>);
+
+impl SharedCore {
+    pub(crate) fn new(core: Core) -> Self {
+        Self(Rc::new(RefCell::new(core)))
+    }
+
+    /// Borrows the core. A panic in between leaves it half changed, and ends the process: see
+    /// `panics.rs`.
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&mut Core) -> R) -> R {
+        struct Guard;
+        impl Drop for Guard {
+            fn drop(&mut self) {
+                if std::thread::panicking() {
+                    crate::panics::end_process("the core panicked");
+                }
+            }
+        }
+        let _guard = Guard;
+        f(&mut self.0.borrow_mut())
+    }
+}

@@ -1,0 +1,20 @@
+//! What the sockets did.
+
+/// Counts since the start of the process, for the metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NetCounters {
+    /// Connections now, those in their handshake included.
+    pub connections: u64,
+    /// Connections that were accepted.
+    pub accepted: u64,
+    /// Connections that were closed at once because there were too many.
+    pub refused: u64,
+    /// Calls of accept that failed, for want of file descriptors or memory.
+    pub accept_errors: u64,
+    /// Bytes that were read.
+    pub bytes_received: u64,
+    /// Bytes that were written.
+    pub bytes_sent: u64,
+    /// Turns of the core.
+    pub turns: u64,
+}

@@ -1,0 +1,67 @@
+//! The way to the core from other threads.
+
+use std::sync::Arc;
+
+use quelea_store::Ticket;
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use crate::core::Core;
+
+/// Calls that wait for the core's next turn; a caller beyond waits for its place.
+pub(crate) const CALLS_WAITING_MAX: usize = 256;
+
+/// What runs on the core thread.
+pub(crate) type Call = Box<dyn FnOnce(&mut Core) + Send>;
+
+/// The core has stopped, or stops: nothing more is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the broker stops")]
+pub struct CoreStopped;
+
+/// Runs closures on the core thread. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct CoreHandle {
+    calls: mpsc::Sender<Call>,
+    wake: Arc<Notify>,
+}
+
+impl CoreHandle {
+    pub(crate) fn new(wake: Arc<Notify>) -> (Self, mpsc::Receiver<Call>) {
+        let (calls, receiver) = mpsc::channel(CALLS_WAITING_MAX);
+        (Self { calls, wake }, receiver)
+    }
+
+    /// Runs `call` in the core's next turn and gives its result. All connections wait while it runs:
+    /// it must neither block nor take longer than listing what it was asked for.
+    ///
+    /// # Errors
+    /// [`CoreStopped`] if the core will not run it.
+    pub async fn call<R: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut Core) -> R + Send + 'static,
+    ) -> Result<R, CoreStopped> {
+        let (sender, receiver) = oneshot::channel();
+        self.send(Box::new(move |core: &mut Core| {
+            // A caller that went away needs no answer; what it asked for is done all the same.
+            let _ = sender.send(call(core));
+        }))
+        .await?;
+        receiver.await.map_err(|_| CoreStopped)
+    }
+
+    /// Waits until the store has reached `ticket`.
+    ///
+    /// # Errors
+    /// [`CoreStopped`] if it never will: the core stops, or the disk failed.
+    pub async fn reached(&self, ticket: Ticket) -> Result<(), CoreStopped> {
+        let (sender, receiver) = oneshot::channel();
+        self.send(Box::new(move |core: &mut Core| core.when_reached(ticket, sender))).await?;
+        receiver.await.map_err(|_| CoreStopped)
+    }
+
+    async fn send(&self, call: Call) -> Result<(), CoreStopped> {
+        self.calls.send(call).await.map_err(|_| CoreStopped)?;
+        self.wake.notify_one();
+        Ok(())
+    }
+}
