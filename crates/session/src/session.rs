@@ -161,8 +161,14 @@ impl Session {
     }
 
     /// Sends what the store's progress allows: confirms, and answers that promise durability.
-    pub fn progress(&mut self, progress: Progress, _now: Timestamp) {
+    pub fn progress(&mut self, progress: Progress) {
         self.release(progress, false);
+    }
+
+    /// Whether [`Session::progress`] may have something to send: the shell tells no others.
+    #[must_use]
+    pub const fn waits_for_progress(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
     /// Ends a turn, after the broker's effects are carried out: one confirm a channel for what had
