@@ -24,6 +24,8 @@ enum Command {
     Config(ShowArgs),
     /// Manage users, virtual hosts, permissions and queues of a running broker.
     Admin(admin::AdminArgs),
+    /// Put a broker under load and measure it.
+    Bench(quelea_bench::BenchArgs),
 }
 
 /// Where the configuration comes from, on top of the defaults and the environment.
@@ -72,6 +74,13 @@ impl Cli {
                 Err(error) => refuse(&error),
             },
             Command::Admin(args) => admin::run(args),
+            Command::Bench(args) => match quelea_bench::run(args) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    eprintln!("quelea bench: {error}");
+                    ExitCode::FAILURE
+                }
+            },
         }
     }
 }

@@ -1,11 +1,199 @@
-//! `quelea serve`.
+//! `quelea serve`: starts the node and the management API, tells when both are ready, and stops them
+//! on a signal.
 
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use quelea_http::HttpSettings;
+use quelea_net::{ListenError, Node, StartError, Stopped};
+use tokio::runtime::Builder;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tracing_subscriber::EnvFilter;
 
 use crate::config::Config;
+use crate::wiring::node_config;
 
-/// Runs the broker until it is told to stop.
+/// How long the management API may take to answer what it was asked before the stop.
+const HTTP_STOP_MAX: Duration = Duration::from_secs(1);
+
+/// Why the broker did not start, or did not run to its end.
+#[derive(Debug, thiserror::Error)]
+enum ServeError {
+    #[error("logging.level = {level:?}: {reason}")]
+    Level { level: String, reason: String },
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    #[error("cannot {what}: {source}")]
+    System { what: &'static str, source: std::io::Error },
+}
+
+/// Runs the broker until a signal stops it. Exit code 0: all is on the disk.
 pub(crate) fn run(config: &Config) -> ExitCode {
-    let _ = config;
-    ExitCode::FAILURE
+    match serve(config) {
+        Ok(Stopped::Clean) => ExitCode::SUCCESS,
+        Ok(Stopped::Unclean) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("quelea: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(config: &Config) -> Result<Stopped, ServeError> {
+    log_to_stderr(&config.logging.level)?;
+    quelea_net::install_panic_hook();
+    let connections = quelea_net::raise_file_limit();
+    if connections < config.amqp.connections_max as u64 {
+        tracing::warn!(connections, "the limit of open files allows fewer connections than set");
+    }
+    // This thread is the management thread; the core has its own.
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(system("start the management runtime"))?;
+    runtime.block_on(manage(config))
+}
+
+fn log_to_stderr(level: &str) -> Result<(), ServeError> {
+    let filter = EnvFilter::try_new(level).map_err(|error| ServeError::Level {
+        level: level.to_owned(),
+        reason: error.to_string(),
+    })?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
+    Ok(())
+}
+
+async fn manage(config: &Config) -> Result<Stopped, ServeError> {
+    let started = Instant::now();
+    // Before anything else, so that a signal during recovery is not lost.
+    let mut signals = Signals::new().map_err(system("listen for signals"))?;
+    let listener = match config.http.enabled {
+        true => Some(quelea_net::listen(&config.http.listen)?),
+        false => None,
+    };
+    let node = Node::start(node_config(config))?;
+    let http = listener.map(|listener| Http::start(listener, &node, config)).transpose()?;
+    let addresses: Vec<_> = node.amqp_addresses().iter().map(ToString::to_string).collect();
+    let (amqp, http_address) = (
+        addresses.join(","),
+        http.as_ref().map_or_else(|| "-".to_owned(), |http| http.address.clone()),
+    );
+    let (pid, data_dir) = (std::process::id(), node.data_dir().display().to_string());
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        amqp,
+        http = http_address,
+        data_dir,
+        recovered_messages = node.recovery().entries,
+        replayed_bytes = node.recovery().replayed_bytes,
+        dropped_tail = node.recovery().dropped_tail.as_deref(),
+        start_ms = started.elapsed().as_millis() as u64,
+        "started"
+    );
+    say(&format!("quelea ready amqp={amqp} http={http_address} pid={pid} data_dir={data_dir}"));
+    let name = signals.next().await;
+    tracing::info!(signal = name, "stopping");
+    let stopped = stop(node, http, &mut signals).await;
+    let clean = stopped == Stopped::Clean;
+    let uptime_s = started.elapsed().as_secs();
+    tracing::info!(clean, uptime_s, "stopped");
+    say(&format!("quelea stopped clean={clean} uptime_s={uptime_s} pid={pid}"));
+    Ok(stopped)
+}
+
+/// Stops the core, then the management API, which may ask the core to the last. A second signal ends
+/// the process at once: what was confirmed is in the log.
+async fn stop(node: Node, http: Option<Http>, signals: &mut Signals) -> Stopped {
+    // It only fails if the core has stopped already.
+    let _ = node.handle().call(|core| core.begin_stop()).await;
+    let core = tokio::task::spawn_blocking(move || node.join());
+    let stopped = tokio::select! {
+        stopped = core => stopped.unwrap_or(Stopped::Unclean),
+        name = signals.next() => {
+            tracing::warn!(signal = name, "stopped at once, by a second signal");
+            std::process::exit(1);
+        }
+    };
+    if let Some(http) = http {
+        http.stop().await;
+    }
+    stopped
+}
+
+/// One line for whoever started us. They may have closed their end.
+fn say(line: &str) {
+    let mut stdout = std::io::stdout().lock();
+    let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+}
+
+/// The management API on this thread's runtime.
+struct Http {
+    address: String,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<std::io::Result<()>>,
+}
+
+impl Http {
+    fn start(
+        listener: std::net::TcpListener,
+        node: &Node,
+        config: &Config,
+    ) -> Result<Self, ServeError> {
+        let address = listener.local_addr().map_err(system("read the listener's address"))?;
+        let listener = tokio::net::TcpListener::from_std(listener)
+            .map_err(system("register the management listener"))?;
+        let settings = HttpSettings {
+            loopback_users: config.access.loopback_users.clone(),
+            node: "quelea@localhost".to_owned(),
+        };
+        let (stop, stopped) = oneshot::channel::<()>();
+        let stopped = async move {
+            // An error is the sender's end, which means the same.
+            let _ = stopped.await;
+        };
+        let (core, authenticator) = (node.handle().clone(), node.authenticator().clone());
+        let serve = quelea_http::serve(listener, core, authenticator, settings, stopped);
+        Ok(Self { address: address.to_string(), stop, task: tokio::spawn(serve) })
+    }
+
+    async fn stop(self) {
+        let _ = self.stop.send(());
+        match tokio::time::timeout(HTTP_STOP_MAX, self.task).await {
+            Ok(Ok(Ok(()))) => {}
+            Ok(Ok(Err(error))) => tracing::warn!(%error, "the management API broke"),
+            Ok(Err(error)) => tracing::warn!(%error, "the management API broke"),
+            Err(_) => tracing::debug!("management connections are left open"),
+        }
+    }
+}
+
+/// SIGTERM and SIGINT.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        let terminate = signal(SignalKind::terminate())?;
+        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
+const fn system(what: &'static str) -> impl Fn(std::io::Error) -> ServeError {
+    move |source| ServeError::System { what, source }
 }

@@ -1,0 +1,44 @@
+//! From the configuration to what the node is told.
+
+use std::sync::Arc;
+
+use quelea_amqp::ConnectionConfig;
+use quelea_broker::BrokerConfig;
+use quelea_net::NodeConfig;
+use quelea_session::SessionConfig;
+
+use crate::config::Config;
+
+/// The node's settings.
+pub(crate) fn node_config(config: &Config) -> NodeConfig {
+    let connection = ConnectionConfig {
+        frame_max: config.amqp.frame_max,
+        channel_max: config.amqp.channel_max,
+        heartbeat_s: config.amqp.heartbeat_s,
+        message_bytes_max: config.limits.message_bytes_max,
+        server_properties: quelea_amqp::server_properties(env!("CARGO_PKG_VERSION")),
+        handshake_timeout_ms: config.amqp.handshake_timeout_ms,
+    };
+    let broker = BrokerConfig {
+        resident_bytes_max: config.limits.resident_bytes_max,
+        index_bytes_max: config.limits.index_bytes_max,
+        connections_max: config.amqp.connections_max,
+        // Sessions and the management API check `access.loopback_users` themselves.
+        loopback_user: String::new(),
+        ..BrokerConfig::default()
+    };
+    NodeConfig {
+        data_dir: config.data_dir.clone(),
+        amqp_listen: config.amqp.listen.clone(),
+        connections_max: config.amqp.connections_max,
+        stop_timeout_ms: config.stop_timeout_ms,
+        session: SessionConfig {
+            connection: Arc::new(connection),
+            loopback_users: config.access.loopback_users.clone(),
+        },
+        broker,
+        segment_bytes: config.log.segment_bytes,
+        bootstrap_user: config.access.bootstrap_user.clone(),
+        bootstrap_password: config.access.bootstrap_password.clone(),
+    }
+}
