@@ -282,7 +282,10 @@ impl ServerConnection {
         }
         if self.heartbeat.is_silent(now) {
             self.end(CloseCause::HeartbeatTimeout);
-        } else if self.heartbeat.is_due(self.output.written(), now) && self.output.is_empty() {
+            return;
+        }
+        let (written, others_wait) = (self.output.written(), !self.output.is_empty());
+        if self.heartbeat.is_due(written, others_wait, now) {
             self.output.heartbeat();
         }
     }

@@ -2,6 +2,8 @@
 
 use quelea_model::Timestamp;
 
+use crate::frame::FRAME_OVERHEAD;
+
 /// When to send a heartbeat and when the client counts as gone. Off until it is started.
 ///
 /// Twice an interval we look whether anything was written since the last look, and send a heartbeat
@@ -60,15 +62,17 @@ impl Heartbeat {
         self.interval_ms > 0 && !self.paused && now >= self.silent_at()
     }
 
-    /// Whether a heartbeat is due, given the bytes written so far. To be called at the deadline.
-    pub(super) fn is_due(&mut self, written: u64, now: Timestamp) -> bool {
+    /// Whether to send a heartbeat, given the bytes written so far and whether others wait. To be
+    /// called at the deadline.
+    pub(super) fn is_due(&mut self, written: u64, others_wait: bool, now: Timestamp) -> bool {
         if self.interval_ms == 0 || now < self.next_look {
             return false;
         }
         self.next_look = now.plus_ms(self.interval_ms / 2);
-        let idle = written == self.written;
-        self.written = written;
-        idle
+        let quiet = written == self.written && !others_wait;
+        // Our own heartbeat is no reason to leave out the next.
+        self.written = written + if quiet { FRAME_OVERHEAD as u64 } else { 0 };
+        quiet
     }
 
     const fn silent_at(&self) -> Timestamp {
