@@ -98,3 +98,142 @@ impl Confirms {
         self.runs.push_back(Run { last: self.published, ticket, verdict });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use quelea_model::{QueueId, Timestamp};
+    use quelea_store::{Durability, MemStore, Store};
+
+    use super::*;
+
+    /// A log that takes one batch a call and writes when it is told to.
+    struct Log(MemStore);
+
+    impl Log {
+        fn new() -> Self {
+            Self(MemStore::pumped())
+        }
+
+        fn batch(&mut self) -> Ticket {
+            self.0.append_queue_deleted(QueueId(1));
+            self.0.ticket(Durability::Fsync)
+        }
+
+        fn sync(&mut self) -> Progress {
+            assert!(self.0.poll_job(Timestamp::ZERO).is_none());
+            self.0.progress()
+        }
+    }
+
+    fn confirm(delivery_tag: u64, multiple: bool, verdict: Verdict) -> Option<Confirm> {
+        Some(Confirm { delivery_tag, multiple, verdict })
+    }
+
+    #[test]
+    fn publishes_that_wait_for_one_sync_are_confirmed_at_once() {
+        let (mut log, mut confirms) = (Log::new(), Confirms::new());
+        for ticket in [log.batch(), log.batch(), log.batch()] {
+            confirms.accepted(ticket);
+        }
+        assert_eq!(confirms.settle(Progress::default()), None);
+        assert_eq!(confirms.unconfirmed(), 3);
+        assert_eq!(confirms.settle(log.sync()), confirm(3, true, Verdict::Accepted));
+        assert_eq!(confirms.settle(log.sync()), None);
+        assert_eq!(confirms.unconfirmed(), 0);
+    }
+
+    #[test]
+    fn a_single_publish_is_not_confirmed_as_several() {
+        let mut confirms = Confirms::new();
+        for delivery_tag in 1..4 {
+            confirms.accepted(Ticket::NONE);
+            let settled = confirms.settle(Progress::default());
+            assert_eq!(settled, confirm(delivery_tag, false, Verdict::Accepted));
+        }
+    }
+
+    #[test]
+    fn what_waits_for_nothing_waits_for_those_before_it_and_costs_no_memory() {
+        let (mut log, mut confirms) = (Log::new(), Confirms::new());
+        confirms.accepted(log.batch());
+        for _ in 0..1000 {
+            confirms.accepted(Ticket::NONE);
+        }
+        assert_eq!(confirms.waiting(), 1);
+        assert_eq!(confirms.settle(Progress::default()), None);
+        assert_eq!(confirms.settle(log.sync()), confirm(1001, true, Verdict::Accepted));
+    }
+
+    #[test]
+    fn a_rejected_publish_is_told_in_its_place() {
+        let mut confirms = Confirms::new();
+        confirms.accepted(Ticket::NONE);
+        confirms.accepted(Ticket::NONE);
+        confirms.rejected();
+        confirms.accepted(Ticket::NONE);
+        let progress = Progress::default();
+        assert_eq!(confirms.settle(progress), confirm(2, true, Verdict::Accepted));
+        assert_eq!(confirms.settle(progress), confirm(3, false, Verdict::Rejected));
+        assert_eq!(confirms.settle(progress), confirm(4, false, Verdict::Accepted));
+        assert_eq!(confirms.settle(progress), None);
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Transient,
+        Persistent,
+        Rejected,
+        Sync,
+    }
+
+    proptest! {
+        #[test]
+        fn each_publish_gets_its_verdict_once_in_order_and_not_early(
+            steps in proptest::collection::vec(
+                prop_oneof![
+                    Just(Step::Transient), Just(Step::Persistent), Just(Step::Rejected),
+                    Just(Step::Sync),
+                ],
+                0..200,
+            )
+        ) {
+            let (mut log, mut confirms) = (Log::new(), Confirms::new());
+            let mut expected = Vec::new();
+            let mut told = Vec::new();
+            for step in steps.iter().copied().chain([Step::Sync]) {
+                match step {
+                    Step::Transient => {
+                        confirms.accepted(Ticket::NONE);
+                        expected.push((Verdict::Accepted, Ticket::NONE));
+                    }
+                    Step::Persistent => {
+                        let ticket = log.batch();
+                        confirms.accepted(ticket);
+                        expected.push((Verdict::Accepted, ticket));
+                    }
+                    Step::Rejected => {
+                        confirms.rejected();
+                        expected.push((Verdict::Rejected, Ticket::NONE));
+                    }
+                    Step::Sync => {
+                        log.sync();
+                    }
+                }
+                let progress = log.0.progress();
+                while let Some(confirm) = confirms.settle(progress) {
+                    let first = told.len();
+                    let last = confirm.delivery_tag as usize;
+                    prop_assert_eq!(confirm.multiple, last - first > 1);
+                    for at in first..last {
+                        let (verdict, ticket) = expected[at];
+                        prop_assert_eq!(verdict, confirm.verdict);
+                        prop_assert!(progress.reached(ticket));
+                        told.push(confirm.verdict);
+                    }
+                }
+            }
+            prop_assert_eq!(told.len(), expected.len());
+        }
+    }
+}

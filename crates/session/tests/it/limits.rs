@@ -1,0 +1,122 @@
+//! What a hostile or careless client can cost.
+
+use quelea_amqp::method::{Method, basic, channel, confirm};
+use quelea_broker::BrokerConfig;
+use quelea_model::limits;
+
+use crate::consuming::consume;
+use crate::declaring::{exclusive_queue, queue};
+use crate::node::{Node, On};
+
+#[test]
+fn a_client_that_never_reads_is_bounded_and_loses_nothing() {
+    let mut node = Node::new();
+    let (publisher, consumer) = (node.channel(), node.channel());
+    node.call(publisher, queue("q"));
+    node.call(consumer, basic::Consume { no_ack: true, ..consume("q", "me") });
+    node.reads(consumer.0, false);
+    let body = "x".repeat(10_000);
+    let count = 500;
+    for _ in 0..count {
+        node.publish_to(publisher, "q", &body);
+    }
+    node.settle();
+    let waiting = node.session(consumer.0).output().len();
+    assert!(waiting < limits::OUTPUT_BYTES_MAX + 100_000, "{waiting} bytes wait");
+    assert!(waiting > limits::OUTPUT_BYTES_MAX / 2, "{waiting} bytes wait");
+    node.reads(consumer.0, true);
+    node.settle();
+    assert_eq!(node.all(consumer.0).len(), count);
+}
+
+#[test]
+fn a_client_that_asks_and_never_reads_is_not_read_either() {
+    let mut node = Node::new();
+    let on = node.channel();
+    node.call(on, queue("q"));
+    for _ in 0..100 {
+        node.publish_to(on, "q", &"x".repeat(100_000));
+    }
+    node.settle();
+    node.reads(on.0, false);
+    for _ in 0..100 {
+        node.send_on(on, basic::Get { queue: "q".into(), no_ack: true });
+    }
+    node.settle();
+    assert!(!node.session(on.0).wants_input());
+    assert!(node.session(on.0).output().len() < 2 * limits::OUTPUT_BYTES_MAX + 200_000);
+    node.reads(on.0, true);
+    node.settle();
+    assert_eq!(node.all(on.0).len(), 100);
+    assert!(node.session(on.0).wants_input());
+}
+
+#[test]
+fn more_channels_than_agreed_end_the_connection() {
+    let mut node = Node::new();
+    let client = node.connect();
+    for number in 1..=limits::CHANNELS_MAX {
+        node.send_on(On(client, number), channel::Open {});
+    }
+    node.settle();
+    assert_eq!(node.all(client).len(), usize::from(limits::CHANNELS_MAX));
+    assert_eq!(node.broker.channels().len(), usize::from(limits::CHANNELS_MAX));
+    node.send_on(On(client, limits::CHANNELS_MAX + 1), channel::Open {});
+    node.settle();
+    let (code, ..) = node.closed(client);
+    assert!([504, 530].contains(&code), "{code}");
+    assert_eq!(node.broker.channels().len(), 0);
+}
+
+#[test]
+fn endless_declares_reach_a_limit() {
+    let limits =
+        BrokerConfig { exclusive_queues_per_connection_max: 50, ..BrokerConfig::default() };
+    let mut node = Node::with_limits(limits);
+    let on = node.channel();
+    for _ in 0..51 {
+        node.send_on(on, exclusive_queue(""));
+    }
+    node.settle();
+    let mut received = node.methods(on.0);
+    let Some(Method::ChannelClose(close)) = received.pop() else { panic!("a close") };
+    assert_eq!(close.reply_code, 406);
+    assert_eq!(received.len(), 50);
+}
+
+#[test]
+fn a_call_carries_out_a_bounded_number_of_events() {
+    let mut node = Node::new();
+    let on = node.channel();
+    node.call(on, queue("q"));
+    for _ in 0..2 * quelea_session::EVENTS_PER_CALL_MAX {
+        node.publish_to(on, "q", "x");
+    }
+    node.receive_only(on.0);
+    let ready = node.broker.queue("/", "q").unwrap().messages_ready;
+    assert_eq!(ready, quelea_session::EVENTS_PER_CALL_MAX as u64);
+    node.settle();
+    let ready = node.broker.queue("/", "q").unwrap().messages_ready;
+    assert_eq!(ready, 2 * quelea_session::EVENTS_PER_CALL_MAX as u64);
+}
+
+#[test]
+fn confirms_that_wait_cost_memory_by_runs_and_stop_the_reading_at_the_limit() {
+    let mut node = Node::new();
+    let on = node.channel();
+    node.call(on, confirm::Select { no_wait: false });
+    node.call(on, crate::declaring::durable_queue("q"));
+    node.disk.is_slow(true);
+    // In this store every persistent message is a batch of its own, and so a run of its own.
+    for _ in 0..limits::REPLIES_WAITING_MAX + 100 {
+        node.publish_persistent(on, "q", "x");
+    }
+    node.settle();
+    assert!(!node.session(on.0).wants_input());
+    let unconfirmed = node.session(on.0).report().unconfirmed;
+    assert_eq!(unconfirmed, limits::REPLIES_WAITING_MAX as u64);
+    node.disk.is_slow(false);
+    node.settle();
+    assert_eq!(node.session(on.0).report().unconfirmed, 0);
+    assert!(node.session(on.0).wants_input());
+}
