@@ -136,6 +136,11 @@ impl ServerConnection {
             {
                 return Some(event);
             }
+            if self.phase == Phase::Running
+                && let Some(event) = self.whole_publish()
+            {
+                return Some(event);
+            }
             match self.phase {
                 Phase::Authenticating
                 | Phase::Opening

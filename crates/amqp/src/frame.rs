@@ -160,12 +160,43 @@ impl FrameReader {
         let end = head.frame_len - 1;
         check_end(self.input[end])?;
         let payload = self.input.slice(FRAME_HEAD..end);
-        if self.input.len() == head.frame_len {
+        self.skip(head.frame_len);
+        Ok(Some(Frame { kind: head.kind, channel: head.channel, payload }))
+    }
+
+    /// The whole frame that begins at this offset of what was read, without taking it. `None` if
+    /// there is none, or if [`FrameReader::next`] has something to say about it.
+    #[inline]
+    pub(crate) fn peek(&self, at: usize) -> Option<PeekedFrame> {
+        if !self.partial.is_empty() {
+            return None;
+        }
+        let rest = self.input.get(at..)?;
+        let head = Head::parse(rest, self.frame_max).ok()??;
+        let end = rest.get(head.frame_len - 1)?;
+        let (from, to) = (at + FRAME_HEAD, at + head.frame_len - 1);
+        (*end == FRAME_END).then_some(PeekedFrame {
+            kind: head.kind,
+            channel: head.channel,
+            from,
+            to,
+        })
+    }
+
+    /// What was read and not taken, as [`FrameReader::peek`] counts offsets.
+    #[inline]
+    pub(crate) const fn peeked(&self) -> &Bytes {
+        &self.input
+    }
+
+    /// Takes the frames up to this offset of what was read.
+    #[inline]
+    pub(crate) fn skip(&mut self, to: usize) {
+        if self.input.len() == to {
             self.input = Bytes::new();
         } else {
-            self.input.advance(head.frame_len);
+            self.input.advance(to);
         }
-        Ok(Some(Frame { kind: head.kind, channel: head.channel, payload }))
     }
 
     /// Continues a frame that began in an earlier read.
@@ -209,6 +240,22 @@ impl FrameReader {
         if self.input.is_empty() {
             self.input = Bytes::new();
         }
+    }
+}
+
+/// A whole frame that was not taken: offsets of its payload.
+#[derive(Clone, Copy)]
+pub(crate) struct PeekedFrame {
+    pub(crate) kind: FrameKind,
+    pub(crate) channel: u16,
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+}
+
+impl PeekedFrame {
+    /// The offset behind the frame.
+    pub(crate) const fn next(self) -> usize {
+        self.to + 1
     }
 }
 

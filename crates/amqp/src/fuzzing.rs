@@ -137,9 +137,19 @@ pub fn fuzz_table(data: &[u8]) {
 }
 
 /// Any bytes after a good handshake (or from the start, if the first one is odd) leave a connection
-/// whose events are in order, whose output is frames, and whose memory is bounded.
+/// whose events are in order, whose output is frames, and which does not care how they were cut.
 pub fn fuzz_connection(data: &[u8]) {
     let (mode, data) = data.split_first().map_or((0, data), |(mode, data)| (*mode, data));
+    let whole = run_connection(mode, [data]);
+    let in_parts = run_connection(mode, data.chunks(usize::from(mode >> 1).max(1)));
+    assert_eq!(whole, in_parts, "events depend on how the bytes were cut");
+}
+
+/// Events, as text because a float may be no number, and output.
+fn run_connection<'a>(
+    mode: u8,
+    parts: impl IntoIterator<Item = &'a [u8]>,
+) -> (Vec<String>, Vec<Frame>) {
     let config = Arc::new(ConnectionConfig {
         frame_max: FRAME_MAX,
         message_bytes_max: 10_000,
@@ -150,15 +160,17 @@ pub fn fuzz_connection(data: &[u8]) {
         mode,
         channels: BTreeSet::new(),
         closed: false,
+        events: Vec::new(),
     };
     if mode & 1 == 0 {
         run.feed(&client_handshake());
         assert!(run.connection.is_open(), "a good handshake opens");
     }
-    for part in data.chunks(usize::from(mode >> 1).max(1)) {
+    for part in parts {
         run.feed(part);
     }
-    run.check_output();
+    let frames = run.output();
+    (run.events, frames)
 }
 
 /// What a client sends up to `connection.open`, for a server that offers [`FRAME_MAX`].
@@ -184,6 +196,7 @@ struct Run {
     mode: u8,
     channels: BTreeSet<u16>,
     closed: bool,
+    events: Vec<String>,
 }
 
 impl Run {
@@ -191,6 +204,7 @@ impl Run {
         self.connection.receive(Bytes::copy_from_slice(part), Timestamp::ZERO);
         while let Some(event) = self.connection.poll(Timestamp::ZERO) {
             assert!(!self.closed, "nothing follows Closed");
+            self.events.push(format!("{event:?}"));
             self.event(event);
         }
     }
@@ -226,15 +240,17 @@ impl Run {
         }
     }
 
-    fn check_output(&mut self) {
+    /// All that was written: frames, behind a protocol header perhaps.
+    fn output(&mut self) -> Vec<Frame> {
         let mut output = self.connection.output().to_bytes();
         if output.starts_with(PROTOCOL_HEADER) {
             output.advance(PROTOCOL_HEADER.len());
         }
         let (frames, error) = read_frames([&output[..]]);
         assert_eq!(error, None, "output is frames");
-        for frame in frames {
+        for frame in &frames {
             Method::decode(&frame.payload).expect("every reply is a method");
         }
+        frames
     }
 }

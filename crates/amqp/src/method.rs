@@ -44,7 +44,7 @@ macro_rules! methods {
             /// # Errors
             /// [`DecodeError`] for unknown numbers, fields that are malformed, or leftover bytes.
             pub fn decode(payload: &Bytes) -> Result<Self, DecodeError> {
-                let mut reader = Reader::new(payload, 0);
+                let mut reader = Reader::new(payload, 0, payload.len());
                 let class_id = u16::read(&mut reader, "class")?;
                 let method_id = u16::read(&mut reader, "method")?;
                 let method = match (class_id, method_id) {

@@ -48,8 +48,10 @@ pub enum DecodeError {
 
 /// Reads fields one after the other.
 pub(crate) struct Reader<'a> {
-    payload: &'a Bytes,
+    /// Holds the payload, up to `end`.
+    bytes: &'a Bytes,
     at: usize,
+    end: usize,
     /// The octet that holds the next bit, and how many of its bits were taken; 0 when the next bit
     /// begins a new octet.
     bits: u8,
@@ -57,14 +59,15 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) const fn new(payload: &'a Bytes, at: usize) -> Self {
-        Self { payload, at, bits: 0, bits_taken: 0 }
+    /// Of the bytes from `at` to `end`.
+    pub(crate) const fn new(bytes: &'a Bytes, at: usize, end: usize) -> Self {
+        Self { bytes, at, end, bits: 0, bits_taken: 0 }
     }
 
     /// To be called at the end: nothing may be left.
     #[inline]
     pub(crate) fn finish(self) -> Result<(), DecodeError> {
-        match self.payload.len() - self.at {
+        match self.end - self.at {
             0 => Ok(()),
             count => Err(DecodeError::Trailing { count }),
         }
@@ -73,7 +76,7 @@ impl<'a> Reader<'a> {
     #[inline]
     fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], DecodeError> {
         self.bits_taken = 0;
-        let Some(found) = self.payload[self.at..].first_chunk::<N>() else {
+        let Some(found) = self.bytes[self.at..self.end].first_chunk::<N>() else {
             return Err(DecodeError::Truncated { field });
         };
         self.at += N;
@@ -84,7 +87,7 @@ impl<'a> Reader<'a> {
     #[inline]
     fn take(&mut self, len: usize, field: &'static str) -> Result<(usize, usize), DecodeError> {
         let from = self.at;
-        match from.checked_add(len).filter(|to| *to <= self.payload.len()) {
+        match from.checked_add(len).filter(|to| *to <= self.end) {
             Some(to) => {
                 self.at = to;
                 Ok((from, to))
@@ -184,7 +187,7 @@ impl Field for ShortStr {
     fn read(reader: &mut Reader<'_>, field: &'static str) -> Result<Self, DecodeError> {
         let [len] = reader.array(field)?;
         let (from, to) = reader.take(usize::from(len), field)?;
-        Self::from_bytes(reader.payload.slice(from..to)).map_err(|_| DecodeError::NotUtf8 { field })
+        Self::from_bytes(reader.bytes.slice(from..to)).map_err(|_| DecodeError::NotUtf8 { field })
     }
 
     #[inline]
@@ -203,7 +206,7 @@ impl Field for ShortStr {
 impl Field for Bytes {
     fn read(reader: &mut Reader<'_>, field: &'static str) -> Result<Self, DecodeError> {
         let (from, to) = reader.long(field)?;
-        Ok(reader.payload.slice(from..to))
+        Ok(reader.bytes.slice(from..to))
     }
 
     fn write(&self, writer: &mut Writer<'_>) {
@@ -220,8 +223,7 @@ impl Field for Bytes {
 impl Field for Table {
     fn read(reader: &mut Reader<'_>, field: &'static str) -> Result<Self, DecodeError> {
         let (from, to) = reader.long(field)?;
-        Self::decode(&reader.payload[from..to])
-            .map_err(|source| DecodeError::Table { field, source })
+        Self::decode(&reader.bytes[from..to]).map_err(|source| DecodeError::Table { field, source })
     }
 
     fn write(&self, writer: &mut Writer<'_>) {
@@ -249,7 +251,7 @@ mod tests {
         assert_eq!(&out[..], [0b101, 1, 0, 7, 1]);
 
         let bytes = out.freeze();
-        let mut reader = Reader::new(&bytes, 0);
+        let mut reader = Reader::new(&bytes, 0, bytes.len());
         let bits: Vec<bool> = (0..9).map(|_| bool::read(&mut reader, "bit").unwrap()).collect();
         assert_eq!(bits, [true, false, true, false, false, false, false, false, true]);
         assert_eq!(u16::read(&mut reader, "number"), Ok(7));

@@ -4,10 +4,11 @@ use bytes::{Buf, Bytes, BytesMut};
 use quelea_model::PropertyView;
 
 use super::channel::{Assembly, Channel, ChannelState, Content};
-use super::incoming::{Outcome, malformed};
+use super::incoming::{BASIC_PUBLISH, Outcome, malformed};
 use super::{Refusal, ServerConnection};
 use crate::encode::CONTENT_HEAD;
 use crate::event::Event;
+use crate::frame::FrameKind;
 use crate::method::basic::Publish;
 use crate::method::shape::Arguments;
 use crate::reply_code::ReplyCode;
@@ -22,10 +23,50 @@ const CLASS_ID: u16 = 60;
 const METHOD_ID: u16 = 40;
 
 impl ServerConnection {
+    /// The message that is next, if all its frames lie one after the other in what was read, which
+    /// is how nearly all come: one look at each, and no state in between. Whatever is not so, and
+    /// whatever is wrong, is left to the way frame by frame.
+    #[inline]
+    pub(super) fn whole_publish(&mut self) -> Option<Event> {
+        let method = self.reader.peek(0)?;
+        let bytes = self.reader.peeked();
+        if method.kind != FrameKind::Method
+            || bytes.get(method.from..method.from + 4)? != BASIC_PUBLISH
+        {
+            return None;
+        }
+        let header = self.reader.peek(method.next())?;
+        let channel = method.channel;
+        if header.kind != FrameKind::Header || header.channel != channel {
+            return None;
+        }
+        let size = check_header(&bytes[header.from..header.to]).ok()?;
+        let (mut end, mut body) = (header.next(), Bytes::new());
+        if size > self.config.message_bytes_max {
+            return None;
+        }
+        if size > 0 {
+            let frame = self.reader.peek(header.next())?;
+            let is_all = (frame.to - frame.from) as u64 == size;
+            if frame.kind != FrameKind::Body || frame.channel != channel || !is_all {
+                return None;
+            }
+            end = frame.next();
+            body = bytes.slice(frame.from..frame.to);
+        }
+        if !matches!(self.channels.get_mut(channel)?.state, ChannelState::Open(Content::None)) {
+            return None;
+        }
+        let publish = read_publish(bytes, method.from, method.to).ok()?;
+        let properties = bytes.slice(header.from + CONTENT_HEAD..header.to);
+        self.reader.skip(end);
+        Some(Event::Publish { channel, publish, properties, body })
+    }
+
     /// A `basic.publish`; its content header is next.
     #[inline]
     pub(super) fn publish(&mut self, number: u16, payload: &Bytes) -> Result<(), Box<Refusal>> {
-        let publish = read_publish(payload)?;
+        let publish = read_publish(payload, 0, payload.len())?;
         self.channels.attach(number);
         if let Some(content) = self.content_of(number) {
             *content = Content::Header(publish);
@@ -117,15 +158,15 @@ impl ServerConnection {
     }
 }
 
-/// Decodes a publish without going through the enum of all methods.
+/// Decodes a publish, the payload from `from` to `to`, without the enum of all methods.
 #[inline]
-fn read_publish(payload: &Bytes) -> Result<Publish, Box<Refusal>> {
-    let mut reader = Reader::new(payload, 4);
+fn read_publish(bytes: &Bytes, from: usize, to: usize) -> Result<Publish, Box<Refusal>> {
+    let mut reader = Reader::new(bytes, from + 4, to);
     let publish = Publish::read(&mut reader).and_then(|publish| {
         reader.finish()?;
         Ok(publish)
     });
-    let publish = publish.map_err(|error| malformed(payload, &error))?;
+    let publish = publish.map_err(|error| malformed(&bytes[from..to], &error))?;
     if publish.immediate {
         return Err(publish_refusal(ReplyCode::NotImplemented, "immediate=true"));
     }
