@@ -1,0 +1,11 @@
+//! Reads the repository for the checks in `tests/`: which files there are, the workspace's manifests,
+//! Markdown's links, Rust without its comments. It is never part of the product.
+//! Start with [`Repository`]; each check is a file in `tests/it`.
+
+mod markdown;
+mod repository;
+mod rust;
+
+pub use markdown::Page;
+pub use repository::{CrateManifest, Repository};
+pub use rust::{CodeLine, code_lines};

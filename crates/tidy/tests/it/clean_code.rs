@@ -1,0 +1,41 @@
+//! Nothing unfinished, nothing left from a debugging session, no test that does not run.
+
+use quelea_tidy::{Repository, code_lines};
+
+use crate::assert_none;
+
+/// Put together here, so that this file is not its own first fault.
+const FORBIDDEN: [&str; 6] = [
+    concat!("todo", "!"),
+    concat!("unimplemented", "!"),
+    concat!("dbg", "!"),
+    concat!("#[ign", "ore"),
+    concat!("#![allow(dead", "_code"),
+    concat!("#[allow(dead", "_code"),
+];
+
+#[test]
+fn sources_hold_no_unfinished_or_forgotten_code() {
+    let repository = Repository::open();
+    let mut faults = Vec::new();
+    for path in repository.files("", &[".rs"]) {
+        let source = repository.read(&path);
+        for line in code_lines(&source) {
+            for needle in FORBIDDEN.iter().filter(|needle| line.code.contains(**needle)) {
+                faults.push(format!("{path}:{}: {needle}", line.number));
+            }
+        }
+    }
+    assert_none("unfinished code", &faults);
+}
+
+#[test]
+fn every_library_says_first_what_it_is() {
+    let repository = Repository::open();
+    let faults: Vec<String> = repository
+        .files("crates", &["/src/lib.rs", "/src/main.rs"])
+        .into_iter()
+        .filter(|path| !repository.read(path).starts_with("//! "))
+        .collect();
+    assert_none("no first words", &faults);
+}

@@ -1,0 +1,5 @@
+//! Bytes of a socket as frames, cut in any way.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quelea_amqp::fuzzing::fuzz_frames(data));

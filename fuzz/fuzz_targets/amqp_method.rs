@@ -1,0 +1,5 @@
+//! The payload of a method frame.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quelea_amqp::fuzzing::fuzz_method(data));

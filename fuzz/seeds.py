@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Writes the seeds of the AMQP corpora: python3 fuzz/seeds.py
+
+Each seed has a name that says what it holds. Inputs that a fuzzer found are added beside them under
+names of their own and are not written by this script.
+"""
+import struct
+from pathlib import Path
+
+CORPUS = Path(__file__).parent / "corpus"
+METHOD, HEADER, BODY, HEARTBEAT = 1, 2, 3, 8
+
+
+def short(text):
+    data = text.encode()
+    return bytes([len(data)]) + data
+
+
+def long(data):
+    return struct.pack(">I", len(data)) + data
+
+
+def field(name, letter, value):
+    return short(name) + letter + value
+
+
+def table(*fields):
+    return long(b"".join(fields))
+
+
+def frame(kind, channel, payload, end=b"\xce"):
+    return struct.pack(">BHI", kind, channel, len(payload)) + payload + end
+
+
+def method(class_id, method_id, arguments=b""):
+    return struct.pack(">HH", class_id, method_id) + arguments
+
+
+def content_header(size, flags=0, properties=b"", class_id=60):
+    return struct.pack(">HHQH", class_id, 0, size, flags) + properties
+
+
+SCALARS = (
+    field("t", b"t", b"\1"),
+    field("b", b"b", b"\xff"),
+    field("B", b"B", b"\xff"),
+    field("s", b"s", b"\xff\xfe"),
+    field("U", b"U", b"\xff\xfe"),
+    field("u", b"u", b"\xff\xfe"),
+    field("I", b"I", b"\xff\xff\xff\xfe"),
+    field("i", b"i", b"\xff\xff\xff\xfe"),
+    field("l", b"l", b"\x80" + bytes(7)),
+    field("L", b"L", b"\x7f" + b"\xff" * 7),
+    field("f", b"f", struct.pack(">f", 1.5)),
+    field("d", b"d", struct.pack(">d", float("nan"))),
+    field("D", b"D", b"\2" + struct.pack(">i", -12345)),
+    field("S", b"S", long("grün".encode())),
+    field("x", b"x", long(b"\0\xff")),
+    field("T", b"T", struct.pack(">Q", 1_700_000_000)),
+    field("V", b"V", b""),
+)
+
+
+def nested(depth):
+    value = b"V"
+    for _ in range(depth):
+        value = b"A" + long(value)
+    return short("deep") + value
+
+
+CHANNEL_OPEN = frame(METHOD, 1, method(20, 10, short("")))
+PUBLISH = method(60, 40, struct.pack(">H", 0) + short("amq.topic") + short("a.b") + b"\1")
+QUEUE_DECLARE = method(
+    50, 10, struct.pack(">H", 0) + short("q") + b"\2" + table(field("x-expires", b"I", struct.pack(">i", 1000)))
+)
+EXCHANGE_DECLARE = method(
+    40, 10, struct.pack(">H", 0) + short("x") + short("topic") + b"\2" + table(field("alternate-exchange", b"S", long(b"y")))
+)
+CONSUME = method(60, 20, struct.pack(">H", 0) + short("q") + short("tag") + b"\0" + table())
+PROPERTIES = short("text/plain") + table(*SCALARS[:3]) + b"\2" + b"\5"
+PROPERTY_FLAGS = 1 << 15 | 1 << 13 | 1 << 12 | 1 << 11
+CONTENT = (
+    frame(METHOD, 1, PUBLISH)
+    + frame(HEADER, 1, content_header(8, PROPERTY_FLAGS, PROPERTIES))
+    + frame(BODY, 1, b"four")
+    + frame(BODY, 1, b"more")
+)
+CLIENT_PROPERTIES = table(field("capabilities", b"F", table(field("basic.nack", b"t", b"\1"))))
+HANDSHAKE = (
+    b"AMQP\0\0\x09\1"
+    + frame(METHOD, 0, method(10, 11, CLIENT_PROPERTIES + short("PLAIN") + long(b"\0guest\0guest") + short("en_US")))
+    + frame(METHOD, 0, method(10, 31, struct.pack(">HIH", 100, 4096, 60)))
+    + frame(METHOD, 0, method(10, 40, short("/") + short("") + b"\0"))
+)
+AMQPLAIN = (
+    b"AMQP\0\0\x09\1"
+    + frame(
+        METHOD, 0,
+        method(
+            10, 11,
+            table()
+            + short("AMQPLAIN")
+            + long(field("LOGIN", b"S", long(b"guest")) + field("PASSWORD", b"S", long(b"guest")))
+            + short("en_US"),
+        ),
+    )
+)
+
+# The first byte says how the function cuts the rest.
+FRAMES = {
+    "empty": b"",
+    "heartbeat": b"\1" + frame(HEARTBEAT, 0, b""),
+    "publish-in-parts": b"\3" + CONTENT,
+    "bad-end": b"\x40" + frame(METHOD, 1, PUBLISH, b"\xcd"),
+    "bad-kind": b"\x40" + frame(9, 1, b""),
+    "too-large": b"\x40" + struct.pack(">BHI", METHOD, 1, 0xFFFF_FFFF),
+    "largest": b"\xff" + frame(BODY, 1, bytes(4096 - 8)),
+    "one-too-large": b"\xff" + frame(BODY, 1, bytes(4096 - 7)),
+    "protocol-header": b"\1AMQP\0\0\x09\1",
+}
+
+METHODS = {
+    "connection-start-ok": method(10, 11, CLIENT_PROPERTIES + short("PLAIN") + long(b"\0a\0b") + short("en_US")),
+    "connection-tune-ok": method(10, 31, struct.pack(">HIH", 0, 0, 0)),
+    "connection-close": method(10, 50, struct.pack(">H", 200) + short("bye") + bytes(4)),
+    "connection-update-secret": method(10, 70, long(b"secret") + short("reason")),
+    "channel-flow": method(20, 20, b"\1"),
+    "exchange-declare": EXCHANGE_DECLARE,
+    "exchange-bind": method(40, 30, bytes(2) + short("to") + short("from") + short("k") + b"\0" + table()),
+    "queue-declare": QUEUE_DECLARE,
+    "queue-unbind": method(50, 50, bytes(2) + short("q") + short("x") + short("k") + table()),
+    "basic-qos": method(60, 10, struct.pack(">IH", 0, 200) + b"\1"),
+    "basic-consume": CONSUME,
+    "basic-publish": PUBLISH,
+    "basic-nack": method(60, 120, struct.pack(">Q", 7) + b"\3"),
+    "basic-return": method(60, 50, struct.pack(">H", 312) + short("NO_ROUTE") + short("x") + short("k")),
+    "confirm-select": method(85, 10, b"\1"),
+    "tx-commit": method(90, 20),
+    "unknown-class": method(99, 1),
+    "unknown-method": method(60, 999),
+    "cut": QUEUE_DECLARE[:-5],
+    "left-over": method(90, 20, b"\0"),
+    "not-utf8": method(20, 10, b"\2\xff\xfe"),
+}
+
+TABLES = {
+    "empty": b"",
+    "every-type": b"".join(SCALARS),
+    "nested": field("F", b"F", table(*SCALARS[:4])) + field("A", b"A", long(b"t\1V" + b"A" + long(b""))),
+    "deepest": nested(32),
+    "too-deep": nested(33),
+    "same-name-twice": field("a", b"V", b"") + field("a", b"t", b"\0"),
+    "unknown-type": field("a", b"?", b""),
+    "lying-length": field("a", b"S", struct.pack(">I", 0xFFFF_FFFF) + b"x"),
+    "lying-inner-length": field("a", b"A", struct.pack(">I", 3) + b"I" + bytes(4)),
+    "name-not-utf8": b"\2\xff\xfeV",
+}
+
+# Bit 0 of the first byte: without the handshake before it. Bit 1: channels are closed by the server
+# on each method. The bits above: into how large parts the input is cut.
+CONNECTIONS = {
+    "handshake": b"\xfd" + HANDSHAKE,
+    "handshake-byte-by-byte": b"\1" + HANDSHAKE,
+    "amqplain": b"\xff" + AMQPLAIN,
+    "wrong-protocol": b"\xffAMQP\0\1\0\0",
+    "other-protocol": b"\xffGET / HTTP/1.1\r\n\r\n",
+    "publish": b"\xfc" + CHANNEL_OPEN + CONTENT,
+    "publish-in-parts": b"\x0c" + CHANNEL_OPEN + CONTENT,
+    "closed-by-server": b"\xfe" + CHANNEL_OPEN + frame(METHOD, 1, QUEUE_DECLARE) + CONTENT + frame(METHOD, 1, method(20, 41)),
+    "open-twice": b"\xfc" + CHANNEL_OPEN + CHANNEL_OPEN,
+    "method-on-closed-channel": b"\xfc" + frame(METHOD, 7, CONSUME),
+    "channel-above-limit": b"\xfc" + frame(METHOD, 101, method(20, 10, short(""))),
+    "body-without-header": b"\xfc" + CHANNEL_OPEN + frame(METHOD, 1, PUBLISH) + frame(BODY, 1, b"x"),
+    "body-longer-than-said": b"\xfc" + CHANNEL_OPEN + frame(METHOD, 1, PUBLISH) + frame(HEADER, 1, content_header(1)) + frame(BODY, 1, b"xx"),
+    "body-of-2-gb": b"\xfc" + CHANNEL_OPEN + frame(METHOD, 1, PUBLISH) + frame(HEADER, 1, content_header(1 << 31)),
+    "method-between-content": b"\xfc" + CHANNEL_OPEN + frame(METHOD, 1, PUBLISH) + frame(METHOD, 1, CONSUME),
+    "header-of-other-class": b"\xfc" + CHANNEL_OPEN + frame(METHOD, 1, PUBLISH) + frame(HEADER, 1, content_header(0, class_id=50)),
+    "empty-body": b"\xfc" + CHANNEL_OPEN + frame(METHOD, 1, PUBLISH) + frame(HEADER, 1, content_header(0)),
+    "channel-close": b"\xfc" + CHANNEL_OPEN + frame(METHOD, 1, method(20, 40, struct.pack(">H", 200) + short("") + bytes(4))) + CHANNEL_OPEN,
+    "connection-close": b"\xfc" + CHANNEL_OPEN + frame(METHOD, 0, method(10, 50, struct.pack(">H", 200) + short("") + bytes(4))) + CONTENT,
+    "heartbeat-on-channel": b"\xfc" + frame(HEARTBEAT, 1, b""),
+    "two-channels-mixed": b"\xfc" + CHANNEL_OPEN + frame(METHOD, 2, method(20, 10, short(""))) + frame(METHOD, 1, PUBLISH)
+    + frame(METHOD, 2, PUBLISH) + frame(HEADER, 1, content_header(1)) + frame(HEADER, 2, content_header(1))
+    + frame(BODY, 2, b"2") + frame(BODY, 1, b"1"),
+}
+
+
+def main():
+    for target, seeds in {
+        "amqp_frames": FRAMES,
+        "amqp_method": METHODS,
+        "amqp_table": TABLES,
+        "amqp_connection": CONNECTIONS,
+    }.items():
+        directory = CORPUS / target
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, data in seeds.items():
+            (directory / name).write_bytes(data)
+
+
+if __name__ == "__main__":
+    main()
