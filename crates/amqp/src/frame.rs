@@ -89,7 +89,7 @@ pub struct FrameReader {
 
 impl FrameReader {
     /// A reader that refuses frames of more than `frame_max` bytes, as the negotiation counts them:
-    /// with their [`FRAME_OVERHEAD`].
+    /// with their [`FRAME_OVERHEAD`]. Like RabbitMQ it forgives who counts only the payload.
     #[must_use]
     pub fn new(frame_max: u32) -> Self {
         Self { input: Bytes::new(), partial: BytesMut::new(), frame_max }
@@ -276,7 +276,7 @@ impl Head {
         let kind =
             FrameKind::from_octet(*octet).ok_or(FrameError::UnknownKind { octet: *octet })?;
         let payload_len = u32::from_be_bytes(*size);
-        // Some clients count only the payload; RabbitMQ allows them the same 8 bytes.
+        // The comparison forgives clients that count only the payload.
         if payload_len > frame_max {
             let size = u64::from(payload_len) + FRAME_OVERHEAD as u64;
             return Err(FrameError::TooLarge { size, max: frame_max });

@@ -161,8 +161,6 @@ impl Output {
             self.buffer_bytes /= 2;
         }
         self.tail = BytesMut::new();
-        if self.chunks.capacity() > 64 {
-            self.chunks = VecDeque::new();
-        }
+        self.chunks = VecDeque::new();
     }
 }
