@@ -100,7 +100,10 @@ fn object_routes() -> Router<Api> {
     Router::new()
         .route("/queues", get(queues::list))
         .route("/queues/{vhost}", get(queues::list_in))
-        .route("/queues/{vhost}/{name}", get(queues::one).put(queues::declare).delete(queues::delete))
+        .route(
+            "/queues/{vhost}/{name}",
+            get(queues::one).put(queues::declare).delete(queues::delete),
+        )
         .route("/queues/{vhost}/{name}/contents", delete(queues::purge))
         .route("/queues/{vhost}/{name}/bindings", get(bindings::of_queue))
         .route("/exchanges", get(exchanges::list))

@@ -35,9 +35,7 @@ impl IntoResponse for ApiError {
                 (StatusCode::UNAUTHORIZED, "not_authorized", "Login failed".to_owned())
             }
             Self::Forbidden(reason) => (StatusCode::FORBIDDEN, "access_refused", reason),
-            Self::NotFound => {
-                (StatusCode::NOT_FOUND, "Object Not Found", "Not Found".to_owned())
-            }
+            Self::NotFound => (StatusCode::NOT_FOUND, "Object Not Found", "Not Found".to_owned()),
             Self::BadRequest(reason) => (StatusCode::BAD_REQUEST, "bad_request", reason),
             Self::Stopping => (
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -45,7 +43,8 @@ impl IntoResponse for ApiError {
                 "the broker is stopping".to_owned(),
             ),
         };
-        let mut response = (status, Json(json!({ "error": error, "reason": reason }))).into_response();
+        let mut response =
+            (status, Json(json!({ "error": error, "reason": reason }))).into_response();
         if status == StatusCode::UNAUTHORIZED {
             let challenge = HeaderValue::from_static("Basic realm=\"Quelea Management\"");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);

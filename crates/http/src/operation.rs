@@ -1,6 +1,9 @@
 //! Changes to the broker: run on the core thread, answered when they are durable.
 
-use quelea_broker::error::{AdminError, BindingError, DeclareQueueError, ExchangeError, QueueError};
+use quelea_broker::binding::BindError;
+use quelea_broker::error::{
+    AdminError, BindingError, DeclareQueueError, ExchangeError, QueueError,
+};
 use quelea_broker::{Broker, ChannelId, ConnectionInfo};
 use quelea_model::Timestamp;
 use quelea_net::Core;
@@ -13,17 +16,14 @@ use crate::error::ApiError;
 /// Runs a change on the core thread and waits until it is durable.
 pub(crate) async fn done<E>(
     api: &Api,
-    change: impl FnOnce(&mut Core, Timestamp) -> Result<Ticket, E> + Send + 'static,
+    change: impl FnOnce(&mut Core) -> Result<Ticket, E> + Send + 'static,
 ) -> Result<(), ApiError>
 where
     E: Into<ApiError> + Send + 'static,
 {
     let ticket = api
         .core
-        .call(move |core| {
-            let now = core.now();
-            change(core, now)
-        })
+        .call(move |core| change(core))
         .await
         .map_err(|_| ApiError::Stopping)?
         .map_err(Into::into)?;
@@ -49,7 +49,8 @@ where
         protocol: "management",
         ..ConnectionInfo::default()
     };
-    done(api, move |core, now| {
+    done(api, move |core| {
+        let now = core.now();
         let broker = &mut core.broker;
         let connection = broker
             .open_connection(now, info)
@@ -70,7 +71,7 @@ pub(crate) const fn existed(there: bool) -> Result<(), ApiError> {
 }
 
 macro_rules! refusals {
-    ($($error:ident: forbidden $forbidden:pat, missing $missing:pat;)*) => {$(
+    ($($error:ident: forbidden = $forbidden:pat, missing = $missing:pat,)*) => {$(
         impl From<$error> for ApiError {
             fn from(error: $error) -> Self {
                 match error {
@@ -84,11 +85,17 @@ macro_rules! refusals {
 }
 
 refusals! {
-    DeclareQueueError: forbidden DeclareQueueError::AccessRefused(_), missing DeclareQueueError::NoSuchQueue(_);
-    QueueError: forbidden QueueError::AccessRefused(_), missing QueueError::NoSuchQueue(_);
-    ExchangeError: forbidden ExchangeError::AccessRefused(_), missing ExchangeError::NoSuchExchange(_);
-    BindingError: forbidden BindingError::AccessRefused(_),
-        missing BindingError::NoSuchExchange(_) | BindingError::NoSuchQueue(_);
+    DeclareQueueError:
+        forbidden = DeclareQueueError::AccessRefused(_),
+        missing = DeclareQueueError::NoSuchQueue(_),
+    QueueError: forbidden = QueueError::AccessRefused(_), missing = QueueError::NoSuchQueue(_),
+    ExchangeError:
+        forbidden = ExchangeError::AccessRefused(_),
+        missing = ExchangeError::NoSuchExchange(_),
+    BindingError:
+        forbidden = BindingError::AccessRefused(_),
+        missing = BindingError::NoSuchQueue(_)
+            | BindingError::Bind(BindError::NoSuchExchange { .. }),
 }
 
 impl From<AdminError> for ApiError {

@@ -10,8 +10,13 @@ use crate::authentication::ApiUser;
 use crate::error::ApiError;
 
 /// `GET /api/overview`.
-pub(crate) async fn overview(State(api): State<Api>, _user: ApiUser) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn overview(
+    State(api): State<Api>,
+    _user: ApiUser,
+) -> Result<Json<Value>, ApiError> {
     let overview = fetch(&api).await?;
+    let exchange_types = ["direct", "fanout", "headers", "topic"];
+    let exchange_types = exchange_types.map(|name| json!({ "name": name, "enabled": true }));
     Ok(Json(json!({
         "product_name": "Quelea",
         "product_version": env!("CARGO_PKG_VERSION"),
@@ -20,8 +25,7 @@ pub(crate) async fn overview(State(api): State<Api>, _user: ApiUser) -> Result<J
         "cluster_name": &*api.node,
         "node": &*api.node,
         "rates_mode": "none",
-        "exchange_types": ["direct", "fanout", "headers", "topic"]
-            .map(|name| json!({ "name": name, "enabled": true })),
+        "exchange_types": exchange_types,
         "object_totals": {
             "channels": overview.channels,
             "connections": overview.connections,
