@@ -36,8 +36,8 @@ SUITES = {
     "java": clients.run_java,
     "bad_input": clients.run_bad_input,
     "disk_full": clients.run_disk_full,
+    "kill": clients.run_kill,
 }
-NEEDS_BINARY = {"go", "python", "celery", "javascript", "java", "bad_input", "disk_full"}
 
 
 def main() -> int:
@@ -75,7 +75,7 @@ def run_suite(name: str, install) -> Outcome:
     print(f"\n=== {name}", flush=True)
     started = time.monotonic()
     try:
-        if name in NEEDS_BINARY:
+        if name in clients.INSTALLS:
             workspace.ensure_binary()
         if install is not None:
             install.result()

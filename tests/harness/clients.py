@@ -74,6 +74,10 @@ def run_bad_input() -> Outcome:
     return _run_pytest("bad_input", 600)
 
 
+def run_kill() -> Outcome:
+    return _run_pytest("kill", 3_600)
+
+
 def run_disk_full() -> Outcome:
     return _run_pytest("disk_full", 300)
 
@@ -176,6 +180,7 @@ INSTALLS = {
     "celery": install_python,
     "bad_input": install_python,
     "disk_full": install_python,
+    "kill": install_python,
     "javascript": install_javascript,
     "java": install_java,
 }

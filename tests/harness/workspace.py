@@ -5,6 +5,7 @@ from pathlib import Path
 
 from harness import outcome
 from harness.broker import foreign_broker
+from harness.cache import cache_root
 from harness.outcome import Outcome
 from harness.process import run_group
 
@@ -15,8 +16,8 @@ TEST_TIMEOUT_S = 2_400
 
 
 def target_directory() -> Path:
-    named = os.environ.get("CARGO_TARGET_DIR")
-    return Path(named) if named else ROOT / "target"
+    """Outside the checkout, so that a fresh clone finds its dependencies compiled."""
+    return Path(os.environ.setdefault("CARGO_TARGET_DIR", str(cache_root() / "target")))
 
 
 def run_format() -> Outcome:
@@ -25,6 +26,7 @@ def run_format() -> Outcome:
 
 
 def run_cargo_tests() -> Outcome:
+    target_directory()
     code, output = run_group(
         ["cargo", "test", "--locked", "--workspace", "--no-fail-fast"],
         cwd=ROOT,
@@ -37,11 +39,12 @@ def ensure_binary() -> None:
     """Builds the broker once, unless QUELEA_BINARY or QUELEA_TEST_URI names one."""
     if os.environ.get("QUELEA_BINARY") or foreign_broker():
         return
+    target = target_directory()
     command = ["cargo", "build", "--locked", "--profile", PROFILE, "-p", "quelea-server"]
     code, output = run_group(command, cwd=ROOT, timeout_s=BUILD_TIMEOUT_S)
     if code != 0:
         raise RuntimeError(f"the broker does not build: {' '.join(command)} ended with {code}")
-    os.environ["QUELEA_BINARY"] = str(target_directory() / PROFILE / "quelea")
+    os.environ["QUELEA_BINARY"] = str(target / PROFILE / "quelea")
 
 
 def read(code: int, read_off: Outcome) -> Outcome:

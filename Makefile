@@ -1,0 +1,40 @@
+# One entry point for all work on Quelea; each target says what it does.
+# What the tests install and build lives in ${QUELEA_CACHE:-~/.cache/quelea}, outside the checkout.
+
+SHELL := /bin/bash
+PYTHON ?= python3
+BINARY := $(or $(CARGO_TARGET_DIR),target)/release/quelea
+
+.PHONY: help run build test lint bench soak fuzz clean
+
+help: ## Lists the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+run: build ## Builds the release and starts the broker; data in ./quelea-data
+	exec $(BINARY) serve
+
+build: ## Builds the release binary
+	cargo build --locked --release -p quelea-server
+
+test: ## Runs all tests: format, workspace, and real clients (Go, Python, Celery, JavaScript, Java) against a started broker
+	$(PYTHON) tests/run.py $(SUITES)
+
+lint: ## Checks format and lints, warnings being errors
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	@if command -v cargo-deny >/dev/null; then cargo deny --offline check bans licenses sources; else echo "cargo-deny is not installed: licences and bans were not checked"; fi
+
+bench: build ## Runs the benchmarks on this machine, RabbitMQ beside Quelea where it is installed (ARGUMENTS=--help)
+	$(PYTHON) scripts/bench.py --binary $(BINARY) $(ARGUMENTS)
+
+soak: build ## Kills the broker 200 times under load; nothing confirmed may be lost (ROUNDS=200)
+	QUELEA_KILL_ROUNDS=$${ROUNDS:-200} $(PYTHON) tests/run.py --binary $(BINARY) kill
+
+fuzz: ## Replays and extends the fuzz corpora (SECONDS_EACH=60); needs cargo-fuzz and a nightly toolchain
+	@command -v cargo-fuzz >/dev/null || { echo "cargo-fuzz is not installed: cargo install cargo-fuzz"; exit 1; }
+	for target in $$(cargo fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=$${SECONDS_EACH:-60} || exit 1; done
+
+clean: ## Removes what was built, and what the tests installed and built outside the checkout
+	cargo clean
+	chmod -R u+w "$${QUELEA_CACHE:-$$HOME/.cache/quelea}" 2>/dev/null || true
+	rm -rf "$${QUELEA_CACHE:-$$HOME/.cache/quelea}"

@@ -1,0 +1,163 @@
+"""A full disk: publishers are blocked with a reason, consumers go on, and all resumes when space returns.
+
+The broker's data directory is a small tmpfs in a mount namespace of the broker's own, so nothing is left
+behind when the process is gone. It needs root, as CI has it.
+"""
+
+import contextlib
+import os
+from pathlib import Path
+
+import pytest
+from harness.broker import Broker, binary_path
+from harness.management import Management
+from harness.peer import Peer, bodies, depth, publish, queue, take, until
+from harness.raw import BLOCKED, UNBLOCKED, Raw
+from harness import raw
+
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(os.geteuid() != 0, reason="mounting a tmpfs needs root"),
+]
+
+MIB = 2**20
+DISK_BYTES = 48 * MIB
+SEGMENT_BYTES = 4 * MIB
+MOUNTED = f'mount -t tmpfs -o size={DISK_BYTES} tmpfs "$QUELEA__DATA_DIR" && exec "$@"'
+
+
+class SmallDisk:
+    """A broker on a disk of 48 MiB that we can fill from outside, through the process's own view of it."""
+
+    def __init__(self, directory):
+        (directory / "data").mkdir(parents=True)
+        wrapper = ["unshare", "--mount", "--propagation", "private", "sh", "-c", MOUNTED, "sh"]
+        self.broker = Broker(binary_path(), directory, {"QUELEA__LOG__SEGMENT_BYTES": str(SEGMENT_BYTES)}, wrapper)
+
+    @property
+    def mounted(self) -> Path:
+        return Path(f"/proc/{self.broker.process.pid}/root{self.broker.data_dir}")
+
+    @property
+    def _ballast(self) -> Path:
+        return self.mounted / "ballast"
+
+    def fill(self, leave_bytes=0):
+        """Somebody else's file takes the space."""
+        with open(self._ballast, "ab", buffering=0) as file:
+            free = self.free_bytes() - leave_bytes
+            with contextlib.suppress(OSError):
+                while free > 0:
+                    free -= file.write(b"\0" * min(free, MIB))
+
+    def free_bytes(self) -> int:
+        status = os.statvfs(self.mounted)
+        return status.f_bavail * status.f_frsize
+
+    def clear(self):
+        self._ballast.unlink()
+
+
+@pytest.fixture
+def disk(tmp_path):
+    small = SmallDisk(tmp_path)
+    with small.broker:
+        yield small
+
+
+class BlockWatcher:
+    """A connection that can be blocked and notes what it is told."""
+
+    def __init__(self, broker):
+        self.client = Raw.opened(broker, properties={"capabilities": {"connection.blocked": True}}, timeout_s=60)
+
+    def blocked(self) -> str:
+        return raw.take_short(self.client.expect(BLOCKED))[0]
+
+    def unblocked(self):
+        self.client.expect(UNBLOCKED)
+
+
+def fill_queue(broker, name, stop):
+    """Publishes persistent messages without waiting for confirms, until `stop` says so; answers how many."""
+    client = Raw.opened(broker, timeout_s=5)
+    client.send(raw.method(1, raw.CONFIRM_SELECT, b"\0"))
+    client.expect(raw.CONFIRM_SELECT_OK)
+    persistent = b"\x10\x00" + b"\x02"
+    body = b"x" * 32_768
+    data = raw.publish(1, name)
+    data += raw.frame(raw.HEADER, 1, b"\0\x3c\0\0" + len(body).to_bytes(8, "big") + persistent) + raw.body(1, body)
+    sent = 0
+    while not stop():
+        try:
+            client.send(data)
+        except TimeoutError:
+            break
+        sent += 1
+    return client, sent
+
+
+def test_publishers_are_blocked_consumers_go_on_and_all_resumes(disk):
+    broker = disk.broker
+    with Peer(broker) as peer:
+        channel = peer.channel()
+        queue(channel, "kept", durable=True, exclusive=False)
+        for number in range(100):
+            publish(channel, "kept", number, delivery_mode=2)
+        watcher = BlockWatcher(broker)
+        disk.fill()
+        publisher, sent = fill_queue(broker, "kept", lambda: False)
+        # The watcher publishes too: whoever publishes is told, with a reason.
+        watcher.client.send(raw.message(1, "kept"))
+        reason = watcher.blocked()
+        assert "disk" in reason.lower() or "space" in reason.lower(), reason
+
+        consumer = peer.connection().channel()
+        taken = take(consumer, "kept", 100)
+        assert bodies(taken) == [str(number) for number in range(100)]
+        assert broker.is_running()
+        alarms = Management(broker.http)
+        with contextlib.suppress(Exception):
+            alarms.get("/api/health/checks/alarms")
+
+        disk.clear()
+        watcher.unblocked()
+        watcher.client.socket.close()
+        publisher.socket.close()
+    with Peer(broker) as peer:
+        channel = peer.channel()
+        publish(channel, "kept", "after", delivery_mode=2)
+        assert sent > 0 and depth(channel, "kept") > 0
+
+
+def test_a_log_that_fills_its_disk_gets_space_back_by_consuming(disk):
+    """Nobody else takes the space: the log itself fills the disk, and every confirmed message can be consumed."""
+    broker = disk.broker
+    with Peer(broker) as peer:
+        channel = peer.channel()
+        queue(channel, "q", durable=True, exclusive=False)
+        publisher, _ = fill_queue(broker, "q", lambda: False)
+        confirmed = 0
+        publisher.socket.settimeout(3)
+        with contextlib.suppress(TimeoutError):
+            while True:
+                arguments = publisher.expect(raw.ACK)
+                confirmed = max(confirmed, int.from_bytes(arguments[:8], "big"))
+        assert confirmed > 0
+        publisher.socket.close()
+        # Space returns by consuming: what is acknowledged frees its segments.
+        consumer = peer.connection().channel()
+        consumer.basic_qos(prefetch_count=50)
+        got = 0
+        for method, _, _ in consumer.consume("q", inactivity_timeout=20):
+            assert method is not None, f"{got} of {confirmed} confirmed messages came"
+            consumer.basic_ack(method.delivery_tag)
+            got += 1
+            if got == confirmed:
+                break
+        until(lambda: disk.free_bytes() > 2 * SEGMENT_BYTES, "the return of space", pump=peer.connection())
+    with Peer(broker) as peer:
+        channel = peer.channel()
+        queue(channel, "again", durable=True, exclusive=False)
+        publish(channel, "again", "resumed", delivery_mode=2)
+        assert bodies(take(channel, "again", 1)) == ["resumed"]
