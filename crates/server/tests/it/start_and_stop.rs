@@ -1,0 +1,106 @@
+//! Ready line, signals, exit codes.
+
+use rustix::process::Signal;
+
+use crate::broker::{Broker, DataDir, refused, word};
+use crate::client::{Client, Gone, PERSISTENT};
+
+fn confirmed_publish(client: &mut Client, queue: &str, body: &'static str) {
+    client.publish(queue, PERSISTENT, body);
+    client.expect(1, "basic.ack").unwrap();
+}
+
+#[test]
+fn the_ready_line_names_addresses_process_and_directory() {
+    let dir = DataDir::new();
+    let broker = Broker::start(&dir, &[]);
+    let line = &broker.ready_line;
+    assert_eq!(word(line, "pid"), broker.pid().to_string());
+    assert!(word(line, "http").starts_with("127.0.0.1:"), "{line}");
+    let data_dir = dir.path().canonicalize().unwrap().join("data");
+    assert_eq!(word(line, "data_dir"), data_dir.to_str().unwrap());
+}
+
+#[test]
+fn sigterm_tells_clients_keeps_the_data_and_exits_with_0() {
+    let dir = DataDir::new();
+    let broker = Broker::start(&dir, &[]);
+    let mut client = Client::connect(broker.amqp);
+    client.declare("orders", true).unwrap();
+    client.confirm_select().unwrap();
+    confirmed_publish(&mut client, "orders", "first");
+    let told = std::thread::spawn(move || client.until_gone());
+    let (status, lines) = broker.terminate();
+    assert_eq!(status.code(), Some(0));
+    assert!(lines.iter().any(|line| line.starts_with("quelea stopped clean=true")), "{lines:?}");
+    assert!(matches!(told.join().unwrap(), Gone::Closed { code: 320, .. }));
+
+    let broker = Broker::start(&dir, &[]);
+    let mut client = Client::connect(broker.amqp);
+    assert_eq!(client.get("orders").unwrap().as_deref(), Some(&b"first"[..]));
+    assert_eq!(client.get("orders").unwrap(), None);
+}
+
+#[test]
+fn sigint_stops_too_and_a_client_that_does_not_answer_is_left_behind() {
+    let dir = DataDir::new();
+    let mut broker = Broker::start(&dir, &[("stop_timeout_ms", "50")]);
+    let silent = Client::connect(broker.amqp);
+    broker.signal(Signal::INT);
+    assert_eq!(broker.wait().code(), Some(0));
+    drop(silent);
+}
+
+#[test]
+fn a_second_signal_ends_the_process_at_once() {
+    let dir = DataDir::new();
+    let mut broker = Broker::start(&dir, &[("stop_timeout_ms", "86400000")]);
+    let mut silent = Client::connect(broker.amqp);
+    broker.signal(Signal::TERM);
+    // Once it was told, the stop has begun; without an answer it would wait for a day.
+    assert_eq!(silent.until_told_to_close().unwrap(), 320);
+    broker.signal(Signal::TERM);
+    assert_eq!(broker.wait().code(), Some(1));
+}
+
+#[test]
+fn a_second_broker_on_the_same_directory_is_refused_and_told_who_has_it() {
+    let dir = DataDir::new();
+    let broker = Broker::start(&dir, &[]);
+    let (code, errors) = refused(&dir, &[]);
+    assert_eq!(code, Some(1));
+    assert!(errors.contains(&format!("in use by process {}", broker.pid())), "{errors}");
+}
+
+#[test]
+fn a_wrong_configuration_is_refused_with_the_key_and_its_limits() {
+    let dir = DataDir::new();
+    let (code, errors) = refused(&dir, &[("amqp.frame_max", "1")]);
+    assert_eq!(code, Some(2));
+    assert!(errors.contains("amqp.frame_max = 1 is not within 4KiB to 16MiB"), "{errors}");
+    let (code, errors) = refused(&dir, &[("amqp.lisen", "127.0.0.1:0")]);
+    assert_eq!(code, Some(2));
+    assert!(errors.contains("amqp.lisen"), "{errors}");
+}
+
+#[test]
+fn an_address_in_use_is_named() {
+    let dir = DataDir::new();
+    let broker = Broker::start(&dir, &[]);
+    let taken = broker.amqp.to_string();
+    let (code, errors) = refused(&DataDir::new(), &[("amqp.listen", &taken)]);
+    assert_eq!(code, Some(1));
+    assert!(errors.contains(&format!("cannot listen on {taken}")), "{errors}");
+}
+
+#[test]
+fn the_first_administrator_is_the_configured_one() {
+    let dir = DataDir::new();
+    let settings = [("access.bootstrap_user", "ada"), ("access.bootstrap_password", "lovelace")];
+    let broker = Broker::start(&dir, &settings);
+    assert!(Client::login(broker.amqp, "ada", "lovelace").is_ok());
+    assert!(matches!(
+        Client::login(broker.amqp, "guest", "guest"),
+        Err(Gone::Closed { code: 403, .. })
+    ));
+}
