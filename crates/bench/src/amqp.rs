@@ -8,6 +8,7 @@ use crate::crew::Crew;
 use crate::error::BenchError;
 use crate::interrupt::Interrupt;
 use crate::observer::Observer;
+use crate::paper;
 
 use crate::plan::Plan;
 use crate::progress::Progress;
@@ -23,8 +24,7 @@ const DRAIN_S: f64 = 3_600.0;
 /// Runs the load, or the preset, and prints the report.
 pub(crate) fn run(args: &AmqpArgs) -> Result<(), BenchError> {
     if let Some(preset) = args.preset {
-        let _ = preset;
-        todo!();
+        return paper::run(args, preset);
     }
     let plan = Plan::new(&args.load, args.span.mode)?;
     let end = end_of(&args.span, &plan);
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &AmqpArgs) -> Result<(), BenchError> {
     let cleaned = if plan.predeclared || plan.keep { Ok(()) } else { admin.delete(&plan) };
     let report = Report::new(admin.client.product().to_owned(), &plan, &measured?);
     publish(&report.to_text(), &report, args.broker.json.as_deref())?;
-    cleaned.and_then(|()| admin.client.close())
+    cleaned.and_then(|()| admin.close())
 }
 
 /// Connects, and finds the broker's process and device.

@@ -82,6 +82,9 @@ pub struct LoadArgs {
     /// latencies count from the intended time. Without it: as fast as the broker takes them
     #[arg(long, value_name = "PER_SECOND")]
     pub rate: Option<u64>,
+    /// Messages per write at most; 1 writes each by itself, as simple clients do; 0 is 64 KiB of them
+    #[arg(long, default_value_t = 0, value_name = "COUNT")]
+    pub batch: u64,
     /// Queues that the messages are spread over
     #[arg(long, default_value_t = 1)]
     pub queues: u32,

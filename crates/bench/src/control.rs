@@ -93,6 +93,8 @@ pub(crate) struct Gauge {
     pub blocked: AtomicU64,
     /// All its publishers have sent and seen confirmed what they had to.
     pub finished: AtomicBool,
+    /// It ended by an error.
+    pub failed: AtomicBool,
     records: Mutex<Handover>,
 }
 
@@ -100,8 +102,8 @@ pub(crate) struct Gauge {
 /// clears a histogram itself.
 #[derive(Debug, Default)]
 struct Handover {
-    full: Vec<Box<Records>>,
-    spare: Vec<Box<Records>>,
+    full: Vec<Records>,
+    spare: Vec<Records>,
 }
 
 impl Gauge {
@@ -112,9 +114,9 @@ impl Gauge {
     }
 
     /// Swaps the worker's records for empty ones of the phase `next`.
-    pub(crate) fn hand_over(&self, records: &mut Box<Records>, next: Phase) {
+    pub(crate) fn hand_over(&self, records: &mut Records, next: Phase) {
         let mut handover = self.lock();
-        let mut empty = handover.spare.pop().unwrap_or_else(|| Box::new(Records::new(next)));
+        let mut empty = handover.spare.pop().unwrap_or_else(|| Records::new(next));
         empty.phase = next;
         handover.full.push(std::mem::replace(records, empty));
     }
@@ -156,6 +158,16 @@ impl Counts {
         })
     }
 
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        Self {
+            sent: self.sent + other.sent,
+            received: self.received + other.received,
+            confirmed: self.confirmed + other.confirmed,
+            refused: self.refused + other.refused,
+            returned: self.returned + other.returned,
+        }
+    }
+
     pub(crate) const fn since(self, earlier: Self) -> Self {
         Self {
             sent: self.sent - earlier.sent,
@@ -174,7 +186,7 @@ mod tests {
     #[test]
     fn records_reach_the_watcher_with_the_phase_they_were_made_in() {
         let gauge = Gauge::default();
-        let mut records = Box::new(Records::new(Phase::Warmup));
+        let mut records = Records::new(Phase::Warmup);
         records.delivery.record(5_000_000);
         gauge.hand_over(&mut records, Phase::Measure);
         assert_eq!(records.delivery.percentiles().count, 0);
@@ -192,7 +204,7 @@ mod tests {
     #[test]
     fn collected_records_come_back_empty() {
         let gauge = Gauge::default();
-        let mut records = Box::new(Records::new(Phase::Measure));
+        let mut records = Records::new(Phase::Measure);
         records.delivery.record(1_000_000);
         gauge.hand_over(&mut records, Phase::Measure);
         gauge.collect(|_| ());

@@ -6,17 +6,22 @@
 
 mod amqp;
 mod args;
+mod backlog;
 mod client;
 mod clock;
+mod connections;
 mod control;
 mod crew;
 mod device;
+mod disk;
 mod error;
 mod inbox;
 mod interrupt;
 mod latency;
 mod link;
 mod observer;
+mod paper;
+mod paper_setup;
 mod peer;
 mod plan;
 mod process;
@@ -52,8 +57,8 @@ pub use uri::{BrokerUri, UriError};
 pub fn run(args: BenchArgs) -> Result<(), BenchError> {
     match args.command {
         BenchCommand::Amqp(args) => amqp::run(&args),
-        BenchCommand::Backlog(_) => todo!(),
-        BenchCommand::Connections(_) => todo!(),
-        BenchCommand::Disk(_) => todo!(),
+        BenchCommand::Backlog(args) => backlog::run(&args),
+        BenchCommand::Connections(args) => connections::run(&args),
+        BenchCommand::Disk(args) => disk::run(&args),
     }
 }

@@ -14,6 +14,9 @@ use crate::link::Link;
 use crate::publisher::Publisher;
 use crate::subscriber::Subscriber;
 
+/// Messages that a publisher with small writes (`--batch`) sends before others get their turn.
+const SMALL_WRITES_MAX: u64 = 64;
+
 /// What a connection's deliveries are.
 #[derive(Debug)]
 pub(crate) enum Incoming {
@@ -41,15 +44,24 @@ impl Peer {
 
     /// Publishes what is due and writes what the socket takes.
     pub(crate) fn send(&mut self, now: u64, gauge: &Gauge) -> Result<(), BenchError> {
-        if let Some(publisher) = &mut self.publisher {
-            let count = publisher.fill(&mut self.link.output, now);
-            if count > 0 {
-                Gauge::add(&gauge.sent, count);
-                gauge.last_ns.store(now, Ordering::Relaxed);
+        let mut sent = 0;
+        loop {
+            let mut goes_on = false;
+            if let Some(publisher) = &mut self.publisher {
+                let count = publisher.fill(&mut self.link.output, now);
+                sent += count;
+                goes_on = count > 0 && publisher.writes_small() && sent < SMALL_WRITES_MAX;
+            }
+            if self.link.has_output() && !self.link.write()? {
+                goes_on = false;
+            }
+            if !goes_on {
+                break;
             }
         }
-        if self.link.has_output() {
-            self.link.write()?;
+        if sent > 0 {
+            Gauge::add(&gauge.sent, sent);
+            gauge.last_ns.store(now, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -31,6 +31,8 @@ pub(crate) struct Plan {
     pub durable: bool,
     pub arguments: Table,
     pub confirm: u64,
+    /// Messages per write; 0 is no limit of its own.
+    pub batch: u64,
     pub prefetch: u16,
     pub acknowledge: Acknowledge,
     pub rate: Option<u64>,
@@ -67,6 +69,7 @@ impl Plan {
             durable: !args.transient_queues,
             arguments,
             confirm: args.confirm,
+            batch: args.batch,
             prefetch: args.prefetch,
             acknowledge: acknowledge(args),
             rate: args.rate,
@@ -130,6 +133,9 @@ impl Plan {
             0 => words.push("no confirms".to_owned()),
             window => words.push(format!("confirms, window {window}")),
         }
+        if self.batch > 0 && self.producers > 0 {
+            words.push(format!("{} per write", self.batch));
+        }
         if self.consumers > 0 {
             words.push(match self.acknowledge {
                 Acknowledge::Automatic => "auto-ack".to_owned(),
@@ -138,7 +144,9 @@ impl Plan {
                 }
             });
         }
-        words.push(self.rate.map_or("full speed".to_owned(), |rate| format!("{rate} msg/s")));
+        words.push(
+            self.rate.map_or_else(|| "full speed".to_owned(), |rate| format!("{rate} msg/s")),
+        );
         words.join(", ")
     }
 }

@@ -31,24 +31,27 @@ impl Progress {
     }
 
     /// If a second has passed: collects latencies into `total` and prints the line.
-    pub(crate) fn tick(&mut self, crew: &Crew, total: &mut Records) {
+    pub(crate) fn tick(&mut self, crews: &[&Crew], total: &mut Records) {
         let now = now_ns();
         if now < self.last_ns + SECOND_NS {
             return;
         }
         // What the workers hand over now was asked for a second ago.
         self.interval.clear();
-        crew.collect(total, &mut self.interval);
-        crew.control.next_epoch();
-        let counts = crew.counts();
+        let mut counts = Counts::default();
+        for crew in crews {
+            crew.collect(total, &mut self.interval);
+            crew.control.next_epoch();
+            counts = counts.plus(crew.counts());
+        }
         if !self.is_quiet {
-            eprintln!("{}", self.line(crew, counts, now));
+            eprintln!("{}", self.line(crews, counts, now));
         }
         self.last = counts;
         self.last_ns = now;
     }
 
-    fn line(&self, crew: &Crew, counts: Counts, now: u64) -> String {
+    fn line(&self, crews: &[&Crew], counts: Counts, now: u64) -> String {
         let delta = counts.since(self.last);
         let seconds = seconds_between(self.last_ns, now);
         let rate = |count: u64| thousands(count as f64 / seconds);
@@ -79,13 +82,14 @@ impl Progress {
         let problems = [
             ("REFUSED", counts.refused),
             ("RETURNED", counts.returned),
-            ("BLOCKED", crew.blocked()),
+            ("BLOCKED", crews.iter().map(|crew| crew.blocked()).sum()),
         ];
         for (name, count) in problems.into_iter().filter(|(_, count)| *count > 0) {
             add(name, count.to_string());
         }
-        if crew.lag_ns() > SECOND_NS / 10 {
-            add("behind schedule", milliseconds(crew.lag_ns() as f64 / 1e6));
+        let lag_ns = crews.iter().map(|crew| crew.lag_ns()).max().unwrap_or(0);
+        if lag_ns > SECOND_NS / 10 {
+            add("behind schedule", milliseconds(lag_ns as f64 / 1e6));
         }
         line
     }

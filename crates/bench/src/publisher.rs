@@ -31,6 +31,8 @@ pub(crate) struct Publisher {
     next_template: usize,
     pace: Pace,
     window: Option<Window>,
+    /// Messages per write.
+    batch: u64,
     /// Messages still to be sent.
     remaining: u64,
     /// Replies still awaited: the end of a round of the paper's benchmarks.
@@ -51,6 +53,7 @@ impl Publisher {
             next_template: 0,
             pace,
             window: (confirm > 0).then(|| Window::new(confirm)),
+            batch: FILL_MESSAGES,
             remaining,
             replies_due: 0,
             credit: true,
@@ -78,6 +81,16 @@ impl Publisher {
         self.finished_ns = 0;
     }
 
+    /// At most `messages` per write; 0 for as many as is sensible.
+    pub(crate) fn set_batch(&mut self, messages: u64) {
+        self.batch = if messages == 0 { FILL_MESSAGES } else { messages.min(FILL_MESSAGES) };
+    }
+
+    /// Whether its writes are kept smaller than they could be.
+    pub(crate) const fn writes_small(&self) -> bool {
+        self.batch < FILL_MESSAGES
+    }
+
     pub(crate) fn set_pace(&mut self, pace: Pace) {
         self.pace = pace;
     }
@@ -85,7 +98,7 @@ impl Publisher {
     /// Appends what may be sent now to `out`; gives the number of messages.
     pub(crate) fn fill(&mut self, out: &mut Vec<u8>, now: u64) -> u64 {
         let mut count = 0;
-        while out.len() < FILL_BYTES && count < FILL_MESSAGES && self.may_send() {
+        while out.len() < FILL_BYTES && count < self.batch && self.may_send() {
             let Some(stamp) = self.take_turn(now) else { break };
             self.templates[self.next_template].append(out, stamp);
             self.next_template += 1;

@@ -103,6 +103,10 @@ impl Admin {
         self.call(queue::Delete { queue, ..Default::default() }).map(|_| ())
     }
 
+    pub(crate) fn close(self) -> Result<(), BenchError> {
+        self.client.close()
+    }
+
     /// Removes what [`Admin::declare`] made.
     pub(crate) fn delete(&mut self, plan: &Plan) -> Result<(), BenchError> {
         for name in &plan.queues {
@@ -144,7 +148,8 @@ pub(crate) fn connect_producers(
         };
         let templates = plan.keys_of(index).into_iter().map(template).collect();
         let share = messages.map_or(u64::MAX, |messages| plan.messages_of(index, messages));
-        let publisher = Publisher::new(templates, Pace::Paused, plan.confirm, share);
+        let mut publisher = Publisher::new(templates, Pace::Paused, plan.confirm, share);
+        publisher.set_batch(plan.batch);
         Ok(Peer::new(client.into_link()?, Some(publisher), Incoming::Nothing))
     };
     (0..plan.producers).map(connect).collect()

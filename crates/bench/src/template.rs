@@ -60,6 +60,7 @@ impl Template {
     }
 
     /// Bytes on the wire for each message.
+    #[cfg(test)]
     pub(crate) const fn wire_bytes(&self) -> usize {
         self.frames.len()
     }

@@ -171,7 +171,7 @@ impl Watch<'_> {
             // The only way for a thread to end before it is stopped is an error.
             return self.crew.stop().map(|()| true);
         }
-        self.progress.tick(self.crew, total);
+        self.progress.tick(&[self.crew], total);
         Ok(self.interrupt.is_set())
     }
 }

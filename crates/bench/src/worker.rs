@@ -21,7 +21,7 @@ const NAP_NS: u64 = 20_000_000;
 pub(crate) struct Worker {
     pub peers: Vec<Peer>,
     pub gauge: Arc<Gauge>,
-    records: Box<Records>,
+    records: Records,
     epoch: u32,
     ready: Vec<usize>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new(peers: Vec<Peer>) -> Self {
         let gauge = Arc::new(Gauge::default());
-        let records = Box::new(Records::new(Phase::Warmup));
+        let records = Records::new(Phase::Warmup);
         Self { peers, gauge, records, epoch: 0, ready: Vec::new() }
     }
 
@@ -46,6 +46,7 @@ impl Worker {
         self.epoch = control.epoch();
         self.records.phase = control.phase();
         let result = self.turn_until_stopped(control, until_finished);
+        self.gauge.failed.store(result.is_err(), Ordering::Relaxed);
         self.gauge.hand_over(&mut self.records, Phase::Stopped);
         result
     }
