@@ -6,8 +6,11 @@ use quelea_tidy::Repository;
 
 use crate::assert_none;
 
+/// What a fuzz target does with an input: it panics if something does not hold.
+type Run = fn(&[u8]);
+
 /// Each fuzz target with the function that it calls.
-const TARGETS: [(&str, fn(&[u8])); 4] = [
+const TARGETS: [(&str, Run); 4] = [
     ("amqp_connection", quelea_amqp::fuzzing::fuzz_connection),
     ("amqp_frames", quelea_amqp::fuzzing::fuzz_frames),
     ("amqp_method", quelea_amqp::fuzzing::fuzz_method),
