@@ -207,7 +207,9 @@ pub enum OpenError {
         user: String,
     },
     /// AMQP `NOT_ALLOWED`.
-    #[error("access to vhost '{vhost}' refused for user '{user}': connection limit ({limit}) is reached")]
+    #[error(
+        "access to vhost '{vhost}' refused for user '{user}': connection limit ({limit}) is reached"
+    )]
     TooMany {
         /// The vhost.
         vhost: String,
@@ -264,7 +266,10 @@ pub enum QueueError {
 
 /// Why an exchange was not declared or deleted.
 #[derive(Clone, Debug, PartialEq, Error)]
-#[allow(missing_docs, reason = "variants without words of their own are the failure that they wrap")]
+#[allow(
+    missing_docs,
+    reason = "variants without words of their own are the failure that they wrap"
+)]
 pub enum ExchangeError {
     #[error(transparent)]
     ChannelGone(#[from] ChannelGone),
@@ -307,7 +312,10 @@ pub enum BindingError {
 
 /// Why a message was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[allow(missing_docs, reason = "variants without words of their own are the failure that they wrap")]
+#[allow(
+    missing_docs,
+    reason = "variants without words of their own are the failure that they wrap"
+)]
 pub enum PublishError {
     #[error(transparent)]
     ChannelGone(#[from] ChannelGone),
@@ -350,7 +358,10 @@ pub enum PublishError {
 
 /// Why nobody consumes.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[allow(missing_docs, reason = "variants without words of their own are the failure that they wrap")]
+#[allow(
+    missing_docs,
+    reason = "variants without words of their own are the failure that they wrap"
+)]
 pub enum ConsumeError {
     #[error(transparent)]
     ChannelGone(#[from] ChannelGone),
@@ -404,7 +415,10 @@ pub enum GetError {
 
 /// Why users, virtual hosts or permissions were not changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[allow(missing_docs, reason = "variants without words of their own are the failure that they wrap")]
+#[allow(
+    missing_docs,
+    reason = "variants without words of their own are the failure that they wrap"
+)]
 pub enum AdminError {
     /// There is no such user.
     #[error("no user '{user}'")]

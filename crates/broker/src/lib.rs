@@ -5,25 +5,58 @@
 //! `acknowledge.rs`.
 
 pub mod access;
+mod acknowledge;
+mod administration;
 mod arena;
 pub mod binding;
+mod bindings;
 mod broker;
+mod channel;
+mod checkpoint;
+mod clients;
 mod config;
+mod connection;
+mod consume;
+mod consumer;
+mod dead_letter;
+mod death;
+mod declare_queue;
+mod delete_queue;
+mod dispatch;
 mod effect;
+mod enqueue;
 pub mod error;
 pub mod exchange;
+mod exchanges;
+mod find_queue;
+mod get;
 mod ids;
+mod last_route;
+mod memory;
+mod publish;
+mod queue;
+mod random;
+mod read_ahead;
+mod recovery;
 mod reply;
+mod reply_to;
 pub mod report;
 mod request;
 mod route_cache;
 mod router;
-mod skeleton;
+mod timers;
 mod topology;
+mod transaction;
+mod unacked;
+mod vhost;
 
 pub use broker::Broker;
 pub use config::BrokerConfig;
 pub use effect::{CloseReason, Effect};
+pub use error::{
+    AdminError, BindingError, ChannelGone, ConsumeError, DeclareQueueError, ExchangeError,
+    GetError, OpenError, PublishError, QueueError, RecoveryError, UnknownDeliveryTag,
+};
 pub use ids::{ChannelId, ConnectionId};
 pub use reply::{Published, Purged, QueueDeclared, QueueDeleted};
 pub use request::{

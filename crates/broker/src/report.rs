@@ -1,6 +1,8 @@
 //! What the broker says about itself: plain numbers and names, for the management API and metrics.
 //! Every report costs time in proportion to what it lists, never to the messages in it.
 
+mod gather;
+
 use std::sync::Arc;
 
 use quelea_model::{ExchangeName, QueueName, Table, Timestamp, VhostName};
@@ -47,6 +49,30 @@ pub struct MessageCounters {
     pub dead_letters_dropped: u64,
     /// Direct replies that found their channel gone or its client not reading.
     pub replies_dropped: u64,
+}
+
+impl MessageCounters {
+    /// Adds another's counts.
+    pub(crate) const fn add(&mut self, other: &Self) {
+        self.publish += other.publish;
+        self.drop_unroutable += other.drop_unroutable;
+        self.return_unroutable += other.return_unroutable;
+        self.rejected += other.rejected;
+        self.deliver += other.deliver;
+        self.deliver_no_ack += other.deliver_no_ack;
+        self.get += other.get;
+        self.get_no_ack += other.get_no_ack;
+        self.get_empty += other.get_empty;
+        self.redeliver += other.redeliver;
+        self.ack += other.ack;
+        self.expired += other.expired;
+        self.overflowed += other.overflowed;
+        self.discarded += other.discarded;
+        self.over_delivery_limit += other.over_delivery_limit;
+        self.dead_lettered += other.dead_lettered;
+        self.dead_letters_dropped += other.dead_letters_dropped;
+        self.replies_dropped += other.replies_dropped;
+    }
 }
 
 /// Whether a queue works.
@@ -239,6 +265,10 @@ pub struct ConsumerReport {
 pub struct VhostReport {
     /// Its name.
     pub name: VhostName,
+    /// For people.
+    pub description: String,
+    /// For people and tools.
+    pub tags: Vec<String>,
     /// Queues in it.
     pub queues: usize,
     /// Ready messages in it.
@@ -256,6 +286,8 @@ pub struct Overview {
     pub queues: usize,
     /// Exchanges.
     pub exchanges: usize,
+    /// Bindings, but those by which the default exchange reaches each queue.
+    pub bindings: usize,
     /// Connections.
     pub connections: usize,
     /// Channels.
@@ -272,6 +304,10 @@ pub struct Overview {
     pub resident_bytes: usize,
     /// Bytes of index entries in memory.
     pub index_bytes: usize,
+    /// Messages, or stretches of them, that could not be read back from the log.
+    pub unreadable: u64,
+    /// What the last of them was, and where.
+    pub unreadable_last: Option<String>,
     /// Why publishers are blocked, if they are.
     pub publishers_blocked: Option<String>,
     /// The store's own figures.

@@ -1,0 +1,146 @@
+//! Giving the store all live entries for its checkpoint, a slice at a time, while everything goes
+//! on in between.
+//!
+//! Ready messages come first, then those delivered and not settled, then those on their way to a
+//! dead-letter exchange: messages move in that direction only, but for a requeue, which the store
+//! is told of (`Store::append_requeue`). So none slips through.
+
+use quelea_model::QueueId;
+
+use crate::Broker;
+use crate::queue::ready_messages::ReadyCursor;
+
+/// Entries that are given in one call of [`Broker::run`]: well under a millisecond.
+const ENTRIES_PER_SLICE: usize = 8_192;
+
+/// How far a pass has come.
+#[derive(Debug)]
+pub(crate) enum CheckpointPass {
+    /// The queues that are left, and how far the last of them has come.
+    Ready { queues: Vec<QueueId>, cursor: ReadyCursor },
+    /// The channels from this slot on; of the first one, the deliveries after this tag.
+    Unacked { slot: usize, tag: u64 },
+    /// The queues that are left.
+    Transit { queues: Vec<QueueId> },
+    /// The last pass of all.
+    Finished,
+}
+
+impl CheckpointPass {
+    pub(crate) const fn is_finished(&self) -> bool {
+        matches!(self, Self::Finished)
+    }
+}
+
+impl Broker {
+    /// Does a slice of the pass, and begins one when it is time. True: call again soon.
+    pub(crate) fn checkpoint_slice(&mut self) -> bool {
+        let Some(pass) = self.checkpoint.take() else {
+            return self.begin_checkpoint();
+        };
+        if pass.is_finished() {
+            self.checkpoint = Some(pass);
+            return false;
+        }
+        if !self.store.checkpoint_gathering() {
+            // Given up: the disk refused it. A shutdown does without.
+            self.checkpoint = self.is_shutting_down.then_some(CheckpointPass::Finished);
+            return false;
+        }
+        if !self.store.checkpoint_ready() {
+            self.checkpoint = Some(pass);
+            return false;
+        }
+        self.checkpoint = match pass {
+            CheckpointPass::Ready { queues, cursor } => Some(self.give_ready(queues, cursor)),
+            CheckpointPass::Unacked { slot, tag } => Some(self.give_unacked(slot, tag)),
+            CheckpointPass::Transit { queues } => self.give_transit(queues),
+            CheckpointPass::Finished => Some(CheckpointPass::Finished),
+        };
+        true
+    }
+
+    fn begin_checkpoint(&mut self) -> bool {
+        let wanted = self.is_shutting_down || self.store.wants_checkpoint();
+        if !wanted || self.store.checkpoint_under_way() {
+            return false;
+        }
+        self.flush_settled();
+        self.store.begin_checkpoint();
+        if self.store.checkpoint_gathering() {
+            let queues = self.queues.keys().copied().collect();
+            let cursor = ReadyCursor::default();
+            self.checkpoint = Some(CheckpointPass::Ready { queues, cursor });
+            return true;
+        }
+        self.checkpoint = self.is_shutting_down.then_some(CheckpointPass::Finished);
+        false
+    }
+
+    fn give_ready(&mut self, mut queues: Vec<QueueId>, mut cursor: ReadyCursor) -> CheckpointPass {
+        let mut left = ENTRIES_PER_SLICE;
+        while let Some(id) = queues.last() {
+            let Some(queue) = self.queues.get_mut(id) else {
+                queues.pop();
+                cursor = ReadyCursor::default();
+                continue;
+            };
+            // A queue costs something although it is empty.
+            left = left.saturating_sub(1 + queue.ready.len());
+            if !queue.ready.checkpoint(*id, &mut cursor, ENTRIES_PER_SLICE, &mut *self.store) {
+                return CheckpointPass::Ready { queues, cursor };
+            }
+            queues.pop();
+            cursor = ReadyCursor::default();
+            if left == 0 {
+                return CheckpointPass::Ready { queues, cursor };
+            }
+        }
+        CheckpointPass::Unacked { slot: 0, tag: 0 }
+    }
+
+    fn give_unacked(&mut self, mut slot: usize, mut tag: u64) -> CheckpointPass {
+        let mut left = ENTRIES_PER_SLICE;
+        while slot < self.clients.channels.slots() {
+            if let Some((_, channel)) = self.clients.channels.at_slot(slot) {
+                for (delivery, unacked) in channel.unacked.after_mut(tag) {
+                    if left == 0 {
+                        return CheckpointPass::Unacked { slot, tag };
+                    }
+                    left -= 1;
+                    tag = delivery;
+                    if unacked.entry.is_stored() && self.queues.contains_key(&unacked.queue) {
+                        let entry = std::slice::from_mut(&mut unacked.entry);
+                        let expiry = [unacked.expires_at];
+                        self.store.checkpoint_entries(unacked.queue, entry, &expiry);
+                    }
+                }
+            }
+            slot += 1;
+            tag = 0;
+        }
+        let moving = |id: &QueueId| {
+            self.queues.get(id).is_some_and(|q| !q.transit.is_empty() || !q.unreadable.is_empty())
+        };
+        CheckpointPass::Transit { queues: self.queues.keys().copied().filter(moving).collect() }
+    }
+
+    /// A queue's transit is bounded, so one queue is a slice.
+    fn give_transit(&mut self, mut queues: Vec<QueueId>) -> Option<CheckpointPass> {
+        let Some(id) = queues.pop() else {
+            self.store.finish_checkpoint();
+            return self.is_shutting_down.then_some(CheckpointPass::Finished);
+        };
+        if let Some(queue) = self.queues.get_mut(&id) {
+            let moving = queue.transit.iter_mut().map(|transit| &mut transit.message);
+            for message in moving.chain(&mut queue.unreadable) {
+                if message.entry.is_stored() {
+                    let expiry = [message.expires_at.unwrap_or(quelea_store::NEVER)];
+                    let entry = std::slice::from_mut(&mut message.entry);
+                    self.store.checkpoint_entries(id, entry, &expiry);
+                }
+            }
+        }
+        Some(CheckpointPass::Transit { queues })
+    }
+}

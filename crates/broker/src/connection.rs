@@ -1,0 +1,45 @@
+//! A client's connection: what it owns, and how much of its output waits.
+
+use std::sync::Arc;
+
+use quelea_model::{QueueId, Timestamp, VhostName};
+
+use crate::ids::{ChannelId, ConsumerId};
+use crate::request::ConnectionInfo;
+use crate::vhost::VhostId;
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) info: ConnectionInfo,
+    pub(crate) user: Arc<str>,
+    pub(crate) vhost: VhostId,
+    pub(crate) vhost_name: VhostName,
+    pub(crate) connected_at: Timestamp,
+    pub(crate) channels: Vec<ChannelId>,
+    pub(crate) exclusive_queues: Vec<QueueId>,
+    /// Bytes of deliveries that its client has not taken yet.
+    pub(crate) output_waiting: usize,
+    /// Consumers that wait until its client has taken more.
+    pub(crate) parked: Vec<ConsumerId>,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        info: ConnectionInfo,
+        vhost: VhostId,
+        vhost_name: VhostName,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            user: Arc::from(info.user.as_str()),
+            info,
+            vhost,
+            vhost_name,
+            connected_at: now,
+            channels: Vec::new(),
+            exclusive_queues: Vec::new(),
+            output_waiting: 0,
+            parked: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Moving dead messages on to their dead-letter exchange.
+//!
+//! The new message and the end of the old one are one atomic group in the log: a crash leaves
+//! exactly one of them. Messages whose bodies are not in memory wait until they have been read.
+
+use std::sync::Arc;
+
+use quelea_model::{PropertyView, QueueId, Timestamp};
+
+use crate::Broker;
+use crate::death::{self, Reason};
+use crate::enqueue::Facts;
+use crate::queue::Transit;
+
+/// Queues that one call of [`Broker::run`] moves dead letters of.
+const QUEUES_PER_RUN: usize = 256;
+
+/// Dead letters of one queue before the others have their turn.
+const DEAD_LETTERS_PER_TURN: usize = 512;
+
+impl Broker {
+    /// Moves dead letters on. True: there are more that could be moved at once.
+    pub(crate) fn move_dead_letters(&mut self, now: Timestamp) -> bool {
+        for _ in 0..QUEUES_PER_RUN.min(self.moving.len()) {
+            let Some(id) = self.moving.pop_front() else {
+                break;
+            };
+            if let Some(queue) = self.queues.get_mut(&id) {
+                queue.is_moving = false;
+                self.move_from(id, now);
+            }
+        }
+        !self.moving.is_empty()
+    }
+
+    fn move_from(&mut self, id: QueueId, now: Timestamp) {
+        for _ in 0..DEAD_LETTERS_PER_TURN {
+            let Some(queue) = self.queues.get_mut(&id) else {
+                return;
+            };
+            match queue.transit.front() {
+                None => break,
+                Some(transit) if transit.message.body.is_none() => {
+                    // It comes back here when the body has been read.
+                    self.read_transit(id);
+                    self.touch(id);
+                    return;
+                }
+                Some(_) => {}
+            }
+            if let Some(transit) = queue.transit.pop_front() {
+                self.forward(id, transit, now);
+            }
+        }
+        // It may have been too full to expire or to give out.
+        self.touch(id);
+        self.follow_up(id);
+    }
+
+    /// Publishes one dead letter and settles the message it was.
+    fn forward(&mut self, id: QueueId, transit: Transit, now: Timestamp) {
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return;
+        };
+        let Transit { message: source, reason } = transit;
+        let (Some(target), Some(body)) = (&queue.rules.dead_letter, &source.body) else {
+            queue.settle(&source.entry);
+            return;
+        };
+        let letter = Arc::new(death::dead_letter(body, &queue.name, reason, target, now));
+        let view = letter.property_view();
+        let vhost = queue.vhost;
+        let mut queues = Vec::new();
+        if let Some(vhost) = self.vhosts.get_mut(vhost.0)
+            && let Ok(route) = vhost.router.route(letter.exchange(), letter.routing_key(), view)
+        {
+            queues.extend_from_slice(&route.queues);
+        }
+        if reason != Reason::Rejected {
+            self.drop_cycles(&mut queues, view);
+        }
+        let facts = Facts {
+            persistent: view.is_persistent(),
+            priority: view.priority().unwrap_or(0),
+            ttl_ms: None,
+        };
+        self.store.begin_atomic();
+        let taken =
+            if queues.is_empty() { 0 } else { self.enqueue(now, &queues, &letter, facts).taken };
+        if source.entry.is_stored() {
+            self.store.append_acks(id, &[source.entry]);
+        }
+        self.store.end_atomic();
+        let queue = self.queues.get_mut(&id).map(|queue| &mut queue.counters);
+        for counters in [Some(&mut self.counters), queue].into_iter().flatten() {
+            if taken > 0 {
+                counters.dead_lettered += 1;
+            } else {
+                counters.dead_letters_dropped += 1;
+            }
+        }
+    }
+
+    /// Leaves out the queues that the message came through before by the broker's doing alone.
+    fn drop_cycles(&self, queues: &mut Vec<QueueId>, view: PropertyView<'_>) {
+        let Some(headers) = view.headers() else {
+            return;
+        };
+        queues.retain(|id| {
+            let queue = self.queues.get(id);
+            queue.is_some_and(|queue| !death::is_cycle(&headers, queue.name.as_str()))
+        });
+    }
+}

@@ -1,0 +1,384 @@
+//! Giving messages out: to those who asked for one, then to consumers in turn.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use quelea_model::{Message, Properties, QueueId, Timestamp, Value};
+use quelea_store::{EntryFlags, NEVER, Ready};
+
+use crate::Broker;
+use crate::broker::Clients;
+use crate::config::BrokerConfig;
+use crate::consumer::Turn;
+use crate::death::Reason;
+use crate::effect::Effect;
+use crate::ids::ConsumerId;
+use crate::memory::Memory;
+use crate::queue::ready_messages::{Expired, Head};
+use crate::queue::{Queue, TRANSIT_MAX, WaitingGet};
+use crate::report::MessageCounters;
+use crate::unacked::Unacked;
+
+/// Deliveries from one queue before the others have their turn.
+const DELIVERIES_PER_TURN: usize = 512;
+
+/// Messages of one queue that expire before the others have their turn.
+const EXPIRIES_PER_TURN: usize = 8_192;
+
+/// What a delivery takes on the wire besides names, properties and body: its three frames' own
+/// bytes and the methods' fixed fields (AMQP 0-9-1 §2.3.5, basic.deliver).
+const DELIVERY_OVERHEAD_BYTES: usize = 64;
+
+/// Why a queue's turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// Nothing to give, or nobody to give it to.
+    Idle,
+    /// Its share was used up.
+    More,
+    /// The next message has to be read first.
+    Absent,
+}
+
+impl Broker {
+    /// Gives out what a queue has for those who can take it, and drops what has expired.
+    pub(crate) fn dispatch(&mut self, id: QueueId, now: Timestamp) {
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return;
+        };
+        let mut dispatch = Dispatch {
+            queue,
+            clients: &mut self.clients,
+            effects: &mut self.effects,
+            memory: &mut self.memory,
+            counters: &mut self.counters,
+            config: &self.config,
+            now,
+        };
+        // A message whose time is this very moment may still be delivered (RabbitMQ: a TTL of 0
+        // expires unless it can be delivered at once), so expired ones go strictly first.
+        let mut ended = dispatch.expire(|at| at < now);
+        if ended == Ended::Idle {
+            ended = dispatch.give_out();
+            if ended != Ended::More {
+                ended = worse(ended, dispatch.expire(|at| at <= now));
+            }
+        }
+        let wants_more = dispatch.queue.read_ahead.is_low();
+        match ended {
+            Ended::Idle => {}
+            Ended::More => self.touch(id),
+            Ended::Absent => self.read_ahead(id, now),
+        }
+        if wants_more {
+            self.read_ahead(id, now);
+        }
+        self.follow_up(id);
+    }
+
+    /// After any change of a queue: counts its memory, and notes what is left to do for it.
+    pub(crate) fn follow_up(&mut self, id: QueueId) {
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return;
+        };
+        self.memory.count(queue);
+        if !queue.acks.is_empty() && !queue.is_settling {
+            queue.is_settling = true;
+            self.settled.push(id);
+        }
+        if !queue.transit.is_empty() && !queue.is_moving {
+            queue.is_moving = true;
+            self.moving.push_back(id);
+        }
+        self.arm_timer(id);
+    }
+
+    /// Lets a consumer stand in its queue's ring again.
+    pub(crate) fn call_back(&mut self, id: ConsumerId) {
+        let Some(consumer) = self.clients.consumers.get_mut(id.0) else {
+            return;
+        };
+        if matches!(consumer.turn, Turn::InRing | Turn::Standby) {
+            return;
+        }
+        consumer.turn = Turn::InRing;
+        let (queue_id, priority) = (consumer.queue, consumer.priority);
+        if let Some(queue) = self.queues.get_mut(&queue_id) {
+            queue.consumers.call(id, priority);
+            self.touch(queue_id);
+        }
+    }
+}
+
+fn worse(a: Ended, b: Ended) -> Ended {
+    if a == Ended::Idle { b } else { a }
+}
+
+struct Dispatch<'a> {
+    queue: &'a mut Queue,
+    clients: &'a mut Clients,
+    effects: &'a mut VecDeque<Effect>,
+    memory: &'a mut Memory,
+    counters: &'a mut MessageCounters,
+    config: &'a BrokerConfig,
+    now: Timestamp,
+}
+
+impl Dispatch<'_> {
+    /// Drops expired messages from the head.
+    fn expire(&mut self, is_expired: impl Fn(Timestamp) -> bool) -> Ended {
+        for _ in 0..EXPIRIES_PER_TURN {
+            if self.queue.transit.len() >= TRANSIT_MAX {
+                return Ended::Idle;
+            }
+            match self.queue.ready.pop_expired(&is_expired) {
+                Expired::Nothing => return Ended::Idle,
+                Expired::Absent => return Ended::Absent,
+                Expired::Message(message) => {
+                    self.counters.expired += 1;
+                    self.queue.discard(message, Reason::Expired);
+                }
+            }
+        }
+        Ended::More
+    }
+
+    fn give_out(&mut self) -> Ended {
+        for _ in 0..DELIVERIES_PER_TURN {
+            if self.queue.transit.len() >= TRANSIT_MAX {
+                return Ended::Idle;
+            }
+            let waiting = self.queue.gets.front().copied();
+            let consumer = if waiting.is_some() { None } else { self.next_consumer() };
+            if waiting.is_none() && consumer.is_none() {
+                return Ended::Idle;
+            }
+            match (self.queue.ready.head(), waiting) {
+                (Head::Absent, _) => return Ended::Absent,
+                (Head::Empty, None) => return Ended::Idle,
+                (Head::Empty, Some(get)) => self.answer_empty(get),
+                (Head::Here, waiting) => {
+                    let Some(message) = self.queue.ready.pop() else {
+                        return Ended::Absent;
+                    };
+                    self.queue.read_ahead.given_out();
+                    match (waiting, consumer) {
+                        (Some(get), _) => self.answer(get, message),
+                        (None, Some(consumer)) => self.deliver(consumer, message),
+                        (None, None) => {}
+                    }
+                }
+            }
+            // What comes next may have expired while it waited behind this one.
+            let now = self.now;
+            match self.expire(|at| at < now) {
+                Ended::Idle => {}
+                ended => return ended,
+            }
+        }
+        Ended::More
+    }
+
+    /// The consumer whose turn it is. Those who cannot take a message are parked.
+    fn next_consumer(&mut self) -> Option<ConsumerId> {
+        while let Some(id) = self.queue.consumers.next() {
+            let reason = match self.reason_to_park(id) {
+                None => return Some(id),
+                Some(reason) => reason,
+            };
+            self.queue.consumers.park(id);
+            let Some(consumer) = self.clients.consumers.get_mut(id.0) else {
+                continue;
+            };
+            consumer.turn = reason;
+            match reason {
+                Turn::ParkedByChannel => {
+                    if let Some(channel) = self.clients.channels.get_mut(consumer.channel.0) {
+                        channel.parked.push(id);
+                    }
+                }
+                Turn::ParkedByOutput => {
+                    if let Some(c) = self.clients.connections.get_mut(consumer.connection.0) {
+                        c.parked.push(id);
+                    }
+                }
+                Turn::ParkedByPrefetch | Turn::InRing | Turn::Standby => {}
+            }
+        }
+        None
+    }
+
+    fn reason_to_park(&self, id: ConsumerId) -> Option<Turn> {
+        // A consumer leaves the ring when it, its channel or its connection goes.
+        let Some(consumer) = self.clients.consumers.get(id.0) else {
+            return Some(Turn::Standby);
+        };
+        if !consumer.has_credit() {
+            return Some(Turn::ParkedByPrefetch);
+        }
+        let channel = self.clients.channels.get(consumer.channel.0);
+        let may_take = channel.is_some_and(|channel| {
+            !channel.flow_stopped
+                && (consumer.no_ack || channel.has_credit(self.config.unacked_per_channel_max))
+        });
+        if !may_take {
+            return Some(Turn::ParkedByChannel);
+        }
+        let connection = self.clients.connections.get(consumer.connection.0);
+        let is_reading =
+            connection.is_some_and(|c| c.output_waiting < self.config.output_bytes_max);
+        (!is_reading).then_some(Turn::ParkedByOutput)
+    }
+
+    fn deliver(&mut self, id: ConsumerId, mut message: Ready) {
+        self.queue.consumers.rotate();
+        let Some(consumer) = self.clients.consumers.get_mut(id.0) else {
+            return self.queue.ready.insert(message);
+        };
+        let (Some(channel), Some(connection)) = (
+            self.clients.channels.get_mut(consumer.channel.0),
+            self.clients.connections.get_mut(consumer.connection.0),
+        ) else {
+            return self.queue.ready.insert(message);
+        };
+        let Some(body) = outgoing(self.queue, &mut message) else {
+            return self.queue.ready.insert(message);
+        };
+        let delivery_tag = channel.next_tag();
+        let redelivered = message.entry.flags.has(EntryFlags::REDELIVERED);
+        connection.output_waiting += delivery_bytes(&body, &consumer.tag);
+        for counters in [&mut self.queue.counters, &mut channel.counters, self.counters] {
+            if consumer.no_ack {
+                counters.deliver_no_ack += 1;
+            } else {
+                counters.deliver += 1;
+            }
+            counters.redeliver += u64::from(redelivered);
+        }
+        if consumer.no_ack {
+            self.queue.settle(&message.entry);
+        } else {
+            consumer.unacked += 1;
+            channel.unacked_of_consumers += 1;
+            self.queue.unacked += 1;
+            let unacked = unacked(self.queue.id, Some(id), message);
+            self.memory.delivered(channel, &unacked);
+            channel.unacked.push(delivery_tag, unacked);
+        }
+        self.effects.push_back(Effect::Deliver {
+            connection: consumer.connection,
+            channel: consumer.channel,
+            channel_number: consumer.channel_number,
+            consumer_tag: Arc::clone(&consumer.tag),
+            delivery_tag,
+            redelivered,
+            message: body,
+        });
+    }
+
+    fn answer_empty(&mut self, get: WaitingGet) {
+        self.queue.gets.pop_front();
+        let Some(channel) = self.clients.channels.get_mut(get.channel.0) else {
+            return;
+        };
+        for counters in [&mut self.queue.counters, &mut channel.counters, self.counters] {
+            counters.get_empty += 1;
+        }
+        self.effects.push_back(Effect::GotEmpty {
+            connection: channel.connection,
+            channel: get.channel,
+            channel_number: channel.number,
+        });
+    }
+
+    fn answer(&mut self, get: WaitingGet, mut message: Ready) {
+        self.queue.gets.pop_front();
+        let connection = match self.clients.channels.get(get.channel.0) {
+            Some(channel) => channel.connection,
+            // Whoever asked is gone.
+            None => return self.queue.ready.insert(message),
+        };
+        let (Some(channel), Some(connection), Some(body)) = (
+            self.clients.channels.get_mut(get.channel.0),
+            self.clients.connections.get_mut(connection.0),
+            outgoing(self.queue, &mut message),
+        ) else {
+            return self.queue.ready.insert(message);
+        };
+        let delivery_tag = channel.next_tag();
+        let redelivered = message.entry.flags.has(EntryFlags::REDELIVERED);
+        connection.output_waiting += delivery_bytes(&body, "");
+        for counters in [&mut self.queue.counters, &mut channel.counters, self.counters] {
+            if get.no_ack {
+                counters.get_no_ack += 1;
+            } else {
+                counters.get += 1;
+            }
+            counters.redeliver += u64::from(redelivered);
+        }
+        if get.no_ack {
+            self.queue.settle(&message.entry);
+        } else {
+            self.queue.unacked += 1;
+            let unacked = unacked(self.queue.id, None, message);
+            self.memory.delivered(channel, &unacked);
+            channel.unacked.push(delivery_tag, unacked);
+        }
+        self.effects.push_back(Effect::Got {
+            connection: channel.connection,
+            channel: get.channel,
+            channel_number: channel.number,
+            delivery_tag,
+            redelivered,
+            message_count: u32::try_from(self.queue.ready.len()).unwrap_or(u32::MAX),
+            message: body,
+        });
+    }
+}
+
+/// The message as it goes out, and what stays: the body only if the log does not have it.
+fn outgoing(queue: &Queue, message: &mut Ready) -> Option<Arc<Message>> {
+    let body = if message.entry.is_stored() {
+        message.body.take()?
+    } else {
+        Arc::clone(message.body.as_ref()?)
+    };
+    if message.entry.delivery_count > 0 && queue.rules.counts_deliveries() {
+        return Some(Arc::new(with_delivery_count(&body, message.entry.delivery_count)));
+    }
+    Some(body)
+}
+
+fn unacked(queue: QueueId, consumer: Option<ConsumerId>, message: Ready) -> Unacked {
+    Unacked {
+        queue,
+        consumer,
+        entry: message.entry,
+        expires_at: message.expires_at.unwrap_or(NEVER),
+        body: message.body,
+    }
+}
+
+/// Adds `x-delivery-count`, as RabbitMQ's quorum queues do.
+fn with_delivery_count(message: &Message, count: u16) -> Message {
+    let mut properties = Properties::decode(message.properties()).unwrap_or_default();
+    let mut headers = properties.headers.take().unwrap_or_default();
+    headers.set("x-delivery-count", Value::I64(i64::from(count)));
+    properties.headers = Some(headers);
+    Message::new(
+        message.exchange(),
+        message.routing_key(),
+        &properties.to_bytes(),
+        message.body_bytes(),
+    )
+}
+
+/// What a delivery takes of its connection's budget: about its bytes on the wire.
+pub(crate) fn delivery_bytes(message: &Message, tag: &str) -> usize {
+    DELIVERY_OVERHEAD_BYTES
+        + tag.len()
+        + message.exchange().len()
+        + message.routing_key().len()
+        + message.properties().len()
+        + message.body().len()
+}

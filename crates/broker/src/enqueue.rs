@@ -1,0 +1,214 @@
+//! Putting a message into queues: length limits, expiry, the log.
+
+use std::sync::Arc;
+
+use quelea_model::{Message, QueueId, Seq, Timestamp};
+use quelea_store::{Durability, Entry, EntryFlags, Location, NEVER, NewMessage, Ready};
+use smallvec::SmallVec;
+
+use crate::Broker;
+use crate::death::Reason;
+use crate::queue::{Overflow, Transit};
+
+/// What a message's properties say about its life.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Facts {
+    /// It asks to survive a restart.
+    pub(crate) persistent: bool,
+    pub(crate) priority: u8,
+    pub(crate) ttl_ms: Option<u64>,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Enqueued {
+    /// What its confirm has to wait for.
+    pub(crate) durability: Durability,
+    /// A full queue refused it.
+    pub(crate) rejected: bool,
+    /// Queues that took it.
+    pub(crate) taken: usize,
+}
+
+/// A queue that takes a message.
+struct Taker {
+    id: QueueId,
+    keeps: bool,
+    expires_at: Option<Timestamp>,
+}
+
+impl Broker {
+    /// Puts a message into queues. It goes into the log once, for all that keep it.
+    pub(crate) fn enqueue(
+        &mut self,
+        now: Timestamp,
+        queues: &[QueueId],
+        message: &Arc<Message>,
+        facts: Facts,
+    ) -> Enqueued {
+        let mut enqueued = Enqueued { durability: Durability::None, rejected: false, taken: 0 };
+        let mut takers: SmallVec<[Taker; 4]> = SmallVec::new();
+        for &id in queues {
+            if !self.admits(id, now, message) {
+                enqueued.rejected = true;
+                continue;
+            }
+            let Some(queue) = self.queues.get(&id) else {
+                continue;
+            };
+            let keeps = facts.persistent && queue.keeps_messages();
+            if keeps {
+                enqueued.durability = enqueued.durability.max(queue.rules.durability);
+            }
+            takers.push(Taker { id, keeps, expires_at: queue.expiry(now, facts.ttl_ms) });
+        }
+        enqueued.taken = takers.len();
+        let seq = self.next_seq;
+        self.next_seq = seq.next();
+        let location = if enqueued.durability == Durability::None {
+            Location::NOWHERE
+        } else {
+            self.note_durability(enqueued.durability);
+            self.append(seq, &takers, message, facts, now)
+        };
+        for taker in &takers {
+            self.push(taker, seq, location, message, facts, now);
+        }
+        enqueued
+    }
+
+    /// Writes a message to the log, for the takers that keep it.
+    fn append(
+        &mut self,
+        seq: Seq,
+        takers: &[Taker],
+        message: &Message,
+        facts: Facts,
+        now: Timestamp,
+    ) -> Location {
+        let keepers = || takers.iter().filter(|taker| taker.keeps);
+        let queues: SmallVec<[QueueId; 8]> = keepers().map(|taker| taker.id).collect();
+        let expiries: SmallVec<[Timestamp; 8]> = if keepers().any(|t| t.expires_at.is_some()) {
+            keepers().map(|taker| taker.expires_at.unwrap_or(NEVER)).collect()
+        } else {
+            SmallVec::new()
+        };
+        self.store.append_message(NewMessage {
+            seq,
+            queues: &queues,
+            durable: true,
+            enqueued_at: now,
+            visible_at: None,
+            expiries: &expiries,
+            priority: facts.priority,
+            message,
+        })
+    }
+
+    fn push(
+        &mut self,
+        taker: &Taker,
+        seq: Seq,
+        location: Location,
+        message: &Arc<Message>,
+        facts: Facts,
+        now: Timestamp,
+    ) {
+        let Some(queue) = self.queues.get_mut(&taker.id) else {
+            return;
+        };
+        let mut flags = EntryFlags::NONE;
+        if taker.keeps {
+            flags = flags.with(EntryFlags::DURABLE).with(EntryFlags::STORED);
+        }
+        if taker.expires_at.is_some() {
+            flags = flags.with(EntryFlags::HAS_EXPIRY);
+        }
+        let entry = Entry {
+            seq,
+            location: if taker.keeps { location } else { Location::NOWHERE },
+            body_bytes: message.body().len() as u32,
+            delivery_count: 0,
+            priority: facts.priority,
+            flags,
+        };
+        let expires_at = taker.expires_at;
+        queue.counters.publish += 1;
+        queue.ready.push(Ready { entry, expires_at, body: Some(Arc::clone(message)) });
+        let is_limited = queue.has_length_limit();
+        if !queue.is_touched {
+            queue.is_touched = true;
+            self.touched.push_back(taker.id);
+        }
+        // A TTL of 0 means: to a consumer at once, or never.
+        if expires_at.is_some_and(|at| at <= now) {
+            self.dispatch(taker.id, now);
+        }
+        if is_limited {
+            self.enforce_length(taker.id, now);
+        }
+    }
+
+    /// Whether the queue takes one more message, or refuses it since it is full.
+    fn admits(&mut self, id: QueueId, now: Timestamp, message: &Arc<Message>) -> bool {
+        let would_overflow = |broker: &Self| {
+            broker.queues.get(&id).is_some_and(|queue| {
+                queue.has_length_limit()
+                    && queue.rules.overflow != Overflow::DropHead
+                    && queue.would_overflow(message.body().len())
+            })
+        };
+        if !would_overflow(self) {
+            return true;
+        }
+        // What consumers can take at once does not count.
+        self.dispatch(id, now);
+        if !would_overflow(self) {
+            return true;
+        }
+        self.counters.rejected += 1;
+        if let Some(queue) = self.queues.get_mut(&id) {
+            queue.counters.rejected += 1;
+            if queue.rules.overflow == Overflow::RejectPublishDlx
+                && queue.rules.dead_letter.is_some()
+            {
+                let entry = Entry { body_bytes: message.body().len() as u32, ..Entry::default() };
+                let body = Some(Arc::clone(message));
+                let message = Ready { entry, expires_at: None, body };
+                queue.transit.push_back(Transit { message, reason: Reason::MaxLength });
+                self.follow_up(id);
+            }
+        }
+        false
+    }
+
+    /// Drops messages from the head of a queue that is too long. With `reject-publish` only a
+    /// requeue can make it so, and nothing is dropped, as in RabbitMQ.
+    pub(crate) fn enforce_length(&mut self, id: QueueId, now: Timestamp) {
+        let is_over = self.queues.get(&id).is_some_and(|queue| queue.is_over_limit());
+        if !is_over {
+            return;
+        }
+        // What consumers can take at once does not count.
+        self.dispatch(id, now);
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return;
+        };
+        if queue.rules.overflow != Overflow::DropHead {
+            return;
+        }
+        let mut is_absent = false;
+        while queue.is_over_limit() {
+            let Some(message) = queue.ready.pop() else {
+                is_absent = true;
+                break;
+            };
+            self.counters.overflowed += 1;
+            queue.discard(message, Reason::MaxLength);
+        }
+        if is_absent {
+            self.read_ahead(id, now);
+        }
+        self.follow_up(id);
+    }
+}

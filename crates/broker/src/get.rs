@@ -1,0 +1,57 @@
+//! Asking for one message: basic.get.
+
+use quelea_model::Timestamp;
+
+use crate::Broker;
+use crate::access::Operation;
+use crate::error::{ChannelGone, ExclusivelyConsumed, GetError, LimitReached};
+use crate::ids::ChannelId;
+use crate::queue::WaitingGet;
+
+/// Gets that may wait for one queue's messages to be read from the log.
+const GETS_WAITING_MAX: usize = 65_536;
+
+impl Broker {
+    /// basic.get. The answer is an effect, [`Effect::Got`](crate::Effect::Got) or
+    /// [`Effect::GotEmpty`](crate::Effect::GotEmpty): mostly at once, later if the message has to
+    /// be read from the log, and never if the channel closes before.
+    ///
+    /// # Errors
+    /// [`GetError`]; there is no answer then.
+    pub fn get(
+        &mut self,
+        now: Timestamp,
+        channel: ChannelId,
+        queue: &str,
+        no_ack: bool,
+    ) -> Result<(), GetError> {
+        let id = self.find_queue(channel, queue, Operation::Read)?;
+        let state = self.clients.channels.get(channel.0).ok_or(ChannelGone)?;
+        let limit = self.config.unacked_per_channel_max;
+        if !no_ack && state.unacked.len() >= limit {
+            let what = String::from("another unacknowledged delivery on this channel");
+            return Err(LimitReached { what, limit }.into());
+        }
+        let Some(queue) = self.queues.get(&id) else {
+            return Ok(());
+        };
+        if queue.consumers.exclusive.is_some() {
+            let (vhost, queue) = (queue.vhost_name.clone(), queue.name.clone());
+            return Err(ExclusivelyConsumed { vhost, queue }.into());
+        }
+        if queue.gets.len() >= GETS_WAITING_MAX {
+            let what = String::from("another get that waits for this queue");
+            return Err(LimitReached { what, limit: GETS_WAITING_MAX }.into());
+        }
+        // Consumers that could already have taken what is there come first.
+        if queue.is_touched {
+            self.dispatch(id, now);
+        }
+        if let Some(queue) = self.queues.get_mut(&id) {
+            queue.used_at = now;
+            queue.gets.push_back(WaitingGet { channel, no_ack });
+        }
+        self.dispatch(id, now);
+        Ok(())
+    }
+}

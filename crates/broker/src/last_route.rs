@@ -1,0 +1,55 @@
+//! The last publish of a channel: most publishers send to one exchange with one key for a long
+//! time, and then neither permission nor route has to be looked up.
+
+use std::sync::Arc;
+
+use quelea_model::QueueId;
+
+/// Where the last publish went, and that it was permitted, while the epochs are what they were.
+#[derive(Debug, Default)]
+pub(crate) struct LastRoute {
+    exchange: String,
+    routing_key: String,
+    router_epoch: u64,
+    access_epoch: u64,
+    /// `None`: nothing is remembered.
+    queues: Option<Arc<[QueueId]>>,
+}
+
+impl LastRoute {
+    /// The queues of the last publish if this one is alike. They hold for messages without headers
+    /// only; the permission holds for all.
+    #[inline]
+    pub(crate) fn find(
+        &self,
+        exchange: &str,
+        routing_key: &str,
+        router_epoch: u64,
+        access_epoch: u64,
+    ) -> Option<&Arc<[QueueId]>> {
+        let queues = self.queues.as_ref()?;
+        let same = self.router_epoch == router_epoch
+            && self.access_epoch == access_epoch
+            && self.routing_key == routing_key
+            && self.exchange == exchange;
+        same.then_some(queues)
+    }
+
+    /// Remembers a permitted publish, in the buffers of the last one.
+    pub(crate) fn remember(
+        &mut self,
+        exchange: &str,
+        routing_key: &str,
+        router_epoch: u64,
+        access_epoch: u64,
+        queues: Arc<[QueueId]>,
+    ) {
+        self.exchange.clear();
+        self.exchange.push_str(exchange);
+        self.routing_key.clear();
+        self.routing_key.push_str(routing_key);
+        self.router_epoch = router_epoch;
+        self.access_epoch = access_epoch;
+        self.queues = Some(queues);
+    }
+}

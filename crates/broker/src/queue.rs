@@ -1,0 +1,156 @@
+//! A queue: what it is, what waits in it, who takes from it.
+
+pub(crate) mod arguments;
+pub(crate) mod consumers;
+pub(crate) mod ready_messages;
+
+use std::collections::VecDeque;
+
+use quelea_model::{QueueId, QueueName, Table, Timestamp, VhostName};
+use quelea_store::{Entry, Ready};
+
+pub(crate) use arguments::{DeadLetterTarget, Overflow, QueueArguments};
+pub(crate) use consumers::QueueConsumers;
+pub(crate) use ready_messages::ReadyMessages;
+
+use crate::death::Reason;
+use crate::ids::{ChannelId, ConnectionId};
+use crate::memory::QueueMemory;
+use crate::read_ahead::ReadAhead;
+use crate::report::MessageCounters;
+use crate::vhost::VhostId;
+
+/// Messages of one queue that may wait on their way to a dead-letter exchange before the queue
+/// stops to give out and to expire others. They wait only for their bodies to be read back.
+pub(crate) const TRANSIT_MAX: usize = 10_000;
+
+/// A basic.get whose answer waits for the body.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitingGet {
+    pub(crate) channel: ChannelId,
+    pub(crate) no_ack: bool,
+}
+
+/// A message between its queue and the dead-letter exchange: no longer ready, not yet settled.
+#[derive(Debug)]
+pub(crate) struct Transit {
+    pub(crate) message: Ready,
+    pub(crate) reason: Reason,
+}
+
+#[derive(Debug)]
+pub(crate) struct Queue {
+    pub(crate) id: QueueId,
+    pub(crate) name: QueueName,
+    pub(crate) vhost: VhostId,
+    pub(crate) vhost_name: VhostName,
+    pub(crate) durable: bool,
+    pub(crate) auto_delete: bool,
+    /// The connection that owns an exclusive queue.
+    pub(crate) owner: Option<ConnectionId>,
+    pub(crate) table: Table,
+    pub(crate) rules: QueueArguments,
+    pub(crate) created_at: Timestamp,
+    /// The last time it was declared, got from, or lost its last consumer: x-expires counts on.
+    pub(crate) used_at: Timestamp,
+    pub(crate) ready: ReadyMessages,
+    /// Messages delivered and not settled; they are in the channels.
+    pub(crate) unacked: u64,
+    pub(crate) transit: VecDeque<Transit>,
+    pub(crate) consumers: QueueConsumers,
+    pub(crate) gets: VecDeque<WaitingGet>,
+    /// Settled messages that the log has not been told of. Empty at the end of each turn.
+    pub(crate) acks: Vec<Entry>,
+    /// It stands in the broker's list of queues that have something to do.
+    pub(crate) is_touched: bool,
+    /// It stands in the broker's list of queues with `acks`.
+    pub(crate) is_settling: bool,
+    /// It stands in the broker's list of queues with `transit` to be moved on.
+    pub(crate) is_moving: bool,
+    /// Bodies or index entries are being read for its consumers.
+    pub(crate) is_loading: bool,
+    /// Messages that the last read brought and that have not been given out yet; the next read
+    /// begins when half of them are left.
+    pub(crate) read_ahead: ReadAhead,
+    /// Bodies are being read for `transit`.
+    pub(crate) is_loading_transit: bool,
+    /// Messages that cannot be read back. They stay in the log, for whoever repairs it.
+    pub(crate) unreadable: Vec<Ready>,
+    /// When the broker will look at it although nothing happens.
+    pub(crate) timer: Option<Timestamp>,
+    /// What the broker's totals hold of it.
+    pub(crate) counted: QueueMemory,
+    pub(crate) counters: MessageCounters,
+}
+
+impl Queue {
+    /// Whether persistent messages in it survive a restart. Exclusive queues never outlive their
+    /// connection, so nothing of theirs is kept.
+    pub(crate) const fn keeps_messages(&self) -> bool {
+        self.durable && self.owner.is_none()
+    }
+
+    pub(crate) const fn is_exclusive(&self) -> bool {
+        self.owner.is_some()
+    }
+
+    /// Whether another connection than the owner may not use it.
+    pub(crate) fn is_locked_for(&self, connection: ConnectionId) -> bool {
+        self.owner.is_some_and(|owner| owner != connection)
+    }
+
+    /// When a message published now expires: the sooner of the queue's and the message's own time.
+    pub(crate) fn expiry(&self, now: Timestamp, message_ttl_ms: Option<u64>) -> Option<Timestamp> {
+        let ttl = match (self.rules.message_ttl_ms, message_ttl_ms) {
+            (Some(a), Some(b)) => a.min(b),
+            (a, b) => a.or(b)?,
+        };
+        Some(now.plus_ms(ttl))
+    }
+
+    /// Whether one more message of that size would break a limit.
+    pub(crate) fn would_overflow(&self, body_bytes: usize) -> bool {
+        let length = self.ready.len() as u64 + 1;
+        let bytes = self.ready.body_bytes() + body_bytes as u64;
+        self.rules.max_length.is_some_and(|max| length > max)
+            || self.rules.max_length_bytes.is_some_and(|max| bytes > max)
+    }
+
+    /// Whether a limit is broken.
+    pub(crate) fn is_over_limit(&self) -> bool {
+        self.rules.max_length.is_some_and(|max| self.ready.len() as u64 > max)
+            || self.rules.max_length_bytes.is_some_and(|max| self.ready.body_bytes() > max)
+    }
+
+    pub(crate) const fn has_length_limit(&self) -> bool {
+        self.rules.max_length.is_some() || self.rules.max_length_bytes.is_some()
+    }
+
+    /// When x-expires deletes it, if nobody uses it until then.
+    pub(crate) fn unused_deadline(&self) -> Option<Timestamp> {
+        let expires = self.rules.expires_ms?;
+        self.consumers.is_empty().then(|| self.used_at.plus_ms(expires))
+    }
+
+    /// A message leaves other than by acknowledgement: to the dead-letter exchange, or for good.
+    pub(crate) fn discard(&mut self, message: Ready, reason: Reason) {
+        match reason {
+            Reason::Expired => self.counters.expired += 1,
+            Reason::MaxLength => self.counters.overflowed += 1,
+            Reason::Rejected => self.counters.discarded += 1,
+            Reason::DeliveryLimit => self.counters.over_delivery_limit += 1,
+        }
+        if self.rules.dead_letter.is_some() {
+            self.transit.push_back(Transit { message, reason });
+        } else {
+            self.settle(&message.entry);
+        }
+    }
+
+    /// The queue is done with a message.
+    pub(crate) fn settle(&mut self, entry: &Entry) {
+        if entry.is_stored() {
+            self.acks.push(*entry);
+        }
+    }
+}

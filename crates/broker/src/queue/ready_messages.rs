@@ -1,0 +1,333 @@
+//! The messages of a queue that wait for a consumer: one index, or one per used priority.
+
+use quelea_model::{QueueId, Seq, Timestamp};
+use quelea_store::{
+    CheckpointCursor, Front, Loaded, Location, Missing, QueueIndex, Ready, Removed, Store, Stretch,
+    Unstored,
+};
+
+/// What would be given out next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Head {
+    Empty,
+    /// A message that is in memory.
+    Here,
+    /// A message whose body, or whose place in the index, has to be read first.
+    Absent,
+}
+
+/// What is taken because it expired.
+#[derive(Debug)]
+pub(crate) enum Expired {
+    Nothing,
+    Message(Ready),
+    /// An expired message may lie in what is not in memory.
+    Absent,
+}
+
+#[derive(Debug)]
+struct Level {
+    priority: u8,
+    index: QueueIndex,
+}
+
+/// Highest priority first, and in the order of publication within a priority.
+#[derive(Debug)]
+pub(crate) struct ReadyMessages {
+    /// Never empty. A queue without priorities has one level.
+    levels: Vec<Level>,
+    priority_max: u8,
+    len: usize,
+    /// Stretches that cannot be read back. They stay in the log, for whoever repairs it.
+    unreadable: Vec<Stretch>,
+}
+
+impl ReadyMessages {
+    /// Takes what was recovered, or an empty index.
+    pub(crate) fn new(priority_max: Option<u8>, recovered: QueueIndex) -> Self {
+        let priority_max = priority_max.unwrap_or(0);
+        let len = recovered.len();
+        let mut ready = Self {
+            levels: vec![Level { priority: 0, index: QueueIndex::new() }],
+            priority_max,
+            len,
+            unreadable: Vec::new(),
+        };
+        if priority_max == 0 {
+            ready.levels[0].index = recovered;
+        } else {
+            ready.distribute(recovered);
+        }
+        ready
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.levels.iter().map(|level| level.index.body_bytes()).sum()
+    }
+
+    pub(crate) fn resident_bytes(&self) -> usize {
+        self.levels.iter().map(|level| level.index.resident_bytes()).sum()
+    }
+
+    pub(crate) fn index_bytes(&self) -> usize {
+        self.levels.iter().map(|level| level.index.index_bytes()).sum()
+    }
+
+    /// Messages that are only in memory.
+    pub(crate) fn unstored_len(&self) -> usize {
+        self.levels.iter().map(|level| level.index.unstored_len()).sum()
+    }
+
+    /// A new message: the greatest number so far.
+    pub(crate) fn push(&mut self, message: Ready) {
+        self.len += 1;
+        let level = self.level_of(message.entry.priority);
+        level.index.push_back(message.entry, message.expires_at, message.body);
+    }
+
+    /// A message goes back to its old place.
+    pub(crate) fn insert(&mut self, message: Ready) {
+        self.len += 1;
+        let level = self.level_of(message.entry.priority);
+        level.index.insert(message.entry, message.expires_at, message.body);
+    }
+
+    pub(crate) fn head(&self) -> Head {
+        let Some(level) = self.first() else {
+            return Head::Empty;
+        };
+        match level.index.front() {
+            Front::Entry { body: Some(_), .. } => Head::Here,
+            Front::Entry { body: None, .. } | Front::Paged(_) => Head::Absent,
+            Front::Empty => Head::Empty,
+        }
+    }
+
+    /// Takes what comes next, with or without its body; `None` if there is nothing or it is paged
+    /// out.
+    pub(crate) fn pop(&mut self) -> Option<Ready> {
+        let message = self.levels.iter_mut().find(|l| !l.index.is_empty())?.index.pop_front()?;
+        self.len -= 1;
+        Some(message)
+    }
+
+    /// Takes an expired message from the head of any priority. Behind a head that lives longer a
+    /// message stays, expired or not, as in RabbitMQ.
+    pub(crate) fn pop_expired(&mut self, is_expired: impl Fn(Timestamp) -> bool) -> Expired {
+        for level in &mut self.levels {
+            match level.index.front() {
+                Front::Entry { expires_at: Some(at), .. } if is_expired(at) => {
+                    if let Some(message) = level.index.pop_front() {
+                        self.len -= 1;
+                        return Expired::Message(message);
+                    }
+                }
+                Front::Paged(stretch) if is_expired(stretch.earliest_expiry) => {
+                    return Expired::Absent;
+                }
+                _ => {}
+            }
+        }
+        Expired::Nothing
+    }
+
+    /// When the first of the heads expires.
+    pub(crate) fn next_expiry(&self) -> Option<Timestamp> {
+        let expiries = self.levels.iter().filter_map(|level| match level.index.front() {
+            Front::Entry { expires_at, .. } => expires_at,
+            Front::Paged(stretch) if stretch.earliest_expiry != quelea_store::NEVER => {
+                Some(stretch.earliest_expiry)
+            }
+            _ => None,
+        });
+        expiries.min()
+    }
+
+    /// Takes a message by its number.
+    pub(crate) fn remove(&mut self, seq: Seq) -> Option<Ready> {
+        let message = self.levels.iter_mut().find_map(|level| level.index.remove(seq))?;
+        self.len -= 1;
+        Some(message)
+    }
+
+    /// Hands out everything.
+    pub(crate) fn drain(&mut self, f: &mut dyn FnMut(Removed)) {
+        self.levels.iter_mut().for_each(|level| level.index.drain(f));
+        self.unreadable.drain(..).for_each(|stretch| f(Removed::Stretch(stretch)));
+        self.len = 0;
+    }
+
+    /// What has to be read so that the next messages are in memory, up to `bytes_max`.
+    pub(crate) fn missing(&self, bytes_max: usize) -> Missing {
+        self.first().map_or(Missing::Nothing, |level| level.index.missing(bytes_max))
+    }
+
+    /// What has to be read to find an expired message.
+    pub(crate) fn missing_expired(&self, is_expired: impl Fn(Timestamp) -> bool) -> Missing {
+        for level in &self.levels {
+            if let Front::Paged(stretch) = level.index.front()
+                && is_expired(stretch.earliest_expiry)
+            {
+                return Missing::Stretch(*stretch);
+            }
+        }
+        Missing::Nothing
+    }
+
+    /// Takes what was read.
+    pub(crate) fn fill(&mut self, loaded: Loaded) {
+        if self.levels.len() == 1 && self.priority_max == 0 {
+            return self.levels[0].index.fill(loaded);
+        }
+        let stretch = loaded.stretch.as_ref().map(|loaded| loaded.stretch);
+        for level in &mut self.levels {
+            level.index.fill(loaded.clone());
+        }
+        // A stretch that recovery made may hold several priorities.
+        if let Some(stretch) = stretch
+            && self.capped(stretch.priority_min) != self.capped(stretch.priority_max)
+        {
+            self.redistribute(stretch.first, stretch.last);
+        }
+    }
+
+    /// Sets the stretch at the head aside: it cannot be read.
+    pub(crate) fn skip_stretch(&mut self) {
+        let Some(level) = self.levels.iter_mut().find(|level| !level.index.is_empty()) else {
+            return;
+        };
+        if let Some(stretch) = level.index.pop_front_stretch() {
+            self.len -= stretch.count as usize;
+            self.unreadable.push(stretch);
+        }
+    }
+
+    /// Drops bodies that the log has, the ones that are needed last first. Gives the bytes.
+    pub(crate) fn evict(&mut self, bytes_wanted: usize) -> usize {
+        let mut freed = 0;
+        for level in self.levels.iter_mut().rev() {
+            if freed >= bytes_wanted {
+                break;
+            }
+            freed += level.index.evict(bytes_wanted - freed);
+        }
+        freed
+    }
+
+    /// Pages out index entries. Gives the bytes.
+    pub(crate) fn page_out(&mut self, bytes_wanted: usize) -> usize {
+        let mut freed = 0;
+        for level in self.levels.iter_mut().rev() {
+            if freed >= bytes_wanted {
+                break;
+            }
+            freed += level.index.page_out(bytes_wanted - freed);
+        }
+        freed
+    }
+
+    /// Some messages that are only in memory.
+    pub(crate) fn unstored(&self, max: usize) -> Vec<Unstored> {
+        let level = self.levels.iter().rev().find(|level| level.index.unstored_len() > 0);
+        level.map(|level| level.index.unstored(max)).unwrap_or_default()
+    }
+
+    /// Notes that a message is in the log now.
+    pub(crate) fn mark_stored(&mut self, seq: Seq, location: Location) -> bool {
+        self.levels.iter_mut().any(|level| level.index.mark_stored(seq, location))
+    }
+
+    /// Gives entries to the store's checkpoint. True when all have been given.
+    pub(crate) fn checkpoint(
+        &mut self,
+        queue: QueueId,
+        cursor: &mut ReadyCursor,
+        max: usize,
+        store: &mut dyn Store,
+    ) -> bool {
+        loop {
+            let level =
+                self.levels.iter_mut().rev().find(|l| u16::from(l.priority) >= cursor.level);
+            let Some(level) = level else {
+                self.unreadable.iter().for_each(|s| store.checkpoint_stretch(queue, s));
+                return true;
+            };
+            if u16::from(level.priority) > cursor.level {
+                *cursor =
+                    ReadyCursor { level: u16::from(level.priority), ..ReadyCursor::default() };
+            }
+            if !level.index.checkpoint(queue, &mut cursor.within, max, store) {
+                return false;
+            }
+            *cursor = ReadyCursor { level: cursor.level + 1, ..ReadyCursor::default() };
+        }
+    }
+
+    fn first(&self) -> Option<&Level> {
+        self.levels.iter().find(|level| !level.index.is_empty())
+    }
+
+    fn capped(&self, priority: u8) -> u8 {
+        priority.min(self.priority_max)
+    }
+
+    /// The level of a priority, made when it is first used.
+    fn level_of(&mut self, priority: u8) -> &mut Level {
+        let priority = self.capped(priority);
+        let at = match self.levels.binary_search_by(|level| priority.cmp(&level.priority)) {
+            Ok(at) => at,
+            Err(at) => {
+                self.levels.insert(at, Level { priority, index: QueueIndex::new() });
+                at
+            }
+        };
+        &mut self.levels[at]
+    }
+
+    /// Sorts an index of mixed priorities into levels. A stretch of several priorities stays with
+    /// its highest until it is read.
+    fn distribute(&mut self, mut mixed: QueueIndex) {
+        while !mixed.is_empty() {
+            if let Some(stretch) = mixed.pop_front_stretch() {
+                self.level_of(stretch.priority_max).index.push_back_stretch(stretch);
+            } else if let Some(message) = mixed.pop_front() {
+                let level = self.level_of(message.entry.priority);
+                level.index.push_back(message.entry, message.expires_at, message.body);
+            } else {
+                break;
+            }
+        }
+    }
+
+    /// Moves the messages of a range of numbers to the levels of their priorities.
+    fn redistribute(&mut self, first: Seq, last: Seq) {
+        let mut moving = Vec::new();
+        for level in &mut self.levels {
+            while let Front::Entry { entry, .. } = level.index.front()
+                && (first..=last).contains(&entry.seq)
+                && let Some(message) = level.index.pop_front()
+            {
+                moving.push(message);
+            }
+        }
+        for message in moving {
+            let level = self.level_of(message.entry.priority);
+            level.index.insert(message.entry, message.expires_at, message.body);
+        }
+    }
+}
+
+/// How far a checkpoint has come in one queue: priorities rising.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ReadyCursor {
+    level: u16,
+    within: CheckpointCursor,
+}

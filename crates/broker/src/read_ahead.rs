@@ -1,0 +1,175 @@
+//! Reading messages back from the log, ahead of the consumers and beside the publishers.
+
+use quelea_model::{QueueId, Timestamp};
+use quelea_store::{LoadItem, LoadRequest, LoadWhat, Loaded, Missing};
+use rustc_hash::FxHashMap;
+
+use crate::Broker;
+
+/// What a message costs in memory besides its body, for the bound of one read.
+const LOAD_OVERHEAD_BYTES: usize = 64;
+
+/// How much of the last read is still to be given out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ReadAhead {
+    read: usize,
+    left: usize,
+}
+
+impl ReadAhead {
+    /// A message was given out.
+    pub(crate) const fn given_out(&mut self) {
+        self.left = self.left.saturating_sub(1);
+    }
+
+    /// Whether it is time to read more, so that the disk works while the consumers do.
+    pub(crate) const fn is_low(&self) -> bool {
+        self.read > 0 && self.left <= self.read / 2
+    }
+
+    const fn has_read(&mut self, messages: usize) {
+        self.read = messages;
+        self.left = messages;
+    }
+}
+
+/// For whom a read is.
+#[derive(Clone, Copy, Debug)]
+enum Purpose {
+    /// The head of a queue.
+    Ready(QueueId),
+    /// Messages on their way to a dead-letter exchange.
+    Transit(QueueId),
+}
+
+/// Reads under way.
+#[derive(Debug, Default)]
+pub(crate) struct Loads {
+    next: u64,
+    under_way: FxHashMap<u64, Purpose>,
+    /// Messages and stretches that could not be read since the start, and what was said last.
+    pub(crate) failed: u64,
+    pub(crate) last_error: Option<String>,
+}
+
+impl Loads {
+    fn begin(&mut self, purpose: Purpose) -> u64 {
+        self.next += 1;
+        self.under_way.insert(self.next, purpose);
+        self.next
+    }
+}
+
+impl Broker {
+    /// Reads what the head of a queue misses, unless that is under way.
+    pub(crate) fn read_ahead(&mut self, id: QueueId, now: Timestamp) {
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return;
+        };
+        if queue.is_loading {
+            return;
+        }
+        queue.read_ahead = ReadAhead::default();
+        let missing = match queue.ready.missing_expired(|at| at <= now) {
+            Missing::Nothing => queue.ready.missing(self.config.read_ahead_bytes_max),
+            missing => missing,
+        };
+        let what = match missing {
+            Missing::Nothing => return,
+            Missing::Items(items) => LoadWhat::Items(items),
+            Missing::Stretch(stretch) => LoadWhat::Stretch(stretch),
+        };
+        queue.is_loading = true;
+        let token = self.loads.begin(Purpose::Ready(id));
+        self.store.load(LoadRequest { token, queue: id, what });
+    }
+
+    /// Reads the bodies of the first messages that wait for their dead-letter exchange.
+    pub(crate) fn read_transit(&mut self, id: QueueId) {
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return;
+        };
+        if queue.is_loading_transit {
+            return;
+        }
+        let mut items = Vec::new();
+        let mut bytes = 0;
+        for transit in &queue.transit {
+            let entry = &transit.message.entry;
+            bytes += entry.body_bytes as usize + LOAD_OVERHEAD_BYTES;
+            if bytes > self.config.read_ahead_bytes_max && !items.is_empty() {
+                break;
+            }
+            if transit.message.body.is_none() {
+                items.push(LoadItem {
+                    seq: entry.seq,
+                    location: entry.location,
+                    body_bytes: entry.body_bytes,
+                });
+            }
+        }
+        if items.is_empty() {
+            return;
+        }
+        queue.is_loading_transit = true;
+        let token = self.loads.begin(Purpose::Transit(id));
+        self.store.load(LoadRequest { token, queue: id, what: LoadWhat::Items(items) });
+    }
+
+    /// Takes what was read and wakes the queues that waited for it.
+    pub(crate) fn take_loaded(&mut self) {
+        while let Some(loaded) = self.store.poll_loaded() {
+            match self.loads.under_way.remove(&loaded.token) {
+                Some(Purpose::Ready(id)) => self.fill_ready(id, loaded),
+                Some(Purpose::Transit(id)) => self.fill_transit(id, loaded),
+                None => {}
+            }
+        }
+    }
+
+    fn fill_ready(&mut self, id: QueueId, loaded: Loaded) {
+        self.note_errors(&loaded);
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return;
+        };
+        queue.is_loading = false;
+        for error in &loaded.errors {
+            // Who cannot be read does not stand in the way of the others.
+            match error.seq {
+                Some(seq) => queue.unreadable.extend(queue.ready.remove(seq)),
+                None => queue.ready.skip_stretch(),
+            }
+        }
+        queue.read_ahead.has_read(loaded.messages.len());
+        queue.ready.fill(loaded);
+        self.touch(id);
+        self.follow_up(id);
+    }
+
+    fn fill_transit(&mut self, id: QueueId, loaded: Loaded) {
+        self.note_errors(&loaded);
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return;
+        };
+        queue.is_loading_transit = false;
+        let bodies: FxHashMap<_, _> = loaded.messages.into_iter().collect();
+        for transit in &mut queue.transit {
+            if transit.message.body.is_none() {
+                transit.message.body = bodies.get(&transit.message.entry.seq).cloned();
+            }
+        }
+        for seq in loaded.errors.iter().filter_map(|error| error.seq) {
+            let at = queue.transit.iter().position(|t| t.message.entry.seq == seq);
+            let lost = at.and_then(|at| queue.transit.remove(at));
+            queue.unreadable.extend(lost.map(|transit| transit.message));
+        }
+        self.follow_up(id);
+    }
+
+    fn note_errors(&mut self, loaded: &Loaded) {
+        self.loads.failed += loaded.errors.len() as u64;
+        if let Some(error) = loaded.errors.last() {
+            self.loads.last_error = Some(error.to_string());
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Filling the reports in.
+
+use quelea_model::VhostName;
+
+use super::{
+    BindingReport, ChannelReport, ConnectionReport, ConsumerReport, ExchangeReport, Overview,
+    QueueReport, QueueState, VhostReport,
+};
+use crate::Broker;
+use crate::binding::Destination;
+use crate::consumer::Turn;
+use crate::ids::{ChannelId, ConnectionId, ConsumerId};
+use crate::queue::Queue;
+use crate::vhost::Vhost;
+
+impl Broker {
+    /// Totals. Costs time in proportion to the number of queues.
+    #[must_use]
+    pub fn overview(&self) -> Overview {
+        Overview {
+            queues: self.queues.len(),
+            exchanges: self.vhosts.iter().map(|(_, v)| v.router.exchange_count()).sum(),
+            bindings: self.vhosts.iter().map(|(_, v)| v.router.binding_count()).sum(),
+            connections: self.clients.connections.len(),
+            channels: self.clients.channels.len(),
+            consumers: self.clients.consumers.len(),
+            messages_ready: self.queues.values().map(|queue| queue.ready.len() as u64).sum(),
+            messages_unacknowledged: self.queues.values().map(|queue| queue.unacked).sum(),
+            counters: self.counters,
+            resident_bytes: self.memory.resident + self.memory.unacked,
+            index_bytes: self.memory.index,
+            unreadable: self.loads.failed,
+            unreadable_last: self.loads.last_error.clone(),
+            publishers_blocked: self.blocked.clone(),
+            store: self.store.stats(),
+        }
+    }
+
+    /// All virtual hosts, by name.
+    #[must_use]
+    pub fn vhosts(&self) -> Vec<VhostReport> {
+        let mut reports: Vec<_> =
+            self.vhosts.iter().map(|(_, vhost)| self.vhost_report(vhost)).collect();
+        reports.sort_by(|a, b| a.name.cmp(&b.name));
+        reports
+    }
+
+    /// All queues, or those of one virtual host, by vhost and name.
+    #[must_use]
+    pub fn queues(&self, vhost: Option<&str>) -> Vec<QueueReport> {
+        let queues = self.queues.values().filter(|q| is_in(&q.vhost_name, vhost));
+        let mut reports: Vec<_> = queues.map(|queue| self.queue_report(queue)).collect();
+        reports.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
+        reports
+    }
+
+    /// One queue.
+    #[must_use]
+    pub fn queue(&self, vhost: &str, name: &str) -> Option<QueueReport> {
+        let vhost = self.vhosts.get(self.vhost_ids.get(vhost)?.0)?;
+        let queue = self.queues.get(vhost.queues.get(name)?)?;
+        Some(self.queue_report(queue))
+    }
+
+    /// All exchanges, or those of one virtual host, by vhost and name.
+    #[must_use]
+    pub fn exchanges(&self, vhost: Option<&str>) -> Vec<ExchangeReport> {
+        let mut reports = Vec::new();
+        for (_, host) in self.vhosts.iter().filter(|(_, host)| is_in(&host.name, vhost)) {
+            reports.extend(host.router.exchanges().map(|spec| ExchangeReport {
+                vhost: host.name.clone(),
+                name: spec.name.clone(),
+                kind: spec.kind.as_str(),
+                durable: spec.durable,
+                auto_delete: spec.auto_delete,
+                internal: spec.internal,
+                arguments: spec.arguments.clone(),
+            }));
+        }
+        reports.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
+        reports
+    }
+
+    /// All bindings, or those of one virtual host, those by which the default exchange reaches
+    /// every queue included, by vhost, source, destination and key.
+    #[must_use]
+    pub fn bindings(&self, vhost: Option<&str>) -> Vec<BindingReport> {
+        let mut reports = Vec::new();
+        for (_, host) in self.vhosts.iter().filter(|(_, host)| is_in(&host.name, vhost)) {
+            reports.extend(host.queues.keys().map(|queue| BindingReport {
+                vhost: host.name.clone(),
+                source: String::new(),
+                destination: queue.to_string(),
+                to_queue: true,
+                routing_key: queue.to_string(),
+                arguments: quelea_model::Table::new(),
+            }));
+            reports.extend(host.router.bindings().map(|binding| {
+                let (destination, to_queue) = match binding.destination {
+                    Destination::Queue(_, name) => (name.to_string(), true),
+                    Destination::Exchange(name) => (name.to_string(), false),
+                };
+                BindingReport {
+                    vhost: host.name.clone(),
+                    source: binding.source.to_string(),
+                    destination,
+                    to_queue,
+                    routing_key: binding.key.into(),
+                    arguments: binding.arguments,
+                }
+            }));
+        }
+        reports.sort_by(|a, b| {
+            let key = |r: &BindingReport| {
+                (r.vhost.clone(), r.source.clone(), r.destination.clone(), r.routing_key.clone())
+            };
+            key(a).cmp(&key(b))
+        });
+        reports
+    }
+
+    /// All connections.
+    #[must_use]
+    pub fn connections(&self) -> Vec<ConnectionReport> {
+        let connections = self.clients.connections.iter();
+        connections
+            .map(|(key, connection)| ConnectionReport {
+                id: ConnectionId(key),
+                name: connection.info.name.clone(),
+                user: connection.user.to_string(),
+                vhost: connection.vhost_name.clone(),
+                peer: connection.info.peer.clone(),
+                local: connection.info.local.clone(),
+                protocol: connection.info.protocol,
+                mechanism: connection.info.mechanism.clone(),
+                client_properties: connection.info.client_properties.clone(),
+                connected_at: connection.connected_at,
+                channels: connection.channels.len() as u32,
+                channel_max: connection.info.channel_max,
+                frame_max: connection.info.frame_max,
+                heartbeat_s: connection.info.heartbeat_s,
+                output_waiting_bytes: connection.output_waiting,
+            })
+            .collect()
+    }
+
+    /// All channels.
+    #[must_use]
+    pub fn channels(&self) -> Vec<ChannelReport> {
+        let channels = self.clients.channels.iter();
+        channels
+            .map(|(key, channel)| ChannelReport {
+                id: ChannelId(key),
+                connection: channel.connection,
+                connection_name: self.connection_name(channel.connection),
+                number: channel.number,
+                user: channel.user.to_string(),
+                vhost: channel.vhost_name.clone(),
+                consumers: channel.consumers.len() as u32,
+                messages_unacknowledged: channel.unacked.len() as u32,
+                prefetch_count: channel.prefetch,
+                global_prefetch_count: channel.global_prefetch,
+                flow_stopped: channel.flow_stopped,
+                counters: channel.counters,
+            })
+            .collect()
+    }
+
+    /// All consumers, or those of one virtual host's queues.
+    #[must_use]
+    pub fn consumers(&self, vhost: Option<&str>) -> Vec<ConsumerReport> {
+        let consumers = self.clients.consumers.iter();
+        consumers
+            .filter_map(|(_, consumer)| {
+                let queue = self.queues.get(&consumer.queue)?;
+                is_in(&queue.vhost_name, vhost).then(|| ConsumerReport {
+                    vhost: queue.vhost_name.clone(),
+                    queue: queue.name.clone(),
+                    tag: consumer.tag.clone(),
+                    connection: consumer.connection,
+                    connection_name: self.connection_name(consumer.connection),
+                    channel: consumer.channel,
+                    channel_number: consumer.channel_number,
+                    ack_required: !consumer.no_ack,
+                    exclusive: consumer.exclusive,
+                    active: consumer.turn != Turn::Standby,
+                    prefetch_count: consumer.prefetch,
+                    priority: consumer.priority,
+                    arguments: consumer.arguments.clone(),
+                })
+            })
+            .collect()
+    }
+
+    fn connection_name(&self, connection: ConnectionId) -> String {
+        let state = self.clients.connections.get(connection.0);
+        state.map_or_else(String::new, |state| state.info.name.clone())
+    }
+
+    fn consumer_tag_of(&self, consumer: ConsumerId) -> Option<std::sync::Arc<str>> {
+        self.clients.consumers.get(consumer.0).map(|consumer| consumer.tag.clone())
+    }
+
+    fn queue_report(&self, queue: &Queue) -> QueueReport {
+        let is_idle = queue.ready.is_empty() && queue.unacked == 0 && queue.transit.is_empty();
+        QueueReport {
+            vhost: queue.vhost_name.clone(),
+            name: queue.name.clone(),
+            kind: queue.rules.kind.as_str(),
+            durable: queue.durable,
+            exclusive: queue.is_exclusive(),
+            auto_delete: queue.auto_delete,
+            arguments: queue.table.clone(),
+            state: if is_idle { QueueState::Idle } else { QueueState::Running },
+            messages_ready: queue.ready.len() as u64,
+            messages_unacknowledged: queue.unacked,
+            messages_in_transit: queue.transit.len() as u64,
+            message_bytes_ready: queue.ready.body_bytes(),
+            consumers: queue.consumers.len() as u32,
+            consumers_with_credit: queue.consumers.with_credit() as u32,
+            single_active_consumer_tag: queue
+                .consumers
+                .single_active
+                .and_then(|consumer| self.consumer_tag_of(consumer)),
+            owner: queue.owner,
+            memory_bytes: queue.ready.index_bytes() + queue.ready.resident_bytes(),
+            resident_bytes: queue.ready.resident_bytes(),
+            idle_since: (is_idle && queue.consumers.is_empty()).then_some(queue.used_at),
+            counters: queue.counters,
+        }
+    }
+
+    fn vhost_report(&self, vhost: &Vhost) -> VhostReport {
+        let mut report = VhostReport {
+            name: vhost.name.clone(),
+            description: vhost.description.to_string(),
+            tags: vhost.tags.iter().map(ToString::to_string).collect(),
+            queues: vhost.queues.len(),
+            messages_ready: 0,
+            messages_unacknowledged: 0,
+            counters: vhost.counters,
+        };
+        for queue in vhost.queues.values().filter_map(|id| self.queues.get(id)) {
+            report.messages_ready += queue.ready.len() as u64;
+            report.messages_unacknowledged += queue.unacked;
+            report.counters.add(&queue.counters);
+        }
+        report
+    }
+}
+
+fn is_in(name: &VhostName, wanted: Option<&str>) -> bool {
+    wanted.is_none_or(|wanted| wanted == name.as_str())
+}

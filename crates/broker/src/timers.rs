@@ -1,0 +1,51 @@
+//! What happens by itself: messages expire, unused queues go. One timer a queue.
+
+use quelea_model::{QueueId, Timestamp};
+
+use crate::Broker;
+use crate::queue::TRANSIT_MAX;
+
+impl Broker {
+    /// Makes sure that the queue is looked at when its next deadline has come. A timer that comes
+    /// too early is left: it fires, finds nothing, and is set anew.
+    pub(crate) fn arm_timer(&mut self, id: QueueId) {
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return;
+        };
+        // Expired messages wait while too many are on their way to the dead-letter exchange.
+        let is_stuck = queue.transit.len() >= TRANSIT_MAX;
+        let expiry = if is_stuck { None } else { queue.ready.next_expiry() };
+        let wanted = match (expiry, queue.unused_deadline()) {
+            (Some(a), Some(b)) => a.min(b),
+            (a, b) => match a.or(b) {
+                Some(wanted) => wanted,
+                None => return,
+            },
+        };
+        if queue.timer.is_some_and(|timer| timer <= wanted) {
+            return;
+        }
+        if let Some(timer) = queue.timer.replace(wanted) {
+            self.timers.remove(&(timer, id));
+        }
+        self.timers.insert((wanted, id));
+    }
+
+    pub(crate) fn fire_timers(&mut self, now: Timestamp) {
+        while let Some(&(at, id)) = self.timers.first()
+            && at <= now
+        {
+            self.timers.pop_first();
+            let Some(queue) = self.queues.get_mut(&id) else {
+                continue;
+            };
+            queue.timer = None;
+            if queue.unused_deadline().is_some_and(|deadline| deadline <= now) {
+                self.remove_queue(id);
+            } else {
+                // Expired heads are dropped, and the timer set anew, when it is dispatched.
+                self.touch(id);
+            }
+        }
+    }
+}
