@@ -2,8 +2,8 @@
 
 use std::hash::{Hash, Hasher};
 
-use quelea_model::QueueId;
 use quelea_model::limits::{ROUTE_CACHE_BYTES_MAX, ROUTE_CACHE_ENTRIES_MAX};
+use quelea_model::{QueueId, same_text};
 use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::router::Route;
@@ -41,7 +41,7 @@ impl RouteCache {
             return None;
         }
         let entry = self.entries.get(&hash(exchange, key))?;
-        (*entry.exchange == *exchange && *entry.key == *key).then_some(&entry.route)
+        (same_text(&entry.exchange, exchange) && same_text(&entry.key, key)).then_some(&entry.route)
     }
 
     /// Keeps a route. At a limit, or in a new epoch, all older ones go first.

@@ -10,6 +10,7 @@ mod message;
 mod names;
 pub mod properties;
 pub mod table;
+mod text;
 mod time;
 
 pub use ids::{QueueId, Seq};
@@ -17,4 +18,5 @@ pub use message::Message;
 pub use names::{ExchangeName, NameError, QueueName, VhostName};
 pub use properties::{Properties, PropertyView};
 pub use table::{Table, TableError, Value};
+pub use text::same_text;
 pub use time::Timestamp;

@@ -3,6 +3,7 @@
 use std::hash::{Hash, Hasher};
 
 use quelea_model::limits::ACCESS_CACHE_ENTRIES_MAX;
+use quelea_model::same_text;
 use rustc_hash::{FxHashMap, FxHasher};
 
 use super::Operation;
@@ -92,7 +93,7 @@ impl Entry {
         self.operation == question.operation
             && self.kind == kind(question)
             && texts(question).iter().zip(ends).all(|(text, end)| {
-                let same = self.texts.get(start..end) == Some(*text);
+                let same = self.texts.get(start..end).is_some_and(|have| same_text(have, text));
                 start = end;
                 same
             })
