@@ -22,13 +22,13 @@ sys.path.insert(0, str(ROOT / "tests"))
 from harness.broker import Broker, free_port  # noqa: E402
 
 RABBITMQ = "/usr/lib/rabbitmq/bin/rabbitmq-server"
-QUORUM = "--queue-arguments=x-queue-type=quorum"
+QUORUM = "--queue-args=x-queue-type=quorum"
 # Name, options of `quelea bench amqp`, and what RabbitMQ needs on top for the same guarantee.
 LOADS = [
     ("16 B, no confirms, auto-ack", ["--size", "16", "--auto-ack"], []),
     ("1 KiB persistent, confirmed, window 200", ["--size", "1KiB", "--persistent", "--confirm", "200", "--prefetch", "200"], [QUORUM]),
     ("1 KiB persistent, confirmed, window 1", ["--size", "1KiB", "--persistent", "--confirm", "1", "--prefetch", "200"], [QUORUM]),
-    ("100 B transient at 50,000 a second", ["--size", "100", "--rate", "50000", "--transient"], []),
+    ("100 B transient at 50,000 a second", ["--size", "100", "--rate", "50000", "--transient-queues", "--auto-ack"], []),
     ("1 KiB persistent over 100 queues", ["--size", "1KiB", "--persistent", "--confirm", "200", "--prefetch", "200", "--queues", "100"], [QUORUM]),
 ]
 PRESETS = ["de-spsc", "de-mpmc", "de-pp", "fe-spmc", "te-spsc"]

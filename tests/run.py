@@ -25,6 +25,7 @@ sys.path.insert(0, str(TESTS))
 
 from harness import clients, workspace  # noqa: E402
 from harness.outcome import Outcome  # noqa: E402
+from harness.process import kill_all_groups  # noqa: E402
 
 SUITES = {
     "format": workspace.run_format,
@@ -47,14 +48,18 @@ def main() -> int:
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     chosen = arguments.suites or list(SUITES)
-    with ThreadPoolExecutor(max_workers=2) as installers:
+    if arguments.binary:
+        os.environ["QUELEA_BINARY"] = str(Path(arguments.binary).resolve())
+    total = Outcome()
+    installers = ThreadPoolExecutor(max_workers=2)
+    try:
         # Registries answer while the compiler works.
         installs = {name: installers.submit(install) for name, install in clients.INSTALLS.items() if name in chosen}
-        total = Outcome()
-        if arguments.binary:
-            os.environ["QUELEA_BINARY"] = str(Path(arguments.binary).resolve())
         for name in chosen:
             total += run_suite(name, installs.get(name))
+    finally:
+        installers.shutdown(wait=False, cancel_futures=True)
+        kill_all_groups()
     print(f"\n{total}")
     return 1 if total.failed or not total.passed else 0
 

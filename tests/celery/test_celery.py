@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from harness.process import kill_group
+from harness.process import die_with_parent, kill_group
 
 TASKS = 10_000
 PATIENCE_S = 180
@@ -30,7 +30,14 @@ class Workers:
         command += ["--queues", "plain,ranked"]
         log = open(self.directory / f"worker-{number}.log", "wb")
         worker = subprocess.Popen(
-            command, cwd=FOLDER, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            command,
+            cwd=FOLDER,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            preexec_fn=die_with_parent,
         )
         log.close()
         self.started.append(worker)

@@ -12,6 +12,7 @@ import pytest
 from harness.broker import Broker, binary_path
 from harness.management import Management
 from harness.peer import Peer, bodies, depth, publish, queue, take, until
+from harness.process import run_group
 from harness.raw import BLOCKED, UNBLOCKED, Raw
 from harness import raw
 
@@ -161,3 +162,28 @@ def test_a_log_that_fills_its_disk_gets_space_back_by_consuming(disk):
         queue(channel, "again", durable=True, exclusive=False)
         publish(channel, "again", "resumed", delivery_mode=2)
         assert bodies(take(channel, "again", 1)) == ["resumed"]
+
+
+@pytest.mark.skipif("QUELEA_GO_TESTS" not in os.environ, reason="QUELEA_GO_TESTS names no test binary of the Go client")
+def test_the_go_client_can_give_up_on_a_blocked_connection(disk, tmp_path):
+    """The test of amqp091-go that asks `rabbitmqctl` for an alarm: here a full disk is the alarm."""
+    broker = disk.broker
+    with Peer(broker) as peer:
+        queue(peer.channel(), "filler", durable=True, exclusive=False)
+        watcher = BlockWatcher(broker)
+        disk.fill()
+        publisher, _ = fill_queue(broker, "filler", lambda: False)
+        watcher.client.send(raw.message(1, "filler"))
+        watcher.blocked()
+        stand_in = tmp_path / "rabbitmqctl"
+        stand_in.write_text(f'#!/bin/sh\n[ "$2" = 0.0001 ] || rm -f {disk.mounted}/ballast\n')
+        stand_in.chmod(0o755)
+        code, output = run_group(
+            [os.environ["QUELEA_GO_TESTS"], "-test.v", "-test.run=^TestConnection_Close_WhenMemoryAlarmIsActive$"],
+            environment={"AMQP_URL": broker.uri(), "RABBITMQ_RABBITMQCTL_PATH": stand_in},
+            timeout_s=60,
+            echo=False,
+        )
+        publisher.socket.close()
+        watcher.client.socket.close()
+        assert (code, "--- PASS: TestConnection_Close" in output) == (0, True), output

@@ -1,6 +1,5 @@
 """A Quelea of our own, started from its binary, or somebody else's broker named by a URI."""
 
-import ctypes
 import os
 import random
 import select
@@ -12,11 +11,11 @@ import time
 import urllib.parse
 from pathlib import Path
 
+from harness.process import die_with_parent
+
 READY_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
 START_ATTEMPTS = 3
-PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class BrokerError(Exception):
@@ -37,11 +36,6 @@ def free_port() -> int:
                 continue
             return port
     raise BrokerError("no free port between 10240 and 32000")
-
-
-def _die_with_parent() -> None:
-    """The broker must not outlive a runner that was killed."""
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Broker:
@@ -99,7 +93,7 @@ class Broker:
                 env=environment,
                 cwd=self.directory,
                 start_new_session=True,
-                preexec_fn=_die_with_parent,
+                preexec_fn=die_with_parent,
             )
         self.ready_line = self._wait_for_ready_line()
         return self

@@ -1,10 +1,20 @@
 """Runs a command as a process group that ends with us."""
 
+import ctypes
 import os
 import signal
 import subprocess
 import sys
 import threading
+
+PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+_live: set[int] = set()
+
+
+def die_with_parent() -> None:
+    """For `preexec_fn`: what a test started must not outlive a runner that was killed."""
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def run_group(command, *, cwd=None, environment=None, timeout_s: float, echo=True) -> tuple[int, str]:
@@ -22,6 +32,7 @@ def run_group(command, *, cwd=None, environment=None, timeout_s: float, echo=Tru
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
+    _live.add(process.pid)
     late = threading.Event()
 
     def expire():
@@ -44,6 +55,7 @@ def run_group(command, *, cwd=None, environment=None, timeout_s: float, echo=Tru
         timer.cancel()
         kill_group(process.pid)
         process.wait()
+        _live.discard(process.pid)
     if late.is_set():
         lines.append(f"\nkilled after {timeout_s:.0f} s\n")
         code = 124
@@ -55,3 +67,9 @@ def kill_group(leader: int) -> None:
         os.killpg(leader, signal.SIGKILL)
     except ProcessLookupError:
         pass
+
+
+def kill_all_groups() -> None:
+    """Ends every group that still runs, those of other threads too."""
+    for leader in list(_live):
+        kill_group(leader)
