@@ -225,8 +225,7 @@ mod tests {
                     let first = told.len();
                     let last = confirm.delivery_tag as usize;
                     prop_assert_eq!(confirm.multiple, last - first > 1);
-                    for at in first..last {
-                        let (verdict, ticket) = expected[at];
+                    for &(verdict, ticket) in &expected[first..last] {
                         prop_assert_eq!(verdict, confirm.verdict);
                         prop_assert!(progress.reached(ticket));
                         told.push(confirm.verdict);

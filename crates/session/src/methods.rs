@@ -49,16 +49,22 @@ pub(crate) fn carry_out(
         Method::TxSelect(_) => tx_select(channel),
         Method::TxCommit(_) => transaction::commit(turn, number, channel),
         Method::TxRollback(_) => transaction::rollback(channel),
-        Method::ChannelFlow(channel::Flow { active }) => {
-            turn.broker.set_flow(turn.now, channel.id, active);
-            Ok(Reply::Now(channel::FlowOk { active }.into()))
-        }
+        Method::ChannelFlow(method) => flow(&method),
         // We never send channel.flow, but an answer to it harms nobody.
         Method::ChannelFlowOk(_) => Ok(Reply::None),
         // AMQP 0-8's realms, which nobody has had since: any ticket will do.
         Method::AccessRequest(_) => Ok(Reply::Now(access::RequestOk { ticket: 1 }.into())),
         _ => Err(Failure::new(ReplyCode::CommandInvalid, "unimplemented method")),
     }
+}
+
+/// Like RabbitMQ: deliveries are held back by prefetch. Its clients' tests expect the refusal
+/// (amqp091-go, `TestIntegrationConsumeFlow`).
+fn flow(method: &channel::Flow) -> Result<Reply, Failure> {
+    if !method.active {
+        return Err(Failure::not_implemented("active=false"));
+    }
+    Ok(Reply::Now(channel::FlowOk { active: true }.into()))
 }
 
 /// A second confirm.select changes nothing: the count goes on.

@@ -73,7 +73,7 @@ fn keep(
 ) -> Result<(), Failure> {
     let Content { publish, properties, body } = content;
     let (exchange, routing_key) = (publish.exchange.as_str(), publish.routing_key.as_str());
-    turn.broker.check_publish(channel, exchange, routing_key, properties, body.len())?;
+    turn.broker.check_publish(channel, exchange, routing_key, properties)?;
     let message = Box::new(Message::new(exchange, routing_key, properties, body.clone()));
     transaction.push(Operation::Publish { message, mandatory: publish.mandatory })?;
     Ok(())

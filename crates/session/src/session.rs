@@ -26,8 +26,8 @@ use crate::turn::Turn;
 /// small messages it is about what one read of a socket brings.
 pub const EVENTS_PER_CALL_MAX: usize = 512;
 
-/// Bytes of output at which no more input is carried out: replies, unlike deliveries, are not held
-/// back by the broker. Deliveries alone never reach it.
+/// Bytes of output at which no more input is carried out: the broker holds deliveries back, but not
+/// the answers that a client asks for and does not read.
 const OUTPUT_FULL_BYTES: usize = 2 * OUTPUT_BYTES_MAX;
 
 /// The AMQP front of one connection, without I/O. The crate's documentation says how to drive it.
@@ -44,6 +44,8 @@ pub struct Session {
     pub(crate) auth: Option<AuthRequest>,
     /// An event that has to wait, with all behind it.
     pub(crate) stalled: Option<Event>,
+    /// Whether the wire was told that nothing is read.
+    input_paused: bool,
     /// Channels that wait for progress of the store or the end of the turn, none twice.
     waiting: Vec<u16>,
     /// Channels among them whose next method waits for an answer.
@@ -98,6 +100,7 @@ impl Session {
             channels: FxHashMap::default(),
             auth: None,
             stalled: None,
+            input_paused: false,
             waiting: Vec::new(),
             held: 0,
             confirms_waiting: 0,
@@ -123,8 +126,7 @@ impl Session {
     /// are carried out, after progress of the store, and after output was written.
     pub fn process(&mut self, broker: &mut Broker, now: Timestamp) -> bool {
         let more = self.process_events(broker, now);
-        let paused = !self.wants_input();
-        self.wire.pause_input(paused, now);
+        self.pause_heartbeats(now);
         more
     }
 
@@ -148,16 +150,16 @@ impl Session {
     /// Whether more should be read from the peer: not while something waits that was read already.
     #[must_use]
     pub fn wants_input(&mut self) -> bool {
-        self.stalled.is_none()
+        !self.is_stalled()
             && self.phase != Phase::Authenticating
             && !self.is_output_full()
             && !self.is_finished()
     }
 
-    /// Whether input waits for something else than another call of [`Session::process`].
+    /// Whether something that was received waits to be carried out.
     #[must_use]
-    pub fn is_stalled(&mut self) -> bool {
-        self.stalled.is_some() || (self.wire.has_input() && self.is_output_full())
+    pub fn is_stalled(&self) -> bool {
+        self.stalled.is_some() || self.wire.has_input()
     }
 
     /// Sends what the store's progress allows: confirms, and answers that promise durability.
@@ -208,6 +210,7 @@ impl Session {
 
     /// A deadline has passed: heartbeats to send, heartbeats missed, a handshake that never ends.
     pub fn handle_timeout(&mut self, broker: &mut Broker, now: Timestamp) {
+        self.pause_heartbeats(now);
         self.wire.handle_timeout(now);
         self.end_if_closed(broker, now);
     }
@@ -236,6 +239,15 @@ impl Session {
 
     fn is_output_full(&mut self) -> bool {
         self.wire.output().len() >= OUTPUT_FULL_BYTES
+    }
+
+    /// While nothing is read the client's silence means nothing.
+    fn pause_heartbeats(&mut self, now: Timestamp) {
+        let paused = !self.wants_input();
+        if self.input_paused != paused {
+            self.input_paused = paused;
+            self.wire.pause_input(paused, now);
+        }
     }
 
     /// Whether an event cannot be carried out now.

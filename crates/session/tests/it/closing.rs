@@ -37,7 +37,7 @@ fn exclusive_queues_are_gone_before_close_ok() {
     let (code, ..) =
         node.refused(second, queue_methods::Purge { queue: "mine".into(), no_wait: false });
     assert_eq!(code, 405);
-    node.send(second.0, channel::CloseOk {});
+    node.send_on(second, channel::CloseOk {});
     let second = node.open_channel(second.0, 2);
     node.send(first.0, close());
     // No turn has passed, close-ok is in the output, and the queue's name is free.

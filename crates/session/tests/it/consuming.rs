@@ -1,6 +1,6 @@
 //! Consumers: consume, cancel, qos, flow, and the broker's own cancel.
 
-use quelea_amqp::method::{Method, basic, channel, queue as queue_methods};
+use quelea_amqp::method::{Method, basic, queue as queue_methods};
 use quelea_model::{Properties, Table};
 
 use crate::declaring::queue;
@@ -125,20 +125,6 @@ fn prefetch_holds_deliveries_back_until_they_are_acknowledged() {
     node.send_on(on, basic::Ack { delivery_tag: 0, multiple: true });
     node.settle();
     assert_eq!(deliveries(&node.all(on.0)), [(4, "d")]);
-}
-
-#[test]
-fn flow_stops_deliveries() {
-    let mut node = Node::new();
-    let on = node.channel();
-    node.call(on, queue("q"));
-    node.call(on, consume("q", "me"));
-    node.call(on, channel::Flow { active: false });
-    publish_all(&mut node, on, &["a"]);
-    assert_eq!(node.all(on.0), []);
-    node.send_on(on, channel::Flow { active: true });
-    node.settle();
-    assert_eq!(deliveries(&node.all(on.0)), [(1, "a")]);
 }
 
 #[test]

@@ -185,7 +185,9 @@ fn realms_and_flow_are_answered() {
     let on = node.channel();
     let request = access::Request { realm: "/data".into(), ..Default::default() };
     assert_eq!(node.call(on, request), access::RequestOk { ticket: 1 }.into());
-    for active in [true, false, true] {
-        assert_eq!(node.call(on, channel::Flow { active }), channel::FlowOk { active }.into());
-    }
+    let flow = || channel::Flow { active: true };
+    assert_eq!(node.call(on, flow()), channel::FlowOk { active: true }.into());
+    let (code, text, class, method) = node.refused(on, channel::Flow { active: false });
+    assert_eq!((code, class, method), (540, 20, 20));
+    assert_eq!(text, "NOT_IMPLEMENTED - active=false");
 }

@@ -1,4 +1,5 @@
 //! What clients see of sessions over a whole broker, in virtual time and without sockets.
+#![allow(clippy::unwrap_used, reason = "a test that panics says enough")]
 
 mod acknowledging;
 mod blocking;

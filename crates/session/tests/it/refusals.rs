@@ -5,7 +5,7 @@ use quelea_model::{Properties, Table, Value};
 
 use crate::consuming::consume;
 use crate::declaring::{bind, durable_queue, exchange, exclusive_queue, queue};
-use crate::node::{Client, Node, On, capabilities, to};
+use crate::node::{Node, On, capabilities, to};
 
 const LOCKED: &str = "RESOURCE_LOCKED - cannot obtain exclusive access to locked queue 'mine' in \
                       vhost '/'. It could be originally declared on another connection or the \
@@ -175,7 +175,7 @@ fn what_is_still_in_use() {
         if_empty,
         no_wait: false,
     };
-    for (method, text) in [
+    let cases = [
         (Method::from(queue_delete("q", false, true)), "queue 'q' in vhost '/' not empty"),
         (queue_delete("theirs", true, false).into(), "queue 'theirs' in vhost '/' in use"),
         (
@@ -183,19 +183,12 @@ fn what_is_still_in_use() {
                 .into(),
             "exchange 'e' in vhost '/' in use",
         ),
-    ] {
-        let on = another_channel(&mut node, on.0);
+    ];
+    for (number, (method, text)) in (2..).zip(cases) {
+        let on = node.open_channel(on.0, number);
         let (code, refusal, ..) = node.refused(on, method);
         assert_eq!((code, refusal), (406, format!("PRECONDITION_FAILED - {text}")));
     }
-}
-
-/// A channel of that client that was not used before.
-fn another_channel(node: &mut Node, client: Client) -> On {
-    let number = node.session(client).report().channels as u16 + 10;
-    let free = (number..).find(|n| node.broker.channels().iter().all(|c| c.number != *n));
-    let on = node.open_channel(client, free.expect("a free number"));
-    on
 }
 
 #[test]
@@ -315,8 +308,8 @@ fn publishes_are_refused_for_what_they_are() {
 fn who_may_not_is_refused_with_the_permission_that_is_missing() {
     let refuse = |method: Method, text: &str| {
         let (mut node, _) = populated();
-        node.broker.put_user("alice", "a hash", &[]).unwrap();
-        node.broker.set_permissions("alice", "/", "^own", "^own", "^own").unwrap();
+        node.add_user("alice");
+        node.permit("alice", "^own");
         let client = node.accept(true);
         node.open(client, "alice", "/", capabilities());
         node.all(client);
@@ -338,8 +331,8 @@ fn who_may_not_is_refused_with_the_permission_that_is_missing() {
 #[test]
 fn publishing_without_permission_names_the_exchange() {
     let (mut node, _) = populated();
-    node.broker.put_user("alice", "a hash", &[]).unwrap();
-    node.broker.set_permissions("alice", "/", "", "", "").unwrap();
+    node.add_user("alice");
+    node.permit("alice", "");
     for (publish, exchange) in [
         (to("q"), "amq.default"),
         (basic::Publish { exchange: "e".into(), ..Default::default() }, "e"),
