@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     fn route(queues: &[u32]) -> Route {
-        Route { queues: queues.iter().map(|id| QueueId(*id)).collect(), internal: false }
+        Route { queues: queues.iter().map(|id| QueueId(*id)).collect() }
     }
 
     #[test]

@@ -44,9 +44,6 @@ const PREDECLARED: [(&str, ExchangeKind, bool); 7] = [
 pub(crate) struct Route {
     /// The queues, each once, in ascending order. Shared with the route cache.
     pub(crate) queues: Arc<[QueueId]>,
-    /// Whether the exchange is internal: a client may not publish to it (403 ACCESS_REFUSED), the
-    /// broker itself (dead-lettering) may.
-    pub(crate) internal: bool,
 }
 
 /// Exchanges, bindings and routes of one vhost.
@@ -212,26 +209,6 @@ impl Router {
     /// All bindings but those by which the default exchange reaches each queue.
     pub(crate) fn bindings(&self) -> impl Iterator<Item = Binding> {
         self.edges.iter().map(|edge| self.binding(edge))
-    }
-
-    /// The bindings that lead to a queue.
-    pub(crate) fn bindings_of_queue(&self, queue: QueueId) -> impl Iterator<Item = Binding> {
-        let keys = self.queues.get(&queue).into_iter().flat_map(|queue| &queue.incoming);
-        keys.map(|key| self.binding(self.edges.get(*key)))
-    }
-
-    /// The bindings that lead from an exchange.
-    pub(crate) fn bindings_from(&self, exchange: &str) -> impl Iterator<Item = Binding> {
-        let key = self.exchange_names.get(exchange);
-        let keys = key.into_iter().flat_map(|key| &self.exchanges[key.0 as usize].outgoing);
-        keys.map(|key| self.binding(self.edges.get(*key)))
-    }
-
-    /// The bindings that lead to an exchange.
-    pub(crate) fn bindings_to(&self, exchange: &str) -> impl Iterator<Item = Binding> {
-        let key = self.exchange_names.get(exchange);
-        let keys = key.into_iter().flat_map(|key| &self.exchanges[key.0 as usize].incoming);
-        keys.map(|key| self.binding(self.edges.get(*key)))
     }
 
     /// How many exchanges there are, the predeclared ones included.

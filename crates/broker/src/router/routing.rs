@@ -43,8 +43,7 @@ impl Router {
         keys.dedup();
         let mut headers = Headers { properties, table: None };
         let queues = self.search(key, &keys, &mut headers);
-        let internal = self.exchanges[key.0 as usize].spec.internal;
-        let route = Route { queues, internal };
+        let route = Route { queues };
         if copies.is_empty() && headers.table.is_none() {
             self.cache.put(self.epoch, exchange, routing_key, route.clone());
         }
