@@ -48,7 +48,9 @@ def environment(home, port, epmd_port):
         "HOME": home,
         "ERL_EPMD_PORT": epmd_port,
         "ERL_EPMD_ADDRESS": "127.0.0.1",
-        "RABBITMQ_NODENAME": f"bench-{port}@localhost",
+        # Always the same, so that a second start on a directory finds the data of the first; the
+        # port mapper of its own keeps it apart from other nodes.
+        "RABBITMQ_NODENAME": "quelea-bench@localhost",
         "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
         "RABBITMQ_NODE_PORT": port,
         "RABBITMQ_DIST_PORT": free_port(),

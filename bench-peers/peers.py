@@ -1,0 +1,93 @@
+"""The brokers of a comparison: each is started, says that it is ready, is measured, is stopped."""
+
+import os
+import pathlib
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+READY_S = 180
+STOP_S = 180
+
+
+class Running:
+    """A broker's process, from its ready line `NAME ready amqp=HOST:PORT … pid=PID …` on."""
+
+    def __init__(self, command, environment, data_dir):
+        self.started = time.monotonic()
+        self.data_dir = data_dir
+        self.log = open(data_dir.parent / "broker.log", "ab")
+        self.process = subprocess.Popen(
+            [str(word) for word in command], env=os.environ | environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=self.log, text=True)
+        ready, _, _ = select.select([self.process.stdout], [], [], READY_S)
+        line = self.process.stdout.readline() if ready else ""
+        if " ready " not in line:
+            self.process.kill()
+            log = (data_dir.parent / "broker.log").read_text(errors="replace")
+            sys.exit(f"{command[0]} did not start: {line}\n{log[-2000:]}")
+        fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
+        self.uri = f"amqp://guest:guest@{fields['amqp']}/%2f"
+        self.pid = int(fields["pid"])
+
+    def resident_bytes(self):
+        status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+        return int(line.split()[1]) * 1024
+
+    def stop(self):
+        """In order; ends it hard if that takes too long."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self.log.close()
+
+    def kill(self):
+        """As the power does."""
+        os.kill(self.pid, signal.SIGKILL)
+        self.process.wait(STOP_S)
+
+
+class Peer:
+    """A kind of broker that can be started on a directory."""
+
+    def __init__(self, name, label, command, environment):
+        self.name, self.label, self.command, self.environment = name, label, command, environment
+
+    def start(self, home):
+        data_dir = home / "data"
+        data_dir.mkdir(parents=True, exist_ok=True)
+        return Running(self.command(data_dir), self.environment, data_dir)
+
+
+def quelea(binary):
+    environment = {"QUELEA__AMQP__LISTEN": "127.0.0.1:0", "QUELEA__HTTP__LISTEN": "127.0.0.1:0"}
+    return Peer("quelea", "Quelea", lambda data: [binary, "serve", "--data-dir", data], environment)
+
+
+def rabbitmq():
+    """Debian's package, if it is installed."""
+    if not os.path.exists("/usr/lib/rabbitmq/bin/rabbitmq-server"):
+        return None
+    script = HERE / "rabbitmq.py"
+    return Peer("rabbitmq", "RabbitMQ", lambda data: [sys.executable, script, "--dir", data], {})
+
+
+class Home:
+    """A directory for one start after the other, gone at the end."""
+
+    def __init__(self, below):
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="quelea-compare-", dir=below))
+
+    def __enter__(self):
+        return self.path
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.path, ignore_errors=True)
