@@ -40,9 +40,9 @@ pub const UNACKED_PER_CHANNEL_MAX: usize = 200_000;
 /// Consumers of one channel.
 pub const CONSUMERS_PER_CHANNEL_MAX: usize = 16_384;
 
-/// Publishes and acknowledgements that one transaction may hold, and their bytes.
+/// Publishes and acknowledgements that the open transactions of one connection may hold together.
 pub const TX_OPERATIONS_MAX: usize = 65_536;
-/// Bytes of bodies that one transaction may hold.
+/// Bytes of messages that the open transactions of one connection may hold together.
 pub const TX_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Priorities of one queue, as RabbitMQ's `x-max-priority` allows.

@@ -67,7 +67,7 @@ pub(crate) fn ack(
     let basic::Ack { delivery_tag, multiple } = *method;
     if let Mode::Transactional(transaction) = &mut channel.mode {
         turn.broker.check_tag(channel.id, delivery_tag, multiple)?;
-        transaction.push(Operation::Ack { delivery_tag, multiple })?;
+        transaction.push(turn.transactions, Operation::Ack { delivery_tag, multiple })?;
     } else {
         turn.broker.ack(turn.now, channel.id, delivery_tag, multiple)?;
     }
@@ -82,7 +82,7 @@ pub(crate) fn nack(
     let basic::Nack { delivery_tag, multiple, requeue } = *method;
     if let Mode::Transactional(transaction) = &mut channel.mode {
         turn.broker.check_tag(channel.id, delivery_tag, multiple)?;
-        transaction.push(Operation::Nack { delivery_tag, multiple, requeue })?;
+        transaction.push(turn.transactions, Operation::Nack { delivery_tag, multiple, requeue })?;
     } else {
         turn.broker.nack(turn.now, channel.id, delivery_tag, multiple, requeue)?;
     }

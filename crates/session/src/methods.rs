@@ -48,7 +48,7 @@ pub(crate) fn carry_out(
         Method::ConfirmSelect(method) => confirm_select(channel, &method),
         Method::TxSelect(_) => tx_select(channel),
         Method::TxCommit(_) => transaction::commit(turn, number, channel),
-        Method::TxRollback(_) => transaction::rollback(channel),
+        Method::TxRollback(_) => transaction::rollback(turn, channel),
         Method::ChannelFlow(method) => flow(&method),
         // We never send channel.flow, but an answer to it harms nobody.
         Method::ChannelFlowOk(_) => Ok(Reply::None),

@@ -75,7 +75,8 @@ fn keep(
     let (exchange, routing_key) = (publish.exchange.as_str(), publish.routing_key.as_str());
     turn.broker.check_publish(channel, exchange, routing_key, properties)?;
     let message = Box::new(Message::new(exchange, routing_key, properties, body.clone()));
-    transaction.push(Operation::Publish { message, mandatory: publish.mandatory })?;
+    let operation = Operation::Publish { message, mandatory: publish.mandatory };
+    transaction.push(turn.transactions, operation)?;
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use quelea_store::Progress;
 use rustc_hash::FxHashMap;
 
 use crate::authentication::AuthRequest;
-use crate::channel::Channel;
+use crate::channel::{Channel, Mode};
 use crate::configuration::{Peer, SessionConfig};
 use crate::errors::Failure;
 use crate::methods;
@@ -21,6 +21,7 @@ use crate::notice::{Notice, Notices};
 use crate::publish::{self, Content};
 use crate::reply::{Held, Reply};
 use crate::turn::Turn;
+use crate::tx::TransactionUse;
 
 /// Events that one call of [`Session::process`] carries out before others have their turn. With
 /// small messages it is about what one read of a socket brings.
@@ -52,6 +53,8 @@ pub struct Session {
     pub(crate) held: usize,
     /// Runs of publishes, of all channels, that wait for their confirm.
     confirms_waiting: usize,
+    /// What the open transactions of all channels hold.
+    transactions: TransactionUse,
     /// Whether it ever published: those who do not are not told that publishers are blocked.
     pub(crate) publishes: bool,
     /// Whether the client was told that it is blocked.
@@ -104,6 +107,7 @@ impl Session {
             waiting: Vec::new(),
             held: 0,
             confirms_waiting: 0,
+            transactions: TransactionUse::default(),
             publishes: false,
             told_blocked: false,
             notices: Notices::default(),
@@ -300,7 +304,8 @@ impl Session {
         let Some(channel) = self.channels.get_mut(&number) else { return };
         self.publishes = true;
         let before = channel.confirms_waiting();
-        let turn = &mut Turn { broker, wire: &mut self.wire, now };
+        let Self { wire, transactions, .. } = self;
+        let turn = &mut Turn { broker, wire, transactions, now };
         if let Err(failure) = publish::publish(turn, number, channel, content) {
             const BASIC_PUBLISH: (u16, u16) = (60, 40);
             self.fail(broker, number, failure, BASIC_PUBLISH, now);
@@ -316,7 +321,8 @@ impl Session {
     fn method(&mut self, broker: &mut Broker, number: u16, method: Method, now: Timestamp) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
         let ids = (method.class_id(), method.method_id());
-        let turn = &mut Turn { broker, wire: &mut self.wire, now };
+        let Self { wire, transactions, .. } = self;
+        let turn = &mut Turn { broker, wire, transactions, now };
         match methods::carry_out(turn, number, channel, method) {
             Ok(Reply::None) => {}
             Ok(Reply::Now(answer)) => self.wire.send(number, &answer),
@@ -389,10 +395,14 @@ impl Session {
         self.waiting = Vec::new();
         self.held = 0;
         self.confirms_waiting = 0;
+        self.transactions = TransactionUse::default();
     }
 
     fn forget_channel(&mut self, broker: &mut Broker, number: u16, now: Timestamp) {
-        let Some(channel) = self.channels.remove(&number) else { return };
+        let Some(mut channel) = self.channels.remove(&number) else { return };
+        if let Mode::Transactional(transaction) = &mut channel.mode {
+            drop(transaction.take(&mut self.transactions));
+        }
         self.held -= usize::from(channel.held.is_some());
         self.confirms_waiting -= channel.confirms_waiting();
         if channel.listed {

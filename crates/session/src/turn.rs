@@ -4,9 +4,12 @@ use quelea_amqp::ServerConnection;
 use quelea_broker::Broker;
 use quelea_model::Timestamp;
 
-/// The broker, the wire and the time, for one event.
+use crate::tx::TransactionUse;
+
+/// The broker, the wire, the connection's transactions and the time, for one event.
 pub(crate) struct Turn<'a> {
     pub(crate) broker: &'a mut Broker,
     pub(crate) wire: &'a mut ServerConnection,
+    pub(crate) transactions: &'a mut TransactionUse,
     pub(crate) now: Timestamp,
 }

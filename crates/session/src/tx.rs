@@ -12,10 +12,18 @@ use crate::publish::{give_back, is_returned};
 use crate::reply::Reply;
 use crate::turn::Turn;
 
-/// The open transaction of a channel. Both the number of operations and their bytes are bounded.
+/// The open transaction of a channel.
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
     operations: Vec<Operation>,
+    bytes: usize,
+}
+
+/// What the open transactions of a connection hold together. Bounded: a client may open one on each
+/// of its channels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TransactionUse {
+    operations: usize,
     bytes: usize,
 }
 
@@ -34,30 +42,37 @@ pub(crate) enum Operation {
 /// Why a transaction takes no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TransactionFull {
-    #[error("transaction holds {TX_OPERATIONS_MAX} operations already")]
+    #[error("open transactions hold {TX_OPERATIONS_MAX} operations already")]
     Operations,
-    #[error("transaction would hold {bytes} bytes, the limit is {TX_BYTES_MAX}")]
+    #[error("open transactions would hold {bytes} bytes, the limit is {TX_BYTES_MAX}")]
     Bytes { bytes: usize },
 }
 
 impl Transaction {
     /// Keeps an operation for the commit.
-    pub(crate) fn push(&mut self, operation: Operation) -> Result<(), TransactionFull> {
-        if self.operations.len() >= TX_OPERATIONS_MAX {
+    pub(crate) fn push(
+        &mut self,
+        in_use: &mut TransactionUse,
+        operation: Operation,
+    ) -> Result<(), TransactionFull> {
+        if in_use.operations >= TX_OPERATIONS_MAX {
             return Err(TransactionFull::Operations);
         }
-        let bytes = self.bytes + operation.bytes();
+        let bytes = in_use.bytes + operation.bytes();
         if bytes > TX_BYTES_MAX {
             return Err(TransactionFull::Bytes { bytes });
         }
-        self.bytes = bytes;
+        self.bytes += operation.bytes();
+        in_use.bytes = bytes;
+        in_use.operations += 1;
         self.operations.push(operation);
         Ok(())
     }
 
     /// Ends the transaction and begins the next; gives what the ended one held.
-    fn take(&mut self) -> Vec<Operation> {
-        self.bytes = 0;
+    pub(crate) fn take(&mut self, in_use: &mut TransactionUse) -> Vec<Operation> {
+        in_use.bytes -= std::mem::take(&mut self.bytes);
+        in_use.operations -= self.operations.len();
         std::mem::take(&mut self.operations)
     }
 }
@@ -82,7 +97,7 @@ pub(crate) fn commit(
     let transaction = open_transaction(channel)?;
     let mut complete = true;
     turn.broker.begin_atomic();
-    for operation in transaction.take() {
+    for operation in transaction.take(turn.transactions) {
         complete &= carry_out(turn, number, id, operation);
     }
     let ticket = turn.broker.end_atomic();
@@ -94,8 +109,8 @@ pub(crate) fn commit(
 }
 
 /// tx.rollback: publishes are forgotten, what was acknowledged is unacknowledged again.
-pub(crate) fn rollback(channel: &mut Channel) -> Result<Reply, Failure> {
-    drop(open_transaction(channel)?.take());
+pub(crate) fn rollback(turn: &mut Turn<'_>, channel: &mut Channel) -> Result<Reply, Failure> {
+    drop(open_transaction(channel)?.take(turn.transactions));
     Ok(Reply::Now(tx::RollbackOk {}.into()))
 }
 

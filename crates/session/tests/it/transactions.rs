@@ -1,7 +1,7 @@
 //! Class `tx`.
 
 use quelea_amqp::method::{
-    Method, basic, confirm, exchange as exchange_methods, queue as queue_methods, tx,
+    Method, basic, channel, confirm, exchange as exchange_methods, queue as queue_methods, tx,
 };
 use quelea_model::{Properties, Table, Value, limits};
 
@@ -184,28 +184,43 @@ fn commit_and_rollback_need_a_transaction() {
 }
 
 #[test]
-fn a_transaction_has_a_limit_of_operations() {
+fn transactions_have_a_limit_of_operations() {
     let mut node = Node::new();
     let on = transaction(&mut node);
     for _ in 0..=limits::TX_OPERATIONS_MAX {
         node.publish_to(on, "q", "");
     }
     node.settle();
-    let (code, text, ..) = node.closed(on.0);
-    assert_eq!(code, 406);
-    assert_eq!(text, "PRECONDITION_FAILED - transaction holds 65536 operations already");
+    let text = "PRECONDITION_FAILED - open transactions hold 65536 operations already";
+    assert_eq!(node.closed(on.0), (406, text.to_owned(), 60, 40));
 }
 
 #[test]
-fn a_transaction_has_a_limit_of_bytes() {
+fn transactions_have_a_limit_of_bytes_that_all_channels_share() {
     let mut node = Node::new();
     let on = transaction(&mut node);
     let body = "x".repeat(limits::TX_BYTES_MAX / 8);
-    for _ in 0..8 {
-        node.publish_to(on, "q", &body);
+    for number in 2..9 {
+        let other = node.open_channel(on.0, number);
+        node.call(other, tx::Select {});
+        node.publish_to(other, "q", &body);
     }
+    node.settle();
+    assert_eq!(node.all(on.0), []);
+    node.publish_to(on, "q", &body);
     node.settle();
     let (code, text, ..) = node.closed(on.0);
     assert_eq!(code, 406);
-    assert!(text.starts_with("PRECONDITION_FAILED - transaction would hold 67"), "{text}");
+    assert!(text.starts_with("PRECONDITION_FAILED - open transactions would hold 67"), "{text}");
+    // What a closed channel, a commit and a rollback give back can be used again.
+    let close = channel::Close { reply_code: 200, ..Default::default() };
+    node.call(On(on.0, 2), close);
+    node.call(On(on.0, 3), tx::Commit {});
+    node.call(On(on.0, 4), tx::Rollback {});
+    for _ in 0..3 {
+        node.publish_to(On(on.0, 5), "q", &body);
+    }
+    node.settle();
+    assert_eq!(node.all(on.0), []);
+    assert_eq!(messages(&node), (1, 0));
 }
