@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc as std_mpsc};
 use std::thread::{self, JoinHandle};
 
-use quelea_broker::error::RecoveryError;
+use quelea_broker::error::{AdminError, RecoveryError};
 use quelea_broker::{Broker, BrokerConfig};
+use quelea_model::Timestamp;
 use quelea_session::SessionConfig;
 use quelea_store::{Disk, LogStore, OpenError, Options, Recovered, RecoveryReport, Store};
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
@@ -21,7 +22,7 @@ use crate::file_disk::FileDisk;
 use crate::handle::{Call, CoreHandle};
 use crate::listener::{self, ListenError, listen};
 use crate::log_threads::LogThreads;
-use crate::password::{HashError, hash_password};
+use crate::password::hash_password;
 use crate::pump;
 use crate::stop::Stopped;
 
@@ -302,7 +303,7 @@ fn open_broker(
     let mut broker = Broker::new(config.broker.clone(), store, recovered, seed, clock.now())
         .map_err(|source| StartError::Recovery { path: path.to_owned(), source })?;
     if is_new {
-        bootstrap(&mut broker, config, clock).map_err(|reason| StartError::Bootstrap {
+        bootstrap(&mut broker, config, clock.now()).map_err(|reason| StartError::Bootstrap {
             user: config.bootstrap_user.clone(),
             reason,
         })?;
@@ -310,11 +311,17 @@ fn open_broker(
     Ok(broker)
 }
 
-fn bootstrap(broker: &mut Broker, config: &NodeConfig, clock: Clock) -> Result<(), String> {
-    let hash = hash_password(config.bootstrap_password.as_bytes())
-        .map_err(|error: HashError| error.to_string())?;
-    broker.bootstrap(&hash);
-    let _ = clock;
+/// The virtual host `/` and its administrator, who may do everything.
+fn bootstrap(broker: &mut Broker, config: &NodeConfig, now: Timestamp) -> Result<(), String> {
+    const VHOST: &str = "/";
+    let (user, password) = (&config.bootstrap_user, config.bootstrap_password.as_bytes());
+    let hash = hash_password(password).map_err(|error| error.to_string())?;
+    let text = |error: AdminError| error.to_string();
+    broker.begin_atomic();
+    broker.put_vhost(now, VHOST).map_err(text)?;
+    broker.put_user(now, user, &hash, &["administrator"]).map_err(text)?;
+    broker.set_permissions(now, user, VHOST, ".*", ".*", ".*").map_err(text)?;
+    broker.end_atomic();
     Ok(())
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct Client {
 pub(crate) enum Gone {
     /// The peer closed the socket, or it broke.
     Disconnected,
-    /// The broker closed the connection, after which the client answered close-ok.
+    /// The broker closed the connection or the channel, which the client answered with close-ok.
     Closed { code: u16, text: String },
 }
 
@@ -63,6 +63,20 @@ impl Client {
 
     /// Logs in and enters `/`; opens no channel.
     pub(crate) fn login(address: SocketAddr, user: &str, password: &str) -> Result<Self, Gone> {
+        Self::handshake(address, user, password, 0)
+    }
+
+    /// Promises heartbeats, which this client never sends.
+    pub(crate) fn login_with_heartbeat(address: SocketAddr, seconds: u16) -> Result<Self, Gone> {
+        Self::handshake(address, "guest", "guest", seconds)
+    }
+
+    fn handshake(
+        address: SocketAddr,
+        user: &str,
+        password: &str,
+        heartbeat: u16,
+    ) -> Result<Self, Gone> {
         let mut client = Self::raw(address)?;
         client.write(PROTOCOL_HEADER)?;
         client.expect(0, "connection.start")?;
@@ -83,7 +97,7 @@ impl Client {
         };
         let (channel_max, frame_max) = (tune.channel_max, tune.frame_max);
         client.frame_max = frame_max;
-        client.send(0, connection::TuneOk { channel_max, frame_max, heartbeat: 0 });
+        client.send(0, connection::TuneOk { channel_max, frame_max, heartbeat });
         client.send(0, connection::Open { virtual_host: ShortStr::from("/") });
         client.expect(0, "connection.open-ok")?;
         Ok(client)
@@ -250,6 +264,13 @@ impl Client {
         }
     }
 
+    /// All that the broker sends until it closes the socket, as it is.
+    pub(crate) fn read_to_end(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.stream.read_to_end(&mut bytes).expect("the broker closes its end in good order");
+        bytes
+    }
+
     /// Closes the connection in good order.
     pub(crate) fn close(mut self) -> Result<(), Gone> {
         let reply_text = ShortStr::from("bye");
@@ -338,13 +359,19 @@ impl Client {
     }
 
     fn notice_close(&mut self, incoming: Incoming) -> Result<Incoming, Gone> {
-        let Method::ConnectionClose(close) = &incoming.method else { return Ok(incoming) };
-        if self.silent {
-            return Ok(incoming);
+        let (code, text) = match &incoming.method {
+            _ if self.silent => return Ok(incoming),
+            Method::ConnectionClose(close) => (close.reply_code, &close.reply_text),
+            Method::ChannelClose(close) => (close.reply_code, &close.reply_text),
+            _ => return Ok(incoming),
+        };
+        let text = text.to_string();
+        match incoming.channel {
+            0 => self.send(0, connection::CloseOk {}),
+            number => self.send(number, channel::CloseOk {}),
         }
-        self.send(0, connection::CloseOk {});
         self.flush()?;
-        Err(Gone::Closed { code: close.reply_code, text: close.reply_text.to_string() })
+        Err(Gone::Closed { code, text })
     }
 }
 

@@ -1,0 +1,41 @@
+//! Calls from other threads.
+
+use crate::client::{Client, PERSISTENT};
+use crate::server::{Server, TestDir, block_on};
+
+#[test]
+fn a_call_runs_on_the_core_and_sees_what_clients_did() {
+    let dir = TestDir::new();
+    let server = Server::start(&dir);
+    let mut client = Client::connect(server.address);
+    client.declare("orders", true).unwrap();
+    client.confirm_select().unwrap();
+    client.publish("orders", PERSISTENT, &b"x"[..]);
+    client.until_confirmed(1).unwrap();
+    let queue = server.call(|core| core.broker.queue("/", "orders")).unwrap();
+    assert_eq!(queue.messages_ready, 1);
+    let sessions = server.call(|core| core.sessions());
+    assert_eq!(sessions.len(), 1);
+    assert_eq!(sessions[0].user, "guest");
+    assert!(sessions[0].bytes_in > 0 && sessions[0].bytes_out > 0);
+    let counters = server.call(|core| core.counters());
+    assert_eq!((counters.connections, counters.accepted), (1, 1));
+    assert_eq!(counters.bytes_received, sessions[0].bytes_in);
+}
+
+#[test]
+fn many_threads_may_call_at_once() {
+    let dir = TestDir::new();
+    let server = Server::start(&dir);
+    let threads: Vec<_> = (0..8)
+        .map(|_| {
+            let handle = server.handle().clone();
+            std::thread::spawn(move || {
+                for _ in 0..500 {
+                    block_on(handle.call(|core| core.now())).unwrap();
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
