@@ -125,9 +125,9 @@ impl Broker {
     /// makes no more of them while too many wait.
     pub fn run(&mut self, now: Timestamp) -> bool {
         self.watch_store();
-        self.take_loaded();
+        let mut more = self.take_loaded();
         self.fire_timers(now);
-        let mut more = self.dispatch_touched(now);
+        more |= self.dispatch_touched(now);
         more |= self.move_dead_letters(now);
         more |= !self.touched.is_empty();
         self.relieve_memory(now);

@@ -116,15 +116,18 @@ impl Broker {
         self.store.load(LoadRequest { token, queue: id, what: LoadWhat::Items(items) });
     }
 
-    /// Takes what was read and wakes the queues that waited for it.
-    pub(crate) fn take_loaded(&mut self) {
+    /// Takes what was read and wakes the queues that waited for it. True if there was anything.
+    pub(crate) fn take_loaded(&mut self) -> bool {
+        let mut any = false;
         while let Some(loaded) = self.store.poll_loaded() {
             match self.loads.under_way.remove(&loaded.token) {
                 Some(Purpose::Ready(id)) => self.fill_ready(id, loaded),
                 Some(Purpose::Transit(id)) => self.fill_transit(id, loaded),
                 None => {}
             }
+            any = true;
         }
+        any
     }
 
     fn fill_ready(&mut self, id: QueueId, loaded: Loaded) {

@@ -12,8 +12,9 @@ impl Broker {
         let Some(queue) = self.queues.get_mut(&id) else {
             return;
         };
-        // Expired messages wait while too many are on their way to the dead-letter exchange.
-        let is_stuck = queue.transit.len() >= TRANSIT_MAX;
+        // Expired messages wait while too many are on their way to the dead-letter exchange, and
+        // while the head is being read; either's end leads here again.
+        let is_stuck = queue.transit.len() >= TRANSIT_MAX || queue.is_loading;
         let expiry = if is_stuck { None } else { queue.ready.next_expiry() };
         let wanted = match (expiry, queue.unused_deadline()) {
             (Some(a), Some(b)) => a.min(b),

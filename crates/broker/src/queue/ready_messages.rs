@@ -81,11 +81,6 @@ impl ReadyMessages {
         self.levels.iter().map(|level| level.index.index_bytes()).sum()
     }
 
-    /// Messages that are only in memory.
-    pub(crate) fn unstored_len(&self) -> usize {
-        self.levels.iter().map(|level| level.index.unstored_len()).sum()
-    }
-
     /// A new message: the greatest number so far.
     pub(crate) fn push(&mut self, message: Ready) {
         self.len += 1;
