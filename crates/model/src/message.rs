@@ -72,6 +72,24 @@ impl Message {
         &self.head[from..self.head_len as usize]
     }
 
+    /// Exchange, routing key and properties back to back, as the log stores them.
+    #[must_use]
+    pub fn head(&self) -> &[u8] {
+        &self.head[..self.head_len as usize]
+    }
+
+    /// Bytes of the exchange's name in the head.
+    #[must_use]
+    pub const fn exchange_len(&self) -> u8 {
+        self.exchange_len
+    }
+
+    /// Bytes of the routing key in the head.
+    #[must_use]
+    pub const fn routing_key_len(&self) -> u8 {
+        self.routing_key_len
+    }
+
     /// A view that decodes single properties on demand.
     #[must_use]
     pub fn property_view(&self) -> PropertyView<'_> {

@@ -301,6 +301,16 @@ impl Chunk {
         entry.location = location;
     }
 
+    /// Notes that an entry's record was copied to another place.
+    pub(crate) fn relocate(&mut self, at: usize, location: crate::Location) {
+        self.entries[self.head + at].location = location;
+    }
+
+    /// Notes that the log between the entries may hold others.
+    pub(crate) const fn set_sparse(&mut self) {
+        self.sparse = true;
+    }
+
     fn take_body(&mut self, index: usize) -> Option<Arc<Message>> {
         let body = self.bodies.get_mut(index)?.take()?;
         self.resident_bytes -= body.resident_bytes();

@@ -52,6 +52,17 @@ pub enum Front<'a> {
     Paged(&'a Stretch),
 }
 
+/// An entry in an index.
+#[derive(Clone, Copy, Debug)]
+pub struct Held<'a> {
+    /// The entry.
+    pub entry: &'a Entry,
+    /// When it expires.
+    pub expires_at: Option<Timestamp>,
+    /// The message, if it is in memory.
+    pub body: Option<&'a Arc<Message>>,
+}
+
 /// An entry on its way in or out.
 #[derive(Clone, Debug)]
 pub struct Ready {
@@ -243,14 +254,13 @@ impl QueueIndex {
         self.slots.push_back(Slot::Stretch(stretch));
     }
 
-    /// The entry of a number, if it is here and not paged out.
+    /// The message of a number, if it is here and not paged out.
     #[must_use]
-    pub fn get(&self, seq: Seq) -> Option<(&Entry, Option<Timestamp>, Option<&Arc<Message>>)> {
+    pub fn get(&self, seq: Seq) -> Option<Held<'_>> {
         let (slot, at) = self.find(seq)?;
-        let Slot::Chunk(chunk) = &self.slots[slot] else {
-            return None;
-        };
-        Some((&chunk.entries()[at], chunk.expiry(at), chunk.body(at)))
+        let chunk = self.slots[slot].chunk()?;
+        let entry = &chunk.entries()[at];
+        Some(Held { entry, expires_at: chunk.expiry(at), body: chunk.body(at) })
     }
 
     /// The stretch that a number would be in.
@@ -466,6 +476,47 @@ impl QueueIndex {
             Slot::Stretch(stretch) => Some(stretch),
             Slot::Chunk(_) => None,
         })
+    }
+
+    /// Changes where a message's record lies, if the message is here and not paged out.
+    pub(crate) fn relocate(&mut self, seq: Seq, location: Location) {
+        if let Some((slot, at)) = self.find(seq) {
+            self.change_chunk(slot, |chunk| chunk.relocate(at, location));
+        }
+    }
+
+    /// Gives the entries by segment, runs of one segment as one number.
+    pub(crate) fn for_each_segment(&self, mut f: impl FnMut(u32, u32)) {
+        for slot in &self.slots {
+            match slot {
+                Slot::Stretch(stretch) => f(stretch.segment, stretch.count),
+                Slot::Chunk(chunk) => {
+                    let same = |a: &Entry, b: &Entry| a.location.segment == b.location.segment;
+                    for run in chunk.entries().chunk_by(same) {
+                        f(run[0].location.segment, run.len() as u32);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Drops what lies in other segments.
+    pub(crate) fn retain_segments(&mut self, keep: impl Fn(u32) -> bool) {
+        let mut kept = Self::new();
+        self.drain(&mut |removed| match removed {
+            Removed::Entry(ready) if keep(ready.entry.location.segment) => {
+                kept.push_back(ready.entry, ready.expires_at, ready.body);
+            }
+            Removed::Stretch(stretch) if keep(stretch.segment) => kept.push_back_stretch(stretch),
+            _ => {}
+        });
+        // Where something went, the log between two entries holds more than the index.
+        for slot in &mut kept.slots {
+            if let Slot::Chunk(chunk) = slot {
+                chunk.set_sparse();
+            }
+        }
+        *self = kept;
     }
 
     /// Puts a loaded stretch into the place of the stretch; ignored if that is gone.

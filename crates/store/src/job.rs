@@ -1,6 +1,14 @@
 //! Work that leaves the core: the shell runs it on its own threads.
 
-use crate::Disk;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use crate::allocation::{Allocated, Allocation};
+use crate::batch::Batch;
+use crate::checkpoint_file::{CheckpointWrite, CheckpointWritten};
+use crate::reader::{Read, ReadDone};
+use crate::{Disk, DiskFile};
 
 /// Which of the shell's threads runs a job. Jobs of a lane run in the order they were handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,38 +23,168 @@ pub enum Lane {
 }
 
 /// A piece of blocking work.
-#[derive(Debug)]
 pub struct Job {
-    pub(crate) lane: Lane,
+    pub(crate) work: Work,
+}
+
+pub(crate) enum Work {
+    Write(BatchWrite),
+    Sync(Arc<dyn DiskFile>),
+    Allocate(Allocation),
+    Checkpoint(CheckpointWrite),
+    Read(Box<Read>),
 }
 
 impl Job {
     /// Where it is to run.
     #[must_use]
     pub const fn lane(&self) -> Lane {
-        self.lane
+        match self.work {
+            Work::Write(_) | Work::Sync(_) => Lane::Write,
+            Work::Allocate(_) | Work::Checkpoint(_) => Lane::Background,
+            Work::Read(_) => Lane::Read,
+        }
     }
 
     /// Does the work. Errors are part of the result.
     #[must_use]
     pub fn run(self, disk: &dyn Disk) -> JobDone {
-        let _ = disk;
-        JobDone { lane: self.lane, elapsed_us: 0 }
+        let outcome = match self.work {
+            Work::Write(write) => Outcome::Written(write.run()),
+            Work::Sync(file) => Outcome::Synced(file.sync_data()),
+            Work::Allocate(allocation) => Outcome::Allocated(allocation.run(disk)),
+            Work::Checkpoint(write) => Outcome::Checkpoint(write.run(disk)),
+            Work::Read(read) => Outcome::Read(read.run()),
+        };
+        JobDone { outcome, elapsed_us: 0 }
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.work {
+            Work::Write(_) => "Job(write a batch)",
+            Work::Sync(_) => "Job(sync)",
+            Work::Allocate(_) => "Job(allocate)",
+            Work::Checkpoint(_) => "Job(checkpoint)",
+            Work::Read(_) => "Job(read)",
+        })
     }
 }
 
 /// The result of a [`Job`], to be given to [`crate::Store::complete`].
 #[derive(Debug)]
 pub struct JobDone {
-    pub(crate) lane: Lane,
+    pub(crate) outcome: Outcome,
     /// How long it took, in microseconds; the shell measures it, for the metrics only.
     pub elapsed_us: u64,
+}
+
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Written(Result<(), WriteError>),
+    Synced(io::Result<()>),
+    Allocated(Allocated),
+    Checkpoint(CheckpointWritten),
+    Read(ReadDone),
 }
 
 impl JobDone {
     /// Where it ran.
     #[must_use]
     pub const fn lane(&self) -> Lane {
-        self.lane
+        match self.outcome {
+            Outcome::Written(_) | Outcome::Synced(_) => Lane::Write,
+            Outcome::Allocated(_) | Outcome::Checkpoint(_) => Lane::Background,
+            Outcome::Read(_) => Lane::Read,
+        }
     }
+}
+
+/// Writes a batch.
+pub(crate) struct BatchWrite {
+    pub(crate) batch: Arc<Batch>,
+    /// The file of each part.
+    pub(crate) files: Vec<Arc<dyn DiskFile>>,
+    /// The file of the segment before the first part's, if that part begins a segment.
+    pub(crate) before: Option<Arc<dyn DiskFile>>,
+    /// Whether someone waits for the disk to have it.
+    pub(crate) sync: bool,
+}
+
+/// What failed. A failed sync is final: what the disk has is unknown from then on.
+#[derive(Debug)]
+pub(crate) enum WriteError {
+    Write(io::Error),
+    Sync(io::Error),
+}
+
+impl BatchWrite {
+    /// A segment is synced before the next one is begun: so a torn end is only ever in the last.
+    fn run(self) -> Result<(), WriteError> {
+        let mut before = self.before.as_ref();
+        for (part, file) in self.batch.parts.iter().zip(&self.files) {
+            if part.header.is_some()
+                && let Some(before) = before
+            {
+                before.sync_data().map_err(WriteError::Sync)?;
+            }
+            write_all_at(&**file, part.file_offset(), part.slices()).map_err(WriteError::Write)?;
+            before = Some(file);
+        }
+        match self.files.last() {
+            Some(file) if self.sync => file.sync_data().map_err(WriteError::Sync),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// As many as one system call takes everywhere.
+const SLICES_PER_CALL_MAX: usize = 512;
+
+/// Writes all slices, going on after short writes.
+pub(crate) fn write_all_at(
+    file: &dyn DiskFile,
+    mut offset: u64,
+    mut slices: Vec<io::IoSlice<'_>>,
+) -> io::Result<()> {
+    let mut rest = &mut slices[..];
+    // Drops empty slices in front, which would look like a write of nothing.
+    io::IoSlice::advance_slices(&mut rest, 0);
+    while !rest.is_empty() {
+        let call = rest.len().min(SLICES_PER_CALL_MAX);
+        match file.write_at(offset, &rest[..call]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                offset += written as u64;
+                io::IoSlice::advance_slices(&mut rest, written);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Reads until the buffer is full or the file ends; gives the bytes read.
+pub(crate) fn read_all_at(
+    file: &dyn DiskFile,
+    offset: u64,
+    buffer: &mut [u8],
+) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match file.read_at(offset + done as u64, &mut buffer[done..]) {
+            Ok(0) => break,
+            Ok(read) => done += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+/// Whether space may return: a full disk or an exhausted quota.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -3,25 +3,45 @@
 //! know what a queue means beyond its number: effects leave as [`Job`]s that the shell runs.
 //! Start with the [`Store`] trait, then [`QueueIndex`]; docs/log-format.md has every byte on disk.
 
+mod allocation;
+mod appender;
+mod batch;
+mod checkpoint_file;
+mod checkpoint_read;
 mod chunk;
 mod disk;
 mod entry;
+pub mod fake_disk;
+mod files;
+mod group_commit;
 mod index;
 mod job;
 mod load;
+mod loads;
+mod log;
 mod mem;
 mod options;
+mod pass;
+mod reader;
+mod record;
 mod recovered;
+mod recovery;
+mod replay;
+mod scan;
+mod segment;
+mod spares;
 mod stats;
 mod store;
 mod stretch;
 mod ticket;
+mod window;
 
 pub use disk::{Disk, DiskFile};
 pub use entry::{Entry, EntryFlags, Location, NEVER};
-pub use index::{CheckpointCursor, Front, Missing, QueueIndex, Ready, Removed, Unstored};
+pub use index::{CheckpointCursor, Front, Held, Missing, QueueIndex, Ready, Removed, Unstored};
 pub use job::{Job, JobDone, Lane};
 pub use load::{LoadError, LoadItem, LoadRequest, LoadWhat, Loaded, LoadedStretch};
+pub use log::LogStore;
 pub use mem::MemStore;
 pub use options::Options;
 pub use recovered::{OpenError, Recovered, RecoveryReport};

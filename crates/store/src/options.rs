@@ -7,10 +7,11 @@ use quelea_model::limits;
 pub struct Options {
     /// Bytes of one segment. At least 4 KiB; a multiple of 512. Segments that exist keep theirs.
     pub segment_bytes: u32,
-    /// Written into the files of a new log and mixed into every checksum, so that files of two
-    /// logs cannot be mixed and nobody can publish a body that looks like a record. Any random
-    /// number; a log that exists keeps its own.
-    pub log_id: u64,
+    /// A random number, a new one at every opening. It becomes the identity of a new log, which is
+    /// in all its files so that those of two logs cannot be mixed; and it is mixed into the checksums
+    /// of the segments that are begun, so that nothing that lies in a file from before, nor a body
+    /// made to look like a record, is taken for a record.
+    pub nonce: u64,
     /// Longest time that something written stays unsynced although nobody waits for it.
     pub lazy_sync_ms: u64,
     /// Time between two attempts while the disk is full.
@@ -23,7 +24,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             segment_bytes: limits::SEGMENT_BYTES,
-            log_id: 0x5155_454c_4541_0001,
+            nonce: 0x5155_454c_4541_0001,
             lazy_sync_ms: 250,
             full_retry_ms: 1_000,
             spares_max: 4,

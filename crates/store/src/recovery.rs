@@ -1,0 +1,313 @@
+//! Opening a log: checkpoint, replay, proof that nothing is missing, tidying up.
+
+use std::collections::BTreeMap;
+use std::io::IoSlice;
+
+use quelea_model::{QueueId, Seq, Timestamp};
+
+use crate::allocation::write_spare_header;
+use crate::appender::{Appender, Tail};
+use crate::checkpoint_read::{Base, read_checkpoint};
+use crate::files::Files;
+use crate::group_commit::GroupCommit;
+use crate::job::write_all_at;
+use crate::loads::Loads;
+use crate::log::{LastCheckpoint, LogStore};
+use crate::record::{self, COMMIT_BYTES, Commit, Seed};
+use crate::replay::Replay;
+use crate::scan::{Scan, SegmentEnd, Tally};
+use crate::segment::{SEGMENT_HEADER_BYTES, Segment, Segments};
+use crate::spares::Spares;
+use crate::{
+    Disk, Location, OpenError, Options, Recovered, RecoveryReport, StoreState, StoreStats,
+};
+
+/// Commits of one opening. The next opening goes on with the next multiple, so that commits of a
+/// tail that was dropped never look like followers of new ones.
+const COMMITS_PER_OPENING: u64 = 1 << 40;
+
+/// Where the log ends.
+struct End {
+    /// The last complete group ends here.
+    position: Location,
+    /// It ended its segment, or there is none.
+    fresh: bool,
+    commit: u64,
+    tallies: BTreeMap<u32, Tally>,
+    /// Why what follows was dropped.
+    dropped: Option<String>,
+}
+
+/// Opens a log.
+pub(crate) fn open(
+    disk: &dyn Disk,
+    options: Options,
+    now: Timestamp,
+) -> Result<(LogStore, Recovered), OpenError> {
+    let bytes = options.segment_bytes;
+    if !(4_096..=1 << 31).contains(&bytes) || !bytes.is_multiple_of(512) {
+        return Err(OpenError::Options { segment_bytes: bytes });
+    }
+    let mut files = Files::scan(disk)?;
+    let mut replay = Replay::new(files.for_replay());
+    let base = match files.checkpoints.last() {
+        Some(number) => read_checkpoint(disk, *number, &mut replay)?,
+        None => Base::default(),
+    };
+    let log_id = files.log_id(base.log_id)?.unwrap_or(options.nonce);
+    let end = replay_log(&files, &base, &mut replay)?;
+    let live = prove(&files, &base, &end, &mut replay)?;
+    let tail = tidy_up(disk, &mut files, &end, &options, log_id)?;
+    replay.next_seq = replay.next_seq.max(files.next_seq());
+    replay.next_queue = replay.next_queue.max(files.next_queue());
+    let tail = Tail { next_seq: replay.next_seq, next_queue: replay.next_queue, ..tail };
+    Ok(build(files, base, end, replay, &live, tail, log_id, options, now))
+}
+
+/// Replays the log from the checkpoint's position to its end.
+fn replay_log(files: &Files, base: &Base, replay: &mut Replay) -> Result<End, OpenError> {
+    let position = base.position;
+    let nothing = |position: Location| End {
+        position,
+        fresh: true,
+        commit: base.commit,
+        tallies: BTreeMap::new(),
+        dropped: None,
+    };
+    let Some(last) = files.last() else {
+        return Ok(nothing(position));
+    };
+    if position.segment > last {
+        if position.segment > last + 1 || position.offset != SEGMENT_HEADER_BYTES {
+            let problem = format!("the checkpoint {} needs it", base.number);
+            return Err(OpenError::Missing { segment: position.segment, problem });
+        }
+        return Ok(nothing(position));
+    }
+    let (mut start, mut commit) = (position, base.commit);
+    let first = files.run_start(position.segment);
+    if first > position.segment {
+        start = Location { segment: first, offset: SEGMENT_HEADER_BYTES };
+        commit = files.commit_before(first);
+    }
+    let mut scan = Scan::new(replay, start, commit);
+    let mut dropped = None;
+    for number in first..=last {
+        let segment = files.segment(number)?;
+        let offset = if number == start.segment { start.offset } else { SEGMENT_HEADER_BYTES };
+        if number > first && files.commit_before(number) != scan.commit {
+            let problem = "it does not follow the segment before it".to_owned();
+            return Err(OpenError::Damaged { file: segment.name, offset: 24, problem });
+        }
+        match scan.segment(number, &segment, offset)? {
+            SegmentEnd::Complete => {}
+            SegmentEnd::Broken { offset, problem } if number == last => {
+                dropped = Some(format!("{} byte {offset}: {problem}", segment.name));
+            }
+            SegmentEnd::Broken { offset, problem } => {
+                let offset = u64::from(offset);
+                return Err(OpenError::Damaged { file: segment.name, offset, problem });
+            }
+        }
+    }
+    let (position, fresh) = (scan.committed, scan.committed_end);
+    let (commit, tallies) = (scan.committed_commit, scan.tallies);
+    replay.discard();
+    if position < base.synced {
+        let file = files.segment(position.segment)?.name;
+        let problem = dropped.unwrap_or_else(|| "the log ends here".to_owned());
+        return Err(OpenError::Damaged { file, offset: u64::from(position.offset), problem });
+    }
+    let tail = tallies.get(&last).map(|tally| tally.end);
+    let dropped = dropped.filter(|_| Some(position.offset) != tail || position.segment != last);
+    Ok(End { position, fresh, commit, tallies, dropped })
+}
+
+/// Checks that every segment that is not there was declared free, and drops entries whose segments
+/// were. Gives the live pairs by segment.
+fn prove(
+    files: &Files,
+    base: &Base,
+    end: &End,
+    replay: &mut Replay,
+) -> Result<BTreeMap<u32, u32>, OpenError> {
+    let missing = |segment: u32, problem: &str| {
+        Err(OpenError::Missing { segment, problem: problem.to_owned() })
+    };
+    if let Some((first, _)) = end.tallies.first_key_value()
+        && *first > base.position.segment
+        && *first - 1 > replay.freed_prefix
+    {
+        return missing(*first - 1, "the replay needs it");
+    }
+    for needed in &base.needed {
+        if !files.has(needed.number) && !replay.is_freed(needed.number) {
+            return missing(needed.number, "the checkpoint needs it");
+        }
+    }
+    let live = replay.count_live();
+    for number in live.keys() {
+        if !files.has(*number) {
+            return missing(*number, "messages lie in it");
+        }
+    }
+    Ok(live)
+}
+
+/// Makes the disk as if the last run had ended at the last complete group. Gives the place where
+/// the log goes on.
+fn tidy_up(
+    disk: &dyn Disk,
+    files: &mut Files,
+    end: &End,
+    options: &Options,
+    log_id: u64,
+) -> Result<Tail, OpenError> {
+    let mut tail = Tail {
+        segment: end.position.segment,
+        offset: end.position.offset,
+        capacity: options.segment_bytes,
+        seed: Seed::new(options.nonce, end.position.segment),
+        fresh: true,
+        commit: end.commit,
+        next_seq: 0,
+        next_queue: 0,
+    };
+    // From the last one down, so that what is left is the beginning of the log at any time.
+    for spare in files.take_after(end.position.segment) {
+        let cleared = write_spare_header(&*spare.file, spare.bytes, log_id);
+        cleared.map_err(|source| io_error("clear", &spare.name, source))?;
+        files.spares.push(spare);
+    }
+    let last = files.segment(end.position.segment).ok().filter(|_| !end.tallies.is_empty());
+    if let Some(last) = &last {
+        last.file.sync_data().map_err(|source| io_error("sync", &last.name, source))?;
+    }
+    match last {
+        Some(last) if !end.fresh => {
+            tail.capacity = files.capacity(end.position.segment);
+            tail.seed = last.seed;
+            mark_opening(&mut tail, &last, options)?;
+        }
+        _ if !end.tallies.is_empty() => begin_next_segment(&mut tail, options),
+        _ => {}
+    }
+    for name in files.leftovers() {
+        // Whatever stays is found again by the next opening.
+        let _ = disk.remove(&name);
+    }
+    Ok(tail)
+}
+
+fn begin_next_segment(tail: &mut Tail, options: &Options) {
+    tail.segment += 1;
+    tail.offset = SEGMENT_HEADER_BYTES;
+    tail.capacity = options.segment_bytes;
+    tail.seed = Seed::new(options.nonce, tail.segment);
+    tail.fresh = true;
+}
+
+/// Writes and syncs an empty commit that begins a new range of commit numbers. What a crash left
+/// behind it has lower numbers, so it is never taken for a continuation of what comes now.
+fn mark_opening(
+    tail: &mut Tail,
+    segment: &crate::replay::ReplaySegment,
+    options: &Options,
+) -> Result<(), OpenError> {
+    let number = (tail.commit | (COMMITS_PER_OPENING - 1)) + 1;
+    let segment_end = tail.offset as usize + 2 * COMMIT_BYTES > tail.capacity as usize;
+    let start = tail.offset;
+    let commit = Commit { continued: false, segment_end, records: 0, number, start, chain: 0 };
+    let bytes = record::commit_record(&commit, tail.seed);
+    write_all_at(&*segment.file, u64::from(tail.offset), vec![IoSlice::new(&bytes)])
+        .and_then(|()| segment.file.sync_data())
+        .map_err(|source| io_error("mark", &segment.name, source))?;
+    tail.commit = number;
+    tail.offset += COMMIT_BYTES as u32;
+    tail.fresh = false;
+    if segment_end {
+        begin_next_segment(tail, options);
+    }
+    Ok(())
+}
+
+fn io_error(action: &'static str, file: &str, source: std::io::Error) -> OpenError {
+    OpenError::Io { action, file: file.to_owned(), source }
+}
+
+#[expect(clippy::too_many_arguments, reason = "the pieces that an open log is made of")]
+fn build(
+    files: Files,
+    base: Base,
+    end: End,
+    replay: Replay,
+    live: &BTreeMap<u32, u32>,
+    tail: Tail,
+    log_id: u64,
+    options: Options,
+    now: Timestamp,
+) -> (LogStore, Recovered) {
+    let mut spares = Spares::new(log_id, &options, files.next_slot);
+    for file in files.spares {
+        spares.add(file);
+    }
+    let mut segments = Segments::default();
+    for (number, found) in files.segments {
+        let tally = end.tallies.get(&number);
+        let needed = base.needed.iter().find(|needed| needed.number == number);
+        let mut segment = Segment::new(number, found.header.bytes, found.seed());
+        segment.live = live.get(&number).copied().unwrap_or(0);
+        if replay.is_freed(number) || (tally.is_none() && needed.is_none() && segment.live == 0) {
+            spares.recycle(found.file);
+            continue;
+        }
+        segment.end = tally.map_or(0, |t| t.end).max(needed.map_or(0, |n| n.end));
+        segment.end = segment.end.max(SEGMENT_HEADER_BYTES);
+        let pairs = tally.map_or(0, |t| t.pairs).saturating_add(needed.map_or(0, |n| n.pairs));
+        segment.pairs = pairs.max(segment.live);
+        segment.topology = tally.is_some_and(|t| t.topology);
+        segment.file = Some(found.file);
+        segments.add(segment);
+    }
+    segments.changed = true;
+    let replayed_bytes = end.tallies.values().map(|t| u64::from(t.end - t.start)).sum();
+    let report = RecoveryReport {
+        checkpoint: (base.number > 0).then_some(base.number),
+        segments: segments.len() as u64,
+        replayed_bytes,
+        replayed_records: replay.records,
+        entries: replay.len() as u64,
+        dropped_tail: end.dropped,
+    };
+    let covered = if base.number > 0 { base.position } else { Location::NOWHERE };
+    let store = LogStore {
+        log_id,
+        options,
+        appender: Appender::new(log_id, options.nonce, options.segment_bytes, tail),
+        segments,
+        spares,
+        commit: GroupCommit::new(&options, Location { segment: tail.segment, offset: tail.offset }),
+        topology: replay.topology.clone(),
+        freeing: Vec::new(),
+        loads: Loads::default(),
+        pass: None,
+        checkpoint: LastCheckpoint {
+            number: base.number,
+            names: base.name.into_iter().collect(),
+            position: covered,
+            bytes: base.bytes,
+            appended_since: replayed_bytes,
+        },
+        state: StoreState::Healthy,
+        stats: StoreStats::default(),
+        now,
+    };
+    let recovered = Recovered {
+        topology: replay.topology.clone(),
+        next_seq: Seq(replay.next_seq),
+        next_queue: QueueId(replay.next_queue),
+        report,
+        queues: replay.into_queues(),
+    };
+    (store, recovered)
+}

@@ -1,0 +1,319 @@
+//! Replays records onto the state of a checkpoint.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use quelea_model::{QueueId, Seq, Timestamp};
+use rustc_hash::FxHashMap;
+
+use crate::DiskFile;
+use crate::reader::read_stretch;
+use crate::record::{MessageRecord, Record, Seed};
+use crate::window::Window;
+use crate::{Entry, EntryFlags, LoadedStretch, Location, NEVER, OpenError, QueueIndex, Stretch};
+
+/// A segment's file, as far as a replay needs it.
+#[derive(Clone)]
+pub(crate) struct ReplaySegment {
+    pub(crate) name: String,
+    pub(crate) file: Arc<dyn DiskFile>,
+    pub(crate) seed: Seed,
+}
+
+/// The state that is being recovered.
+pub(crate) struct Replay {
+    pub(crate) topology: BTreeMap<Vec<u8>, Vec<u8>>,
+    queues: Vec<(QueueId, QueueIndex)>,
+    by_id: FxHashMap<QueueId, usize>,
+    /// The queue of the last operation, which is most often that of the next.
+    last: Option<(QueueId, usize)>,
+    pub(crate) next_seq: u64,
+    pub(crate) next_queue: u32,
+    /// All segments up to this one were declared free.
+    pub(crate) freed_prefix: u32,
+    /// Further segments that were declared free.
+    pub(crate) freed: BTreeSet<u32>,
+    /// Operations of a group that has no commit yet.
+    group: Vec<Operation>,
+    segments: BTreeMap<u32, ReplaySegment>,
+    pub(crate) records: u64,
+}
+
+/// What a record does, once its group is complete.
+enum Operation {
+    Put { queue: QueueId, entry: Entry, expiry: Timestamp },
+    Move { queue: QueueId, seq: Seq, to: Location },
+    Remove { queue: QueueId, seq: Seq },
+    Purge { queue: QueueId, kept: Vec<Seq> },
+    DeleteQueue(QueueId),
+    PutTopology(Box<(Vec<u8>, Vec<u8>)>),
+    DeleteTopology(Vec<u8>),
+    Free { segment: u32, prefix: bool },
+}
+
+impl Replay {
+    pub(crate) fn new(segments: BTreeMap<u32, ReplaySegment>) -> Self {
+        Self {
+            topology: BTreeMap::new(),
+            queues: Vec::new(),
+            by_id: FxHashMap::default(),
+            last: None,
+            next_seq: 1,
+            next_queue: 1,
+            freed_prefix: 0,
+            freed: BTreeSet::new(),
+            group: Vec::new(),
+            segments,
+            records: 0,
+        }
+    }
+
+    /// Adds an entry of the checkpoint.
+    pub(crate) fn put_entry(&mut self, queue: QueueId, entry: Entry, expiry: Timestamp) {
+        self.next_seq = self.next_seq.max(entry.seq.0.saturating_add(1));
+        let expires_at = Some(expiry).filter(|e| *e != NEVER);
+        self.queue(queue).push_back(entry, expires_at, None);
+    }
+
+    /// Adds a stretch of the checkpoint. One that does not follow what is there is read at once:
+    /// the indexes of a priority queue overlap.
+    pub(crate) fn put_stretch(&mut self, id: QueueId, stretch: &Stretch) -> Result<(), OpenError> {
+        self.next_seq = self.next_seq.max(stretch.last.0.saturating_add(1));
+        let index = self.queue(id);
+        if index.last_seq().is_none_or(|last| last < stretch.first) {
+            index.push_back_stretch(*stretch);
+            return Ok(());
+        }
+        if let Some(loaded) = self.read(id, stretch)? {
+            let mut expiries = loaded.expiries.into_iter();
+            for entry in loaded.entries {
+                self.put_entry(id, entry, expiries.next().unwrap_or(NEVER));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a record that is not a commit; it takes effect with its group.
+    pub(crate) fn record(&mut self, record: &Record<'_>, at: Location) {
+        self.records += 1;
+        match record {
+            Record::Message(message) => self.message(message, at),
+            Record::Copy(message) => {
+                let seq = message.seq;
+                self.group.extend(message.queues().map(|(queue, _)| Operation::Move {
+                    queue,
+                    seq,
+                    to: at,
+                }));
+            }
+            Record::Acks(acks) => {
+                let group = &mut self.group;
+                acks.for_each(|queue, seq| group.push(Operation::Remove { queue, seq }));
+            }
+            Record::Requeue { queue, entry, expires_at } => {
+                let expiry = expires_at.unwrap_or(NEVER);
+                let flags = entry.flags.with(EntryFlags::STORED).with(EntryFlags::DURABLE);
+                let entry = Entry { flags, ..*entry };
+                self.group.push(Operation::Put { queue: *queue, entry, expiry });
+            }
+            Record::Purge { queue, kept } => {
+                self.group.push(Operation::Purge { queue: *queue, kept: kept.iter().collect() });
+            }
+            Record::QueueDeleted(queue) => {
+                self.next_queue = self.next_queue.max(queue.0.saturating_add(1));
+                self.group.push(Operation::DeleteQueue(*queue));
+            }
+            Record::TopologyPut { key, value } => {
+                let item = Box::new((key.to_vec(), value.to_vec()));
+                self.group.push(Operation::PutTopology(item));
+            }
+            Record::TopologyDelete(key) => {
+                self.group.push(Operation::DeleteTopology(key.to_vec()));
+            }
+            Record::SegmentFreed { segment, prefix } => {
+                self.group.push(Operation::Free { segment: *segment, prefix: *prefix });
+            }
+            Record::Commit(_) => {}
+        }
+    }
+
+    fn message(&mut self, message: &MessageRecord<'_>, at: Location) {
+        self.next_seq = self.next_seq.max(message.seq.0.saturating_add(1));
+        for (queue, expiry) in message.queues() {
+            self.next_queue = self.next_queue.max(queue.0.saturating_add(1));
+            // A transient message that was spilled does not outlive the process.
+            if message.durable {
+                let entry = message.entry(at, expiry);
+                self.group.push(Operation::Put { queue, entry, expiry });
+            }
+        }
+    }
+
+    /// The group is complete: its records take effect.
+    pub(crate) fn commit(&mut self) -> Result<(), OpenError> {
+        let mut group = std::mem::take(&mut self.group);
+        for operation in group.drain(..) {
+            self.apply(operation)?;
+        }
+        self.group = group;
+        Ok(())
+    }
+
+    /// The group will never be complete.
+    pub(crate) fn discard(&mut self) {
+        self.group.clear();
+    }
+
+    fn apply(&mut self, operation: Operation) -> Result<(), OpenError> {
+        match operation {
+            Operation::Put { queue, entry, expiry } => self.put(queue, entry, expiry)?,
+            Operation::Move { queue, seq, to } => {
+                self.unpage(queue, seq)?;
+                self.queue(queue).relocate(seq, to);
+            }
+            Operation::Remove { queue, seq } => {
+                if self.queue(queue).remove(seq).is_none() {
+                    self.unpage(queue, seq)?;
+                    self.queue(queue).remove(seq);
+                }
+            }
+            Operation::Purge { queue, kept } => {
+                let mut left = Vec::with_capacity(kept.len());
+                for seq in kept {
+                    self.unpage(queue, seq)?;
+                    left.extend(self.queue(queue).remove(seq));
+                }
+                left.sort_unstable_by_key(|ready| ready.entry.seq);
+                let index = self.queue(queue);
+                *index = QueueIndex::new();
+                for ready in left {
+                    index.push_back(ready.entry, ready.expires_at, None);
+                }
+            }
+            Operation::DeleteQueue(queue) => *self.queue(queue) = QueueIndex::new(),
+            Operation::PutTopology(item) => {
+                self.topology.insert(item.0, item.1);
+            }
+            Operation::DeleteTopology(key) => {
+                self.topology.remove(&key);
+            }
+            Operation::Free { segment, prefix: true } => {
+                self.freed_prefix = self.freed_prefix.max(segment);
+            }
+            Operation::Free { segment, prefix: false } => {
+                self.freed.insert(segment);
+            }
+        }
+        Ok(())
+    }
+
+    /// A message that the checkpoint has already is only given its place and count.
+    fn put(&mut self, id: QueueId, entry: Entry, expiry: Timestamp) -> Result<(), OpenError> {
+        let expires_at = Some(expiry).filter(|e| *e != NEVER);
+        let index = self.queue(id);
+        if index.last_seq().is_none_or(|last| last < entry.seq) {
+            index.push_back(entry, expires_at, None);
+            return Ok(());
+        }
+        self.unpage(id, entry.seq)?;
+        self.queue(id).insert(entry, expires_at, None);
+        Ok(())
+    }
+
+    /// If a number lies in a stretch, reads the stretch back.
+    fn unpage(&mut self, id: QueueId, seq: Seq) -> Result<(), OpenError> {
+        let Some(stretch) = self.queue(id).stretch_of(seq).copied() else {
+            return Ok(());
+        };
+        match self.read(id, &stretch)? {
+            Some(loaded) => self.queue(id).unpage(loaded),
+            // Its segment is not there any more, so all in it is gone; that is proved at the end.
+            None => self.queue(id).retain_segments(|segment| segment != stretch.segment),
+        }
+        Ok(())
+    }
+
+    /// Reads a stretch; `None` if there is no such segment.
+    fn read(&self, id: QueueId, stretch: &Stretch) -> Result<Option<LoadedStretch>, OpenError> {
+        let Some(segment) = self.segments.get(&stretch.segment) else {
+            return Ok(None);
+        };
+        let mut window = Window::new(Arc::clone(&segment.file), segment.seed);
+        read_stretch(&mut window, id, stretch, 0, &mut Vec::new()).map(Some).map_err(
+            |(offset, problem)| OpenError::Damaged {
+                file: segment.name.clone(),
+                offset: u64::from(offset),
+                problem,
+            },
+        )
+    }
+
+    /// Whether a segment was declared free.
+    pub(crate) fn is_freed(&self, segment: u32) -> bool {
+        segment <= self.freed_prefix || self.freed.contains(&segment)
+    }
+
+    /// Drops entries whose segments were declared free: they were settled before, by records that
+    /// went with their own segments. Counts the others by segment.
+    pub(crate) fn count_live(&mut self) -> BTreeMap<u32, u32> {
+        let mut live = LiveCounts::default();
+        let (prefix, freed) = (self.freed_prefix, &self.freed);
+        let is_freed = |segment: u32| segment <= prefix || freed.contains(&segment);
+        for (_, index) in &mut self.queues {
+            let mut stale = false;
+            index.for_each_segment(|segment, pairs| {
+                if is_freed(segment) {
+                    stale = true;
+                } else {
+                    live.add(segment, pairs);
+                }
+            });
+            if stale {
+                index.retain_segments(|segment| !is_freed(segment));
+            }
+        }
+        live.counts.retain(|_, pairs| *pairs > 0);
+        live.counts
+    }
+
+    /// The indexes that hold something.
+    pub(crate) fn into_queues(self) -> HashMap<QueueId, QueueIndex> {
+        self.queues.into_iter().filter(|(_, index)| !index.is_empty()).collect()
+    }
+
+    /// Messages of all indexes.
+    pub(crate) fn len(&self) -> usize {
+        self.queues.iter().map(|(_, index)| index.len()).sum()
+    }
+
+    fn queue(&mut self, id: QueueId) -> &mut QueueIndex {
+        let at = match self.last {
+            Some((last, at)) if last == id => at,
+            _ => {
+                let queues = &mut self.queues;
+                let at = *self.by_id.entry(id).or_insert_with(|| {
+                    queues.push((id, QueueIndex::new()));
+                    queues.len() - 1
+                });
+                self.last = Some((id, at));
+                self.next_queue = self.next_queue.max(id.0.saturating_add(1));
+                at
+            }
+        };
+        &mut self.queues[at].1
+    }
+}
+
+/// Counts by segment; runs of one segment cost one look-up.
+#[derive(Default)]
+struct LiveCounts {
+    counts: BTreeMap<u32, u32>,
+}
+
+impl LiveCounts {
+    fn add(&mut self, segment: u32, pairs: u32) {
+        *self.counts.entry(segment).or_default() += pairs;
+    }
+}
+
+const _: () = assert!(size_of::<Operation>() <= 48, "a group of a million operations is 48 MB");

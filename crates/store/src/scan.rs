@@ -1,0 +1,164 @@
+//! Walks the records of segments in order and hands complete groups to the replay.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use crate::record::{self, Commit, Record};
+use crate::replay::{Replay, ReplaySegment};
+use crate::window::{Window, WindowError};
+use crate::{Location, OpenError};
+
+/// Bytes of one read.
+const READ_BYTES: usize = 4 * 1024 * 1024;
+
+/// A walk through the log.
+pub(crate) struct Scan<'a> {
+    replay: &'a mut Replay,
+    window: Option<Window>,
+    /// Number of the last commit.
+    pub(crate) commit: u64,
+    /// Behind the last complete group.
+    pub(crate) committed: Location,
+    /// The number of its commit.
+    pub(crate) committed_commit: u64,
+    /// That group ended its segment.
+    pub(crate) committed_end: bool,
+    /// What was found in each segment.
+    pub(crate) tallies: BTreeMap<u32, Tally>,
+}
+
+/// What a segment holds, as far as it was walked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tally {
+    /// Where it was begun.
+    pub(crate) start: u32,
+    /// Behind its last record.
+    pub(crate) end: u32,
+    pub(crate) pairs: u32,
+    pub(crate) topology: bool,
+}
+
+/// How a segment's walk ended.
+pub(crate) enum SegmentEnd {
+    /// With a record that says so.
+    Complete,
+    /// At something that is no record of this segment.
+    Broken { offset: u32, problem: String },
+}
+
+/// The group that is being walked.
+struct Group {
+    start: u32,
+    records: u32,
+    chain: u32,
+}
+
+impl<'a> Scan<'a> {
+    /// A walk that begins behind the commit of this number.
+    pub(crate) const fn new(replay: &'a mut Replay, position: Location, commit: u64) -> Self {
+        Self {
+            replay,
+            window: None,
+            commit,
+            committed: position,
+            committed_commit: commit,
+            committed_end: false,
+            tallies: BTreeMap::new(),
+        }
+    }
+
+    /// Walks a segment from an offset at which a group begins.
+    pub(crate) fn segment(
+        &mut self,
+        number: u32,
+        segment: &ReplaySegment,
+        start: u32,
+    ) -> Result<SegmentEnd, OpenError> {
+        let mut window = match self.window.take() {
+            Some(mut window) => {
+                window.turn_to(segment.file.clone(), segment.seed);
+                window
+            }
+            None => Window::new(segment.file.clone(), segment.seed),
+        };
+        let mut tally = Tally { start, end: start, pairs: 0, topology: false };
+        let end = self.walk(&mut window, number, &mut tally);
+        self.tallies.insert(number, tally);
+        self.window = Some(window);
+        end.map_err(|source| OpenError::Io { action: "read", file: segment.name.clone(), source })?
+    }
+
+    fn walk(
+        &mut self,
+        window: &mut Window,
+        number: u32,
+        tally: &mut Tally,
+    ) -> io::Result<Result<SegmentEnd, OpenError>> {
+        let mut group = Group::at(tally.start);
+        loop {
+            let at = Location { segment: number, offset: tally.end };
+            let parsed = match window.record(at.offset, READ_BYTES) {
+                Ok(parsed) => parsed,
+                Err(WindowError::Io(error)) => return Err(error),
+                Err(WindowError::Record(error)) => {
+                    return Ok(Ok(broken(at, &error.to_string())));
+                }
+            };
+            let Some(end) = at.offset.checked_add(parsed.len as u32) else {
+                return Ok(Ok(broken(at, "the record ends beyond any segment")));
+            };
+            let Record::Commit(commit) = &parsed.record else {
+                group.records += 1;
+                group.chain = record::chain(group.chain, parsed.checksum);
+                tally.count(&parsed.record);
+                tally.end = end;
+                self.replay.record(&parsed.record, at);
+                continue;
+            };
+            if !group.fits(commit) || commit.number <= self.commit {
+                return Ok(Ok(broken(at, "the commit is not that of the records before it")));
+            }
+            tally.end = end;
+            self.commit = commit.number;
+            if !commit.continued {
+                if let Err(error) = self.replay.commit() {
+                    return Ok(Err(error));
+                }
+                self.committed = Location { segment: number, offset: end };
+                self.committed_commit = commit.number;
+                self.committed_end = commit.segment_end;
+            }
+            if commit.segment_end {
+                return Ok(Ok(SegmentEnd::Complete));
+            }
+            group = Group::at(end);
+        }
+    }
+}
+
+fn broken(at: Location, problem: &str) -> SegmentEnd {
+    SegmentEnd::Broken { offset: at.offset, problem: problem.to_owned() }
+}
+
+impl Group {
+    const fn at(start: u32) -> Self {
+        Self { start, records: 0, chain: 0 }
+    }
+
+    const fn fits(&self, commit: &Commit) -> bool {
+        commit.start == self.start && commit.records == self.records && commit.chain == self.chain
+    }
+}
+
+impl Tally {
+    fn count(&mut self, record: &Record<'_>) {
+        match record {
+            Record::Message(message) => {
+                self.pairs = self.pairs.saturating_add(message.queue_count());
+            }
+            Record::Copy(_) => self.pairs = self.pairs.saturating_add(1),
+            Record::TopologyPut { .. } | Record::TopologyDelete(_) => self.topology = true,
+            _ => {}
+        }
+    }
+}
