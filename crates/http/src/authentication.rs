@@ -112,7 +112,6 @@ async fn look_up(api: &Api, name: String) -> Result<Option<KnownUser>, ApiError>
                 vhosts: core
                     .broker
                     .permissions()
-                    .iter()
                     .filter(|p| *p.user == *name)
                     .map(|p| p.vhost.as_str().to_owned())
                     .collect(),

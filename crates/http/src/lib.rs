@@ -11,4 +11,4 @@ mod json;
 mod metrics;
 mod operation;
 
-pub use api::serve;
+pub use api::{HttpSettings, serve};

@@ -64,8 +64,10 @@ pub(crate) async fn put(
     let patterns = ["configure", "write", "read"].map(|field| required_field(&body, field));
     let [configure, write, read] = patterns;
     let (configure, write, read) = (configure?.to_owned(), write?.to_owned(), read?.to_owned());
-    done(&api, move |core| core.broker.set_permissions(&name, &vhost, &configure, &write, &read))
-        .await?;
+    done(&api, move |core| {
+        core.broker.set_permissions(core.now(), &name, &vhost, &configure, &write, &read)
+    })
+    .await?;
     Ok(StatusCode::CREATED)
 }
 
@@ -78,7 +80,7 @@ pub(crate) async fn delete(
     user.require_administrator()?;
     let permissions = fetch(&api).await?;
     existed(permissions.iter().any(|p| p.vhost.as_str() == vhost && *p.user == *name))?;
-    done(&api, move |core| core.broker.clear_permissions(&name, &vhost)).await?;
+    done(&api, move |core| core.broker.clear_permissions(core.now(), &name, &vhost)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -116,7 +118,7 @@ pub(crate) async fn put_topic(
         ["exchange", "write", "read"].map(|field| required_field(&body, field));
     let (exchange, write, read) = (exchange?.to_owned(), write?.to_owned(), read?.to_owned());
     done(&api, move |core| {
-        core.broker.set_topic_permissions(&name, &vhost, &exchange, &write, &read)
+        core.broker.set_topic_permissions(core.now(), &name, &vhost, &exchange, &write, &read)
     })
     .await?;
     Ok(StatusCode::CREATED)
@@ -134,18 +136,20 @@ pub(crate) async fn delete_topic(
     let exchange = text_field(&body, "exchange")?.map(str::to_owned);
     let permissions = fetch_topic(&api).await?;
     existed(permissions.iter().any(|p| p.vhost.as_str() == vhost && *p.user == *name))?;
-    done(&api, move |core| core.broker.clear_topic_permissions(&name, &vhost, exchange.as_deref()))
-        .await?;
+    done(&api, move |core| {
+        core.broker.clear_topic_permissions(core.now(), &name, &vhost, exchange.as_deref())
+    })
+    .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn fetch(api: &Api) -> Result<Vec<Permission>, ApiError> {
-    let all = api.core.call(|core| core.broker.permissions()).await;
+    let all = api.core.call(|core| core.broker.permissions().cloned().collect()).await;
     all.map_err(|_| ApiError::Stopping)
 }
 
 async fn fetch_topic(api: &Api) -> Result<Vec<TopicPermission>, ApiError> {
-    let all = api.core.call(|core| core.broker.topic_permissions()).await;
+    let all = api.core.call(|core| core.broker.topic_permissions().cloned().collect()).await;
     all.map_err(|_| ApiError::Stopping)
 }
 

@@ -19,7 +19,7 @@ pub(crate) async fn whoami(user: ApiUser) -> Json<Value> {
 /// `GET /api/users`.
 pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<Value>, ApiError> {
     user.require_administrator()?;
-    let users = api.core.call(|core| core.broker.users()).await;
+    let users = api.core.call(|core| core.broker.users().cloned().collect::<Vec<_>>()).await;
     let users = users.map_err(|_| ApiError::Stopping)?;
     Ok(Json(Value::Array(users.iter().map(to_json).collect())))
 }
@@ -53,7 +53,7 @@ pub(crate) async fn put(
     let known = fetch(&api, name.clone()).await?.is_some();
     done(&api, move |core| {
         let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
-        core.broker.put_user(&name, &hash, &tags)
+        core.broker.put_user(core.now(), &name, &hash, &tags)
     })
     .await?;
     Ok(if known { StatusCode::NO_CONTENT } else { StatusCode::CREATED })
@@ -67,7 +67,7 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, ApiError> {
     user.require_administrator()?;
     existed(fetch(&api, name.clone()).await?.is_some())?;
-    done(&api, move |core| core.broker.delete_user(&name)).await?;
+    done(&api, move |core| core.broker.delete_user(core.now(), &name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

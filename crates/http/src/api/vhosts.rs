@@ -6,8 +6,8 @@ use axum::http::StatusCode;
 use quelea_broker::report::VhostReport;
 use serde_json::{Value, json};
 
+use super::Api;
 use super::overview::message_stats;
-use super::{Api, text_field};
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
 use crate::operation::{done, existed};
@@ -36,19 +36,19 @@ pub(crate) async fn put(
     State(api): State<Api>,
     user: ApiUser,
     Path(vhost): Path<String>,
-    body: Option<Json<Value>>,
 ) -> Result<StatusCode, ApiError> {
     user.require_administrator()?;
     let name = vhost.clone();
-    let body = body.map_or(Value::Null, |Json(body)| body);
-    let description = text_field(&body, "description")?.unwrap_or_default().to_owned();
+
     let known = fetch(&api).await?.iter().any(|v| v.name.as_str() == vhost);
     if known {
         return Ok(StatusCode::NO_CONTENT);
     }
-    done(&api, move |core| core.broker.put_vhost(&name, &description, &[])).await?;
-    done(&api, move |core| core.broker.set_permissions(&user.name, &vhost, ".*", ".*", ".*"))
-        .await?;
+    done(&api, move |core| core.broker.put_vhost(core.now(), &name)).await?;
+    done(&api, move |core| {
+        core.broker.set_permissions(core.now(), &user.name, &vhost, ".*", ".*", ".*")
+    })
+    .await?;
     Ok(StatusCode::CREATED)
 }
 
