@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics says enough")]
 
 mod acknowledging;
+mod anything;
 mod blocking;
 mod closing;
 mod confirming;
