@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use quelea_model::QueueId;
+use quelea_model::{QueueId, same_text};
 
 /// Where the last publish went, and that it was permitted, while the epochs are what they were.
 #[derive(Debug, Default)]
@@ -30,8 +30,8 @@ impl LastRoute {
         let queues = self.queues.as_ref()?;
         let same = self.router_epoch == router_epoch
             && self.access_epoch == access_epoch
-            && self.routing_key == routing_key
-            && self.exchange == exchange;
+            && same_text(&self.routing_key, routing_key)
+            && same_text(&self.exchange, exchange);
         same.then_some(queues)
     }
 
