@@ -10,7 +10,7 @@ pub const FRAME_BYTES_MAX: u32 = 131_072;
 /// Smallest frame-max a peer may ask for (AMQP 0-9-1 §4.2.3, `frame-min-size`).
 pub const FRAME_BYTES_MIN: u32 = 4_096;
 
-/// Channels of one connection: RabbitMQ's default. With some 1 KiB a channel it bounds a connection
+/// Channels that one connection may have open at a time: RabbitMQ's default. With some 1 KiB a channel it bounds a connection
 /// that opens all of them to a few megabytes.
 pub const CHANNELS_MAX: u16 = 2_047;
 

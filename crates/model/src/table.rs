@@ -95,6 +95,15 @@ impl Table {
         reader.table(content.len(), 0)
     }
 
+    /// Whether [`Table::decode`] would take these bytes, without building what it would.
+    ///
+    /// # Errors
+    /// The same as [`Table::decode`]'s.
+    pub fn check(content: &[u8]) -> Result<(), TableError> {
+        let mut reader = Reader { bytes: content, at: 0, entries: 0 };
+        reader.check_table(content.len(), 0)
+    }
+
     /// Appends the 32-bit length and the content.
     pub fn encode(&self, out: &mut BytesMut) {
         sized(out, |out| {
@@ -269,14 +278,35 @@ impl<'a> Reader<'a> {
         let mut entries = Vec::new();
         while self.at < end {
             self.count()?;
-            let name_at = self.at;
-            let len = usize::from(self.take::<1>()?[0]);
-            let name = std::str::from_utf8(self.slice(len)?)
-                .map_err(|_| TableError::NotUtf8 { at: name_at })?;
-            entries.push((Box::from(name), self.value(depth)?));
+            entries.push((Box::from(self.name()?), self.value(depth)?));
         }
         self.leave(end)?;
         Ok(Table(entries))
+    }
+
+    fn check_table(&mut self, len: usize, depth: usize) -> Result<(), TableError> {
+        let end = self.enter(len, depth)?;
+        while self.at < end {
+            self.count()?;
+            self.name()?;
+            self.check_value(depth)?;
+        }
+        self.leave(end)
+    }
+
+    fn check_array(&mut self, len: usize, depth: usize) -> Result<(), TableError> {
+        let end = self.enter(len, depth)?;
+        while self.at < end {
+            self.count()?;
+            self.check_value(depth)?;
+        }
+        self.leave(end)
+    }
+
+    fn name(&mut self) -> Result<&'a str, TableError> {
+        let at = self.at;
+        let len = usize::from(self.take::<1>()?[0]);
+        std::str::from_utf8(self.slice(len)?).map_err(|_| TableError::NotUtf8 { at })
     }
 
     fn array(&mut self, len: usize, depth: usize) -> Result<Vec<Value>, TableError> {
@@ -318,6 +348,30 @@ impl<'a> Reader<'a> {
             b'V' => Value::Void,
             octet => return Err(TableError::UnknownType { octet, at }),
         })
+    }
+
+    /// Steps over what [`Reader::value`] would read.
+    fn check_value(&mut self, depth: usize) -> Result<(), TableError> {
+        let at = self.at;
+        let len = match self.take::<1>()?[0] {
+            b't' | b'b' | b'B' => 1,
+            b's' | b'U' | b'u' => 2,
+            b'I' | b'i' | b'f' => 4,
+            b'D' => 5,
+            b'l' | b'L' | b'd' | b'T' => 8,
+            b'S' | b'x' => self.len()?,
+            b'A' => {
+                let len = self.len()?;
+                return self.check_array(len, depth + 1);
+            }
+            b'F' => {
+                let len = self.len()?;
+                return self.check_table(len, depth + 1);
+            }
+            b'V' => 0,
+            octet => return Err(TableError::UnknownType { octet, at }),
+        };
+        self.slice(len).map(|_| ())
     }
 
     /// Checks a nested content's depth and length; gives the offset of its end.
@@ -410,8 +464,23 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_decoded_or_refused(bytes: Vec<u8>) {
-            let _ = Table::decode(&bytes);
+        fn the_check_takes_what_decodes_and_nothing_else(bytes: Vec<u8>) {
+            prop_assert_eq!(Table::check(&bytes), Table::decode(&bytes).map(|_| ()));
+        }
+
+        #[test]
+        fn the_check_agrees_about_a_table_with_one_wrong_byte(
+            entries in proptest::collection::btree_map("[a-z-]{0,20}", value(), 1..8),
+            at: proptest::sample::Index,
+            octet: u8,
+        ) {
+            let table: Table = entries.into_iter().collect();
+            let mut out = BytesMut::new();
+            table.encode(&mut out);
+            prop_assert_eq!(Table::check(&out[4..]), Ok(()));
+            let at = 4 + at.index(out.len() - 4);
+            out[at] = octet;
+            prop_assert_eq!(Table::check(&out[4..]), Table::decode(&out[4..]).map(|_| ()));
         }
     }
 
@@ -424,6 +493,7 @@ mod tests {
         let mut out = BytesMut::new();
         Table::from_iter([("a", value)]).encode(&mut out);
         assert_eq!(Table::decode(&out[4..]), Err(TableError::TooDeep));
+        assert_eq!(Table::check(&out[4..]), Err(TableError::TooDeep));
     }
 
     #[test]
@@ -432,6 +502,7 @@ mod tests {
         let mut out = BytesMut::new();
         Table::from_iter([("a", Value::Array(values))]).encode(&mut out);
         assert_eq!(Table::decode(&out[4..]), Err(TableError::TooManyEntries));
+        assert_eq!(Table::check(&out[4..]), Err(TableError::TooManyEntries));
     }
 
     #[test]
