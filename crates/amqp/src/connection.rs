@@ -30,7 +30,7 @@ pub use handshake::AuthFailure;
 /// The server's side of one connection; see the crate's documentation for how to drive it.
 ///
 /// What it holds is bounded: one frame that straddles two reads, an entry per channel up to
-/// `channel_max`, and unfinished bodies, together at most twice `message_bytes_max` or 32 MiB,
+/// `channel_max`, and unfinished messages, together at most twice `message_bytes_max` or 32 MiB,
 /// whichever is more. Output is bounded by its caller, who stops feeding.
 #[derive(Debug)]
 pub struct ServerConnection {
@@ -39,7 +39,7 @@ pub struct ServerConnection {
     reader: FrameReader,
     output: Output,
     channels: Channels,
-    /// Bytes of unfinished bodies, of all channels.
+    /// Bytes of unfinished messages, of all channels: of [`channel::Assembly::bytes`] each.
     assembling_bytes: usize,
     heartbeat: Heartbeat,
     heartbeat_s: u16,

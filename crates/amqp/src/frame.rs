@@ -14,6 +14,9 @@ pub const FRAME_END: u8 = 0xce;
 /// The protocol header with which a client begins, and with which a server answers a wrong one.
 pub const PROTOCOL_HEADER: &[u8; 8] = b"AMQP\x00\x00\x09\x01";
 
+/// The header of AMQP 0-9, which some old clients send although they mean 0-9-1.
+pub(crate) const PROTOCOL_HEADER_0_9: &[u8; 8] = b"AMQP\x01\x01\x00\x09";
+
 /// What a frame holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

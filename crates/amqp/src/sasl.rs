@@ -45,7 +45,7 @@ impl Mechanism {
     }
 }
 
-/// The authorization identity, the first of the three, is ignored, as in RabbitMQ.
+/// The authorization identity, the first of the three, is ignored; RabbitMQ 3.10 wants it empty.
 fn plain(response: &[u8]) -> Option<(String, Bytes)> {
     let mut parts = response.split(|octet| *octet == 0);
     let (_, user, password) = (parts.next()?, parts.next()?, parts.next()?);

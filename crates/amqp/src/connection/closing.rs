@@ -1,6 +1,6 @@
 //! How channels and connections end, from either side.
 
-use super::channel::{Assembly, Channel, ChannelState, Content};
+use super::channel::{Channel, ChannelState, Content};
 use super::{Phase, Refusal, ServerConnection, close_method};
 use crate::event::{CloseCause, Event};
 use crate::frame::FrameError;
@@ -142,8 +142,8 @@ impl ServerConnection {
             return;
         };
         let before = std::mem::replace(&mut channel.state, state);
-        if let ChannelState::Open(Content::Body(Assembly { body, .. })) = before {
-            self.assembling_bytes -= body.len();
+        if let ChannelState::Open(Content::Body(assembly)) = before {
+            self.assembling_bytes -= assembly.bytes();
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Messages that the client publishes: method, content header, body (AMQP 0-9-1 §4.2.6).
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use quelea_model::PropertyView;
 
 use super::channel::{Assembly, Channel, ChannelState, Content};
@@ -14,8 +14,9 @@ use crate::method::shape::Arguments;
 use crate::reply_code::ReplyCode;
 use crate::wire::Reader;
 
-/// Unfinished bodies of one connection's channels, together, are limited to this or to two of the
-/// largest messages, whichever is more: a client may begin a message on each of its channels.
+/// Unfinished messages of one connection's channels, together, are limited to this or to two of the
+/// largest messages, whichever is more: a client may begin a message on each of its channels, and
+/// properties alone may be as long as a frame.
 const ASSEMBLING_BYTES_MIN: usize = 32 * 1024 * 1024;
 
 /// Class and method of `basic.publish`, for reply texts.
@@ -99,9 +100,12 @@ impl ServerConnection {
             return Ok(Some(Event::Publish { channel: number, publish, properties, body }));
         }
         let size = size as usize;
-        let body = BytesMut::new();
-        *content = Content::Body(Assembly { publish, properties: payload, size, body });
-        Ok(None)
+        let body = Vec::new();
+        let assembly = Assembly { publish, properties: payload, size, body };
+        let bytes = assembly.bytes();
+        *content = Content::Body(assembly);
+        self.assembling_bytes += bytes;
+        self.check_assembling()
     }
 
     /// A part of the body: all of it, most often, and then it is not copied.
@@ -120,19 +124,21 @@ impl ServerConnection {
             return Err(publish_refusal(ReplyCode::UnexpectedFrame, text));
         }
         if arrived < assembly.size {
+            let before = assembly.bytes();
             assembly.push(&payload);
-            self.assembling_bytes += payload.len();
+            let grown = assembly.bytes() - before;
+            self.assembling_bytes += grown;
             return self.check_assembling();
         }
         let Content::Body(mut assembly) = std::mem::replace(content, Content::None) else {
             return Ok(None);
         };
+        self.assembling_bytes -= assembly.bytes();
         let body = if assembly.body.is_empty() {
             payload
         } else {
-            self.assembling_bytes -= assembly.body.len();
             assembly.push(&payload);
-            assembly.body.freeze()
+            Bytes::from(assembly.body)
         };
         self.channels.finish_content();
         let Assembly { publish, properties, .. } = assembly;
@@ -140,7 +146,8 @@ impl ServerConnection {
     }
 
     fn check_assembling(&self) -> Outcome {
-        let two = usize::try_from(self.config.message_bytes_max.saturating_mul(2));
+        let one = self.config.message_bytes_max.saturating_add(self.frame_max.into());
+        let two = usize::try_from(one.saturating_mul(2));
         let max = two.unwrap_or(usize::MAX).max(ASSEMBLING_BYTES_MIN);
         if self.assembling_bytes <= max {
             return Ok(None);
@@ -182,7 +189,8 @@ fn check_header(payload: &[u8]) -> Result<u64, Box<Refusal>> {
     let [class_high, class_low, weight_high, weight_low, size @ ..] = *head;
     let class_id = u16::from_be_bytes([class_high, class_low]);
     if class_id != CLASS_ID {
-        let text = format!("expected content header for class 60, got one for class {class_id}");
+        let text =
+            format!("expected content header for class 60, got one for class {class_id} instead");
         return Err(publish_refusal(ReplyCode::UnexpectedFrame, text));
     }
     if (weight_high, weight_low) != (0, 0) {
@@ -198,6 +206,6 @@ fn check_header(payload: &[u8]) -> Result<u64, Box<Refusal>> {
 }
 
 #[cold]
-fn publish_refusal(code: ReplyCode, text: impl Into<String>) -> Box<Refusal> {
+pub(super) fn publish_refusal(code: ReplyCode, text: impl Into<String>) -> Box<Refusal> {
     Box::new(Refusal { code, text: text.into(), class_id: CLASS_ID, method_id: METHOD_ID })
 }

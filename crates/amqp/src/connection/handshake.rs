@@ -5,7 +5,7 @@ use quelea_model::limits::FRAME_BYTES_MIN;
 
 use super::{Phase, Refusal, ServerConnection};
 use crate::event::{CloseCause, Event};
-use crate::frame::PROTOCOL_HEADER;
+use crate::frame::{PROTOCOL_HEADER, PROTOCOL_HEADER_0_9};
 use crate::method::{Method, connection};
 use crate::reply_code::ReplyCode;
 use crate::sasl::{MECHANISMS, Mechanism};
@@ -23,7 +23,7 @@ impl ServerConnection {
     /// until it is there.
     pub(super) fn read_protocol_header(&mut self) -> Option<()> {
         let header = self.reader.take_raw::<8>()?;
-        if header != *PROTOCOL_HEADER {
+        if header != *PROTOCOL_HEADER && header != *PROTOCOL_HEADER_0_9 {
             self.output.put_slice(PROTOCOL_HEADER);
             self.end(CloseCause::WrongProtocol { header });
             return Some(());

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::channel::{Channel, ChannelState, Content};
+use super::content::publish_refusal;
 use super::{Phase, Refusal, ServerConnection};
 use crate::event::Event;
 use crate::frame::{Frame, FrameKind};
@@ -31,10 +32,13 @@ impl ServerConnection {
         }
         match (frame.kind, frame.channel) {
             (FrameKind::Heartbeat, 0) if frame.payload.is_empty() => Ok(None),
-            (FrameKind::Heartbeat, _) => Err(Refusal::new(
-                ReplyCode::FrameError,
-                "a heartbeat belongs on channel 0 and is empty",
-            )),
+            (FrameKind::Heartbeat, 0) => {
+                Err(Refusal::new(ReplyCode::FrameError, "a heartbeat is empty"))
+            }
+            (FrameKind::Heartbeat, _) => {
+                let text = "a heartbeat belongs on channel 0";
+                Err(Refusal::new(ReplyCode::UnexpectedFrame, text))
+            }
             (FrameKind::Method, 0) => self.connection_method(&frame.payload),
             (_, 0) => Err(Refusal::new(ReplyCode::UnexpectedFrame, "channel 0 carries no content")),
             _ if self.phase == Phase::Running => self.channel_frame(frame),
@@ -72,8 +76,8 @@ impl ServerConnection {
                 Ok(Some(Event::UpdateSecret { secret: update.new_secret }))
             }
             method => {
-                let text = format!("unexpected {} on channel 0", method.name());
-                Err(Refusal::of_method(ReplyCode::CommandInvalid, text, &method))
+                let text = "unexpected method in connection state running";
+                Err(Refusal::of_method(ReplyCode::ChannelError, text, &method))
             }
         }
     }
@@ -89,7 +93,7 @@ impl ServerConnection {
             ChannelState::ClosedByClient => return Ok(None),
             ChannelState::Closing { answered } => {
                 let answered = *answered;
-                self.closing_channel_frame(&frame, answered);
+                self.closing_channel_frame(&frame, answered)?;
                 return Ok(None);
             }
         };
@@ -103,14 +107,14 @@ impl ServerConnection {
             }
             (FrameKind::Header, Content::Header(_)) => self.content_header(number, frame.payload),
             (FrameKind::Body, Content::Body(_)) => self.content_body(number, frame.payload),
-            (kind, content) => Err(unexpected(kind, content)),
+            (_, content) => Err(unexpected(content)),
         }
     }
 
     /// Does what a frame on a channel that we closed asks for.
-    fn closing_channel_frame(&mut self, frame: &Frame, answered: bool) {
+    fn closing_channel_frame(&mut self, frame: &Frame, answered: bool) -> Result<(), Box<Refusal>> {
         if frame.kind != FrameKind::Method {
-            return;
+            return Ok(());
         }
         match frame.payload.first_chunk() {
             Some(&CHANNEL_CLOSE_OK) => self.channels.remove(frame.channel),
@@ -119,23 +123,30 @@ impl ServerConnection {
                 self.output.method(frame.channel, &channel::CloseOk {}.into());
                 self.set_state(frame.channel, ChannelState::Closing { answered: true });
             }
+            // It takes the number for free without having answered our close. Swallowing that would
+            // leave it waiting for its open-ok for ever.
+            Some(&CHANNEL_OPEN) => return Err(second_open()),
             _ => {}
         }
+        Ok(())
     }
 
     /// Only `channel.open` may come on a channel that is not open.
     fn unopened_channel_frame(&mut self, frame: &Frame) -> Outcome {
         let number = frame.channel;
-        let begins = frame.payload.first_chunk().filter(|_| frame.kind == FrameKind::Method);
-        if begins != Some(&CHANNEL_OPEN) {
-            let text = format!("expected 'channel.open' on channel {number}");
-            return Err(Refusal::new(ReplyCode::ChannelError, text));
+        if frame.kind != FrameKind::Method {
+            return Err(unexpected(&Content::None));
         }
         let method = decode(&frame.payload)?;
-        if number > self.channel_max {
+        if !matches!(method, Method::ChannelOpen(_)) {
+            let text = "expected 'channel.open'";
+            return Err(Refusal::of_method(ReplyCode::ChannelError, text, &method));
+        }
+        // Like RabbitMQ it counts: some clients number their channels as they like.
+        if self.channels.count() >= usize::from(self.channel_max) {
+            let (count, max) = (self.channels.count(), self.channel_max);
             let text = format!(
-                "channel number {number} is above the negotiated channel_max ({})",
-                self.channel_max
+                "number of channels opened ({count}) has reached the negotiated channel_max ({max})"
             );
             return Err(Refusal::of_method(ReplyCode::NotAllowed, text, &method));
         }
@@ -148,10 +159,7 @@ impl ServerConnection {
         let method = decode(payload)?;
         match method {
             Method::ChannelClose(_) => Ok(Some(self.channel_closed_by_client(number))),
-            Method::ChannelOpen(_) => {
-                let text = "second 'channel.open' seen";
-                Err(Refusal::of_method(ReplyCode::ChannelError, text, &method))
-            }
+            Method::ChannelOpen(_) => Err(second_open()),
             // Answers to what we never ask: flow, and cancel without `no_wait`.
             Method::ChannelFlowOk(_) | Method::BasicCancelOk(_) => Ok(None),
             method if method.class_id() == 10 || matches!(method, Method::ChannelCloseOk(_)) => {
@@ -187,18 +195,26 @@ pub(super) fn malformed(payload: &[u8], error: &DecodeError) -> Box<Refusal> {
     refusal
 }
 
+/// A channel that is in use, or that we closed and wait for, is opened again.
 #[cold]
-fn unexpected(kind: FrameKind, content: &Content) -> Box<Refusal> {
-    let expected = match content {
-        Content::None => "a method",
-        Content::Header(_) => "a content header for class 60",
-        Content::Body(_) => "a content body",
-    };
-    let got = match kind {
-        FrameKind::Method => "a method",
-        FrameKind::Header => "a content header",
-        FrameKind::Body => "a content body",
-        FrameKind::Heartbeat => "a heartbeat",
-    };
-    Refusal::new(ReplyCode::UnexpectedFrame, format!("expected {expected}, got {got} instead"))
+fn second_open() -> Box<Refusal> {
+    let [_, class_id, _, method_id] = CHANNEL_OPEN.map(u16::from);
+    let text = "second 'channel.open' seen".to_owned();
+    Box::new(Refusal { code: ReplyCode::ChannelError, text, class_id, method_id })
+}
+
+/// A frame that does not continue what its channel is in the middle of; in RabbitMQ's words.
+#[cold]
+fn unexpected(content: &Content) -> Box<Refusal> {
+    let code = ReplyCode::UnexpectedFrame;
+    match content {
+        Content::None => Refusal::new(code, "expected method frame, got non method frame instead"),
+        Content::Header(_) => publish_refusal(
+            code,
+            "expected content header for class 60, got non content header frame instead",
+        ),
+        Content::Body(_) => {
+            publish_refusal(code, "expected content body, got non content body frame instead")
+        }
+    }
 }

@@ -56,7 +56,6 @@ fn a_channel_that_we_close_swallows_everything_until_close_ok() {
     talk.frame(2, 1, &content_header(3, &[0, 0]));
     talk.frame(3, 1, b"abc");
     talk.frame(1, 1, b"not a method");
-    talk.method(1, channel::Open {});
     assert_eq!(talk.events(), [Event::ChannelClosed(1)]);
     talk.server.channel_close_ok(1);
     talk.server.send(1, &queue::PurgeOk::default().into());
@@ -64,6 +63,18 @@ fn a_channel_that_we_close_swallows_everything_until_close_ok() {
     talk.method(1, channel::CloseOk {});
     talk.method(1, channel::Open {});
     assert_eq!(talk.events(), [Event::ChannelOpen(1)]);
+}
+
+#[test]
+fn a_channel_that_we_closed_is_not_opened_again_before_its_close_ok() {
+    let mut talk = Conversation::with_channel();
+    talk.server.close_channel(1, ReplyCode::NotFound, "none", 0, 0);
+    assert_eq!(talk.events(), [Event::ChannelClosed(1)]);
+    talk.channel_close();
+    talk.method(1, channel::Open {});
+    assert_eq!(talk.events(), [Event::Closed]);
+    let (code, text) = talk.connection_close();
+    assert_eq!((code, text.as_str()), (504, "CHANNEL_ERROR - second 'channel.open' seen"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use quelea_amqp::method::{basic, channel};
-use quelea_amqp::{Event, FrameKind, Method};
+use quelea_amqp::{ConnectionConfig, Event, FrameKind, Method};
 use quelea_model::Message;
 
 use crate::conversation::{
@@ -111,6 +111,46 @@ fn unfinished_messages_of_all_channels_together_are_limited() {
         }
     }
     assert_eq!(events.last(), Some(&Event::Closed));
+}
+
+#[test]
+fn the_properties_of_unfinished_messages_count_too() {
+    let config = ConnectionConfig { channel_max: 2_000, message_bytes_max: 1_000, ..config() };
+    let config = ConnectionConfig { frame_max: 131_072, ..config };
+    let mut talk = Conversation::open_with(config, tune_ok(131_072, 2_000, 0));
+    // One header, a long string of nearly a whole frame.
+    let len = 131_000u32;
+    let head = [&[0x20, 0][..], &(len + 7).to_be_bytes(), b"\x01aS", &len.to_be_bytes()].concat();
+    let properties = [head, vec![b'x'; len as usize]].concat();
+    let mut events = Vec::new();
+    let refused = (1..2_000u16).find(|&number| {
+        talk.method(number, channel::Open {});
+        talk.method(number, publish("", "q"));
+        talk.frame(2, number, &content_header(1, &properties));
+        events.extend(talk.events());
+        events.last() == Some(&Event::Closed)
+    });
+    assert_eq!(refused, Some(257), "32 MiB are 256 frames and a bit");
+}
+
+#[test]
+fn two_of_the_largest_messages_may_be_under_way() {
+    let config = ConnectionConfig { message_bytes_max: 20_000_000, ..config() };
+    let mut talk = Conversation::open_with(config, tune_ok(8_192, 10, 0));
+    for number in [1, 2] {
+        talk.method(number, channel::Open {});
+        talk.method(number, publish("", "q"));
+        talk.frame(2, number, &content_header(20_000_000, &[0x80, 0, 1, b'x']));
+        assert_eq!(talk.events(), [Event::ChannelOpen(number)]);
+    }
+    for part in body(20_000_000 - 1).chunks(8_184) {
+        talk.frame(3, 1, part);
+        talk.frame(3, 2, part);
+        assert_eq!(talk.events(), []);
+    }
+    talk.frame(3, 1, b"x");
+    talk.frame(3, 2, b"x");
+    assert!(matches!(&talk.events()[..], [Event::Publish { .. }, Event::Publish { .. }]));
 }
 
 #[test]

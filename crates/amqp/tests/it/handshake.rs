@@ -65,7 +65,7 @@ fn nothing_is_parsed_while_the_login_is_checked() {
 
 #[test]
 fn another_protocol_is_answered_with_ours_and_hung_up_on() {
-    for header in [b"AMQP\x00\x01\x00\x00", b"AMQP\x01\x01\x00\x09", b"GET / HT"] {
+    for header in [b"AMQP\x00\x01\x00\x00", b"AMQP\x01\x01\x08\x00", b"GET / HT"] {
         let mut talk = Conversation::new(config());
         talk.write(header);
         assert_eq!(talk.events(), [Event::Closed]);
@@ -73,6 +73,14 @@ fn another_protocol_is_answered_with_ours_and_hung_up_on() {
         assert!(talk.server.is_finished());
         assert_eq!(talk.server.close_cause(), Some(&CloseCause::WrongProtocol { header: *header }));
     }
+}
+
+#[test]
+fn the_header_of_0_9_is_taken_for_ours_as_rabbitmq_does() {
+    let mut talk = Conversation::new(config());
+    talk.write(b"AMQP\x01\x01\x00\x09");
+    assert_eq!(talk.events(), []);
+    assert!(matches!(&talk.replies()[..], [(0, Method::ConnectionStart(_))]));
 }
 
 #[test]

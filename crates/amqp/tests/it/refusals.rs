@@ -31,9 +31,9 @@ fn frames_that_cannot_be_read_are_frame_errors() {
     let mut bad_end = raw_frame(8, 0, b"").to_vec();
     bad_end[7] = 0xcd;
     refused(&[bad_end.into()], 501, "FRAME_ERROR - frame ends in 0xcd instead of 0xce");
-    let heartbeat = "FRAME_ERROR - a heartbeat belongs on channel 0 and is empty";
-    refused(&[raw_frame(8, 1, b"")], 501, heartbeat);
-    refused(&[raw_frame(8, 0, b"x")], 501, heartbeat);
+    refused(&[raw_frame(8, 0, b"x")], 501, "FRAME_ERROR - a heartbeat is empty");
+    let elsewhere = "UNEXPECTED_FRAME - a heartbeat belongs on channel 0";
+    refused(&[raw_frame(8, 1, b"")], 505, elsewhere);
 }
 
 #[test]
@@ -86,19 +86,9 @@ fn methods_at_the_wrong_place_are_invalid_commands() {
         &text("queue.declare-ok is for servers to send"),
     );
     refused(
-        &[method_frame(0, queue::Declare::default())],
-        503,
-        &text("unexpected queue.declare on channel 0"),
-    );
-    refused(
         &[method_frame(1, connection::Close::default())],
         503,
         &text("unexpected connection.close on channel 1"),
-    );
-    refused(
-        &[method_frame(0, connection::Open::default())],
-        503,
-        &text("unexpected connection.open on channel 0"),
     );
     refused(
         &[method_frame(1, channel::CloseOk {})],
@@ -108,23 +98,45 @@ fn methods_at_the_wrong_place_are_invalid_commands() {
 }
 
 #[test]
-fn channels_are_opened_once_and_within_the_limit() {
-    refused(
-        &[method_frame(2, queue::Declare::default())],
-        504,
-        "CHANNEL_ERROR - expected 'channel.open' on channel 2",
-    );
-    refused(&[raw_frame(3, 2, b"x")], 504, "CHANNEL_ERROR - expected 'channel.open' on channel 2");
-    refused(
-        &[method_frame(1, channel::Open {})],
-        504,
-        "CHANNEL_ERROR - second 'channel.open' seen",
-    );
-    refused(
-        &[method_frame(11, channel::Open {})],
-        530,
-        "NOT_ALLOWED - channel number 11 is above the negotiated channel_max (10)",
-    );
+fn an_open_connection_takes_few_methods_on_channel_0() {
+    let text = "CHANNEL_ERROR - unexpected method in connection state running";
+    for method in [
+        Method::from(queue::Declare::default()),
+        channel::Open {}.into(),
+        connection::Open::default().into(),
+        connection::TuneOk::default().into(),
+        connection::CloseOk {}.into(),
+        connection::Blocked::default().into(),
+    ] {
+        refused(&[method_frame(0, method)], 504, text);
+    }
+}
+
+#[test]
+fn channels_are_opened_once_and_before_they_are_used() {
+    let closed = "CHANNEL_ERROR - expected 'channel.open'";
+    refused(&[method_frame(2, queue::Declare::default())], 504, closed);
+    refused(&[method_frame(2, publish("", "q"))], 504, closed);
+    refused(&[method_frame(2, channel::Close::default())], 504, closed);
+    let text = "UNEXPECTED_FRAME - expected method frame, got non method frame instead";
+    refused(&[raw_frame(3, 2, b"x")], 505, text);
+    let twice = "CHANNEL_ERROR - second 'channel.open' seen";
+    refused(&[method_frame(1, channel::Open {})], 504, twice);
+}
+
+#[test]
+fn as_many_channels_are_open_as_agreed_whatever_their_numbers() {
+    let mut talk = Conversation::with_channel();
+    for number in 65_527..=u16::MAX {
+        talk.method(number, channel::Open {});
+    }
+    assert_eq!(talk.events().len(), 9);
+    talk.replies();
+    talk.method(2, channel::Open {});
+    assert_eq!(talk.events(), [Event::Closed]);
+    let text = "NOT_ALLOWED - number of channels opened (10) has reached the negotiated \
+                channel_max (10)";
+    assert_eq!(talk.connection_close(), (530, text.to_owned()));
 }
 
 #[test]
@@ -132,23 +144,15 @@ fn content_frames_out_of_order_are_unexpected() {
     let text = |detail: &str| format!("UNEXPECTED_FRAME - {detail}");
     let begin = method_frame(1, publish("", "q"));
     let header = |size| raw_frame(2, 1, &content_header(size, &[0, 0]));
-    refused(&[header(1)], 505, &text("expected a method, got a content header instead"));
-    refused(&[raw_frame(3, 1, b"x")], 505, &text("expected a method, got a content body instead"));
-    refused(
-        &[begin.clone(), begin.clone()],
-        505,
-        &text("expected a content header for class 60, got a method instead"),
-    );
-    refused(
-        &[begin.clone(), raw_frame(3, 1, b"x")],
-        505,
-        &text("expected a content header for class 60, got a content body instead"),
-    );
-    refused(
-        &[begin.clone(), header(1), begin.clone()],
-        505,
-        &text("expected a content body, got a method instead"),
-    );
+    let method = text("expected method frame, got non method frame instead");
+    refused(&[header(1)], 505, &method);
+    refused(&[raw_frame(3, 1, b"x")], 505, &method);
+    let head = text("expected content header for class 60, got non content header frame instead");
+    refused(&[begin.clone(), begin.clone()], 505, &head);
+    refused(&[begin.clone(), raw_frame(3, 1, b"x")], 505, &head);
+    let rest = text("expected content body, got non content body frame instead");
+    refused(&[begin.clone(), header(1), begin.clone()], 505, &rest);
+    refused(&[begin.clone(), header(1), header(1)], 505, &rest);
     refused(
         &[begin.clone(), header(3), raw_frame(3, 1, b"ab"), raw_frame(3, 1, b"cd")],
         505,
@@ -159,7 +163,7 @@ fn content_frames_out_of_order_are_unexpected() {
     refused(
         &[begin.clone(), raw_frame(2, 1, &other_class)],
         505,
-        &text("expected content header for class 60, got one for class 50"),
+        &text("expected content header for class 60, got one for class 50 instead"),
     );
     let mut weighty = content_header(1, &[0, 0]).to_vec();
     weighty[3] = 1;
@@ -175,7 +179,24 @@ fn malformed_properties_are_a_syntax_error() {
         502,
         "SYNTAX_ERROR - properties end early, in content-type",
     );
+    let no_table = content_header(1, &[0x20, 0, 0, 0, 0, 3, 1, b'a', b'Z']);
+    refused(
+        &[begin.clone(), raw_frame(2, 1, &no_table)],
+        502,
+        "SYNTAX_ERROR - property headers: unknown field type 0x5a at byte 2",
+    );
     refused(&[begin, raw_frame(2, 1, b"\0\x3c")], 502, "SYNTAX_ERROR - content header ends early");
+}
+
+#[test]
+fn a_binary_correlation_id_is_none_of_our_business() {
+    let mut talk = Conversation::with_channel();
+    talk.method(1, publish("", "q"));
+    let properties = Bytes::from_static(&[0x04, 0, 2, 0xff, 0xfe]);
+    talk.frame(2, 1, &content_header(0, &properties));
+    let body = Bytes::new();
+    let publish = publish("", "q");
+    assert_eq!(talk.events(), [Event::Publish { channel: 1, publish, properties, body }]);
 }
 
 #[test]
