@@ -264,7 +264,7 @@ fn grow(runtime: &LocalRuntime, seed: Seed) -> Result<Grown, StartError> {
     let Seed { config, disk, lock, path, listeners, authenticator, wake, calls } = seed;
     let options = Options {
         segment_bytes: config.segment_bytes,
-        log_id: random().map_err(system("get random numbers"))?,
+        nonce: random().map_err(system("get random numbers"))?,
         ..Options::default()
     };
     let (store, recovered) = LogStore::open(&*disk, options, clock.now())
