@@ -1,6 +1,7 @@
 mod against_naive;
 
 use bytes::BytesMut;
+use quelea_model::limits::EXCHANGE_HOPS_MAX;
 use quelea_model::{Properties, PropertyView};
 
 use super::*;
@@ -150,6 +151,35 @@ fn a_cycle_of_exchanges_is_cut() {
         bind(&mut router, source, &to_exchange(destination), "");
     }
     assert_eq!(route(&mut router, "b", "k"), [1, 2, 3]);
+}
+
+#[test]
+fn a_chain_of_exchanges_ends_at_the_limit_of_hops() {
+    let mut router = router();
+    add_queues(&mut router, 0..EXCHANGE_HOPS_MAX as u32 + 2);
+    for at in 0..EXCHANGE_HOPS_MAX as u32 + 2 {
+        router.declare(spec(&format!("x{at}"), ExchangeKind::Fanout)).unwrap();
+        bind(&mut router, &format!("x{at}"), &queue(at), "");
+        if at > 0 {
+            bind(&mut router, &format!("x{}", at - 1), &to_exchange(&format!("x{at}")), "");
+        }
+    }
+    assert_eq!(route(&mut router, "x0", "k").len(), EXCHANGE_HOPS_MAX + 1);
+    assert_eq!(route(&mut router, "x1", "k").len(), EXCHANGE_HOPS_MAX + 1);
+    assert_eq!(route(&mut router, "x2", "k").len(), EXCHANGE_HOPS_MAX);
+}
+
+#[test]
+fn the_number_of_exchanges_has_a_limit_that_an_equivalent_declaration_does_not_meet() {
+    let mut router = router();
+    for at in router.exchange_count()..EXCHANGES_PER_VHOST_MAX {
+        router.declare(spec(&format!("x{at}"), ExchangeKind::Direct)).unwrap();
+    }
+    let error = router.declare(spec("one more", ExchangeKind::Direct)).unwrap_err();
+    assert!(matches!(error, DeclareExchangeError::TooMany { .. }), "{error}");
+    assert!(!router.declare(spec("x10", ExchangeKind::Direct)).unwrap());
+    router.delete("x10", true).unwrap();
+    assert!(router.declare(spec("one more", ExchangeKind::Direct)).unwrap());
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use quelea_model::limits::EXCHANGE_HOPS_MAX;
 
 use super::*;
 
