@@ -4,7 +4,8 @@
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,8 @@ const REMEMBERED_FOR: Duration = Duration::from_secs(60);
 const REMEMBERED_MAX: usize = 4_096;
 /// Argon2 keeps 7 MiB on the heap, not on the stack.
 const STACK_BYTES: usize = 256 * 1024;
+/// Pause after the last request, after which the memory of the hashes is given back.
+const IDLE: Duration = Duration::from_secs(2);
 
 /// Too many logins wait: the request was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -121,15 +124,26 @@ impl Authenticator {
 }
 
 fn serve(receiver: &Mutex<mpsc::Receiver<Request>>, shared: &Shared) {
-    loop {
-        let request = lock(receiver).recv();
-        let Ok(request) = request else { return };
+    while let Some(request) = next(receiver) {
         match request {
             Request::Verify(credentials, reply) => reply(shared.verify(&credentials)),
             Request::Hash(password, reply) => reply(hash_password(&password)),
         }
         shared.waiting.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// Waits for a request. Before a long wait it has the allocator give back what the last hashes used:
+/// ours (mimalloc) does so when some large block is freed a second later, and in an idle process
+/// nobody frees any.
+fn next(receiver: &Mutex<mpsc::Receiver<Request>>) -> Option<Request> {
+    let receiver = lock(receiver);
+    match receiver.recv_timeout(IDLE) {
+        Ok(request) => return Some(request),
+        Err(RecvTimeoutError::Timeout) => drop(std::hint::black_box(vec![0_u8; 1024 * 1024])),
+        Err(RecvTimeoutError::Disconnected) => return None,
+    }
+    receiver.recv().ok()
 }
 
 impl Shared {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc as std_mpsc};
 use std::thread::{self, JoinHandle};
 
+use bytes::Bytes;
 use quelea_broker::error::{AdminError, RecoveryError};
 use quelea_broker::{Broker, BrokerConfig};
 use quelea_model::Timestamp;
@@ -22,7 +23,6 @@ use crate::file_disk::FileDisk;
 use crate::handle::{Call, CoreHandle};
 use crate::listener::{self, ListenError, listen};
 use crate::log_threads::LogThreads;
-use crate::password::hash_password;
 use crate::pump;
 use crate::stop::Stopped;
 
@@ -270,7 +270,12 @@ fn grow(runtime: &LocalRuntime, seed: Seed) -> Result<Grown, StartError> {
     let (store, recovered) = LogStore::open(&*disk, options, clock.now())
         .map_err(|source| StartError::Log { path: path.clone(), source })?;
     let report = recovered.report.clone();
-    let broker = open_broker(&config, Box::new(store), recovered, &path, clock)?;
+    let mut broker = open_broker(&config, Box::new(store), recovered, &path, clock)?;
+    if broker.users().next().is_none() {
+        let (user, password) = (&config.bootstrap_user, &config.bootstrap_password);
+        bootstrap(&mut broker, &authenticator, user, password, clock.now())
+            .map_err(|reason| StartError::Bootstrap { user: user.clone(), reason })?;
+    }
     let parts = CoreParts {
         clock,
         wake: Arc::clone(&wake),
@@ -298,24 +303,29 @@ fn open_broker(
     path: &Path,
     clock: Clock,
 ) -> Result<Broker, StartError> {
-    let is_new = recovered.topology.is_empty();
     let seed = random().map_err(system("get random numbers"))?;
-    let mut broker = Broker::new(config.broker.clone(), store, recovered, seed, clock.now())
-        .map_err(|source| StartError::Recovery { path: path.to_owned(), source })?;
-    if is_new {
-        bootstrap(&mut broker, config, clock.now()).map_err(|reason| StartError::Bootstrap {
-            user: config.bootstrap_user.clone(),
-            reason,
-        })?;
-    }
-    Ok(broker)
+    Broker::new(config.broker.clone(), store, recovered, seed, clock.now())
+        .map_err(|source| StartError::Recovery { path: path.to_owned(), source })
 }
 
 /// The virtual host `/` and its administrator, who may do everything.
-fn bootstrap(broker: &mut Broker, config: &NodeConfig, now: Timestamp) -> Result<(), String> {
+fn bootstrap(
+    broker: &mut Broker,
+    authenticator: &Authenticator,
+    user: &str,
+    password: &str,
+    now: Timestamp,
+) -> Result<(), String> {
     const VHOST: &str = "/";
-    let (user, password) = (&config.bootstrap_user, config.bootstrap_password.as_bytes());
-    let hash = hash_password(password).map_err(|error| error.to_string())?;
+    let (sender, hash) = std_mpsc::sync_channel(1);
+    let password = Bytes::copy_from_slice(password.as_bytes());
+    let reply = move |hash| {
+        // We wait for it below.
+        let _ = sender.send(hash);
+    };
+    authenticator.hash(password, reply).map_err(|error| error.to_string())?;
+    let hash = hash.recv().map_err(|error| error.to_string())?;
+    let hash = hash.map_err(|error| error.to_string())?;
     let text = |error: AdminError| error.to_string();
     broker.begin_atomic();
     broker.put_vhost(now, VHOST).map_err(text)?;

@@ -242,13 +242,19 @@ impl Client {
         if nothing { Ok(None) } else { incoming.map(Some) }
     }
 
-    /// Waits for a method on a channel, and passes over what comes before it: that is handed out by
-    /// [`Client::next`] later.
+    /// Waits for a method on a channel, unless it was passed over before. What comes in front of it
+    /// is handed out by [`Client::next`] later.
     pub(crate) fn expect(&mut self, channel: u16, name: &str) -> Result<Method, Gone> {
         self.flush()?;
+        let wanted = |i: &Incoming| i.channel == channel && i.method.name() == name;
+        if let Some(at) = self.passed.iter().position(wanted)
+            && let Some(incoming) = self.passed.remove(at)
+        {
+            return Ok(incoming.method);
+        }
         loop {
             let incoming = self.receive()?;
-            if incoming.channel == channel && incoming.method.name() == name {
+            if wanted(&incoming) {
                 return Ok(incoming.method);
             }
             self.passed.push_back(incoming);

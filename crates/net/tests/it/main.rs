@@ -7,7 +7,7 @@ mod call;
 #[allow(dead_code, reason = "shared with the tests of quelea-server")]
 mod client;
 mod fairness;
-// mod faulty_disk;
+mod faulty_disk;
 mod login;
 mod messages;
 mod server;
