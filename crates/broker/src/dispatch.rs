@@ -182,9 +182,8 @@ impl Dispatch<'_> {
     /// The consumer whose turn it is. Those who cannot take a message are parked.
     fn next_consumer(&mut self) -> Option<ConsumerId> {
         while let Some(id) = self.queue.consumers.next() {
-            let reason = match self.reason_to_park(id) {
-                None => return Some(id),
-                Some(reason) => reason,
+            let Some(reason) = self.reason_to_park(id) else {
+                return Some(id);
             };
             self.queue.consumers.park(id);
             let Some(consumer) = self.clients.consumers.get_mut(id.0) else {

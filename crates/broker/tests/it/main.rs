@@ -1,7 +1,10 @@
 //! Behaviour of the broker, told as stories (tests/stories/*.txt) and checked against a model.
+#![expect(clippy::unwrap_used, reason = "a test ends where something unexpected happens")]
 
+mod line;
 mod memory_store;
 mod model;
+mod stage;
 mod stories;
 mod story;
 mod world;

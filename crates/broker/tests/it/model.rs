@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use quelea_broker::{BrokerConfig, Consume, DeclareQueue, Publish};
 use quelea_model::{Properties, Table, Value};
 
-use crate::world::World;
+use crate::world::{Ground, World};
 
 const CLIENTS: usize = 3;
 const PRIORITY_MAX: u8 = 2;
@@ -54,7 +54,8 @@ fn operation() -> impl Strategy<Value = Operation> {
 struct Known {
     priority: u8,
     persistent: bool,
-    delivered: bool,
+    /// `None` after a crash: what the process knew of it is best effort.
+    delivered: Option<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -99,8 +100,8 @@ impl NaiveQueue {
     fn deliver(&mut self, client: usize, id: u64, tag: u64, again: bool, by_consumer: bool) {
         assert_eq!(self.next(), Some(id), "the first ready message is delivered");
         let known = self.messages.get_mut(&id).expect("it was published");
-        assert_eq!(known.delivered, again, "redelivered is said of {id}");
-        known.delivered = true;
+        let expected = known.delivered.replace(true);
+        assert!(expected.is_none_or(|before| before == again), "redelivered is said of {id}");
         if by_consumer {
             assert!(self.has_credit(client), "client {client} holds as many as it may");
         }
@@ -123,8 +124,7 @@ impl NaiveQueue {
             *client = NaiveClient::default();
         }
         self.messages.retain(|_, known| known.persistent);
-        // Whether it was delivered before is forgotten with the process.
-        self.messages.values_mut().for_each(|known| known.delivered = false);
+        self.messages.values_mut().for_each(|known| known.delivered = None);
         self.ready = self.messages.keys().copied().collect();
     }
 }
@@ -136,13 +136,13 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(has_priorities: bool, resident_bytes_max: usize) -> Self {
+    fn new(ground: Ground, has_priorities: bool, resident_bytes_max: usize) -> Self {
         let config = BrokerConfig {
             resident_bytes_max,
             read_ahead_bytes_max: resident_bytes_max / 2,
             ..BrokerConfig::default()
         };
-        let mut world = World::new(config);
+        let mut world = World::new(config, ground);
         let now = world.now;
         let channel = world.client("declarer").channel;
         let mut arguments = Table::new();
@@ -156,6 +156,7 @@ impl Pair {
             ..DeclareQueue::default()
         };
         world.broker.declare_queue(now, channel, &request).unwrap();
+        world.settle();
         Self { world, naive: NaiveQueue::new(has_priorities), next: 0 }
     }
 
@@ -242,7 +243,7 @@ impl Pair {
             confirm: true,
         };
         assert!(self.world.broker.publish(now, channel, publish).unwrap().routed);
-        self.naive.messages.insert(id, Known { priority, persistent, delivered: false });
+        self.naive.messages.insert(id, Known { priority, persistent, delivered: Some(false) });
         self.naive.ready.insert(id);
     }
 
@@ -328,8 +329,8 @@ fn id_of(body: &[u8]) -> u64 {
     std::str::from_utf8(body).unwrap().trim_end().parse().unwrap()
 }
 
-fn play(has_priorities: bool, resident_bytes_max: usize, operations: &[Operation]) {
-    let mut pair = Pair::new(has_priorities, resident_bytes_max);
+fn play(ground: Ground, has_priorities: bool, resident_bytes_max: usize, operations: &[Operation]) {
+    let mut pair = Pair::new(ground, has_priorities, resident_bytes_max);
     for operation in operations {
         pair.perform(operation);
         pair.check();
@@ -343,14 +344,14 @@ proptest! {
     fn a_queue_does_what_the_naive_queue_does(
         operations in proptest::collection::vec(operation(), 1..120),
     ) {
-        play(false, usize::MAX / 4, &operations);
+        play(Ground::Memory, false, usize::MAX / 4, &operations);
     }
 
     #[test]
     fn a_priority_queue_does_what_the_naive_queue_does(
         operations in proptest::collection::vec(operation(), 1..120),
     ) {
-        play(true, usize::MAX / 4, &operations);
+        play(Ground::Memory, true, usize::MAX / 4, &operations);
     }
 
     #[test]
@@ -358,6 +359,18 @@ proptest! {
         operations in proptest::collection::vec(operation(), 1..120),
         has_priorities: bool,
     ) {
-        play(has_priorities, 1_500, &operations);
+        play(Ground::Memory, has_priorities, 1_500, &operations);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_log_changes_nothing(
+        operations in proptest::collection::vec(operation(), 1..120),
+        has_priorities: bool,
+    ) {
+        play(Ground::Log(8 * 1024), has_priorities, 1_500, &operations);
     }
 }

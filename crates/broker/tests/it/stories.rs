@@ -3,9 +3,19 @@
 use std::path::Path;
 
 use crate::story::Story;
+use crate::world::Ground;
 
 #[test]
-fn every_story_comes_true() {
+fn every_story_comes_true_over_the_store_in_memory() {
+    play_all(Ground::Memory);
+}
+
+#[test]
+fn every_story_comes_true_over_the_log() {
+    play_all(Ground::Log(512 * 1024));
+}
+
+fn play_all(ground: Ground) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stories");
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
@@ -19,9 +29,12 @@ fn every_story_comes_true() {
         let text = std::fs::read_to_string(file).unwrap();
         let name = file.file_name().unwrap().to_string_lossy().into_owned();
         for scene in Story::parse(&name, &text) {
+            if ground != Ground::Memory && scene.is_for_memory() {
+                continue;
+            }
             scenes += 1;
             // A panic of the broker spoils its own scene only.
-            let played = std::panic::catch_unwind(|| scene.play());
+            let played = std::panic::catch_unwind(|| scene.play(ground));
             let outcome = played.unwrap_or_else(|_| Err(format!("{}: it panicked", scene.place)));
             failures.extend(outcome.err());
         }

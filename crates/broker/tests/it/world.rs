@@ -5,9 +5,25 @@ use std::sync::Arc;
 
 use quelea_broker::{Broker, BrokerConfig, ChannelId, ConnectionId, ConnectionInfo, Effect};
 use quelea_model::{Message, Timestamp};
-use quelea_store::{MemStore, Recovered, StoreState};
+use quelea_store::fake_disk::{FakeDisk, Survival};
+use quelea_store::{Durability, LogStore, MemStore, Options, Recovered, Store, StoreState, Ticket};
 
 use crate::memory_store::{Keeper, MemoryStore};
+
+/// What the broker stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ground {
+    /// The store in memory: the model.
+    Memory,
+    /// The log, on a disk in memory, with segments of so many bytes.
+    Log(u32),
+}
+
+/// The end of the store that a crash leaves.
+enum Remains {
+    Memory(Keeper),
+    Log(FakeDisk, u32),
+}
 
 /// A delivery that a client has received.
 #[derive(Clone, Debug)]
@@ -36,38 +52,82 @@ pub(crate) struct Client {
 
 pub(crate) struct World {
     pub(crate) broker: Broker,
-    keeper: Keeper,
+    remains: Remains,
     pub(crate) config: BrokerConfig,
     pub(crate) now: Timestamp,
     pub(crate) clients: BTreeMap<String, Client>,
     pub(crate) blocked: Vec<Option<String>>,
+    /// Not yet reached.
+    promises: Vec<Ticket>,
 }
 
 impl World {
-    pub(crate) fn new(config: BrokerConfig) -> Self {
+    pub(crate) fn new(config: BrokerConfig, ground: Ground) -> Self {
         let now = Timestamp::from_millis(1_000_000);
-        let (store, keeper) = MemoryStore::new(MemStore::new());
-        let empty = MemStore::new().recover();
-        let broker = start(config.clone(), store, empty, now);
-        Self { broker, keeper, config, now, clients: BTreeMap::new(), blocked: Vec::new() }
+        let (store, recovered, remains) = match ground {
+            Ground::Memory => {
+                let (store, keeper) = MemoryStore::new(MemStore::new());
+                let store: Box<dyn Store> = Box::new(store);
+                (store, MemStore::new().recover(), Remains::Memory(keeper))
+            }
+            Ground::Log(segment_bytes) => {
+                let disk = FakeDisk::new();
+                let (store, recovered) = open_log(&disk, segment_bytes, now);
+                (store, recovered, Remains::Log(disk, segment_bytes))
+            }
+        };
+        let broker = start(config.clone(), store, recovered, now);
+        let (clients, blocked, promises) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let mut world = Self { broker, remains, config, now, clients, blocked, promises };
+        world.settle();
+        world
     }
 
-    /// The process dies: connections, transient messages and memory are gone.
+    /// The process dies: connections, transient messages and memory are gone. What the log was
+    /// told is written first, so that a story may crash at any line.
     pub(crate) fn crash(&mut self) {
-        let (nothing, _) = MemoryStore::new(MemStore::new());
-        let empty = MemStore::new().recover();
-        self.broker = start(self.config.clone(), nothing, empty, self.now);
-        let store = self.keeper.back.recv().expect("the old broker gave its store back");
-        let recovered = store.recover();
-        let (store, keeper) = MemoryStore::new(store);
+        self.broker.store_mut().ticket(Durability::Os);
+        self.pump_store();
+        let nothing = MemStore::new();
+        let empty = nothing.recover();
+        self.broker = start(self.config.clone(), Box::new(nothing), empty, self.now);
+        let (store, recovered) = match &mut self.remains {
+            Remains::Memory(keeper) => {
+                let store = keeper.back.recv().expect("the old broker gave its store back");
+                let recovered = store.recover();
+                let (store, new) = MemoryStore::new(store);
+                *keeper = new;
+                let store: Box<dyn Store> = Box::new(store);
+                (store, recovered)
+            }
+            Remains::Log(disk, segment_bytes) => {
+                *disk = disk.crash(Survival::All, 1);
+                open_log(disk, *segment_bytes, self.now)
+            }
+        };
         self.broker = start(self.config.clone(), store, recovered, self.now);
-        self.keeper = keeper;
         self.clients.clear();
+        self.promises.clear();
+        self.settle();
     }
 
     pub(crate) fn set_state(&mut self, state: StoreState) {
-        self.keeper.orders.send(state).expect("the store is there");
+        match &self.remains {
+            Remains::Memory(keeper) => keeper.orders.send(state).expect("the store is there"),
+            Remains::Log(..) => unreachable!("only the store in memory takes orders"),
+        }
         self.settle();
+    }
+
+    /// Something has been promised for when the ticket is reached.
+    pub(crate) fn promise(&mut self, ticket: Ticket) {
+        self.promises.push(ticket);
+    }
+
+    /// Whether all promises could be kept.
+    pub(crate) fn promises_are_kept(&mut self) -> bool {
+        let progress = self.broker.progress();
+        self.promises.drain(..).all(|ticket| progress.reached(ticket))
     }
 
     /// The client of that name; it connects when it is first named.
@@ -97,27 +157,41 @@ impl World {
         self.clients.get_mut(name).unwrap()
     }
 
-    /// Runs the broker until nothing is left to do now.
+    /// Runs the broker and its store until nothing is left to do now.
     pub(crate) fn settle(&mut self) {
+        let mut quiet = 0;
         for _ in 0..100_000 {
             let more = self.broker.run(self.now);
-            let store = self.broker.store_mut();
-            while let Some(job) = store.poll_job(self.now) {
-                unreachable!("the store in memory has no jobs: {job:?}");
-            }
-            let mut any = false;
-            while let Some(effect) = self.broker.poll_effect() {
-                any = true;
-                self.receive(effect);
-            }
-            if !more && !any {
-                // Once more, for what was read or blocked by the last turn.
-                if !self.broker.run(self.now) {
-                    return;
-                }
+            let any = self.pump_store() | self.carry_out_effects();
+            quiet = if more || any { 0 } else { quiet + 1 };
+            // Once more, for what the last turn has brought about.
+            if quiet == 2 {
+                return;
             }
         }
         panic!("the broker never comes to rest");
+    }
+
+    fn pump_store(&mut self) -> bool {
+        let mut any = false;
+        let store = self.broker.store_mut();
+        while let Some(job) = store.poll_job(self.now) {
+            let Remains::Log(disk, _) = &self.remains else {
+                unreachable!("the store in memory has no jobs: {job:?}");
+            };
+            store.complete(job.run(disk));
+            any = true;
+        }
+        any
+    }
+
+    fn carry_out_effects(&mut self) -> bool {
+        let mut any = false;
+        while let Some(effect) = self.broker.poll_effect() {
+            self.receive(effect);
+            any = true;
+        }
+        any
     }
 
     /// Lets time pass, stopping at every deadline on the way.
@@ -190,8 +264,19 @@ fn by_connection(
     clients.values_mut().find(|client| client.connection == connection)
 }
 
-fn start(config: BrokerConfig, store: MemoryStore, recovered: Recovered, now: Timestamp) -> Broker {
-    let mut broker = Broker::new(config, Box::new(store), recovered, 7, now).unwrap();
+fn open_log(disk: &FakeDisk, segment_bytes: u32, now: Timestamp) -> (Box<dyn Store>, Recovered) {
+    let options = Options { segment_bytes, ..Options::default() };
+    let (store, recovered) = LogStore::open(disk, options, now).unwrap();
+    (Box::new(store), recovered)
+}
+
+fn start(
+    config: BrokerConfig,
+    store: Box<dyn Store>,
+    recovered: Recovered,
+    now: Timestamp,
+) -> Broker {
+    let mut broker = Broker::new(config, store, recovered, 7, now).unwrap();
     broker.bootstrap("");
     broker
 }
