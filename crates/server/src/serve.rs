@@ -47,10 +47,6 @@ pub(crate) fn run(config: &Config) -> ExitCode {
 fn serve(config: &Config) -> Result<Stopped, ServeError> {
     log_to_stderr(&config.logging.level)?;
     quelea_net::install_panic_hook();
-    let connections = quelea_net::raise_file_limit();
-    if connections < config.amqp.connections_max as u64 {
-        tracing::warn!(connections, "the limit of open files allows fewer connections than set");
-    }
     // This thread is the management thread; the core has its own.
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(system("start the management runtime"))?;
@@ -78,7 +74,9 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
         true => Some(quelea_net::listen(&config.http.listen)?),
         false => None,
     };
-    let node = Node::start(node_config(config))?;
+    let settings = node_config(config);
+    let connections_max = settings.connections_max;
+    let node = Node::start(settings)?;
     let http = listener.map(|listener| Http::start(listener, &node, config)).transpose()?;
     let addresses: Vec<_> = node.amqp_addresses().iter().map(ToString::to_string).collect();
     let (amqp, http_address) = (
@@ -91,6 +89,7 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
         amqp,
         http = http_address,
         data_dir,
+        connections_max,
         recovered_messages = node.recovery().entries,
         replayed_bytes = node.recovery().replayed_bytes,
         dropped_tail = node.recovery().dropped_tail.as_deref(),

@@ -9,8 +9,11 @@ use quelea_session::SessionConfig;
 
 use crate::config::Config;
 
-/// The node's settings.
+/// The node's settings. No more connections are taken than there may be open files, so that the
+/// management API and the log keep theirs.
 pub(crate) fn node_config(config: &Config) -> NodeConfig {
+    let files = usize::try_from(quelea_net::raise_file_limit()).unwrap_or(usize::MAX);
+    let connections_max = config.amqp.connections_max.min(files);
     let connection = ConnectionConfig {
         frame_max: config.amqp.frame_max,
         channel_max: config.amqp.channel_max,
@@ -22,7 +25,7 @@ pub(crate) fn node_config(config: &Config) -> NodeConfig {
     let broker = BrokerConfig {
         resident_bytes_max: config.limits.resident_bytes_max,
         index_bytes_max: config.limits.index_bytes_max,
-        connections_max: config.amqp.connections_max,
+        connections_max,
         // Sessions and the management API check `access.loopback_users` themselves.
         loopback_user: String::new(),
         ..BrokerConfig::default()
@@ -30,7 +33,7 @@ pub(crate) fn node_config(config: &Config) -> NodeConfig {
     NodeConfig {
         data_dir: config.data_dir.clone(),
         amqp_listen: config.amqp.listen.clone(),
-        connections_max: config.amqp.connections_max,
+        connections_max,
         stop_timeout_ms: config.stop_timeout_ms,
         session: SessionConfig {
             connection: Arc::new(connection),

@@ -84,7 +84,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "amqp.connections_max",
         kind: Kind::Integer { min: 1, max: 10_000_000 },
-        meaning: "Most AMQP connections; further ones are closed at once.",
+        meaning: "Most AMQP connections; further ones are closed at once. The limit of open files, which \
+                  is raised as far as it may, lowers this.",
     },
     Key {
         name: "amqp.handshake_timeout_ms",
