@@ -141,10 +141,12 @@ impl Channels {
         self.attached = Some(number);
     }
 
-    /// The message is complete, or gone.
+    /// This channel's message is complete. Another one's may still share the read buffer.
     #[inline]
-    pub(super) const fn finish_content(&mut self) {
-        self.attached = None;
+    pub(super) fn finish_content(&mut self, number: u16) {
+        if self.attached == Some(number) {
+            self.attached = None;
+        }
     }
 
     /// Copies what shares the read buffer, if anything does.

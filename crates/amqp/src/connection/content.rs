@@ -95,7 +95,7 @@ impl ServerConnection {
             return Ok(None);
         };
         if size == 0 {
-            self.channels.finish_content();
+            self.channels.finish_content(number);
             let (properties, body) = (payload, Bytes::new());
             return Ok(Some(Event::Publish { channel: number, publish, properties, body }));
         }
@@ -140,7 +140,7 @@ impl ServerConnection {
             assembly.push(&payload);
             Bytes::from(assembly.body)
         };
-        self.channels.finish_content();
+        self.channels.finish_content(number);
         let Assembly { publish, properties, .. } = assembly;
         Ok(Some(Event::Publish { channel: number, publish, properties, body }))
     }

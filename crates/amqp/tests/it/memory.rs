@@ -50,6 +50,21 @@ fn an_unfinished_message_does_not_keep_the_read_buffer() {
 }
 
 #[test]
+fn a_message_that_ends_on_another_channel_does_not_make_one_keep_the_read_buffer() {
+    let mut talk = Conversation::with_channel();
+    talk.method(2, channel::Open {});
+    talk.method(2, publish("logs", "a.b"));
+    talk.frame(2, 2, &content_header(5, &[0, 0]));
+    assert_eq!(talk.events(), [Event::ChannelOpen(2)]);
+    let begin = crate::conversation::method_frame(1, publish("logs", "a.b"));
+    let end = crate::conversation::raw_frame(3, 2, b"abcde");
+    let buffer = read_buffer(&[begin, end]);
+    talk.server.receive(buffer.clone(), talk.now);
+    assert!(matches!(&talk.events()[..], [Event::Publish { channel: 2, .. }]));
+    assert!(buffer.try_into_mut().is_ok(), "the connection shares nothing with the buffer");
+}
+
+#[test]
 fn an_unfinished_frame_does_not_keep_the_read_buffer() {
     let mut talk = Conversation::with_channel();
     let frame = crate::conversation::method_frame(1, publish("logs", "a.b"));
