@@ -19,6 +19,9 @@ INSTALL_TIMEOUT_S = 900
 GO_MODULE = "github.com/rabbitmq/amqp091-go"
 # They list and close connections through the management API, which has that later.
 GO_SKIPPED = "^TestConnectionRecovery"
+# Three tests pass over a broker that does not call itself RabbitMQ, and leave their connections open, which the
+# client's own leak detector then reports. They shall run.
+GO_PATCH = ("integration_test.go", '== "RabbitMQ" {', '!= "" {', 2)
 
 
 class InstallError(Exception):
@@ -100,12 +103,20 @@ def install_go() -> Path:
         copy = directory / "amqp091-go"
         shutil.copytree(source, copy)
         _install_command(["chmod", "-R", "u+w", copy])
+        _patch(copy, *GO_PATCH)
         # The test binary is built once: what it needs is then no longer asked of the registry.
         _install_command(
             ["go", "test", "-tags", "integration", "-c", "-o", directory / "integration.test", "."], copy, environment
         )
 
-    return installed("go", [folder / "go.mod", folder / "go.sum"], _go_version(), install)
+    return installed("go", [folder / "go.mod", folder / "go.sum"], _go_version() + repr(GO_PATCH), install)
+
+
+def _patch(folder: Path, file: str, old: str, new: str, times: int) -> None:
+    text = (folder / file).read_text()
+    if text.count(old) != times:
+        raise InstallError(f"{file} has {text.count(old)} times {old!r}, not {times}: the client has changed")
+    (folder / file).write_text(text.replace(old, new))
 
 
 def _go_version() -> str:

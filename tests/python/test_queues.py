@@ -424,7 +424,7 @@ def test_classic_and_quorum_queues_are_durable_queues(channel, name, kind):
 
 @pytest.mark.parametrize("options", [{"durable": False}, {"durable": True, "exclusive": True}], ids=["transient", "exclusive"])
 def test_a_quorum_queue_must_be_durable_and_shared(channel, name, options):
-    with closes(406, "PRECONDITION_FAILED - invalid property"):
+    with closes(406, "PRECONDITION_FAILED - invalid"):
         channel.queue_declare(name(), arguments={"x-queue-type": "quorum"}, **options)
 
 
