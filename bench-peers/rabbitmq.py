@@ -73,7 +73,7 @@ def start(home, port, epmd_port):
     log = open(home / "log" / "console", "ab")
     # A session of its own: Ctrl-C at the terminal is ours to pass on.
     return subprocess.Popen(
-        [SERVER], env=environment(home, port, epmd_port), stdout=log, stderr=log,
+        [SERVER], env=environment(home, port, epmd_port), cwd=home, stdout=log, stderr=log,
         stdin=subprocess.DEVNULL, start_new_session=True)
 
 
