@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quelea_model::VhostName;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ids::{ConnectionId, ConsumerId};
 use crate::last_route::LastRoute;
@@ -32,7 +32,7 @@ pub(crate) struct Channel {
     pub(crate) flow_stopped: bool,
     pub(crate) consumers: FxHashMap<Arc<str>, ConsumerId>,
     /// Consumers that wait until this channel may take more.
-    pub(crate) parked: Vec<ConsumerId>,
+    pub(crate) parked: FxHashSet<ConsumerId>,
     /// The name that an empty queue name stands for.
     pub(crate) last_queue: Option<String>,
     pub(crate) last_route: LastRoute,
@@ -62,7 +62,7 @@ impl Channel {
             global_prefetch: 0,
             flow_stopped: false,
             consumers: FxHashMap::default(),
-            parked: Vec::new(),
+            parked: FxHashSet::default(),
             last_queue: None,
             last_route: LastRoute::default(),
             reply_consumer: None,

@@ -44,10 +44,10 @@ impl Broker {
     /// Closes a connection: its channels as by [`Broker::close_channel`], and its exclusive queues
     /// are gone when this returns. Closing twice does nothing.
     pub fn close_connection(&mut self, now: Timestamp, connection: ConnectionId) {
-        let Some(state) = self.clients.connections.get(connection.0) else {
+        let Some(state) = self.clients.connections.get_mut(connection.0) else {
             return;
         };
-        for channel in state.channels.clone() {
+        for channel in std::mem::take(&mut state.channels) {
             self.close_channel(now, channel);
         }
         if let Some(state) = self.clients.connections.remove(connection.0) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use quelea_model::{QueueId, Timestamp, VhostName};
+use rustc_hash::FxHashSet;
 
 use crate::ids::{ChannelId, ConsumerId};
 use crate::request::ConnectionInfo;
@@ -20,7 +21,7 @@ pub(crate) struct Connection {
     /// Bytes of deliveries that its client has not taken yet.
     pub(crate) output_waiting: usize,
     /// Consumers that wait until its client has taken more.
-    pub(crate) parked: Vec<ConsumerId>,
+    pub(crate) parked: FxHashSet<ConsumerId>,
 }
 
 impl Connection {
@@ -39,7 +40,7 @@ impl Connection {
             channels: Vec::new(),
             exclusive_queues: Vec::new(),
             output_waiting: 0,
-            parked: Vec::new(),
+            parked: FxHashSet::default(),
         }
     }
 }

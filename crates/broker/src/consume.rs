@@ -36,7 +36,9 @@ impl Broker {
         self.check_exclusive_consumer(id, request.exclusive)?;
         let tag = self.consumer_tag(&request.consumer_tag);
         let state = self.clients.channels.get_mut(channel.0).ok_or(ChannelGone)?;
-        let consumer = ConsumerId(self.clients.consumers.insert(Consumer {
+        let queue = self.queues.get_mut(&id).ok_or(ChannelGone)?;
+        let consumer = ConsumerId(self.clients.consumers.next_key());
+        self.clients.consumers.insert(Consumer {
             queue: id,
             channel,
             channel_number: state.number,
@@ -44,19 +46,17 @@ impl Broker {
             tag: Arc::clone(&tag),
             no_ack: request.no_ack,
             exclusive: request.exclusive,
+            rank: queue.consumers.add(consumer, priority),
             priority,
             prefetch: state.prefetch,
             unacked: 0,
             turn: Turn::Standby,
             arguments: request.arguments.clone(),
-        }));
+        });
         state.consumers.insert(Arc::clone(&tag), consumer);
-        if let Some(queue) = self.queues.get_mut(&id) {
-            queue.consumers.add(consumer, priority);
-            queue.used_at = now;
-            if request.exclusive {
-                queue.consumers.exclusive = Some(consumer);
-            }
+        queue.used_at = now;
+        if request.exclusive {
+            queue.consumers.exclusive = Some(consumer);
         }
         self.activate(id, consumer);
         Ok(tag)
@@ -88,16 +88,16 @@ impl Broker {
         };
         if let Some(channel) = self.clients.channels.get_mut(consumer.channel.0) {
             channel.consumers.remove(&consumer.tag);
-            channel.parked.retain(|parked| *parked != id);
+            channel.parked.remove(&id);
         }
         if let Some(connection) = self.clients.connections.get_mut(consumer.connection.0) {
-            connection.parked.retain(|parked| *parked != id);
+            connection.parked.remove(&id);
         }
         let Some(queue) = self.queues.get_mut(&consumer.queue) else {
             return;
         };
         let was_active = queue.consumers.single_active == Some(id);
-        queue.consumers.remove(id);
+        queue.consumers.remove(consumer.rank, consumer.turn == Turn::InRing);
         if queue.consumers.is_empty() {
             queue.used_at = now;
             if queue.auto_delete {
@@ -117,12 +117,12 @@ impl Broker {
                 continue;
             };
             if let Some(connection) = self.clients.connections.get_mut(consumer.connection.0) {
-                connection.parked.retain(|parked| *parked != id);
+                connection.parked.remove(&id);
             }
             let Some(channel) = self.clients.channels.get_mut(consumer.channel.0) else {
                 continue;
             };
-            channel.parked.retain(|parked| *parked != id);
+            channel.parked.remove(&id);
             channel.consumers.remove(&consumer.tag);
             self.effects.push_back(Effect::ConsumerCancelled {
                 connection: consumer.connection,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use quelea_model::{QueueId, Table};
 
 use crate::ids::{ChannelId, ConnectionId};
+use crate::queue::consumers::Rank;
 
 /// Whether a consumer may get messages, and what it waits for if not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub(crate) struct Consumer {
     pub(crate) tag: Arc<str>,
     pub(crate) no_ack: bool,
     pub(crate) exclusive: bool,
+    /// Its place among the queue's consumers.
+    pub(crate) rank: Rank,
     pub(crate) priority: i32,
     /// 0 is unlimited.
     pub(crate) prefetch: u16,

@@ -102,9 +102,9 @@ impl Broker {
             return;
         }
         consumer.turn = Turn::InRing;
-        let (queue_id, priority) = (consumer.queue, consumer.priority);
+        let (queue_id, rank) = (consumer.queue, consumer.rank);
         if let Some(queue) = self.queues.get_mut(&queue_id) {
-            queue.consumers.call(id, priority);
+            queue.consumers.call(rank);
             self.touch(queue_id);
         }
     }
@@ -185,7 +185,7 @@ impl Dispatch<'_> {
             let Some(reason) = self.reason_to_park(id) else {
                 return Some(id);
             };
-            self.queue.consumers.park(id);
+            self.queue.consumers.park();
             let Some(consumer) = self.clients.consumers.get_mut(id.0) else {
                 continue;
             };
@@ -193,12 +193,12 @@ impl Dispatch<'_> {
             match reason {
                 Turn::ParkedByChannel => {
                     if let Some(channel) = self.clients.channels.get_mut(consumer.channel.0) {
-                        channel.parked.push(id);
+                        channel.parked.insert(id);
                     }
                 }
                 Turn::ParkedByOutput => {
                     if let Some(c) = self.clients.connections.get_mut(consumer.connection.0) {
-                        c.parked.push(id);
+                        c.parked.insert(id);
                     }
                 }
                 Turn::ParkedByPrefetch | Turn::InRing | Turn::Standby => {}

@@ -32,7 +32,9 @@ pub(crate) struct Memory {
     pub(crate) unacked: usize,
     /// Index entries.
     pub(crate) index: usize,
-    /// Where `index` was when paging out last helped too little.
+    /// What there was of bodies, and of the index, after the last relief. Without more there is
+    /// no use in another.
+    body_floor: usize,
     index_floor: usize,
 }
 
@@ -90,11 +92,15 @@ impl Broker {
     /// Brings memory back below its limits, as far as the store lets it.
     pub(crate) fn relieve_memory(&mut self, now: Timestamp) {
         let max = self.config.resident_bytes_max;
-        if self.memory.resident + self.memory.unacked > max {
+        let bytes = self.memory.resident + self.memory.unacked;
+        if bytes > max && (self.may_spill() || bytes > self.memory.body_floor) {
             // An eighth of room, so that this is not done again for the next message.
             let target = max - max / 8;
             self.relieve_queues(target, now);
             self.relieve_channels(target, now);
+            self.memory.body_floor = self.memory.resident + self.memory.unacked + max / 16;
+        } else if bytes <= max {
+            self.memory.body_floor = 0;
         }
         let index_max = self.config.index_bytes_max;
         if self.memory.index > index_max && self.memory.index > self.memory.index_floor {

@@ -4,23 +4,38 @@
 //! ring is served and goes to the back. One who cannot take any more is parked: it leaves its ring
 //! and costs nothing until its channel or connection calls it back.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::ids::ConsumerId;
+
+/// Departed consumers that may stand in the rings before they are swept out.
+const STALE_MAX: usize = 64;
+
+/// How consumers are told apart and ordered: by priority, then by age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    priority: Reverse<i32>,
+    age: u64,
+    id: ConsumerId,
+}
 
 /// Consumers of equal priority that may take a message, the next one first.
 #[derive(Debug)]
 struct Ring {
     priority: i32,
-    turns: VecDeque<ConsumerId>,
+    turns: VecDeque<Rank>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct QueueConsumers {
-    /// All, oldest first, with their priorities.
-    all: Vec<(ConsumerId, i32)>,
+    all: BTreeSet<Rank>,
     /// Highest priority first. Few: most queues have one.
     rings: Vec<Ring>,
+    /// Rings may hold so many consumers that are gone; taking them out at once would cost a
+    /// search each.
+    stale: usize,
+    next_age: u64,
     /// Consumes alone; others are refused.
     pub(crate) exclusive: Option<ConsumerId>,
     /// The one who gets all, in a queue with a single active consumer.
@@ -28,55 +43,72 @@ pub(crate) struct QueueConsumers {
 }
 
 impl QueueConsumers {
-    pub(crate) const fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
 
-    pub(crate) const fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Oldest first.
+    /// By priority, then by age.
     pub(crate) fn iter(&self) -> impl Iterator<Item = ConsumerId> {
-        self.all.iter().map(|(id, _)| *id)
+        self.all.iter().map(|rank| rank.id)
     }
 
     /// Consumers that could take a message now, as far as is known.
     pub(crate) fn with_credit(&self) -> usize {
-        self.rings.iter().map(|ring| ring.turns.len()).sum()
+        let standing: usize = self.rings.iter().map(|ring| ring.turns.len()).sum();
+        standing.saturating_sub(self.stale)
     }
 
     /// Notes a new consumer. It gets no turn before `call`.
-    pub(crate) fn add(&mut self, id: ConsumerId, priority: i32) {
-        self.all.push((id, priority));
+    pub(crate) fn add(&mut self, id: ConsumerId, priority: i32) -> Rank {
+        self.next_age += 1;
+        let rank = Rank { priority: Reverse(priority), age: self.next_age, id };
+        self.all.insert(rank);
+        rank
     }
 
-    /// Forgets a consumer.
-    pub(crate) fn remove(&mut self, id: ConsumerId) {
-        self.all.retain(|(other, _)| *other != id);
-        self.park(id);
-        if self.exclusive == Some(id) {
+    /// Forgets a consumer; `stands` says whether it has a turn.
+    pub(crate) fn remove(&mut self, rank: Rank, stands: bool) {
+        self.all.remove(&rank);
+        if self.exclusive == Some(rank.id) {
             self.exclusive = None;
         }
-        if self.single_active == Some(id) {
+        if self.single_active == Some(rank.id) {
             self.single_active = None;
+        }
+        if stands {
+            self.stale += 1;
+            if self.stale > STALE_MAX && self.stale > self.all.len() {
+                self.sweep();
+            }
         }
     }
 
     /// Puts a consumer at the end of its ring.
-    pub(crate) fn call(&mut self, id: ConsumerId, priority: i32) {
+    pub(crate) fn call(&mut self, rank: Rank) {
+        let priority = rank.priority.0;
         let at = self.rings.iter().position(|ring| ring.priority <= priority);
         let at = at.unwrap_or(self.rings.len());
         if self.rings.get(at).is_none_or(|ring| ring.priority != priority) {
             self.rings.insert(at, Ring { priority, turns: VecDeque::new() });
         }
-        self.rings[at].turns.push_back(id);
+        self.rings[at].turns.push_back(rank);
     }
 
     /// Whose turn it is.
     #[inline]
-    pub(crate) fn next(&self) -> Option<ConsumerId> {
-        self.rings.iter().find_map(|ring| ring.turns.front().copied())
+    pub(crate) fn next(&mut self) -> Option<ConsumerId> {
+        loop {
+            let rank = *self.rings.iter().find_map(|ring| ring.turns.front())?;
+            if self.stale == 0 || self.all.contains(&rank) {
+                return Some(rank.id);
+            }
+            self.stale -= 1;
+            self.park();
+        }
     }
 
     /// The one whose turn it was goes to the end of its ring.
@@ -87,28 +119,27 @@ impl QueueConsumers {
         }
     }
 
-    /// Takes a consumer out of its ring. The one whose turn it is costs nothing to find.
-    pub(crate) fn park(&mut self, id: ConsumerId) {
-        for at in 0..self.rings.len() {
-            let turns = &mut self.rings[at].turns;
-            if turns.front() == Some(&id) {
-                turns.pop_front();
-            } else if let Some(place) = turns.iter().position(|other| *other == id) {
-                turns.remove(place);
-            } else {
-                continue;
-            }
-            if turns.is_empty() && self.rings.len() > 1 {
-                self.rings.remove(at);
-            }
+    /// The one whose turn it is leaves its ring.
+    pub(crate) fn park(&mut self) {
+        let Some(at) = self.rings.iter().position(|ring| !ring.turns.is_empty()) else {
             return;
+        };
+        self.rings[at].turns.pop_front();
+        if self.rings[at].turns.is_empty() && self.rings.len() > 1 {
+            self.rings.remove(at);
         }
     }
 
     /// Who becomes the single active consumer: the highest priority, among those the oldest.
     pub(crate) fn candidate(&self) -> Option<ConsumerId> {
-        let best = self.all.iter().rev().max_by_key(|(_, priority)| *priority);
-        best.map(|(id, _)| *id)
+        self.all.first().map(|rank| rank.id)
+    }
+
+    fn sweep(&mut self) {
+        let all = &self.all;
+        self.rings.iter_mut().for_each(|ring| ring.turns.retain(|rank| all.contains(rank)));
+        self.rings.retain(|ring| !ring.turns.is_empty());
+        self.stale = 0;
     }
 }
 
@@ -131,44 +162,59 @@ mod tests {
             .collect()
     }
 
-    fn with(consumers: &[(u32, i32)]) -> QueueConsumers {
+    fn with(consumers: &[(u32, i32)]) -> (QueueConsumers, Vec<Rank>) {
         let mut queue = QueueConsumers::default();
-        for (slot, priority) in consumers {
-            queue.add(id(*slot), *priority);
-            queue.call(id(*slot), *priority);
-        }
-        queue
+        let ranks = consumers.iter().map(|(slot, priority)| {
+            let rank = queue.add(id(*slot), *priority);
+            queue.call(rank);
+            rank
+        });
+        let ranks = ranks.collect();
+        (queue, ranks)
     }
 
     #[test]
     fn consumers_of_equal_priority_take_turns() {
-        let mut queue = with(&[(1, 0), (2, 0), (3, 0)]);
+        let (mut queue, ranks) = with(&[(1, 0), (2, 0), (3, 0)]);
         assert_eq!(turns(&mut queue, 5), [1, 2, 3, 1, 2]);
-        queue.park(id(3));
+        queue.park();
         assert_eq!(turns(&mut queue, 4), [1, 2, 1, 2]);
-        queue.call(id(3), 0);
+        queue.call(ranks[2]);
         assert_eq!(turns(&mut queue, 3), [1, 2, 3]);
     }
 
     #[test]
     fn lower_priorities_get_a_turn_when_the_higher_ones_are_parked() {
-        let mut queue = with(&[(1, 0), (2, 10), (3, -5), (4, 10)]);
+        let (mut queue, ranks) = with(&[(1, 0), (2, 10), (3, -5), (4, 10)]);
         assert_eq!(turns(&mut queue, 3), [2, 4, 2]);
-        queue.park(id(2));
-        queue.park(id(4));
+        queue.park();
+        queue.park();
         assert_eq!(turns(&mut queue, 2), [1, 1]);
-        queue.park(id(1));
+        queue.park();
         assert_eq!(turns(&mut queue, 1), [3]);
-        queue.remove(id(3));
+        queue.remove(ranks[2], true);
         assert_eq!(queue.next(), None);
-        assert_eq!(queue.len(), 3);
+        assert_eq!((queue.len(), queue.with_credit()), (3, 0));
     }
 
     #[test]
     fn the_oldest_of_the_highest_priority_becomes_the_active_one() {
-        let mut queue = with(&[(1, 0), (2, 5), (3, 5)]);
+        let (mut queue, ranks) = with(&[(1, 0), (2, 5), (3, 5)]);
         assert_eq!(queue.candidate(), Some(id(2)));
-        queue.remove(id(2));
+        queue.remove(ranks[1], true);
         assert_eq!(queue.candidate(), Some(id(3)));
+    }
+
+    #[test]
+    fn consumers_that_come_and_go_leave_nothing_behind() {
+        let (mut queue, _) = with(&[(0, 0)]);
+        for slot in 1..10_000 {
+            let rank = queue.add(id(slot), 0);
+            queue.call(rank);
+            queue.remove(rank, true);
+        }
+        let standing: usize = queue.rings.iter().map(|ring| ring.turns.len()).sum();
+        assert!(standing <= STALE_MAX + 2);
+        assert_eq!(turns(&mut queue, 2), [0, 0]);
     }
 }
