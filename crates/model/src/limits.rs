@@ -30,7 +30,8 @@ pub const TABLE_ENTRIES_MAX: usize = 16_384;
 /// kernel's default socket buffers: enough to keep a fast reader busy between two turns.
 pub const OUTPUT_BYTES_MAX: usize = 512 * 1024;
 
-/// Replies (not deliveries) that may wait in one connection before we stop reading from it.
+/// Publishes of one connection that may wait for their confirm before we stop reading from it. Other
+/// replies are limited by their bytes: reading stops at twice [`OUTPUT_BYTES_MAX`].
 pub const REPLIES_WAITING_MAX: usize = 16_384;
 
 /// Deliveries that one channel may leave unacknowledged. RabbitMQ has no such limit and lets a
