@@ -175,17 +175,9 @@ impl Broker {
     }
 
     /// Begins a last checkpoint, so that the next start is quick. Go on with [`Broker::run`] and
-    /// the store's jobs until [`Broker::is_shut_down`].
+    /// the store's jobs until the one has nothing more to do and the other is idle.
     pub fn begin_shutdown(&mut self, _now: Timestamp) {
         self.is_shutting_down = true;
-    }
-
-    /// Whether everything is on the disk and the last checkpoint is finished or given up.
-    #[must_use]
-    pub fn is_shut_down(&self) -> bool {
-        let failed = matches!(self.store.state(), StoreState::Failed { .. });
-        let passed = self.checkpoint.as_ref().is_some_and(CheckpointPass::is_finished);
-        self.is_shutting_down && (failed || (passed && self.store.is_idle()))
     }
 
     /// Marks a queue as having something to do.

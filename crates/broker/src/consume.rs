@@ -234,7 +234,9 @@ impl Broker {
         let Some(queue) = self.queues.get(&id) else {
             return Ok(());
         };
-        let is_taken = queue.consumers.exclusive.is_some();
+        // A single active consumer is exclusive already, as long as it lasts.
+        let is_taken = queue.consumers.exclusive.is_some()
+            || (exclusive && queue.rules.single_active_consumer);
         if is_taken || (exclusive && !queue.consumers.is_empty()) {
             let (vhost, queue) = (queue.vhost_name.clone(), queue.name.clone());
             return Err(ExclusivelyConsumed { vhost, queue }.into());

@@ -4,7 +4,7 @@ use quelea_model::Timestamp;
 
 use crate::Broker;
 use crate::access::Operation;
-use crate::error::{ChannelGone, ExclusivelyConsumed, GetError, LimitReached};
+use crate::error::{ChannelGone, GetError, LimitReached};
 use crate::ids::ChannelId;
 use crate::queue::WaitingGet;
 
@@ -35,10 +35,6 @@ impl Broker {
         let Some(queue) = self.queues.get(&id) else {
             return Ok(());
         };
-        if queue.consumers.exclusive.is_some() {
-            let (vhost, queue) = (queue.vhost_name.clone(), queue.name.clone());
-            return Err(ExclusivelyConsumed { vhost, queue }.into());
-        }
         if queue.gets.len() >= GETS_WAITING_MAX {
             let what = String::from("another get that waits for this queue");
             return Err(LimitReached { what, limit: GETS_WAITING_MAX }.into());

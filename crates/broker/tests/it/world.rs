@@ -88,6 +88,16 @@ impl World {
     pub(crate) fn crash(&mut self) {
         self.broker.store_mut().ticket(Durability::Os);
         self.pump_store();
+        self.restart(Survival::All, 0);
+    }
+
+    /// The machine loses its power: any part of what was not synced is lost. To the store in
+    /// memory nothing happens.
+    pub(crate) fn power_cut(&mut self, seed: u64) {
+        self.restart(Survival::Random, seed);
+    }
+
+    fn restart(&mut self, survival: Survival, seed: u64) {
         let nothing = MemStore::new();
         let empty = nothing.recover();
         self.broker = start(self.config.clone(), Box::new(nothing), empty, self.now);
@@ -101,7 +111,7 @@ impl World {
                 (store, recovered)
             }
             Remains::Log(disk, segment_bytes) => {
-                *disk = disk.crash(Survival::All, 1);
+                *disk = disk.crash(survival, seed);
                 open_log(disk, *segment_bytes, self.now)
             }
         };
