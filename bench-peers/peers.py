@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 READY_S = 180
@@ -34,11 +35,21 @@ class Running:
         fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
         self.uri = f"amqp://guest:guest@{fields['amqp']}/%2f"
         self.pid = int(fields["pid"])
+        self.metrics_url = f"http://{fields['http']}/metrics" if "http" in fields else None
 
     def resident_bytes(self):
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
         line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) * 1024
+
+    def metrics(self):
+        """Quelea's own counters by name; nothing for other brokers."""
+        if self.metrics_url is None:
+            return {}
+        with urllib.request.urlopen(self.metrics_url, timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
+        pairs = (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
+        return {name: float(value) for name, value in pairs}
 
     def stop(self):
         """In order; ends it hard if that takes too long."""
