@@ -30,6 +30,7 @@ from harness.process import kill_all_groups  # noqa: E402
 SUITES = {
     "format": workspace.run_format,
     "rust": workspace.run_cargo_tests,
+    "readme": clients.run_readme,
     "go": clients.run_go,
     "python": clients.run_python,
     "celery": clients.run_celery,

@@ -77,6 +77,10 @@ def run_bad_input() -> Outcome:
     return _run_pytest("bad_input", 600)
 
 
+def run_readme() -> Outcome:
+    return _run_pytest("readme", 600)
+
+
 def run_kill() -> Outcome:
     return _run_pytest("kill", 3_600)
 
@@ -190,6 +194,7 @@ def run_java() -> Outcome:
 INSTALLS = {
     "go": install_go,
     "python": install_python,
+    "readme": install_python,
     "celery": install_python,
     "bad_input": install_python,
     "disk_full": lambda: (install_python(), install_go()),

@@ -1,0 +1,60 @@
+"""The README's tour works when it is pasted: its shell blocks run as they stand, but for ports and paths."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from harness.broker import binary_path
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+TIMEOUT_S = 300
+
+pytestmark = pytest.mark.process
+
+
+def blocks():
+    """The fenced blocks in order: (language, text)."""
+    return re.findall(r"^```(\w*)\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def test_the_tour_works_when_pasted(own_broker, tmp_path):
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "quelea").symlink_to(binary_path().resolve())
+
+    def here(text):
+        """The block for this broker's ports and this test's folder."""
+        return (
+            text.replace("$PWD/target/release", str(tools))
+            .replace("/tmp/quelea-tour", str(tmp_path / "tour"))
+            .replace(":5672/", f":{own_broker.port}/")
+            .replace(":15672/", f":{own_broker.http_port}/")
+            .replace("quelea admin ", f"quelea admin --url {own_broker.http} ")
+            .replace("quelea bench amqp", f"quelea bench amqp --uri {own_broker.uri()}")
+        )
+
+    printed, script = [], ""
+    for language, text in blocks():
+        if "kill -9" in text:
+            own_broker.restart_after_kill()
+        if language != "sh":
+            continue
+        # A pasted block finds what the ones before it exported.
+        script += "".join(line + "\n" for line in here(text).splitlines() if line.startswith("export "))
+        run = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script + here(text)],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        assert run.returncode == 0, f"{text}\n{run.stdout}\n{run.stderr}"
+        printed.append(run.stdout)
+
+    overview, sent, received, benchmark = printed
+    assert '"product_name":"Quelea"' in overview
+    assert "three orders are on disk" in sent
+    assert re.search(r"^orders\s+true\s+3\b", sent, re.MULTILINE), sent
+    assert received.splitlines() == ["order 0", "order 1", "order 2"]
+    assert "broker" in benchmark and "messages" in benchmark
