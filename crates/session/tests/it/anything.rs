@@ -216,7 +216,7 @@ fn ends_clean(node: &mut Node, clients: &[Client]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, max_shrink_iters: 4_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, max_shrink_iters: 4_000, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_clients_do_nothing_breaks_and_nothing_is_left_behind(
