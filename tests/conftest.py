@@ -39,8 +39,8 @@ def broker():
 
 @pytest.fixture
 def own_broker():
-    """A broker for one test, to be killed and restarted."""
-    with Broker(binary_path()) as started:
+    """A broker for one test, to be killed and restarted; it does not wait for clients that sleep."""
+    with Broker(binary_path(), environment={"QUELEA__STOP_TIMEOUT_MS": "300"}) as started:
         yield started
 
 

@@ -220,11 +220,13 @@ class Raw:
         return Closed("connection" if which == CLOSE else "channel", code, text, cause)
 
     def ends(self) -> bool:
-        """Whether the broker closes the socket; what it still sends is thrown away."""
+        """Whether the broker closes the socket; what it still sends is thrown away, a close is answered."""
         try:
             while True:
-                self.read_frame()
-        except Ended:
+                kind, _, payload = self.read_frame()
+                if kind == METHOD and struct.unpack_from(">HH", payload) == CLOSE:
+                    self.send(method(0, CLOSE_OK))
+        except (Ended, ConnectionError):
             return True
         except TimeoutError:
             return False

@@ -114,5 +114,5 @@ def run_mode(mode: Mode, number: int, broker, libraries: Path, scratch: Path) ->
 
 
 def received_something(output: str) -> bool:
-    averages = re.findall(r"receiving rate avg: (\d+) msg/s", output)
-    return bool(averages) and int(averages[-1]) > 0
+    averages = re.findall(r"receiving rate avg: ([\d,.]+) msg/s", output)
+    return bool(averages) and float(averages[-1].replace(",", "")) > 0
