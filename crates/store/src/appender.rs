@@ -45,8 +45,9 @@ pub(crate) struct Appender {
     group_start: u32,
     group_records: u32,
     group_chain: u32,
-    /// Acknowledgements that become a record when the batch is sealed. Their order among the
-    /// other records does not matter: a message is never acknowledged before it is appended.
+    /// Acknowledgements that become a record when their group ends: within a group the order does
+    /// not matter, since a message is never acknowledged before it is appended. Room for the record
+    /// is kept in the segment.
     acks: Vec<(QueueId, Seq)>,
     acks_max: usize,
     atomic: u32,
@@ -63,7 +64,7 @@ impl Appender {
     pub(crate) fn new(log_id: u64, salt: u64, segment_bytes: u32, tail: Tail) -> Self {
         let room = (segment_bytes - SEGMENT_HEADER_BYTES) as usize - RESERVED_BYTES;
         let mut acks_max = ACKS_PER_RECORD_MAX;
-        while record::acks_bytes_max(acks_max) > room {
+        while record::acks_bytes_max(acks_max) > room / 4 {
             acks_max /= 2;
         }
         Self {
@@ -136,6 +137,9 @@ impl Appender {
     }
 
     pub(crate) fn ack(&mut self, queue: QueueId, seq: Seq) {
+        if !self.has_room(record::acks_bytes_max(self.acks.len() + 1)) {
+            self.roll(record::acks_bytes_max(1));
+        }
         self.acks.push((queue, seq));
         if self.acks.len() >= self.acks_max {
             self.flush_acks();
@@ -168,7 +172,8 @@ impl Appender {
         encode: impl FnOnce(&mut Vec<u8>),
         body: Option<Bytes>,
     ) -> Location {
-        if self.tail.offset as usize + len + RESERVED_BYTES > self.tail.capacity as usize {
+        let acks = if self.acks.is_empty() { 0 } else { record::acks_bytes_max(self.acks.len()) };
+        if !self.has_room(len + acks) {
             self.roll(len);
         }
         let location = Location { segment: self.tail.segment, offset: self.tail.offset };
@@ -245,8 +250,14 @@ impl Appender {
         self.acks = acks;
     }
 
+    /// Whether records of so many bytes have room in the segment.
+    const fn has_room(&self, len: usize) -> bool {
+        self.tail.offset as usize + len + RESERVED_BYTES <= self.tail.capacity as usize
+    }
+
     /// Ends the segment and goes on in the next one, in which at least `len` bytes have room.
     fn roll(&mut self, len: usize) {
+        self.flush_acks();
         self.part();
         self.commit(self.atomic > 0, true);
         self.ended = Some((self.tail.segment, self.tail.offset));

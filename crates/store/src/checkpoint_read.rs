@@ -152,14 +152,15 @@ impl Blocks<'_> {
 
     fn peek(&mut self, len: usize) -> std::io::Result<Option<&[u8]>> {
         if self.buffer.len() - self.at < len {
+            let rest = &self.buffer[self.at..];
+            let have = rest.len();
+            let mut buffer = vec![0; have + len.max(READ_BYTES)];
+            buffer[..have].copy_from_slice(rest);
             self.start += self.at as u64;
-            self.buffer.drain(..self.at);
             self.at = 0;
-            let have = self.buffer.len();
-            self.buffer.resize(have + len.max(READ_BYTES), 0);
-            let offset = self.start + have as u64;
-            let read = read_all_at(self.file, offset, &mut self.buffer[have..])?;
-            self.buffer.truncate(have + read);
+            let read = read_all_at(self.file, self.start + have as u64, &mut buffer[have..])?;
+            buffer.truncate(have + read);
+            self.buffer = buffer;
         }
         Ok(self.buffer.get(self.at..self.at + len))
     }

@@ -481,7 +481,7 @@ impl Store for LogStore {
     }
 
     fn is_idle(&self) -> bool {
-        self.appender.is_empty()
+        (self.appender.is_empty() || self.commit.failed().is_some())
             && self.commit.is_idle()
             && self.pass.is_none()
             && self.loads.is_idle()

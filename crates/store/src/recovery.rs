@@ -269,6 +269,9 @@ fn build(
         segment.file = Some(found.file);
         segments.add(segment);
     }
+    if tail.fresh {
+        segments.add(Segment::new(tail.segment, tail.capacity, tail.seed));
+    }
     segments.changed = true;
     let replayed_bytes = end.tallies.values().map(|t| u64::from(t.end - t.start)).sum();
     let report = RecoveryReport {

@@ -66,7 +66,7 @@ impl Window {
 
     fn read(&mut self, offset: u64, len: usize) -> Result<usize, std::io::Error> {
         if self.buffer.len() < len {
-            self.buffer.resize(len, 0);
+            self.buffer = vec![0; len];
         }
         self.filled = 0;
         self.start = offset;

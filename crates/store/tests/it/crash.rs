@@ -1,0 +1,137 @@
+//! Crashes at every sync of scripted workloads, and what a recovery makes of the images.
+
+use quelea_store::fake_disk::{FakeDisk, Survival};
+use quelea_store::{Durability, LogStore, Store};
+
+use crate::world::{World, small, tiny};
+
+const SURVIVALS: [Survival; 5] =
+    [Survival::All, Survival::Nothing, Survival::Prefix, Survival::Suffix, Survival::Random];
+
+/// Runs jobs one by one; after each, crashes at every sync in it and checks every image.
+fn crash_at_every_sync(world: &mut World<LogStore>, seeds: u64) -> usize {
+    let mut images = 0;
+    world.disk.set_recording(true);
+    while let Some(done) = world.run_unfinished() {
+        let mut points = world.disk.take_recorded();
+        points.push(world.disk.clone());
+        images += check_points(world, &points, seeds);
+        world.complete(done);
+    }
+    world.disk.set_recording(false);
+    images
+}
+
+fn check_points(world: &World<LogStore>, points: &[FakeDisk], seeds: u64) -> usize {
+    let mut images = 0;
+    for point in points {
+        for survival in SURVIVALS {
+            let needs_seeds = !matches!(survival, Survival::All | Survival::Nothing);
+            for seed in 0..if needs_seeds { seeds } else { 1 } {
+                let after = world.open_image(point.crash(survival, seed), survival);
+                images += 1;
+                if seed == 0 {
+                    // What was recovered is durable: a second crash loses nothing.
+                    let again = after.crash(Survival::Nothing, 0);
+                    assert_eq!(again.state, after.state);
+                }
+            }
+        }
+    }
+    images
+}
+
+fn some_work(world: &mut World<LogStore>, round: u32) {
+    world.put_topology(&format!("queue/{}", round % 3), &format!("round {round}"));
+    for size in [0, 40, 300, 1_100] {
+        world.publish(&[1], size);
+        world.publish(&[1, 2, 3], size / 2);
+    }
+    world.ticket(Durability::Fsync);
+    let first = world.deliver(1);
+    world.consume(2, 2);
+    world.ticket(Durability::Os);
+    if let Some(seq) = first {
+        world.requeue(1, seq);
+    }
+    if round % 4 == 3 {
+        world.purge(3);
+        world.delete_topology("queue/1");
+    }
+    if round % 5 == 4 {
+        world.deliver(1);
+        world.transaction(1, 3, 700);
+    }
+    world.consume(1, 5);
+    world.ticket(Durability::Fsync);
+}
+
+#[test]
+fn every_image_between_two_syncs_is_explained() {
+    let mut world = World::new(tiny());
+    let mut images = 0;
+    for round in 0..8 {
+        some_work(&mut world, round);
+        images += crash_at_every_sync(&mut world, 3);
+    }
+    assert!(images > 300, "{images}");
+}
+
+#[test]
+fn every_image_of_a_checkpoint_is_explained() {
+    let mut world = World::new(tiny());
+    for round in 0..12 {
+        some_work(&mut world, round);
+        world.sync();
+    }
+    world.begin_checkpoint();
+    for round in 12..15 {
+        crash_at_every_sync(&mut world, 2);
+        world.checkpoint_slice(3);
+        some_work(&mut world, round);
+    }
+    while world.store.checkpoint_under_way() {
+        world.checkpoint_slice(50);
+        crash_at_every_sync(&mut world, 2);
+    }
+    assert_eq!(world.store.stats().checkpoints, 1);
+    some_work(&mut world, 15);
+    crash_at_every_sync(&mut world, 2);
+}
+
+#[test]
+fn crash_after_crash_after_crash() {
+    let mut world = World::new(small());
+    for seed in 0..60 {
+        some_work(&mut world, seed as u32);
+        for _ in 0..seed % 7 {
+            world.step();
+        }
+        let _ = world.run_unfinished();
+        world = world.crash(SURVIVALS[seed as usize % 5], seed);
+        if seed % 9 == 8 {
+            world.checkpoint();
+        }
+    }
+    world.load_everything();
+}
+
+/// A tail that was dropped must not come back when what is written over it is as long.
+#[test]
+fn what_a_crash_dropped_stays_dropped() {
+    for seed in 0..200 {
+        let mut world = World::new(small());
+        world.publish(&[1], 100);
+        world.sync();
+        for round in 0..4 {
+            // Batches of the same lengths each time; several are written without a sync.
+            for _ in 0..4 {
+                world.publish(&[1], 600);
+                world.ticket(Durability::Os);
+                while world.store.pending_bytes() > 0 && world.step() {}
+            }
+            world = world.crash(Survival::Random, seed * 10 + round);
+        }
+        world.load_everything();
+    }
+}

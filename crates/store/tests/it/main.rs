@@ -1,0 +1,11 @@
+//! Behaviour of the store: what survives a crash, what a full or failing disk does, what is
+//! recycled, copied forward, paged out and read back. Everything runs in virtual time on a disk in
+//! memory.
+
+mod crash;
+mod faults;
+mod model;
+mod recycling;
+mod state;
+mod world;
+mod writing;

@@ -1,0 +1,181 @@
+//! Random operations with crashes and restarts, and the log against the store in memory.
+
+use proptest::prelude::*;
+use quelea_model::{QueueId, Timestamp};
+use quelea_store::fake_disk::Survival;
+use quelea_store::{Durability, LogStore, Store};
+
+use crate::state::State;
+use crate::world::{World, tiny};
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Publish { queues: Vec<u32>, body_bytes: u32, durable: bool, expires_at: Option<u64> },
+    Deliver { queue: u32, count: usize },
+    AckOne { at: usize },
+    RequeueOne { at: usize },
+    Purge { queue: u32 },
+    DeleteQueue { queue: u32 },
+    PutTopology { key: u8, value: u8 },
+    DeleteTopology { key: u8 },
+    Transaction { queue: u32, publishes: usize, body_bytes: u32 },
+    Ticket { durability: Durability },
+    Steps { count: usize },
+    Wait { ms: u64 },
+    BeginCheckpoint,
+    Slice { max: usize },
+    Crash { survival: Survival, seed: u64 },
+    CrashInAJob { survival: Survival, seed: u64 },
+}
+
+fn durability() -> impl Strategy<Value = Durability> {
+    prop_oneof![Just(Durability::Os), Just(Durability::Fsync)]
+}
+
+fn survival() -> impl Strategy<Value = Survival> {
+    prop_oneof![
+        Just(Survival::All),
+        Just(Survival::Nothing),
+        Just(Survival::Prefix),
+        Just(Survival::Suffix),
+        Just(Survival::Random),
+    ]
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let queue = 1..4_u32;
+    let size = prop_oneof![6 => 0..300_u32, 3 => 300..1_500_u32, 1 => 15_000..18_000_u32];
+    let queues = prop_oneof![
+        Just(vec![1]),
+        Just(vec![2]),
+        Just(vec![3]),
+        Just(vec![1, 2]),
+        Just(vec![3, 1, 2])
+    ];
+    prop_oneof![
+        12 => (queues, size.clone(), prop::bool::weighted(0.9), prop::option::weighted(0.2, 1..99_u64))
+            .prop_map(|(queues, body_bytes, durable, expires_at)| {
+                Operation::Publish { queues, body_bytes, durable, expires_at }
+            }),
+        8 => (queue.clone(), 1..6_usize).prop_map(|(queue, count)| Operation::Deliver { queue, count }),
+        12 => (0..9_usize).prop_map(|at| Operation::AckOne { at }),
+        3 => (0..9_usize).prop_map(|at| Operation::RequeueOne { at }),
+        1 => queue.clone().prop_map(|queue| Operation::Purge { queue }),
+        1 => queue.clone().prop_map(|queue| Operation::DeleteQueue { queue }),
+        1 => (0..5_u8, any::<u8>()).prop_map(|(key, value)| Operation::PutTopology { key, value }),
+        1 => (0..5_u8).prop_map(|key| Operation::DeleteTopology { key }),
+        2 => (queue, 0..6_usize, size)
+            .prop_map(|(queue, publishes, body_bytes)| Operation::Transaction { queue, publishes, body_bytes }),
+        6 => durability().prop_map(|durability| Operation::Ticket { durability }),
+        10 => (1..8_usize).prop_map(|count| Operation::Steps { count }),
+        3 => (1..400_u64).prop_map(|ms| Operation::Wait { ms }),
+        1 => Just(Operation::BeginCheckpoint),
+        4 => (1..40_usize).prop_map(|max| Operation::Slice { max }),
+        1 => (survival(), any::<u64>()).prop_map(|(survival, seed)| Operation::Crash { survival, seed }),
+        1 => (survival(), any::<u64>()).prop_map(|(survival, seed)| Operation::CrashInAJob { survival, seed }),
+    ]
+}
+
+fn apply<S: Store>(world: &mut World<S>, operation: &Operation) {
+    let key = |key: u8| format!("key {key}");
+    match operation {
+        Operation::Publish { queues, body_bytes, durable, expires_at } => {
+            let expiries: Vec<Timestamp> =
+                expires_at.iter().map(|ms| Timestamp::from_millis(*ms)).collect();
+            world.publish_with(queues, *body_bytes, *durable, &expiries, 0);
+        }
+        Operation::Deliver { queue, count } => {
+            for _ in 0..*count {
+                world.deliver(*queue);
+            }
+        }
+        Operation::AckOne { at } => {
+            if let Some((queue, seq)) = world.unacked.keys().nth(*at).copied() {
+                world.ack(queue.0, seq);
+            }
+        }
+        Operation::RequeueOne { at } => {
+            if let Some((queue, seq)) = world.unacked.keys().nth(*at).copied() {
+                world.requeue(queue.0, seq);
+            }
+        }
+        Operation::Purge { queue } => world.purge(*queue),
+        Operation::DeleteQueue { queue } => world.delete_queue(*queue),
+        Operation::PutTopology { key: k, value } => {
+            world.put_topology(&key(*k), &"x".repeat(usize::from(*value)));
+        }
+        Operation::DeleteTopology { key: k } => world.delete_topology(&key(*k)),
+        Operation::Transaction { queue, publishes, body_bytes } => {
+            world.transaction(*queue, *publishes, *body_bytes);
+        }
+        Operation::Ticket { durability } => {
+            world.ticket(*durability);
+        }
+        Operation::Steps { count } => {
+            for _ in 0..*count {
+                world.step();
+            }
+        }
+        Operation::Wait { ms } => {
+            world.now = world.now.plus_ms(*ms);
+            world.step();
+        }
+        Operation::BeginCheckpoint => world.begin_checkpoint(),
+        Operation::Slice { max } => world.checkpoint_slice(*max),
+        Operation::Crash { .. } | Operation::CrashInAJob { .. } => {}
+    }
+}
+
+/// The live (queue, message) pairs that the world knows of.
+fn pairs(world: &World<LogStore>) -> u64 {
+    (world.ready.values().map(|index| index.len()).sum::<usize>() + world.unacked.len()) as u64
+}
+
+proptest! {
+    // PROPTEST_CASES sets the number of cases.
+    #[test]
+    fn whatever_happens_a_crash_leaves_a_moment_that_was(
+        operations in prop::collection::vec(operation(), 1..200),
+    ) {
+        let mut world = World::new(tiny());
+        for operation in &operations {
+            match operation {
+                Operation::Crash { survival, seed } => world = world.crash(*survival, *seed),
+                Operation::CrashInAJob { survival, seed } => {
+                    let _ = world.run_unfinished();
+                    world = world.crash(*survival, *seed);
+                }
+                operation => apply(&mut world, operation),
+            }
+            prop_assert_eq!(world.store.stats().live, pairs(&world));
+        }
+        world.settle_pass();
+        world.load_everything();
+        let after = world.restart();
+        prop_assert_eq!(after.store.stats().live, pairs(&after));
+    }
+
+    #[test]
+    fn the_log_and_the_store_in_memory_hold_the_same(
+        operations in prop::collection::vec(operation(), 1..100),
+    ) {
+        let mut log = World::new(tiny());
+        let mut memory = World::in_memory();
+        for operation in &operations {
+            apply(&mut log, operation);
+            apply(&mut memory, operation);
+        }
+        log.settle_pass();
+        let log = log.restart();
+        let mut state = State::default();
+        let recovered = memory.store.recover();
+        state.topology = recovered.topology;
+        for (queue, index) in &recovered.queues {
+            for (entry, expires_at) in index.entries() {
+                state.put(QueueId(queue.0), entry, expires_at);
+            }
+        }
+        prop_assert_eq!(&log.state, &state);
+        prop_assert!(recovered.next_seq <= log.next_seq);
+    }
+}

@@ -1,0 +1,552 @@
+//! A broker reduced to what the store sees of it, on a disk in memory, in virtual time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use quelea_model::{Message, QueueId, Seq, Timestamp};
+use quelea_store::fake_disk::{FakeDisk, Survival};
+use quelea_store::{
+    CheckpointCursor, Durability, Entry, EntryFlags, Front, JobDone, Lane, LoadItem, LoadRequest,
+    LoadWhat, Loaded, LogStore, MemStore, Missing, NEVER, NewMessage, OpenError, Options,
+    QueueIndex, Recovered, Removed, Store, StoreState, Ticket,
+};
+
+use crate::state::{State, assert_is, message};
+
+/// Queues numbered from 1, their ready and their delivered messages, and what should survive.
+pub(crate) struct World<S> {
+    pub(crate) disk: FakeDisk,
+    pub(crate) options: Options,
+    pub(crate) store: S,
+    pub(crate) now: Timestamp,
+    pub(crate) ready: BTreeMap<QueueId, QueueIndex>,
+    pub(crate) unacked: BTreeMap<(QueueId, Seq), (Entry, Option<Timestamp>)>,
+    pub(crate) next_seq: Seq,
+    /// What the store should hold now, and after each operation before.
+    pub(crate) state: State,
+    pub(crate) history: Vec<State>,
+    /// Tickets with the length of the history when they were taken.
+    tickets: Vec<(Ticket, usize)>,
+    pub(crate) loaded: Vec<Loaded>,
+    token: u64,
+    openings: u64,
+    pass: Option<Pass>,
+}
+
+/// How far a checkpoint pass has come.
+struct Pass {
+    queues: Vec<QueueId>,
+    cursor: CheckpointCursor,
+}
+
+/// Small segments, so that little data makes many.
+pub(crate) fn small() -> Options {
+    Options { segment_bytes: 16 * 1024, ..Options::default() }
+}
+
+pub(crate) fn tiny() -> Options {
+    Options { segment_bytes: 4 * 1024, ..Options::default() }
+}
+
+impl World<LogStore> {
+    pub(crate) fn new(options: Options) -> Self {
+        Self::on(FakeDisk::new(), options)
+    }
+
+    pub(crate) fn on(disk: FakeDisk, options: Options) -> Self {
+        Self::open(disk, options, 1).unwrap_or_else(|error| panic!("cannot open: {error}"))
+    }
+
+    fn open(disk: FakeDisk, options: Options, openings: u64) -> Result<Self, OpenError> {
+        let options = Options { nonce: options.nonce.wrapping_add(1), ..options };
+        let now = Timestamp::from_millis(1_000_000 * openings);
+        let (store, recovered) = LogStore::open(&disk, options, now)?;
+        let mut world = World::with(disk, options, store, now);
+        world.openings = openings + 1;
+        world.take_over(recovered);
+        Ok(world)
+    }
+
+    /// What remains after a crash, or what is wrong with it.
+    pub(crate) fn try_crash(&self, survival: Survival, seed: u64) -> Result<Self, OpenError> {
+        Self::open(self.disk.crash(survival, seed), self.options, self.openings)
+    }
+
+    /// Crashes and checks that what is recovered is what some moment explains, not before the last
+    /// one that was promised.
+    pub(crate) fn crash(&self, survival: Survival, seed: u64) -> Self {
+        let after = self
+            .try_crash(survival, seed)
+            .unwrap_or_else(|error| panic!("{survival:?} {seed}: cannot open: {error}"));
+        self.assert_explains(&after, survival);
+        after
+    }
+
+    /// Opens an image of the disk and checks it in the same way.
+    pub(crate) fn open_image(&self, image: FakeDisk, survival: Survival) -> Self {
+        let after = Self::open(image, self.options, self.openings)
+            .unwrap_or_else(|error| panic!("{survival:?}: cannot open: {error}"));
+        self.assert_explains(&after, survival);
+        after
+    }
+
+    /// Opens what a crash makes of an image of the disk, without checking it.
+    pub(crate) fn try_image(&self, image: &FakeDisk, survival: Survival, seed: u64) -> Self {
+        Self::open(image.crash(survival, seed), self.options, self.openings)
+            .unwrap_or_else(|error| panic!("{survival:?} {seed}: cannot open: {error}"))
+    }
+
+    pub(crate) fn assert_explains(&self, after: &Self, survival: Survival) {
+        let promised = self.promised(survival == Survival::All);
+        let found = self.history[promised..].iter().position(|state| *state == after.state);
+        assert!(
+            found.is_some(),
+            "{survival:?}: no moment from {promised} to {} explains what was recovered.\n\
+             expected at least {:?}\nfound {:?}",
+            self.history.len(),
+            self.history[promised],
+            after.state,
+        );
+    }
+
+    /// Index in the history of the last state that a ticket promised.
+    pub(crate) fn promised(&self, os_too: bool) -> usize {
+        let progress = self.store.progress();
+        let reached = |ticket: &Ticket| {
+            progress.reached(*ticket) && (os_too || ticket.durability() == Durability::Fsync)
+        };
+        let promised = self.tickets.iter().filter(|(ticket, _)| reached(ticket));
+        promised.map(|(_, at)| at - 1).max().unwrap_or(0)
+    }
+
+    /// Takes all of the recovered state over, reading stretches back to look into them.
+    fn take_over(&mut self, recovered: Recovered) {
+        self.next_seq = recovered.next_seq;
+        self.ready = recovered.queues.into_iter().collect();
+        self.state.topology = recovered.topology;
+        self.load_everything();
+        self.state.messages.clear();
+        for (queue, index) in &self.ready {
+            let mut before = None;
+            for (entry, expires_at) in index.entries() {
+                assert!(before < Some(entry.seq), "the index is sorted");
+                before = Some(entry.seq);
+                assert_eq!(entry.flags.has(EntryFlags::HAS_EXPIRY), expires_at.is_some());
+                self.state.put(*queue, entry, expires_at);
+            }
+            assert_eq!(index.entries().count(), index.len());
+        }
+        self.history = vec![self.state.clone()];
+    }
+
+    /// A stop after all was written and synced, and a start.
+    pub(crate) fn restart(mut self) -> Self {
+        self.settle();
+        let after = self.crash(Survival::Nothing, 0);
+        assert_eq!(after.state, self.state);
+        after
+    }
+
+    /// Reads every message back and checks it.
+    pub(crate) fn load_everything(&mut self) {
+        self.unpage();
+        let mut items: Vec<(QueueId, LoadItem)> = self
+            .ready
+            .iter()
+            .flat_map(|(queue, index)| index.entries().map(|(entry, _)| (*queue, item(entry))))
+            .chain(self.unacked.iter().map(|((queue, _), (entry, _))| (*queue, item(entry))))
+            .filter(|(_, item)| item.location != quelea_store::Location::NOWHERE)
+            .collect();
+        items.sort_by_key(|(queue, item)| (*queue, item.seq));
+        for group in items.chunk_by(|a, b| a.0 == b.0) {
+            let what = LoadWhat::Items(group.iter().map(|(_, item)| *item).collect());
+            let loaded = self.load(group[0].0, what);
+            assert_eq!(loaded.errors, []);
+            assert_eq!(loaded.messages.len(), group.len());
+            for ((seq, found), (_, item)) in loaded.messages.iter().zip(group) {
+                assert_eq!(*seq, item.seq);
+                assert_is(found, item.seq, item.body_bytes);
+            }
+        }
+    }
+
+    /// Reads all stretches back.
+    pub(crate) fn unpage(&mut self) {
+        let stretches: Vec<_> = self
+            .ready
+            .iter()
+            .flat_map(|(queue, index)| index.stretches().map(|stretch| (*queue, *stretch)))
+            .collect();
+        for (queue, stretch) in stretches {
+            let loaded = self.load(queue, LoadWhat::Stretch(stretch));
+            assert_eq!(loaded.errors, []);
+            self.index(queue).fill(loaded);
+        }
+    }
+
+    /// Asks for something and pumps until the answer is there.
+    pub(crate) fn load(&mut self, queue: QueueId, what: LoadWhat) -> Loaded {
+        self.token += 1;
+        let token = self.token;
+        self.store.load(LoadRequest { token, queue, what });
+        for _ in 0..10_000 {
+            self.take_loaded();
+            if let Some(at) = self.loaded.iter().position(|loaded| loaded.token == token) {
+                return self.loaded.swap_remove(at);
+            }
+            if !self.step() {
+                self.now = self.store.deadline().unwrap_or(self.now).max(self.now);
+            }
+        }
+        panic!("no answer to a load");
+    }
+}
+
+impl World<MemStore> {
+    pub(crate) fn in_memory() -> Self {
+        let now = Timestamp::from_millis(1_000_000);
+        World::with(FakeDisk::new(), small(), MemStore::new(), now)
+    }
+}
+
+impl<S: Store> World<S> {
+    fn with(disk: FakeDisk, options: Options, store: S, now: Timestamp) -> Self {
+        Self {
+            disk,
+            options,
+            store,
+            now,
+            ready: BTreeMap::new(),
+            unacked: BTreeMap::new(),
+            next_seq: Seq(1),
+            state: State::default(),
+            history: vec![State::default()],
+            tickets: Vec::new(),
+            loaded: Vec::new(),
+            token: 0,
+            openings: 1,
+            pass: None,
+        }
+    }
+
+    pub(crate) fn index(&mut self, queue: QueueId) -> &mut QueueIndex {
+        self.ready.entry(queue).or_default()
+    }
+
+    /// The operation is complete: a moment that a crash may leave.
+    fn moment(&mut self) {
+        self.history.push(self.state.clone());
+    }
+
+    pub(crate) fn publish(&mut self, queues: &[u32], body_bytes: u32) -> Seq {
+        self.publish_with(queues, body_bytes, true, &[], 0)
+    }
+
+    pub(crate) fn publish_with(
+        &mut self,
+        queues: &[u32],
+        body_bytes: u32,
+        durable: bool,
+        expiries: &[Timestamp],
+        priority: u8,
+    ) -> Seq {
+        let seq = self.put(queues, body_bytes, durable, expiries, priority);
+        self.moment();
+        seq
+    }
+
+    fn put(
+        &mut self,
+        queues: &[u32],
+        body_bytes: u32,
+        durable: bool,
+        expiries: &[Timestamp],
+        priority: u8,
+    ) -> Seq {
+        let seq = self.next_seq;
+        self.next_seq = seq.next();
+        let message: Arc<Message> = message(seq, body_bytes);
+        let queues: Vec<QueueId> = queues.iter().map(|queue| QueueId(*queue)).collect();
+        let location = self.store.append_message(NewMessage {
+            seq,
+            queues: &queues,
+            durable,
+            enqueued_at: self.now,
+            visible_at: None,
+            expiries,
+            priority,
+            message: &message,
+        });
+        for (at, queue) in queues.iter().enumerate() {
+            let expiry = if expiries.len() == 1 { expiries.first() } else { expiries.get(at) };
+            let expires_at = expiry.copied().filter(|expiry| *expiry != NEVER);
+            let mut flags = EntryFlags::STORED;
+            if durable {
+                flags = flags.with(EntryFlags::DURABLE);
+            }
+            if expires_at.is_some() {
+                flags = flags.with(EntryFlags::HAS_EXPIRY);
+            }
+            let entry = Entry { seq, location, body_bytes, delivery_count: 0, priority, flags };
+            if durable {
+                self.state.put(*queue, &entry, expires_at);
+            }
+            self.index(*queue).push_back(entry, expires_at, None);
+        }
+        seq
+    }
+
+    /// Gives the first message to a consumer, reading a stretch back if need be.
+    pub(crate) fn deliver(&mut self, queue: u32) -> Option<Seq> {
+        let queue = QueueId(queue);
+        if let Front::Paged(_) = self.index(queue).front() {
+            return None;
+        }
+        let ready = self.index(queue).pop_front()?;
+        let seq = ready.entry.seq;
+        self.unacked.insert((queue, seq), (ready.entry, ready.expires_at));
+        Some(seq)
+    }
+
+    pub(crate) fn ack(&mut self, queue: u32, seq: Seq) {
+        self.settle_one(QueueId(queue), seq);
+        self.moment();
+    }
+
+    fn settle_one(&mut self, queue: QueueId, seq: Seq) {
+        if let Some((entry, _)) = self.unacked.remove(&(queue, seq)) {
+            self.store.append_acks(queue, &[entry]);
+            self.state.messages.remove(&(queue, seq));
+        }
+    }
+
+    /// Delivers and acknowledges the first `count` messages.
+    pub(crate) fn consume(&mut self, queue: u32, count: usize) {
+        for _ in 0..count {
+            let Some(seq) = self.deliver(queue) else { break };
+            self.ack(queue, seq);
+        }
+    }
+
+    pub(crate) fn requeue(&mut self, queue: u32, seq: Seq) {
+        let queue = QueueId(queue);
+        let Some((mut entry, expires_at)) = self.unacked.remove(&(queue, seq)) else { return };
+        entry.delivery_count += 1;
+        entry.flags = entry.flags.with(EntryFlags::REDELIVERED);
+        self.store.append_requeue(queue, &entry, expires_at);
+        if entry.is_durable() {
+            self.state.put(queue, &entry, expires_at);
+        }
+        self.index(queue).insert(entry, expires_at, None);
+        self.moment();
+    }
+
+    pub(crate) fn purge(&mut self, queue: u32) {
+        let queue = QueueId(queue);
+        self.drain(queue);
+        let kept: Vec<Seq> = self.delivered(queue);
+        self.store.append_purge(queue, &kept);
+        let kept: BTreeSet<Seq> = kept.into_iter().collect();
+        self.state.retain(|q, seq| q != queue || kept.contains(&seq));
+        self.moment();
+    }
+
+    pub(crate) fn delete_queue(&mut self, queue: u32) {
+        let queue = QueueId(queue);
+        self.drain(queue);
+        for seq in self.delivered(queue) {
+            let (entry, _) = self.unacked.remove(&(queue, seq)).unwrap();
+            self.store.release(&entry);
+        }
+        self.store.append_queue_deleted(queue);
+        self.state.retain(|q, _| q != queue);
+        self.moment();
+    }
+
+    fn delivered(&self, queue: QueueId) -> Vec<Seq> {
+        self.unacked.keys().filter(|(q, _)| *q == queue).map(|(_, seq)| *seq).collect()
+    }
+
+    fn drain(&mut self, queue: QueueId) {
+        let mut index = self.ready.remove(&queue).unwrap_or_default();
+        let store = &mut self.store;
+        index.drain(&mut |removed| match removed {
+            Removed::Entry(ready) => store.release(&ready.entry),
+            Removed::Stretch(stretch) => store.release_stretch(&stretch),
+        });
+        assert!(index.is_empty() && index.index_bytes() == 0 && index.body_bytes() == 0);
+    }
+
+    pub(crate) fn put_topology(&mut self, key: &str, value: &str) {
+        self.store.put_topology(key.as_bytes(), value.as_bytes());
+        self.state.topology.insert(key.as_bytes().to_vec(), value.as_bytes().to_vec());
+        self.moment();
+    }
+
+    pub(crate) fn delete_topology(&mut self, key: &str) {
+        self.store.delete_topology(key.as_bytes());
+        self.state.topology.remove(key.as_bytes());
+        self.moment();
+    }
+
+    /// A transaction: so many publishes to a queue, and the acknowledgement of all that is
+    /// delivered from it.
+    pub(crate) fn transaction(&mut self, queue: u32, publishes: usize, body_bytes: u32) {
+        self.store.begin_atomic();
+        for _ in 0..publishes {
+            self.put(&[queue], body_bytes, true, &[], 0);
+        }
+        for seq in self.delivered(QueueId(queue)) {
+            self.settle_one(QueueId(queue), seq);
+        }
+        self.store.end_atomic();
+        self.moment();
+    }
+
+    pub(crate) fn ticket(&mut self, durability: Durability) -> Ticket {
+        let ticket = self.store.ticket(durability);
+        self.tickets.push((ticket, self.history.len()));
+        ticket
+    }
+
+    pub(crate) fn is_reached(&self, ticket: Ticket) -> bool {
+        self.store.progress().reached(ticket)
+    }
+
+    /// Runs one job; false if there is none.
+    pub(crate) fn step(&mut self) -> bool {
+        let Some(job) = self.store.poll_job(self.now) else { return false };
+        let done = job.run(&self.disk);
+        self.complete(done);
+        true
+    }
+
+    /// Runs one job and keeps its result, as if the machine stopped before it came back.
+    pub(crate) fn run_unfinished(&mut self) -> Option<JobDone> {
+        self.store.poll_job(self.now).map(|job| job.run(&self.disk))
+    }
+
+    pub(crate) fn complete(&mut self, mut done: JobDone) {
+        done.elapsed_us = 7;
+        self.store.complete(done);
+        self.take_loaded();
+    }
+
+    fn take_loaded(&mut self) {
+        while let Some(loaded) = self.store.poll_loaded() {
+            self.loaded.push(loaded);
+        }
+    }
+
+    /// Runs jobs until there is none at this moment.
+    pub(crate) fn pump(&mut self) {
+        let mut steps = 0;
+        while self.step() {
+            steps += 1;
+            assert!(steps < 100_000, "the store never comes to rest");
+        }
+    }
+
+    /// Lets time pass until all is written, synced and finished.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..1_000 {
+            self.pump();
+            if self.store.is_idle() {
+                return;
+            }
+            match self.store.deadline() {
+                Some(deadline) => self.now = self.now.max(deadline),
+                None => self.now = self.now.plus_ms(1),
+            }
+        }
+        panic!("not idle: {:?} {:?}", self.store.stats(), self.store.state());
+    }
+
+    /// Syncs all that was done and waits for it.
+    pub(crate) fn sync(&mut self) {
+        let ticket = self.ticket(Durability::Fsync);
+        self.pump();
+        assert!(self.is_reached(ticket), "{:?} {:?}", self.store.state(), self.store.stats());
+    }
+
+    pub(crate) fn is_healthy(&self) -> bool {
+        *self.store.state() == StoreState::Healthy
+    }
+
+    /// A whole checkpoint, nothing else happening.
+    pub(crate) fn checkpoint(&mut self) {
+        self.begin_checkpoint();
+        while self.pass.is_some() {
+            self.pump();
+            self.checkpoint_slice(100);
+        }
+        self.settle();
+    }
+
+    pub(crate) fn begin_checkpoint(&mut self) {
+        self.store.begin_checkpoint();
+        if self.store.checkpoint_gathering() {
+            let queues = self.ready.keys().copied().rev().collect();
+            self.pass = Some(Pass { queues, cursor: CheckpointCursor::default() });
+        }
+    }
+
+    /// Gives some entries to a checkpoint that is under way: of each queue the ready ones, then
+    /// the delivered ones of all queues.
+    pub(crate) fn checkpoint_slice(&mut self, max: usize) {
+        if !self.store.checkpoint_gathering() {
+            self.pass = None;
+            return;
+        }
+        if !self.store.checkpoint_ready() {
+            return;
+        }
+        let Some(pass) = &mut self.pass else { return };
+        if let Some(queue) = pass.queues.last() {
+            let index = self.ready.entry(*queue).or_default();
+            if index.checkpoint(*queue, &mut pass.cursor, max, &mut self.store) {
+                pass.queues.pop();
+                pass.cursor = CheckpointCursor::default();
+            }
+            return;
+        }
+        for ((queue, _), (entry, expires_at)) in &mut self.unacked {
+            let expiries = [expires_at.unwrap_or(NEVER)];
+            self.store.checkpoint_entries(*queue, std::slice::from_mut(entry), &expiries);
+        }
+        self.store.finish_checkpoint();
+        self.pass = None;
+    }
+
+    /// Finishes a checkpoint that is under way, and all else.
+    pub(crate) fn settle_pass(&mut self) {
+        while self.pass.is_some() {
+            self.pump();
+            self.checkpoint_slice(100);
+        }
+        self.settle();
+    }
+
+    pub(crate) fn is_passing(&self) -> bool {
+        self.pass.is_some()
+    }
+}
+
+/// What reads an entry's body.
+pub(crate) fn item(entry: &Entry) -> LoadItem {
+    LoadItem { seq: entry.seq, location: entry.location, body_bytes: entry.body_bytes }
+}
+
+/// Which lane a job would run in, for tests that hold one up.
+pub(crate) fn lane(done: &JobDone) -> Lane {
+    done.lane()
+}
+
+/// The head of an index as a load request, if something is missing.
+pub(crate) fn missing(index: &QueueIndex, bytes: usize) -> Option<LoadWhat> {
+    match index.missing(bytes) {
+        Missing::Nothing => None,
+        Missing::Items(items) => Some(LoadWhat::Items(items)),
+        Missing::Stretch(stretch) => Some(LoadWhat::Stretch(stretch)),
+    }
+}
