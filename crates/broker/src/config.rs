@@ -42,7 +42,7 @@ impl Default for BrokerConfig {
             consumers_per_channel_max: limits::CONSUMERS_PER_CHANNEL_MAX,
             queues_per_vhost_max: limits::QUEUES_PER_VHOST_MAX,
             exclusive_queues_per_connection_max: limits::EXCLUSIVE_QUEUES_PER_CONNECTION_MAX,
-            store_pending_bytes_max: 64 * 1024 * 1024,
+            store_pending_bytes_max: 16 * 1024 * 1024,
             connections_max: 65_536,
             quorum_delivery_limit: 20,
             loopback_user: String::from("guest"),

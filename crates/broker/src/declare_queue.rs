@@ -208,7 +208,6 @@ impl Broker {
             is_touched: false,
             is_settling: false,
             is_moving: false,
-            is_loading: false,
             read_ahead: ReadAhead::default(),
             is_loading_transit: false,
             unreadable: Vec::new(),

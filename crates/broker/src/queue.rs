@@ -67,10 +67,7 @@ pub(crate) struct Queue {
     pub(crate) is_settling: bool,
     /// It stands in the broker's list of queues with `transit` to be moved on.
     pub(crate) is_moving: bool,
-    /// Bodies or index entries are being read for its consumers.
-    pub(crate) is_loading: bool,
-    /// Messages that the last read brought and that have not been given out yet; the next read
-    /// begins when half of them are left.
+    /// Bodies and index entries that are read for its consumers.
     pub(crate) read_ahead: ReadAhead,
     /// Bodies are being read for `transit`.
     pub(crate) is_loading_transit: bool,

@@ -1,7 +1,7 @@
 //! Reading messages back from the log, ahead of the consumers and beside the publishers.
 
 use quelea_model::{QueueId, Timestamp};
-use quelea_store::{LoadItem, LoadRequest, LoadWhat, Loaded, Missing};
+use quelea_store::{LoadItem, LoadRequest, LoadWhat, Loaded};
 use rustc_hash::FxHashMap;
 
 use crate::Broker;
@@ -9,14 +9,20 @@ use crate::Broker;
 /// What a message costs in memory besides its body, for the bound of one read.
 const LOAD_OVERHEAD_BYTES: usize = 64;
 
-/// How much of the last read is still to be given out.
+/// Reads for the head of a queue: how many are under way, and how much of what the last ones
+/// brought is still to be given out.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReadAhead {
+    under_way: usize,
     read: usize,
     left: usize,
 }
 
 impl ReadAhead {
+    pub(crate) const fn is_under_way(&self) -> bool {
+        self.under_way > 0
+    }
+
     /// A message was given out.
     pub(crate) const fn given_out(&mut self) {
         self.left = self.left.saturating_sub(1);
@@ -24,12 +30,13 @@ impl ReadAhead {
 
     /// Whether it is time to read more, so that the disk works while the consumers do.
     pub(crate) const fn is_low(&self) -> bool {
-        self.read > 0 && self.left <= self.read / 2
+        self.under_way == 0 && self.read > 0 && self.left <= self.read / 2
     }
 
     const fn has_read(&mut self, messages: usize) {
-        self.read = messages;
-        self.left = messages;
+        self.under_way -= 1;
+        self.read += messages;
+        self.left += messages;
     }
 }
 
@@ -61,27 +68,24 @@ impl Loads {
 }
 
 impl Broker {
-    /// Reads what the head of a queue misses, unless that is under way.
+    /// Reads what the head of a queue misses, unless reads for it are under way.
     pub(crate) fn read_ahead(&mut self, id: QueueId, now: Timestamp) {
         let Some(queue) = self.queues.get_mut(&id) else {
             return;
         };
-        if queue.is_loading {
+        if queue.read_ahead.is_under_way() {
             return;
         }
-        queue.read_ahead = ReadAhead::default();
-        let missing = match queue.ready.missing_expired(|at| at <= now) {
-            Missing::Nothing => queue.ready.missing(self.config.read_ahead_bytes_max),
-            missing => missing,
-        };
-        let what = match missing {
-            Missing::Nothing => return,
-            Missing::Items(items) => LoadWhat::Items(items),
-            Missing::Stretch(stretch) => LoadWhat::Stretch(stretch),
-        };
-        queue.is_loading = true;
-        let token = self.loads.begin(Purpose::Ready(id));
-        self.store.load(LoadRequest { token, queue: id, what });
+        let bytes_max = self.config.read_ahead_bytes_max;
+        let mut missing = queue.ready.missing_expired(bytes_max, |at| at <= now);
+        if missing.is_empty() {
+            missing = queue.ready.missing(bytes_max);
+        }
+        queue.read_ahead = ReadAhead { under_way: missing.len(), ..ReadAhead::default() };
+        for what in missing {
+            let token = self.loads.begin(Purpose::Ready(id));
+            self.store.load(LoadRequest { token, queue: id, what });
+        }
     }
 
     /// Reads the bodies of the first messages that wait for their dead-letter exchange.
@@ -135,12 +139,11 @@ impl Broker {
         let Some(queue) = self.queues.get_mut(&id) else {
             return;
         };
-        queue.is_loading = false;
         for error in &loaded.errors {
             // Who cannot be read does not stand in the way of the others.
             match error.seq {
                 Some(seq) => queue.unreadable.extend(queue.ready.remove(seq)),
-                None => queue.ready.skip_stretch(),
+                None => queue.ready.skip_stretch(error.location),
             }
         }
         queue.read_ahead.has_read(loaded.messages.len());

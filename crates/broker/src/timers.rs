@@ -14,7 +14,7 @@ impl Broker {
         };
         // Expired messages wait while too many are on their way to the dead-letter exchange, and
         // while the head is being read; either's end leads here again.
-        let is_stuck = queue.transit.len() >= TRANSIT_MAX || queue.is_loading;
+        let is_stuck = queue.transit.len() >= TRANSIT_MAX || queue.read_ahead.is_under_way();
         let expiry = if is_stuck { None } else { queue.ready.next_expiry() };
         let wanted = match (expiry, queue.unused_deadline()) {
             (Some(a), Some(b)) => a.min(b),

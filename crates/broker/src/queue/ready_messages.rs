@@ -2,8 +2,8 @@
 
 use quelea_model::{QueueId, Seq, Timestamp};
 use quelea_store::{
-    CheckpointCursor, Front, Loaded, Location, Missing, QueueIndex, Ready, Removed, Store, Stretch,
-    Unstored,
+    CheckpointCursor, Front, LoadWhat, Loaded, Location, Missing, QueueIndex, Ready, Removed,
+    Store, Stretch, Unstored,
 };
 
 /// What would be given out next.
@@ -161,20 +161,34 @@ impl ReadyMessages {
     }
 
     /// What has to be read so that the next messages are in memory, up to `bytes_max`.
-    pub(crate) fn missing(&self, bytes_max: usize) -> Missing {
-        self.first().map_or(Missing::Nothing, |level| level.index.missing(bytes_max))
+    pub(crate) fn missing(&self, bytes_max: usize) -> Vec<LoadWhat> {
+        let Some(level) = self.first() else {
+            return Vec::new();
+        };
+        match level.index.missing(bytes_max) {
+            Missing::Nothing => Vec::new(),
+            Missing::Items(items) => vec![LoadWhat::Items(items)],
+            Missing::Stretch(_) => within(level.index.stretches(), bytes_max),
+        }
     }
 
-    /// What has to be read to find an expired message.
-    pub(crate) fn missing_expired(&self, is_expired: impl Fn(Timestamp) -> bool) -> Missing {
-        for level in &self.levels {
-            if let Front::Paged(stretch) = level.index.front()
-                && is_expired(stretch.earliest_expiry)
-            {
-                return Missing::Stretch(*stretch);
+    /// What has to be read to find the expired messages at the head of some priority.
+    pub(crate) fn missing_expired(
+        &self,
+        bytes_max: usize,
+        is_expired: impl Fn(Timestamp) -> bool,
+    ) -> Vec<LoadWhat> {
+        let expired = |level: &&Level| match level.index.front() {
+            Front::Paged(stretch) => is_expired(stretch.earliest_expiry),
+            _ => false,
+        };
+        match self.levels.iter().find(expired) {
+            Some(level) => {
+                let stretches = level.index.stretches();
+                within(stretches.take_while(|s| is_expired(s.earliest_expiry)), bytes_max)
             }
+            None => Vec::new(),
         }
-        Missing::Nothing
     }
 
     /// Takes what was read.
@@ -194,12 +208,15 @@ impl ReadyMessages {
         }
     }
 
-    /// Sets the stretch at the head aside: it cannot be read.
-    pub(crate) fn skip_stretch(&mut self) {
-        let Some(level) = self.levels.iter_mut().find(|level| !level.index.is_empty()) else {
-            return;
+    /// Sets the stretch that begins at `location` aside, since it cannot be read, if it is at the
+    /// head of its priority. Otherwise it is tried again when it has come there.
+    pub(crate) fn skip_stretch(&mut self, location: Location) {
+        let is_it = |level: &&mut Level| match level.index.front() {
+            Front::Paged(stretch) => stretch.first_location() == location,
+            _ => false,
         };
-        if let Some(stretch) = level.index.pop_front_stretch() {
+        let level = self.levels.iter_mut().find(is_it);
+        if let Some(stretch) = level.and_then(|level| level.index.pop_front_stretch()) {
             self.len -= stretch.count as usize;
             self.unreadable.push(stretch);
         }
@@ -318,6 +335,20 @@ impl ReadyMessages {
             level.index.insert(message.entry, message.expires_at, message.body);
         }
     }
+}
+
+/// What an entry costs in memory besides its body, for the bound of one read.
+const ENTRY_OVERHEAD_BYTES: u64 = 64;
+
+/// The first stretches that together stay within `bytes_max`, but at least one.
+fn within<'a>(stretches: impl Iterator<Item = &'a Stretch>, bytes_max: usize) -> Vec<LoadWhat> {
+    let mut bytes = 0;
+    let wanted = stretches.take_while(|stretch| {
+        let is_first = bytes == 0;
+        bytes += stretch.body_bytes + u64::from(stretch.count) * ENTRY_OVERHEAD_BYTES;
+        is_first || bytes <= bytes_max as u64
+    });
+    wanted.map(|stretch| LoadWhat::Stretch(*stretch)).collect()
 }
 
 /// How far a checkpoint has come in one queue: priorities rising.
