@@ -7,6 +7,7 @@ mod blocking;
 mod closing;
 mod confirming;
 mod consuming;
+mod crashing;
 mod declaring;
 mod durability;
 mod limits;

@@ -11,9 +11,13 @@ use quelea_amqp::{ConnectionConfig, FrameKind, FrameReader, Output};
 use quelea_broker::{Broker, BrokerConfig, Effect};
 use quelea_model::{Properties, Table, Timestamp, Value};
 use quelea_session::{AuthOutcome, Notice, Peer, Session, SessionConfig};
-use quelea_store::Recovered;
+use quelea_store::fake_disk::FakeDisk;
+use quelea_store::{Job, LogStore, Options, Recovered, Store};
 
 use crate::store::{Disk, TestStore};
+
+/// When every test begins.
+const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
 /// Turns after which a test gives up waiting for silence.
 const TURNS_MAX: usize = 10_000;
@@ -22,6 +26,10 @@ pub(crate) struct Node {
     pub(crate) broker: Broker,
     pub(crate) now: Timestamp,
     pub(crate) disk: Disk,
+    /// What lies under the log, if the node has one.
+    log: FakeDisk,
+    /// Jobs of the log that are not done.
+    jobs: VecDeque<Job>,
     config: Arc<SessionConfig>,
     ends: Vec<End>,
 }
@@ -75,17 +83,33 @@ impl Node {
     }
 
     pub(crate) fn with_limits(limits: BrokerConfig) -> Self {
-        let now = Timestamp::from_millis(1_700_000_000_000);
         let (store, disk) = TestStore::new();
-        let mut broker =
-            Broker::new(limits, Box::new(store), Recovered::default(), 7, now).unwrap();
-        assert!(broker.bootstrap("a hash"), "the store was empty");
+        Self::over(limits, Box::new(store), Recovered::default(), disk, FakeDisk::new())
+    }
+
+    /// A node over a log, with what the log holds.
+    pub(crate) fn on_log(log: FakeDisk) -> Self {
+        let options = Options { segment_bytes: 64 * 1024, ..Options::default() };
+        let (store, recovered) = LogStore::open(&log, options, START).expect("a log that opens");
+        Self::over(BrokerConfig::default(), Box::new(store), recovered, Disk::default(), log)
+    }
+
+    fn over(
+        limits: BrokerConfig,
+        store: Box<dyn Store>,
+        recovered: Recovered,
+        disk: Disk,
+        log: FakeDisk,
+    ) -> Self {
+        let mut broker = Broker::new(limits, store, recovered, 7, START).unwrap();
+        broker.bootstrap("a hash");
         let config = SessionConfig {
             connection: Arc::new(ConnectionConfig::default()),
             loopback_users: vec!["guest".to_owned()],
         };
-        let mut node = Self { broker, now, disk, config: Arc::new(config), ends: Vec::new() };
-        node.turn();
+        let (config, jobs, ends) = (Arc::new(config), VecDeque::new(), Vec::new());
+        let mut node = Self { broker, now: START, disk, log, jobs, config, ends };
+        node.settle();
         node
     }
 
@@ -351,8 +375,7 @@ impl Node {
             self.carry_out(effect);
             busy = true;
         }
-        let job = self.broker.store_mut().poll_job(self.now);
-        assert!(job.is_none(), "a store in memory has no jobs");
+        busy |= self.do_a_job();
         let progress = self.broker.progress();
         for end in &mut self.ends {
             end.session.progress(progress);
@@ -360,6 +383,18 @@ impl Node {
             busy |= end.write(&mut self.broker, self.now);
         }
         busy
+    }
+
+    /// The log's threads do one thing a turn, unless the disk hangs.
+    fn do_a_job(&mut self) -> bool {
+        if !self.disk.works() {
+            return false;
+        }
+        let store = self.broker.store_mut();
+        self.jobs.extend(std::iter::from_fn(|| store.poll_job(self.now)));
+        let Some(job) = self.jobs.pop_front() else { return false };
+        store.complete(job.run(&self.log));
+        true
     }
 
     fn read(&mut self, at: usize) -> bool {
