@@ -1,11 +1,11 @@
-//! Passwords are verified on a small pool of threads, off the core; what was verified is remembered
-//! for a minute, so that a client that connects often (or asks the management API with every
-//! request) costs one hash.
+//! Passwords are verified on a thread of their own, off the core; what was verified is remembered for
+//! a minute, so that a client that connects often (or asks the management API with every request)
+//! costs one hash.
 
+use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,10 +15,9 @@ use rustc_hash::FxHashMap;
 
 use crate::password::{HashError, hash_password, verify_password};
 
-/// One thread hashes some 50 passwords a second; two would take both cores of a small machine.
-const THREADS: usize = 1;
-/// Requests that wait for the pool. A connection has at most one, so this is a burst of logins;
-/// beyond it a login is refused, which clients answer by trying again.
+/// Requests that wait for the thread, which hashes some 50 passwords a second (a second thread would
+/// take the other core of a small machine). A connection has at most one, so this is a burst of
+/// logins; beyond it a login is refused, which clients answer by trying again.
 const WAITING_MAX: usize = 8_192;
 const REMEMBERED_FOR: Duration = Duration::from_secs(60);
 /// Verified credentials that are remembered; at the limit they are all forgotten, which costs one
@@ -26,12 +25,13 @@ const REMEMBERED_FOR: Duration = Duration::from_secs(60);
 const REMEMBERED_MAX: usize = 4_096;
 /// Argon2 keeps 7 MiB on the heap, not on the stack.
 const STACK_BYTES: usize = 256 * 1024;
-/// Pause after the last request, after which the memory of the hashes is given back.
+/// How long the thread waits for more before it ends. With it goes the memory of the hashes, which
+/// our allocator keeps for a while for the thread that used it.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// Too many logins wait: the request was not taken.
+/// The request was not taken: too many logins wait, or the system gives no thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{WAITING_MAX} logins wait already")]
+#[error("too many logins wait already")]
 pub struct Busy;
 
 /// Credentials to check.
@@ -45,16 +45,24 @@ pub struct Credentials {
     pub hash: Option<Arc<str>>,
 }
 
-/// The pool and its memory. Cheap to clone; the threads end with the last clone.
+/// The thread and its memory. Cheap to clone. The thread runs only while there is something to do.
 #[derive(Clone)]
 pub struct Authenticator {
-    requests: mpsc::Sender<Request>,
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    waiting: AtomicUsize,
+    queue: Mutex<Queue>,
+    /// Something was put into the queue.
+    filled: Condvar,
     remembered: Mutex<Remembered>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Request>,
+    /// The thread runs, and will look at the queue again.
+    served: bool,
 }
 
 enum Request {
@@ -63,25 +71,17 @@ enum Request {
 }
 
 impl Authenticator {
-    /// Starts the threads.
+    /// Starts without a thread.
     ///
     /// # Errors
-    /// If the system gives no thread or no random bytes.
+    /// If the system gives no random bytes.
     pub fn start() -> io::Result<Self> {
-        let (requests, receiver) = mpsc::channel();
-        let receiver = Arc::new(Mutex::new(receiver));
-        let shared = Arc::new(Shared {
-            waiting: AtomicUsize::new(0),
+        let shared = Shared {
+            queue: Mutex::default(),
+            filled: Condvar::new(),
             remembered: Mutex::new(Remembered::new()?),
-        });
-        for number in 0..THREADS {
-            let (receiver, shared) = (Arc::clone(&receiver), Arc::clone(&shared));
-            thread::Builder::new()
-                .name(format!("auth-{number}"))
-                .stack_size(STACK_BYTES)
-                .spawn(move || serve(&receiver, &shared))?;
-        }
-        Ok(Self { requests, shared })
+        };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Whether these credentials were verified within the last minute. Costs some 10 µs.
@@ -90,7 +90,7 @@ impl Authenticator {
         lock(&self.shared.remembered).contains(credentials, Instant::now())
     }
 
-    /// Verifies on the pool; `reply` is called there.
+    /// Verifies on the thread; `reply` is called there.
     ///
     /// # Errors
     /// [`Busy`] if too many wait; `reply` is dropped then.
@@ -102,7 +102,7 @@ impl Authenticator {
         self.request(Request::Verify(credentials, Box::new(reply)))
     }
 
-    /// Hashes a new password on the pool; `reply` is called there with the PHC string.
+    /// Hashes a new password on the thread; `reply` is called there with the PHC string.
     ///
     /// # Errors
     /// [`Busy`] if too many wait; `reply` is dropped then.
@@ -115,38 +115,46 @@ impl Authenticator {
     }
 
     fn request(&self, request: Request) -> Result<(), Busy> {
-        if self.shared.waiting.fetch_add(1, Ordering::Relaxed) >= WAITING_MAX {
-            self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+        let mut queue = lock(&self.shared.queue);
+        if queue.waiting.len() >= WAITING_MAX {
             return Err(Busy);
         }
-        self.requests.send(request).map_err(|_| Busy)
-    }
-}
-
-fn serve(receiver: &Mutex<mpsc::Receiver<Request>>, shared: &Shared) {
-    while let Some(request) = next(receiver) {
-        match request {
-            Request::Verify(credentials, reply) => reply(shared.verify(&credentials)),
-            Request::Hash(password, reply) => reply(hash_password(&password)),
+        if !queue.served {
+            let shared = Arc::clone(&self.shared);
+            let builder = thread::Builder::new().name("auth".to_owned()).stack_size(STACK_BYTES);
+            builder.spawn(move || shared.serve()).map_err(|_| Busy)?;
+            queue.served = true;
         }
-        shared.waiting.fetch_sub(1, Ordering::Relaxed);
+        queue.waiting.push_back(request);
+        self.shared.filled.notify_one();
+        Ok(())
     }
-}
-
-/// Waits for a request. Before a long wait it has the allocator give back what the last hashes used:
-/// ours (mimalloc) does so when some large block is freed a second later, and in an idle process
-/// nobody frees any.
-fn next(receiver: &Mutex<mpsc::Receiver<Request>>) -> Option<Request> {
-    let receiver = lock(receiver);
-    match receiver.recv_timeout(IDLE) {
-        Ok(request) => return Some(request),
-        Err(RecvTimeoutError::Timeout) => drop(std::hint::black_box(vec![0_u8; 1024 * 1024])),
-        Err(RecvTimeoutError::Disconnected) => return None,
-    }
-    receiver.recv().ok()
 }
 
 impl Shared {
+    /// What the thread does.
+    fn serve(&self) {
+        while let Some(request) = self.next() {
+            let answer = AssertUnwindSafe(|| match request {
+                Request::Verify(credentials, reply) => reply(self.verify(&credentials)),
+                Request::Hash(password, reply) => reply(hash_password(&password)),
+            });
+            // A panic is logged by the hook; who waits for this answer runs into a timeout.
+            let _ = catch_unwind(answer);
+        }
+    }
+
+    /// The next request; `None` after none came for a while.
+    fn next(&self) -> Option<Request> {
+        let queue = lock(&self.queue);
+        let empty = |queue: &mut Queue| queue.waiting.is_empty();
+        let waited = self.filled.wait_timeout_while(queue, IDLE, empty);
+        let (mut queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let request = queue.waiting.pop_front();
+        queue.served = request.is_some();
+        request
+    }
+
     fn verify(&self, credentials: &Credentials) -> bool {
         // A thousand connections may come with the same credentials before the first is verified.
         if lock(&self.remembered).contains(credentials, Instant::now()) {
@@ -218,6 +226,8 @@ impl Remembered {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
 
     fn credentials(user: &str, password: &'static str, hash: Option<&str>) -> Credentials {

@@ -4,8 +4,8 @@
 //!
 //! # Threads
 //! - **core**: the broker, all AMQP sockets and timers, on a single-threaded runtime.
-//! - **log-write**, **log-read**: run the store's jobs, one after the other each.
-//! - **auth-0**: password hashes.
+//! - **log-write**, **log-read**, **log-background**: run the store's jobs, one after the other each.
+//! - **auth**: password hashes; it ends when there were none for a while.
 //!
 //! Other threads reach the core through [`CoreHandle`]. What a panic does is told in `panics.rs`.
 
