@@ -82,6 +82,26 @@ fn deliveries_for_a_closed_channel_are_dropped_and_counted_as_taken() {
 }
 
 #[test]
+fn deliveries_for_a_closed_channel_do_not_reach_the_next_one_of_its_number() {
+    let mut node = Node::new();
+    let on = node.channel();
+    let other = node.open_channel(on.0, 2);
+    node.call(on, queue("q"));
+    node.call(other, consume("q", "me"));
+    // All is one read, and the get has the consumer served while it is still there.
+    node.publish_to(on, "q", "a");
+    node.publish_to(on, "q", "b");
+    node.send_on(on, basic::Get { queue: "q".into(), no_ack: true });
+    node.send_on(other, close_channel());
+    node.send_on(other, channel::Open {});
+    node.settle();
+    let methods = node.methods(on.0);
+    assert_eq!(methods[..2], [channel::CloseOk {}.into(), channel::OpenOk {}.into()]);
+    assert_eq!(methods[2..], [basic::GetEmpty {}.into()]);
+    assert_eq!(count(&mut node, on, "q"), 2);
+}
+
+#[test]
 fn the_broker_says_goodbye_when_it_stops() {
     let mut node = Node::new();
     let on = node.channel();

@@ -82,17 +82,21 @@ fn the_broker_makes_up_a_tag() {
 fn nothing_is_delivered_after_cancel_ok() {
     let mut node = Node::new();
     let on = node.channel();
+    let other = node.open_channel(on.0, 2);
     node.call(on, queue("q"));
     node.call(on, consume("q", "me"));
-    // The publishes and the cancel are one read, so deliveries are under way when it is carried out.
+    // All is one read, and the get has the consumers served first: deliveries are under way when
+    // the cancel is carried out.
     for body in ["a", "b", "c"] {
         node.publish_to(on, "q", body);
     }
+    node.send_on(other, basic::Get { queue: "q".into(), no_ack: true });
     node.send_on(on, basic::Cancel { consumer_tag: "me".into(), no_wait: false });
     node.publish_to(on, "q", "d");
     node.settle();
     let received = node.all(on.0);
-    let last = received.last().expect("cancel-ok");
+    assert_eq!(deliveries(&received).len(), 3);
+    let last = received.iter().rfind(|received| received.channel == 1).expect("cancel-ok");
     assert_eq!(last.method, basic::CancelOk { consumer_tag: "me".into() }.into());
     assert_eq!(node.broker.consumers(None).len(), 0);
 }

@@ -1,6 +1,7 @@
 //! The handshake, logins, and connection.open.
 
 use quelea_amqp::method::{Method, connection};
+use quelea_broker::BrokerConfig;
 use quelea_model::{Table, Value};
 use quelea_session::{Notice, SessionState};
 
@@ -78,6 +79,43 @@ fn a_missing_virtual_host_and_a_forbidden_one_are_refused() {
         assert_eq!(node.closed(client), (530, text.to_owned(), 10, 40));
         assert_eq!(node.session(client).connection_id(), None);
     }
+}
+
+#[test]
+fn connections_have_a_limit() {
+    let limits = BrokerConfig { connections_max: 1, ..BrokerConfig::default() };
+    let mut node = Node::with_limits(limits);
+    let first = node.connect();
+    let second = node.accept(true);
+    node.open(second, "guest", "/", capabilities());
+    let text = "NOT_ALLOWED - access to vhost '/' refused for user 'guest': connection limit (1) is \
+                reached";
+    assert_eq!(node.closed(second), (530, text.to_owned(), 10, 40));
+    node.disconnect(first);
+    node.connect();
+}
+
+#[test]
+fn a_refused_amqplain_login_names_its_mechanism() {
+    let mut node = Node::new();
+    let client = node.accept(true);
+    node.password_is_wrong(client);
+    node.send_bytes(client, quelea_amqp::frame::PROTOCOL_HEADER);
+    let login =
+        Table::from_iter([("LOGIN", Value::text("guest")), ("PASSWORD", Value::text("secret"))]);
+    let mut response = bytes::BytesMut::new();
+    login.encode(&mut response);
+    let start_ok = connection::StartOk {
+        client_properties: capabilities(),
+        mechanism: "AMQPLAIN".into(),
+        response: response.freeze().slice(4..),
+        locale: "en_US".into(),
+    };
+    node.send(client, start_ok);
+    node.settle();
+    node.next(client);
+    let text = REFUSED.replace("PLAIN", "AMQPLAIN");
+    assert_eq!(node.closed(client), (403, text, 0, 0));
 }
 
 #[test]

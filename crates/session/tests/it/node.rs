@@ -385,16 +385,19 @@ impl Node {
         busy
     }
 
-    /// The log's threads do one thing a turn, unless the disk hangs.
+    /// The log's threads do one thing a turn, and begin it in the turn after it was asked for.
     fn do_a_job(&mut self) -> bool {
         if !self.disk.works() {
             return false;
         }
         let store = self.broker.store_mut();
+        let begun = self.jobs.pop_front();
         self.jobs.extend(std::iter::from_fn(|| store.poll_job(self.now)));
-        let Some(job) = self.jobs.pop_front() else { return false };
-        store.complete(job.run(&self.log));
-        true
+        let busy = begun.is_some() || !self.jobs.is_empty();
+        if let Some(job) = begun {
+            store.complete(job.run(&self.log));
+        }
+        busy
     }
 
     fn read(&mut self, at: usize) -> bool {

@@ -1,7 +1,7 @@
 //! basic.publish, basic.return, basic.get.
 
 use bytes::Bytes;
-use quelea_amqp::method::{Method, basic};
+use quelea_amqp::method::{Method, basic, queue as queue_methods};
 use quelea_model::{Properties, Table, Value};
 
 use crate::declaring::{bind, exchange, queue};
@@ -153,7 +153,13 @@ fn a_reply_finds_the_one_who_asked() {
     assert!(address.starts_with("amq.rabbitmq.reply-to."));
     node.publish_to(server, &address, "4");
     node.settle();
+    let passive = queue_methods::Declare { passive: true, ..queue(&address) };
+    let there =
+        queue_methods::DeclareOk { queue: (&*address).into(), message_count: 0, consumer_count: 1 };
+    assert_eq!(node.call(server, passive.clone()), there.into(), "the one who asked still waits");
     let reply = node.next(client.0);
     assert!(matches!(reply.method, Method::BasicDeliver(_)));
     assert_eq!(reply.content.unwrap().1, Bytes::from_static(b"4"));
+    node.disconnect(client.0);
+    assert_eq!(node.refused(server, passive).0, 404);
 }
