@@ -220,10 +220,10 @@ def restart(bench, table):
                 bench.amqp(broker, *fill.split())
                 time.sleep(5)
                 resident[peer.name] = broker.resident_bytes()
-                broker.stop()
-                broker, after_stop[peer.name] = first_delivery(bench, peer, home)
                 broker.kill()
                 broker, after_kill[peer.name] = first_delivery(bench, peer, home)
+                broker.stop()
+                broker, after_stop[peer.name] = first_delivery(bench, peer, home)
             finally:
                 broker.stop()
     seconds = "{:.2f} s".format

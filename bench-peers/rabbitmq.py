@@ -71,10 +71,10 @@ def start(home, port, epmd_port):
     # The default configuration but for the disk alarm, which would stop a long fill.
     (home / "rabbitmq.conf").write_text("disk_free_limit.absolute = 1GB\n")
     log = open(home / "log" / "console", "ab")
-    # A session of its own: Ctrl-C at the terminal is ours to pass on.
+    # A process group of its own: Ctrl-C at the terminal is ours to pass on.
     return subprocess.Popen(
         [SERVER], env=environment(home, port, epmd_port), cwd=home, stdout=log, stderr=log,
-        stdin=subprocess.DEVNULL, start_new_session=True)
+        stdin=subprocess.DEVNULL, process_group=0)
 
 
 def wait_until_it_serves(server, home, port):
