@@ -70,6 +70,7 @@ pub struct Core {
     accepted: bool,
     promises: Vec<(Ticket, oneshot::Sender<()>)>,
     pub(crate) stop: Stop,
+    pub(crate) refusal_logged: Option<Timestamp>,
     pub(crate) counters: NetCounters,
 }
 
@@ -99,6 +100,7 @@ impl Core {
             accepted: true,
             promises: Vec::new(),
             stop: Stop::default(),
+            refusal_logged: None,
             counters: NetCounters::default(),
         }
     }

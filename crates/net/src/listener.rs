@@ -49,12 +49,19 @@ fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
 
 /// Accepts connections and starts a task for each, for ever.
 pub(crate) async fn accept(core: SharedCore, listener: TcpListener) {
+    let mut failing = false;
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => welcome(&core, stream, peer),
+            Ok((stream, peer)) => {
+                failing = false;
+                welcome(&core, stream, peer);
+            }
             Err(error) => {
                 core.with(|core| core.counters.accept_errors += 1);
-                tracing::warn!(%error, "cannot accept a connection");
+                // One line for the whole time, which may be long.
+                if !std::mem::replace(&mut failing, true) {
+                    tracing::warn!(%error, "cannot accept connections; trying on");
+                }
                 tokio::time::sleep(PAUSE).await;
             }
         }

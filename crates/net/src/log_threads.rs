@@ -85,6 +85,10 @@ impl LogThreads {
 impl Drop for LogThreads {
     fn drop(&mut self) {
         self.lanes.clear();
+        if self.under_way > 0 {
+            // A disk that hangs must not keep the process from ending; with it end the threads.
+            return;
+        }
         for thread in self.threads.drain(..) {
             // A thread that panicked has ended the process already.
             let _ = thread.join();

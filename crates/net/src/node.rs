@@ -247,7 +247,10 @@ fn core_thread(
                 runtime.block_on(tokio::task::unconstrained(pump::run(core, wake, clock)));
             // Tasks of connections, then the log's threads, then the lock.
             drop(runtime);
-            drop(lock);
+            if stopped == Stopped::Unclean {
+                // A job may still be at it: the lock stays until the process ends.
+                std::mem::forget(lock);
+            }
             stopped
         }
         Err(error) => {

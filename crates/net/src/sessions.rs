@@ -1,6 +1,7 @@
 //! What the core does with one connection: its beginning, its input, its output, its end.
 
 use bytes::Bytes;
+use quelea_amqp::CloseCause;
 use quelea_session::{AuthOutcome, AuthRequest, Notice, Peer};
 use tokio::net::tcp::OwnedWriteHalf;
 
@@ -11,11 +12,11 @@ use crate::core::Core;
 impl Core {
     /// Takes a new connection in; gives its slot, or nothing if there are too many.
     pub(crate) fn connected(&mut self, writer: OwnedWriteHalf, peer: Peer) -> Option<usize> {
+        self.want_turn();
         if self.connections.len() >= self.parts.connections_max || self.stop.has_begun() {
-            self.counters.refused += 1;
+            self.refuse(&peer);
             return None;
         }
-        self.want_turn();
         self.counters.accepted += 1;
         self.generation += 1;
         let config = &self.parts.session_config;
@@ -23,6 +24,17 @@ impl Core {
         let slot = self.connections.insert(connection);
         self.mark_dirty(slot);
         Some(slot)
+    }
+
+    fn refuse(&mut self, peer: &Peer) {
+        /// One line for all refusals of this time.
+        const QUIET_MS: u64 = 10_000;
+        self.counters.refused += 1;
+        if self.refusal_logged.is_none_or(|at| self.now.since_ms(at) >= QUIET_MS) {
+            self.refusal_logged = Some(self.now);
+            let (connections, refused) = (self.connections.len(), self.counters.refused);
+            tracing::warn!(peer = peer.address, connections, refused, "too many connections");
+        }
     }
 
     /// The connection's task looks at it: gives how far it has come.
@@ -91,6 +103,7 @@ impl Core {
         self.want_turn();
         let connection = &mut self.connections[slot];
         if connection.phase == Phase::Open {
+            tracing::debug!(connection = &*connection.name, "the client is gone without a close");
             connection.session.disconnected(&mut self.broker, self.now);
         }
         connection.phase = Phase::Gone;
@@ -275,9 +288,13 @@ impl Core {
     }
 }
 
+/// What goes well is for those who look for it.
 fn log(connection: &str, notice: &Notice) {
     match notice {
-        Notice::Opened { .. } => tracing::debug!(connection, "{notice}"),
+        Notice::Opened { .. } | Notice::Closed(CloseCause::Client { .. }) => {
+            tracing::debug!(connection, "{notice}");
+        }
+        Notice::LoginRefused { .. } => tracing::warn!(connection, "{notice}"),
         _ => tracing::info!(connection, "{notice}"),
     }
 }

@@ -10,5 +10,6 @@ mod fairness;
 mod faulty_disk;
 mod login;
 mod messages;
+mod panic;
 mod server;
 mod stop;
