@@ -8,6 +8,7 @@ mod closing;
 mod confirming;
 mod consuming;
 mod crashing;
+mod damaging;
 mod declaring;
 mod durability;
 mod limits;
