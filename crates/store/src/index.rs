@@ -478,11 +478,11 @@ impl QueueIndex {
         })
     }
 
-    /// Changes where a message's record lies, if the message is here and not paged out.
-    pub(crate) fn relocate(&mut self, seq: Seq, location: Location) {
-        if let Some((slot, at)) = self.find(seq) {
-            self.change_chunk(slot, |chunk| chunk.relocate(at, location));
-        }
+    /// Changes where a message's record lies, if the message is here and not paged out. Gives the
+    /// place where it was.
+    pub(crate) fn relocate(&mut self, seq: Seq, location: Location) -> Option<Location> {
+        let (slot, at) = self.find(seq)?;
+        self.change_chunk(slot, |chunk| chunk.relocate(at, location))
     }
 
     /// Gives the entries by segment, runs of one segment as one number.

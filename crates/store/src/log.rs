@@ -100,7 +100,7 @@ impl LogStore {
         let len = 16 + key.len() + value.map_or(0, <[u8]>::len);
         let at = self.append(len, |out| record::encode_topology(key, value, out));
         if let Some(segment) = self.segments.get_mut(at.segment) {
-            segment.topology = true;
+            segment.replayed = true;
         }
     }
 
@@ -117,7 +117,7 @@ impl LogStore {
         let mut single = Vec::new();
         for segment in self.segments.iter().take_while(|segment| segment.number < written) {
             let covered = segment.number < covered;
-            if segment.is_empty() && in_prefix && (covered || !segment.topology) {
+            if segment.is_empty() && in_prefix && (covered || !segment.replayed) {
                 prefix = Some(segment.number);
             } else if segment.freed_by.is_none() {
                 in_prefix = false;

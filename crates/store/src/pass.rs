@@ -296,6 +296,10 @@ impl Pass {
         };
         segments.add_live(to.segment, 1);
         segments.release(from, 1);
+        if let Some(segment) = segments.get_mut(from.segment) {
+            // The copy only moves what the original made, as long as that is replayed.
+            segment.replayed = true;
+        }
         entry.location = to;
         copied
     }

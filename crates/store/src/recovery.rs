@@ -265,7 +265,7 @@ fn build(
         segment.end = segment.end.max(SEGMENT_HEADER_BYTES);
         let pairs = tally.map_or(0, |t| t.pairs).saturating_add(needed.map_or(0, |n| n.pairs));
         segment.pairs = pairs.max(segment.live);
-        segment.topology = tally.is_some_and(|t| t.topology);
+        segment.replayed = tally.is_some_and(|t| t.topology) || replay.moved_from.contains(&number);
         segment.file = Some(found.file);
         segments.add(segment);
     }

@@ -33,6 +33,8 @@ pub(crate) struct Replay {
     pub(crate) freed_prefix: u32,
     /// Further segments that were declared free.
     pub(crate) freed: BTreeSet<u32>,
+    /// Segments from which messages were copied forward.
+    pub(crate) moved_from: BTreeSet<u32>,
     /// Operations of a group that has no commit yet.
     group: Vec<Operation>,
     segments: BTreeMap<u32, ReplaySegment>,
@@ -62,6 +64,7 @@ impl Replay {
             next_queue: 1,
             freed_prefix: 0,
             freed: BTreeSet::new(),
+            moved_from: BTreeSet::new(),
             group: Vec::new(),
             segments,
             records: 0,
@@ -169,7 +172,9 @@ impl Replay {
             Operation::Put { queue, entry, expiry } => self.put(queue, entry, expiry)?,
             Operation::Move { queue, seq, to } => {
                 self.unpage(queue, seq)?;
-                self.queue(queue).relocate(seq, to);
+                if let Some(from) = self.queue(queue).relocate(seq, to) {
+                    self.moved_from.insert(from.segment);
+                }
             }
             Operation::Remove { queue, seq } => {
                 if self.queue(queue).remove(seq).is_none() {

@@ -138,8 +138,9 @@ pub(crate) struct Segment {
     pub(crate) live: u32,
     /// All pairs that were ever appended here.
     pub(crate) pairs: u32,
-    /// Holds records that outlive the messages in it, so only a checkpoint may free it.
-    pub(crate) topology: bool,
+    /// A replay needs its records though no message in it is live: topology, or messages that were
+    /// copied forward. Only a checkpoint that covers it may free it.
+    pub(crate) replayed: bool,
     /// Read jobs that need it, and a checkpoint pass that copies from it.
     pub(crate) pins: u32,
     /// Pairs in paged-out stretches, as the last checkpoint pass saw them.
@@ -158,7 +159,7 @@ impl Segment {
             end: SEGMENT_HEADER_BYTES,
             live: 0,
             pairs: 0,
-            topology: false,
+            replayed: false,
             pins: 0,
             stretched: 0,
             freed_by: None,

@@ -5,6 +5,7 @@
 mod crash;
 mod faults;
 mod model;
+mod paging;
 mod recycling;
 mod state;
 mod world;

@@ -1,6 +1,8 @@
 //! Segments that are freed, recycled, copied from.
 
-use quelea_store::fake_disk::Survival;
+use std::io::ErrorKind;
+
+use quelea_store::fake_disk::{Call, Survival};
 use quelea_store::{Durability, Store};
 
 use crate::world::{World, small, tiny};
@@ -187,4 +189,40 @@ fn spilled_transient_messages_take_space_only_while_they_live() {
     world.publish(&[1], 1_000);
     world.settle();
     assert!(world.store.stats().segments <= 2, "{:?}", world.store.stats());
+}
+
+/// The copy only moves what the original made: a replay without a checkpoint needs both.
+#[test]
+fn an_original_stays_until_a_checkpoint_knows_its_copy() {
+    for failed in [false, true] {
+        let mut world = World::new(tiny());
+        world.publish(&[2], 100);
+        for _ in 0..30 {
+            world.publish(&[1], 500);
+            world.consume(1, 1);
+        }
+        world.settle();
+        world.begin_checkpoint();
+        world.pump();
+        while world.is_passing() {
+            world.pump();
+            world.checkpoint_slice(100);
+        }
+        assert!(world.store.stats().copied_bytes > 0);
+        if failed {
+            world.disk.fail(Call::Rename, 0, 1, ErrorKind::Other);
+            world.settle();
+            assert_eq!(world.store.stats().checkpoints_failed, 1);
+        } else {
+            world.sync();
+        }
+        for _ in 0..20 {
+            world = world.crash(Survival::Nothing, 0);
+            world.publish(&[1], 500);
+            world.consume(1, 1);
+            world.settle();
+        }
+        world.load_everything();
+        assert_eq!(world.state.messages.len(), 1);
+    }
 }

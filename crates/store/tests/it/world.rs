@@ -82,6 +82,18 @@ impl World<LogStore> {
         after
     }
 
+    /// Crashes and takes over whatever is recovered, without reading stretches back.
+    pub(crate) fn crash_unhistoric(&self) -> Self {
+        let disk = self.disk.crash(Survival::Nothing, 0);
+        let options = Options { nonce: self.options.nonce.wrapping_add(9), ..self.options };
+        let (store, recovered) = LogStore::open(&disk, options, self.now)
+            .unwrap_or_else(|error| panic!("cannot open: {error}"));
+        let mut after = World::with(disk, options, store, self.now);
+        after.next_seq = recovered.next_seq;
+        after.ready = recovered.queues.into_iter().collect();
+        after
+    }
+
     /// Opens an image of the disk and checks it in the same way.
     pub(crate) fn open_image(&self, image: FakeDisk, survival: Survival) -> Self {
         let after = Self::open(image, self.options, self.openings)
@@ -242,6 +254,11 @@ impl<S: Store> World<S> {
         self.publish_with(queues, body_bytes, true, &[], 0)
     }
 
+    /// Publishes without keeping the moment, for tests with thousands of messages.
+    pub(crate) fn publish_fast(&mut self, queues: &[u32], body_bytes: u32) -> Seq {
+        self.put(queues, body_bytes, true, &[], 0)
+    }
+
     pub(crate) fn publish_with(
         &mut self,
         queues: &[u32],
@@ -325,6 +342,13 @@ impl<S: Store> World<S> {
         for _ in 0..count {
             let Some(seq) = self.deliver(queue) else { break };
             self.ack(queue, seq);
+        }
+    }
+
+    /// The same for one, without keeping the moment.
+    pub(crate) fn consume_fast(&mut self, queue: u32) {
+        if let Some(seq) = self.deliver(queue) {
+            self.settle_one(QueueId(queue), seq);
         }
     }
 
