@@ -24,8 +24,8 @@ lint: ## Checks format and lints, warnings being errors
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	@if command -v cargo-deny >/dev/null; then cargo deny --offline check bans licenses sources; else echo "cargo-deny is not installed: licences and bans were not checked"; fi
 
-bench: build ## Runs the benchmarks on this machine, RabbitMQ beside Quelea where it is installed (ARGUMENTS=--help)
-	$(PYTHON) scripts/bench.py --binary $(BINARY) $(ARGUMENTS)
+bench: build ## Measures every row of docs/benchmarks.md, RabbitMQ beside Quelea where it is installed (ARGUMENTS=--quick)
+	$(PYTHON) bench-peers/compare.py --quelea $(BINARY) $(ARGUMENTS)
 
 soak: build ## Kills the broker 200 times under load; nothing confirmed may be lost (ROUNDS=200)
 	QUELEA_KILL_ROUNDS=$${ROUNDS:-200} $(PYTHON) tests/run.py --binary $(BINARY) kill

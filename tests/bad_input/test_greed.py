@@ -119,7 +119,7 @@ def test_a_client_that_heartbeats_and_never_reads(broker, witness):
 
 @pytest.mark.parametrize("no_ack", [2, 0], ids=["auto-ack", "manual-ack"])
 def test_a_consumer_that_never_reads(broker, witness, no_ack):
-    with growth_below(broker, BODIES_MAX + 64 * MIB) as check, Peer(broker) as peer:
+    with growth_below(broker, BODIES_MAX + 96 * MIB) as check, Peer(broker) as peer:
         channel = peer.channel()
         created = queue(channel, exclusive=False, auto_delete=True)
         with Raw.opened(broker, receive_buffer=4_096) as client:

@@ -222,8 +222,8 @@ def test_a_queue_with_a_consumer_does_not_expire(channel, name):
 
 
 def test_get_renews_the_lease_of_an_expiring_queue(channel, name):
-    created = queue(channel, name(), exclusive=False, arguments={"x-expires": 400})
-    other = queue(channel, name("clock"), exclusive=False, arguments={"x-expires": 900})
+    created = queue(channel, name(), exclusive=False, arguments={"x-expires": 1500})
+    other = queue(channel, name("clock"), exclusive=False, arguments={"x-expires": 2500})
     def clock_ran_out():
         assert get(channel, created) is None
         try:

@@ -100,7 +100,7 @@ def test_an_error_in_a_transaction_closes_the_channel_at_once(transaction, name)
 
 def test_a_big_transaction_is_all_there(transaction):
     created = queue(transaction)
-    for number in range(5_000):
+    for number in range(2_000):
         publish(transaction, created, number)
     transaction.tx_commit()
-    assert drain(transaction, created) == [str(number) for number in range(5_000)]
+    assert drain(transaction, created) == [str(number) for number in range(2_000)]
