@@ -103,3 +103,20 @@ pub const READ_AHEAD_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Largest delay or time to live, in milliseconds: 2^32 - 1, as in RabbitMQ.
 pub const TTL_MS_MAX: u64 = 4_294_967_295;
+
+/// Bytes appended to the log and not yet written before publishers are asked to wait: a few of the
+/// largest batches. Two buffers of this size are kept.
+pub const STORE_PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Connections of one node.
+pub const CONNECTIONS_MAX: usize = 65_536;
+
+/// Deliveries of one message of a queue declared as `quorum`: RabbitMQ 4's default.
+pub const QUORUM_DELIVERY_LIMIT: u16 = 20;
+
+/// Gets of one queue that may wait for its messages to be read from the log.
+pub const GETS_WAITING_MAX: usize = 65_536;
+
+/// Messages of one queue that may wait on their way to a dead-letter exchange before the queue
+/// stops to give out and to expire others. They wait only for their bodies to be read back.
+pub const DEAD_LETTERS_WAITING_MAX: usize = 10_000;
