@@ -42,9 +42,9 @@ impl Default for BrokerConfig {
             consumers_per_channel_max: limits::CONSUMERS_PER_CHANNEL_MAX,
             queues_per_vhost_max: limits::QUEUES_PER_VHOST_MAX,
             exclusive_queues_per_connection_max: limits::EXCLUSIVE_QUEUES_PER_CONNECTION_MAX,
-            store_pending_bytes_max: 16 * 1024 * 1024,
-            connections_max: 65_536,
-            quorum_delivery_limit: 20,
+            store_pending_bytes_max: limits::STORE_PENDING_BYTES_MAX,
+            connections_max: limits::CONNECTIONS_MAX,
+            quorum_delivery_limit: limits::QUORUM_DELIVERY_LIMIT,
             loopback_user: String::from("guest"),
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use quelea_model::limits::DEAD_LETTERS_WAITING_MAX;
 use quelea_model::{Message, Properties, QueueId, Timestamp, Value};
 use quelea_store::{EntryFlags, NEVER, Ready};
 
@@ -15,7 +16,7 @@ use crate::effect::Effect;
 use crate::ids::ConsumerId;
 use crate::memory::Memory;
 use crate::queue::ready_messages::{Expired, Head};
-use crate::queue::{Queue, TRANSIT_MAX, WaitingGet};
+use crate::queue::{Queue, WaitingGet};
 use crate::report::MessageCounters;
 use crate::unacked::Unacked;
 
@@ -128,7 +129,7 @@ impl Dispatch<'_> {
     /// Drops expired messages from the head.
     fn expire(&mut self, is_expired: impl Fn(Timestamp) -> bool) -> Ended {
         for _ in 0..EXPIRIES_PER_TURN {
-            if self.queue.transit.len() >= TRANSIT_MAX {
+            if self.queue.transit.len() >= DEAD_LETTERS_WAITING_MAX {
                 return Ended::Idle;
             }
             match self.queue.ready.pop_expired(&is_expired) {
@@ -145,7 +146,7 @@ impl Dispatch<'_> {
 
     fn give_out(&mut self) -> Ended {
         for _ in 0..DELIVERIES_PER_TURN {
-            if self.queue.transit.len() >= TRANSIT_MAX {
+            if self.queue.transit.len() >= DEAD_LETTERS_WAITING_MAX {
                 return Ended::Idle;
             }
             let waiting = self.queue.gets.front().copied();

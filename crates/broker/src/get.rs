@@ -1,15 +1,13 @@
 //! Asking for one message: basic.get.
 
 use quelea_model::Timestamp;
+use quelea_model::limits::GETS_WAITING_MAX;
 
 use crate::Broker;
 use crate::access::Operation;
 use crate::error::{ChannelGone, GetError, LimitReached};
 use crate::ids::ChannelId;
 use crate::queue::WaitingGet;
-
-/// Gets that may wait for one queue's messages to be read from the log.
-const GETS_WAITING_MAX: usize = 65_536;
 
 impl Broker {
     /// basic.get. The answer is an effect, [`Effect::Got`](crate::Effect::Got) or

@@ -20,10 +20,6 @@ use crate::read_ahead::ReadAhead;
 use crate::report::MessageCounters;
 use crate::vhost::VhostId;
 
-/// Messages of one queue that may wait on their way to a dead-letter exchange before the queue
-/// stops to give out and to expire others. They wait only for their bodies to be read back.
-pub(crate) const TRANSIT_MAX: usize = 10_000;
-
 /// A basic.get whose answer waits for the body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitingGet {

@@ -1,9 +1,9 @@
 //! What happens by itself: messages expire, unused queues go. One timer a queue.
 
+use quelea_model::limits::DEAD_LETTERS_WAITING_MAX;
 use quelea_model::{QueueId, Timestamp};
 
 use crate::Broker;
-use crate::queue::TRANSIT_MAX;
 
 impl Broker {
     /// Makes sure that the queue is looked at when its next deadline has come. A timer that comes
@@ -14,7 +14,8 @@ impl Broker {
         };
         // Expired messages wait while too many are on their way to the dead-letter exchange, and
         // while the head is being read; either's end leads here again.
-        let is_stuck = queue.transit.len() >= TRANSIT_MAX || queue.read_ahead.is_under_way();
+        let is_stuck =
+            queue.transit.len() >= DEAD_LETTERS_WAITING_MAX || queue.read_ahead.is_under_way();
         let expiry = if is_stuck { None } else { queue.ready.next_expiry() };
         let wanted = match (expiry, queue.unused_deadline()) {
             (Some(a), Some(b)) => a.min(b),
