@@ -19,6 +19,9 @@ pub struct Recovered {
     /// Greater than every queue number that the store has seen. Queues without messages are only
     /// named in the topology, which the store cannot read: take the larger of the two.
     pub next_queue: QueueId,
+    /// Whether the process before this one did not stop in good order: then any of the messages may
+    /// have been delivered. The store cannot know; whoever opens it says so.
+    pub after_crash: bool,
     /// For the line that is logged at the start.
     pub report: RecoveryReport,
 }
@@ -30,6 +33,7 @@ impl Default for Recovered {
             queues: HashMap::new(),
             next_seq: Seq(1),
             next_queue: QueueId(1),
+            after_crash: false,
             report: RecoveryReport::default(),
         }
     }

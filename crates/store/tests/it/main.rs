@@ -2,8 +2,11 @@
 //! recycled, copied forward, paged out and read back. Everything runs in virtual time on a disk in
 //! memory.
 
+mod checkpoint;
 mod crash;
+mod damage;
 mod faults;
+mod golden;
 mod model;
 mod paging;
 mod recycling;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use quelea_model::{Message, QueueId, Seq, Timestamp};
 use quelea_store::fake_disk::{FakeDisk, Survival};
 use quelea_store::{
-    CheckpointCursor, Durability, Entry, EntryFlags, Front, JobDone, Lane, LoadItem, LoadRequest,
+    CheckpointCursor, Durability, Entry, EntryFlags, Front, JobDone, LoadItem, LoadRequest,
     LoadWhat, Loaded, LogStore, MemStore, Missing, NEVER, NewMessage, OpenError, Options,
     QueueIndex, Recovered, Removed, Store, StoreState, Ticket,
 };
@@ -559,11 +559,6 @@ impl<S: Store> World<S> {
 /// What reads an entry's body.
 pub(crate) fn item(entry: &Entry) -> LoadItem {
     LoadItem { seq: entry.seq, location: entry.location, body_bytes: entry.body_bytes }
-}
-
-/// Which lane a job would run in, for tests that hold one up.
-pub(crate) fn lane(done: &JobDone) -> Lane {
-    done.lane()
 }
 
 /// The head of an index as a load request, if something is missing.
