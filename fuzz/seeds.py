@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the seeds of the AMQP corpora: python3 fuzz/seeds.py
+"""Writes the hand-made seeds of the corpora: python3 fuzz/seeds.py
 
 Each seed has a name that says what it holds. Inputs that a fuzzer found are added beside them under
 names of their own and are not written by this script.
@@ -184,6 +184,78 @@ CONNECTIONS = {
     + frame(BODY, 2, b"2") + frame(BODY, 1, b"1"),
 }
 
+# Steps of crates/tidy/src/node/script.rs: kind, who (client, and channel in the bits above), and what
+# the kind asks for. A story begins with the broker's limits.
+def step(kind, who, *octets):
+    return bytes([kind, who, *octets])
+
+
+def declare(who, queue, flags=16, first=0, second=0xE0):
+    return step(0, who, flags, queue, first, second)
+
+
+def publish(who, key, flags=4, *rest):
+    return step(7, who, flags, key, *rest)
+
+
+def consume(who, queue, flags=0, tag=0):
+    return step(12, who, flags, queue, tag)
+
+
+A, B, C = 0, 3, 5  # Queues; as keys they are 0, 2 and 3.
+KEY_A, KEY_B = 0, 2
+ALL, ACK, NACK, REQUEUE = 1, 0, 8, 2
+SETTLE = step(31, 0)
+SMALL, LARGE = 1, 7
+
+
+def wait(at):
+    return step(28, 0, at)
+
+
+def acknowledge(who, flags, pick=0):
+    return step(15, who, flags, pick)
+
+
+BIND_FANOUT = step(5, 0, 0, 5, 0, A) + step(5, 0, 0, 5, 0, B)
+STORIES = {
+    "nothing": b"\0",
+    "publish-consume-ack": b"\0" + declare(0, A) + publish(0, KEY_A, 4, SMALL) + SETTLE + consume(1, A) + SETTLE + acknowledge(1, ACK) + SETTLE,
+    "backlog-beyond-memory": b"\7" + declare(0, A) + publish(0, KEY_A, 4, LARGE) * 6 + SETTLE + consume(1, A) + SETTLE + acknowledge(1, ACK | ALL) + SETTLE,
+    "transient-beyond-memory": b"\7" + declare(0, A, 0) + publish(0, KEY_A, 0, LARGE) * 6 + SETTLE + consume(1, A) + SETTLE,
+    "nack-requeues-in-place": b"\0" + declare(0, A) + publish(0, KEY_A, 4, SMALL) * 4 + consume(0, A) + SETTLE
+    + acknowledge(0, NACK | REQUEUE, 1) + SETTLE + acknowledge(0, NACK | REQUEUE | ALL, 3) + SETTLE,
+    "prefetch": b"\0" + declare(0, A) + step(20, 0, 5, 2, 0) + publish(0, KEY_A, 4, SMALL) * 4 + consume(0, A) + SETTLE + acknowledge(0, ACK) + SETTLE,
+    "expiry": b"\0" + declare(0, A) + publish(0, KEY_A, 8, 3, SMALL) + publish(0, KEY_A, 4, SMALL) + wait(4) + consume(0, A) + SETTLE,
+    "dead-letters": b"\0" + declare(0, A, 16, 1 << 2 | 1 << 1, 0xE5) + declare(0, B) + step(5, 0, 0, 5, 0, B)
+    + publish(0, KEY_A, 4, SMALL) + wait(4) + SETTLE,
+    "dead-letters-in-a-cycle": b"\0" + step(0, 0, 16, A, 1 << 2 | 1 << 1, 0x80) + publish(0, KEY_A, 4, SMALL) + wait(4) * 4 + SETTLE,
+    "drop-head": b"\0" + step(0, 0, 16, A, 1, 0x02) + publish(0, KEY_A, 4, SMALL) * 4 + SETTLE,
+    "reject-publish-with-confirms": b"\0" + step(0, 0, 16, A, 1, 0x22) + step(20, 0, 0) + publish(0, KEY_A, 4, SMALL) * 4 + SETTLE,
+    "delivery-limit": b"\0" + step(0, 0, 16, A, 1 << 5, 0xE1) + publish(0, KEY_A, 4, SMALL) + consume(0, A)
+    + (SETTLE + acknowledge(0, NACK | REQUEUE)) * 3,
+    "priorities": b"\0" + step(0, 0, 16, A, 1 << 3, 0xE3) + publish(0, KEY_A, 20, 1, SMALL) + publish(0, KEY_A, 20, 3, SMALL) + consume(0, A) + SETTLE,
+    "single-active-consumer": b"\0" + step(0, 0, 16, A, 1 << 4, 0xE0) + SETTLE + consume(0, A) + consume(1, A, 0, 1) + publish(2, KEY_A, 4, SMALL) * 2
+    + SETTLE + step(26, 0) + SETTLE,
+    "exclusive-queue-goes": b"\0" + declare(0, A, 96) + publish(0, KEY_A, 0, SMALL) + consume(0, A) + SETTLE + step(23, 0, 255) + SETTLE,
+    "queue-expires": b"\0" + step(0, 0, 16, A, 1 << 6, 0xE0) + publish(0, KEY_A, 4, SMALL) + wait(5) + SETTLE,
+    "auto-delete": b"\0" + declare(0, A, 128) + consume(0, A) + publish(0, KEY_A, 4, SMALL) + SETTLE + step(21, 0, 3, 0) + SETTLE,
+    "fan-out": b"\0" + declare(0, A) + declare(0, B) + BIND_FANOUT + step(7, 0, 5, 5, 0, SMALL) + SETTLE + consume(0, A) + consume(1, B) + SETTLE
+    + acknowledge(0, ACK) + acknowledge(1, ACK) + SETTLE,
+    "transaction": b"\0" + declare(0, A) + step(20, 0, 1) + publish(0, KEY_A, 4, SMALL) * 2 + step(20, 0, 2) + SETTLE
+    + publish(0, KEY_A, 4, SMALL) + step(20, 0, 3) + SETTLE,
+    "transaction-of-acks": b"\0" + declare(0, A) + SETTLE + publish(1, KEY_A, 4, SMALL) * 3 + SETTLE + step(20, 0, 1) + consume(0, A) + SETTLE
+    + acknowledge(0, ACK) + step(20, 0, 3) + acknowledge(0, ACK) + step(20, 0, 2) + SETTLE,
+    "get": b"\0" + declare(0, A) + publish(0, KEY_A, 4, SMALL) * 2 + step(19, 0, A, 0) + step(19, 0, A, 1) + step(19, 0, A, 0) + SETTLE,
+    "returned": b"\0" + publish(0, KEY_B, 2, SMALL) + SETTLE,
+    "slow-reader": b"\4" + declare(0, A) + SETTLE + step(25, 1, 0) + consume(1, A, 3) + publish(0, KEY_A, 0, LARGE) * 4 + SETTLE + step(25, 1, 1) + SETTLE,
+    "limits": b"\x0f" + declare(0, A, 96) + publish(0, KEY_A, 0, SMALL) * 5 + consume(0, A, 0, 0) + consume(0, A, 0, 1) + SETTLE
+    + consume(4 << 2, A, 0, 2) + SETTLE + declare(0, B, 96) + SETTLE + b"".join(declare(0, q) for q in (A, B, C)) + SETTLE,
+    "broken-frame": b"\0" + declare(0, A, 96) + step(24, 0, 5, 9, 9, 9, 9, 9) + SETTLE,
+    "heartbeats-missed": b"\0" + declare(0, A) + publish(0, KEY_A, 4, SMALL) + consume(0, A) + SETTLE + wait(7) * 2 + SETTLE,
+    "direct-reply-to": b"\0" + step(12, 0, 3, 7, 3) + SETTLE + publish(0, KEY_A, 192, 7, SMALL) + SETTLE,
+}
+
 
 def main():
     for target, seeds in {
@@ -191,6 +263,7 @@ def main():
         "amqp_method": METHODS,
         "amqp_table": TABLES,
         "amqp_connection": CONNECTIONS,
+        "node": STORIES,
     }.items():
         directory = CORPUS / target
         directory.mkdir(parents=True, exist_ok=True)

@@ -10,11 +10,12 @@ use crate::assert_none;
 type Run = fn(&[u8]);
 
 /// Each fuzz target with the function that it calls.
-const TARGETS: [(&str, Run); 4] = [
+const TARGETS: [(&str, Run); 5] = [
     ("amqp_connection", quelea_amqp::fuzzing::fuzz_connection),
     ("amqp_frames", quelea_amqp::fuzzing::fuzz_frames),
     ("amqp_method", quelea_amqp::fuzzing::fuzz_method),
     ("amqp_table", quelea_amqp::fuzzing::fuzz_table),
+    ("node", quelea_tidy::fuzz_node),
 ];
 
 /// Seeds are read by people and run in every test.

@@ -19,7 +19,7 @@ const LAYERS: [(&str, &[&str]); 10] = [
     ("http", &["model", "store", "broker", "session", "net"]),
     ("bench", &["model", "amqp"]),
     ("server", &["model", "amqp", "store", "broker", "session", "net", "http", "bench"]),
-    ("tidy", &["amqp", "store"]),
+    ("tidy", &["model", "amqp", "store", "broker", "session"]),
 ];
 
 const SECTIONS: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];

@@ -1,0 +1,197 @@
+//! A client: it goes through the handshake, sends what the script says, answers closes, and checks
+//! what it gets.
+
+use std::collections::BTreeMap;
+
+use bytes::{Bytes, BytesMut};
+use quelea_amqp::frame::PROTOCOL_HEADER;
+use quelea_amqp::method::{Method, basic, channel, connection, queue};
+use quelea_amqp::{FrameKind, FrameReader, Output, ShortStr};
+use quelea_model::{Properties, PropertyView};
+
+use super::script::Verdict;
+
+const FRAME_MAX: u32 = 4_096;
+
+/// Among so many deliveries of its channel a client looks for the one that it settles.
+const TAGS_PICKED: usize = 4;
+
+/// From here on a pick is a tag of no delivery.
+const PICKS_OF_KNOWN: u8 = 250;
+
+/// The client's end of a connection.
+pub(super) struct Client {
+    sent: Output,
+    reader: FrameReader,
+    /// Of each channel: the tags of the deliveries that it has not settled.
+    tags: BTreeMap<u16, Vec<u64>>,
+    /// Of each channel: the tag of its last delivery.
+    last_tags: BTreeMap<u16, u64>,
+    /// Of each channel: bytes of the body that have to come; `None`: the header comes next.
+    contents: BTreeMap<u16, Option<u64>>,
+    /// Whether it takes what the session writes.
+    pub(super) reads: bool,
+}
+
+impl Client {
+    /// Sends the whole handshake at once, as a client may that knows what will be asked.
+    pub(super) fn new() -> Self {
+        let mut sent = Output::new();
+        sent.put_slice(PROTOCOL_HEADER);
+        let start_ok = connection::StartOk {
+            mechanism: ShortStr::from_static("PLAIN"),
+            response: Bytes::from_static(b"\0guest\0guest"),
+            locale: ShortStr::from_static("en_US"),
+            ..connection::StartOk::default()
+        };
+        let tune_ok = connection::TuneOk { channel_max: 100, frame_max: FRAME_MAX, heartbeat: 60 };
+        let open = connection::Open { virtual_host: ShortStr::from_static("/") };
+        for method in [Method::from(start_ok), tune_ok.into(), open.into()] {
+            sent.method(0, &method);
+        }
+        for channel in [1, 2] {
+            sent.method(channel, &channel::Open {}.into());
+        }
+        Self {
+            sent,
+            reader: FrameReader::new(FRAME_MAX),
+            tags: BTreeMap::new(),
+            last_tags: BTreeMap::new(),
+            contents: BTreeMap::new(),
+            reads: true,
+        }
+    }
+
+    pub(super) fn take_sent(&mut self) -> Bytes {
+        let bytes = self.sent.to_bytes();
+        self.sent.advance(bytes.len());
+        bytes
+    }
+
+    pub(super) fn send(&mut self, channel: u16, method: &Method) {
+        self.sent.method(channel, method);
+    }
+
+    pub(super) fn send_raw(&mut self, bytes: &[u8]) {
+        self.sent.put_slice(bytes);
+    }
+
+    pub(super) fn publish(
+        &mut self,
+        channel: u16,
+        publish: basic::Publish,
+        properties: &Properties,
+        body: Bytes,
+    ) {
+        let mut wire = BytesMut::new();
+        properties.encode(&mut wire);
+        self.sent.content(channel, &publish.into(), &wire, body, FRAME_MAX);
+    }
+
+    /// Settles one of its oldest deliveries; says 0 if there is none, and now and then nonsense.
+    pub(super) fn acknowledge(&mut self, channel: u16, pick: u8, how: Verdict) {
+        let tags = self.tags.entry(channel).or_default();
+        let delivery_tag = match tags.len() {
+            _ if pick > PICKS_OF_KNOWN => u64::from(pick),
+            0 => 0,
+            len => tags[usize::from(pick) % len.min(TAGS_PICKED)],
+        };
+        let multiple =
+            matches!(how, Verdict::Ack { multiple: true } | Verdict::Nack { multiple: true, .. });
+        tags.retain(|tag| *tag != delivery_tag && (!multiple || *tag > delivery_tag));
+        let method: Method = match how {
+            Verdict::Ack { multiple } => basic::Ack { delivery_tag, multiple }.into(),
+            Verdict::Nack { multiple, requeue } => {
+                basic::Nack { delivery_tag, multiple, requeue }.into()
+            }
+            Verdict::Reject { requeue } => basic::Reject { delivery_tag, requeue }.into(),
+        };
+        self.send(channel, &method);
+    }
+
+    pub(super) fn open_channel(&mut self, number: u16) {
+        self.send(number, &channel::Open {}.into());
+    }
+
+    pub(super) fn delete_queue(&mut self, channel: u16, name: &str) {
+        let delete = queue::Delete { queue: ShortStr::cut(name), ..queue::Delete::default() };
+        self.send(channel, &delete.into());
+    }
+
+    /// Takes what the session wrote.
+    pub(super) fn receive(&mut self, bytes: Bytes) {
+        // After anything but its own protocol a server may answer with the one that it speaks.
+        if bytes.starts_with(PROTOCOL_HEADER) {
+            return;
+        }
+        self.reader.push(bytes);
+        loop {
+            match self.reader.next() {
+                Ok(Some(frame)) => self.frame(frame.kind, frame.channel, &frame.payload),
+                Ok(None) => return,
+                Err(error) => panic!("the output is no frame: {error}"),
+            }
+        }
+    }
+
+    fn frame(&mut self, kind: FrameKind, channel: u16, payload: &Bytes) {
+        match (kind, self.contents.get(&channel).copied()) {
+            (FrameKind::Heartbeat, _) => assert_eq!(channel, 0, "a heartbeat's channel"),
+            (FrameKind::Method, None) => match Method::decode(payload) {
+                Ok(method) => self.method(channel, method),
+                Err(error) => panic!("the output is no method: {error}"),
+            },
+            (FrameKind::Header, Some(None)) => {
+                let fixed: [u8; 12] = payload[..12].try_into().expect("12 bytes");
+                let size = u64::from_be_bytes(fixed[4..].try_into().expect("8 bytes"));
+                let properties = PropertyView::new(&payload[12..]).check();
+                assert!(properties.is_ok(), "{properties:?}");
+                self.wait_for_body(channel, size);
+            }
+            (FrameKind::Body, Some(Some(size))) => {
+                let rest = size.checked_sub(payload.len() as u64).expect("no more than was said");
+                self.wait_for_body(channel, rest);
+            }
+            (kind, expected) => panic!("{kind:?} on channel {channel} while at {expected:?}"),
+        }
+    }
+
+    fn wait_for_body(&mut self, channel: u16, rest: u64) {
+        match rest {
+            0 => self.contents.remove(&channel),
+            rest => self.contents.insert(channel, Some(rest)),
+        };
+    }
+
+    fn method(&mut self, channel: u16, method: Method) {
+        match method {
+            Method::BasicDeliver(deliver) => self.delivery(channel, deliver.delivery_tag),
+            Method::BasicGetOk(got) => self.delivery(channel, got.delivery_tag),
+            Method::BasicReturn(_) => {
+                self.contents.insert(channel, None);
+            }
+            Method::ChannelClose(_) => {
+                self.forget(channel);
+                self.send(channel, &channel::CloseOk {}.into());
+                self.open_channel(channel);
+            }
+            Method::ChannelOpenOk(_) | Method::ChannelCloseOk(_) => {
+                self.forget(channel);
+            }
+            Method::ConnectionClose(_) => self.send(0, &connection::CloseOk {}.into()),
+            _ => {}
+        }
+    }
+
+    fn forget(&mut self, channel: u16) {
+        self.tags.remove(&channel);
+        self.last_tags.remove(&channel);
+    }
+
+    fn delivery(&mut self, channel: u16, tag: u64) {
+        let last = self.last_tags.insert(channel, tag).unwrap_or(0);
+        assert!(tag > last, "delivery tag {tag} after {last}");
+        self.tags.entry(channel).or_default().push(tag);
+        self.contents.insert(channel, None);
+    }
+}

@@ -1,0 +1,5 @@
+//! A story of clients of a whole node.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quelea_tidy::fuzz_node(data));
