@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quelea_model::{Message, Seq, Timestamp};
 
-use crate::index::Ready;
+use crate::ready::Ready;
 use crate::{Entry, EntryFlags, Location, NEVER};
 
 /// Entries of one chunk. 512 × 24 bytes move in some 200 ns when one is inserted in the middle.

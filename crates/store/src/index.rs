@@ -6,6 +6,7 @@ use std::sync::Arc;
 use quelea_model::{Message, QueueId, Seq, Timestamp};
 
 use crate::chunk::Chunk;
+use crate::ready::{CheckpointCursor, Front, Held, Missing, Ready, Removed, Unstored};
 use crate::{Entry, LoadItem, Loaded, LoadedStretch, Location, NEVER, Store, Stretch};
 
 /// Chunks at the head that are never paged out: they are read next.
@@ -32,85 +33,6 @@ pub struct QueueIndex {
 enum Slot {
     Chunk(Chunk),
     Stretch(Stretch),
-}
-
-/// What is first in an index.
-#[derive(Clone, Copy, Debug)]
-pub enum Front<'a> {
-    /// Nothing.
-    Empty,
-    /// An entry.
-    Entry {
-        /// The entry.
-        entry: &'a Entry,
-        /// When it expires.
-        expires_at: Option<Timestamp>,
-        /// The message, if it is in memory.
-        body: Option<&'a Arc<Message>>,
-    },
-    /// A stretch that has to be loaded first ([`QueueIndex::missing`]).
-    Paged(&'a Stretch),
-}
-
-/// An entry in an index.
-#[derive(Clone, Copy, Debug)]
-pub struct Held<'a> {
-    /// The entry.
-    pub entry: &'a Entry,
-    /// When it expires.
-    pub expires_at: Option<Timestamp>,
-    /// The message, if it is in memory.
-    pub body: Option<&'a Arc<Message>>,
-}
-
-/// An entry on its way in or out.
-#[derive(Clone, Debug)]
-pub struct Ready {
-    /// The entry.
-    pub entry: Entry,
-    /// When it expires.
-    pub expires_at: Option<Timestamp>,
-    /// The message, if it is in memory.
-    pub body: Option<Arc<Message>>,
-}
-
-/// What [`QueueIndex::drain`] hands out.
-#[derive(Clone, Debug)]
-pub enum Removed {
-    /// An entry.
-    Entry(Ready),
-    /// A paged-out stretch, for [`Store::release_stretch`].
-    Stretch(Stretch),
-}
-
-/// A message in memory that is not in the log.
-#[derive(Clone, Debug)]
-pub struct Unstored {
-    /// Its number.
-    pub seq: Seq,
-    /// When it expires.
-    pub expires_at: Option<Timestamp>,
-    /// Its priority.
-    pub priority: u8,
-    /// The message.
-    pub message: Arc<Message>,
-}
-
-/// What has to be read next for the head of an index.
-#[derive(Clone, Debug)]
-pub enum Missing {
-    /// Enough is there.
-    Nothing,
-    /// These bodies.
-    Items(Vec<LoadItem>),
-    /// This stretch.
-    Stretch(Stretch),
-}
-
-/// How far a checkpoint has come in one index.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CheckpointCursor {
-    next: Seq,
 }
 
 impl QueueIndex {

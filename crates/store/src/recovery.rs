@@ -309,6 +309,7 @@ fn build(
         topology: replay.topology.clone(),
         next_seq: Seq(replay.next_seq),
         next_queue: QueueId(replay.next_queue),
+        after_crash: false,
         report,
         queues: replay.into_queues(),
     };
