@@ -9,6 +9,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc as std_mpsc};
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use quelea_broker::{Broker, Effect};
@@ -28,9 +29,10 @@ use crate::routes::Routes;
 use crate::stop::Stop;
 use crate::timers::Timers;
 
-/// How often one turn runs the broker again because written output made room for deliveries. More
-/// would starve the tasks that read.
-const ROUNDS_MAX: usize = 4;
+/// A turn delivers for at least this long if there is that much to deliver, and for as long as the
+/// input before it took, if that was longer. So publishers, however many, take no more than half of
+/// the core from the consumers, and feel it by TCP; and nobody waits much longer than for the input.
+const DELIVERY_TIME_MIN: Duration = Duration::from_millis(1);
 
 /// Waiters of [`crate::CoreHandle::reached`]; the management API has fewer connections than that.
 const PROMISES_MAX: usize = 16_384;
@@ -56,6 +58,8 @@ pub struct Core {
     pub(crate) now: Timestamp,
     /// A turn is due: the pump was woken.
     turn_due: bool,
+    /// When the input began that the next turn deals with.
+    input_since: Option<Instant>,
     pub(crate) connections: Slab<Connection>,
     pub(crate) generation: u64,
     pub(crate) routes: Routes,
@@ -90,6 +94,7 @@ impl Core {
             arena: BytesMut::with_capacity(ARENA_BYTES),
             parts,
             turn_due: false,
+            input_since: None,
             connections: Slab::new(),
             generation: 0,
             routes: Routes::default(),
@@ -145,6 +150,7 @@ impl Core {
         if !self.turn_due {
             self.turn_due = true;
             self.now = self.parts.clock.now();
+            self.input_since = Some(Instant::now());
             self.parts.wake.notify_one();
         }
     }
@@ -158,25 +164,36 @@ impl Core {
         self.take_calls();
         self.take_verdicts();
         self.fire_timers();
-        let mut more = false;
-        for round in 0..ROUNDS_MAX {
-            more = self.broker.run(self.now);
-            // The disk begins before the sockets are written.
-            self.hand_out_jobs();
-            self.carry_out_effects();
-            self.keep_promises();
-            self.notice_room();
-            let wrote = self.look_after_dirty();
-            if !wrote {
-                break;
-            }
-            more |= round == ROUNDS_MAX - 1;
-        }
+        let mut more = self.deliver();
         more |= !self.dirty.is_empty();
         more |= self.advance_stop(more);
         self.hand_out_jobs();
         self.turn_due = false;
         more
+    }
+
+    /// Runs the broker and writes what comes of it, again and again while there is more and time for
+    /// it. Gives whether there is more.
+    fn deliver(&mut self) -> bool {
+        let started = Instant::now();
+        let input_time = self.input_since.take().map_or(Duration::ZERO, |since| started - since);
+        let time = input_time.max(DELIVERY_TIME_MIN);
+        loop {
+            let more = self.broker.run(self.now);
+            // The disk begins before the sockets are written.
+            self.hand_out_jobs();
+            self.carry_out_effects();
+            self.keep_promises();
+            self.notice_room();
+            // What was written makes room for more.
+            let wrote = self.look_after_dirty();
+            if !(more || wrote) {
+                return false;
+            }
+            if started.elapsed() >= time {
+                return true;
+            }
+        }
     }
 
     /// When the pump has to run a turn although nothing happens.

@@ -1,4 +1,5 @@
 //! The data directory: made when missing, and locked, so that two brokers never write one log.
+//! The lock file also tells the next holder whether this one stopped in good order.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -6,8 +7,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-/// Name of the file that is locked; it holds the process id of the last who did.
+/// Name of the file that is locked; it holds the process id of the last who did, or [`CLEAN`].
 pub const LOCK_FILE: &str = "LOCK";
+
+/// What the lock file holds after a stop in good order.
+const CLEAN: &str = "clean";
 
 /// Why a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +40,8 @@ pub enum DataDirError {
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
-    _lock: File,
+    lock: File,
+    after_crash: bool,
 }
 
 impl DataDir {
@@ -66,8 +71,25 @@ impl DataDir {
             }
             Err(error) => return Err(failed("lock", &lock_path)(error.into())),
         }
-        write_holder(&mut file).map_err(failed("write the lock file", &lock_path))?;
-        Ok(Self { path, _lock: file })
+        let before = content(&mut file);
+        let after_crash = !before.is_empty() && before != CLEAN;
+        let process = std::process::id().to_string();
+        write(&mut file, &process).map_err(failed("write the lock file", &lock_path))?;
+        Ok(Self { path, lock: file, after_crash })
+    }
+
+    /// Whether the last holder ended without [`DataDir::leave_clean`].
+    #[must_use]
+    pub const fn after_crash(&self) -> bool {
+        self.after_crash
+    }
+
+    /// Gives the lock back and says that all is in good order.
+    ///
+    /// # Errors
+    /// If the lock file cannot be written; the next holder then takes this for a crash.
+    pub fn leave_clean(mut self) -> io::Result<()> {
+        write(&mut self.lock, CLEAN)
     }
 
     /// The directory, absolute.
@@ -77,17 +99,27 @@ impl DataDir {
     }
 }
 
-fn write_holder(file: &mut File) -> io::Result<()> {
+/// Synced: a power cut must not leave a `clean` of long ago.
+fn write(file: &mut File, text: &str) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
-    writeln!(file, "{}", std::process::id())
+    writeln!(file, "{text}")?;
+    file.sync_all()
 }
 
 fn holder(file: &mut File) -> String {
+    match content(file) {
+        text if text.is_empty() => "unknown".to_owned(),
+        text => text,
+    }
+}
+
+/// The first word of the lock file; what cannot be read is like a crash, not like a clean stop.
+fn content(file: &mut File) -> String {
     let mut text = String::new();
     match file.take(32).read_to_string(&mut text) {
-        Ok(_) if !text.trim().is_empty() => text.trim().to_owned(),
-        _ => "unknown".to_owned(),
+        Ok(_) => text.trim().to_owned(),
+        Err(_) => "unreadable".to_owned(),
     }
 }
 
@@ -108,6 +140,19 @@ mod tests {
         );
         drop(first);
         DataDir::lock(&dir.join("a/b")).unwrap();
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn the_next_holder_learns_whether_the_last_one_stopped_in_good_order() {
+        let dir = std::env::temp_dir().join(format!("quelea-clean-{}", std::process::id()));
+        let first = DataDir::lock(&dir).unwrap();
+        assert!(!first.after_crash(), "nobody was here before");
+        drop(first);
+        let second = DataDir::lock(&dir).unwrap();
+        assert!(second.after_crash());
+        second.leave_clean().unwrap();
+        assert!(!DataDir::lock(&dir).unwrap().after_crash());
         fs::remove_dir_all(dir).unwrap();
     }
 }

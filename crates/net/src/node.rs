@@ -247,9 +247,10 @@ fn core_thread(
                 runtime.block_on(tokio::task::unconstrained(pump::run(core, wake, clock)));
             // Tasks of connections, then the log's threads, then the lock.
             drop(runtime);
-            if stopped == Stopped::Unclean {
+            match stopped {
                 // A job may still be at it: the lock stays until the process ends.
-                std::mem::forget(lock);
+                Stopped::Unclean => std::mem::forget(lock),
+                Stopped::Clean => leave(lock),
             }
             stopped
         }
@@ -257,6 +258,12 @@ fn core_thread(
             let _ = ready.send(Err(error));
             Stopped::Unclean
         }
+    }
+}
+
+fn leave(lock: Option<DataDir>) {
+    if let Some(Err(error)) = lock.map(DataDir::leave_clean) {
+        tracing::warn!(%error, "the next start will take this stop for a crash");
     }
 }
 
@@ -270,9 +277,10 @@ fn grow(runtime: &LocalRuntime, seed: Seed) -> Result<Grown, StartError> {
         nonce: random().map_err(system("get random numbers"))?,
         ..Options::default()
     };
-    let (store, recovered) = LogStore::open(&*disk, options, clock.now())
+    let (store, mut recovered) = LogStore::open(&*disk, options, clock.now())
         .map_err(|source| StartError::Log { path: path.clone(), source })?;
     let report = recovered.report.clone();
+    recovered.after_crash = lock.as_ref().is_some_and(DataDir::after_crash);
     let mut broker = open_broker(&config, Box::new(store), recovered, &path, clock)?;
     if broker.users().next().is_none() {
         let (user, password) = (&config.bootstrap_user, &config.bootstrap_password);
