@@ -7,9 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use bytes::BytesMut;
 use quelea_amqp::method::connection;
 use quelea_amqp::{Method, ReplyCode, ShortStr};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::clock::{SECOND_NS, now_ns};
 use crate::error::BenchError;
 use crate::inbox::{Confirm, Delivery, Inbox, Sink, WHOLE_FRAME_BYTES_MAX};
 use crate::template::{FRAME_METHOD, push_frame};
@@ -21,8 +19,6 @@ const _: () = assert!(WHOLE_FRAME_BYTES_MAX < INPUT_BYTES);
 /// Reads per readiness, so that one busy connection does not starve the others of its thread.
 const READS_MAX: usize = 4;
 
-/// How long a broker may take to work off what it was sent before it answers a close.
-const CLOSE_TIMEOUT_S: u64 = 60;
 /// Class and method of `connection.close` and `connection.close-ok`.
 const CONNECTION_CLOSE: [u8; 4] = [0, 10, 0, 50];
 const CONNECTION_CLOSE_OK: [u8; 4] = [0, 10, 0, 51];
@@ -111,10 +107,8 @@ impl Link {
         Ok(self.output.is_empty())
     }
 
-    /// Writes the rest, says goodbye and waits until the broker has taken note: only then has it
-    /// taken all that was published. Without that, what is still on its way would land in the
-    /// queues of the next run. Deliveries in between are thrown away.
-    pub(crate) fn close(&mut self) -> Result<(), BenchError> {
+    /// Says goodbye; go on with [`Link::await_farewell`].
+    pub(crate) fn say_goodbye(&mut self) {
         let mut goodbye = BytesMut::new();
         Method::from(connection::Close {
             reply_code: ReplyCode::Success.code(),
@@ -123,21 +117,16 @@ impl Link {
         })
         .encode(&mut goodbye);
         push_frame(&mut self.output, FRAME_METHOD, 0, &goodbye);
+    }
+
+    /// Writes what the socket takes and reads what has arrived, deliveries being thrown away; true
+    /// once the broker has answered the goodbye. Only then has it taken all that was published:
+    /// without that, what is still on its way would land in the queues of the next run.
+    pub(crate) fn await_farewell(&mut self) -> Result<bool, BenchError> {
+        self.write()?;
         let mut farewell = Farewell::default();
-        let deadline = now_ns() + CLOSE_TIMEOUT_S * SECOND_NS;
-        // Both directions at once: a broker that cannot deliver to us may not read from us either.
-        while !farewell.is_over && now_ns() < deadline {
-            self.write()?;
-            self.read(&mut farewell)?;
-            let interest =
-                if self.has_output() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-            let second = Timespec { tv_sec: 1, tv_nsec: 0 };
-            if !farewell.is_over {
-                // An interruption only makes the loop turn once more.
-                let _ = poll(&mut [PollFd::new(&self.stream, interest)], Some(&second));
-            }
-        }
-        Ok(())
+        self.read(&mut farewell)?;
+        Ok(farewell.is_over)
     }
 
     pub(crate) const fn has_output(&self) -> bool {

@@ -91,12 +91,12 @@ impl Peer {
         result
     }
 
-    /// Acknowledges what was received, then ends the connection in order.
-    pub(crate) fn close(&mut self) -> Result<(), BenchError> {
+    /// Acknowledges what was received, and begins to end the connection in order.
+    pub(crate) fn say_goodbye(&mut self) {
         if let Incoming::Messages(subscriber) = &mut self.incoming {
             subscriber.acknowledge_all(&mut self.link.output);
         }
-        self.link.close()
+        self.link.say_goodbye();
     }
 
     pub(crate) const fn is_blocked(&self) -> bool {

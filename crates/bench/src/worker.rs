@@ -16,6 +16,9 @@ use crate::peer::Peer;
 /// How long it sleeps at most before it looks at its orders again.
 const NAP_NS: u64 = 20_000_000;
 
+/// How long a broker may take to work off what it was sent before it answers a close.
+const CLOSE_TIMEOUT_S: u64 = 60;
+
 /// Some connections and what is measured on them.
 #[derive(Debug)]
 pub(crate) struct Worker {
@@ -51,9 +54,34 @@ impl Worker {
         result
     }
 
-    /// Ends all connections in order.
+    /// Ends all connections in order: all at once, since a broker may not read from a publisher
+    /// while its consumers do not read.
     pub(crate) fn close(&mut self) -> Result<(), BenchError> {
-        self.peers.iter_mut().try_for_each(Peer::close)
+        self.peers.iter_mut().for_each(Peer::say_goodbye);
+        let deadline = now_ns() + CLOSE_TIMEOUT_S * SECOND_NS;
+        let mut left: Vec<usize> = (0..self.peers.len()).collect();
+        loop {
+            for index in std::mem::take(&mut left) {
+                if !self.peers[index].link.await_farewell()? {
+                    left.push(index);
+                }
+            }
+            // A broker that does not answer any more has shown that before; the report is worth
+            // more than its goodbye.
+            if left.is_empty() || now_ns() > deadline {
+                return Ok(());
+            }
+            let mut sockets: Vec<PollFd<'_>> = left
+                .iter()
+                .map(|index| {
+                    let link = &self.peers[*index].link;
+                    let out = if link.has_output() { PollFlags::OUT } else { PollFlags::empty() };
+                    PollFd::new(link, PollFlags::IN | out)
+                })
+                .collect();
+            // An interruption only makes the loop turn once more.
+            let _ = poll(&mut sockets, Some(&Timespec { tv_sec: 1, tv_nsec: 0 }));
+        }
     }
 
     fn turn_until_stopped(
