@@ -123,7 +123,7 @@ fn read_items(span: ItemsOfSegment, loaded: &mut Loaded) -> u64 {
     let mut window = Window::new(Arc::clone(&segment.file.file), segment.seed);
     for (at, item) in items.iter().enumerate() {
         let offset = item.location.offset;
-        let result = match window.record(offset, ahead(&items[at..])) {
+        let result = match window.record(offset, || ahead(&items[at..])) {
             Ok(parsed) => item.message(&parsed.record),
             Err(error) => Err(error.to_string()),
         };
@@ -189,7 +189,7 @@ pub(crate) fn read_stretch(
     while offset <= stretch.last_offset {
         let left = stretch.last_offset - offset + OVERHEAD_BYTES_GUESS + 4_096;
         let parsed = window
-            .record(offset, left.min(READ_BYTES_MAX) as usize)
+            .record(offset, || left.min(READ_BYTES_MAX) as usize)
             .map_err(|error| (offset, error.to_string()))?;
         if let Record::Message(record) | Record::Copy(record) = &parsed.record
             && stretch.covers(record.seq, record.priority)

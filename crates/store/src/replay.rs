@@ -44,6 +44,7 @@ pub(crate) struct Replay {
 /// What a record does, once its group is complete.
 enum Operation {
     Put { queue: QueueId, entry: Entry, expiry: Timestamp },
+    Requeue { queue: QueueId, entry: Entry, expiry: Timestamp },
     Move { queue: QueueId, seq: Seq, to: Location },
     Remove { queue: QueueId, seq: Seq },
     Purge { queue: QueueId, kept: Vec<Seq> },
@@ -117,7 +118,7 @@ impl Replay {
                 let expiry = expires_at.unwrap_or(NEVER);
                 let flags = entry.flags.with(EntryFlags::STORED).with(EntryFlags::DURABLE);
                 let entry = Entry { flags, ..*entry };
-                self.group.push(Operation::Put { queue: *queue, entry, expiry });
+                self.group.push(Operation::Requeue { queue: *queue, entry, expiry });
             }
             Record::Purge { queue, kept } => {
                 self.group.push(Operation::Purge { queue: *queue, kept: kept.iter().collect() });
@@ -170,6 +171,14 @@ impl Replay {
     fn apply(&mut self, operation: Operation) -> Result<(), OpenError> {
         match operation {
             Operation::Put { queue, entry, expiry } => self.put(queue, entry, expiry)?,
+            Operation::Requeue { queue, mut entry, expiry } => {
+                self.unpage(queue, entry.seq)?;
+                if let Some(held) = self.queue(queue).get(entry.seq) {
+                    // It may have been copied forward between this record and the checkpoint.
+                    entry.location = held.entry.location;
+                }
+                self.put(queue, entry, expiry)?;
+            }
             Operation::Move { queue, seq, to } => {
                 self.unpage(queue, seq)?;
                 if let Some(from) = self.queue(queue).relocate(seq, to) {

@@ -97,7 +97,7 @@ impl<'a> Scan<'a> {
         let mut group = Group::at(tally.start);
         loop {
             let at = Location { segment: number, offset: tally.end };
-            let parsed = match window.record(at.offset, READ_BYTES) {
+            let parsed = match window.record(at.offset, || READ_BYTES) {
                 Ok(parsed) => parsed,
                 Err(WindowError::Io(error)) => return Err(error),
                 Err(WindowError::Record(error)) => {

@@ -40,16 +40,21 @@ impl Window {
         self.filled = 0;
     }
 
-    /// The record at an offset. If it has to read, it reads up to `ahead` bytes from there on.
-    pub(crate) fn record(&mut self, offset: u32, ahead: usize) -> Result<Parsed<'_>, WindowError> {
+    /// The record at an offset. If it has to read, it reads up to `ahead()` bytes from there on;
+    /// that is asked only then, since it may take a look at everything that follows.
+    pub(crate) fn record(
+        &mut self,
+        offset: u32,
+        ahead: impl Fn() -> usize,
+    ) -> Result<Parsed<'_>, WindowError> {
         let offset = u64::from(offset);
         let mut have = self.have(offset);
         if have < RECORD_BYTES_MIN {
-            have = self.read(offset, ahead.max(RECORD_BYTES_MIN))?;
+            have = self.read(offset, ahead().max(RECORD_BYTES_MIN))?;
         }
         let from = (offset - self.start) as usize;
         let len = record::record_len(&self.buffer[from..from + have])?;
-        if have < len && self.read(offset, ahead.max(len))? < len {
+        if have < len && self.read(offset, ahead().max(len))? < len {
             return Err(RecordError::Truncated { needed: len }.into());
         }
         let from = (offset - self.start) as usize;

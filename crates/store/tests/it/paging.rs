@@ -280,9 +280,8 @@ fn the_store_in_memory_reads_back_like_the_log() {
     assert!(store.progress().reached(ticket));
     assert!(index.page_out(usize::MAX) > 0);
     let mut seen = 0;
-    while let Some(what) =
-        missing(&index, 4_096).or((!index.is_empty()).then_some(LoadWhat::Items(vec![])))
-    {
+    while !index.is_empty() {
+        let what = missing(&index, 4_096).unwrap_or_else(|| LoadWhat::Items(Vec::new()));
         store.load(quelea_store::LoadRequest { token: 1, queue: QUEUE, what });
         index.fill(store.poll_loaded().expect("it answers at once"));
         let ready = index.pop_front().expect("the head is there");

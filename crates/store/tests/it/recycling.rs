@@ -226,3 +226,31 @@ fn an_original_stays_until_a_checkpoint_knows_its_copy() {
         assert_eq!(world.state.messages.len(), 1);
     }
 }
+
+/// A fan-out is copied for one queue while its message in the other one is delivered and goes back.
+#[test]
+fn a_requeue_during_a_pass_does_not_undo_a_copy() {
+    let mut world = World::new(tiny());
+    let seq = world.publish(&[1, 2], 100);
+    for _ in 0..50 {
+        world.publish(&[3], 200);
+        world.consume(3, 1);
+    }
+    world.deliver(2);
+    world.settle();
+    world.begin_checkpoint();
+    world.pump();
+    world.checkpoint_slice(100);
+    assert!(world.store.stats().copied_bytes > 0, "the first queue's entry was moved");
+    world.requeue(2, seq);
+    world.settle_pass();
+    assert_eq!(world.store.stats().checkpoints, 1);
+    for _ in 0..20 {
+        world.publish(&[3], 500);
+        world.consume(3, 1);
+        world.settle();
+        world = world.crash(Survival::Nothing, 0);
+    }
+    world.load_everything();
+    assert_eq!(world.state.messages.len(), 2);
+}

@@ -61,7 +61,7 @@ impl World<LogStore> {
         let options = Options { nonce: options.nonce.wrapping_add(1), ..options };
         let now = Timestamp::from_millis(1_000_000 * openings);
         let (store, recovered) = LogStore::open(&disk, options, now)?;
-        let mut world = World::with(disk, options, store, now);
+        let mut world = Self::with(disk, options, store, now);
         world.openings = openings + 1;
         world.take_over(recovered);
         Ok(world)
@@ -88,7 +88,7 @@ impl World<LogStore> {
         let options = Options { nonce: self.options.nonce.wrapping_add(9), ..self.options };
         let (store, recovered) = LogStore::open(&disk, options, self.now)
             .unwrap_or_else(|error| panic!("cannot open: {error}"));
-        let mut after = World::with(disk, options, store, self.now);
+        let mut after = Self::with(disk, options, store, self.now);
         after.next_seq = recovered.next_seq;
         after.ready = recovered.queues.into_iter().collect();
         after
@@ -217,7 +217,7 @@ impl World<LogStore> {
 impl World<MemStore> {
     pub(crate) fn in_memory() -> Self {
         let now = Timestamp::from_millis(1_000_000);
-        World::with(FakeDisk::new(), small(), MemStore::new(), now)
+        Self::with(FakeDisk::new(), small(), MemStore::new(), now)
     }
 }
 
@@ -379,7 +379,7 @@ impl<S: Store> World<S> {
         let queue = QueueId(queue);
         self.drain(queue);
         for seq in self.delivered(queue) {
-            let (entry, _) = self.unacked.remove(&(queue, seq)).unwrap();
+            let (entry, _) = self.unacked.remove(&(queue, seq)).expect("it is there");
             self.store.release(&entry);
         }
         self.store.append_queue_deleted(queue);
