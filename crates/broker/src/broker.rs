@@ -54,6 +54,9 @@ pub struct Broker {
     pub(crate) memory: Memory,
     pub(crate) loads: Loads,
     pub(crate) next_seq: Seq,
+    /// Deliveries are not written to the log, so after a crash any older message may have been out:
+    /// clients are told that it was, as RabbitMQ tells them.
+    pub(crate) maybe_delivered_below: Seq,
     pub(crate) next_queue: QueueId,
     /// Within begin_atomic and end_atomic: the strictest durability of what was appended.
     pub(crate) atomic: Option<Durability>,
@@ -103,6 +106,7 @@ impl Broker {
             memory: Memory::default(),
             loads: Loads::default(),
             next_seq: recovered.next_seq,
+            maybe_delivered_below: if recovered.after_crash { recovered.next_seq } else { Seq(0) },
             next_queue: recovered.next_queue,
             atomic: None,
             checkpoint: None,

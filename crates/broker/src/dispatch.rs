@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use quelea_model::limits::DEAD_LETTERS_WAITING_MAX;
-use quelea_model::{Message, Properties, QueueId, Timestamp, Value};
-use quelea_store::{EntryFlags, NEVER, Ready};
+use quelea_model::{Message, Properties, QueueId, Seq, Timestamp, Value};
+use quelea_store::{Entry, EntryFlags, NEVER, Ready};
 
 use crate::Broker;
 use crate::broker::Clients;
@@ -54,6 +54,7 @@ impl Broker {
             memory: &mut self.memory,
             counters: &mut self.counters,
             config: &self.config,
+            maybe_delivered_below: self.maybe_delivered_below,
             now,
         };
         // A message whose time is this very moment may still be delivered (RabbitMQ: a TTL of 0
@@ -122,6 +123,7 @@ struct Dispatch<'a> {
     memory: &'a mut Memory,
     counters: &'a mut MessageCounters,
     config: &'a BrokerConfig,
+    maybe_delivered_below: Seq,
     now: Timestamp,
 }
 
@@ -245,7 +247,7 @@ impl Dispatch<'_> {
             return self.queue.ready.insert(message);
         };
         let delivery_tag = channel.next_tag();
-        let redelivered = message.entry.flags.has(EntryFlags::REDELIVERED);
+        let redelivered = was_delivered(&message.entry, self.maybe_delivered_below);
         connection.output_waiting += delivery_bytes(&body, &consumer.tag);
         for counters in [&mut self.queue.counters, &mut channel.counters, self.counters] {
             if consumer.no_ack {
@@ -306,7 +308,7 @@ impl Dispatch<'_> {
             return self.queue.ready.insert(message);
         };
         let delivery_tag = channel.next_tag();
-        let redelivered = message.entry.flags.has(EntryFlags::REDELIVERED);
+        let redelivered = was_delivered(&message.entry, self.maybe_delivered_below);
         connection.output_waiting += delivery_bytes(&body, "");
         for counters in [&mut self.queue.counters, &mut channel.counters, self.counters] {
             if get.no_ack {
@@ -334,6 +336,11 @@ impl Dispatch<'_> {
             message: body,
         });
     }
+}
+
+/// Whether the client is to be told that the message was, or may have been, delivered before.
+fn was_delivered(entry: &Entry, maybe_below: Seq) -> bool {
+    entry.flags.has(EntryFlags::REDELIVERED) || entry.seq < maybe_below
 }
 
 /// The message as it goes out, and what stays: the body only if the log does not have it.
