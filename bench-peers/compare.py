@@ -236,7 +236,11 @@ def first_delivery(bench, peer, home):
     begin = time.monotonic()
     broker = peer.start(home)
     one = "--mode consume-only --messages 1 --prefetch 1 --multi-ack 1 --quiet"
-    bench.run("amqp", "--uri", broker.uri, "--connect-timeout-s", 120, *one.split())
+    try:
+        bench.run("amqp", "--uri", broker.uri, "--connect-timeout-s", 120, *one.split())
+    except BaseException:
+        broker.stop()
+        raise
     return broker, time.monotonic() - begin
 
 
