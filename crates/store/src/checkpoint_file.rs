@@ -259,7 +259,7 @@ pub(crate) fn put_stretch(out: &mut Vec<u8>, seed: u32, queue: QueueId, stretch:
     });
 }
 
-fn decode_stretch(bytes: &[u8]) -> Block<'_> {
+fn decode_stretch(bytes: &[u8]) -> Result<Block<'_>, &'static str> {
     let stretch = Stretch {
         first: Seq(u64_at(bytes, 8)),
         last: Seq(u64_at(bytes, 16)),
@@ -273,7 +273,15 @@ fn decode_stretch(bytes: &[u8]) -> Block<'_> {
         priority_max: bytes[5],
         check: u64_at(bytes, 56),
     };
-    Block::Stretch(QueueId(u32_at(bytes, 0)), stretch)
+    let sound = stretch.first <= stretch.last
+        && stretch.first_offset <= stretch.last_offset
+        && stretch.count > 0
+        && stretch.priority_min <= stretch.priority_max
+        && stretch.body_bytes <= u64::from(u32::MAX) * u64::from(stretch.count);
+    if !sound {
+        return Err("a stretch contradicts itself");
+    }
+    Ok(Block::Stretch(QueueId(u32_at(bytes, 0)), stretch))
 }
 
 pub(crate) fn put_segments<'a>(
@@ -318,7 +326,7 @@ pub(crate) fn decode_block(bytes: &[u8], seed: u32) -> Result<Block<'_>, &'stati
     Ok(match kind {
         BLOCK_TOPOLOGY => Block::Topology(TopologyItems::checked(content, count)?),
         BLOCK_ENTRIES => Block::Entries(EntriesBlock::checked(content, count)?),
-        BLOCK_STRETCH if content.len() >= STRETCH_BYTES => decode_stretch(content),
+        BLOCK_STRETCH if content.len() >= STRETCH_BYTES => decode_stretch(content)?,
         BLOCK_SEGMENTS if content.len() == count.saturating_mul(SEGMENT_BYTES) => {
             Block::Segments(content)
         }

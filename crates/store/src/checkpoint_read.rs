@@ -60,6 +60,7 @@ pub(crate) fn read_checkpoint(
         problem: problem.to_owned(),
     };
     let file = disk.open(&name).map_err(io)?;
+    file.will_need(0, u64::MAX >> 1);
     let mut blocks = Blocks { file: &*file, buffer: Vec::new(), start: 0, at: 0 };
     let header = blocks.take(CHECKPOINT_HEADER_BYTES).map_err(io)?.unwrap_or_default();
     let header = match CheckpointHeader::decode(header) {

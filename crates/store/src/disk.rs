@@ -68,6 +68,11 @@ pub trait DiskFile: Send + Sync {
     /// What the operating system says. The state of what was written is then unknown for good.
     fn sync_data(&self) -> io::Result<()>;
 
+    /// A hint that these bytes will be read soon: POSIX_FADV_WILLNEED. Does not block.
+    fn will_need(&self, offset: u64, len: u64) {
+        let _ = (offset, len);
+    }
+
     /// Bytes of the file.
     ///
     /// # Errors

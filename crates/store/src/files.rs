@@ -9,7 +9,7 @@ use crate::replay::ReplaySegment;
 use crate::segment::{
     FORMAT_VERSION, HeaderState, SEGMENT_HEADER_BYTES, SegmentFile, SegmentHeader,
 };
-use crate::{Disk, OpenError};
+use crate::{Disk, Location, OpenError};
 
 /// The files of a log.
 #[derive(Debug, Default)]
@@ -127,6 +127,14 @@ impl Files {
             segment: number,
             problem: "the log ends in it".to_owned(),
         })
+    }
+
+    /// Has the system read a segment ahead, if there is one.
+    pub(crate) fn will_need(&self, from: Location) {
+        if let Some(found) = self.segments.get(&from.segment) {
+            let len = found.header.bytes.saturating_sub(from.offset);
+            found.file.file.will_need(u64::from(from.offset), u64::from(len));
+        }
     }
 
     /// The greatest number.

@@ -13,6 +13,8 @@ mod disk;
 mod entry;
 pub mod fake_disk;
 mod files;
+#[doc(hidden)]
+pub mod fuzzing;
 mod group_commit;
 mod index;
 mod job;

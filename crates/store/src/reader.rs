@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use quelea_model::{QueueId, Seq, limits};
 
+use crate::chunk::CHUNK_ENTRIES;
 use crate::job::read_all_at;
 use crate::record::{MessageRecord, Record, Seed};
 use crate::segment::SegmentFile;
@@ -160,7 +161,7 @@ fn ahead(items: &[LoadItem]) -> usize {
     };
     let mut end = end_of(&items[0]);
     for item in &items[1..] {
-        let next = end_of(item);
+        let next = end_of(item).max(end);
         if item.location.offset > end.saturating_add(GAP_BYTES_MAX) || next - start > READ_BYTES_MAX
         {
             break;
@@ -180,14 +181,14 @@ pub(crate) fn read_stretch(
 ) -> Result<LoadedStretch, (u32, String)> {
     let mut found = LoadedStretch {
         stretch: *stretch,
-        entries: Vec::with_capacity(stretch.count as usize),
+        entries: Vec::with_capacity((stretch.count as usize).min(CHUNK_ENTRIES)),
         expiries: Vec::new(),
     };
     let mut bytes = 0;
     let mut check = 0;
     let mut offset = stretch.first_offset;
     while offset <= stretch.last_offset {
-        let left = stretch.last_offset - offset + OVERHEAD_BYTES_GUESS + 4_096;
+        let left = (stretch.last_offset - offset).saturating_add(OVERHEAD_BYTES_GUESS + 4_096);
         let parsed = window
             .record(offset, || left.min(READ_BYTES_MAX) as usize)
             .map_err(|error| (offset, error.to_string()))?;
@@ -204,7 +205,7 @@ pub(crate) fn read_stretch(
                 messages.push((record.seq, message));
             }
         }
-        offset += parsed.len as u32;
+        offset = offset.saturating_add(parsed.len as u32);
     }
     if found.entries.len() != stretch.count as usize || check != stretch.check {
         let problem =

@@ -92,8 +92,10 @@ fn replay_log(files: &Files, base: &Base, replay: &mut Replay) -> Result<End, Op
     }
     let mut scan = Scan::new(replay, start, commit);
     let mut dropped = None;
+    files.will_need(start);
     for number in first..=last {
         let segment = files.segment(number)?;
+        files.will_need(Location { segment: number + 1, offset: 0 });
         let offset = if number == start.segment { start.offset } else { SEGMENT_HEADER_BYTES };
         if number > first && files.commit_before(number) != scan.commit {
             let problem = "it does not follow the segment before it".to_owned();
