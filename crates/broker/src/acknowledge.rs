@@ -91,6 +91,7 @@ impl Broker {
     /// the specification leaves to the server (AMQP 0-9-1, basic.recover).
     pub fn recover(&mut self, now: Timestamp, channel: ChannelId, _requeue: bool) {
         self.requeue_all(now, channel);
+        self.call_back_channel(channel);
     }
 
     /// All unsettled deliveries of a channel go back.
