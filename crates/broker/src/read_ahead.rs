@@ -147,7 +147,14 @@ impl Broker {
             }
         }
         queue.read_ahead.has_read(loaded.messages.len());
-        queue.ready.fill(loaded);
+        let store = &mut self.store;
+        let has_checkpoint = store.checkpoint_under_way();
+        queue.ready.fill(loaded, &mut |message| {
+            // The checkpoint may have passed the level that the message comes to.
+            if has_checkpoint && message.entry.is_durable() && message.entry.is_stored() {
+                store.append_requeue(id, &message.entry, message.expires_at);
+            }
+        });
         self.touch(id);
         self.follow_up(id);
     }

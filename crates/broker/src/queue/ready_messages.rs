@@ -191,8 +191,9 @@ impl ReadyMessages {
         }
     }
 
-    /// Takes what was read.
-    pub(crate) fn fill(&mut self, loaded: Loaded) {
+    /// Takes what was read. `moved_down` is told of each message that this moves to a lower
+    /// priority's level: a checkpoint under way has been there already.
+    pub(crate) fn fill(&mut self, loaded: Loaded, moved_down: &mut dyn FnMut(&Ready)) {
         if self.levels.len() == 1 && self.priority_max == 0 {
             return self.levels[0].index.fill(loaded);
         }
@@ -204,7 +205,7 @@ impl ReadyMessages {
         if let Some(stretch) = stretch
             && self.capped(stretch.priority_min) != self.capped(stretch.priority_max)
         {
-            self.redistribute(stretch.first, stretch.last);
+            self.redistribute(stretch.first, stretch.last, moved_down);
         }
     }
 
@@ -320,17 +321,20 @@ impl ReadyMessages {
     }
 
     /// Moves the messages of a range of numbers to the levels of their priorities.
-    fn redistribute(&mut self, first: Seq, last: Seq) {
+    fn redistribute(&mut self, first: Seq, last: Seq, moved_down: &mut dyn FnMut(&Ready)) {
         let mut moving = Vec::new();
         for level in &mut self.levels {
             while let Front::Entry { entry, .. } = level.index.front()
                 && (first..=last).contains(&entry.seq)
                 && let Some(message) = level.index.pop_front()
             {
-                moving.push(message);
+                moving.push((level.priority, message));
             }
         }
-        for message in moving {
+        for (from, message) in moving {
+            if self.capped(message.entry.priority) < from {
+                moved_down(&message);
+            }
             let level = self.level_of(message.entry.priority);
             level.index.insert(message.entry, message.expires_at, message.body);
         }
@@ -356,4 +360,28 @@ fn within<'a>(stretches: impl Iterator<Item = &'a Stretch>, bytes_max: usize) ->
 pub(crate) struct ReadyCursor {
     level: u16,
     within: CheckpointCursor,
+}
+
+#[cfg(test)]
+mod tests {
+    use quelea_store::Entry;
+
+    use super::*;
+
+    #[test]
+    fn a_stretch_of_mixed_priorities_tells_which_of_its_messages_move_down() {
+        let mut ready = ReadyMessages::new(Some(3), QueueIndex::new());
+        for (seq, priority) in [(1, 3), (2, 0), (3, 9), (4, 1)] {
+            let entry = Entry { seq: Seq(seq), priority, ..Entry::default() };
+            ready.level_of(3).index.push_back(entry, None, None);
+        }
+        let mut moved = Vec::new();
+        ready.redistribute(Seq(1), Seq(4), &mut |message| moved.push(message.entry.seq));
+        assert_eq!(moved, [Seq(2), Seq(4)]);
+        let entries = |priority| {
+            let level = ready.levels.iter().find(|level| level.priority == priority);
+            level.map_or(0, |level| level.index.len())
+        };
+        assert_eq!([entries(3), entries(1), entries(0)], [2, 1, 1]);
+    }
 }
