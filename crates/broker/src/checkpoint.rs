@@ -132,8 +132,7 @@ impl Broker {
             return self.is_shutting_down.then_some(CheckpointPass::Finished);
         };
         if let Some(queue) = self.queues.get_mut(&id) {
-            let moving = queue.transit.iter_mut().map(|transit| &mut transit.message);
-            for message in moving.chain(&mut queue.unreadable) {
+            for message in queue.transit.iter_mut().chain(&mut queue.unreadable) {
                 if message.entry.is_stored() {
                     let expiry = [message.expires_at.unwrap_or(quelea_store::NEVER)];
                     let entry = std::slice::from_mut(&mut message.entry);

@@ -34,6 +34,7 @@ impl Broker {
     }
 
     fn move_from(&mut self, id: QueueId, now: Timestamp) {
+        let mut has_room = false;
         for _ in 0..DEAD_LETTERS_PER_TURN {
             let Some(queue) = self.queues.get_mut(&id) else {
                 return;
@@ -43,17 +44,19 @@ impl Broker {
                 Some(transit) if transit.message.body.is_none() => {
                     // It comes back here when the body has been read.
                     self.read_transit(id);
-                    self.touch(id);
-                    return;
+                    break;
                 }
                 Some(_) => {}
             }
-            if let Some(transit) = queue.transit.pop_front() {
+            if let Some(transit) = queue.transit.pop() {
                 self.forward(id, transit, now);
+                has_room = true;
             }
         }
         // It may have been too full to expire or to give out.
-        self.touch(id);
+        if has_room {
+            self.touch(id);
+        }
         self.follow_up(id);
     }
 

@@ -15,7 +15,9 @@ use crate::exchange::RESERVED_PREFIX;
 use crate::find_queue::check_lock;
 use crate::ids::{ChannelId, ConnectionId};
 use crate::memory::QueueMemory;
-use crate::queue::{Queue, QueueArguments, QueueConsumers, ReadyMessages, arguments};
+use crate::queue::{
+    Queue, QueueArguments, QueueConsumers, ReadyMessages, TransitMessages, arguments,
+};
 use crate::read_ahead::ReadAhead;
 use crate::reply::QueueDeclared;
 use crate::reply_to::{REPLY_KEY_PREFIX, REPLY_TO};
@@ -201,7 +203,7 @@ impl Broker {
             created_at: new.created_at,
             used_at: new.created_at,
             unacked: 0,
-            transit: VecDeque::new(),
+            transit: TransitMessages::default(),
             consumers: QueueConsumers::default(),
             gets: VecDeque::new(),
             acks: Vec::new(),

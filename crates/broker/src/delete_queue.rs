@@ -111,9 +111,9 @@ impl Broker {
         let Some(queue) = self.queues.get(&id) else {
             return Vec::new();
         };
-        let moving = queue.transit.iter().map(|transit| transit.message.entry);
+        let moving = queue.transit.iter().chain(&queue.unreadable);
         let mut kept: Vec<Seq> = moving
-            .chain(queue.unreadable.iter().map(|message| message.entry))
+            .map(|message| message.entry)
             .filter(|entry| entry.is_durable())
             .map(|entry| entry.seq)
             .collect();
@@ -167,7 +167,7 @@ impl Broker {
         let store = &mut self.store;
         // Settled, but the log will not be told any more: it goes with the queue.
         queue.acks.drain(..).for_each(|entry| store.release(&entry));
-        let moving = queue.transit.drain(..).map(|transit| transit.message);
+        let moving = queue.transit.drain();
         moving.chain(queue.unreadable.drain(..)).for_each(|message| store.release(&message.entry));
         queue.ready.drain(&mut |removed| match removed {
             Removed::Entry(message) => store.release(&message.entry),

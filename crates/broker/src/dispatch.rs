@@ -88,7 +88,8 @@ impl Broker {
             queue.is_settling = true;
             self.settled.push(id);
         }
-        if !queue.transit.is_empty() && !queue.is_moving {
+        // While bodies are read there is nothing to move; their arrival leads here again.
+        if !queue.transit.is_empty() && !queue.is_moving && !queue.is_loading_transit {
             queue.is_moving = true;
             self.moving.push_back(id);
         }

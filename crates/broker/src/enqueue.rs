@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::Broker;
 use crate::death::Reason;
-use crate::queue::{Overflow, Transit};
+use crate::queue::Overflow;
 
 /// What a message's properties say about its life.
 #[derive(Clone, Copy, Debug, Default)]
@@ -175,7 +175,7 @@ impl Broker {
                 let entry = Entry { body_bytes: message.body().len() as u32, ..Entry::default() };
                 let body = Some(Arc::clone(message));
                 let message = Ready { entry, expires_at: None, body };
-                queue.transit.push_back(Transit { message, reason: Reason::MaxLength });
+                queue.transit.push(message, Reason::MaxLength);
                 self.follow_up(id);
             }
         }

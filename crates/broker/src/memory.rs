@@ -20,6 +20,7 @@ const SPILL_MESSAGES: usize = 512;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QueueMemory {
     resident: usize,
+    transit: usize,
     index: usize,
 }
 
@@ -28,6 +29,9 @@ pub(crate) struct QueueMemory {
 pub(crate) struct Memory {
     /// Bodies of ready messages.
     pub(crate) resident: usize,
+    /// Messages on their way to a dead-letter exchange. They go by themselves, so nothing is
+    /// written out for them, but publishers must not bring more than are moved on.
+    transit: usize,
     /// Bodies that unsettled deliveries keep, since the log does not have them.
     pub(crate) unacked: usize,
     /// Index entries.
@@ -43,9 +47,11 @@ impl Memory {
     pub(crate) fn count(&mut self, queue: &mut Queue) {
         let now = QueueMemory {
             resident: queue.ready.resident_bytes(),
+            transit: queue.transit.resident_bytes(),
             index: queue.ready.index_bytes(),
         };
         self.resident = self.resident - queue.counted.resident + now.resident;
+        self.transit = self.transit - queue.counted.transit + now.transit;
         self.index = self.index - queue.counted.index + now.index;
         queue.counted = now;
     }
@@ -53,8 +59,9 @@ impl Memory {
     /// Takes a queue's share out of the totals: it goes.
     pub(crate) const fn forget(&mut self, queue: &mut Queue) {
         self.resident -= queue.counted.resident;
+        self.transit -= queue.counted.transit;
         self.index -= queue.counted.index;
-        queue.counted = QueueMemory { resident: 0, index: 0 };
+        queue.counted = QueueMemory { resident: 0, transit: 0, index: 0 };
     }
 
     /// A delivery waits for its acknowledgement.
@@ -75,7 +82,7 @@ impl Memory {
 
     /// Whether it is time that publishers wait until what is here has been written out.
     pub(crate) const fn is_crowded(&self, config: &BrokerConfig) -> bool {
-        self.resident + self.unacked > config.resident_bytes_max / 2 * 3
+        self.resident + self.unacked + self.transit > config.resident_bytes_max / 2 * 3
     }
 
     /// Why publishers have to be stopped, if writing out does not help.

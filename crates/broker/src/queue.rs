@@ -3,6 +3,7 @@
 pub(crate) mod arguments;
 pub(crate) mod consumers;
 pub(crate) mod ready_messages;
+pub(crate) mod transit;
 
 use std::collections::VecDeque;
 
@@ -12,6 +13,7 @@ use quelea_store::{Entry, Ready};
 pub(crate) use arguments::{DeadLetterTarget, Overflow, QueueArguments};
 pub(crate) use consumers::QueueConsumers;
 pub(crate) use ready_messages::ReadyMessages;
+pub(crate) use transit::{Transit, TransitMessages};
 
 use crate::death::Reason;
 use crate::ids::{ChannelId, ConnectionId};
@@ -25,13 +27,6 @@ use crate::vhost::VhostId;
 pub(crate) struct WaitingGet {
     pub(crate) channel: ChannelId,
     pub(crate) no_ack: bool,
-}
-
-/// A message between its queue and the dead-letter exchange: no longer ready, not yet settled.
-#[derive(Debug)]
-pub(crate) struct Transit {
-    pub(crate) message: Ready,
-    pub(crate) reason: Reason,
 }
 
 #[derive(Debug)]
@@ -52,7 +47,7 @@ pub(crate) struct Queue {
     pub(crate) ready: ReadyMessages,
     /// Messages delivered and not settled; they are in the channels.
     pub(crate) unacked: u64,
-    pub(crate) transit: VecDeque<Transit>,
+    pub(crate) transit: TransitMessages,
     pub(crate) consumers: QueueConsumers,
     pub(crate) gets: VecDeque<WaitingGet>,
     /// Settled messages that the log has not been told of. Empty at the end of each turn.
@@ -134,7 +129,7 @@ impl Queue {
             Reason::DeliveryLimit => self.counters.over_delivery_limit += 1,
         }
         if self.rules.dead_letter.is_some() {
-            self.transit.push_back(Transit { message, reason });
+            self.transit.push(message, reason);
         } else {
             self.settle(&message.entry);
         }

@@ -98,13 +98,13 @@ impl Broker {
         }
         let mut items = Vec::new();
         let mut bytes = 0;
-        for transit in &queue.transit {
-            let entry = &transit.message.entry;
+        for message in queue.transit.iter() {
+            let entry = &message.entry;
             bytes += entry.body_bytes as usize + LOAD_OVERHEAD_BYTES;
             if bytes > self.config.read_ahead_bytes_max && !items.is_empty() {
                 break;
             }
-            if transit.message.body.is_none() {
+            if message.body.is_none() {
                 items.push(LoadItem {
                     seq: entry.seq,
                     location: entry.location,
@@ -166,15 +166,9 @@ impl Broker {
         };
         queue.is_loading_transit = false;
         let bodies: FxHashMap<_, _> = loaded.messages.into_iter().collect();
-        for transit in &mut queue.transit {
-            if transit.message.body.is_none() {
-                transit.message.body = bodies.get(&transit.message.entry.seq).cloned();
-            }
-        }
+        queue.transit.fill(&bodies);
         for seq in loaded.errors.iter().filter_map(|error| error.seq) {
-            let at = queue.transit.iter().position(|t| t.message.entry.seq == seq);
-            let lost = at.and_then(|at| queue.transit.remove(at));
-            queue.unreadable.extend(lost.map(|transit| transit.message));
+            queue.unreadable.extend(queue.transit.remove(seq));
         }
         self.follow_up(id);
     }

@@ -464,6 +464,10 @@ impl Stage {
                 let channel = self.world.client(&self.on).channel;
                 self.world.broker.set_flow(now, channel, line.word(0) == "on");
             }
+            "accepts" => {
+                let accepts = self.world.broker.accepts_publishes();
+                return Ok(String::from(if accepts { "yes" } else { "no" }));
+            }
             "recover" => {
                 let client = self.world.client(&self.on);
                 client.held.clear();

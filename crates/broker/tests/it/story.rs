@@ -18,6 +18,7 @@
 //! | `expect BODY…` | exactly these came since the last time; `BODY!` is a redelivery; none: nothing came |
 //! | `expect-header NAME=V`, `expect-no-header NAME`, `expect-key K`, `expect-exchange E`, `expect-death N FACT=V …` | about the last message that was expected or got |
 //! | `expect-cancelled T…`, `expect-blocked TEXT`, `expect-unblocked`, `expect-closed TEXT` | |
+//! | `accepts => yes` or `=> no` | whether publishers are read from, before anything else happens |
 //! | `get Q -no-ack => BODY` or `=> empty` | |
 //! | `ack BODY… -multiple`, `nack BODY… -requeue -multiple`, `reject BODY -requeue`, `ack-all`, `ack-tag N` | |
 //! | `count Q ready=N unacked=N consumers=N`, `total FACT=N` | |
