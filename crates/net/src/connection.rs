@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWrite as _};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::core::SharedCore;
+use crate::core::{Core, SharedCore};
 use crate::timers::Armed;
 
 /// Bytes of one read. Some 800 small publishes: more would keep others waiting for longer than a
@@ -188,27 +188,42 @@ pub(crate) async fn serve(
         loopback: peer.ip().to_canonical().is_loopback(),
     };
     let Some(slot) = core.with(|core| core.connected(writer, peer)) else { return };
-    while std::future::poll_fn(|cx| core.with(|core| poll(core, slot, &mut reader, cx))).await {
-        // Whoever reads a lot lets the others come first, and the core's turn.
-        tokio::task::yield_now().await;
+    loop {
+        match std::future::poll_fn(|cx| core.with(|core| poll(core, slot, &mut reader, cx))).await {
+            Step::Read => {}
+            // Whoever sends a lot lets the others come first, and the core's turn.
+            Step::HasMore => tokio::task::yield_now().await,
+            Step::End => break,
+        }
     }
     core.with(|core| core.remove(slot));
 }
 
-/// One step of a connection: ready with `true` when something was done, with `false` at the end.
+/// What a step of a connection's task came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// All that the socket had was read: the next step will wait.
+    Read,
+    /// The socket or the session has more.
+    HasMore,
+    /// The connection is gone.
+    End,
+}
+
+/// One step of a connection.
 fn poll(
-    core: &mut crate::core::Core,
+    core: &mut Core,
     slot: usize,
     reader: &mut OwnedReadHalf,
     cx: &mut Context<'_>,
-) -> Poll<bool> {
+) -> Poll<Step> {
     match core.prepare(slot, cx.waker()) {
-        Phase::Gone => return Poll::Ready(false),
+        Phase::Gone => return Poll::Ready(Step::End),
         Phase::Flushing(_) => return Poll::Pending,
         Phase::Lingering(_) => {}
         Phase::Open => {
             if core.go_on(slot) {
-                return Poll::Ready(true);
+                return Poll::Ready(Step::HasMore);
             }
             if !core.wants_input(slot) {
                 return Poll::Pending;
@@ -219,11 +234,11 @@ fn poll(
         Poll::Pending => Poll::Pending,
         Poll::Ready(Ok(0) | Err(_)) => {
             core.disconnected(slot);
-            Poll::Ready(false)
+            Poll::Ready(Step::End)
         }
-        Poll::Ready(Ok(_)) => {
-            core.received(slot);
-            Poll::Ready(true)
+        Poll::Ready(Ok(bytes)) => {
+            let has_more = core.received(slot) || bytes == READ_BYTES_MAX;
+            Poll::Ready(if has_more { Step::HasMore } else { Step::Read })
         }
     }
 }

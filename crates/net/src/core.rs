@@ -70,8 +70,9 @@ pub struct Core {
     pub(crate) timers: Timers,
     pub(crate) verdicts: Verdicts,
     pub(crate) progress: Progress,
-    /// Whether the broker took publishes when last asked.
-    accepted: bool,
+    /// Whether the broker took publishes when last asked, and no session has stalled since. It may
+    /// have refused one and have room again within the same turn.
+    pub(crate) accepted: bool,
     promises: Vec<(Ticket, oneshot::Sender<()>)>,
     pub(crate) stop: Stop,
     pub(crate) refusal_logged: Option<Timestamp>,
@@ -303,7 +304,8 @@ impl Core {
         let accepts = self.broker.accepts_publishes();
         if accepts && !self.accepted {
             for slot in self.open_slots() {
-                if self.connections[slot].paused {
+                let connection = &self.connections[slot];
+                if connection.paused || connection.session.is_stalled() {
                     self.touch(slot);
                 }
             }

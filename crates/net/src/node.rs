@@ -243,8 +243,11 @@ fn core_thread(
         Ok((core, report, wake, clock, lock)) => {
             // Whoever started us waits for this line.
             let _ = ready.send(Ok(report));
-            let stopped =
-                runtime.block_on(tokio::task::unconstrained(pump::run(core, wake, clock)));
+            // A task of its own: the runtime looks for I/O before each poll of its main future.
+            let pump = tokio::task::unconstrained(pump::run(core, wake, clock));
+            let Ok(stopped) = runtime.block_on(runtime.spawn_local(pump)) else {
+                crate::panics::end_process("the core's pump panicked");
+            };
             // Tasks of connections, then the log's threads, then the lock.
             drop(runtime);
             match stopped {

@@ -74,17 +74,19 @@ impl Core {
         false
     }
 
-    /// The arena holds what was read.
-    pub(crate) fn received(&mut self, slot: usize) {
+    /// The arena holds what was read. Gives whether the session has more to do with it.
+    pub(crate) fn received(&mut self, slot: usize) -> bool {
         self.want_turn();
         let data: Bytes = self.arena.split().freeze();
         self.counters.bytes_received += data.len() as u64;
         let connection = &mut self.connections[slot];
         if connection.phase != Phase::Open {
-            return;
+            return false;
         }
         connection.has_more = connection.session.receive(&mut self.broker, data, self.now);
+        let has_more = connection.has_more;
         self.after_input(slot);
+        has_more
     }
 
     fn after_input(&mut self, slot: usize) {
@@ -94,6 +96,9 @@ impl Core {
         {
             connection.id = Some(id);
             self.routes.insert(id, slot);
+        }
+        if connection.session.is_stalled() {
+            self.accepted = false;
         }
         self.mark_dirty(slot);
     }
