@@ -5,6 +5,7 @@ use quelea_store::{Durability, Ticket};
 
 use crate::Broker;
 use crate::access::Operation;
+use crate::argument_bounds::check_arguments;
 use crate::binding::{BindError, Destination};
 use crate::error::{BindingError, ChannelGone, ResourceKind};
 use crate::exchange::ExchangeKind;
@@ -135,6 +136,7 @@ impl Broker {
     }
 
     fn bind(&mut self, channel: ChannelId, edge: &Edge<'_>) -> Result<Ticket, BindingError> {
+        check_arguments(edge.arguments)?;
         let state = self.clients.channels.get(channel.0).ok_or(ChannelGone)?;
         let vhost = self.vhosts.get_mut(state.vhost.0).ok_or(ChannelGone)?;
         let new = vhost.router.bind(edge.source, &edge.destination, edge.key, edge.arguments)?;

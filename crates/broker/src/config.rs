@@ -17,6 +17,8 @@ pub struct BrokerConfig {
     pub unacked_per_channel_max: usize,
     /// Consumers of one channel.
     pub consumers_per_channel_max: usize,
+    /// Consumers of one connection.
+    pub consumers_per_connection_max: usize,
     /// Queues of one virtual host.
     pub queues_per_vhost_max: usize,
     /// Exclusive queues of one connection.
@@ -40,6 +42,7 @@ impl Default for BrokerConfig {
             output_bytes_max: limits::OUTPUT_BYTES_MAX,
             unacked_per_channel_max: limits::UNACKED_PER_CHANNEL_MAX,
             consumers_per_channel_max: limits::CONSUMERS_PER_CHANNEL_MAX,
+            consumers_per_connection_max: limits::CONSUMERS_PER_CONNECTION_MAX,
             queues_per_vhost_max: limits::QUEUES_PER_VHOST_MAX,
             exclusive_queues_per_connection_max: limits::EXCLUSIVE_QUEUES_PER_CONNECTION_MAX,
             store_pending_bytes_max: limits::STORE_PENDING_BYTES_MAX,

@@ -18,6 +18,8 @@ pub(crate) struct Connection {
     pub(crate) connected_at: Timestamp,
     pub(crate) channels: Vec<ChannelId>,
     pub(crate) exclusive_queues: Vec<QueueId>,
+    /// Consumers of all its channels.
+    pub(crate) consumers: usize,
     /// Bytes of deliveries that its client has not taken yet.
     pub(crate) output_waiting: usize,
     /// Consumers that wait until its client has taken more.
@@ -39,8 +41,15 @@ impl Connection {
             connected_at: now,
             channels: Vec::new(),
             exclusive_queues: Vec::new(),
+            consumers: 0,
             output_waiting: 0,
             parked: FxHashSet::default(),
         }
+    }
+
+    /// One of its consumers is gone.
+    pub(crate) fn forget_consumer(&mut self, id: ConsumerId) {
+        self.consumers -= 1;
+        self.parked.remove(&id);
     }
 }

@@ -6,6 +6,7 @@ use quelea_model::{QueueId, Timestamp, Value};
 
 use crate::Broker;
 use crate::access::Operation;
+use crate::argument_bounds::check_arguments;
 use crate::consumer::{Consumer, Turn};
 use crate::effect::Effect;
 use crate::error::{
@@ -32,11 +33,14 @@ impl Broker {
             return self.consume_replies(channel, request);
         }
         let id = self.find_queue(channel, &request.queue, Operation::Read)?;
+        check_arguments(&request.arguments)?;
         let priority = self.consumer_priority(channel, id, request)?;
         self.check_exclusive_consumer(id, request.exclusive)?;
         let tag = self.consumer_tag(&request.consumer_tag);
         let state = self.clients.channels.get_mut(channel.0).ok_or(ChannelGone)?;
         let queue = self.queues.get_mut(&id).ok_or(ChannelGone)?;
+        let connection = self.clients.connections.get_mut(state.connection.0).ok_or(ChannelGone)?;
+        connection.consumers += 1;
         let consumer = ConsumerId(self.clients.consumers.next_key());
         self.clients.consumers.insert(Consumer {
             queue: id,
@@ -91,7 +95,7 @@ impl Broker {
             channel.parked.remove(&id);
         }
         if let Some(connection) = self.clients.connections.get_mut(consumer.connection.0) {
-            connection.parked.remove(&id);
+            connection.forget_consumer(id);
         }
         let Some(queue) = self.queues.get_mut(&consumer.queue) else {
             return;
@@ -117,7 +121,7 @@ impl Broker {
                 continue;
             };
             if let Some(connection) = self.clients.connections.get_mut(consumer.connection.0) {
-                connection.parked.remove(&id);
+                connection.forget_consumer(id);
             }
             let Some(channel) = self.clients.channels.get_mut(consumer.channel.0) else {
                 continue;
@@ -178,6 +182,12 @@ impl Broker {
         let limit = self.config.consumers_per_channel_max;
         if state.consumers.len() >= limit {
             let what = String::from("another consumer on this channel");
+            return Err(LimitReached { what, limit }.into());
+        }
+        let connection = self.clients.connections.get(state.connection.0).ok_or(ChannelGone)?;
+        let limit = self.config.consumers_per_connection_max;
+        if connection.consumers >= limit {
+            let what = String::from("another consumer on this connection");
             return Err(LimitReached { what, limit }.into());
         }
         Ok(())

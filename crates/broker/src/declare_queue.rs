@@ -7,6 +7,7 @@ use quelea_store::{Durability, QueueIndex, Ticket};
 
 use crate::Broker;
 use crate::access::Operation;
+use crate::argument_bounds::check_arguments;
 use crate::error::{
     ChannelGone, DeclareQueueError, Inequivalent, InvalidArgument, InvalidName, LimitReached,
     NoSuchQueue, QueueLocked, ReservedName, ResourceKind,
@@ -142,6 +143,7 @@ impl Broker {
         }
         let parsed = QueueName::parse(name).map_err(|e| InvalidName(e.to_string()))?;
         self.permit_declare(channel, name, &request.arguments)?;
+        check_arguments(&request.arguments)?;
         let rules = self.queue_rules(channel, name, request)?;
         self.check_queue_limits(channel, request.exclusive)?;
         let state = self.clients.channels.get(channel.0).ok_or(ChannelGone)?;

@@ -133,6 +133,19 @@ pub struct InvalidArgument {
     pub problem: String,
 }
 
+/// AMQP `PRECONDITION_FAILED`: more arguments than a queue, an exchange, a binding or a consumer
+/// may keep.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("arguments of {size} {unit}: the limit is {limit}")]
+pub struct ArgumentsTooLarge {
+    /// How many there are.
+    pub size: usize,
+    /// Of what: `bytes` (encoded) or `entries`.
+    pub unit: &'static str,
+    /// How many there may be.
+    pub limit: usize,
+}
+
 /// AMQP `PRECONDITION_FAILED`: a name that is none.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("invalid name: {0}")]
@@ -227,6 +240,8 @@ pub enum DeclareQueueError {
     #[error(transparent)]
     ChannelGone(#[from] ChannelGone),
     #[error(transparent)]
+    ArgumentsTooLarge(#[from] ArgumentsTooLarge),
+    #[error(transparent)]
     InvalidName(#[from] InvalidName),
     #[error(transparent)]
     ReservedName(#[from] ReservedName),
@@ -274,6 +289,8 @@ pub enum ExchangeError {
     #[error(transparent)]
     ChannelGone(#[from] ChannelGone),
     #[error(transparent)]
+    ArgumentsTooLarge(#[from] ArgumentsTooLarge),
+    #[error(transparent)]
     InvalidName(#[from] InvalidName),
     #[error(transparent)]
     AccessRefused(#[from] AccessRefused),
@@ -296,6 +313,8 @@ pub enum ExchangeError {
 pub enum BindingError {
     #[error(transparent)]
     ChannelGone(#[from] ChannelGone),
+    #[error(transparent)]
+    ArgumentsTooLarge(#[from] ArgumentsTooLarge),
     #[error(transparent)]
     AccessRefused(#[from] AccessRefused),
     #[error(transparent)]
@@ -365,6 +384,8 @@ pub enum PublishError {
 pub enum ConsumeError {
     #[error(transparent)]
     ChannelGone(#[from] ChannelGone),
+    #[error(transparent)]
+    ArgumentsTooLarge(#[from] ArgumentsTooLarge),
     #[error(transparent)]
     NoSuchQueue(#[from] NoSuchQueue),
     #[error(transparent)]

@@ -5,6 +5,7 @@ use quelea_store::{Durability, Ticket};
 
 use crate::Broker;
 use crate::access::Operation;
+use crate::argument_bounds::check_arguments;
 use crate::binding::{Binding, Destination, Removed};
 use crate::error::{ChannelGone, ExchangeError, InvalidName, NoSuchExchange, ResourceKind};
 use crate::exchange::{DeleteExchangeError, ExchangeKind, ExchangeSpec};
@@ -51,6 +52,7 @@ impl Broker {
             self.permit(&user, &vhost_name, Operation::Read, resource, &request.name)?;
             self.permit(&user, &vhost_name, Operation::Write, resource, alternate)?;
         }
+        check_arguments(&spec.arguments)?;
         let vhost = self.vhosts.get_mut(vhost_id.0).ok_or(ChannelGone)?;
         let is_new = vhost.router.declare(spec.clone())?;
         if !is_new || !spec.durable {

@@ -8,6 +8,7 @@ pub mod access;
 mod acknowledge;
 mod administration;
 mod arena;
+mod argument_bounds;
 pub mod binding;
 mod bindings;
 mod broker;

@@ -41,6 +41,18 @@ pub const UNACKED_PER_CHANNEL_MAX: usize = 200_000;
 /// Consumers of one channel.
 pub const CONSUMERS_PER_CHANNEL_MAX: usize = 16_384;
 
+/// Consumers of one connection, all its channels together. At some 300 bytes each, without their
+/// arguments, this is 5 MB.
+pub const CONSUMERS_PER_CONNECTION_MAX: usize = 16_384;
+
+/// Encoded bytes of the arguments that a queue, an exchange, a binding or a consumer keeps for as
+/// long as it lives. The longest sensible ones name a few exchanges, queues and header values.
+pub const ARGUMENT_BYTES_MAX: usize = 16 * 1024;
+
+/// Entries of such arguments, nested ones included: in memory each costs some 64 bytes, however
+/// few it has on the wire.
+pub const ARGUMENT_ENTRIES_MAX: usize = 256;
+
 /// Publishes and acknowledgements that the open transactions of one connection may hold together.
 pub const TX_OPERATIONS_MAX: usize = 65_536;
 /// Bytes of messages that the open transactions of one connection may hold together.

@@ -69,6 +69,7 @@ impl Coded for DeclareQueueError {
             Self::AccessRefused(_) | Self::ReservedName(_) => AccessRefused,
             Self::QueueLocked(_) => ResourceLocked,
             Self::InvalidName(_)
+            | Self::ArgumentsTooLarge(_)
             | Self::Inequivalent(_)
             | Self::InvalidArgument(_)
             | Self::LimitReached(_) => PreconditionFailed,
@@ -94,7 +95,7 @@ impl Coded for ExchangeError {
             Self::ChannelGone(_) => return None,
             Self::NoSuchExchange(_) => NotFound,
             Self::AccessRefused(_) => AccessRefused,
-            Self::InvalidName(_) => PreconditionFailed,
+            Self::InvalidName(_) | Self::ArgumentsTooLarge(_) => PreconditionFailed,
             Self::UnknownType(_) => CommandInvalid,
             Self::Declare(error) => match error {
                 DeclareExchangeError::DefaultExchange
@@ -121,6 +122,7 @@ impl Coded for BindingError {
             Self::NoSuchQueue(_) | Self::NoQueueDeclared(_) => NotFound,
             Self::AccessRefused(_) => AccessRefused,
             Self::QueueLocked(_) => ResourceLocked,
+            Self::ArgumentsTooLarge(_) => PreconditionFailed,
             Self::Bind(error) => match error {
                 BindError::NoSuchExchange { .. } | BindError::NoSuchQueue { .. } => NotFound,
                 BindError::DefaultExchange => AccessRefused,
@@ -159,9 +161,10 @@ impl Coded for ConsumeError {
             Self::NoSuchQueue(_) | Self::NoQueueDeclared(_) => NotFound,
             Self::AccessRefused(_) | Self::ExclusivelyConsumed(_) => AccessRefused,
             Self::QueueLocked(_) => ResourceLocked,
-            Self::InvalidArgument(_) | Self::ReplyConsumerAcknowledges | Self::ReplyConsumerSet => {
-                PreconditionFailed
-            }
+            Self::InvalidArgument(_)
+            | Self::ArgumentsTooLarge(_)
+            | Self::ReplyConsumerAcknowledges
+            | Self::ReplyConsumerSet => PreconditionFailed,
             Self::TagInUse { .. } | Self::LimitReached(_) => NotAllowed,
         })
     }
