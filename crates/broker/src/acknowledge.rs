@@ -7,7 +7,7 @@ use crate::Broker;
 use crate::consumer::Turn;
 use crate::death::Reason;
 use crate::error::UnknownDeliveryTag;
-use crate::ids::ChannelId;
+use crate::ids::{ChannelId, ConnectionId};
 use crate::unacked::Unacked;
 
 /// What becomes of a delivery.
@@ -226,6 +226,9 @@ impl Broker {
             if unacked.consumer.is_some() {
                 state.unacked_of_consumers -= 1;
             }
+            if let Some(connection) = self.clients.connections.get_mut(state.connection.0) {
+                connection.unacked -= 1;
+            }
         }
         let Some(id) = unacked.consumer else {
             return;
@@ -239,8 +242,26 @@ impl Broker {
         }
     }
 
+    /// The connection may take more: the consumers of all its channels that waited for it stand in
+    /// their queues' rings again.
+    pub(crate) fn call_back_connection(&mut self, connection: ConnectionId) {
+        let Some(state) = self.clients.connections.get_mut(connection.0) else {
+            return;
+        };
+        if state.unacked >= self.config.unacked_per_connection_max {
+            return;
+        }
+        for consumer in std::mem::take(&mut state.parked_by_unacked) {
+            self.call_back(consumer);
+        }
+    }
+
     /// The channel may take more: those who waited for it stand in their queues' rings again.
     pub(crate) fn call_back_channel(&mut self, channel: ChannelId) {
+        let Some(state) = self.clients.channels.get(channel.0) else {
+            return;
+        };
+        self.call_back_connection(state.connection);
         let Some(state) = self.clients.channels.get_mut(channel.0) else {
             return;
         };

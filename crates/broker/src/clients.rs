@@ -117,6 +117,7 @@ impl Broker {
         if let Some(state) = self.clients.connections.get_mut(connection.0) {
             state.channels.retain(|other| *other != channel);
         }
+        self.call_back_connection(connection);
     }
 
     /// basic.qos. Without `global` it is for consumers of this channel to come, each by itself;

@@ -15,6 +15,8 @@ pub struct BrokerConfig {
     pub output_bytes_max: usize,
     /// Deliveries that one channel may leave unacknowledged.
     pub unacked_per_channel_max: usize,
+    /// Deliveries that one connection may leave unacknowledged.
+    pub unacked_per_connection_max: usize,
     /// Consumers of one channel.
     pub consumers_per_channel_max: usize,
     /// Consumers of one connection.
@@ -41,6 +43,7 @@ impl Default for BrokerConfig {
             read_ahead_bytes_max: limits::READ_AHEAD_BYTES_MAX,
             output_bytes_max: limits::OUTPUT_BYTES_MAX,
             unacked_per_channel_max: limits::UNACKED_PER_CHANNEL_MAX,
+            unacked_per_connection_max: limits::UNACKED_PER_CONNECTION_MAX,
             consumers_per_channel_max: limits::CONSUMERS_PER_CHANNEL_MAX,
             consumers_per_connection_max: limits::CONSUMERS_PER_CONNECTION_MAX,
             queues_per_vhost_max: limits::QUEUES_PER_VHOST_MAX,

@@ -20,6 +20,10 @@ pub(crate) struct Connection {
     pub(crate) exclusive_queues: Vec<QueueId>,
     /// Consumers of all its channels.
     pub(crate) consumers: usize,
+    /// Unsettled deliveries of all its channels.
+    pub(crate) unacked: usize,
+    /// Consumers that wait until some of them are settled.
+    pub(crate) parked_by_unacked: FxHashSet<ConsumerId>,
     /// Bytes of deliveries that its client has not taken yet.
     pub(crate) output_waiting: usize,
     /// Consumers that wait until its client has taken more.
@@ -42,6 +46,8 @@ impl Connection {
             channels: Vec::new(),
             exclusive_queues: Vec::new(),
             consumers: 0,
+            unacked: 0,
+            parked_by_unacked: FxHashSet::default(),
             output_waiting: 0,
             parked: FxHashSet::default(),
         }
@@ -51,5 +57,6 @@ impl Connection {
     pub(crate) fn forget_consumer(&mut self, id: ConsumerId) {
         self.consumers -= 1;
         self.parked.remove(&id);
+        self.parked_by_unacked.remove(&id);
     }
 }

@@ -16,6 +16,8 @@ pub(crate) enum Turn {
     ParkedByPrefetch,
     /// Its channel may not take more.
     ParkedByChannel,
+    /// Its connection may not take more before something is settled.
+    ParkedByConnection,
     /// Its connection's client does not read fast enough.
     ParkedByOutput,
     /// Another one is the single active consumer.

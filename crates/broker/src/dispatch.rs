@@ -200,6 +200,11 @@ impl Dispatch<'_> {
                         channel.parked.insert(id);
                     }
                 }
+                Turn::ParkedByConnection => {
+                    if let Some(c) = self.clients.connections.get_mut(consumer.connection.0) {
+                        c.parked_by_unacked.insert(id);
+                    }
+                }
                 Turn::ParkedByOutput => {
                     if let Some(c) = self.clients.connections.get_mut(consumer.connection.0) {
                         c.parked.insert(id);
@@ -228,6 +233,10 @@ impl Dispatch<'_> {
             return Some(Turn::ParkedByChannel);
         }
         let connection = self.clients.connections.get(consumer.connection.0);
+        let unacked_max = self.config.unacked_per_connection_max;
+        if !consumer.no_ack && connection.is_some_and(|c| c.unacked >= unacked_max) {
+            return Some(Turn::ParkedByConnection);
+        }
         let is_reading =
             connection.is_some_and(|c| c.output_waiting < self.config.output_bytes_max);
         (!is_reading).then_some(Turn::ParkedByOutput)
@@ -263,6 +272,7 @@ impl Dispatch<'_> {
         } else {
             consumer.unacked += 1;
             channel.unacked_of_consumers += 1;
+            connection.unacked += 1;
             self.queue.unacked += 1;
             let unacked = unacked(self.queue.id, Some(id), message);
             self.memory.delivered(channel, &unacked);
@@ -322,6 +332,7 @@ impl Dispatch<'_> {
         if get.no_ack {
             self.queue.settle(&message.entry);
         } else {
+            connection.unacked += 1;
             self.queue.unacked += 1;
             let unacked = unacked(self.queue.id, None, message);
             self.memory.delivered(channel, &unacked);

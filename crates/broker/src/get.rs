@@ -30,6 +30,12 @@ impl Broker {
             let what = String::from("another unacknowledged delivery on this channel");
             return Err(LimitReached { what, limit }.into());
         }
+        let connection = self.clients.connections.get(state.connection.0).ok_or(ChannelGone)?;
+        let limit = self.config.unacked_per_connection_max;
+        if !no_ack && connection.unacked >= limit {
+            let what = String::from("another unacknowledged delivery on this connection");
+            return Err(LimitReached { what, limit }.into());
+        }
         let Some(queue) = self.queues.get(&id) else {
             return Ok(());
         };

@@ -38,6 +38,10 @@ pub const REPLIES_WAITING_MAX: usize = 16_384;
 /// consumer that never acknowledges fill the memory; at some 100 bytes each this is 20 MB.
 pub const UNACKED_PER_CHANNEL_MAX: usize = 200_000;
 
+/// Deliveries that one connection may leave unacknowledged, all its channels together: the limit of
+/// a channel alone would let one with 2,047 of them take 40 GB.
+pub const UNACKED_PER_CONNECTION_MAX: usize = 400_000;
+
 /// Consumers of one channel.
 pub const CONSUMERS_PER_CHANNEL_MAX: usize = 16_384;
 

@@ -72,6 +72,7 @@ impl Stage {
                 "read-ahead" => config.read_ahead_bytes_max = value,
                 "output" => config.output_bytes_max = value,
                 "unacked" => config.unacked_per_channel_max = value,
+                "unacked-together" => config.unacked_per_connection_max = value,
                 "consumers" => config.consumers_per_connection_max = value,
                 "queues" => config.queues_per_vhost_max = value,
                 "exclusive" => config.exclusive_queues_per_connection_max = value,
