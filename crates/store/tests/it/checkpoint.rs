@@ -1,5 +1,6 @@
 //! When a checkpoint is due, what it saves, and that nobody waits for it.
 
+use quelea_store::fake_disk::Survival;
 use quelea_store::{Durability, Lane, Store};
 
 use crate::world::{World, small};
@@ -119,4 +120,31 @@ fn a_clean_stop_leaves_nothing_to_replay() {
     let after = world.crash_unhistoric();
     assert!(after.store.stats().replay_bytes < 200, "{:?}", after.store.stats());
     assert_eq!(after.store.stats().live, 550);
+}
+
+#[test]
+fn a_checkpoint_gets_its_name_only_when_the_log_that_it_refers_to_is_synced() {
+    let mut world = World::new(small());
+    for _ in 0..20 {
+        world.publish(&[1], 100);
+    }
+    world.sync();
+    world.settle();
+    world.begin_checkpoint();
+    // Goes into the checkpoint, and into a batch whose write does not come back.
+    world.publish(&[1], 100);
+    while world.is_passing() {
+        world.checkpoint_slice(100);
+    }
+    let write = world.store.poll_job(world.now).expect("the batch");
+    assert_eq!(write.lane(), Lane::Write);
+    world.pump();
+    assert_eq!(world.store.stats().checkpoints, 0);
+    world.crash(Survival::Nothing, 0);
+    world.crash(Survival::All, 0);
+    let done = write.run(&world.disk);
+    world.complete(done);
+    world.pump();
+    assert_eq!(world.store.stats().checkpoints, 1);
+    world.crash(Survival::Nothing, 0);
 }

@@ -135,3 +135,58 @@ fn what_a_crash_dropped_stays_dropped() {
         world.load_everything();
     }
 }
+
+/// Appends these as one batch and has it written, not synced.
+fn write_batch(world: &mut World<LogStore>, sizes: &[u32]) {
+    for size in sizes {
+        world.publish(&[1], *size);
+    }
+    let ticket = world.ticket(Durability::Os);
+    while !world.is_reached(ticket) {
+        assert!(world.step());
+    }
+}
+
+/// One batch that is exactly as long as the mark of the opening and two batches of before: what
+/// follows those lies right behind it, whole, with a commit that fits.
+#[test]
+fn a_batch_that_a_crash_dropped_is_not_taken_for_the_follower_of_a_new_one() {
+    let mut hits = 0;
+    for seed in 0..300 {
+        let mut world = World::new(small());
+        world.publish(&[1], 100);
+        world.sync();
+        for _ in 0..4 {
+            write_batch(&mut world, &[700]);
+        }
+        let mut world = world.crash(Survival::Random, seed);
+        if world.state.messages.len() > 1 {
+            continue;
+        }
+        hits += 1;
+        write_batch(&mut world, &[700, 700]);
+        let world = world.crash(Survival::All, seed);
+        assert_eq!(world.state.messages.len(), 3);
+    }
+    assert!(hits > 20, "{hits} crashes dropped the first batch");
+}
+
+/// Records of two attempts lie at the same places; a torn write mixes them.
+#[test]
+fn a_batch_that_mixes_two_attempts_is_not_valid() {
+    for seed in 0..12 {
+        let mut world = World::new(small());
+        world.publish(&[1], 100);
+        world.sync();
+        // As much longer as the mark of the next opening is.
+        write_batch(&mut world, &[400 + 32, 600, 600]);
+        let mut world = world.crash(Survival::Prefix, seed);
+        if world.state.messages.len() > 1 {
+            continue;
+        }
+        write_batch(&mut world, &[400, 600, 600]);
+        for seed in 0..400 {
+            world.crash(Survival::Random, seed);
+        }
+    }
+}
