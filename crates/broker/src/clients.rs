@@ -59,16 +59,24 @@ impl Broker {
 
     /// Gives a connection's output budget back what its peer has taken: bytes that were written to
     /// the socket, or deliveries that were not sent at all. `usize::MAX` when nothing waits any
-    /// more. Consumers that were held back go on by the next [`Broker::run`].
+    /// more. Consumers and gets that were held back go on by the next [`Broker::run`].
     pub fn output_drained(&mut self, _now: Timestamp, connection: ConnectionId, bytes: usize) {
         let Some(state) = self.clients.connections.get_mut(connection.0) else {
             return;
         };
         state.output_waiting = state.output_waiting.saturating_sub(bytes);
         // Not for every few bytes: half a budget makes a good batch.
-        if state.parked.is_empty() || state.output_waiting > self.config.output_bytes_max / 2 {
+        if (state.parked.is_empty() && state.parked_gets.is_empty())
+            || state.output_waiting > self.config.output_bytes_max / 2
+        {
             return;
         }
+        for (queue, get) in std::mem::take(&mut state.parked_gets) {
+            self.resume_get(queue, get);
+        }
+        let Some(state) = self.clients.connections.get_mut(connection.0) else {
+            return;
+        };
         for consumer in std::mem::take(&mut state.parked) {
             self.call_back(consumer);
         }

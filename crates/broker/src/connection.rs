@@ -6,6 +6,7 @@ use quelea_model::{QueueId, Timestamp, VhostName};
 use rustc_hash::FxHashSet;
 
 use crate::ids::{ChannelId, ConsumerId};
+use crate::queue::WaitingGet;
 use crate::request::ConnectionInfo;
 use crate::vhost::VhostId;
 
@@ -28,6 +29,8 @@ pub(crate) struct Connection {
     pub(crate) output_waiting: usize,
     /// Consumers that wait until its client has taken more.
     pub(crate) parked: FxHashSet<ConsumerId>,
+    /// Gets that wait for the same, each with its queue.
+    pub(crate) parked_gets: Vec<(QueueId, WaitingGet)>,
 }
 
 impl Connection {
@@ -50,6 +53,7 @@ impl Connection {
             parked_by_unacked: FxHashSet::default(),
             output_waiting: 0,
             parked: FxHashSet::default(),
+            parked_gets: Vec::new(),
         }
     }
 

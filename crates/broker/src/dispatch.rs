@@ -152,7 +152,7 @@ impl Dispatch<'_> {
             if self.queue.transit.len() >= DEAD_LETTERS_WAITING_MAX {
                 return Ended::Idle;
             }
-            let waiting = self.queue.gets.front().copied();
+            let waiting = self.next_get();
             let consumer = if waiting.is_some() { None } else { self.next_consumer() };
             if waiting.is_none() && consumer.is_none() {
                 return Ended::Idle;
@@ -181,6 +181,24 @@ impl Dispatch<'_> {
             }
         }
         Ended::More
+    }
+
+    /// The get whose turn it is. Those whose client has too much to read are set aside, unless
+    /// their answer is that there is nothing.
+    fn next_get(&mut self) -> Option<WaitingGet> {
+        while let Some(get) = self.queue.gets.front().copied() {
+            let channel = self.clients.channels.get(get.channel.0);
+            let connection = channel.and_then(|c| self.clients.connections.get_mut(c.connection.0));
+            let max = self.config.output_bytes_max;
+            match connection.filter(|c| c.output_waiting >= max) {
+                Some(connection) if !self.queue.ready.is_empty() => {
+                    connection.parked_gets.push((self.queue.id, get));
+                    self.queue.gets.pop_front();
+                }
+                _ => return Some(get),
+            }
+        }
+        None
     }
 
     /// The consumer whose turn it is. Those who cannot take a message are parked.
