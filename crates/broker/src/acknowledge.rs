@@ -172,7 +172,11 @@ impl Broker {
             }
             Settlement::Discarded => {
                 self.counters.discarded += 1;
+                let (id, is_stored) = (unacked.queue, unacked.entry.is_stored());
                 queue.discard(ready(unacked), Reason::Rejected);
+                if is_stored {
+                    self.note_settled(id);
+                }
             }
             Settlement::Requeued => self.requeue(unacked),
         }

@@ -83,7 +83,10 @@ impl Broker {
         // Consumers that could already have taken what is there come first.
         self.dispatch(id, now);
         self.flush_settled();
-        let kept = self.unsettled_of(id);
+        // Looking for what is kept goes through all channels: not for a queue that has nothing.
+        let is_logged =
+            self.queues.get(&id).is_some_and(|q| q.keeps_messages() && !q.ready.is_empty());
+        let kept = if is_logged { self.unsettled_of(id) } else { Vec::new() };
         let Some(queue) = self.queues.get_mut(&id) else {
             return Purged { messages: 0, ticket: Ticket::NONE };
         };

@@ -49,6 +49,10 @@ impl Stage {
             "consume" => self.consume(line),
             "get" => return self.get(line),
             "ack" | "nack" | "reject" | "ack-all" | "ack-tag" => self.settle(line),
+            "accepts" => {
+                let accepts = self.world.broker.accepts_publishes();
+                Ok(String::from(if accepts { "yes" } else { "no" }))
+            }
             "count" => self.count(line),
             "total" => self.total(line),
             command if command.starts_with("expect") => self.expect(line),
@@ -465,10 +469,6 @@ impl Stage {
             "flow" => {
                 let channel = self.world.client(&self.on).channel;
                 self.world.broker.set_flow(now, channel, line.word(0) == "on");
-            }
-            "accepts" => {
-                let accepts = self.world.broker.accepts_publishes();
-                return Ok(String::from(if accepts { "yes" } else { "no" }));
             }
             "recover" => {
                 let client = self.world.client(&self.on);
