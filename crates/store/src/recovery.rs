@@ -198,6 +198,9 @@ fn tidy_up(
         // Whatever stays is found again by the next opening.
         let _ = disk.remove(&name);
     }
+    // A process that was killed may have left names that are not durable, that of the checkpoint
+    // among them.
+    disk.sync_dir().map_err(|source| io_error("sync", "the log's directory", source))?;
     Ok(tail)
 }
 

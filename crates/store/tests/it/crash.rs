@@ -190,3 +190,38 @@ fn a_batch_that_mixes_two_attempts_is_not_valid() {
         }
     }
 }
+
+#[test]
+fn what_a_killed_process_left_is_durable_once_it_was_recovered() {
+    for published in 1..40 {
+        let mut world = World::new(tiny());
+        world.put_topology("a", "b");
+        for _ in 0..published {
+            write_batch(&mut world, &[200]);
+        }
+        let recovered = world.kill();
+        assert_eq!(recovered.state, world.state);
+        // The machine stops before anything else is written.
+        recovered.crash(Survival::Nothing, 0);
+        recovered.crash(Survival::Random, published);
+    }
+}
+
+#[test]
+fn a_checkpoint_of_a_killed_process_is_durable_before_segments_are_freed_for_it() {
+    let mut world = World::new(tiny());
+    world.publish(&[2], 100);
+    for _ in 0..40 {
+        world.publish(&[1], 200);
+        world.consume(1, 1);
+    }
+    world.settle();
+    world.checkpoint_without_sync_of_its_name();
+    let mut recovered = world.kill();
+    for _ in 0..30 {
+        recovered.publish(&[1], 200);
+        recovered.consume(1, 1);
+        recovered.settle();
+        recovered.crash(Survival::Nothing, 0);
+    }
+}

@@ -24,6 +24,7 @@ enum Operation {
     Wait { ms: u64 },
     BeginCheckpoint,
     Slice { max: usize },
+    Kill,
     Crash { survival: Survival, seed: u64 },
     CrashInAJob { survival: Survival, seed: u64 },
 }
@@ -71,6 +72,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         3 => (1..400_u64).prop_map(|ms| Operation::Wait { ms }),
         1 => Just(Operation::BeginCheckpoint),
         4 => (1..40_usize).prop_map(|max| Operation::Slice { max }),
+        1 => Just(Operation::Kill),
         1 => (survival(), any::<u64>()).prop_map(|(survival, seed)| Operation::Crash { survival, seed }),
         1 => (survival(), any::<u64>()).prop_map(|(survival, seed)| Operation::CrashInAJob { survival, seed }),
     ]
@@ -122,7 +124,7 @@ fn apply<S: Store>(world: &mut World<S>, operation: &Operation) {
         }
         Operation::BeginCheckpoint => world.begin_checkpoint(),
         Operation::Slice { max } => world.checkpoint_slice(*max),
-        Operation::Crash { .. } | Operation::CrashInAJob { .. } => {}
+        Operation::Kill | Operation::Crash { .. } | Operation::CrashInAJob { .. } => {}
     }
 }
 
@@ -140,6 +142,7 @@ proptest! {
         let mut world = World::new(tiny());
         for operation in &operations {
             match operation {
+                Operation::Kill => world = world.kill(),
                 Operation::Crash { survival, seed } => world = world.crash(*survival, *seed),
                 Operation::CrashInAJob { survival, seed } => {
                     let _ = world.run_unfinished();

@@ -1,12 +1,13 @@
 //! A broker reduced to what the store sees of it, on a disk in memory, in virtual time.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use quelea_model::{Message, QueueId, Seq, Timestamp};
-use quelea_store::fake_disk::{FakeDisk, Survival};
+use quelea_store::fake_disk::{Call, FakeDisk, Survival};
 use quelea_store::{
-    CheckpointCursor, Durability, Entry, EntryFlags, Front, JobDone, LoadItem, LoadRequest,
+    CheckpointCursor, Disk, Durability, Entry, EntryFlags, Front, JobDone, LoadItem, LoadRequest,
     LoadWhat, Loaded, LogStore, MemStore, Missing, NEVER, NewMessage, OpenError, Options,
     QueueIndex, Recovered, Removed, Store, StoreState, Ticket,
 };
@@ -79,6 +80,14 @@ impl World<LogStore> {
             .try_crash(survival, seed)
             .unwrap_or_else(|error| panic!("{survival:?} {seed}: cannot open: {error}"));
         self.assert_explains(&after, survival);
+        after
+    }
+
+    /// The process dies, the machine goes on: what was written is there but not durable.
+    pub(crate) fn kill(&self) -> Self {
+        let after = Self::open(self.disk.clone(), self.options, self.openings)
+            .unwrap_or_else(|error| panic!("cannot open: {error}"));
+        self.assert_explains(&after, Survival::All);
         after
     }
 
@@ -505,6 +514,25 @@ impl<S: Store> World<S> {
             self.checkpoint_slice(100);
         }
         self.settle();
+    }
+
+    /// A checkpoint up to the moment in which it has its name but not durably.
+    pub(crate) fn checkpoint_without_sync_of_its_name(&mut self) {
+        self.begin_checkpoint();
+        while self.pass.is_some() {
+            self.pump();
+            self.checkpoint_slice(100);
+        }
+        self.disk.fail(Call::SyncDir, 0, 1, ErrorKind::Other);
+        while !self.has_checkpoint() {
+            assert!(self.step(), "the checkpoint gets its name");
+        }
+        self.disk.heal();
+    }
+
+    fn has_checkpoint(&self) -> bool {
+        let names = self.disk.list().expect("a list");
+        names.iter().any(|name| name.starts_with("checkpoint") && !name.ends_with(".tmp"))
     }
 
     pub(crate) fn begin_checkpoint(&mut self) {
