@@ -30,6 +30,8 @@ pub(crate) struct Channel {
     pub(crate) prefetch: u16,
     pub(crate) global_prefetch: u16,
     pub(crate) flow_stopped: bool,
+    /// Being closed: what goes back to its queues must not come to its waiting gets.
+    pub(crate) is_closing: bool,
     pub(crate) consumers: FxHashMap<Arc<str>, ConsumerId>,
     /// Consumers that wait until this channel may take more.
     pub(crate) parked: FxHashSet<ConsumerId>,
@@ -61,6 +63,7 @@ impl Channel {
             prefetch: 0,
             global_prefetch: 0,
             flow_stopped: false,
+            is_closing: false,
             consumers: FxHashMap::default(),
             parked: FxHashSet::default(),
             last_queue: None,

@@ -111,9 +111,10 @@ impl Broker {
     /// Closes a channel: its consumers go, its unsettled deliveries go back to their queues.
     /// Closing twice does nothing.
     pub fn close_channel(&mut self, now: Timestamp, channel: ChannelId) {
-        let Some(state) = self.clients.channels.get(channel.0) else {
+        let Some(state) = self.clients.channels.get_mut(channel.0) else {
             return;
         };
+        state.is_closing = true;
         // Consumers first, or what goes back would come to them again.
         let consumers: Vec<_> = state.consumers.values().copied().collect();
         let connection = state.connection;

@@ -325,9 +325,9 @@ impl Dispatch<'_> {
     fn answer(&mut self, get: WaitingGet, mut message: Ready) {
         self.queue.gets.pop_front();
         let connection = match self.clients.channels.get(get.channel.0) {
-            Some(channel) => channel.connection,
+            Some(channel) if !channel.is_closing => channel.connection,
             // Whoever asked is gone.
-            None => return self.queue.ready.insert(message),
+            _ => return self.queue.ready.insert(message),
         };
         let (Some(channel), Some(connection), Some(body)) = (
             self.clients.channels.get_mut(get.channel.0),
