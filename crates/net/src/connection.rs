@@ -21,8 +21,13 @@ use crate::timers::Armed;
 /// millisecond, less would cost more system calls.
 pub(crate) const READ_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of the buffer that all connections read into. A connection that waits holds none of it.
-pub(crate) const ARENA_BYTES: usize = 256 * 1024;
+/// Bytes of the buffer that all connections read into. A connection that waits holds none of it. A
+/// body that is shared instead of copied (from 16 KiB on) keeps all of it: at worst, eight times its
+/// own size.
+pub(crate) const ARENA_BYTES: usize = 128 * 1024;
+
+/// With less room than this left, a new buffer is begun.
+const READ_BYTES_MIN: usize = 32 * 1024;
 
 /// Slices of one vectored write: bodies of 8 KiB and more have one of their own.
 const SLICES_MAX: usize = 64;
@@ -161,17 +166,19 @@ impl Connection {
     }
 }
 
-/// Reads into the arena, at most [`READ_BYTES_MAX`].
+/// Reads into the arena. Gives the bytes, and whether the socket may have more.
 fn poll_read(
     reader: &mut OwnedReadHalf,
     arena: &mut BytesMut,
     cx: &mut Context<'_>,
-) -> Poll<io::Result<usize>> {
-    if arena.capacity() - arena.len() < READ_BYTES_MAX && !arena.try_reclaim(ARENA_BYTES) {
+) -> Poll<io::Result<(usize, bool)>> {
+    if arena.capacity() - arena.len() < READ_BYTES_MIN && !arena.try_reclaim(ARENA_BYTES) {
         *arena = BytesMut::with_capacity(ARENA_BYTES);
     }
+    let room = READ_BYTES_MAX.min(arena.capacity() - arena.len());
     // The future holds nothing between two polls, so that the arena is only lent.
-    pin!(reader.read_buf(&mut arena.limit(READ_BYTES_MAX))).poll(cx)
+    let read = pin!(reader.read_buf(&mut arena.limit(room))).poll(cx);
+    read.map_ok(|bytes| (bytes, bytes == room))
 }
 
 /// Serves one connection until it is gone.
@@ -232,12 +239,12 @@ fn poll(
     }
     match poll_read(reader, &mut core.arena, cx) {
         Poll::Pending => Poll::Pending,
-        Poll::Ready(Ok(0) | Err(_)) => {
+        Poll::Ready(Ok((0, _)) | Err(_)) => {
             core.disconnected(slot);
             Poll::Ready(Step::End)
         }
-        Poll::Ready(Ok(bytes)) => {
-            let has_more = core.received(slot) || bytes == READ_BYTES_MAX;
+        Poll::Ready(Ok((_, socket_has_more))) => {
+            let has_more = core.received(slot) || socket_has_more;
             Poll::Ready(if has_more { Step::HasMore } else { Step::Read })
         }
     }

@@ -183,12 +183,13 @@ impl Core {
             let more = self.broker.run(self.now);
             // The disk begins before the sockets are written.
             self.hand_out_jobs();
-            self.carry_out_effects();
+            let acted = self.carry_out_effects();
             self.keep_promises();
             self.notice_room();
-            // What was written makes room for more.
-            let wrote = self.look_after_dirty();
-            if !(more || wrote) {
+            // What was written makes room for more, and a connection that broke gives back what it
+            // held.
+            let changed = self.look_after_dirty();
+            if !(more || acted || changed) {
                 return false;
             }
             if started.elapsed() >= time {
@@ -236,8 +237,11 @@ impl Core {
         parts.log.submit(|| store.poll_job(*now));
     }
 
-    fn carry_out_effects(&mut self) {
+    /// Gives whether there were any.
+    fn carry_out_effects(&mut self) -> bool {
+        let mut acted = false;
         while let Some(effect) = self.broker.poll_effect() {
+            acted = true;
             let connection = match &effect {
                 Effect::Deliver { connection, .. }
                 | Effect::Got { connection, .. }
@@ -254,6 +258,7 @@ impl Core {
                 self.touch(slot);
             }
         }
+        acted
     }
 
     fn tell_all(&mut self, effect: &Effect) {

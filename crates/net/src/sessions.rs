@@ -183,28 +183,28 @@ impl Core {
         }
     }
 
-    /// The end of the turn for all connections that took part in it. Gives whether output of any was
-    /// written, which may have made room for more.
+    /// The end of the turn for all connections that took part in it. Gives whether that changed
+    /// something for the broker: output was written, or a connection broke.
     pub(crate) fn look_after_dirty(&mut self) -> bool {
-        let mut wrote = false;
+        let mut changed = false;
         let mut dirty = std::mem::take(&mut self.dirty);
         for slot in dirty.drain(..) {
             let Some(connection) = self.connections.get_mut(slot) else { continue };
             // Set only by the connection that is there now.
             if std::mem::take(&mut connection.dirty) {
-                wrote |= self.look_after(slot);
+                changed |= self.look_after(slot);
             }
         }
         // Its memory is used again, unless somebody was marked meanwhile.
         if self.dirty.is_empty() {
             self.dirty = dirty;
         }
-        wrote
+        changed
     }
 
     fn look_after(&mut self, slot: usize) -> bool {
         let connection = &mut self.connections[slot];
-        let wrote = match connection.phase {
+        let changed = match connection.phase {
             Phase::Open => self.end_turn(slot),
             Phase::Flushing(_) => self.write(slot),
             Phase::Lingering(_) | Phase::Gone => false,
@@ -212,12 +212,12 @@ impl Core {
         self.close_if_finished(slot);
         let deadline = self.connections[slot].deadline();
         self.timers.arm(slot, &mut self.connections[slot].armed, deadline);
-        wrote
+        changed
     }
 
     fn end_turn(&mut self, slot: usize) -> bool {
         self.connections[slot].session.flush_confirms(self.progress);
-        let wrote = self.write(slot);
+        let changed = self.write(slot);
         let connection = &mut self.connections[slot];
         if connection.session.waits_for_progress() && !connection.waits {
             connection.waits = true;
@@ -233,9 +233,10 @@ impl Core {
         if let Some(request) = self.connections[slot].session.poll_auth() {
             self.authenticate(slot, request);
         }
-        wrote
+        changed
     }
 
+    /// Gives whether bytes were written or the socket broke.
     fn write(&mut self, slot: usize) -> bool {
         let connection = &mut self.connections[slot];
         let (bytes, blocked) = match connection.write() {
@@ -243,7 +244,7 @@ impl Core {
             Written::Blocked(bytes) => (bytes, true),
             Written::Broken => {
                 self.disconnected(slot);
-                return false;
+                return true;
             }
         };
         connection.write_blocked = blocked;

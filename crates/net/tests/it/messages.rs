@@ -93,3 +93,32 @@ fn what_was_confirmed_is_there_after_a_restart() {
     }
     assert_eq!(client.get("orders").unwrap(), None);
 }
+
+#[test]
+fn what_a_vanished_consumer_held_goes_to_another() {
+    const MESSAGES: usize = 5_000;
+    let dir = TestDir::new();
+    let server = Server::start(&dir);
+    let mut publisher = Client::connect(server.address);
+    publisher.declare("work", true).unwrap();
+    publisher.confirm_select().unwrap();
+    // It is given all that its socket takes, and reads nothing of it.
+    let mut first = Client::connect(server.address);
+    first.consume("work", false).unwrap();
+    for n in 0..MESSAGES {
+        publisher.publish("work", PERSISTENT, vec![n as u8; 1_000]);
+    }
+    publisher.until_confirmed(MESSAGES as u64).unwrap();
+    let mut second = Client::connect(server.address);
+    second.qos(1).unwrap();
+    second.consume("work", false).unwrap();
+    drop(first);
+    for n in 0..MESSAGES {
+        let incoming = second.next().unwrap();
+        let Method::BasicDeliver(deliver) = incoming.method else { panic!("{incoming:?}") };
+        second.ack(deliver.delivery_tag, false);
+        assert_eq!(incoming.body.len(), 1_000, "message {n}");
+    }
+    let held = server.call(|core| core.broker.queue("/", "work").unwrap().messages_ready);
+    assert_eq!(held, 0);
+}
