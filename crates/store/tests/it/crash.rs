@@ -171,24 +171,31 @@ fn a_batch_that_a_crash_dropped_is_not_taken_for_the_follower_of_a_new_one() {
     assert!(hits > 20, "{hits} crashes dropped the first batch");
 }
 
-/// Records of two attempts lie at the same places; a torn write mixes them.
+/// Whole records of two attempts lie in the same sectors; a torn write mixes them.
 #[test]
 fn a_batch_that_mixes_two_attempts_is_not_valid() {
+    // A record is 60 bytes longer than its body. The first batch ends at byte 704; the second
+    // record of the next one begins with a sector and fills two.
+    const FIRST: u32 = 1_536 - 704 - 60;
+    const OTHERS: u32 = 1_024 - 60;
+    const MARK: u32 = 32;
+    let mut dropped = 0;
     for seed in 0..12 {
         let mut world = World::new(small());
         world.publish(&[1], 100);
         world.sync();
-        // As much longer as the mark of the next opening is.
-        write_batch(&mut world, &[400 + 32, 600, 600]);
+        write_batch(&mut world, &[FIRST, OTHERS, OTHERS]);
         let mut world = world.crash(Survival::Prefix, seed);
         if world.state.messages.len() > 1 {
             continue;
         }
-        write_batch(&mut world, &[400, 600, 600]);
+        dropped += 1;
+        write_batch(&mut world, &[FIRST - MARK, OTHERS, OTHERS]);
         for seed in 0..400 {
             world.crash(Survival::Random, seed);
         }
     }
+    assert!(dropped > 3, "{dropped} crashes dropped the first attempt");
 }
 
 #[test]
