@@ -1,5 +1,8 @@
 //! Ready line, signals, exit codes.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
 use rustix::process::Signal;
 
 use crate::broker::{Broker, DataDir, refused, word};
@@ -19,6 +22,21 @@ fn the_ready_line_names_addresses_process_and_directory() {
     assert!(word(line, "http").starts_with("127.0.0.1:"), "{line}");
     let data_dir = dir.path().canonicalize().unwrap().join("data");
     assert_eq!(word(line, "data_dir"), data_dir.to_str().unwrap());
+}
+
+#[test]
+fn the_management_api_answers_at_the_address_of_the_ready_line_unless_it_is_off() {
+    let dir = DataDir::new();
+    let broker = Broker::start(&dir, &[]);
+    let mut stream = TcpStream::connect(word(&broker.ready_line, "http")).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(broker.terminate().0.code(), Some(0));
+    let broker = Broker::start(&dir, &[("http.enabled", "false")]);
+    assert_eq!(word(&broker.ready_line, "http"), "-");
+    assert_eq!(broker.terminate().0.code(), Some(0));
 }
 
 #[test]
