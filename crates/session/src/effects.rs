@@ -24,7 +24,10 @@ impl Session {
             } => {
                 if self.is_open(connection, channel, channel_number) {
                     let tag = &*consumer_tag;
-                    self.wire.deliver(channel_number, tag, delivery_tag, redelivered, &message);
+                    self.write_deliveries(|session| {
+                        let wire = &mut session.wire;
+                        wire.deliver(channel_number, tag, delivery_tag, redelivered, &message);
+                    });
                 } else if self.connection == Some(connection) {
                     // It counts as waiting output, and will never be written.
                     broker.output_drained(now, connection, message.resident_bytes());
@@ -42,7 +45,9 @@ impl Session {
                 if self.is_open(connection, channel, channel_number) {
                     let answer = get_ok(delivery_tag, redelivered, message_count, &message);
                     let (properties, body) = (message.properties(), message.body_bytes());
-                    self.wire.send_content(channel_number, &answer, properties, body);
+                    self.write_deliveries(|session| {
+                        session.wire.send_content(channel_number, &answer, properties, body);
+                    });
                     self.got(channel_number);
                 }
             }

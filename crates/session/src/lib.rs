@@ -23,6 +23,7 @@ mod blocking;
 mod channel;
 mod configuration;
 mod confirm;
+mod deliveries;
 mod effects;
 mod errors;
 mod exchange_methods;

@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 use crate::authentication::AuthRequest;
 use crate::channel::{Channel, Mode};
 use crate::configuration::{Peer, SessionConfig};
+use crate::deliveries::Deliveries;
 use crate::errors::Failure;
 use crate::methods;
 use crate::notice::{Notice, Notices};
@@ -60,6 +61,8 @@ pub struct Session {
     /// Whether the client was told that it is blocked.
     pub(crate) told_blocked: bool,
     pub(crate) notices: Notices,
+    /// Which bytes of the output are deliveries.
+    deliveries: Deliveries,
     pub(crate) traffic: Traffic,
     pub(crate) connected_at: Timestamp,
 }
@@ -111,6 +114,7 @@ impl Session {
             publishes: false,
             told_blocked: false,
             notices: Notices::default(),
+            deliveries: Deliveries::default(),
             traffic: Traffic::default(),
             connected_at: now,
         }
@@ -192,6 +196,8 @@ impl Session {
     pub fn written(&mut self, broker: &mut Broker, bytes: usize, now: Timestamp) {
         self.traffic.bytes_out += bytes as u64;
         self.traffic.writes += 1;
+        let position = self.wire.output().written();
+        self.deliveries.written(position);
         if let Some(connection) = self.connection {
             // Replies and the frames around bodies are not what the broker counted: it is told
             // that all is gone as soon as that is so, and counts anew.
@@ -241,8 +247,25 @@ impl Session {
         self.forget(broker, now);
     }
 
+    /// Deliveries do not count: the broker bounds them, and a client that has to finish a write
+    /// before it reads would wait for us as we for it.
     fn is_output_full(&mut self) -> bool {
-        self.wire.output().len() >= OUTPUT_FULL_BYTES
+        let deliveries = usize::try_from(self.deliveries.waiting_bytes()).unwrap_or(usize::MAX);
+        self.wire.output().len().saturating_sub(deliveries) >= OUTPUT_FULL_BYTES
+    }
+
+    /// Where the next byte of the output will stand, counted from the connection's beginning.
+    fn output_position(&mut self) -> u64 {
+        let output = self.wire.output();
+        output.written() + output.len() as u64
+    }
+
+    /// Writes deliveries into the output, and remembers which of its bytes they are.
+    pub(crate) fn write_deliveries(&mut self, write: impl FnOnce(&mut Self)) {
+        let from = self.output_position();
+        write(self);
+        let to = self.output_position();
+        self.deliveries.add(from, to);
     }
 
     /// While nothing is read the client's silence means nothing.

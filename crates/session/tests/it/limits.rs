@@ -30,6 +30,26 @@ fn a_client_that_never_reads_is_bounded_and_loses_nothing() {
 }
 
 #[test]
+fn a_client_that_writes_before_it_reads_a_large_delivery_is_read() {
+    let mut node = Node::new();
+    let on = node.channel();
+    node.call(on, queue("q"));
+    node.call(on, queue("answers"));
+    node.call(on, basic::Consume { no_ack: true, ..consume("q", "me") });
+    node.reads(on.0, false);
+    node.publish_to(on, "q", &"x".repeat(4_000_000));
+    node.settle();
+    assert!(node.session(on.0).output().len() > 2 * limits::OUTPUT_BYTES_MAX);
+    assert!(node.session(on.0).wants_input());
+    node.publish_to(on, "answers", "done");
+    node.settle();
+    let reader = node.channel();
+    node.call(reader, basic::Consume { no_ack: true, ..consume("answers", "me") });
+    node.settle();
+    assert_eq!(node.all(reader.0).len(), 1);
+}
+
+#[test]
 fn a_client_that_asks_and_never_reads_is_not_read_either() {
     let mut node = Node::new();
     let on = node.channel();
