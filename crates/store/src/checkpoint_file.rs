@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use quelea_model::{QueueId, Seq, Timestamp};
 
+use crate::chunk::CHUNK_ENTRIES;
 use crate::job::write_all_at;
 use crate::record::{u32_at, u64_at};
 use crate::segment::Segment;
@@ -26,6 +27,9 @@ const BLOCK_ENTRIES: u32 = 2;
 const BLOCK_STRETCH: u32 = 3;
 const BLOCK_SEGMENTS: u32 = 4;
 const BLOCK_END: u32 = 5;
+
+const ENTRIES_EXPIRIES: u8 = 1;
+const ENTRIES_RUN: u8 = 2;
 
 const ENTRY_BYTES: usize = 24;
 const STRETCH_BYTES: usize = 72;
@@ -70,6 +74,8 @@ pub(crate) enum Block<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntriesBlock<'a> {
     pub(crate) queue: QueueId,
+    /// They are all messages that the queue got between the first and the last of them.
+    pub(crate) is_run: bool,
     entries: &'a [u8],
     expiries: &'a [u8],
 }
@@ -150,12 +156,7 @@ pub(crate) fn checkpoint_number(name: &str) -> Option<u64> {
 }
 
 /// Appends a block; `content` writes what follows its header and gives the count for it.
-fn put_block(
-    out: &mut Vec<u8>,
-    seed: u32,
-    kind: u32,
-    content: impl FnOnce(&mut Vec<u8>) -> u32,
-) -> u32 {
+fn put_block(out: &mut Vec<u8>, seed: u32, kind: u32, content: impl FnOnce(&mut Vec<u8>) -> u32) {
     let at = out.len();
     out.extend_from_slice(&[0; BLOCK_HEADER_BYTES]);
     let count = content(out);
@@ -165,7 +166,6 @@ fn put_block(
     out[at + 12..at + 16].copy_from_slice(&count.to_le_bytes());
     let checksum = crc32c::crc32c_append(seed, &out[at + 4..]);
     out[at..at + 4].copy_from_slice(&checksum.to_le_bytes());
-    count
 }
 
 pub(crate) fn put_topology<'a>(
@@ -186,34 +186,39 @@ pub(crate) fn put_topology<'a>(
     });
 }
 
-/// Appends the durable ones of these entries; gives their number.
+/// Whether an entry outlives the process.
+pub(crate) const fn is_kept(entry: &Entry) -> bool {
+    entry.is_durable() && entry.is_stored()
+}
+
+/// Appends those of these entries that are kept.
 pub(crate) fn put_entries(
     out: &mut Vec<u8>,
     seed: u32,
     queue: QueueId,
     entries: &[Entry],
     expiries: &[Timestamp],
-) -> u32 {
-    let durable = |entry: &Entry| entry.is_durable() && entry.is_stored();
+    is_run: bool,
+) {
     put_block(out, seed, BLOCK_ENTRIES, |out| {
+        let has_expiries = expiries.iter().any(|expiry| *expiry != NEVER);
+        let flags = if has_expiries { ENTRIES_EXPIRIES } else { 0 };
         out.extend_from_slice(&queue.0.to_le_bytes());
-        let flag_at = out.len();
-        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&[flags | if is_run { ENTRIES_RUN } else { 0 }, 0, 0, 0]);
         let mut count = 0;
-        for entry in entries.iter().filter(|entry| durable(entry)) {
+        for entry in entries.iter().filter(|entry| is_kept(entry)) {
             out.extend_from_slice(&encode_entry(entry));
             count += 1;
         }
-        if expiries.iter().any(|expiry| *expiry != NEVER) {
-            out[flag_at] = 1;
+        if has_expiries {
             for (entry, expiry) in entries.iter().zip(expiries) {
-                if durable(entry) {
+                if is_kept(entry) {
                     out.extend_from_slice(&expiry.as_millis().to_le_bytes());
                 }
             }
         }
         count
-    })
+    });
 }
 
 fn encode_entry(entry: &Entry) -> [u8; ENTRY_BYTES] {
@@ -271,6 +276,7 @@ fn decode_stretch(bytes: &[u8]) -> Result<Block<'_>, &'static str> {
         earliest_expiry: Timestamp::from_millis(u64_at(bytes, 48)),
         priority_min: bytes[4],
         priority_max: bytes[5],
+        durable: true,
         check: u64_at(bytes, 56),
     };
     let sound = stretch.first <= stretch.last
@@ -354,10 +360,16 @@ impl<'a> EntriesBlock<'a> {
         let (fixed, rest) = content.split_at_checked(8).ok_or(BAD)?;
         let entries_len = count.checked_mul(ENTRY_BYTES).ok_or(BAD)?;
         let (entries, expiries) = rest.split_at_checked(entries_len).ok_or(BAD)?;
-        if expiries.len() != if fixed[4] == 0 { 0 } else { 8 * count } {
+        if expiries.len() != if fixed[4] & ENTRIES_EXPIRIES == 0 { 0 } else { 8 * count } {
             return Err(BAD);
         }
-        Ok(Self { queue: QueueId(u32_at(fixed, 0)), entries, expiries })
+        let is_run = fixed[4] & ENTRIES_RUN != 0;
+        let block = Self { queue: QueueId(u32_at(fixed, 0)), is_run, entries, expiries };
+        let is_sorted = block.iter().map(|(entry, _)| entry.seq).is_sorted_by(|a, b| a < b);
+        if is_run && (count == 0 || count > CHUNK_ENTRIES || !is_sorted) {
+            return Err("a run of entries contradicts itself");
+        }
+        Ok(block)
     }
 
     /// Entries with their expiry or [`NEVER`].

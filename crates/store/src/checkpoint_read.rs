@@ -1,7 +1,5 @@
 //! Reads a checkpoint.
 
-use quelea_model::QueueId;
-
 use crate::checkpoint_file::{
     self as file, BLOCK_HEADER_BYTES, Block, CHECKPOINT_HEADER_BYTES, CheckpointHeader,
     FORMAT_VERSION, HeaderError, NeededSegment,
@@ -93,11 +91,7 @@ pub(crate) fn read_checkpoint(
                 .topology
                 .extend(items.iter().map(|(key, value)| (key.to_vec(), value.to_vec()))),
             Block::Entries(entries) => {
-                let queue: QueueId = entries.queue;
-                for (entry, expiry) in entries.iter() {
-                    replay.put_entry(queue, entry, expiry);
-                    found += 1;
-                }
+                found += replay.put_entries(&entries);
             }
             Block::Stretch(queue, stretch) => {
                 replay.put_stretch(queue, &stretch)?;

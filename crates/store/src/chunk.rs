@@ -27,6 +27,8 @@ pub(crate) struct Chunk {
     /// Something was taken from or put into the middle: the log between the first and the last
     /// entry may hold records of the queue that are not entries, so it cannot be a stretch.
     sparse: bool,
+    /// Nothing may be appended: what the queue got behind the last entry may have gone already.
+    closed: bool,
 }
 
 impl Chunk {
@@ -50,10 +52,10 @@ impl Chunk {
         }
     }
 
-    /// A chunk read back from the log.
-    pub(crate) fn loaded(entries: Vec<Entry>, expiries: Vec<Timestamp>) -> Self {
+    /// A chunk of entries that are all messages that the queue got between the first and the last.
+    pub(crate) fn whole(entries: Vec<Entry>, expiries: Vec<Timestamp>) -> Self {
         let unstored = entries.iter().filter(|e| !e.is_stored()).count();
-        Self { entries, expiries, unstored, ..Self::default() }
+        Self { entries, expiries, unstored, closed: true, ..Self::default() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -97,8 +99,13 @@ impl Chunk {
             + self.bodies.capacity() * size_of::<Option<Arc<Message>>>()
     }
 
-    pub(crate) fn has_room_at_end(&self) -> bool {
+    fn has_room_at_end(&self) -> bool {
         self.entries.len() < CHUNK_ENTRIES
+    }
+
+    /// Whether new messages may be appended.
+    pub(crate) fn is_open(&self) -> bool {
+        self.has_room_at_end() && !self.closed
     }
 
     pub(crate) fn has_room(&self) -> bool {
@@ -202,7 +209,6 @@ impl Chunk {
         if let Some(slot) = self.bodies.get_mut(index) {
             *slot = body;
         }
-        self.sparse = true;
         old
     }
 
@@ -356,6 +362,7 @@ impl Chunk {
         self.bodies.clear();
         self.head = 0;
         self.sparse = false;
+        self.closed = false;
     }
 }
 

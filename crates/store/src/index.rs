@@ -93,7 +93,7 @@ impl QueueIndex {
     ) {
         let ready = Ready { entry, expires_at, body };
         match self.slots.back_mut() {
-            Some(Slot::Chunk(chunk)) if chunk.has_room_at_end() => {
+            Some(Slot::Chunk(chunk)) if chunk.is_open() => {
                 if chunk.last_seq().is_some_and(|last| last >= entry.seq) {
                     return self.insert_ready(ready);
                 }
@@ -117,7 +117,9 @@ impl QueueIndex {
         body: Option<Arc<Message>>,
     ) {
         if self.last_seq().is_none_or(|last| last < entry.seq) {
-            return self.push_back(entry, expires_at, body);
+            self.push_back(entry, expires_at, body);
+            // What lay between it and the one before may be gone.
+            return self.set_sparse(entry.seq);
         }
         self.insert_ready(Ready { entry, expires_at, body });
     }
@@ -375,9 +377,14 @@ impl QueueIndex {
                     given += 1;
                 }
                 Slot::Chunk(chunk) => {
+                    let sparse = chunk.is_sparse();
                     let (entries, expiries) = chunk.entries_mut();
                     given += entries.len();
-                    store.checkpoint_entries(queue, entries, expiries);
+                    if sparse {
+                        store.checkpoint_entries(queue, entries, expiries);
+                    } else {
+                        store.checkpoint_run(queue, entries, expiries);
+                    }
                 }
             }
             at += 1;
@@ -398,6 +405,34 @@ impl QueueIndex {
             Slot::Stretch(stretch) => Some(stretch),
             Slot::Chunk(_) => None,
         })
+    }
+
+    /// Adds at the end all messages that the queue got between the first and the last of these. If
+    /// they do not follow what is there, they go to their places one by one.
+    pub(crate) fn push_run(&mut self, entries: Vec<Entry>, expiries: Vec<Timestamp>) {
+        let Some(first) = entries.first().map(|entry| entry.seq) else { return };
+        if self.last_seq().is_some_and(|last| last >= first) && !self.is_empty() {
+            let expiries = expiries.into_iter().map(Some).chain(std::iter::repeat(None));
+            for (entry, expiry) in entries.into_iter().zip(expiries) {
+                self.insert(entry, expiry.filter(|expiry| *expiry != NEVER), None);
+            }
+            return;
+        }
+        if self.is_empty() && !self.slots.is_empty() {
+            self.remove_slot(0);
+        }
+        self.len += entries.len();
+        self.body_bytes += entries.iter().map(|entry| u64::from(entry.body_bytes)).sum::<u64>();
+        self.add_chunk(self.slots.len(), Chunk::whole(entries, expiries), |_| {});
+    }
+
+    /// Notes that the queue may have got messages around this one that are gone.
+    fn set_sparse(&mut self, seq: Seq) {
+        let after = self.slots.partition_point(|slot| slot.first_seq() <= seq);
+        if let Some(Slot::Chunk(chunk)) = after.checked_sub(1).and_then(|at| self.slots.get_mut(at))
+        {
+            chunk.set_sparse();
+        }
     }
 
     /// Changes where a message's record lies, if the message is here and not paged out. Gives the
@@ -449,7 +484,7 @@ impl QueueIndex {
         if !matches!(&self.slots[at], Slot::Stretch(here) if *here == stretch) {
             return;
         }
-        let chunk = Chunk::loaded(entries, expiries);
+        let chunk = Chunk::whole(entries, expiries);
         self.index_bytes += chunk.heap_bytes();
         self.slots[at] = Slot::Chunk(chunk);
     }

@@ -226,6 +226,24 @@ impl LogStore {
         }
     }
 
+    /// Gives entries to the pass, copying forward what is to be copied.
+    fn checkpoint_block(
+        &mut self,
+        queue: QueueId,
+        entries: &mut [Entry],
+        expiries: &[Timestamp],
+        is_run: bool,
+    ) {
+        let Some(pass) = self.pass.as_mut().filter(|pass| pass.is_gathering()) else {
+            return;
+        };
+        let before = self.appender.appended_bytes();
+        self.stats.copied_bytes +=
+            pass.copy_entries(entries, &mut self.appender, &mut self.segments);
+        pass.put_entries(queue, entries, expiries, is_run);
+        self.appended(before);
+    }
+
     /// More is written now.
     fn retry_loads(&mut self) {
         for request in self.loads.take_waiting() {
@@ -451,13 +469,11 @@ impl Store for LogStore {
         entries: &mut [Entry],
         expiries: &[Timestamp],
     ) {
-        let Some(pass) = self.pass.as_mut().filter(|pass| pass.is_gathering()) else {
-            return;
-        };
-        let before = self.appender.appended_bytes();
-        let (appender, segments) = (&mut self.appender, &mut self.segments);
-        self.stats.copied_bytes += pass.put_entries(queue, entries, expiries, appender, segments);
-        self.appended(before);
+        self.checkpoint_block(queue, entries, expiries, false);
+    }
+
+    fn checkpoint_run(&mut self, queue: QueueId, entries: &mut [Entry], expiries: &[Timestamp]) {
+        self.checkpoint_block(queue, entries, expiries, true);
     }
 
     fn checkpoint_stretch(&mut self, queue: QueueId, stretch: &Stretch) {

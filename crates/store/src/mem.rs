@@ -125,7 +125,7 @@ impl MemStore {
         let span = stretch.first_location()..=stretch.last_location();
         for (location, record) in self.records.range(span) {
             let Some(at) = record.queues.iter().position(|q| *q == queue) else { continue };
-            if !stretch.covers(record.seq, record.priority) {
+            if !stretch.covers(record.seq, record.priority, record.durable) {
                 continue;
             }
             let expires_at = expiry_of(&record.expiries, at);

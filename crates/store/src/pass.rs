@@ -160,35 +160,44 @@ impl Pass {
         }
     }
 
-    /// Adds entries; those in a victim are copied first. Gives the bytes copied.
-    pub(crate) fn put_entries(
+    /// Copies entries out of the victims; gives the bytes copied.
+    pub(crate) fn copy_entries(
         &mut self,
-        queue: QueueId,
         entries: &mut [Entry],
-        expiries: &[Timestamp],
         appender: &mut Appender,
         segments: &mut Segments,
     ) -> u64 {
-        let mut copied = 0;
-        if !self.victims.is_empty() {
-            for entry in entries.iter_mut().filter(|entry| entry.is_stored()) {
-                copied += self.copy_forward(entry, appender, segments);
-            }
+        if self.victims.is_empty() {
+            return 0;
         }
-        if entries.iter().any(|entry| entry.is_durable() && entry.is_stored()) {
-            let count = file::put_entries(&mut self.buffer, self.seed, queue, entries, expiries);
-            self.entries += u64::from(count);
+        let stored = entries.iter_mut().filter(|entry| entry.is_stored());
+        stored.map(|entry| self.copy_forward(entry, appender, segments)).sum()
+    }
+
+    /// Adds entries; those of a run are all that the queue got between the first and the last.
+    pub(crate) fn put_entries(
+        &mut self,
+        queue: QueueId,
+        entries: &[Entry],
+        expiries: &[Timestamp],
+        is_run: bool,
+    ) {
+        let durable = entries.iter().filter(|entry| file::is_kept(entry)).count();
+        if durable > 0 {
+            file::put_entries(&mut self.buffer, self.seed, queue, entries, expiries, is_run);
+            self.entries += durable as u64;
             self.cut();
         }
-        copied
     }
 
     /// Adds a stretch.
     pub(crate) fn put_stretch(&mut self, queue: QueueId, stretch: &Stretch) {
-        file::put_stretch(&mut self.buffer, self.seed, queue, stretch);
-        self.entries += u64::from(stretch.count);
         *self.stretched.entry(stretch.segment).or_default() += stretch.count;
-        self.cut();
+        if stretch.durable {
+            file::put_stretch(&mut self.buffer, self.seed, queue, stretch);
+            self.entries += u64::from(stretch.count);
+            self.cut();
+        }
     }
 
     /// Ends the gathering: the file is complete when `batch`, which ends at `synced`, is on the

@@ -193,7 +193,7 @@ pub(crate) fn read_stretch(
             .record(offset, || left.min(READ_BYTES_MAX) as usize)
             .map_err(|error| (offset, error.to_string()))?;
         if let Record::Message(record) | Record::Copy(record) = &parsed.record
-            && stretch.covers(record.seq, record.priority)
+            && stretch.covers(record.seq, record.priority, record.durable)
             && let Some(expiry) = record.expiry_in(queue)
         {
             let location = Location { segment: stretch.segment, offset };

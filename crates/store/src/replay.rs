@@ -7,6 +7,7 @@ use quelea_model::{QueueId, Seq, Timestamp};
 use rustc_hash::FxHashMap;
 
 use crate::DiskFile;
+use crate::checkpoint_file::EntriesBlock;
 use crate::reader::read_stretch;
 use crate::record::{MessageRecord, Record, Seed};
 use crate::window::Window;
@@ -72,11 +73,30 @@ impl Replay {
         }
     }
 
-    /// Adds an entry of the checkpoint.
-    pub(crate) fn put_entry(&mut self, queue: QueueId, entry: Entry, expiry: Timestamp) {
-        self.next_seq = self.next_seq.max(entry.seq.0.saturating_add(1));
+    /// Adds a block of the checkpoint; gives the number of its entries.
+    pub(crate) fn put_entries(&mut self, block: &EntriesBlock<'_>) -> u64 {
+        let mut count = 0;
+        if block.is_run {
+            let (entries, mut expiries): (Vec<Entry>, Vec<Timestamp>) = block.iter().unzip();
+            if expiries.iter().all(|expiry| *expiry == NEVER) {
+                expiries = Vec::new();
+            }
+            count += entries.len() as u64;
+            self.queue(block.queue).push_run(entries, expiries);
+        } else {
+            for (entry, expiry) in block.iter() {
+                self.put_entry(block.queue, entry, expiry);
+                count += 1;
+            }
+        }
+        let last = block.iter().map(|(entry, _)| entry.seq).max().unwrap_or_default();
+        self.next_seq = self.next_seq.max(last.0.saturating_add(1));
+        count
+    }
+
+    fn put_entry(&mut self, queue: QueueId, entry: Entry, expiry: Timestamp) {
         let expires_at = Some(expiry).filter(|e| *e != NEVER);
-        self.queue(queue).push_back(entry, expires_at, None);
+        self.queue(queue).insert(entry, expires_at, None);
     }
 
     /// Adds a stretch of the checkpoint. One that does not follow what is there is read at once:
@@ -177,7 +197,8 @@ impl Replay {
                     // It may have been copied forward between this record and the checkpoint.
                     entry.location = held.entry.location;
                 }
-                self.put(queue, entry, expiry)?;
+                let expires_at = Some(expiry).filter(|e| *e != NEVER);
+                self.queue(queue).insert(entry, expires_at, None);
             }
             Operation::Move { queue, seq, to } => {
                 self.unpage(queue, seq)?;
@@ -201,7 +222,7 @@ impl Replay {
                 let index = self.queue(queue);
                 *index = QueueIndex::new();
                 for ready in left {
-                    index.push_back(ready.entry, ready.expires_at, None);
+                    index.insert(ready.entry, ready.expires_at, None);
                 }
             }
             Operation::DeleteQueue(queue) => *self.queue(queue) = QueueIndex::new(),

@@ -155,6 +155,12 @@ pub trait Store: Send {
     /// none. Any order; giving an entry twice is harmless.
     fn checkpoint_entries(&mut self, queue: QueueId, entries: &mut [Entry], expiries: &[Timestamp]);
 
+    /// The same, for entries that are all messages which the queue got between the first and the
+    /// last of them, none gone, except for transient ones: [`crate::QueueIndex::checkpoint`] knows.
+    fn checkpoint_run(&mut self, queue: QueueId, entries: &mut [Entry], expiries: &[Timestamp]) {
+        self.checkpoint_entries(queue, entries, expiries);
+    }
+
     /// Gives a paged-out stretch of a queue.
     fn checkpoint_stretch(&mut self, queue: QueueId, stretch: &Stretch);
 

@@ -5,8 +5,8 @@ use quelea_model::{Seq, Timestamp};
 use crate::{Entry, EntryFlags, Location, NEVER};
 
 /// Entries of one queue that lie in order and close together in one segment, so that reading that
-/// span gives them back: all records of the queue from `first` to `last` with a priority in
-/// the range are its entries, no more and no less. `count` and `check` prove it after the read.
+/// span gives them back: all records of the queue from `first` to `last` with a priority in the
+/// range and the same durability are its entries, no more and no less. `count` and `check` prove it after the read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
     /// Smallest number in it.
@@ -29,6 +29,8 @@ pub struct Stretch {
     pub priority_min: u8,
     /// Greatest priority in it.
     pub priority_max: u8,
+    /// Whether its entries survive a restart; all do or none.
+    pub durable: bool,
     /// [`Stretch::fold`] over all numbers.
     pub check: u64,
 }
@@ -54,11 +56,13 @@ impl Stretch {
             earliest_expiry: expiries.iter().copied().min().unwrap_or(NEVER),
             priority_min: u8::MAX,
             priority_max: 0,
+            durable: first.is_durable(),
             check: 0,
         };
         let mut before = None;
         for entry in entries {
             let as_recorded = entry.is_stored()
+                && entry.is_durable() == stretch.durable
                 && entry.delivery_count == 0
                 && !entry.flags.has(EntryFlags::REDELIVERED)
                 && entry.location.segment == stretch.segment
@@ -83,10 +87,12 @@ impl Stretch {
         (check.rotate_left(7) ^ seq.0).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
-    /// Whether a record of the queue with this number and priority is one of its entries.
+    /// Whether a record of the queue with this number, priority and durability is one of its
+    /// entries.
     #[must_use]
-    pub fn covers(&self, seq: Seq, priority: u8) -> bool {
-        (self.first..=self.last).contains(&seq)
+    pub fn covers(&self, seq: Seq, priority: u8, durable: bool) -> bool {
+        durable == self.durable
+            && (self.first..=self.last).contains(&seq)
             && (self.priority_min..=self.priority_max).contains(&priority)
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use proptest::prelude::*;
 use quelea_model::{QueueId, Seq, Timestamp};
 use quelea_store::fake_disk::Survival;
 use quelea_store::{
@@ -289,4 +290,121 @@ fn the_store_in_memory_reads_back_like_the_log() {
         seen += 1;
     }
     assert_eq!(seen, 3_000);
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Publish { queues: Vec<u32>, count: usize, body_bytes: u32, durable: bool },
+    Consume { queue: u32, count: usize },
+    RemoveFromTheMiddle { queue: u32, at: usize, step: usize },
+    DeliverAndRequeue { queue: u32, count: usize, keep: usize },
+    PageOut { queue: u32 },
+    Checkpoint,
+    Kill,
+    Restart,
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let queue = 1..3_u32;
+    let queues = prop_oneof![Just(vec![1]), Just(vec![2]), Just(vec![1, 2])];
+    prop_oneof![
+        8 => (queues, 1..1_500_usize, 0..120_u32, prop::bool::weighted(0.8)).prop_map(
+            |(queues, count, body_bytes, durable)| {
+                Operation::Publish { queues, count, body_bytes, durable }
+            }
+        ),
+        4 => (queue.clone(), 1..1_500_usize)
+            .prop_map(|(queue, count)| Operation::Consume { queue, count }),
+        2 => (queue.clone(), 0..3_000_usize, 1..400_usize)
+            .prop_map(|(queue, at, step)| Operation::RemoveFromTheMiddle { queue, at, step }),
+        3 => (queue.clone(), 1..200_usize, 1..10_usize)
+            .prop_map(|(queue, count, keep)| Operation::DeliverAndRequeue { queue, count, keep }),
+        6 => queue.prop_map(|queue| Operation::PageOut { queue }),
+        2 => Just(Operation::Checkpoint),
+        1 => Just(Operation::Kill),
+        2 => Just(Operation::Restart),
+    ]
+}
+
+fn apply(world: &mut World<LogStore>, operation: &Operation) {
+    match operation {
+        Operation::Publish { queues, count, body_bytes, durable } => {
+            for at in 0..*count {
+                world.publish_durably(queues, body_bytes + at as u32 % 3, *durable);
+            }
+        }
+        Operation::Consume { queue, count } => {
+            for _ in 0..*count {
+                fill_head(world, *queue);
+                world.consume_fast(*queue);
+            }
+        }
+        Operation::RemoveFromTheMiddle { queue, at, step } => {
+            let index = world.index(QueueId(*queue));
+            let seqs: Vec<Seq> =
+                index.entries().map(|(entry, _)| entry.seq).skip(*at).step_by(*step).collect();
+            for seq in seqs.into_iter().take(10) {
+                world.remove(*queue, seq);
+            }
+        }
+        Operation::DeliverAndRequeue { queue, count, keep } => {
+            let mut delivered = Vec::new();
+            for _ in 0..*count {
+                fill_head(world, *queue);
+                delivered.extend(world.deliver(*queue));
+            }
+            for (at, seq) in delivered.into_iter().enumerate() {
+                if at % keep == 0 {
+                    world.requeue_fast(*queue, seq);
+                }
+            }
+        }
+        Operation::PageOut { queue } => {
+            world.index(QueueId(*queue)).page_out(usize::MAX);
+        }
+        Operation::Checkpoint => world.checkpoint(),
+        Operation::Kill | Operation::Restart => {}
+    }
+}
+
+fn fill_head(world: &mut World<LogStore>, queue: u32) {
+    let id = QueueId(queue);
+    if let Front::Paged(stretch) = world.index(id).front() {
+        let what = LoadWhat::Stretch(*stretch);
+        let loaded = world.load(id, what);
+        assert_eq!(loaded.errors, []);
+        world.index(id).fill(loaded);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_stretch_always_gives_back_what_it_stands_for(
+        operations in prop::collection::vec(operation(), 1..40),
+    ) {
+        let mut world = World::new(large());
+        for operation in &operations {
+            match operation {
+                Operation::Kill => {
+                    world.sync();
+                    world = world.successor(true);
+                }
+                Operation::Restart => {
+                    world.sync();
+                    world = world.successor(false);
+                }
+                operation => apply(&mut world, operation),
+            }
+        }
+        world.load_everything();
+        world.sync();
+        let mut after = world.successor(false);
+        for queue in [1, 2] {
+            after.index(QueueId(queue)).page_out(usize::MAX);
+        }
+        after.load_everything();
+        after.assert_state_of_indexes();
+    }
 }

@@ -103,6 +103,35 @@ impl World<LogStore> {
         after
     }
 
+    /// What a restart leaves of a world that has synced everything, checked against its state but
+    /// with its stretches as they are: after a crash, or after the process was killed.
+    pub(crate) fn successor(&self, killed: bool) -> Self {
+        let disk = if killed { self.disk.clone() } else { self.disk.crash(Survival::Nothing, 0) };
+        let nonce = self.options.nonce.wrapping_add(self.next_seq.0);
+        let options = Options { nonce, ..self.options };
+        let (store, recovered) = LogStore::open(&disk, options, self.now)
+            .unwrap_or_else(|error| panic!("cannot open: {error}"));
+        let mut after = Self::with(disk, options, store, self.now);
+        after.next_seq = recovered.next_seq;
+        after.ready = recovered.queues.into_iter().collect();
+        after.state = self.state.clone();
+        let len = after.ready.values().map(|index| index.len()).sum::<usize>();
+        assert_eq!(len, after.state.messages.len());
+        assert_eq!(after.store.stats().live, len as u64);
+        after
+    }
+
+    /// Checks that the indexes, nothing in them paged out, hold the state.
+    pub(crate) fn assert_state_of_indexes(&self) {
+        let mut found = State { topology: self.state.topology.clone(), ..State::default() };
+        for (queue, index) in &self.ready {
+            for (entry, expires_at) in index.entries() {
+                found.put(*queue, entry, expires_at);
+            }
+        }
+        assert!(found == self.state, "the indexes hold something else");
+    }
+
     /// Opens an image of the disk and checks it in the same way.
     pub(crate) fn open_image(&self, image: FakeDisk, survival: Survival) -> Self {
         let after = Self::open(image, self.options, self.openings)
@@ -263,6 +292,20 @@ impl<S: Store> World<S> {
         self.publish_with(queues, body_bytes, true, &[], 0)
     }
 
+    /// The same for messages that may be transient.
+    pub(crate) fn publish_durably(&mut self, queues: &[u32], body_bytes: u32, durable: bool) {
+        self.put(queues, body_bytes, durable, &[], 0);
+    }
+
+    /// Takes a ready message out, as when it expires.
+    pub(crate) fn remove(&mut self, queue: u32, seq: Seq) {
+        let queue = QueueId(queue);
+        if let Some(ready) = self.index(queue).remove(seq) {
+            self.store.append_acks(queue, &[ready.entry]);
+            self.state.messages.remove(&(queue, seq));
+        }
+    }
+
     /// Publishes without keeping the moment, for tests with thousands of messages.
     pub(crate) fn publish_fast(&mut self, queues: &[u32], body_bytes: u32) -> Seq {
         self.put(queues, body_bytes, true, &[], 0)
@@ -362,6 +405,12 @@ impl<S: Store> World<S> {
     }
 
     pub(crate) fn requeue(&mut self, queue: u32, seq: Seq) {
+        self.requeue_fast(queue, seq);
+        self.moment();
+    }
+
+    /// The same without keeping the moment.
+    pub(crate) fn requeue_fast(&mut self, queue: u32, seq: Seq) {
         let queue = QueueId(queue);
         let Some((mut entry, expires_at)) = self.unacked.remove(&(queue, seq)) else { return };
         entry.delivery_count += 1;
@@ -371,7 +420,6 @@ impl<S: Store> World<S> {
             self.state.put(queue, &entry, expires_at);
         }
         self.index(queue).insert(entry, expires_at, None);
-        self.moment();
     }
 
     pub(crate) fn purge(&mut self, queue: u32) {
