@@ -1,0 +1,5 @@
+//! Records of the log, and a segment that a log is opened from.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quelea_store::fuzzing::fuzz_records(data));
