@@ -7,6 +7,7 @@ use quelea_model::{Message, QueueId, Seq, Timestamp};
 
 use crate::chunk::Chunk;
 use crate::ready::{CheckpointCursor, Front, Held, Missing, Ready, Removed, Unstored};
+use crate::slot::Slot;
 use crate::{Entry, LoadItem, Loaded, LoadedStretch, Location, NEVER, Store, Stretch};
 
 /// Chunks at the head that are never paged out: they are read next.
@@ -21,18 +22,12 @@ const HEAD_CHUNKS_KEPT: usize = 2;
 /// message leaves at once; otherwise a stretch read back from the log would hold strangers.
 #[derive(Debug, Default)]
 pub struct QueueIndex {
-    slots: VecDeque<Slot>,
-    len: usize,
-    body_bytes: u64,
+    pub(crate) slots: VecDeque<Slot>,
+    pub(crate) len: usize,
+    pub(crate) body_bytes: u64,
     resident_bytes: usize,
     index_bytes: usize,
     unstored: usize,
-}
-
-#[derive(Debug)]
-enum Slot {
-    Chunk(Chunk),
-    Stretch(Stretch),
 }
 
 impl QueueIndex {
@@ -407,25 +402,6 @@ impl QueueIndex {
         })
     }
 
-    /// Adds at the end all messages that the queue got between the first and the last of these. If
-    /// they do not follow what is there, they go to their places one by one.
-    pub(crate) fn push_run(&mut self, entries: Vec<Entry>, expiries: Vec<Timestamp>) {
-        let Some(first) = entries.first().map(|entry| entry.seq) else { return };
-        if self.last_seq().is_some_and(|last| last >= first) && !self.is_empty() {
-            let expiries = expiries.into_iter().map(Some).chain(std::iter::repeat(None));
-            for (entry, expiry) in entries.into_iter().zip(expiries) {
-                self.insert(entry, expiry.filter(|expiry| *expiry != NEVER), None);
-            }
-            return;
-        }
-        if self.is_empty() && !self.slots.is_empty() {
-            self.remove_slot(0);
-        }
-        self.len += entries.len();
-        self.body_bytes += entries.iter().map(|entry| u64::from(entry.body_bytes)).sum::<u64>();
-        self.add_chunk(self.slots.len(), Chunk::whole(entries, expiries), |_| {});
-    }
-
     /// Notes that the queue may have got messages around this one that are gone.
     fn set_sparse(&mut self, seq: Seq) {
         let after = self.slots.partition_point(|slot| slot.first_seq() <= seq);
@@ -433,47 +409,6 @@ impl QueueIndex {
         {
             chunk.set_sparse();
         }
-    }
-
-    /// Changes where a message's record lies, if the message is here and not paged out. Gives the
-    /// place where it was.
-    pub(crate) fn relocate(&mut self, seq: Seq, location: Location) -> Option<Location> {
-        let (slot, at) = self.find(seq)?;
-        self.change_chunk(slot, |chunk| chunk.relocate(at, location))
-    }
-
-    /// Gives the entries by segment, runs of one segment as one number.
-    pub(crate) fn for_each_segment(&self, mut f: impl FnMut(u32, u32)) {
-        for slot in &self.slots {
-            match slot {
-                Slot::Stretch(stretch) => f(stretch.segment, stretch.count),
-                Slot::Chunk(chunk) => {
-                    let same = |a: &Entry, b: &Entry| a.location.segment == b.location.segment;
-                    for run in chunk.entries().chunk_by(same) {
-                        f(run[0].location.segment, run.len() as u32);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Drops what lies in other segments.
-    pub(crate) fn retain_segments(&mut self, keep: impl Fn(u32) -> bool) {
-        let mut kept = Self::new();
-        self.drain(&mut |removed| match removed {
-            Removed::Entry(ready) if keep(ready.entry.location.segment) => {
-                kept.push_back(ready.entry, ready.expires_at, ready.body);
-            }
-            Removed::Stretch(stretch) if keep(stretch.segment) => kept.push_back_stretch(stretch),
-            _ => {}
-        });
-        // Where something went, the log between two entries holds more than the index.
-        for slot in &mut kept.slots {
-            if let Slot::Chunk(chunk) = slot {
-                chunk.set_sparse();
-            }
-        }
-        *self = kept;
     }
 
     /// Puts a loaded stretch into the place of the stretch; ignored if that is gone.
@@ -539,7 +474,7 @@ impl QueueIndex {
     }
 
     /// Slot and index within its chunk.
-    fn find(&self, seq: Seq) -> Option<(usize, usize)> {
+    pub(crate) fn find(&self, seq: Seq) -> Option<(usize, usize)> {
         // Most often asked for is what is at or near the front.
         let after = match self.slots.get(1) {
             Some(second) if second.first_seq() <= seq => {
@@ -555,7 +490,11 @@ impl QueueIndex {
     }
 
     /// Changes a chunk and keeps the sums right; `None` if the slot is a stretch.
-    fn change_chunk<R>(&mut self, at: usize, change: impl FnOnce(&mut Chunk) -> R) -> Option<R> {
+    pub(crate) fn change_chunk<R>(
+        &mut self,
+        at: usize,
+        change: impl FnOnce(&mut Chunk) -> R,
+    ) -> Option<R> {
         let Some(Slot::Chunk(chunk)) = self.slots.get_mut(at) else {
             return None;
         };
@@ -567,7 +506,12 @@ impl QueueIndex {
         Some(result)
     }
 
-    fn add_chunk(&mut self, at: usize, mut chunk: Chunk, first: impl FnOnce(&mut Chunk)) {
+    pub(crate) fn add_chunk(
+        &mut self,
+        at: usize,
+        mut chunk: Chunk,
+        first: impl FnOnce(&mut Chunk),
+    ) {
         first(&mut chunk);
         self.index_bytes += chunk.heap_bytes() + size_of::<Slot>();
         self.resident_bytes += chunk.resident_bytes();
@@ -575,7 +519,7 @@ impl QueueIndex {
         self.slots.insert(at, Slot::Chunk(chunk));
     }
 
-    fn remove_slot(&mut self, at: usize) {
+    pub(crate) fn remove_slot(&mut self, at: usize) {
         if let Some(slot) = self.slots.remove(at) {
             self.index_bytes -= size_of::<Slot>();
             if let Slot::Chunk(chunk) = slot {
@@ -607,34 +551,5 @@ impl QueueIndex {
 
 /// What a message in memory costs besides its body, for the bound of read-ahead.
 const LOAD_OVERHEAD_BYTES: usize = 64;
-
-impl Slot {
-    const fn chunk(&self) -> Option<&Chunk> {
-        match self {
-            Self::Chunk(chunk) => Some(chunk),
-            Self::Stretch(_) => None,
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.chunk().is_some_and(Chunk::is_empty)
-    }
-
-    /// Of an empty chunk, which there is only alone, the greatest possible.
-    fn first_seq(&self) -> Seq {
-        match self {
-            Self::Chunk(chunk) => chunk.first_seq().unwrap_or(Seq(u64::MAX)),
-            Self::Stretch(stretch) => stretch.first,
-        }
-    }
-
-    /// Of an empty chunk the smallest possible.
-    fn last_seq(&self) -> Seq {
-        match self {
-            Self::Chunk(chunk) => chunk.last_seq().unwrap_or(Seq(0)),
-            Self::Stretch(stretch) => stretch.last,
-        }
-    }
-}
 
 const _: () = assert!(NEVER.as_millis() == u64::MAX, "the minimum over expiries ignores it");

@@ -1,0 +1,70 @@
+//! What recovery does to an index.
+
+use quelea_model::{Seq, Timestamp};
+
+use crate::chunk::Chunk;
+use crate::ready::Removed;
+use crate::slot::Slot;
+use crate::{Entry, Location, NEVER, QueueIndex};
+
+impl QueueIndex {
+    /// Adds at the end all messages that the queue got between the first and the last of these. If
+    /// they do not follow what is there, they go to their places one by one.
+    pub(crate) fn push_run(&mut self, entries: Vec<Entry>, expiries: Vec<Timestamp>) {
+        let Some(first) = entries.first().map(|entry| entry.seq) else { return };
+        if self.last_seq().is_some_and(|last| last >= first) && !self.is_empty() {
+            let expiries = expiries.into_iter().map(Some).chain(std::iter::repeat(None));
+            for (entry, expiry) in entries.into_iter().zip(expiries) {
+                self.insert(entry, expiry.filter(|expiry| *expiry != NEVER), None);
+            }
+            return;
+        }
+        if self.is_empty() && !self.slots.is_empty() {
+            self.remove_slot(0);
+        }
+        self.len += entries.len();
+        self.body_bytes += entries.iter().map(|entry| u64::from(entry.body_bytes)).sum::<u64>();
+        self.add_chunk(self.slots.len(), Chunk::whole(entries, expiries), |_| {});
+    }
+
+    /// Changes where a message's record lies, if the message is here and not paged out. Gives the
+    /// place where it was.
+    pub(crate) fn relocate(&mut self, seq: Seq, location: Location) -> Option<Location> {
+        let (slot, at) = self.find(seq)?;
+        self.change_chunk(slot, |chunk| chunk.relocate(at, location))
+    }
+
+    /// Gives the entries by segment, runs of one segment as one number.
+    pub(crate) fn for_each_segment(&self, mut f: impl FnMut(u32, u32)) {
+        for slot in &self.slots {
+            match slot {
+                Slot::Stretch(stretch) => f(stretch.segment, stretch.count),
+                Slot::Chunk(chunk) => {
+                    let same = |a: &Entry, b: &Entry| a.location.segment == b.location.segment;
+                    for run in chunk.entries().chunk_by(same) {
+                        f(run[0].location.segment, run.len() as u32);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Drops what lies in other segments.
+    pub(crate) fn retain_segments(&mut self, keep: impl Fn(u32) -> bool) {
+        let mut kept = Self::new();
+        self.drain(&mut |removed| match removed {
+            Removed::Entry(ready) if keep(ready.entry.location.segment) => {
+                kept.push_back(ready.entry, ready.expires_at, ready.body);
+            }
+            Removed::Stretch(stretch) if keep(stretch.segment) => kept.push_back_stretch(stretch),
+            _ => {}
+        });
+        // Where something went, the log between two entries holds more than the index.
+        for slot in &mut kept.slots {
+            if let Slot::Chunk(chunk) = slot {
+                chunk.set_sparse();
+            }
+        }
+        *self = kept;
+    }
+}
