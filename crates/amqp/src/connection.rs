@@ -227,13 +227,20 @@ impl ServerConnection {
         self.phase == Phase::Running && (channel == 0 || self.channels.is_open(channel))
     }
 
-    /// A content header cannot be split, and the client need not take a larger frame than it said.
+    /// Whether a content header with these properties fits into a frame: it cannot be split, and
+    /// the client need not take a larger frame than it said.
+    #[inline]
+    #[must_use]
+    pub const fn fits(&self, properties: &[u8]) -> bool {
+        properties.len() + CONTENT_HEAD + FRAME_OVERHEAD <= self.frame_max as usize
+    }
+
     #[inline]
     fn properties_fit(&mut self, channel: u16, properties: &[u8]) -> bool {
-        let frame_len = properties.len() + CONTENT_HEAD + FRAME_OVERHEAD;
-        if frame_len <= self.frame_max as usize {
+        if self.fits(properties) {
             return true;
         }
+        let frame_len = properties.len() + CONTENT_HEAD + FRAME_OVERHEAD;
         let text = format!(
             "message properties need a frame of {frame_len} bytes, frame_max is {}",
             self.frame_max

@@ -23,6 +23,7 @@ impl Session {
                 message,
             } => {
                 if self.is_open(connection, channel, channel_number) {
+                    self.discard_unless_it_fits(broker, channel, delivery_tag, &message, now);
                     let tag = &*consumer_tag;
                     self.write_deliveries(|session| {
                         let wire = &mut session.wire;
@@ -43,6 +44,7 @@ impl Session {
                 message,
             } => {
                 if self.is_open(connection, channel, channel_number) {
+                    self.discard_unless_it_fits(broker, channel, delivery_tag, &message, now);
                     let answer = get_ok(delivery_tag, redelivered, message_count, &message);
                     let (properties, body) = (message.properties(), message.body_bytes());
                     self.write_deliveries(|session| {
@@ -73,6 +75,23 @@ impl Session {
             }
             Effect::PublishersBlocked { reason } => self.blocked(&reason),
             Effect::PublishersUnblocked => self.unblocked(),
+        }
+    }
+
+    /// A message whose properties do not fit into the client's frames closes the channel (311). It
+    /// must not go back to its queue then, or it would close one channel after the other: it is
+    /// dead-lettered or dropped, and counted.
+    fn discard_unless_it_fits(
+        &self,
+        broker: &mut Broker,
+        channel: ChannelId,
+        delivery_tag: u64,
+        message: &Message,
+        now: Timestamp,
+    ) {
+        if !self.wire.fits(message.properties()) {
+            // Without acknowledgements the tag is not known, and the message has gone already.
+            let _ = broker.nack(now, channel, delivery_tag, false, false);
         }
     }
 

@@ -1,8 +1,8 @@
 //! What a hostile or careless client can cost.
 
-use quelea_amqp::method::{Method, basic, channel, confirm};
+use quelea_amqp::method::{Method, basic, channel, confirm, queue};
 use quelea_broker::BrokerConfig;
-use quelea_model::limits;
+use quelea_model::{Properties, Table, Value, limits};
 
 use crate::consuming::consume;
 use crate::declaring::{exclusive_queue, queue};
@@ -139,4 +139,32 @@ fn confirms_that_wait_cost_memory_by_runs_and_stop_the_reading_at_the_limit() {
     node.settle();
     assert_eq!(node.session(on.0).report().unconfirmed, 0);
     assert!(node.session(on.0).wants_input());
+}
+
+#[test]
+fn a_message_that_outgrew_its_consumers_frames_closes_one_channel_and_no_more() {
+    let mut node = Node::new();
+    let publisher = node.channel();
+    let dead = [
+        ("x-dead-letter-exchange", Value::text("")),
+        ("x-dead-letter-routing-key", Value::text("dead")),
+        ("x-message-ttl", Value::I32(0)),
+    ];
+    let arguments = Table::from_iter(dead);
+    node.call(publisher, queue::Declare { arguments, ..queue("q") });
+    node.call(publisher, queue("dead"));
+    // Dead-lettering adds x-death to headers that only just fit.
+    let large = Value::LongString(vec![b'x'; 130_950].into());
+    let headers = Some(Table::from_iter([("h", large)]));
+    let properties = Properties { headers, ..Properties::default() };
+    let publish = basic::Publish { routing_key: "q".into(), ..Default::default() };
+    node.publish(publisher, publish, &properties, "");
+    node.publish_to(publisher, "dead", "small");
+    node.settle();
+    for delivered in [0, 1] {
+        let consumer = node.channel();
+        node.call(consumer, consume("dead", "me"));
+        node.settle();
+        assert_eq!(node.session(consumer.0).report().channels, delivered);
+    }
 }
