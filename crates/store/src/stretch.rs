@@ -36,8 +36,11 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// Own bytes times this is the widest span that is still worth reading through.
+    /// Own bytes times this is the widest span that is still worth reading through,
     const SPAN_FACTOR_MAX: u64 = 8;
+    /// unless it is narrower than this: some milliseconds for up to 512 messages, which lets the
+    /// backlogs of dozens of queues that grow side by side be paged out.
+    const SPAN_BYTES_CHEAP: u64 = 4 * 1024 * 1024;
     /// What a record has besides its body, roughly.
     const RECORD_OVERHEAD: u64 = 64;
 
@@ -78,7 +81,8 @@ impl Stretch {
         }
         let span = u64::from(stretch.last_offset - stretch.first_offset);
         let own = stretch.body_bytes + u64::from(stretch.count) * Self::RECORD_OVERHEAD;
-        (span <= own * Self::SPAN_FACTOR_MAX).then_some(stretch)
+        let span_max = (own * Self::SPAN_FACTOR_MAX).max(Self::SPAN_BYTES_CHEAP);
+        (span <= span_max).then_some(stretch)
     }
 
     /// Adds a number to a check over numbers in rising order.

@@ -151,14 +151,23 @@ fn what_the_log_does_not_tell_exactly_stays_in_memory() {
         world.index(QUEUE).insert(ready.entry, None, None);
     });
     assert_eq!(returned, all - 1);
-    // Other queues' large messages lie in between.
-    let mut world = World::new(large());
-    for _ in 0..3_000 {
-        world.publish_fast(&[1], 3);
-        world.publish_fast(&[2], 1_000);
-    }
-    world.sync();
-    assert_eq!(world.index(QUEUE).page_out(usize::MAX), 0);
+}
+
+#[test]
+fn the_backlogs_of_queues_side_by_side_are_paged_out_unless_others_lie_between() {
+    let page_out = |others: u32, body_bytes: u32| {
+        let mut world = World::new(Options { segment_bytes: 16 << 20, ..Options::default() });
+        for _ in 0..1_700 {
+            world.publish_fast(&[1], 3);
+            for other in 0..others {
+                world.publish_fast(&[2 + other], body_bytes);
+            }
+        }
+        world.sync();
+        world.index(QUEUE).page_out(usize::MAX)
+    };
+    assert!(page_out(30, 3) > 0);
+    assert_eq!(page_out(1, 12_000), 0);
 }
 
 #[test]

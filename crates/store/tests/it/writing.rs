@@ -199,3 +199,22 @@ fn numbers_go_on_after_everything_was_consumed() {
     let after = world.crash(Survival::Nothing, 0);
     assert!(after.next_seq >= next, "{:?} < {next:?}", after.next_seq);
 }
+
+#[test]
+fn segments_of_another_size_are_taken_over_and_replaced_in_time() {
+    let mut world = World::new(tiny());
+    for round in 0..12_u32 {
+        for _ in 0..40 {
+            world.publish(&[1], 300);
+        }
+        world.consume(1, 30);
+        if round % 5 == 4 {
+            world.checkpoint();
+        }
+        world.settle();
+        world.options.segment_bytes = [4_096, 65_536, 8_192][round as usize % 3];
+        world = world.restart();
+    }
+    world.load_everything();
+    assert_eq!(world.state.messages.len(), 120);
+}
