@@ -1,0 +1,12 @@
+//! Amazon SQS's service interface without I/O: its actions, the JSON and Query encodings, signatures,
+//! policies and rules. It must never touch a socket, a clock or a queue: requests come in as bytes,
+//! queues are reached through the trait [`Queues`], time is an argument.
+//! Start with `queues.rs`, what a store of queues does for the service.
+
+mod queues;
+
+pub use queues::{
+    AccessKey, Backlog, Created, Delivery, Fault, MessageAttribute, MoveTask, MoveTaskState,
+    NewMessage, NewMoveTask, Permits, QueueFacts, QueueKey, QueueRef, Queues, ReceiptOutcome,
+    Receive, Received, SendOutcome, Sent, User,
+};
