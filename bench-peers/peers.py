@@ -17,7 +17,7 @@ STOP_S = 180
 
 
 class Running:
-    """A broker's process, from its ready line `NAME ready amqp=HOST:PORT … pid=PID …` on."""
+    """A broker's process, from its ready line `NAME ready amqp=HOST:PORT … pid=PID …` on (or `sqs=`, or both)."""
 
     def __init__(self, command, environment, data_dir):
         self.started = time.monotonic()
@@ -33,7 +33,8 @@ class Running:
             log = (data_dir.parent / "broker.log").read_text(errors="replace")
             sys.exit(f"{command[0]} did not start: {line}\n{log[-2000:]}")
         fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
-        self.uri = f"amqp://guest:guest@{fields['amqp']}/%2f"
+        self.uri = f"amqp://guest:guest@{fields['amqp']}/%2f" if "amqp" in fields else None
+        self.sqs = f"http://{fields['sqs']}" if "sqs" in fields else None
         self.pid = int(fields["pid"])
         self.metrics_url = f"http://{fields['http']}/metrics" if "http" in fields else None
 
@@ -89,6 +90,14 @@ def rabbitmq():
         return None
     script = HERE / "rabbitmq.py"
     return Peer("rabbitmq", "RabbitMQ", lambda data: [sys.executable, script, "--dir", data], {})
+
+
+def elasticmq():
+    """From Maven Central, if there is a Java; in memory only."""
+    if not (shutil.which("java") and shutil.which("mvn")):
+        return None
+    script = HERE / "elasticmq.py"
+    return Peer("elasticmq", "ElasticMQ", lambda _: [sys.executable, script], {})
 
 
 class Home:
