@@ -1,10 +1,16 @@
 //! Amazon SQS's service interface without I/O: its actions, the JSON and Query encodings, signatures,
 //! policies and rules. It must never touch a socket, a clock or a queue: requests come in as bytes,
 //! queues are reached through the trait [`Queues`], time is an argument.
-//! Start with `queues.rs`, what a store of queues does for the service.
+//! Start with `action.rs`, the operations, and `queues.rs`, what a store of queues does for the
+//! service.
 
+pub mod action;
+mod error;
 mod queues;
+mod shape;
 
+pub use action::{Action, Reply, Request};
+pub use error::{Blame, Error, ErrorKind};
 pub use queues::{
     AccessKey, Backlog, Created, Delivery, Fault, MessageAttribute, MoveTask, MoveTaskState,
     NewMessage, NewMoveTask, Permits, QueueFacts, QueueKey, QueueRef, Queues, ReceiptOutcome,
