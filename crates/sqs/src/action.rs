@@ -43,6 +43,13 @@ pub use visibility::{
     ChangeMessageVisibilityRequest,
 };
 
+use bytes::BytesMut;
+
+use crate::Error;
+use crate::shape::query::Parameters;
+use crate::shape::wire::Wire;
+use crate::shape::{Description, Shape, json, xml};
+
 /// Declares the operations as `Name(Request) -> Result`; `of queue_url` if it names a queue.
 /// Operations without a result are answered by [`Reply::Empty`].
 macro_rules! operations {
@@ -76,6 +83,25 @@ macro_rules! operations {
             }
         }
 
+        impl Action {
+            /// The shape of its request.
+            #[must_use]
+            pub const fn input(self) -> &'static Description {
+                match self {
+                    $(Self::$name => &<$request as Shape>::DESCRIPTION,)*
+                }
+            }
+
+            /// The shape of its result, if it has one.
+            #[must_use]
+            pub const fn output(self) -> Option<&'static Description> {
+                match self {
+                    $($(Self::$name => Some(&<$result as Shape>::DESCRIPTION),)?)*
+                    _ => None,
+                }
+            }
+        }
+
         /// What is asked for.
         #[allow(missing_docs, reason = "the names are the service model's")]
         #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,6 +127,29 @@ macro_rules! operations {
             }
         }
 
+        impl Request {
+            pub(crate) fn from_json(action: Action, body: &[u8]) -> Result<Self, Error> {
+                match action {
+                    $(Action::$name => json::decode(body).map(Self::$name),)*
+                }
+            }
+
+            pub(crate) fn from_query(
+                action: Action,
+                parameters: &Parameters<'_>,
+            ) -> Result<Self, Error> {
+                match action {
+                    $(Action::$name => Wire::from_parameters(parameters).map(Self::$name),)*
+                }
+            }
+
+            pub(crate) fn write_json(&self, out: &mut BytesMut) {
+                match self {
+                    $(Self::$name(request) => Wire::write_json(request, out),)*
+                }
+            }
+        }
+
         $(impl From<$request> for Request {
             fn from(request: $request) -> Self {
                 Self::$name(request)
@@ -115,6 +164,39 @@ macro_rules! operations {
             /// It is done, and there is nothing to say about it.
             Empty,
         }
+
+        impl Reply {
+            pub(crate) fn from_json(action: Action, body: &[u8]) -> Result<Self, Error> {
+                match action {
+                    $($(Action::$name => json::decode::<$result>(body).map(Self::$name),)?)*
+                    _ => Ok(Self::Empty),
+                }
+            }
+
+            pub(crate) fn write_json(&self, out: &mut BytesMut) {
+                match self {
+                    $($(Self::$name(result) => <$result as Wire>::write_json(result, out),)?)*
+                    Self::Empty => {}
+                }
+            }
+
+            /// With the result's own tags.
+            pub(crate) fn write_xml(&self, out: &mut BytesMut) {
+                match self {
+                    $($(Self::$name(result) => {
+                        let name = <$result as Shape>::DESCRIPTION.name;
+                        xml::element(name, out, |out| result.write_content(out));
+                    })?)*
+                    Self::Empty => {}
+                }
+            }
+        }
+
+        $($(impl From<$result> for Reply {
+            fn from(result: $result) -> Self {
+                Self::$name(result)
+            }
+        })?)*
     };
 }
 

@@ -1,5 +1,5 @@
 //! Errors as clients see them: what each is called in both protocols, and with which HTTP status it
-//! is sent.
+//! is sent. `docs/sqs-protocol.md` has the same table.
 
 /// An error for the client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,15 +39,9 @@ impl Blame {
     }
 }
 
-/// SQS's own exceptions: those of its service model.
-const SQS: &str = "com.amazonaws.sqs";
-
-/// What the framework refuses before it knows the service.
-const FRAMEWORK: &str = "com.amazon.coral.service";
-
-/// Declares errors as `Name = namespace, query code, HTTP status, fault`.
+/// Declares errors as `Name = "name in JSON", "code in Query", HTTP status, fault`.
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:ident = $space:ident, $code:literal, $status:literal, $fault:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident = $json:literal, $code:literal, $status:literal, $fault:ident;)*) => {
         /// Every error that a client may see.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum ErrorKind {
@@ -58,19 +52,12 @@ macro_rules! kinds {
             /// All of them: those of the service model first, then those that all services share.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// Its name in the service model, or the name that SDKs know it by.
+            /// Its `__type` in JSON. What stands before the number sign is `com.amazonaws.sqs` for the
+            /// exceptions of the service model, and something else for those that services share.
             #[must_use]
-            pub const fn name(self) -> &'static str {
+            pub const fn type_name(self) -> &'static str {
                 match self {
-                    $(Self::$name => stringify!($name),)*
-                }
-            }
-
-            /// What stands before its name in JSON.
-            #[must_use]
-            pub const fn namespace(self) -> &'static str {
-                match self {
-                    $(Self::$name => $space,)*
+                    $(Self::$name => $json,)*
                 }
             }
 
@@ -103,100 +90,102 @@ macro_rules! kinds {
 
 kinds! {
     /// Two entries of a batch have the same id.
-    BatchEntryIdsNotDistinct = SQS, "AWS.SimpleQueueService.BatchEntryIdsNotDistinct", 400, Sender;
+    BatchEntryIdsNotDistinct = "com.amazonaws.sqs#BatchEntryIdsNotDistinct", "AWS.SimpleQueueService.BatchEntryIdsNotDistinct", 400, Sender;
     /// The messages of a batch are too long together.
-    BatchRequestTooLong = SQS, "AWS.SimpleQueueService.BatchRequestTooLong", 400, Sender;
+    BatchRequestTooLong = "com.amazonaws.sqs#BatchRequestTooLong", "AWS.SimpleQueueService.BatchRequestTooLong", 400, Sender;
     /// A batch without entries.
-    EmptyBatchRequest = SQS, "AWS.SimpleQueueService.EmptyBatchRequest", 400, Sender;
+    EmptyBatchRequest = "com.amazonaws.sqs#EmptyBatchRequest", "AWS.SimpleQueueService.EmptyBatchRequest", 400, Sender;
     /// A queue URL that is none.
-    InvalidAddress = SQS, "InvalidAddress", 404, Sender;
+    InvalidAddress = "com.amazonaws.sqs#InvalidAddress", "InvalidAddress", 404, Sender;
     /// A queue has no such attribute.
-    InvalidAttributeName = SQS, "InvalidAttributeName", 400, Sender;
+    InvalidAttributeName = "com.amazonaws.sqs#InvalidAttributeName", "InvalidAttributeName", 400, Sender;
     /// An attribute cannot have that value.
-    InvalidAttributeValue = SQS, "InvalidAttributeValue", 400, Sender;
+    InvalidAttributeValue = "com.amazonaws.sqs#InvalidAttributeValue", "InvalidAttributeValue", 400, Sender;
     /// The id of a batch entry has other characters than it may have.
-    InvalidBatchEntryId = SQS, "AWS.SimpleQueueService.InvalidBatchEntryId", 400, Sender;
+    InvalidBatchEntryId = "com.amazonaws.sqs#InvalidBatchEntryId", "AWS.SimpleQueueService.InvalidBatchEntryId", 400, Sender;
     /// A receipt handle is malformed; SQS says [`Self::ReceiptHandleIsInvalid`] today.
-    InvalidIdFormat = SQS, "InvalidIdFormat", 404, Sender;
+    InvalidIdFormat = "com.amazonaws.sqs#InvalidIdFormat", "InvalidIdFormat", 404, Sender;
     /// A message has characters that no message may have.
-    InvalidMessageContents = SQS, "InvalidMessageContents", 400, Sender;
+    InvalidMessageContents = "com.amazonaws.sqs#InvalidMessageContents", "InvalidMessageContents", 400, Sender;
     /// Not over HTTPS, or with the wrong signature version.
-    InvalidSecurity = SQS, "InvalidSecurity", 403, Sender;
+    InvalidSecurity = "com.amazonaws.sqs#InvalidSecurity", "InvalidSecurity", 403, Sender;
     /// The key store refused.
-    KmsAccessDenied = SQS, "KMS.AccessDeniedException", 400, Sender;
+    KmsAccessDenied = "com.amazonaws.sqs#KmsAccessDenied", "KMS.AccessDeniedException", 400, Sender;
     /// The key is disabled.
-    KmsDisabled = SQS, "KMS.DisabledException", 400, Sender;
+    KmsDisabled = "com.amazonaws.sqs#KmsDisabled", "KMS.DisabledException", 400, Sender;
     /// The key is for something else.
-    KmsInvalidKeyUsage = SQS, "KMS.InvalidKeyUsageException", 400, Sender;
+    KmsInvalidKeyUsage = "com.amazonaws.sqs#KmsInvalidKeyUsage", "KMS.InvalidKeyUsageException", 400, Sender;
     /// The key is not in a state to be used.
-    KmsInvalidState = SQS, "KMS.InvalidStateException", 400, Sender;
+    KmsInvalidState = "com.amazonaws.sqs#KmsInvalidState", "KMS.InvalidStateException", 400, Sender;
     /// There is no such key.
-    KmsNotFound = SQS, "KMS.NotFoundException", 400, Sender;
+    KmsNotFound = "com.amazonaws.sqs#KmsNotFound", "KMS.NotFoundException", 400, Sender;
     /// The account has no key store.
-    KmsOptInRequired = SQS, "KMS.OptInRequired", 403, Sender;
+    KmsOptInRequired = "com.amazonaws.sqs#KmsOptInRequired", "KMS.OptInRequired", 403, Sender;
     /// The key store is asked too often.
-    KmsThrottled = SQS, "KMS.ThrottlingException", 400, Sender;
+    KmsThrottled = "com.amazonaws.sqs#KmsThrottled", "KMS.ThrottlingException", 400, Sender;
     /// The message is there, but nobody has received it.
-    MessageNotInflight = SQS, "AWS.SimpleQueueService.MessageNotInflight", 400, Sender;
+    MessageNotInflight = "com.amazonaws.sqs#MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight", 400, Sender;
     /// More than may be in flight, or more than may be permitted.
-    OverLimit = SQS, "OverLimit", 403, Sender;
+    OverLimit = "com.amazonaws.sqs#OverLimit", "OverLimit", 403, Sender;
     /// A purge is less than 60 seconds old.
-    PurgeQueueInProgress = SQS, "AWS.SimpleQueueService.PurgeQueueInProgress", 403, Sender;
+    PurgeQueueInProgress = "com.amazonaws.sqs#PurgeQueueInProgress", "AWS.SimpleQueueService.PurgeQueueInProgress", 403, Sender;
     /// A queue of that name was deleted less than 60 seconds ago.
-    QueueDeletedRecently = SQS, "AWS.SimpleQueueService.QueueDeletedRecently", 400, Sender;
+    QueueDeletedRecently = "com.amazonaws.sqs#QueueDeletedRecently", "AWS.SimpleQueueService.QueueDeletedRecently", 400, Sender;
     /// There is no such queue.
-    QueueDoesNotExist = SQS, "AWS.SimpleQueueService.NonExistentQueue", 400, Sender;
+    QueueDoesNotExist = "com.amazonaws.sqs#QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", 400, Sender;
     /// There is a queue of that name with other attributes.
-    QueueNameExists = SQS, "QueueAlreadyExists", 400, Sender;
+    QueueNameExists = "com.amazonaws.sqs#QueueNameExists", "QueueAlreadyExists", 400, Sender;
     /// The receipt handle is none, or not of this queue, or too old.
-    ReceiptHandleIsInvalid = SQS, "ReceiptHandleIsInvalid", 404, Sender;
+    ReceiptHandleIsInvalid = "com.amazonaws.sqs#ReceiptHandleIsInvalid", "ReceiptHandleIsInvalid", 404, Sender;
     /// Too many requests.
-    RequestThrottled = SQS, "RequestThrottled", 403, Sender;
+    RequestThrottled = "com.amazonaws.sqs#RequestThrottled", "RequestThrottled", 403, Sender;
     /// What was named is not there.
-    ResourceNotFoundException = SQS, "ResourceNotFoundException", 404, Sender;
+    ResourceNotFoundException = "com.amazonaws.sqs#ResourceNotFoundException", "ResourceNotFoundException", 404, Sender;
     /// A batch with more than ten entries.
-    TooManyEntriesInBatchRequest = SQS, "AWS.SimpleQueueService.TooManyEntriesInBatchRequest", 400, Sender;
+    TooManyEntriesInBatchRequest = "com.amazonaws.sqs#TooManyEntriesInBatchRequest", "AWS.SimpleQueueService.TooManyEntriesInBatchRequest", 400, Sender;
     /// It makes no sense here.
-    UnsupportedOperation = SQS, "AWS.SimpleQueueService.UnsupportedOperation", 400, Sender;
+    UnsupportedOperation = "com.amazonaws.sqs#UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation", 400, Sender;
 
     /// The caller may not.
-    AccessDenied = FRAMEWORK, "AccessDenied", 403, Sender;
+    AccessDenied = "com.amazon.coral.service#AccessDeniedException", "AccessDenied", 403, Sender;
     /// The signature is not as it has to be.
-    IncompleteSignature = FRAMEWORK, "IncompleteSignature", 400, Sender;
+    IncompleteSignature = "com.amazon.coral.service#IncompleteSignatureException", "IncompleteSignature", 400, Sender;
     /// The service failed.
-    InternalFailure = FRAMEWORK, "InternalFailure", 500, Receiver;
+    InternalFailure = "com.amazon.coral.service#InternalFailureException", "InternalFailure", 500, Receiver;
     /// There is no such operation (Query).
-    InvalidAction = FRAMEWORK, "InvalidAction", 400, Sender;
+    InvalidAction = "com.amazon.coral.service#InvalidActionException", "InvalidAction", 400, Sender;
     /// There is no such access key.
-    InvalidClientTokenId = FRAMEWORK, "InvalidClientTokenId", 403, Sender;
+    InvalidClientTokenId = "com.amazon.coral.service#UnrecognizedClientException", "InvalidClientTokenId", 403, Sender;
     /// Parameters that exclude each other.
-    InvalidParameterCombination = FRAMEWORK, "InvalidParameterCombination", 400, Sender;
+    InvalidParameterCombination = "com.amazon.coral.service#InvalidParameterCombinationException", "InvalidParameterCombination", 400, Sender;
     /// A parameter cannot have that value.
-    InvalidParameterValue = FRAMEWORK, "InvalidParameterValue", 400, Sender;
+    InvalidParameterValue = "com.amazon.coral.service#InvalidParameterValueException", "InvalidParameterValue", 400, Sender;
     /// The request is no query string.
-    MalformedQueryString = FRAMEWORK, "MalformedQueryString", 404, Sender;
+    MalformedQueryString = "com.amazon.coral.service#MalformedQueryStringException", "MalformedQueryString", 404, Sender;
     /// The request names no operation.
-    MissingAction = FRAMEWORK, "MissingAction", 400, Sender;
+    MissingAction = "com.amazon.coral.service#MissingActionException", "MissingAction", 400, Sender;
     /// The request is not signed.
-    MissingAuthenticationToken = FRAMEWORK, "MissingAuthenticationToken", 403, Sender;
+    MissingAuthenticationToken = "com.amazon.coral.service#MissingAuthenticationTokenException", "MissingAuthenticationToken", 403, Sender;
     /// A parameter is missing.
-    MissingParameter = FRAMEWORK, "MissingParameter", 400, Sender;
+    MissingParameter = "com.amazon.coral.service#MissingRequiredParameterException", "MissingParameter", 400, Sender;
+    /// The version of the interface is none that there is (Query).
+    NoSuchVersion = "com.amazon.coral.service#NoSuchVersionException", "NoSuchVersion", 400, Sender;
     /// The access key is there, but not for this.
-    OptInRequired = FRAMEWORK, "OptInRequired", 403, Sender;
+    OptInRequired = "com.amazon.coral.service#OptInRequiredException", "OptInRequired", 403, Sender;
     /// The request was signed too long ago, or in the future.
-    RequestExpired = FRAMEWORK, "RequestExpired", 400, Sender;
+    RequestExpired = "com.amazon.coral.service#RequestExpiredException", "RequestExpired", 400, Sender;
     /// The request is larger than any may be.
-    RequestEntityTooLarge = FRAMEWORK, "RequestEntityTooLarge", 413, Sender;
-    /// What was sent is not what was said to be sent.
-    SerializationException = FRAMEWORK, "SerializationException", 400, Sender;
+    RequestEntityTooLarge = "com.amazon.coral.service#RequestEntityTooLargeException", "RequestEntityTooLarge", 413, Sender;
+    /// A value is not of its member's type, or the request is no JSON.
+    SerializationException = "com.amazon.coral.service#SerializationException", "MalformedInput", 400, Sender;
     /// Not now.
-    ServiceUnavailable = FRAMEWORK, "ServiceUnavailable", 503, Receiver;
+    ServiceUnavailable = "com.amazon.coral.service#ServiceUnavailableException", "ServiceUnavailable", 503, Receiver;
     /// The signature is not the one that the secret key makes.
-    SignatureDoesNotMatch = FRAMEWORK, "SignatureDoesNotMatch", 403, Sender;
+    SignatureDoesNotMatch = "com.amazon.coral.service#InvalidSignatureException", "SignatureDoesNotMatch", 403, Sender;
     /// Too many requests of this client.
-    ThrottlingException = FRAMEWORK, "ThrottlingException", 400, Sender;
+    ThrottlingException = "com.amazon.coral.service#ThrottlingException", "ThrottlingException", 400, Sender;
     /// There is no such operation (JSON).
-    UnknownOperation = FRAMEWORK, "UnknownOperationException", 404, Sender;
+    UnknownOperation = "com.amazon.coral.service#UnknownOperationException", "InvalidAction", 400, Sender;
     /// A value is outside of what the service model allows.
-    ValidationError = FRAMEWORK, "ValidationError", 400, Sender;
+    ValidationError = "com.amazon.coral.service#ValidationException", "ValidationError", 400, Sender;
 }

@@ -5,14 +5,18 @@
 //! service.
 
 pub mod action;
+pub mod encoding;
 mod error;
+mod md5;
 mod queues;
 mod shape;
 
 pub use action::{Action, Reply, Request};
 pub use error::{Blame, Error, ErrorKind};
+pub use md5::{md5_of_attributes, md5_of_body};
 pub use queues::{
     AccessKey, Backlog, Created, Delivery, Fault, MessageAttribute, MoveTask, MoveTaskState,
     NewMessage, NewMoveTask, Permits, QueueFacts, QueueKey, QueueRef, Queues, ReceiptOutcome,
     Receive, Received, SendOutcome, Sent, User,
 };
+pub use shape::{Description, Kind, Names};
