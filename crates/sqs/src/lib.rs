@@ -10,6 +10,8 @@ mod error;
 mod md5;
 mod queues;
 mod shape;
+mod signing;
+mod sigv4;
 
 pub use action::{Action, Reply, Request};
 pub use error::{Blame, Error, ErrorKind};
@@ -20,3 +22,8 @@ pub use queues::{
     Receive, Received, SendOutcome, Sent, User,
 };
 pub use shape::{Description, Kind, Names};
+pub use signing::{SignedHeaders, Signer};
+pub use sigv4::{
+    AmzTime, Claim, Computed, EXPIRES_S_MAX, HttpRequest, Payload, SERVICE, SKEW_S_MAX,
+    SignatureError, Verifier,
+};

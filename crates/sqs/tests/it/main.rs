@@ -1,0 +1,3 @@
+//! The service as clients see it.
+
+mod signatures;
