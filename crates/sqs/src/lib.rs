@@ -5,10 +5,16 @@
 //! service.
 
 pub mod action;
+mod attributes;
 pub mod encoding;
 mod error;
 mod md5;
+mod message_rules;
+mod names;
 mod queues;
+mod redrive;
+mod refusal;
+mod service;
 mod shape;
 mod signing;
 mod sigv4;
@@ -16,11 +22,14 @@ mod sigv4;
 pub use action::{Action, Reply, Request};
 pub use error::{Blame, Error, ErrorKind};
 pub use md5::{md5_of_attributes, md5_of_body};
+pub use names::{arn_of_queue, path_of_queue, queue_of_arn, queue_of_url};
 pub use queues::{
     AccessKey, Backlog, Created, Delivery, Fault, MessageAttribute, MoveTask, MoveTaskState,
     NewMessage, NewMoveTask, Permits, QueueFacts, QueueKey, QueueRef, Queues, ReceiptOutcome,
     Receive, Received, SendOutcome, Sent, User,
 };
+pub use redrive::{RedriveAllowPolicy, RedrivePolicy};
+pub use service::{Caller, Service, ServiceSettings};
 pub use shape::{Description, Kind, Names};
 pub use signing::{SignedHeaders, Signer};
 pub use sigv4::{

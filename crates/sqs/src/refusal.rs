@@ -1,0 +1,74 @@
+//! What SQS says when it refuses, in its own words. Every text that a rule gives stands here or is
+//! made here, so that it can be compared with what SQS gives in one place.
+
+use crate::{Error, ErrorKind, Fault};
+
+/// An error of that kind.
+pub(crate) fn error(kind: ErrorKind, message: impl Into<String>) -> Error {
+    Error { kind, message: message.into() }
+}
+
+/// A request that lacks something it must have.
+pub(crate) fn missing(parameter: &str) -> Error {
+    let message = format!("The request must contain the parameter {parameter}.");
+    error(ErrorKind::MissingParameter, message)
+}
+
+/// A parameter that is not as it has to be, in words that fit no pattern.
+pub(crate) fn invalid(message: impl Into<String>) -> Error {
+    error(ErrorKind::InvalidParameterValue, message)
+}
+
+/// A parameter whose value is not allowed.
+pub(crate) fn invalid_value(value: impl std::fmt::Display, parameter: &str, reason: &str) -> Error {
+    invalid(format!("Value {value} for parameter {parameter} is invalid. Reason: {reason}"))
+}
+
+/// A parameter that only queues of the other type know.
+pub(crate) fn not_of_this_queue_type(value: impl std::fmt::Display, parameter: &str) -> Error {
+    let reason = "The request include parameter that is not valid for this queue type.";
+    invalid_value(value, parameter, reason)
+}
+
+/// An attribute that queues do not have, or do not have here.
+pub(crate) fn unknown_attribute(name: &str) -> Error {
+    error(ErrorKind::InvalidAttributeName, format!("Unknown Attribute {name}."))
+}
+
+/// An attribute whose value is not allowed. The reason may be empty.
+pub(crate) fn invalid_attribute(name: &str, reason: &str) -> Error {
+    let mut message = format!("Invalid value for the parameter {name}.");
+    if !reason.is_empty() {
+        message.push_str(" Reason: ");
+        message.push_str(reason);
+    }
+    error(ErrorKind::InvalidAttributeValue, message)
+}
+
+/// No such queue.
+pub(crate) fn no_such_queue() -> Error {
+    error(ErrorKind::QueueDoesNotExist, "The specified queue does not exist.")
+}
+
+/// The handle is no handle, or one of another queue.
+pub(crate) fn invalid_receipt_handle() -> Error {
+    error(ErrorKind::ReceiptHandleIsInvalid, "The input receipt handle is invalid.")
+}
+
+/// What the store could not do, as SQS would say it.
+pub(crate) fn fault(fault: Fault) -> Error {
+    match fault {
+        Fault::NoSuchQueue => no_such_queue(),
+        Fault::OverLimit { .. } => error(ErrorKind::OverLimit, fault.to_string()),
+        Fault::PurgeInProgress => error(ErrorKind::PurgeQueueInProgress, fault.to_string()),
+        Fault::NotFound(message) => error(ErrorKind::ResourceNotFoundException, message),
+        Fault::Unsupported(message) => error(ErrorKind::UnsupportedOperation, message),
+        Fault::Invalid(message) => invalid(message),
+        Fault::Unavailable(message) => error(ErrorKind::ServiceUnavailable, message),
+    }
+}
+
+/// The message is there, but nobody has received it.
+pub(crate) fn not_in_flight() -> Error {
+    error(ErrorKind::MessageNotInflight, "The specified message isn't in flight.")
+}

@@ -1,0 +1,116 @@
+//! GetQueueAttributes and SetQueueAttributes.
+
+use std::collections::BTreeMap;
+
+use super::{Caller, Service, Target};
+use crate::action::{
+    GetQueueAttributesRequest, GetQueueAttributesResult, SetQueueAttributesRequest,
+};
+use crate::attributes::{
+    COMPUTED, OLDEST_AGE, after_setting, all_effective, effective, is_fifo, is_known,
+};
+use crate::redrive::{RedriveAllowPolicy, RedrivePolicy};
+use crate::refusal;
+use crate::{Action, Backlog, Error, QueueRef, Queues, Reply};
+
+impl<Q: Queues> Service<Q> {
+    pub(super) async fn get_queue_attributes(
+        &self,
+        caller: &Caller,
+        request: GetQueueAttributesRequest,
+    ) -> Result<Reply, Error> {
+        let url = request.queue_url.as_deref();
+        let target = self.target(caller, url, Action::GetQueueAttributes).await?;
+        let names = &request.attribute_names;
+        if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
+            return Err(refusal::unknown_attribute(unknown));
+        }
+        let all = names.iter().any(|name| name == "All");
+        let mut attributes = match all {
+            true => all_effective(&target.facts.attributes),
+            false => BTreeMap::new(),
+        };
+        let computed = COMPUTED.iter().filter(|_| all).copied();
+        let wanted: Vec<&str> = computed.chain(names.iter().map(String::as_str)).collect();
+        // Counting may cost the store something, so only when it is asked for.
+        let counted = wanted.iter().any(|name| name.starts_with("Approximate"));
+        let backlog = match counted {
+            true => self.queues.backlog(target.facts.key).await.map_err(refusal::fault)?,
+            false => Backlog::default(),
+        };
+        for name in wanted {
+            if let Some(value) = self.attribute(&target, &backlog, name) {
+                attributes.insert(name.to_owned(), value);
+            }
+        }
+        Ok(Reply::GetQueueAttributes(GetQueueAttributesResult { attributes }))
+    }
+
+    fn attribute(&self, target: &Target, backlog: &Backlog, name: &str) -> Option<String> {
+        let Target { queue, facts } = target;
+        Some(match name {
+            "ApproximateNumberOfMessages" => backlog.visible.to_string(),
+            "ApproximateNumberOfMessagesNotVisible" => backlog.in_flight.to_string(),
+            "ApproximateNumberOfMessagesDelayed" => backlog.delayed.to_string(),
+            OLDEST_AGE => backlog.oldest_age_s.to_string(),
+            "CreatedTimestamp" => (facts.created_at_ms / 1000).to_string(),
+            "LastModifiedTimestamp" => (facts.modified_at_ms / 1000).to_string(),
+            "QueueArn" => self.arn(queue),
+            name => return effective(&facts.attributes, name).map(str::to_owned),
+        })
+    }
+
+    pub(super) async fn set_queue_attributes(
+        &self,
+        caller: &Caller,
+        request: SetQueueAttributesRequest,
+    ) -> Result<Reply, Error> {
+        let url = request.queue_url.as_deref();
+        let target = self.target(caller, url, Action::SetQueueAttributes).await?;
+        if request.attributes.is_empty() {
+            return Err(refusal::missing("Attributes"));
+        }
+        let old = &target.facts.attributes;
+        let new = after_setting(old, &request.attributes)?;
+        if request.attributes.contains_key("RedrivePolicy")
+            && let Some(policy) = new.get("RedrivePolicy")
+        {
+            self.check_dead_letter_queue(caller, &target.queue, is_fifo(old), policy).await?;
+        }
+        if new != *old {
+            // Of two requests at once the later wins, with the attributes that it saw.
+            self.queues.put_attributes(target.facts.key, new).await.map_err(refusal::fault)?;
+        }
+        Ok(Reply::Empty)
+    }
+
+    /// Checks that a queue may have the dead-letter queue that its redrive policy names.
+    pub(super) async fn check_dead_letter_queue(
+        &self,
+        caller: &Caller,
+        source: &QueueRef,
+        source_is_fifo: bool,
+        policy: &str,
+    ) -> Result<(), Error> {
+        let invalid = |reason: &str| refusal::invalid_value(policy, "RedrivePolicy", reason);
+        let queue = RedrivePolicy::parse(policy)?.dead_letter_queue;
+        if queue.account != source.account {
+            return Err(invalid("Dead-letter target owner should be same as the source."));
+        }
+        let found = self.find(caller, queue).await?;
+        let target = found.ok_or_else(|| invalid("Dead letter target does not exist."))?;
+        if is_fifo(&target.facts.attributes) != source_is_fifo {
+            return Err(invalid("Dead-letter queue must be same type of queue as the source."));
+        }
+        let allowed = match target.facts.attributes.get("RedriveAllowPolicy") {
+            Some(text) => RedriveAllowPolicy::parse(text)?.allows(source, &target.queue),
+            None => true,
+        };
+        match allowed {
+            true => Ok(()),
+            false => Err(invalid(
+                "Dead-letter target queue's redrive allow policy doesn't allow this source queue.",
+            )),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! StartMessageMoveTask, CancelMessageMoveTask and ListMessageMoveTasks.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::{Caller, Service, Target};
+use crate::action::{
+    CancelMessageMoveTaskRequest, CancelMessageMoveTaskResult, ListMessageMoveTasksRequest,
+    ListMessageMoveTasksResult, ListMessageMoveTasksResultEntry, StartMessageMoveTaskRequest,
+    StartMessageMoveTaskResult,
+};
+use crate::attributes::is_fifo;
+use crate::names::queue_of_arn;
+use crate::refusal;
+use crate::{Action, Error, ErrorKind, Fault, MoveTask, MoveTaskState, NewMoveTask, Queues, Reply};
+
+/// The fastest that a task may be told to be.
+const MESSAGES_PER_SECOND_MAX: i64 = 500;
+
+/// Tasks of one list.
+const TASKS_MAX: i64 = 10;
+
+impl<Q: Queues> Service<Q> {
+    pub(super) async fn start_message_move_task(
+        &self,
+        caller: &Caller,
+        request: StartMessageMoveTaskRequest,
+    ) -> Result<Reply, Error> {
+        let source_arn = request.source_arn.as_deref();
+        let source = self.queue_by_arn(caller, source_arn, "SourceArn").await?;
+        self.authorize(caller, Action::StartMessageMoveTask, &source)?;
+        let per_second = per_second(request.max_number_of_messages_per_second)?;
+        let sources = self.queues.dead_letter_sources(&caller.user, &source.queue, None, 1);
+        if sources.await.map_err(refusal::fault)?.is_empty() {
+            return Err(refusal::invalid(
+                "Source queue must be configured as a Dead Letter Queue.",
+            ));
+        }
+        let destination = match request.destination_arn.as_deref().filter(|arn| !arn.is_empty()) {
+            None => None,
+            Some(arn) => {
+                let destination = self.queue_by_arn(caller, Some(arn), "DestinationArn").await?;
+                self.authorize(caller, Action::SendMessage, &destination)?;
+                check_destination(&source, &destination)?;
+                Some(destination.queue)
+            }
+        };
+        let key = source.facts.key;
+        let last = self.queues.move_tasks(key, 1).await.map_err(refusal::fault)?;
+        let active = |task: &MoveTask| {
+            matches!(task.state, MoveTaskState::Running | MoveTaskState::Cancelling)
+        };
+        if last.first().is_some_and(active) {
+            return Err(refusal::invalid(
+                "There is already a task running. Only one active task is allowed for a source \
+                 queue arn at a given time.",
+            ));
+        }
+        let task = NewMoveTask { destination, messages_per_second_max: per_second };
+        let handle = self.queues.start_move(key, task).await.map_err(refusal::fault)?;
+        let task_handle = Some(task_handle(&handle, &self.arn(&source.queue)));
+        Ok(Reply::StartMessageMoveTask(StartMessageMoveTaskResult { task_handle }))
+    }
+
+    pub(super) async fn cancel_message_move_task(
+        &self,
+        caller: &Caller,
+        request: CancelMessageMoveTaskRequest,
+    ) -> Result<Reply, Error> {
+        let given = request.task_handle.filter(|handle| !handle.is_empty());
+        let given = given.ok_or_else(|| refusal::missing("TaskHandle"))?;
+        let (handle, source_arn) = read_task_handle(&given)
+            .ok_or_else(|| refusal::invalid("Value for parameter TaskHandle is invalid."))?;
+        let source = self.queue_by_arn(caller, Some(&source_arn), "SourceArn").await?;
+        self.authorize(caller, Action::CancelMessageMoveTask, &source)?;
+        let moved = match self.queues.cancel_move(&caller.user, &handle).await {
+            Ok(moved) => moved,
+            Err(Fault::NotFound(_)) => {
+                let kind = ErrorKind::ResourceNotFoundException;
+                return Err(refusal::error(kind, "Task does not exist."));
+            }
+            Err(fault) => return Err(refusal::fault(fault)),
+        };
+        Ok(Reply::CancelMessageMoveTask(CancelMessageMoveTaskResult {
+            approximate_number_of_messages_moved: Some(moved.cast_signed()),
+        }))
+    }
+
+    pub(super) async fn list_message_move_tasks(
+        &self,
+        caller: &Caller,
+        request: ListMessageMoveTasksRequest,
+    ) -> Result<Reply, Error> {
+        let source_arn = request.source_arn.as_deref();
+        let source = self.queue_by_arn(caller, source_arn, "SourceArn").await?;
+        self.authorize(caller, Action::ListMessageMoveTasks, &source)?;
+        let max = request.max_results.unwrap_or(1);
+        if !(1..=TASKS_MAX).contains(&max) {
+            let reason = "Must be between 1 and 10, if provided.";
+            return Err(refusal::invalid_value(max, "MaxResults", reason));
+        }
+        let tasks = self.queues.move_tasks(source.facts.key, max as usize).await;
+        let tasks = tasks.map_err(refusal::fault)?;
+        let results = tasks.into_iter().map(|task| self.entry(task)).collect();
+        Ok(Reply::ListMessageMoveTasks(ListMessageMoveTasksResult { results }))
+    }
+
+    fn entry(&self, task: MoveTask) -> ListMessageMoveTasksResultEntry {
+        let source_arn = self.arn(&task.source);
+        let running = task.handle.filter(|_| task.state == MoveTaskState::Running);
+        let rate = task.task.messages_per_second_max;
+        ListMessageMoveTasksResultEntry {
+            task_handle: running.map(|handle| task_handle(&handle, &source_arn)),
+            status: Some(state(task.state).to_owned()),
+            destination_arn: task.task.destination.map(|queue| self.arn(&queue)),
+            source_arn: Some(source_arn),
+            max_number_of_messages_per_second: rate.map(i64::from),
+            approximate_number_of_messages_moved: Some(task.moved.cast_signed()),
+            approximate_number_of_messages_to_move: Some(task.to_move.cast_signed()),
+            failure_reason: task.failure_reason,
+            started_timestamp: Some(task.started_at_ms.cast_signed()),
+        }
+    }
+
+    async fn queue_by_arn(
+        &self,
+        caller: &Caller,
+        arn: Option<&str>,
+        parameter: &str,
+    ) -> Result<Target, Error> {
+        let arn = arn.filter(|arn| !arn.is_empty()).ok_or_else(|| refusal::missing(parameter))?;
+        let queue = queue_of_arn(arn).ok_or_else(|| {
+            refusal::invalid(format!(
+                "You must use this format to specify the {parameter}: \
+                 arn:<partition>:<service>:<region>:<account-id>:<resource-id>"
+            ))
+        })?;
+        self.find(caller, queue).await?.ok_or_else(|| {
+            let message = format!(
+                "The resource that you specified for the {parameter} parameter doesn't exist."
+            );
+            refusal::error(ErrorKind::ResourceNotFoundException, message)
+        })
+    }
+}
+
+fn per_second(given: Option<i64>) -> Result<Option<u32>, Error> {
+    match given {
+        None => Ok(None),
+        Some(given) if (1..=MESSAGES_PER_SECOND_MAX).contains(&given) => Ok(Some(given as u32)),
+        Some(given) => {
+            let reason = "Must be between 1 and 500, if provided.";
+            Err(refusal::invalid_value(given, "MaxNumberOfMessagesPerSecond", reason))
+        }
+    }
+}
+
+fn check_destination(source: &Target, destination: &Target) -> Result<(), Error> {
+    if source.queue == destination.queue {
+        return Err(refusal::invalid(
+            "Source queue arn and destination queue arn cannot be the same.",
+        ));
+    }
+    if is_fifo(&source.facts.attributes) != is_fifo(&destination.facts.attributes) {
+        return Err(refusal::invalid(
+            "Source queue and destination queue must be of the same type.",
+        ));
+    }
+    Ok(())
+}
+
+const fn state(state: MoveTaskState) -> &'static str {
+    match state {
+        MoveTaskState::Running => "RUNNING",
+        MoveTaskState::Completed => "COMPLETED",
+        MoveTaskState::Cancelling => "CANCELLING",
+        MoveTaskState::Cancelled => "CANCELLED",
+        MoveTaskState::Failed => "FAILED",
+    }
+}
+
+/// A task's handle for clients: the store's, with the queue, whose permissions have to be asked for.
+fn task_handle(handle: &str, source_arn: &str) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{source_arn} {handle}"))
+}
+
+fn read_task_handle(given: &str) -> Option<(String, String)> {
+    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(given).ok()?).ok()?;
+    let (source_arn, handle) = text.split_once(' ')?;
+    queue_of_arn(source_arn)?;
+    Some((handle.to_owned(), source_arn.to_owned()))
+}

@@ -1,0 +1,246 @@
+//! ReceiveMessage.
+
+use std::collections::BTreeMap;
+
+use super::visibility::VISIBILITY_TIMEOUT_S_MAX;
+use super::{Caller, Service, receipt};
+use crate::action::{Message, MessageAttributeValue, ReceiveMessageRequest, ReceiveMessageResult};
+use crate::attributes::{self, is_fifo, number};
+use crate::md5::{md5_of_attributes, md5_of_body};
+use crate::message_rules::{TRACE_HEADER, check_id, is_xml_character};
+use crate::refusal;
+use crate::{Action, Error, MessageAttribute, Queues, Receive, Received, Reply};
+
+/// Messages of one receive.
+const MESSAGES_MAX: i64 = 10;
+
+/// The longest wait, in seconds.
+const WAIT_S_MAX: i64 = 20;
+
+impl<Q: Queues> Service<Q> {
+    pub(super) async fn receive_message(
+        &self,
+        caller: &Caller,
+        request: ReceiveMessageRequest,
+    ) -> Result<Reply, Error> {
+        let url = request.queue_url.as_deref();
+        let target = self.target(caller, url, Action::ReceiveMessage).await?;
+        let receive = check(&request, &target.facts.attributes)?;
+        let system = SystemFilter::read(&request)?;
+        let filter = AttributeFilter::read(request.message_attribute_names);
+        let key = target.facts.key;
+        // What is not needed any more is not held while the receive waits.
+        drop(target);
+        let received = self.queues.receive(key, receive).await.map_err(refusal::fault)?;
+        let message = |received| self.message(received, &system, &filter);
+        let messages = received.into_iter().map(message).collect();
+        Ok(Reply::ReceiveMessage(ReceiveMessageResult { messages }))
+    }
+
+    /// A message as the client sees it.
+    fn message(
+        &self,
+        received: Received,
+        system: &SystemFilter,
+        filter: &AttributeFilter,
+    ) -> Message {
+        let attributes = self.system_attributes(&received, system);
+        let shown: Vec<MessageAttribute> =
+            received.attributes.into_iter().filter(|one| filter.shows(&one.name)).collect();
+        let body = shown_body(&received.body);
+        Message {
+            message_id: Some(received.message_id),
+            receipt_handle: Some(receipt::encode(&received.delivery)),
+            md5_of_body: Some(md5_of_body(body.as_bytes())),
+            body: Some(body),
+            attributes,
+            md5_of_message_attributes: md5_of_attributes(&shown),
+            message_attributes: shown.into_iter().map(value).collect(),
+        }
+    }
+
+    fn system_attributes(
+        &self,
+        received: &Received,
+        system: &SystemFilter,
+    ) -> BTreeMap<String, String> {
+        let mut attributes = BTreeMap::new();
+        let mut add = |name: &str, value: &dyn Fn() -> Option<String>| {
+            if system.shows(name)
+                && let Some(value) = value()
+            {
+                attributes.insert(name.to_owned(), value);
+            }
+        };
+        add("SenderId", &|| received.sender_id.clone());
+        add("SentTimestamp", &|| Some(received.sent_at_ms.to_string()));
+        add("ApproximateReceiveCount", &|| Some(received.receive_count.to_string()));
+        add("ApproximateFirstReceiveTimestamp", &|| {
+            Some(received.first_received_at_ms.to_string())
+        });
+        add("SequenceNumber", &|| received.sequence_number.clone());
+        add("MessageDeduplicationId", &|| received.deduplication_id.clone());
+        add("MessageGroupId", &|| received.group_id.clone());
+        add(TRACE_HEADER, &|| received.trace_header.clone());
+        add("DeadLetterQueueSourceArn", &|| {
+            received.dead_letter_source.as_ref().map(|queue| self.arn(queue))
+        });
+        attributes
+    }
+}
+
+/// Checks the numbers, and takes the queue's where there are none.
+fn check(
+    request: &ReceiveMessageRequest,
+    attributes: &BTreeMap<String, String>,
+) -> Result<Receive, Error> {
+    let max = request.max_number_of_messages.unwrap_or(1);
+    if !(1..=MESSAGES_MAX).contains(&max) {
+        let reason = "Must be between 1 and 10, if provided.";
+        return Err(refusal::invalid_value(max, "MaxNumberOfMessages", reason));
+    }
+    let seconds = |given: Option<i64>, name: &str, attribute: &str, max: i64| match given {
+        None => Ok(number(attributes, attribute)),
+        Some(given) if (0..=max).contains(&given) => Ok(given as u64),
+        Some(given) => {
+            let reason = format!("Must be >= 0 and <= {max}, if provided.");
+            Err(refusal::invalid_value(given, name, &reason))
+        }
+    };
+    let wait = request.wait_time_seconds;
+    let wait_s = seconds(wait, "WaitTimeSeconds", "ReceiveMessageWaitTimeSeconds", WAIT_S_MAX)?;
+    let timeout = request.visibility_timeout;
+    let timeout_s =
+        seconds(timeout, "VisibilityTimeout", "VisibilityTimeout", VISIBILITY_TIMEOUT_S_MAX)?;
+    let attempt_id = request.receive_request_attempt_id.clone().filter(|id| !id.is_empty());
+    if let Some(id) = &attempt_id {
+        check_id(id, "ReceiveRequestAttemptId")?;
+        if !is_fifo(attributes) {
+            return Err(refusal::not_of_this_queue_type(id, "ReceiveRequestAttemptId"));
+        }
+    }
+    Ok(Receive {
+        max: max as usize,
+        visibility_timeout_ms: timeout_s * 1000,
+        wait_ms: wait_s * 1000,
+        attempt_id,
+    })
+}
+
+/// A body as text. What came by another protocol may hold bytes that are none; each gives U+FFFD,
+/// as in SQS a body is text and nothing else.
+fn shown_body(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    match text.chars().all(is_xml_character) {
+        true => text.into_owned(),
+        false => {
+            let shown = |character| match is_xml_character(character) {
+                true => character,
+                false => char::REPLACEMENT_CHARACTER,
+            };
+            text.chars().map(shown).collect()
+        }
+    }
+}
+
+fn value(attribute: MessageAttribute) -> (String, MessageAttributeValue) {
+    let MessageAttribute { name, data_type, value } = attribute;
+    let mut shown = MessageAttributeValue::default();
+    if data_type.starts_with("Binary") {
+        shown.binary_value = Some(value);
+    } else {
+        shown.string_value = Some(String::from_utf8_lossy(&value).into_owned());
+    }
+    shown.data_type = Some(data_type);
+    (name, shown)
+}
+
+/// Which system attributes are wanted.
+#[derive(Debug)]
+struct SystemFilter {
+    all: bool,
+    names: Vec<String>,
+}
+
+/// The system attributes that messages have.
+const SYSTEM_ATTRIBUTES: &[&str] = &[
+    "All",
+    "SenderId",
+    "SentTimestamp",
+    "ApproximateReceiveCount",
+    "ApproximateFirstReceiveTimestamp",
+    "SequenceNumber",
+    "MessageDeduplicationId",
+    "MessageGroupId",
+    TRACE_HEADER,
+    "DeadLetterQueueSourceArn",
+];
+
+impl SystemFilter {
+    fn read(request: &ReceiveMessageRequest) -> Result<Self, Error> {
+        let old = request.attribute_names.iter();
+        let names: Vec<_> = old.chain(&request.message_system_attribute_names).cloned().collect();
+        // By the old parameter's type, names of a queue's attributes are names too; no message has
+        // them.
+        let known = |name: &&String| {
+            SYSTEM_ATTRIBUTES.contains(&name.as_str()) || attributes::is_known(name)
+        };
+        match names.iter().find(|name| !known(name)) {
+            Some(unknown) => Err(refusal::unknown_attribute(unknown)),
+            None => Ok(Self { all: names.iter().any(|name| name == "All"), names }),
+        }
+    }
+
+    fn shows(&self, name: &str) -> bool {
+        self.all || self.names.iter().any(|wanted| wanted == name)
+    }
+}
+
+/// Which attributes are wanted: names, `All`, `.*`, or what names begin with, `foo.*`. What is no
+/// name at all is not refused; nothing has it.
+#[derive(Debug)]
+struct AttributeFilter {
+    names: Vec<String>,
+}
+
+impl AttributeFilter {
+    const fn read(names: Vec<String>) -> Self {
+        Self { names }
+    }
+
+    fn shows(&self, name: &str) -> bool {
+        self.names.iter().any(|wanted| match wanted.as_str() {
+            "All" | "*" => true,
+            wanted => match wanted.strip_suffix(".*") {
+                Some(prefix) => name.starts_with(prefix),
+                None => wanted == name,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_take_names_prefixes_and_all() {
+        let shows = |wanted: &[&str], name| {
+            let names = wanted.iter().map(|name| (*name).to_owned()).collect();
+            AttributeFilter::read(names).shows(name)
+        };
+        for all in ["All", ".*", "*"] {
+            assert!(shows(&[all], "Hello"), "{all}");
+        }
+        assert!(shows(&["Hel.*"], "Hello") && shows(&["Hel.*"], "Help.Me"));
+        assert!(!shows(&["Hel.*"], "General"));
+        assert!(shows(&["x", "Hello"], "Hello") && !shows(&["hello"], "Hello"));
+        assert!(!shows(&[], "Hello") && !shows(&["AWS."], "Hello"));
+    }
+
+    #[test]
+    fn a_body_that_is_no_text_is_shown_as_text() {
+        assert_eq!(shown_body("ü\t😀".as_bytes()), "ü\t😀");
+        assert_eq!(shown_body(b"a\xffb\0c"), "a\u{fffd}b\u{fffd}c");
+    }
+}

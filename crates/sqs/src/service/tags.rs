@@ -1,0 +1,89 @@
+//! TagQueue, UntagQueue and ListQueueTags.
+
+use std::collections::BTreeMap;
+
+use super::{Caller, Service};
+use crate::action::{
+    ListQueueTagsRequest, ListQueueTagsResult, TagQueueRequest, UntagQueueRequest,
+};
+use crate::refusal;
+use crate::{Action, Error, Queues, Reply};
+
+/// Tags of a queue.
+const TAGS_MAX: usize = 50;
+
+/// Letters of a tag's key.
+const KEY_LENGTH_MAX: usize = 128;
+
+/// Letters of a tag's value.
+const VALUE_LENGTH_MAX: usize = 256;
+
+impl<Q: Queues> Service<Q> {
+    pub(super) async fn tag_queue(
+        &self,
+        caller: &Caller,
+        request: TagQueueRequest,
+    ) -> Result<Reply, Error> {
+        let target = self.target(caller, request.queue_url.as_deref(), Action::TagQueue).await?;
+        if request.tags.is_empty() {
+            return Err(refusal::missing("Tags"));
+        }
+        let mut tags = target.facts.tags.clone();
+        tags.extend(request.tags);
+        check(&tags, &target.queue.name)?;
+        self.queues.put_tags(target.facts.key, tags).await.map_err(refusal::fault)?;
+        Ok(Reply::Empty)
+    }
+
+    pub(super) async fn untag_queue(
+        &self,
+        caller: &Caller,
+        request: UntagQueueRequest,
+    ) -> Result<Reply, Error> {
+        let target = self.target(caller, request.queue_url.as_deref(), Action::UntagQueue).await?;
+        if request.tag_keys.is_empty() {
+            return Err(refusal::invalid(
+                "Tag keys must be between 1 and 128 characters in length.",
+            ));
+        }
+        let mut tags = target.facts.tags.clone();
+        tags.retain(|key, _| !request.tag_keys.contains(key));
+        if tags != target.facts.tags {
+            self.queues.put_tags(target.facts.key, tags).await.map_err(refusal::fault)?;
+        }
+        Ok(Reply::Empty)
+    }
+
+    pub(super) async fn list_queue_tags(
+        &self,
+        caller: &Caller,
+        request: ListQueueTagsRequest,
+    ) -> Result<Reply, Error> {
+        let url = request.queue_url.as_deref();
+        let target = self.target(caller, url, Action::ListQueueTags).await?;
+        Ok(Reply::ListQueueTags(ListQueueTagsResult { tags: target.facts.tags.clone() }))
+    }
+}
+
+/// Checks all tags that a queue is to have.
+///
+/// # Errors
+/// InvalidParameterValue.
+pub(super) fn check(tags: &BTreeMap<String, String>, queue: &str) -> Result<(), Error> {
+    if tags.len() > TAGS_MAX {
+        return Err(refusal::invalid(format!("Too many tags added for queue {queue}.")));
+    }
+    for (key, value) in tags {
+        if !(1..=KEY_LENGTH_MAX).contains(&key.chars().count()) {
+            return Err(refusal::invalid(
+                "Tag keys must be between 1 and 128 characters in length.",
+            ));
+        }
+        if value.chars().count() > VALUE_LENGTH_MAX {
+            return Err(refusal::invalid(
+                "Tag values must be between 0 and 256 characters in length.",
+            ));
+        }
+    }
+    Ok(())
+}

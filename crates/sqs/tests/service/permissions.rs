@@ -1,0 +1,107 @@
+//! Permissions, which are statements of the queue's policy.
+
+use quelea_sqs::action::{AddPermissionRequest, RemovePermissionRequest};
+use quelea_sqs::{ErrorKind, Reply};
+use serde_json::{Value, json};
+
+use crate::harness::{ACCOUNT, World, some};
+
+fn add(label: &str, accounts: &[&str], actions: &[&str]) -> AddPermissionRequest {
+    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    AddPermissionRequest {
+        queue_url: some("q"),
+        label: some(label),
+        aws_account_ids: owned(accounts),
+        actions: owned(actions),
+    }
+}
+
+fn remove(label: &str) -> RemovePermissionRequest {
+    RemovePermissionRequest { queue_url: some("q"), label: some(label) }
+}
+
+fn policy(world: &World) -> Option<Value> {
+    let attributes = world.queues.attributes(ACCOUNT, "q");
+    attributes.get("Policy").map(|text| serde_json::from_str(text).unwrap())
+}
+
+#[test]
+fn a_permission_is_a_statement_that_comes_and_goes() {
+    let world = World::with_queue("q", &[]);
+    assert_eq!(world.call(add("one", &["111", "222"], &["ReceiveMessage"])).unwrap(), Reply::Empty);
+    let arn = "arn:aws:sqs:us-east-1:000000000000:q";
+    let first = json!({
+        "Sid": "one",
+        "Effect": "Allow",
+        "Principal": { "AWS": ["arn:aws:iam::111:root", "arn:aws:iam::222:root"] },
+        "Action": "SQS:ReceiveMessage",
+        "Resource": arn,
+    });
+    let expected = json!({
+        "Version": "2008-10-17",
+        "Id": format!("{arn}/SQSDefaultPolicy"),
+        "Statement": [first],
+    });
+    assert_eq!(policy(&world), Some(expected));
+    world.call(add("two", &["111"], &["SendMessage", "GetQueueUrl"])).unwrap();
+    world.call(remove("one")).unwrap();
+    let left = policy(&world).unwrap();
+    assert_eq!(left["Statement"][0]["Sid"], "two");
+    assert_eq!(left["Statement"][0]["Principal"]["AWS"], "arn:aws:iam::111:root");
+    assert_eq!(left["Statement"][0]["Action"], json!(["SQS:SendMessage", "SQS:GetQueueUrl"]));
+    world.call(remove("two")).unwrap();
+    assert_eq!(policy(&world), None);
+}
+
+#[test]
+fn permissions_that_make_no_sense_are_refused() {
+    let world = World::with_queue("q", &[]);
+    world.call(add("test", &["111"], &["ReceiveMessage"])).unwrap();
+    let before = policy(&world);
+    let eight = ["SendMessage"; 8];
+    for (request, kind, text) in [
+        (
+            add("test", &["111"], &["SendMessage"]),
+            ErrorKind::InvalidParameterValue,
+            "Value test for parameter Label is invalid. Reason: Already exists.",
+        ),
+        (
+            add("new", &["111"], &["RemovePermission"]),
+            ErrorKind::InvalidParameterValue,
+            "Value SQS:RemovePermission for parameter ActionName is invalid. Reason: Only the queue \
+             owner is allowed to invoke this action.",
+        ),
+        (
+            add("new", &["111"], &["Nothing"]),
+            ErrorKind::InvalidParameterValue,
+            "Value SQS:Nothing for parameter ActionName is invalid. Reason: Please refer to the \
+             appropriate WSDL for a list of valid actions. ",
+        ),
+        (
+            add("new", &["111"], &[]),
+            ErrorKind::MissingParameter,
+            "The request must contain the parameter Actions.",
+        ),
+        (
+            add("new", &[], &["SendMessage"]),
+            ErrorKind::InvalidParameterValue,
+            "Value [] for parameter PrincipalId is invalid. Reason: Unable to verify.",
+        ),
+        (
+            add("new", &["111"], &eight),
+            ErrorKind::OverLimit,
+            "8 Actions were found, maximum allowed is 7.",
+        ),
+    ] {
+        assert_eq!(world.refused(request), (kind, text.to_owned()));
+    }
+    let (_, text) = world.refused(remove("none"));
+    assert_eq!(
+        text,
+        "Value none for parameter Label is invalid. Reason: can't find label on existing policy."
+    );
+    assert_eq!(policy(&world), before);
+    world.call(remove("test")).unwrap();
+    let (_, text) = world.refused(remove("test"));
+    assert_eq!(text, "Value test for parameter Label is invalid. Reason: can't find label.");
+}
