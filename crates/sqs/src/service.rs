@@ -14,7 +14,7 @@ mod send;
 mod tags;
 mod visibility;
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 use std::sync::Arc;
 
 use crate::names::{arn_of_queue, path_of_queue, queue_of_url};
