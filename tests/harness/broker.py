@@ -13,6 +13,8 @@ from pathlib import Path
 
 from harness.process import die_with_parent
 
+# Until the server has an SQS front it refuses the key; its reference page says whether it has.
+HAS_SQS = "sqs.listen" in (Path(__file__).resolve().parents[2] / "docs" / "configuration.md").read_text()
 READY_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
 START_ATTEMPTS = 3
@@ -58,6 +60,7 @@ class Broker:
         self.host = "127.0.0.1"
         self.port = None
         self.http_port = None
+        self.sqs_port = None
         self.process = None
         self.ready_line = ""
 
@@ -68,7 +71,7 @@ class Broker:
         fresh = self.port is None
         for attempt in range(START_ATTEMPTS):
             if fresh:
-                self.port, self.http_port = free_port(), free_port()
+                self.port, self.http_port, self.sqs_port = free_port(), free_port(), free_port()
             try:
                 return self._start_once()
             except BrokerError:
@@ -82,6 +85,7 @@ class Broker:
             "QUELEA__AMQP__LISTEN": f"{self.host}:{self.port}",
             "QUELEA__HTTP__LISTEN": f"{self.host}:{self.http_port}",
             "QUELEA__DATA_DIR": str(self.data_dir),
+            **({"QUELEA__SQS__LISTEN": f"{self.host}:{self.sqs_port}"} if HAS_SQS else {}),
             **self.environment,
         }
         with open(self.log, "ab") as log:
@@ -177,6 +181,10 @@ class Broker:
     def http(self) -> str:
         return f"http://{self.host}:{self.http_port}"
 
+    @property
+    def sqs(self) -> str:
+        return f"http://{self.host}:{self.sqs_port}"
+
     # -- what it costs ------------------------------------------------------------------------
 
     def _status_bytes(self, field: str) -> int:
@@ -196,16 +204,17 @@ class Broker:
 
 
 class ForeignBroker:
-    """A broker that somebody else runs: QUELEA_TEST_URI, and QUELEA_TEST_HTTP for its management API."""
+    """A broker that somebody else runs: QUELEA_TEST_URI, with QUELEA_TEST_HTTP for its management API, or QUELEA_TEST_SQS."""
 
     external = True
 
-    def __init__(self, uri: str, http: str | None):
-        parts = urllib.parse.urlsplit(uri)
+    def __init__(self, uri: str | None, http: str | None, sqs: str | None):
+        parts = urllib.parse.urlsplit(uri or "")
         self.host = parts.hostname
         self.port = parts.port or 5672
         self.http = http
         self.http_port = urllib.parse.urlsplit(http).port if http else None
+        self.sqs = sqs.rstrip("/") if sqs else None
 
     uri = Broker.uri
 
@@ -217,8 +226,8 @@ class ForeignBroker:
 
 
 def foreign_broker() -> ForeignBroker | None:
-    uri = os.environ.get("QUELEA_TEST_URI")
-    return ForeignBroker(uri, os.environ.get("QUELEA_TEST_HTTP")) if uri else None
+    uri, http, sqs = (os.environ.get(f"QUELEA_TEST_{name}") for name in ("URI", "HTTP", "SQS"))
+    return ForeignBroker(uri, http, sqs) if uri or sqs else None
 
 
 def binary_path() -> Path:

@@ -28,7 +28,7 @@ class InstallError(Exception):
     """A client could not be installed from its registry."""
 
 
-def _install_command(command, cwd=None, environment=None) -> str:
+def install_command(command, cwd=None, environment=None) -> str:
     code, output = run_group(command, cwd=cwd, environment=environment, timeout_s=INSTALL_TIMEOUT_S, echo=False)
     if code != 0:
         raise InstallError(f"{' '.join(map(str, command))} ended with {code}:\n{output[-4_000:]}")
@@ -46,8 +46,8 @@ def install_python() -> Path:
     pins = TESTS / "python" / "requirements.txt"
 
     def install(directory: Path) -> None:
-        _install_command([sys.executable, "-m", "venv", directory])
-        _install_command(
+        install_command([sys.executable, "-m", "venv", directory])
+        install_command(
             [directory / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", pins]
         )
 
@@ -100,16 +100,16 @@ def install_go() -> Path:
     def install(directory: Path) -> None:
         environment = {"GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"}
         shutil.copytree(folder, directory / "pin")
-        _install_command(["go", "mod", "download"], directory / "pin", {"GOTOOLCHAIN": "local"})
-        source = _install_command(
+        install_command(["go", "mod", "download"], directory / "pin", {"GOTOOLCHAIN": "local"})
+        source = install_command(
             ["go", "list", "-m", "-f", "{{.Dir}}", GO_MODULE], directory / "pin", {"GOTOOLCHAIN": "local"}
         ).strip()
         copy = directory / "amqp091-go"
         shutil.copytree(source, copy)
-        _install_command(["chmod", "-R", "u+w", copy])
+        install_command(["chmod", "-R", "u+w", copy])
         _patch(copy, *GO_PATCH)
         # The test binary is built once: what it needs is then no longer asked of the registry.
-        _install_command(
+        install_command(
             ["go", "test", "-tags", "integration", "-c", "-o", directory / "integration.test", "."], copy, environment
         )
 
@@ -153,7 +153,7 @@ def install_javascript() -> Path:
     def install(directory: Path) -> None:
         for pin in pins:
             shutil.copy(pin, directory)
-        _install_command(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], directory)
+        install_command(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], directory)
 
     return installed("javascript", pins, "", install)
 
@@ -178,7 +178,7 @@ def install_java() -> Path:
 
     def install(directory: Path) -> None:
         shutil.copy(pom, directory)
-        _install_command(["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={directory / 'lib'}"], directory)
+        install_command(["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={directory / 'lib'}"], directory)
 
     return installed("java", [pom], "", install)
 
