@@ -39,6 +39,7 @@ mod stats;
 mod store;
 mod stretch;
 mod ticket;
+mod visibility;
 mod window;
 
 pub use disk::{Disk, DiskFile};
@@ -55,3 +56,4 @@ pub use stats::StoreStats;
 pub use store::{NewMessage, Store, StoreState};
 pub use stretch::Stretch;
 pub use ticket::{Durability, Progress, Ticket};
+pub use visibility::{Deduplication, Visibility};

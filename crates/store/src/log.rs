@@ -15,8 +15,9 @@ use crate::recovery;
 use crate::segment::Segments;
 use crate::spares::Spares;
 use crate::{
-    Disk, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, NewMessage, OpenError,
-    Options, Progress, Recovered, Store, StoreState, StoreStats, Stretch, Ticket,
+    Deduplication, Disk, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location,
+    NewMessage, OpenError, Options, Progress, Recovered, Store, StoreState, StoreStats, Stretch,
+    Ticket, Visibility,
 };
 
 /// Read jobs under way at once; each may hold some megabytes.
@@ -279,6 +280,23 @@ impl Store for LogStore {
     fn append_requeue(&mut self, queue: QueueId, entry: &Entry, expires_at: Option<Timestamp>) {
         if entry.is_durable() && entry.is_stored() {
             self.append(48, |out| record::encode_requeue(queue, entry, expires_at, out));
+        }
+    }
+
+    fn append_visibility(&mut self, queue: QueueId, visibility: &Visibility) {
+        // Nothing keeps the record's segment but the message, which lies in it or before it.
+        self.append(record::VISIBILITY_BYTES, |out| {
+            record::encode_visibility(queue, visibility, out);
+        });
+    }
+
+    fn append_deduplication(&mut self, queue: QueueId, sent: &Deduplication) {
+        let at = self.append(record::DEDUPLICATION_BYTES, |out| {
+            record::encode_deduplication(queue, sent, out);
+        });
+        // It outlives its message.
+        if let Some(segment) = self.segments.get_mut(at.segment) {
+            segment.replayed = true;
         }
     }
 

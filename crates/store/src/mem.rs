@@ -6,9 +6,9 @@ use std::sync::Arc;
 use quelea_model::{Message, QueueId, Seq, Timestamp, limits};
 
 use crate::{
-    Durability, Entry, EntryFlags, Job, JobDone, LoadError, LoadItem, LoadRequest, LoadWhat,
-    Loaded, LoadedStretch, Location, NEVER, NewMessage, Progress, Recovered, Store, StoreState,
-    StoreStats, Stretch, Ticket,
+    Deduplication, Durability, Entry, EntryFlags, Job, JobDone, LoadError, LoadItem, LoadRequest,
+    LoadWhat, Loaded, LoadedStretch, Location, NEVER, NewMessage, Progress, Recovered, Store,
+    StoreState, StoreStats, Stretch, Ticket, Visibility,
 };
 
 /// Offsets in a made-up segment stay below this, so that stretches work as with a log.
@@ -21,6 +21,8 @@ pub struct MemStore {
     records: BTreeMap<Location, Record>,
     queues: BTreeMap<QueueId, BTreeMap<Seq, (Entry, Option<Timestamp>)>>,
     topology: BTreeMap<Vec<u8>, Vec<u8>>,
+    visibility: BTreeMap<QueueId, BTreeMap<Seq, Visibility>>,
+    deduplications: BTreeMap<QueueId, Vec<Deduplication>>,
     next: Location,
     next_seq: u64,
     next_queue: u32,
@@ -83,6 +85,14 @@ impl MemStore {
                 recovered.report.entries += 1;
             }
         }
+        for (queue, noted) in &self.visibility {
+            let entries = self.queues.get(queue);
+            let mut noted = noted.clone();
+            noted.retain(|seq, _| entries.is_some_and(|entries| entries.contains_key(seq)));
+            recovered.visibility.insert(*queue, noted);
+        }
+        recovered.deduplications =
+            self.deduplications.iter().map(|(queue, sent)| (*queue, sent.clone())).collect();
         recovered
     }
 
@@ -197,6 +207,11 @@ impl Store for MemStore {
                 let expires_at = expiry_of(new.expiries, at);
                 let entry = record.entry(location, expires_at);
                 self.queues.entry(*queue).or_default().insert(new.seq, (entry, expires_at));
+                if let Some(visible_at) = new.visible_at {
+                    let noted = self.visibility.entry(*queue).or_default();
+                    let seq = new.seq;
+                    noted.insert(seq, Visibility { seq, visible_at, ..Visibility::default() });
+                }
             }
         }
         self.records.insert(location, record);
@@ -234,8 +249,20 @@ impl Store for MemStore {
         self.appended(16);
     }
 
+    fn append_visibility(&mut self, queue: QueueId, visibility: &Visibility) {
+        self.visibility.entry(queue).or_default().insert(visibility.seq, *visibility);
+        self.appended(40);
+    }
+
+    fn append_deduplication(&mut self, queue: QueueId, sent: &Deduplication) {
+        self.deduplications.entry(queue).or_default().push(*sent);
+        self.appended(64);
+    }
+
     fn append_queue_deleted(&mut self, queue: QueueId) {
         self.queues.remove(&queue);
+        self.visibility.remove(&queue);
+        self.deduplications.remove(&queue);
         self.appended(16);
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use quelea_model::{QueueId, Seq};
 
-use crate::QueueIndex;
+use crate::{Deduplication, QueueIndex, Visibility};
 
 /// The state that a log was recovered to.
 #[derive(Debug)]
@@ -14,6 +14,11 @@ pub struct Recovered {
     /// The durable messages of each queue that has any, bodies not loaded, priorities mixed.
     /// Delivered ones that were not settled are among them, at their old place.
     pub queues: HashMap<QueueId, QueueIndex>,
+    /// From when messages may be received, and how often they have been, where that was noted. May
+    /// name messages that are gone.
+    pub visibility: HashMap<QueueId, BTreeMap<Seq, Visibility>>,
+    /// Deduplication ids, in the order in which they were noted; some may be there twice.
+    pub deduplications: HashMap<QueueId, Vec<Deduplication>>,
     /// Greater than every number that was used.
     pub next_seq: Seq,
     /// Greater than every queue number that the store has seen. Queues without messages are only
@@ -31,6 +36,8 @@ impl Default for Recovered {
         Self {
             topology: BTreeMap::new(),
             queues: HashMap::new(),
+            visibility: HashMap::new(),
+            deduplications: HashMap::new(),
             next_seq: Seq(1),
             next_queue: QueueId(1),
             after_crash: false,

@@ -147,6 +147,7 @@ fn prove(
             return missing(needed.number, "the checkpoint needs it");
         }
     }
+    replay.unpage_noted()?;
     let live = replay.count_live();
     for number in live.keys() {
         if !files.has(*number) {
@@ -310,13 +311,13 @@ fn build(
         stats: StoreStats::default(),
         now,
     };
-    let recovered = Recovered {
+    let mut recovered = Recovered {
         topology: replay.topology.clone(),
         next_seq: Seq(replay.next_seq),
         next_queue: QueueId(replay.next_queue),
-        after_crash: false,
         report,
-        queues: replay.into_queues(),
+        ..Recovered::default()
     };
+    replay.fill(&mut recovered);
     (store, recovered)
 }

@@ -11,7 +11,10 @@ use crate::checkpoint_file::EntriesBlock;
 use crate::reader::read_stretch;
 use crate::record::{MessageRecord, Record, Seed};
 use crate::window::Window;
-use crate::{Entry, EntryFlags, LoadedStretch, Location, NEVER, OpenError, QueueIndex, Stretch};
+use crate::{
+    Deduplication, Entry, EntryFlags, LoadedStretch, Location, NEVER, OpenError, QueueIndex,
+    Recovered, Stretch, Visibility,
+};
 
 /// A segment's file, as far as a replay needs it.
 #[derive(Clone)]
@@ -28,6 +31,8 @@ pub(crate) struct Replay {
     by_id: FxHashMap<QueueId, usize>,
     /// The queue of the last operation, which is most often that of the next.
     last: Option<(QueueId, usize)>,
+    visibility: HashMap<QueueId, BTreeMap<Seq, Visibility>>,
+    deduplications: HashMap<QueueId, Vec<Deduplication>>,
     pub(crate) next_seq: u64,
     pub(crate) next_queue: u32,
     /// All segments up to this one were declared free.
@@ -50,6 +55,8 @@ enum Operation {
     Remove { queue: QueueId, seq: Seq },
     Purge { queue: QueueId, kept: Vec<Seq> },
     DeleteQueue(QueueId),
+    SetVisibility(QueueId, Visibility),
+    AddDeduplication(QueueId, Box<Deduplication>),
     PutTopology(Box<(Vec<u8>, Vec<u8>)>),
     DeleteTopology(Vec<u8>),
     Free { segment: u32, prefix: bool },
@@ -62,6 +69,8 @@ impl Replay {
             queues: Vec::new(),
             by_id: FxHashMap::default(),
             last: None,
+            visibility: HashMap::new(),
+            deduplications: HashMap::new(),
             next_seq: 1,
             next_queue: 1,
             freed_prefix: 0,
@@ -157,6 +166,13 @@ impl Replay {
             Record::SegmentFreed { segment, prefix } => {
                 self.group.push(Operation::Free { segment: *segment, prefix: *prefix });
             }
+            Record::Visibility(queue, visibility) => {
+                self.group.push(Operation::SetVisibility(*queue, *visibility));
+            }
+            Record::Deduplication(queue, sent) => {
+                self.next_seq = self.next_seq.max(sent.seq.0.saturating_add(1));
+                self.group.push(Operation::AddDeduplication(*queue, Box::new(*sent)));
+            }
             Record::Commit(_) => {}
         }
     }
@@ -169,6 +185,11 @@ impl Replay {
             if message.durable {
                 let entry = message.entry(at, expiry);
                 self.group.push(Operation::Put { queue, entry, expiry });
+                if let Some(visible_at) = message.visible_at {
+                    let visibility =
+                        Visibility { seq: message.seq, visible_at, ..Visibility::default() };
+                    self.group.push(Operation::SetVisibility(queue, visibility));
+                }
             }
         }
     }
@@ -211,6 +232,9 @@ impl Replay {
                     self.unpage(queue, seq)?;
                     self.queue(queue).remove(seq);
                 }
+                if let Some(noted) = self.visibility.get_mut(&queue) {
+                    noted.remove(&seq);
+                }
             }
             Operation::Purge { queue, kept } => {
                 let mut left = Vec::with_capacity(kept.len());
@@ -219,13 +243,28 @@ impl Replay {
                     left.extend(self.queue(queue).remove(seq));
                 }
                 left.sort_unstable_by_key(|ready| ready.entry.seq);
+                if let Some(noted) = self.visibility.get_mut(&queue) {
+                    noted.retain(|seq, _| {
+                        left.binary_search_by_key(seq, |ready| ready.entry.seq).is_ok()
+                    });
+                }
                 let index = self.queue(queue);
                 *index = QueueIndex::new();
                 for ready in left {
                     index.insert(ready.entry, ready.expires_at, None);
                 }
             }
-            Operation::DeleteQueue(queue) => *self.queue(queue) = QueueIndex::new(),
+            Operation::DeleteQueue(queue) => {
+                *self.queue(queue) = QueueIndex::new();
+                self.visibility.remove(&queue);
+                self.deduplications.remove(&queue);
+            }
+            Operation::SetVisibility(queue, visibility) => {
+                self.visibility.entry(queue).or_default().insert(visibility.seq, visibility);
+            }
+            Operation::AddDeduplication(queue, sent) => {
+                self.deduplications.entry(queue).or_default().push(*sent);
+            }
             Operation::PutTopology(item) => {
                 self.topology.insert(item.0, item.1);
             }
@@ -311,9 +350,21 @@ impl Replay {
         live.counts
     }
 
-    /// The indexes that hold something.
-    pub(crate) fn into_queues(self) -> HashMap<QueueId, QueueIndex> {
-        self.queues.into_iter().filter(|(_, index)| !index.is_empty()).collect()
+    /// Reads back the stretches in which messages lie that are noted to be hidden or received: the
+    /// broker takes them out one by one.
+    pub(crate) fn unpage_noted(&mut self) -> Result<(), OpenError> {
+        let noted = self.visibility.iter();
+        let noted: Vec<_> =
+            noted.flat_map(|(queue, noted)| noted.keys().map(|seq| (*queue, *seq))).collect();
+        noted.into_iter().try_for_each(|(queue, seq)| self.unpage(queue, seq))
+    }
+
+    /// Moves what was found to where it is handed out: the indexes that hold something, and what was
+    /// noted of their messages.
+    pub(crate) fn fill(self, recovered: &mut Recovered) {
+        recovered.queues = self.queues.into_iter().filter(|(_, index)| !index.is_empty()).collect();
+        recovered.visibility = self.visibility;
+        recovered.deduplications = self.deduplications;
     }
 
     /// Messages of all indexes.

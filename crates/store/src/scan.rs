@@ -157,7 +157,9 @@ impl Tally {
                 self.pairs = self.pairs.saturating_add(message.queue_count());
             }
             Record::Copy(_) => self.pairs = self.pairs.saturating_add(1),
-            Record::TopologyPut { .. } | Record::TopologyDelete(_) => self.topology = true,
+            Record::TopologyPut { .. } | Record::TopologyDelete(_) | Record::Deduplication(..) => {
+                self.topology = true;
+            }
             _ => {}
         }
     }

@@ -3,8 +3,8 @@
 use quelea_model::{Message, QueueId, Seq, Timestamp};
 
 use crate::{
-    Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, Progress, StoreStats, Stretch,
-    Ticket,
+    Deduplication, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, Progress,
+    StoreStats, Stretch, Ticket, Visibility,
 };
 
 /// A message to append, once for all the queues that it was routed to.
@@ -70,6 +70,15 @@ pub trait Store: Send {
     /// ([`Store::checkpoint_under_way`]), since it may go to a place that the pass has left behind.
     /// Entries that are not `DURABLE` and `STORED` are ignored.
     fn append_requeue(&mut self, queue: QueueId, entry: &Entry, expires_at: Option<Timestamp>);
+
+    /// Notes from when a message may be received. Not needed for one that was appended with its
+    /// [`NewMessage::visible_at`], but while a checkpoint is under way the broker repeats it for every
+    /// message that is not visible, or was received before: nothing else carries it over. Messages
+    /// that are not durable need none.
+    fn append_visibility(&mut self, queue: QueueId, visibility: &Visibility);
+
+    /// Notes a deduplication id. As long as it counts the broker repeats it in each checkpoint.
+    fn append_deduplication(&mut self, queue: QueueId, sent: &Deduplication);
 
     /// Notes that the queue lost all its messages but `kept` (those delivered and not settled).
     /// The entries that went have to be released.
