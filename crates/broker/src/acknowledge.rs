@@ -154,6 +154,13 @@ impl Broker {
             return;
         };
         queue.unacked -= 1;
+        if let Some(groups) = &mut queue.groups {
+            match settlement {
+                Settlement::Requeued => groups.show(unacked.entry.seq),
+                // For how long a client had it is not known.
+                _ => groups.remove_hidden(unacked.entry.seq, 0, Timestamp::ZERO),
+            }
+        }
         match settlement {
             Settlement::Acknowledged => {
                 queue.counters.ack += 1;

@@ -58,6 +58,11 @@ pub struct Broker {
     /// clients are told that it was, as RabbitMQ tells them.
     pub(crate) maybe_delivered_below: Seq,
     pub(crate) next_queue: QueueId,
+    pub(crate) next_receive: u64,
+    /// Receives of all queues that have no answer yet.
+    pub(crate) receives_waiting: usize,
+    /// Counts changes of queues and their attributes.
+    pub(crate) queues_epoch: u64,
     /// Within begin_atomic and end_atomic: the strictest durability of what was appended.
     pub(crate) atomic: Option<Durability>,
     pub(crate) checkpoint: Option<CheckpointPass>,
@@ -108,6 +113,9 @@ impl Broker {
             next_seq: recovered.next_seq,
             maybe_delivered_below: if recovered.after_crash { recovered.next_seq } else { Seq(0) },
             next_queue: recovered.next_queue,
+            next_receive: 0,
+            receives_waiting: 0,
+            queues_epoch: 0,
             atomic: None,
             checkpoint: None,
             is_shutting_down: false,

@@ -1,13 +1,16 @@
 //! Giving the store all live entries for its checkpoint, a slice at a time, while everything goes
 //! on in between.
 //!
-//! Ready messages come first, then those delivered and not settled, then those on their way to a
-//! dead-letter exchange: messages move in that direction only, but for a requeue, which the store
-//! is told of (`Store::append_requeue`). So none slips through.
+//! Ready messages come first, then those delivered and not settled, then hidden ones, then those on
+//! their way to a dead-letter exchange: messages move in that direction only, but for a requeue and
+//! for one that becomes visible again, which the store is told of (`Store::append_requeue`). So none
+//! slips through.
 
-use quelea_model::QueueId;
+use quelea_model::{QueueId, Seq, Timestamp};
+use quelea_store::Visibility;
 
 use crate::Broker;
+use crate::queue::Queue;
 use crate::queue::ready_messages::ReadyCursor;
 
 /// Entries that are given in one call of [`Broker::run`]: well under a millisecond.
@@ -20,6 +23,8 @@ pub(crate) enum CheckpointPass {
     Ready { queues: Vec<QueueId>, cursor: ReadyCursor },
     /// The channels from this slot on; of the first one, the deliveries after this tag.
     Unacked { slot: usize, tag: u64 },
+    /// The queues that are left; of the last one, the hidden messages from this number on.
+    Hidden { queues: Vec<QueueId>, from: Seq },
     /// The queues that are left.
     Transit { queues: Vec<QueueId> },
     /// The last pass of all.
@@ -54,6 +59,7 @@ impl Broker {
         self.checkpoint = match pass {
             CheckpointPass::Ready { queues, cursor } => Some(self.give_ready(queues, cursor)),
             CheckpointPass::Unacked { slot, tag } => Some(self.give_unacked(slot, tag)),
+            CheckpointPass::Hidden { queues, from } => Some(self.give_hidden(queues, from)),
             CheckpointPass::Transit { queues } => self.give_transit(queues),
             CheckpointPass::Finished => Some(CheckpointPass::Finished),
         };
@@ -119,10 +125,65 @@ impl Broker {
             slot += 1;
             tag = 0;
         }
-        let moving = |id: &QueueId| {
-            self.queues.get(id).is_some_and(|q| !q.transit.is_empty() || !q.unreadable.is_empty())
+        let queues = self.queues.values();
+        let noted = queues.filter(|q| q.has_visibility()).map(|q| q.id).collect();
+        CheckpointPass::Hidden { queues: noted, from: Seq(0) }
+    }
+
+    /// Entries of hidden messages, and of all messages what is noted of their visibility: the log
+    /// before the checkpoint is not read again.
+    fn give_hidden(&mut self, mut queues: Vec<QueueId>, mut from: Seq) -> CheckpointPass {
+        let Some(id) = queues.last().copied() else {
+            let moving = |q: &Queue| !q.transit.is_empty() || !q.unreadable.is_empty();
+            let moving = self.queues.values().filter(|q| moving(q)).map(|q| q.id).collect();
+            return CheckpointPass::Transit { queues: moving };
         };
-        CheckpointPass::Transit { queues: self.queues.keys().copied().filter(moving).collect() }
+        if from == Seq(0) {
+            self.store_noted(id);
+        }
+        let Some(queue) = self.queues.get_mut(&id) else {
+            queues.pop();
+            return CheckpointPass::Hidden { queues, from: Seq(0) };
+        };
+        let mut left = ENTRIES_PER_SLICE;
+        for hidden in queue.hidden.starting_at(from) {
+            let visibility = hidden.visibility();
+            let entry = &mut hidden.message.entry;
+            from = entry.seq.next();
+            if entry.is_stored() {
+                let expiry = [hidden.message.expires_at.unwrap_or(quelea_store::NEVER)];
+                let is_durable = entry.is_durable();
+                self.store.checkpoint_entries(id, std::slice::from_mut(entry), &expiry);
+                if is_durable {
+                    self.store.append_visibility(id, &visibility);
+                }
+            }
+            left -= 1;
+            if left == 0 {
+                return CheckpointPass::Hidden { queues, from };
+            }
+        }
+        queues.pop();
+        CheckpointPass::Hidden { queues, from: Seq(0) }
+    }
+
+    /// What is noted of messages that are visible, and of deduplication ids.
+    fn store_noted(&mut self, id: QueueId) {
+        let Some(queue) = self.queues.get(&id) else {
+            return;
+        };
+        for (seq, first_received_at) in queue.hidden.all_received_before() {
+            let Some(held) = queue.ready.get(seq).filter(|held| held.entry.is_durable()) else {
+                continue;
+            };
+            let receive_count = held.entry.delivery_count;
+            let visible_at = Timestamp::ZERO;
+            let noted = Visibility { seq, visible_at, first_received_at, receive_count };
+            self.store.append_visibility(id, &noted);
+        }
+        for sent in queue.deduplications.iter().flat_map(|known| known.iter()) {
+            self.store.append_deduplication(id, sent);
+        }
     }
 
     /// A queue's transit is bounded, so one queue is a slice.

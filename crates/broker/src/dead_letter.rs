@@ -5,12 +5,18 @@
 
 use std::sync::Arc;
 
-use quelea_model::{PropertyView, QueueId, Timestamp};
+use quelea_model::{Message, Properties, PropertyView, QueueId, Timestamp, Value};
+use quelea_store::Ready;
 
 use crate::Broker;
 use crate::death::{self, Reason};
 use crate::enqueue::Facts;
+use crate::grouping::group_of;
 use crate::queue::Transit;
+use crate::queue::groups::NO_GROUP;
+
+/// The header that names the queue from which a message was redriven.
+pub const REDRIVE_SOURCE_HEADER: &str = "x-redrive-source";
 
 /// Queues that one call of [`Broker::run`] moves dead letters of.
 const QUEUES_PER_RUN: usize = 256;
@@ -62,10 +68,13 @@ impl Broker {
 
     /// Publishes one dead letter and settles the message it was.
     fn forward(&mut self, id: QueueId, transit: Transit, now: Timestamp) {
+        let Transit { message: source, reason } = transit;
+        if reason == Reason::Redriven {
+            return self.redrive(id, source, now);
+        }
         let Some(queue) = self.queues.get_mut(&id) else {
             return;
         };
-        let Transit { message: source, reason } = transit;
         let (Some(target), Some(body)) = (&queue.rules.dead_letter, &source.body) else {
             queue.settle(&source.entry);
             return;
@@ -85,7 +94,7 @@ impl Broker {
         let facts = Facts {
             persistent: view.is_persistent(),
             priority: view.priority().unwrap_or(0),
-            ttl_ms: None,
+            ..Facts::default()
         };
         self.store.begin_atomic();
         let taken =
@@ -104,6 +113,54 @@ impl Broker {
         }
     }
 
+    /// Moves a message that was received too often. It keeps its name and its time.
+    fn redrive(&mut self, id: QueueId, source: Ready, now: Timestamp) {
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return;
+        };
+        let target = queue.settings().redrive.as_ref().and_then(|redrive| {
+            self.vhosts.get(queue.vhost.0)?.queues.get(&*redrive.target).copied()
+        });
+        let (Some(target), Some(body)) = (target, source.body.clone()) else {
+            // The policy was changed, or its queue deleted, while the message waited: it stays.
+            if let Some(groups) = &mut queue.groups {
+                groups.add_visible(
+                    source.entry.seq,
+                    source.body.as_deref().map_or(NO_GROUP, group_of),
+                );
+            }
+            queue.ready.insert(source);
+            return self.touch(id);
+        };
+        let letter = with_source(&body, queue.name.as_str());
+        self.counters.dead_lettered += 1;
+        queue.counters.dead_lettered += 1;
+        self.move_message(id, &source, target, &Arc::new(letter), now);
+    }
+
+    /// Puts a message into another queue and takes it out of this one, both or neither.
+    pub(crate) fn move_message(
+        &mut self,
+        from: QueueId,
+        source: &Ready,
+        to: QueueId,
+        message: &Arc<Message>,
+        now: Timestamp,
+    ) {
+        let facts = Facts {
+            persistent: true,
+            // Its delay is over, whatever the other queue's is.
+            visible_at: None,
+            ..Facts::default()
+        };
+        self.store.begin_atomic();
+        self.enqueue(now, &[to], message, facts);
+        if source.entry.is_stored() {
+            self.store.append_acks(from, &[source.entry]);
+        }
+        self.store.end_atomic();
+    }
+
     /// Leaves out the queues that the message came through before by the broker's doing alone.
     fn drop_cycles(&self, queues: &mut Vec<QueueId>, view: PropertyView<'_>) {
         let Some(headers) = view.headers() else {
@@ -114,4 +171,14 @@ impl Broker {
             queue.is_some_and(|queue| !death::is_cycle(&headers, queue.name.as_str()))
         });
     }
+}
+
+/// The message with the header that says from which queue it was redriven.
+fn with_source(message: &Message, queue: &str) -> Message {
+    // Properties were checked when they came in.
+    let mut properties = Properties::decode(message.properties()).unwrap_or_default();
+    let mut headers = properties.headers.take().unwrap_or_default();
+    headers.set(REDRIVE_SOURCE_HEADER, Value::text(queue));
+    properties.headers = Some(headers);
+    Message::new("", message.routing_key(), &properties.to_bytes(), message.body_bytes())
 }

@@ -13,6 +13,8 @@ pub(crate) enum Reason {
     Expired,
     MaxLength,
     DeliveryLimit,
+    /// It was received too often, and the queue has a redrive policy.
+    Redriven,
 }
 
 impl Reason {
@@ -22,6 +24,7 @@ impl Reason {
             Self::Expired => "expired",
             Self::MaxLength => "maxlen",
             Self::DeliveryLimit => "delivery_limit",
+            Self::Redriven => "redriven",
         }
     }
 }

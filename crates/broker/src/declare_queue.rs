@@ -17,7 +17,8 @@ use crate::find_queue::check_lock;
 use crate::ids::{ChannelId, ConnectionId};
 use crate::memory::QueueMemory;
 use crate::queue::{
-    Queue, QueueArguments, QueueConsumers, ReadyMessages, TransitMessages, arguments,
+    HiddenMessages, Queue, QueueArguments, QueueConsumers, ReadyMessages, TransitMessages,
+    WaitingReceives, arguments,
 };
 use crate::read_ahead::ReadAhead;
 use crate::reply::QueueDeclared;
@@ -69,7 +70,7 @@ impl Broker {
             None if request.passive => {
                 return Err(NoSuchQueue { vhost: vhost_name, queue: name }.into());
             }
-            None => self.create_queue(now, channel, &name, request)?,
+            None => self.declare_new(now, channel, &name, request)?,
             Some(id) => {
                 self.redeclare_queue(now, channel, id, request)?;
                 Ticket::NONE
@@ -130,7 +131,7 @@ impl Broker {
         Ok(())
     }
 
-    fn create_queue(
+    fn declare_new(
         &mut self,
         now: Timestamp,
         channel: ChannelId,
@@ -205,7 +206,13 @@ impl Broker {
             created_at: new.created_at,
             used_at: new.created_at,
             unacked: 0,
+            hidden: HiddenMessages::default(),
             transit: TransitMessages::default(),
+            attributes: None,
+            groups: None,
+            deduplications: None,
+            purged_at: None,
+            receives: WaitingReceives::default(),
             consumers: QueueConsumers::default(),
             gets: VecDeque::new(),
             acks: Vec::new(),
@@ -220,6 +227,7 @@ impl Broker {
             counters: MessageCounters::default(),
         };
         let id = queue.id;
+        self.queues_epoch += 1;
         self.queues.insert(id, Box::new(queue));
         self.follow_up(id);
     }

@@ -6,12 +6,29 @@ use quelea_store::{Durability, Removed, Ticket};
 use crate::Broker;
 use crate::access::Operation;
 use crate::effect::Effect;
-use crate::error::{QueueError, QueueInUse};
+use crate::error::{NoSuchQueueId, QueueError, QueueInUse};
 use crate::find_queue::FindQueueError;
 use crate::ids::ChannelId;
 use crate::queue::Queue;
+use crate::queue_attributes::stored_attributes;
 use crate::reply::{Purged, QueueDeleted};
 use crate::topology::{Item, StoredQueue};
+
+/// What a purge takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purge {
+    /// What waits for a consumer, as AMQP has it.
+    Ready,
+    /// What was received or is delayed, too, as SQS has it.
+    ReadyAndHidden,
+}
+
+impl Purge {
+    /// Whether there is nothing to take.
+    fn is_idle(self, queue: &Queue) -> bool {
+        queue.ready.is_empty() && (self == Self::Ready || queue.hidden.is_empty())
+    }
+}
 
 impl Broker {
     /// queue.purge: ready messages go; unacknowledged ones stay.
@@ -25,7 +42,22 @@ impl Broker {
         name: &str,
     ) -> Result<Purged, QueueError> {
         let id = self.find_queue(channel, name, Operation::Read)?;
-        Ok(self.empty_queue(id, now))
+        Ok(self.empty_queue(id, now, Purge::Ready))
+    }
+
+    /// Empties a queue of all but what AMQP clients have not settled: messages in flight through SQS
+    /// and delayed ones go too.
+    ///
+    /// # Errors
+    /// [`NoSuchQueueId`].
+    pub fn purge_queue_by_id(
+        &mut self,
+        now: Timestamp,
+        id: QueueId,
+    ) -> Result<Purged, NoSuchQueueId> {
+        let queue = self.queues.get_mut(&id).ok_or(NoSuchQueueId { queue: id })?;
+        queue.purged_at = Some(now);
+        Ok(self.empty_queue(id, now, Purge::ReadyAndHidden))
     }
 
     /// queue.delete. A queue that is not there is no error, as in RabbitMQ.
@@ -79,33 +111,46 @@ impl Broker {
         Ok(QueueDeleted { messages, ticket })
     }
 
-    fn empty_queue(&mut self, id: QueueId, now: Timestamp) -> Purged {
+    fn empty_queue(&mut self, id: QueueId, now: Timestamp, purge: Purge) -> Purged {
         // Consumers that could already have taken what is there come first.
         self.dispatch(id, now);
         self.flush_settled();
         // Looking for what is kept goes through all channels: not for a queue that has nothing.
         let is_logged =
-            self.queues.get(&id).is_some_and(|q| q.keeps_messages() && !q.ready.is_empty());
+            self.queues.get(&id).is_some_and(|q| q.keeps_messages() && !purge.is_idle(q));
+        if purge == Purge::ReadyAndHidden
+            && let Some(queue) = self.queues.get_mut(&id)
+        {
+            for message in queue.hidden.drain() {
+                if let Some(groups) = &mut queue.groups {
+                    groups.remove_hidden(message.entry.seq, 0, now);
+                }
+                self.store.release(&message.entry);
+            }
+        }
         let kept = if is_logged { self.unsettled_of(id) } else { Vec::new() };
         let Some(queue) = self.queues.get_mut(&id) else {
             return Purged { messages: 0, ticket: Ticket::NONE };
         };
         let messages = u32::try_from(queue.ready.len()).unwrap_or(u32::MAX);
         let keeps = queue.keeps_messages();
-        if messages > 0 {
+        if is_logged || messages > 0 {
             let store = &mut self.store;
             queue.ready.drain(&mut |removed| match removed {
                 Removed::Entry(message) => store.release(&message.entry),
                 Removed::Stretch(stretch) => store.release_stretch(&stretch),
             });
+            queue.hidden.forget_all();
+            if let Some(groups) = &mut queue.groups {
+                groups.clear_visible();
+            }
             if keeps {
                 self.store.append_purge(id, &kept);
                 self.note_durability(Durability::Fsync);
             }
         }
         self.follow_up(id);
-        let ticket =
-            if keeps && messages > 0 { self.ticket(Durability::Fsync) } else { Ticket::NONE };
+        let ticket = if keeps && is_logged { self.ticket(Durability::Fsync) } else { Ticket::NONE };
         Purged { messages, ticket }
     }
 
@@ -114,7 +159,8 @@ impl Broker {
         let Some(queue) = self.queues.get(&id) else {
             return Vec::new();
         };
-        let moving = queue.transit.iter().chain(&queue.unreadable);
+        let hidden = queue.hidden.iter().map(|hidden| &hidden.message);
+        let moving = queue.transit.iter().chain(&queue.unreadable).chain(hidden);
         let mut kept: Vec<Seq> = moving
             .map(|message| message.entry)
             .filter(|entry| entry.is_durable())
@@ -138,6 +184,13 @@ impl Broker {
             self.timers.remove(&(timer, id));
         }
         self.memory.forget(&mut queue);
+        self.queues_epoch += 1;
+        self.fail_receives(&mut queue);
+        if queue.keeps_messages()
+            && let Some(item) = stored_attributes(&queue)
+        {
+            self.unpersist(&item);
+        }
         self.release_messages(&mut queue);
         let stored = queue.keeps_messages().then(|| StoredQueue {
             vhost: queue.vhost_name.clone(),
@@ -170,6 +223,7 @@ impl Broker {
         let store = &mut self.store;
         // Settled, but the log will not be told any more: it goes with the queue.
         queue.acks.drain(..).for_each(|entry| store.release(&entry));
+        queue.hidden.drain().for_each(|message| store.release(&message.entry));
         let moving = queue.transit.drain();
         moving.chain(queue.unreadable.drain(..)).for_each(|message| store.release(&message.entry));
         queue.ready.drain(&mut |removed| match removed {

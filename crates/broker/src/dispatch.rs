@@ -15,8 +15,9 @@ use crate::death::Reason;
 use crate::effect::Effect;
 use crate::ids::ConsumerId;
 use crate::memory::Memory;
-use crate::queue::ready_messages::{Expired, Head};
-use crate::queue::{Queue, WaitingGet};
+use crate::queue::ready_messages::Expired;
+use crate::queue::{Choice, Queue, WaitingGet};
+use crate::receive::Served;
 use crate::report::MessageCounters;
 use crate::unacked::Unacked;
 
@@ -37,18 +38,55 @@ enum Ended {
     Idle,
     /// Its share was used up.
     More,
-    /// The next message has to be read first.
-    Absent,
+    /// The next message has to be read first: this one, or the head.
+    Absent(Option<Seq>),
 }
 
 impl Broker {
     /// Gives out what a queue has for those who can take it, and drops what has expired.
     pub(crate) fn dispatch(&mut self, id: QueueId, now: Timestamp) {
-        let Some(queue) = self.queues.get_mut(&id) else {
-            return;
+        self.show_due(id, now);
+        let ended = self.give_out(id, now);
+        let wants_more = self.queues.get(&id).is_some_and(|queue| queue.read_ahead.is_low());
+        match ended {
+            Ended::Idle => {}
+            Ended::More => self.touch(id),
+            Ended::Absent(Some(seq)) => self.read_one(id, seq),
+            Ended::Absent(None) => self.read_ahead(id, now),
+        }
+        if wants_more {
+            self.read_ahead(id, now);
+        }
+        self.follow_up(id);
+    }
+
+    fn give_out(&mut self, id: QueueId, now: Timestamp) -> Ended {
+        // A message whose time is this very moment may still be delivered (RabbitMQ: a TTL of 0
+        // expires unless it can be delivered at once), so expired ones go strictly first.
+        let Some(mut dispatch) = self.dispatcher(id, now) else {
+            return Ended::Idle;
         };
-        let mut dispatch = Dispatch {
-            queue,
+        let ended = dispatch.expire(|at| at < now);
+        if ended != Ended::Idle {
+            return ended;
+        }
+        if !dispatch.queue.receives.is_empty()
+            && let Served::Absent(seq) = self.serve_receives(id, now)
+        {
+            return Ended::Absent(seq);
+        }
+        let Some(mut dispatch) = self.dispatcher(id, now) else {
+            return Ended::Idle;
+        };
+        match dispatch.give_out() {
+            Ended::More => Ended::More,
+            ended => worse(ended, dispatch.expire(|at| at <= now)),
+        }
+    }
+
+    fn dispatcher(&mut self, id: QueueId, now: Timestamp) -> Option<Dispatch<'_>> {
+        Some(Dispatch {
+            queue: self.queues.get_mut(&id)?,
             clients: &mut self.clients,
             effects: &mut self.effects,
             memory: &mut self.memory,
@@ -56,26 +94,7 @@ impl Broker {
             config: &self.config,
             maybe_delivered_below: self.maybe_delivered_below,
             now,
-        };
-        // A message whose time is this very moment may still be delivered (RabbitMQ: a TTL of 0
-        // expires unless it can be delivered at once), so expired ones go strictly first.
-        let mut ended = dispatch.expire(|at| at < now);
-        if ended == Ended::Idle {
-            ended = dispatch.give_out();
-            if ended != Ended::More {
-                ended = worse(ended, dispatch.expire(|at| at <= now));
-            }
-        }
-        let wants_more = dispatch.queue.read_ahead.is_low();
-        match ended {
-            Ended::Idle => {}
-            Ended::More => self.touch(id),
-            Ended::Absent => self.read_ahead(id, now),
-        }
-        if wants_more {
-            self.read_ahead(id, now);
-        }
-        self.follow_up(id);
+        })
     }
 
     /// After any change of a queue: counts its memory, and notes what is left to do for it.
@@ -137,7 +156,7 @@ impl Dispatch<'_> {
             }
             match self.queue.ready.pop_expired(&is_expired) {
                 Expired::Nothing => return Ended::Idle,
-                Expired::Absent => return Ended::Absent,
+                Expired::Absent => return Ended::Absent(None),
                 Expired::Message(message) => {
                     self.counters.expired += 1;
                     self.queue.discard(message, Reason::Expired);
@@ -157,13 +176,13 @@ impl Dispatch<'_> {
             if waiting.is_none() && consumer.is_none() {
                 return Ended::Idle;
             }
-            match (self.queue.ready.head(), waiting) {
-                (Head::Absent, _) => return Ended::Absent,
-                (Head::Empty, None) => return Ended::Idle,
-                (Head::Empty, Some(get)) => self.answer_empty(get),
-                (Head::Here, waiting) => {
-                    let Some(message) = self.queue.ready.pop() else {
-                        return Ended::Absent;
+            match (self.queue.choose(None, None), waiting) {
+                (Choice::Absent(seq), _) => return Ended::Absent(seq),
+                (Choice::Nothing, None) => return Ended::Idle,
+                (Choice::Nothing, Some(get)) => self.answer_empty(get),
+                (choice @ (Choice::Front | Choice::This(_)), waiting) => {
+                    let Some(message) = self.queue.take(choice) else {
+                        return Ended::Absent(None);
                     };
                     self.queue.read_ahead.given_out();
                     match (waiting, consumer) {
@@ -285,6 +304,7 @@ impl Dispatch<'_> {
             }
             counters.redeliver += u64::from(redelivered);
         }
+        self.queue.given_to_client(message.entry.seq, consumer.no_ack);
         if consumer.no_ack {
             self.queue.settle(&message.entry);
         } else {
@@ -347,6 +367,7 @@ impl Dispatch<'_> {
             }
             counters.redeliver += u64::from(redelivered);
         }
+        self.queue.given_to_client(message.entry.seq, get.no_ack);
         if get.no_ack {
             self.queue.settle(&message.entry);
         } else {

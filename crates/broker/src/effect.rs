@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use quelea_model::Message;
 
-use crate::ids::{ChannelId, ConnectionId};
+use crate::ids::{ChannelId, ConnectionId, ReceiveId};
+use crate::receive::ReceivedMessage;
 
 /// One thing to do for a connection, or for all of them.
 #[derive(Clone, Debug)]
@@ -51,6 +52,13 @@ pub enum Effect {
         channel: ChannelId,
         /// The channel's number on the wire.
         channel_number: u16,
+    },
+    /// The answer to a [`crate::Broker::receive`].
+    Received {
+        /// Which one.
+        receive: ReceiveId,
+        /// What there was; empty if nothing came in time, `None` if the queue is gone.
+        messages: Option<Vec<ReceivedMessage>>,
     },
     /// basic.cancel from the broker: the consumer's queue is gone.
     ConsumerCancelled {

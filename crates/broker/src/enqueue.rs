@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use quelea_model::{Message, QueueId, Seq, Timestamp};
-use quelea_store::{Durability, Entry, EntryFlags, Location, NEVER, NewMessage, Ready};
+use quelea_store::{Durability, Entry, EntryFlags, Location, NEVER, NewMessage, Ready, Visibility};
 use smallvec::SmallVec;
 
 use crate::Broker;
 use crate::death::Reason;
-use crate::queue::Overflow;
+use crate::grouping::group_of;
+use crate::queue::{Hidden, Overflow};
 
 /// What a message's properties say about its life.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,6 +18,10 @@ pub(crate) struct Facts {
     pub(crate) persistent: bool,
     pub(crate) priority: u8,
     pub(crate) ttl_ms: Option<u64>,
+    /// From when it may be received; `None`: as each queue has it.
+    pub(crate) visible_at: Option<Timestamp>,
+    /// Its group; `None`: its headers say.
+    pub(crate) group: Option<u64>,
 }
 
 /// What became of a message.
@@ -35,6 +40,7 @@ struct Taker {
     id: QueueId,
     keeps: bool,
     expires_at: Option<Timestamp>,
+    visible_at: Option<Timestamp>,
 }
 
 impl Broker {
@@ -60,7 +66,11 @@ impl Broker {
             if keeps {
                 enqueued.durability = enqueued.durability.max(queue.rules.durability);
             }
-            takers.push(Taker { id, keeps, expires_at: queue.expiry(now, facts.ttl_ms) });
+            let delay_ms = queue.settings().delay_ms;
+            let visible_at =
+                facts.visible_at.or_else(|| (delay_ms > 0).then(|| now.plus_ms(delay_ms)));
+            let expires_at = queue.expiry(now, facts.ttl_ms);
+            takers.push(Taker { id, keeps, expires_at, visible_at });
         }
         enqueued.taken = takers.len();
         let seq = self.next_seq;
@@ -93,16 +103,28 @@ impl Broker {
         } else {
             SmallVec::new()
         };
-        self.store.append_message(NewMessage {
+        // Queues may differ in their delays; then each is noted by itself.
+        let shared = match takers {
+            [only] => only.visible_at,
+            _ => None,
+        };
+        let location = self.store.append_message(NewMessage {
             seq,
             queues: &queues,
             durable: true,
             enqueued_at: now,
-            visible_at: None,
+            visible_at: shared,
             expiries: &expiries,
             priority: facts.priority,
             message,
-        })
+        });
+        for taker in keepers().filter(|_| shared.is_none()) {
+            if let Some(visible_at) = taker.visible_at {
+                let noted = Visibility { seq, visible_at, ..Visibility::default() };
+                self.store.append_visibility(taker.id, &noted);
+            }
+        }
+        location
     }
 
     fn push(
@@ -134,6 +156,27 @@ impl Broker {
         };
         let expires_at = taker.expires_at;
         queue.counters.publish += 1;
+        if let Some(groups) = &mut queue.groups {
+            let group = facts.group.unwrap_or_else(|| group_of(message));
+            match taker.visible_at {
+                None => groups.add_visible(seq, group),
+                Some(_) => groups.add_hidden(seq, group),
+            }
+        }
+        if let Some(visible_at) = taker.visible_at {
+            // The body is read back when its time comes.
+            let body = (!entry.is_stored()).then(|| Arc::clone(message));
+            let message = Ready { entry, expires_at, body };
+            let never = Timestamp::ZERO;
+            queue.ready.skip();
+            queue.hidden.insert(Hidden {
+                message,
+                visible_at,
+                received_at: never,
+                first_received_at: never,
+            });
+            return self.follow_up(taker.id);
+        }
         queue.ready.push(Ready { entry, expires_at, body: Some(Arc::clone(message)) });
         let is_limited = queue.has_length_limit();
         if !queue.is_touched {

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use quelea_model::{NameError, QueueName, VhostName};
+use quelea_model::{NameError, QueueId, QueueName, VhostName};
 use thiserror::Error;
 
 use crate::access::AccessError;
@@ -432,6 +432,65 @@ pub enum GetError {
     ExclusivelyConsumed(#[from] ExclusivelyConsumed),
     #[error(transparent)]
     LimitReached(#[from] LimitReached),
+}
+
+/// The queue of that number is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("queue {} does not exist any more", queue.0)]
+pub struct NoSuchQueueId {
+    /// Its number.
+    pub queue: QueueId,
+}
+
+/// Why nothing is received.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ReceiveError {
+    /// The queue is gone.
+    #[error(transparent)]
+    NoSuchQueue(#[from] NoSuchQueueId),
+    /// Too many messages of the queue are in flight.
+    #[error("{0}")]
+    OverLimit(LimitReached),
+    /// Too many wait.
+    #[error("{0}")]
+    Busy(LimitReached),
+}
+
+/// Why a message was not sent.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SendError {
+    /// The queue has a length limit, was declared to refuse what is above it, and is full.
+    #[error("the queue is full")]
+    QueueFull,
+    /// Too much is remembered.
+    #[error(transparent)]
+    LimitReached(#[from] LimitReached),
+}
+
+/// Why a queue was not made or changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CreateQueueError {
+    /// There is no such virtual host.
+    #[error("no vhost '{vhost}'")]
+    NoSuchVhost {
+        /// Its name.
+        vhost: String,
+    },
+    /// There is one of that name.
+    #[error("the queue exists")]
+    Exists,
+    /// The queue is gone.
+    #[error(transparent)]
+    NoSuchQueue(#[from] NoSuchQueueId),
+    /// The name is none.
+    #[error(transparent)]
+    InvalidName(#[from] NameError),
+    /// There are enough of them, or it is too large.
+    #[error(transparent)]
+    LimitReached(#[from] LimitReached),
+    /// The broker's own defaults do not go together.
+    #[error("{0}")]
+    Arguments(String),
 }
 
 /// Why users, virtual hosts or permissions were not changed.

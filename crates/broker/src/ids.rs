@@ -16,6 +16,10 @@ pub struct ChannelId(pub(crate) Key);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ConsumerId(pub(crate) Key);
 
+/// A receive that waits for its answer. Later ones have greater numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReceiveId(pub(crate) u64);
+
 impl ConnectionId {
     /// As one number, for maps and logs.
     #[must_use]

@@ -31,13 +31,17 @@ pub mod exchange;
 mod exchanges;
 mod find_queue;
 mod get;
+mod grouping;
 mod ids;
 mod last_route;
 mod memory;
 mod publish;
 mod queue;
+mod queue_attributes;
 mod random;
 mod read_ahead;
+mod receipts;
+mod receive;
 mod recovery;
 mod reply;
 mod reply_to;
@@ -45,6 +49,7 @@ pub mod report;
 mod request;
 mod route_cache;
 mod router;
+mod send;
 mod timers;
 mod topology;
 mod transaction;
@@ -53,13 +58,21 @@ mod vhost;
 
 pub use broker::Broker;
 pub use config::BrokerConfig;
+pub use dead_letter::REDRIVE_SOURCE_HEADER;
 pub use effect::{CloseReason, Effect};
 pub use error::{
-    AdminError, BindingError, ChannelGone, ConsumeError, DeclareQueueError, ExchangeError,
-    GetError, OpenError, PublishError, QueueError, RecoveryError, UnknownDeliveryTag,
+    AdminError, BindingError, ChannelGone, ConsumeError, CreateQueueError, DeclareQueueError,
+    ExchangeError, GetError, NoSuchQueueId, OpenError, PublishError, QueueError, ReceiveError,
+    RecoveryError, SendError, UnknownDeliveryTag,
 };
-pub use ids::{ChannelId, ConnectionId};
+pub use grouping::GROUP_HEADER;
+pub use ids::{ChannelId, ConnectionId, ReceiveId};
+pub use queue::{Fifo, QueueAttributes, QueueSettings, Redrive};
+pub use queue_attributes::{QueueBacklog, QueuePermits};
+pub use receipts::ReceiptOutcome;
+pub use receive::{Receipt, Receive, ReceivedMessage};
 pub use reply::{Published, Purged, QueueDeclared, QueueDeleted};
 pub use request::{
     ConnectionInfo, Consume, DeclareExchange, DeclareQueue, ExchangeBinding, Publish, QueueBinding,
 };
+pub use send::{Send, SentMessage};

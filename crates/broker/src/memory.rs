@@ -29,8 +29,8 @@ pub(crate) struct QueueMemory {
 pub(crate) struct Memory {
     /// Bodies of ready messages.
     pub(crate) resident: usize,
-    /// Messages on their way to a dead-letter exchange. They go by themselves, so nothing is
-    /// written out for them, but publishers must not bring more than are moved on.
+    /// Messages on their way to a dead-letter exchange, and hidden ones that the log does not have.
+    /// They go by themselves, so nothing is written out for them, but publishers must not bring more than are moved on.
     transit: usize,
     /// Bodies that unsettled deliveries keep, since the log does not have them.
     pub(crate) unacked: usize,
@@ -47,7 +47,7 @@ impl Memory {
     pub(crate) fn count(&mut self, queue: &mut Queue) {
         let now = QueueMemory {
             resident: queue.ready.resident_bytes(),
-            transit: queue.transit.resident_bytes(),
+            transit: queue.transit.resident_bytes() + queue.hidden.resident_bytes(),
             index: queue.ready.index_bytes(),
         };
         self.resident = self.resident - queue.counted.resident + now.resident;
@@ -226,6 +226,10 @@ impl Broker {
             let Some(queue) = self.queues.get_mut(&id).filter(|_| excess > 0) else {
                 return;
             };
+            if queue.groups.is_some() {
+                // Any of its messages may be the next.
+                continue;
+            }
             queue.ready.page_out(excess);
             self.memory.count(queue);
         }

@@ -177,6 +177,7 @@ impl Broker {
             persistent: view.is_persistent(),
             priority: view.priority().unwrap_or(0),
             ttl_ms: view.expiration().map(parse_expiration).transpose()?,
+            ..Facts::default()
         })
     }
 

@@ -1,18 +1,31 @@
 //! A queue: what it is, what waits in it, who takes from it.
 
 pub(crate) mod arguments;
+mod attempts;
+mod attributes;
+mod choice;
 pub(crate) mod consumers;
+mod deduplications;
+pub(crate) mod groups;
+pub(crate) mod hidden;
 pub(crate) mod ready_messages;
+pub(crate) mod receives;
 pub(crate) mod transit;
 
 use std::collections::VecDeque;
 
-use quelea_model::{QueueId, QueueName, Table, Timestamp, VhostName};
+use quelea_model::{QueueId, QueueName, Seq, Table, Timestamp, VhostName};
 use quelea_store::{Entry, Ready};
 
 pub(crate) use arguments::{DeadLetterTarget, Overflow, QueueArguments};
+pub use attributes::{Fifo, QueueAttributes, QueueSettings, Redrive};
+pub(crate) use choice::Choice;
 pub(crate) use consumers::QueueConsumers;
+pub(crate) use deduplications::Deduplications;
+pub(crate) use groups::Groups;
+pub(crate) use hidden::{Hidden, HiddenMessages};
 pub(crate) use ready_messages::ReadyMessages;
+pub(crate) use receives::{WaitingReceive, WaitingReceives};
 pub(crate) use transit::{Transit, TransitMessages};
 
 use crate::death::Reason;
@@ -47,7 +60,18 @@ pub(crate) struct Queue {
     pub(crate) ready: ReadyMessages,
     /// Messages delivered and not settled; they are in the channels.
     pub(crate) unacked: u64,
+    /// Messages that may not be received yet.
+    pub(crate) hidden: HiddenMessages,
     pub(crate) transit: TransitMessages,
+    /// What was set of it after its declaration; `None`: nothing.
+    pub(crate) attributes: Option<Box<QueueAttributes>>,
+    /// The groups of its messages, where they matter.
+    pub(crate) groups: Option<Box<Groups>>,
+    /// What was sent with a deduplication id lately.
+    pub(crate) deduplications: Option<Box<Deduplications>>,
+    /// When it was last purged through SQS.
+    pub(crate) purged_at: Option<Timestamp>,
+    pub(crate) receives: WaitingReceives,
     pub(crate) consumers: QueueConsumers,
     pub(crate) gets: VecDeque<WaitingGet>,
     /// Settled messages that the log has not been told of. Empty at the end of each turn.
@@ -87,13 +111,16 @@ impl Queue {
         self.owner.is_some_and(|owner| owner != connection)
     }
 
-    /// When a message published now expires: the sooner of the queue's and the message's own time.
+    /// What it acts on besides its arguments.
+    pub(crate) fn settings(&self) -> &QueueSettings {
+        static DEFAULT: QueueSettings = QueueSettings::DEFAULT;
+        self.attributes.as_ref().map_or(&DEFAULT, |attributes| &attributes.settings)
+    }
+
+    /// When a message published now expires: the soonest of the queue's and the message's own times.
     pub(crate) fn expiry(&self, now: Timestamp, message_ttl_ms: Option<u64>) -> Option<Timestamp> {
-        let ttl = match (self.rules.message_ttl_ms, message_ttl_ms) {
-            (Some(a), Some(b)) => a.min(b),
-            (a, b) => a.or(b)?,
-        };
-        Some(now.plus_ms(ttl))
+        let ttls = [self.rules.message_ttl_ms, self.settings().retention_ms, message_ttl_ms];
+        ttls.into_iter().flatten().min().map(|ttl| now.plus_ms(ttl))
     }
 
     /// Whether one more message of that size would break a limit.
@@ -126,12 +153,53 @@ impl Queue {
             Reason::Expired => self.counters.expired += 1,
             Reason::MaxLength => self.counters.overflowed += 1,
             Reason::Rejected => self.counters.discarded += 1,
-            Reason::DeliveryLimit => self.counters.over_delivery_limit += 1,
+            Reason::DeliveryLimit | Reason::Redriven => self.counters.over_delivery_limit += 1,
         }
-        if self.rules.dead_letter.is_some() {
+        self.left(message.entry.seq);
+        if self.is_moved_on(reason) {
             self.transit.push(message, reason);
         } else {
             self.settle(&message.entry);
+        }
+    }
+
+    /// Whether a message that leaves for this reason goes somewhere else.
+    fn is_moved_on(&self, reason: Reason) -> bool {
+        match reason {
+            Reason::Redriven => true,
+            // What a retention period ends is gone for good.
+            Reason::Expired if self.settings().retention_ms.is_some() => false,
+            _ => self.rules.dead_letter.is_some(),
+        }
+    }
+
+    /// Messages that clients of any protocol have and have not settled.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.unacked + self.hidden.in_flight() as u64
+    }
+
+    /// Whether a checkpoint has anything to note of it but its entries.
+    pub(crate) fn has_visibility(&self) -> bool {
+        !self.hidden.is_empty()
+            || self.hidden.all_received_before().next().is_some()
+            || self.deduplications.is_some()
+    }
+
+    /// A message was given to an AMQP client, which settles it later or has no need to.
+    pub(crate) fn given_to_client(&mut self, seq: Seq, is_settled: bool) {
+        self.hidden.forget(seq);
+        match &mut self.groups {
+            None => {}
+            Some(groups) if is_settled => groups.remove_visible(seq),
+            Some(groups) => groups.hide(seq),
+        }
+    }
+
+    /// A visible message left the queue for good.
+    pub(crate) fn left(&mut self, seq: Seq) {
+        self.hidden.forget(seq);
+        if let Some(groups) = &mut self.groups {
+            groups.remove_visible(seq);
         }
     }
 

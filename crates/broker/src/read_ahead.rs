@@ -1,6 +1,6 @@
 //! Reading messages back from the log, ahead of the consumers and beside the publishers.
 
-use quelea_model::{QueueId, Timestamp};
+use quelea_model::{QueueId, Seq, Timestamp};
 use quelea_store::{LoadItem, LoadRequest, LoadWhat, Loaded};
 use rustc_hash::FxHashMap;
 
@@ -33,6 +33,10 @@ impl ReadAhead {
         self.under_way == 0 && self.read > 0 && self.left <= self.read / 2
     }
 
+    pub(crate) const fn begin(&mut self, reads: usize) {
+        *self = Self { under_way: reads, read: 0, left: 0 };
+    }
+
     const fn has_read(&mut self, messages: usize) {
         self.under_way -= 1;
         self.read += messages;
@@ -42,11 +46,13 @@ impl ReadAhead {
 
 /// For whom a read is.
 #[derive(Clone, Copy, Debug)]
-enum Purpose {
+pub(crate) enum Purpose {
     /// The head of a queue.
     Ready(QueueId),
     /// Messages on their way to a dead-letter exchange.
     Transit(QueueId),
+    /// The groups of a queue's messages.
+    Groups(QueueId),
 }
 
 /// Reads under way.
@@ -60,7 +66,7 @@ pub(crate) struct Loads {
 }
 
 impl Loads {
-    fn begin(&mut self, purpose: Purpose) -> u64 {
+    pub(crate) fn begin(&mut self, purpose: Purpose) -> u64 {
         self.next += 1;
         self.under_way.insert(self.next, purpose);
         self.next
@@ -81,7 +87,29 @@ impl Broker {
         if missing.is_empty() {
             missing = queue.ready.missing(bytes_max);
         }
-        queue.read_ahead = ReadAhead { under_way: missing.len(), ..ReadAhead::default() };
+        queue.read_ahead.begin(missing.len());
+        for what in missing {
+            let token = self.loads.begin(Purpose::Ready(id));
+            self.store.load(LoadRequest { token, queue: id, what });
+        }
+    }
+
+    /// Reads a message that is wanted before those at the head, and then those.
+    pub(crate) fn read_one(&mut self, id: QueueId, seq: Seq) {
+        let bytes_max = self.config.read_ahead_bytes_max;
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return;
+        };
+        let Some(entry) = queue.ready.get(seq).map(|held| *held.entry) else {
+            return;
+        };
+        if queue.read_ahead.is_under_way() {
+            return;
+        }
+        let one = LoadItem { seq, location: entry.location, body_bytes: entry.body_bytes };
+        let mut missing = vec![LoadWhat::Items(vec![one])];
+        missing.extend(queue.ready.missing(bytes_max));
+        queue.read_ahead.begin(missing.len());
         for what in missing {
             let token = self.loads.begin(Purpose::Ready(id));
             self.store.load(LoadRequest { token, queue: id, what });
@@ -127,6 +155,10 @@ impl Broker {
             match self.loads.under_way.remove(&loaded.token) {
                 Some(Purpose::Ready(id)) => self.fill_ready(id, loaded),
                 Some(Purpose::Transit(id)) => self.fill_transit(id, loaded),
+                Some(Purpose::Groups(id)) => {
+                    self.note_errors(&loaded);
+                    self.fill_groups(id, &loaded);
+                }
                 None => {}
             }
             any = true;

@@ -1,14 +1,17 @@
 //! Building the broker from what the store has recovered.
 
-use quelea_model::{QueueId, Timestamp};
-use quelea_store::{QueueIndex, Recovered, Removed};
+use std::collections::BTreeMap;
+
+use quelea_model::limits::DEDUPLICATION_MS;
+use quelea_model::{QueueId, Seq, Timestamp};
+use quelea_store::{Deduplication, EntryFlags, QueueIndex, Recovered, Removed, Visibility};
 
 use crate::Broker;
 use crate::binding::Destination;
 use crate::declare_queue::NewQueue;
 use crate::error::RecoveryError;
 use crate::exchange::DeclareExchangeError;
-use crate::queue::QueueArguments;
+use crate::queue::{Hidden, HiddenMessages, QueueArguments};
 use crate::topology::{Item, StoredBinding, StoredDestination, StoredQueue};
 use crate::vhost::VhostId;
 
@@ -45,10 +48,23 @@ impl Broker {
                     }
                 }
                 Item::Queue(stored) => {
-                    let messages = recovered.queues.remove(&stored.id).unwrap_or_default();
+                    let id = stored.id;
+                    let messages = recovered.queues.remove(&id).unwrap_or_default();
+                    let noted = recovered.visibility.remove(&id).unwrap_or_default();
+                    let (messages, hidden) = hide(messages, noted, now);
                     self.recover_queue(stored, messages, now)?;
+                    let sent = recovered.deduplications.remove(&id).unwrap_or_default();
+                    self.recover_hidden(id, hidden, sent, now);
                 }
                 Item::Binding(binding) => self.recover_binding(&binding)?,
+                Item::Attributes(stored) => {
+                    let id = self.queue_id(stored.vhost.as_str(), stored.queue.as_str());
+                    let id = id.ok_or_else(|| {
+                        let queue = &stored.queue;
+                        inconsistent(format!("attributes of queue '{queue}', which is not there"))
+                    })?;
+                    self.apply_attributes(id, stored.attributes);
+                }
             }
         }
         self.release_strangers(recovered);
@@ -93,6 +109,30 @@ impl Broker {
         Ok(())
     }
 
+    fn recover_hidden(
+        &mut self,
+        id: QueueId,
+        hidden: HiddenMessages,
+        sent: Vec<Deduplication>,
+        now: Timestamp,
+    ) {
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return;
+        };
+        queue.hidden = hidden;
+        for sent in sent {
+            let known = queue.deduplications.get_or_insert_default();
+            // A checkpoint repeats what was noted before it.
+            if sent.sent_at.plus_ms(DEDUPLICATION_MS) > now && !known.is_full() {
+                match known.find(sent.key, now) {
+                    Some(known) if known.sent_at >= sent.sent_at => {}
+                    _ => known.add(sent),
+                }
+            }
+        }
+        self.follow_up(id);
+    }
+
     fn recover_binding(&mut self, stored: &StoredBinding) -> Result<(), RecoveryError> {
         let id = self.known_vhost(stored.vhost.as_str())?;
         let Some(vhost) = self.vhosts.get_mut(id.0) else {
@@ -131,6 +171,38 @@ impl Broker {
             self.next_queue = self.next_queue.max(QueueId(id.0 + 1));
         }
     }
+}
+
+/// Takes out of the recovered messages those whose time has not come, and gives the others the counts
+/// that were noted.
+fn hide(
+    mut messages: QueueIndex,
+    noted: BTreeMap<Seq, Visibility>,
+    now: Timestamp,
+) -> (QueueIndex, HiddenMessages) {
+    let mut hidden = HiddenMessages::default();
+    for (seq, noted) in noted {
+        let Some(mut message) = messages.remove(seq) else {
+            continue;
+        };
+        let entry = &mut message.entry;
+        entry.delivery_count = entry.delivery_count.max(noted.receive_count);
+        if noted.receive_count > 0 {
+            entry.flags = entry.flags.with(EntryFlags::REDELIVERED);
+        }
+        let (visible_at, first_received_at) = (noted.visible_at, noted.first_received_at);
+        if visible_at > now {
+            // When it was received last is not kept; the first time is no later.
+            let received_at = first_received_at;
+            hidden.insert(Hidden { message, visible_at, received_at, first_received_at });
+            continue;
+        }
+        if noted.receive_count > 0 {
+            hidden.remember(seq, first_received_at);
+        }
+        messages.insert(message.entry, message.expires_at, message.body);
+    }
+    (messages, hidden)
 }
 
 fn inconsistent(error: impl std::fmt::Display) -> RecoveryError {

@@ -107,6 +107,8 @@ pub struct QueueReport {
     pub messages_ready: u64,
     /// Messages that were delivered and not yet acknowledged.
     pub messages_unacknowledged: u64,
+    /// Messages that may not be received yet.
+    pub messages_delayed: u64,
     /// Messages on their way to a dead-letter exchange.
     pub messages_in_transit: u64,
     /// Bytes of the bodies of ready messages.

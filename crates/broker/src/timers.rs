@@ -1,4 +1,5 @@
-//! What happens by itself: messages expire, unused queues go. One timer a queue.
+//! What happens by itself: messages expire and become visible, receives end, unused queues go. One
+//! timer a queue.
 
 use quelea_model::limits::DEAD_LETTERS_WAITING_MAX;
 use quelea_model::{QueueId, Timestamp};
@@ -17,12 +18,10 @@ impl Broker {
         let is_stuck =
             queue.transit.len() >= DEAD_LETTERS_WAITING_MAX || queue.read_ahead.is_under_way();
         let expiry = if is_stuck { None } else { queue.ready.next_expiry() };
-        let wanted = match (expiry, queue.unused_deadline()) {
-            (Some(a), Some(b)) => a.min(b),
-            (a, b) => match a.or(b) {
-                Some(wanted) => wanted,
-                None => return,
-            },
+        let deadlines =
+            [expiry, queue.unused_deadline(), queue.hidden.next_time(), queue.receives.next_end()];
+        let Some(wanted) = deadlines.into_iter().flatten().min() else {
+            return;
         };
         if queue.timer.is_some_and(|timer| timer <= wanted) {
             return;

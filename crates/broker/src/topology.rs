@@ -8,11 +8,13 @@
 //! | `flags` | `u8`, unknown bits are refused |
 //! | `text` | `u32` length, then that many bytes of UTF-8 |
 //! | `texts` | `u32` count, then that many `text` |
+//! | `pairs` | `u32` count, then that many times two `text` |
 //! | `table` | `u32` length, then an AMQP field table's content (big-endian within, as on the wire) |
 //!
 //! A key is `kind u8`, then the fields of the kind. A value is `version u8` (1), then its fields.
 //! docs/topology-format.md has the same, field by field, with an example.
 
+mod attributes;
 mod codec;
 #[cfg(test)]
 mod tests;
@@ -21,6 +23,7 @@ use quelea_model::{ExchangeName, QueueId, QueueName, Table, Timestamp, VhostName
 
 use crate::access::{Permission, TopicPermission, User};
 use crate::exchange::{ExchangeKind, ExchangeSpec};
+pub(crate) use attributes::StoredAttributes;
 use codec::{Reader, Writer};
 
 /// The version of every value written today.
@@ -48,10 +51,15 @@ pub(crate) enum Kind {
     /// Key: vhost, source exchange, each `text`, destination `u8` (1 queue, 2 exchange), its name,
     /// routing key, each `text`, arguments `table`. Value: nothing but the version.
     Binding = 7,
+    /// Key: vhost, queue, each `text`. Value: `flags` (bit 0 FIFO, bit 1 deduplicates by group, bit 2
+    /// fair, bit 3 has a retention, bit 4 has a redrive), durability `u8` (0 as declared, 1 `os`,
+    /// 2 `fsync`), delay `u64` ms, retention `u64` ms, order hint `u32`, receives before a redrive
+    /// `u32`, its target `text`, last change `u64` ms since 1970, attributes `pairs`, tags `pairs`.
+    Attributes = 12,
 }
 
 impl Kind {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Vhost,
         Self::User,
         Self::Permission,
@@ -59,6 +67,7 @@ impl Kind {
         Self::Exchange,
         Self::Queue,
         Self::Binding,
+        Self::Attributes,
     ];
 }
 
@@ -72,6 +81,7 @@ pub(crate) enum Item {
     Exchange(VhostName, ExchangeSpec),
     Queue(StoredQueue),
     Binding(StoredBinding),
+    Attributes(StoredAttributes),
 }
 
 /// A virtual host.
@@ -152,6 +162,7 @@ impl Item {
             Self::Exchange(..) => Kind::Exchange,
             Self::Queue(_) => Kind::Queue,
             Self::Binding(_) => Kind::Binding,
+            Self::Attributes(_) => Kind::Attributes,
         }
     }
 
@@ -179,6 +190,7 @@ impl Item {
                 out.text(queue.name.as_str());
             }
             Self::Binding(binding) => binding.write_key(&mut out),
+            Self::Attributes(attributes) => attributes.write_key(&mut out),
         }
         out.into_bytes()
     }
@@ -216,6 +228,7 @@ impl Item {
                 out.table(&queue.arguments);
             }
             Self::Binding(_) => {}
+            Self::Attributes(attributes) => attributes.write_value(&mut out),
         }
         out.into_bytes()
     }
@@ -294,6 +307,7 @@ impl Item {
                 })
             }
             Kind::Binding => Self::Binding(StoredBinding::read_key(key)?),
+            Kind::Attributes => Self::Attributes(StoredAttributes::read(key, value)?),
         })
     }
 }

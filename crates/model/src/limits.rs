@@ -136,3 +136,28 @@ pub const GETS_WAITING_MAX: usize = 65_536;
 /// Messages of one queue that may wait on their way to a dead-letter exchange before the queue
 /// stops to give out and to expire others. They wait only for their bodies to be read back.
 pub const DEAD_LETTERS_WAITING_MAX: usize = 10_000;
+
+/// Messages of one queue that may be in flight through SQS at once (SQS's quota).
+pub const IN_FLIGHT_MAX: usize = 120_000;
+
+/// Receives that may wait at once, in all queues together: the connections of a node twice over.
+pub const RECEIVES_WAITING_MAX: usize = 300_000;
+
+/// How long a deduplication id counts after its message was sent: five minutes (SQS).
+pub const DEDUPLICATION_MS: u64 = 300_000;
+
+/// Deduplication ids that one queue remembers: five minutes of 13,000 messages a second. Each takes
+/// some 150 bytes.
+pub const DEDUPLICATIONS_PER_QUEUE_MAX: usize = 4_000_000;
+
+/// Longest time from a reception to the end of its visibility timeout: 12 hours (SQS).
+pub const VISIBILITY_TIMEOUT_MS_MAX: u64 = 43_200_000;
+
+/// Greatest order hint K of a queue: so many entries are looked at in a receive.
+pub const ORDER_HINT_MAX: u16 = 1_000;
+
+/// Attempt ids of receives that one queue remembers, for five minutes at most.
+pub const RECEIVE_ATTEMPTS_MAX: usize = 10_000;
+
+/// Bytes of all attributes and tags of one queue together: an item of the topology may have 1 MiB.
+pub const QUEUE_ATTRIBUTES_BYTES_MAX: usize = 512 * 1024;

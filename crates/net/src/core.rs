@@ -12,10 +12,11 @@ use std::sync::{Arc, mpsc as std_mpsc};
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use quelea_broker::{Broker, Effect};
-use quelea_model::Timestamp;
+use quelea_broker::{Broker, Effect, Receive, ReceiveError, ReceiveId, ReceivedMessage};
+use quelea_model::{QueueId, Timestamp};
 use quelea_session::{SessionConfig, SessionReport};
 use quelea_store::{Progress, StoreState, Ticket};
+use rustc_hash::FxHashMap;
 use slab::Slab;
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -34,8 +35,14 @@ use crate::timers::Timers;
 /// the core from the consumers, and feel it by TCP; and nobody waits much longer than for the input.
 const DELIVERY_TIME_MIN: Duration = Duration::from_millis(1);
 
-/// Waiters of [`crate::CoreHandle::reached`]; the management API has fewer connections than that.
-const PROMISES_MAX: usize = 16_384;
+/// Waiters for the store: fewer than there may be connections of all fronts.
+const PROMISES_MAX: usize = 262_144;
+
+/// What is done when the store has come far enough; dropped if it never will.
+pub(crate) type Promise = Box<dyn FnOnce() + Send>;
+
+/// Takes the answer to a receive: the messages, or `None` if the queue was deleted.
+pub type ReceiveAnswer = oneshot::Sender<Option<Vec<ReceivedMessage>>>;
 
 /// What the core is made of, but for its broker.
 pub(crate) struct CoreParts {
@@ -73,7 +80,9 @@ pub struct Core {
     /// Whether the broker took publishes when last asked, and no session has stalled since. It may
     /// have refused one and have room again within the same turn.
     pub(crate) accepted: bool,
-    promises: Vec<(Ticket, oneshot::Sender<()>)>,
+    promises: Vec<(Ticket, Promise)>,
+    /// Who waits for messages.
+    receives: FxHashMap<ReceiveId, ReceiveAnswer>,
     pub(crate) stop: Stop,
     pub(crate) refusal_logged: Option<Timestamp>,
     pub(crate) counters: NetCounters,
@@ -105,6 +114,7 @@ impl Core {
             verdicts: Verdicts { sender, receiver },
             accepted: true,
             promises: Vec::new(),
+            receives: FxHashMap::default(),
             stop: Stop::default(),
             refusal_logged: None,
             counters: NetCounters::default(),
@@ -136,13 +146,47 @@ impl Core {
         }
     }
 
-    /// Answers `reached` once the store has come that far; drops it if it never will.
-    pub(crate) fn when_reached(&mut self, ticket: Ticket, reached: oneshot::Sender<()>) {
+    /// Calls `reached` once the store has come that far; drops it if it never will.
+    pub(crate) fn when_reached(&mut self, ticket: Ticket, reached: Promise) {
         if self.broker.progress().reached(ticket) {
-            // A caller that went away needs no answer.
-            let _ = reached.send(());
+            reached();
         } else if self.promises.len() < PROMISES_MAX {
             self.promises.push((ticket, reached));
+        }
+    }
+
+    /// Receives messages; the answer comes by `answer`, `None` if the queue is deleted meanwhile. If
+    /// nobody takes the answer the messages are visible again at once.
+    ///
+    /// # Errors
+    /// [`ReceiveError`]; there is no answer then.
+    pub fn receive(
+        &mut self,
+        queue: QueueId,
+        receive: Receive,
+        answer: ReceiveAnswer,
+    ) -> Result<ReceiveId, ReceiveError> {
+        let id = self.broker.receive(self.now, queue, receive)?;
+        self.receives.insert(id, answer);
+        Ok(id)
+    }
+
+    /// Ends a receive that nobody waits for any more.
+    pub fn cancel_receive(&mut self, queue: QueueId, receive: ReceiveId) {
+        // If its answer is on its way, it finds nobody, and is taken back.
+        self.broker.cancel_receive(queue, receive);
+        self.receives.remove(&receive);
+    }
+
+    fn answer_receive(&mut self, effect: Effect) {
+        let Effect::Received { receive, messages } = effect else { return };
+        let untaken = match self.receives.remove(&receive) {
+            Some(answer) => answer.send(messages).err().flatten(),
+            None => messages,
+        };
+        if let Some(messages) = untaken {
+            let receipts: Vec<_> = messages.iter().map(|message| message.receipt).collect();
+            self.broker.give_back(self.now, &receipts);
         }
     }
 
@@ -252,6 +296,10 @@ impl Core {
                     self.tell_all(&effect);
                     continue;
                 }
+                Effect::Received { .. } => {
+                    self.answer_receive(effect);
+                    continue;
+                }
             };
             if let Some(slot) = self.routes.slot(connection) {
                 self.connections[slot].session.effect(&mut self.broker, effect, self.now);
@@ -290,9 +338,8 @@ impl Core {
             }
         }
         let reached = self.promises.extract_if(.., |(ticket, _)| progress.reached(*ticket));
-        for (_, waiter) in reached {
-            // A caller that went away needs no answer.
-            let _ = waiter.send(());
+        for (_, promise) in reached {
+            promise();
         }
     }
 

@@ -54,9 +54,40 @@ impl CoreHandle {
     /// # Errors
     /// [`CoreStopped`] if it never will: the core stops, or the disk failed.
     pub async fn reached(&self, ticket: Ticket) -> Result<(), CoreStopped> {
+        self.promise(move |_| ((), ticket)).await
+    }
+
+    /// Runs `call` as [`CoreHandle::call`] does, and gives its result when the store has reached the
+    /// ticket that came with it.
+    ///
+    /// # Errors
+    /// [`CoreStopped`] if the core will not run it, or the store never comes that far: then it may
+    /// have been run.
+    pub async fn promise<R: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut Core) -> (R, Ticket) + Send + 'static,
+    ) -> Result<R, CoreStopped> {
         let (sender, receiver) = oneshot::channel();
-        self.send(Box::new(move |core: &mut Core| core.when_reached(ticket, sender))).await?;
+        self.send(Box::new(move |core: &mut Core| {
+            let (result, ticket) = call(core);
+            core.when_reached(
+                ticket,
+                Box::new(move || {
+                    // A caller that went away needs no answer; what it asked for is done all the same.
+                    let _ = sender.send(result);
+                }),
+            );
+        }))
+        .await?;
         receiver.await.map_err(|_| CoreStopped)
+    }
+
+    /// Runs `call` in the core's next turn, unless too many wait already or the core has stopped;
+    /// gives whether it will.
+    pub fn try_call(&self, call: impl FnOnce(&mut Core) + Send + 'static) -> bool {
+        let sent = self.calls.try_send(Box::new(call)).is_ok();
+        self.wake.notify_one();
+        sent
     }
 
     async fn send(&self, call: Call) -> Result<(), CoreStopped> {

@@ -31,7 +31,7 @@ mod timers;
 
 pub use authenticator::{Authenticator, Busy, Credentials};
 pub use clock::Clock;
-pub use core::Core;
+pub use core::{Core, ReceiveAnswer};
 pub use counters::NetCounters;
 pub use data_dir::{DataDir, DataDirError, LOCK_FILE};
 pub use file_disk::FileDisk;

@@ -53,6 +53,8 @@ impl Session {
                     self.got(channel_number);
                 }
             }
+            // No AMQP client asked for it.
+            Effect::Received { .. } => {}
             Effect::GotEmpty { connection, channel, channel_number } => {
                 if self.is_open(connection, channel, channel_number) {
                     self.wire.send(channel_number, &Method::from(basic::GetEmpty {}));

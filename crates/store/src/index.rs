@@ -182,6 +182,29 @@ impl QueueIndex {
         Some(Held { entry, expires_at: chunk.expiry(at), body: chunk.body(at) })
     }
 
+    /// The number of the message that has `n` before it; `None` if that one is paged out.
+    #[must_use]
+    pub fn nth(&self, mut n: usize) -> Option<Seq> {
+        for slot in &self.slots {
+            let entries = slot.chunk()?.entries();
+            match entries.get(n) {
+                Some(entry) => return Some(entry.seq),
+                None => n -= entries.len(),
+            }
+        }
+        None
+    }
+
+    /// Notes that the queue gets a message which is not pushed now, greater than all that are here:
+    /// it is not visible yet.
+    pub fn skip(&mut self) {
+        if let Some(Slot::Chunk(chunk)) = self.slots.back_mut()
+            && !chunk.is_empty()
+        {
+            chunk.set_sparse();
+        }
+    }
+
     /// The stretch that a number would be in.
     #[must_use]
     pub fn stretch_of(&self, seq: Seq) -> Option<&Stretch> {

@@ -182,7 +182,9 @@ impl Node {
             | Effect::GotEmpty { connection, .. }
             | Effect::ConsumerCancelled { connection, .. }
             | Effect::CloseConnection { connection, .. } => Some(*connection),
-            Effect::PublishersBlocked { .. } | Effect::PublishersUnblocked => None,
+            Effect::PublishersBlocked { .. }
+            | Effect::PublishersUnblocked
+            | Effect::Received { .. } => None,
         };
         for end in &mut self.ends {
             if target.is_none() || end.session.connection_id() == target {

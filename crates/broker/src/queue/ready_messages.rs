@@ -2,8 +2,8 @@
 
 use quelea_model::{QueueId, Seq, Timestamp};
 use quelea_store::{
-    CheckpointCursor, Front, LoadWhat, Loaded, Location, Missing, QueueIndex, Ready, Removed,
-    Store, Stretch, Unstored,
+    CheckpointCursor, Entry, Front, Held, LoadWhat, Loaded, Location, Missing, QueueIndex, Ready,
+    Removed, Store, Stretch, Unstored,
 };
 
 /// What would be given out next.
@@ -144,6 +144,45 @@ impl ReadyMessages {
             _ => None,
         });
         expiries.min()
+    }
+
+    /// The message of a number, if it is here and not paged out.
+    pub(crate) fn get(&self, seq: Seq) -> Option<Held<'_>> {
+        self.levels.iter().find_map(|level| level.index.get(seq))
+    }
+
+    /// The number of the message that has `n` before it, of those with the highest priority.
+    pub(crate) fn nth(&self, n: usize) -> Option<Seq> {
+        self.first()?.index.nth(n)
+    }
+
+    /// The stretch that a number lies in.
+    pub(crate) fn stretch_of(&self, seq: Seq) -> Option<&Stretch> {
+        self.levels.iter().find_map(|level| level.index.stretch_of(seq))
+    }
+
+    /// The first stretch that is paged out.
+    pub(crate) fn first_stretch(&self) -> Option<&Stretch> {
+        self.levels.iter().find_map(|level| level.index.stretches().next())
+    }
+
+    /// Entries that are not paged out, in order within each priority.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.levels.iter().flat_map(|level| level.index.entries().map(|(entry, _)| entry))
+    }
+
+    /// The oldest of the messages at the heads: its expiry tells when it was sent.
+    pub(crate) fn head_expiry(&self) -> Option<Timestamp> {
+        match self.first()?.index.front() {
+            Front::Entry { expires_at, .. } => expires_at,
+            Front::Paged(stretch) => Some(stretch.earliest_expiry),
+            Front::Empty => None,
+        }
+    }
+
+    /// A message came that is not visible yet: [`QueueIndex::skip`].
+    pub(crate) fn skip(&mut self) {
+        self.levels.iter_mut().for_each(|level| level.index.skip());
     }
 
     /// Takes a message by its number.
@@ -364,8 +403,6 @@ pub(crate) struct ReadyCursor {
 
 #[cfg(test)]
 mod tests {
-    use quelea_store::Entry;
-
     use super::*;
 
     #[test]

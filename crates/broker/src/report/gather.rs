@@ -25,7 +25,7 @@ impl Broker {
             channels: self.clients.channels.len(),
             consumers: self.clients.consumers.len(),
             messages_ready: self.queues.values().map(|queue| queue.ready.len() as u64).sum(),
-            messages_unacknowledged: self.queues.values().map(|queue| queue.unacked).sum(),
+            messages_unacknowledged: self.queues.values().map(|queue| queue.in_flight()).sum(),
             counters: self.counters,
             resident_bytes: self.memory.resident + self.memory.unacked,
             index_bytes: self.memory.index,
@@ -202,7 +202,7 @@ impl Broker {
     }
 
     fn queue_report(&self, queue: &Queue) -> QueueReport {
-        let is_idle = queue.ready.is_empty() && queue.unacked == 0 && queue.transit.is_empty();
+        let is_idle = queue.ready.is_empty() && queue.in_flight() == 0 && queue.transit.is_empty();
         QueueReport {
             vhost: queue.vhost_name.clone(),
             name: queue.name.clone(),
@@ -213,7 +213,8 @@ impl Broker {
             arguments: queue.table.clone(),
             state: if is_idle { QueueState::Idle } else { QueueState::Running },
             messages_ready: queue.ready.len() as u64,
-            messages_unacknowledged: queue.unacked,
+            messages_unacknowledged: queue.in_flight(),
+            messages_delayed: queue.hidden.delayed() as u64,
             messages_in_transit: queue.transit.len() as u64,
             message_bytes_ready: queue.ready.body_bytes(),
             consumers: queue.consumers.len() as u32,
@@ -242,7 +243,7 @@ impl Broker {
         };
         for queue in vhost.queues.values().filter_map(|id| self.queues.get(id)) {
             report.messages_ready += queue.ready.len() as u64;
-            report.messages_unacknowledged += queue.unacked;
+            report.messages_unacknowledged += queue.in_flight();
             report.counters.add(&queue.counters);
         }
         report

@@ -5,6 +5,9 @@ use quelea_model::{NameError, Table};
 
 use super::TopologyError;
 
+/// Names and values.
+type Pairs = Vec<(Box<str>, Box<str>)>;
+
 /// Builds a key or a value.
 pub(super) struct Writer(Vec<u8>);
 
@@ -44,6 +47,14 @@ impl Writer {
     pub(super) fn texts(&mut self, texts: &[Box<str>]) {
         self.u32(texts.len() as u32);
         texts.iter().for_each(|text| self.text(text));
+    }
+
+    pub(super) fn pairs(&mut self, pairs: &[(Box<str>, Box<str>)]) {
+        self.u32(pairs.len() as u32);
+        for (name, value) in pairs {
+            self.text(name);
+            self.text(value);
+        }
     }
 
     pub(super) fn table(&mut self, table: &Table) {
@@ -139,6 +150,11 @@ impl<'a> Reader<'a> {
     pub(super) fn texts(&mut self, what: &'static str) -> Result<Vec<Box<str>>, TopologyError> {
         let count = self.u32(what)?;
         (0..count).map(|_| self.boxed(what)).collect()
+    }
+
+    pub(super) fn pairs(&mut self, what: &'static str) -> Result<Pairs, TopologyError> {
+        let count = self.u32(what)?;
+        (0..count).map(|_| Ok((self.boxed(what)?, self.boxed(what)?))).collect()
     }
 
     pub(super) fn table(&mut self, what: &'static str) -> Result<Table, TopologyError> {

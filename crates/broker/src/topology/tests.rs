@@ -2,8 +2,10 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use quelea_model::Value;
+use quelea_store::Durability;
 
 use super::*;
+use crate::queue::{Fifo, QueueAttributes, QueueSettings, Redrive};
 
 fn text() -> impl Strategy<Value = Box<str>> {
     "\\PC{0,20}".prop_map(String::into_boxed_str)
@@ -81,6 +83,39 @@ fn binding() -> impl Strategy<Value = StoredBinding> {
     )
 }
 
+fn pairs() -> impl Strategy<Value = Vec<(Box<str>, Box<str>)>> {
+    proptest::collection::vec((text(), text()), 0..3)
+}
+
+fn settings() -> impl Strategy<Value = QueueSettings> {
+    let redrive = proptest::option::of((any::<u16>(), text()));
+    let durability =
+        prop::sample::select(vec![None, Some(Durability::Os), Some(Durability::Fsync)]);
+    let fifo = proptest::option::of(any::<bool>());
+    let times = (any::<u64>(), proptest::option::of(any::<u64>()));
+    (times, any::<u16>(), redrive, fifo, any::<bool>(), durability).prop_map(
+        |((delay_ms, retention_ms), order_hint, redrive, fifo, fair, durability)| QueueSettings {
+            delay_ms,
+            retention_ms,
+            order_hint,
+            redrive: redrive.map(|(receives_max, target)| Redrive { receives_max, target }),
+            fifo: fifo.map(|deduplicates_by_group| Fifo { deduplicates_by_group }),
+            fair,
+            durability,
+        },
+    )
+}
+
+fn attributes() -> impl Strategy<Value = StoredAttributes> {
+    (vhost(), queue_name(), settings(), pairs(), pairs(), any::<u64>()).prop_map(
+        |(vhost, queue, settings, attributes, tags, modified_at)| {
+            let modified_at = Timestamp::from_millis(modified_at);
+            let attributes = QueueAttributes { settings, attributes, tags, modified_at };
+            StoredAttributes { vhost, queue, attributes }
+        },
+    )
+}
+
 fn item() -> impl Strategy<Value = Item> {
     prop_oneof![
         (vhost(), text(), texts()).prop_map(|(name, description, tags)| {
@@ -104,6 +139,7 @@ fn item() -> impl Strategy<Value = Item> {
         (vhost(), exchange()).prop_map(|(vhost, exchange)| Item::Exchange(vhost, exchange)),
         queue().prop_map(Item::Queue),
         binding().prop_map(Item::Binding),
+        attributes().prop_map(Item::Attributes),
     ]
 }
 
@@ -137,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_decoded_or_refused(key: Vec<u8>, value: Vec<u8>, kind in 1u8..8) {
+    fn any_bytes_are_decoded_or_refused(key: Vec<u8>, value: Vec<u8>, kind in 1u8..13) {
         let _ = Item::decode(&key, &value);
         let key = [&[kind], &key[..]].concat();
         let value = [&[VERSION], &value[..]].concat();

@@ -4,8 +4,8 @@ use std::sync::mpsc;
 
 use quelea_model::{QueueId, Seq, Timestamp};
 use quelea_store::{
-    Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, MemStore, NewMessage, Progress,
-    Store, StoreState, StoreStats, Stretch, Ticket,
+    Deduplication, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, MemStore,
+    NewMessage, Progress, Store, StoreState, StoreStats, Stretch, Ticket, Visibility,
 };
 
 /// Sends its store back when the broker that owns it is dropped, and takes orders about its state.
@@ -55,6 +55,12 @@ impl Store for MemoryStore {
     }
     fn append_requeue(&mut self, queue: QueueId, entry: &Entry, expires_at: Option<Timestamp>) {
         self.inner_mut().append_requeue(queue, entry, expires_at);
+    }
+    fn append_visibility(&mut self, queue: QueueId, visibility: &Visibility) {
+        self.inner_mut().append_visibility(queue, visibility);
+    }
+    fn append_deduplication(&mut self, queue: QueueId, sent: &Deduplication) {
+        self.inner_mut().append_deduplication(queue, sent);
     }
     fn append_purge(&mut self, queue: QueueId, kept: &[Seq]) {
         self.inner_mut().append_purge(queue, kept);

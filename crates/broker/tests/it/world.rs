@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use quelea_broker::{Broker, BrokerConfig, ChannelId, ConnectionId, ConnectionInfo, Effect};
+use quelea_broker::{
+    Broker, BrokerConfig, ChannelId, ConnectionId, ConnectionInfo, Effect, ReceiveId,
+    ReceivedMessage,
+};
 use quelea_model::{Message, Timestamp};
 use quelea_store::fake_disk::{FakeDisk, Survival};
 use quelea_store::{Durability, LogStore, MemStore, Options, Recovered, Store, StoreState, Ticket};
@@ -57,6 +60,8 @@ pub(crate) struct World {
     pub(crate) now: Timestamp,
     pub(crate) clients: BTreeMap<String, Client>,
     pub(crate) blocked: Vec<Option<String>>,
+    /// Answers to receives.
+    pub(crate) received: BTreeMap<ReceiveId, Option<Vec<ReceivedMessage>>>,
     /// Not yet reached.
     promises: Vec<Ticket>,
 }
@@ -78,7 +83,8 @@ impl World {
         };
         let broker = start(config.clone(), store, recovered, now);
         let (clients, blocked, promises) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let mut world = Self { broker, remains, config, now, clients, blocked, promises };
+        let received = BTreeMap::new();
+        let mut world = Self { broker, remains, config, now, clients, blocked, received, promises };
         world.settle();
         world
     }
@@ -244,6 +250,9 @@ impl World {
                 let received = Received { delivery_tag, consumer_tag: None, redelivered, message };
                 client.got.push_back(Some(received.clone()));
                 client.held.push(received);
+            }
+            Effect::Received { receive, messages } => {
+                self.received.insert(receive, messages);
             }
             Effect::GotEmpty { connection, .. } => {
                 if let Some(client) = by_connection(&mut self.clients, connection) {

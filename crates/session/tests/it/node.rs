@@ -432,7 +432,9 @@ impl Node {
             | Effect::GotEmpty { connection, .. }
             | Effect::ConsumerCancelled { connection, .. }
             | Effect::CloseConnection { connection, .. } => Some(*connection),
-            Effect::PublishersBlocked { .. } | Effect::PublishersUnblocked => None,
+            Effect::PublishersBlocked { .. }
+            | Effect::PublishersUnblocked
+            | Effect::Received { .. } => None,
         };
         let Self { broker, ends, now, .. } = self;
         for end in ends {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use quelea_model::{QueueId, Seq, Timestamp};
 use quelea_store::{
-    Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, MemStore, NewMessage, Progress,
-    Store, StoreState, StoreStats, Stretch, Ticket,
+    Deduplication, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, MemStore,
+    NewMessage, Progress, Store, StoreState, StoreStats, Stretch, Ticket, Visibility,
 };
 
 /// The test's hand on the store.
@@ -74,6 +74,12 @@ impl Store for TestStore {
     }
     fn append_requeue(&mut self, queue: QueueId, entry: &Entry, expires_at: Option<Timestamp>) {
         self.inner.append_requeue(queue, entry, expires_at);
+    }
+    fn append_visibility(&mut self, queue: QueueId, visibility: &Visibility) {
+        self.inner.append_visibility(queue, visibility);
+    }
+    fn append_deduplication(&mut self, queue: QueueId, sent: &Deduplication) {
+        self.inner.append_deduplication(queue, sent);
     }
     fn append_purge(&mut self, queue: QueueId, kept: &[Seq]) {
         self.inner.append_purge(queue, kept);

@@ -1,0 +1,154 @@
+//! Queues whose messages have groups: finding a message's group, and finding those of all messages
+//! after a start, for which they are read once.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use quelea_model::{Message, QueueId};
+use quelea_store::{LoadItem, LoadRequest, LoadWhat, Loaded};
+
+use crate::Broker;
+use crate::queue::Groups;
+use crate::queue::groups::NO_GROUP;
+use crate::read_ahead::Purpose;
+
+/// The header that names a message's group.
+pub const GROUP_HEADER: &str = "x-message-group-id";
+
+/// Bodies that are read at once to find their groups.
+const READ_ITEMS_MAX: usize = 4_096;
+
+/// The number that stands for a group id; never that of no group.
+pub(crate) fn group_of_id(id: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish().max(1)
+}
+
+/// The group that a message's headers name.
+pub(crate) fn group_of(message: &Message) -> u64 {
+    let headers = message.property_view().headers();
+    let id = headers.as_ref().and_then(|headers| headers.get(GROUP_HEADER)?.as_text());
+    id.map_or(NO_GROUP, group_of_id)
+}
+
+impl Broker {
+    /// Groups of a queue's messages matter from now on, or not any more, as its settings say.
+    pub(crate) fn regroup(&mut self, id: QueueId) {
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return;
+        };
+        let wanted = queue.settings().ordering();
+        if wanted == queue.groups.as_ref().map(|groups| groups.ordering()) {
+            return;
+        }
+        queue.groups = wanted.map(|ordering| Box::new(Groups::new(ordering)));
+        let is_empty = queue.ready.is_empty() && queue.hidden.is_empty() && queue.unacked == 0;
+        if let Some(groups) = queue.groups.as_mut().filter(|_| !is_empty) {
+            groups.is_unknown = true;
+            self.read_groups(id);
+        }
+    }
+
+    /// The first message with a group came to a queue that is no FIFO queue. That is written down:
+    /// after a start it would be known only when the message is read.
+    pub(crate) fn begin_fairness(&mut self, id: QueueId) {
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return;
+        };
+        queue.attributes.get_or_insert_default().settings.fair = true;
+        self.persist_attributes(id);
+        self.regroup(id);
+    }
+
+    /// Reads messages whose groups are not known, some at a time.
+    pub(crate) fn read_groups(&mut self, id: QueueId) {
+        let bytes_max = self.config.read_ahead_bytes_max;
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return;
+        };
+        let Some(groups) = &mut queue.groups else {
+            return;
+        };
+        let what = if let Some(stretch) = queue.ready.first_stretch() {
+            LoadWhat::Stretch(*stretch)
+        } else {
+            let hidden = queue.hidden.iter().map(|hidden| &hidden.message.entry);
+            let unknown = queue.ready.entries().chain(hidden).filter(|e| !groups.knows(e.seq));
+            let mut bytes = 0;
+            let items: Vec<_> = unknown
+                .filter(|entry| entry.is_stored())
+                .take_while(|entry| {
+                    let is_first = bytes == 0;
+                    bytes += entry.body_bytes as usize + 64;
+                    is_first || bytes <= bytes_max
+                })
+                .take(READ_ITEMS_MAX)
+                .map(|entry| LoadItem {
+                    seq: entry.seq,
+                    location: entry.location,
+                    body_bytes: entry.body_bytes,
+                })
+                .collect();
+            if items.is_empty() {
+                groups.is_unknown = false;
+                return self.finish_groups(id);
+            }
+            LoadWhat::Items(items)
+        };
+        let token = self.loads.begin(Purpose::Groups(id));
+        self.store.load(LoadRequest { token, queue: id, what });
+    }
+
+    /// Takes what was read for its groups.
+    pub(crate) fn fill_groups(&mut self, id: QueueId, loaded: &Loaded) {
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return;
+        };
+        for error in &loaded.errors {
+            match error.seq {
+                Some(seq) => queue.unreadable.extend(queue.ready.remove(seq)),
+                None => queue.ready.skip_stretch(error.location),
+            }
+        }
+        if loaded.stretch.is_some() {
+            queue.ready.fill(Loaded { messages: Vec::new(), ..loaded.clone() }, &mut |_| {});
+        }
+        if let Some(groups) = &mut queue.groups {
+            for (seq, message) in &loaded.messages {
+                let group = group_of(message);
+                if groups.knows(*seq) {
+                } else if queue.hidden.get(*seq).is_some() {
+                    groups.add_hidden(*seq, group);
+                } else if queue.ready.get(*seq).is_some() {
+                    groups.add_visible(*seq, group);
+                }
+            }
+        }
+        self.read_groups(id);
+        self.follow_up(id);
+    }
+
+    /// All groups are known: those of messages that only memory has, too.
+    fn finish_groups(&mut self, id: QueueId) {
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return;
+        };
+        let Some(groups) = &mut queue.groups else {
+            return;
+        };
+        for hidden in queue.hidden.iter() {
+            if let (seq, Some(body)) = (hidden.message.entry.seq, &hidden.message.body)
+                && !groups.knows(seq)
+            {
+                groups.add_hidden(seq, group_of(body));
+            }
+        }
+        let unstored: Vec<_> =
+            queue.ready.entries().map(|e| e.seq).filter(|seq| !groups.knows(*seq)).collect();
+        for seq in unstored {
+            let held = queue.ready.get(seq);
+            groups.add_visible(seq, held.and_then(|h| h.body).map_or(NO_GROUP, |b| group_of(b)));
+        }
+        self.touch(id);
+    }
+}

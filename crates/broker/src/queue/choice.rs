@@ -1,0 +1,67 @@
+//! Which message of a queue is given out next.
+
+use quelea_model::Seq;
+use quelea_store::Ready;
+
+use super::Queue;
+use super::ready_messages::Head;
+use crate::random::Random;
+
+/// The message that is given out next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// There is none that may be given out.
+    Nothing,
+    /// The first.
+    Front,
+    /// This one.
+    This(Seq),
+    /// One that has to be read first: this one, or whatever is at the head.
+    Absent(Option<Seq>),
+}
+
+impl Queue {
+    /// Chooses by groups where they matter. Without them the first; with `random` one of the order
+    /// hint's number of first ones (BDQS §III-B.2), as far as they are in memory.
+    pub(crate) fn choose(&mut self, random: Option<&mut Random>, with: Option<u64>) -> Choice {
+        if let Some(groups) = &mut self.groups {
+            if groups.is_unknown {
+                return if self.ready.is_empty() { Choice::Nothing } else { Choice::Absent(None) };
+            }
+            return match groups.next(with) {
+                None => Choice::Nothing,
+                Some(seq) => match self.ready.get(seq) {
+                    Some(held) if held.body.is_some() => Choice::This(seq),
+                    _ => Choice::Absent(Some(seq)),
+                },
+            };
+        }
+        match self.ready.head() {
+            Head::Empty => Choice::Nothing,
+            Head::Absent => Choice::Absent(None),
+            Head::Here => match random {
+                Some(random) => self.one_of_the_first(random),
+                None => Choice::Front,
+            },
+        }
+    }
+
+    fn one_of_the_first(&self, random: &mut Random) -> Choice {
+        let among = usize::from(self.settings().order_hint).min(self.ready.len());
+        if among <= 1 {
+            return Choice::Front;
+        }
+        let chosen = self.ready.nth((random.number() % among as u64) as usize);
+        let is_here = |seq: &Seq| self.ready.get(*seq).is_some_and(|held| held.body.is_some());
+        chosen.filter(is_here).map_or(Choice::Front, Choice::This)
+    }
+
+    /// Takes what was chosen out of the visible messages. Its group still counts it as visible.
+    pub(crate) fn take(&mut self, choice: Choice) -> Option<Ready> {
+        match choice {
+            Choice::Front => self.ready.pop(),
+            Choice::This(seq) => self.ready.remove(seq),
+            Choice::Nothing | Choice::Absent(_) => None,
+        }
+    }
+}

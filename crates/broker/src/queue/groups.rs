@@ -1,0 +1,310 @@
+//! Which message of a queue may be received next where messages have groups: in a FIFO queue only the
+//! oldest of a group of which none is in flight, in a fair queue those of quiet groups first.
+//!
+//! A group id is kept as a hash of 64 bits: two ids that share one only wait for each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quelea_model::{Seq, Timestamp};
+use rustc_hash::FxHashMap;
+
+use super::attempts::Attempts;
+
+/// The group of messages that have none. In a fair queue they are never noisy.
+pub(crate) const NO_GROUP: u64 = 0;
+
+/// A group is noisy from so many of its messages in flight on, if they are more than a tenth of all
+/// (developer guide of SQS, "Fair queues").
+const NOISY_IN_FLIGHT_MIN: usize = 30;
+/// The share of what is in flight, and of the time spent on messages, that a quiet group has at most.
+const QUIET_SHARE: u64 = 10;
+/// Time that was spent on messages counts half after this.
+const BUSY_HALF_LIFE_MS: u64 = 60_000;
+
+/// What groups mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ordering {
+    /// A group's messages come one after the other.
+    Fifo,
+    /// A group that takes more than its share comes last.
+    Fair,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    ready: BTreeSet<Seq>,
+    hidden: usize,
+    busy: Busy,
+    is_noisy: bool,
+}
+
+/// Time that was spent on messages, less and less the longer ago.
+#[derive(Clone, Copy, Debug, Default)]
+struct Busy {
+    ms: u64,
+    at: Timestamp,
+}
+
+impl Busy {
+    fn at(self, now: Timestamp) -> u64 {
+        let halvings = now.since_ms(self.at) / BUSY_HALF_LIFE_MS;
+        self.ms.checked_shr(halvings.min(64) as u32).unwrap_or(0)
+    }
+
+    fn add(&mut self, ms: u64, now: Timestamp) {
+        let halvings = now.since_ms(self.at) / BUSY_HALF_LIFE_MS;
+        self.ms = self.at(now).saturating_add(ms);
+        if halvings > 0 || self.at == Timestamp::ZERO {
+            self.at = now;
+        }
+    }
+}
+
+/// The groups of one queue's messages, visible and hidden ones.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    ordering: Ordering,
+    groups: FxHashMap<u64, Group>,
+    of: FxHashMap<Seq, u64>,
+    /// The oldest visible message of each group that may be received from; of a fair queue the
+    /// quiet groups.
+    heads: BTreeMap<Seq, u64>,
+    /// The same of noisy groups.
+    noisy_heads: BTreeMap<Seq, u64>,
+    hidden: usize,
+    busy: Busy,
+    /// Receives of a FIFO queue that may be repeated.
+    pub(crate) attempts: Attempts,
+    /// Messages were recovered whose groups have not been read yet: nothing can be chosen.
+    pub(crate) is_unknown: bool,
+}
+
+impl Groups {
+    pub(crate) fn new(ordering: Ordering) -> Self {
+        Self {
+            ordering,
+            groups: FxHashMap::default(),
+            of: FxHashMap::default(),
+            heads: BTreeMap::new(),
+            noisy_heads: BTreeMap::new(),
+            hidden: 0,
+            busy: Busy::default(),
+            attempts: Attempts::default(),
+            is_unknown: false,
+        }
+    }
+
+    pub(crate) const fn ordering(&self) -> Ordering {
+        self.ordering
+    }
+
+    /// Whether a message's group is known.
+    pub(crate) fn knows(&self, seq: Seq) -> bool {
+        self.of.contains_key(&seq)
+    }
+
+    /// The group of a message that is here.
+    pub(crate) fn group_of(&self, seq: Seq) -> u64 {
+        self.of.get(&seq).copied().unwrap_or(NO_GROUP)
+    }
+
+    /// A message that is visible came in.
+    pub(crate) fn add_visible(&mut self, seq: Seq, group: u64) {
+        self.of.insert(seq, group);
+        self.change(group, |state| {
+            state.ready.insert(seq);
+        });
+    }
+
+    /// A message that is hidden came in.
+    pub(crate) fn add_hidden(&mut self, seq: Seq, group: u64) {
+        self.of.insert(seq, group);
+        self.hidden += 1;
+        self.change(group, |state| state.hidden += 1);
+    }
+
+    /// The message that is to be received next. `with` is the group that the same receive has taken
+    /// from already: it goes on with it as long as it can.
+    pub(crate) fn next(&mut self, with: Option<u64>) -> Option<Seq> {
+        if let (Ordering::Fifo, Some(group)) = (self.ordering, with)
+            && let Some(state) = self.groups.get(&group)
+            && let Some(seq) = state.ready.first()
+        {
+            return Some(*seq);
+        }
+        while let Some((seq, group)) = self.heads.first_key_value() {
+            let (seq, group) = (*seq, *group);
+            if self.ordering == Ordering::Fifo || !self.is_noisy(group) {
+                return Some(seq);
+            }
+            // It has become noisy while others grew quiet.
+            self.change(group, |_| {});
+        }
+        self.noisy_heads.first_key_value().map(|(seq, _)| *seq)
+    }
+
+    /// A message was received.
+    pub(crate) fn hide(&mut self, seq: Seq) {
+        let group = *self.of.entry(seq).or_insert(NO_GROUP);
+        self.hidden += 1;
+        self.change(group, |state| {
+            state.ready.remove(&seq);
+            state.hidden += 1;
+        });
+    }
+
+    /// A hidden message became visible.
+    pub(crate) fn show(&mut self, seq: Seq) {
+        let Some(group) = self.of.get(&seq).copied() else {
+            // It was out before groups mattered.
+            return self.add_visible(seq, NO_GROUP);
+        };
+        self.hidden = self.hidden.saturating_sub(1);
+        self.change(group, |state| {
+            state.hidden = state.hidden.saturating_sub(1);
+            state.ready.insert(seq);
+        });
+    }
+
+    /// A visible message is gone.
+    pub(crate) fn remove_visible(&mut self, seq: Seq) {
+        if let Some(group) = self.of.remove(&seq) {
+            self.change(group, |state| {
+                state.ready.remove(&seq);
+            });
+        }
+    }
+
+    /// A hidden message is gone; it was worked on for so long.
+    pub(crate) fn remove_hidden(&mut self, seq: Seq, busy_ms: u64, now: Timestamp) {
+        if let Some(group) = self.of.remove(&seq) {
+            self.hidden = self.hidden.saturating_sub(1);
+            self.busy.add(busy_ms, now);
+            self.change(group, |state| {
+                state.hidden = state.hidden.saturating_sub(1);
+                state.busy.add(busy_ms, now);
+            });
+        }
+    }
+
+    /// All visible messages are gone.
+    pub(crate) fn clear_visible(&mut self) {
+        let groups = &mut self.groups;
+        for group in groups.values_mut() {
+            for seq in std::mem::take(&mut group.ready) {
+                self.of.remove(&seq);
+            }
+        }
+        groups.retain(|_, group| group.hidden > 0);
+        self.heads.clear();
+        self.noisy_heads.clear();
+    }
+
+    fn is_noisy(&self, group: u64) -> bool {
+        let Some(state) = self.groups.get(&group).filter(|_| group != NO_GROUP) else {
+            return false;
+        };
+        let many = state.hidden >= NOISY_IN_FLIGHT_MIN
+            && state.hidden as u64 * QUIET_SHARE > self.hidden as u64;
+        // Alone it cannot be in anybody's way.
+        let busy = self.groups.len() > 1
+            && state.busy.at(self.busy.at).saturating_mul(QUIET_SHARE) > self.busy.ms;
+        many || busy
+    }
+
+    /// Changes a group and brings its place among the heads up to date.
+    fn change(&mut self, group: u64, change: impl FnOnce(&mut Group)) {
+        let state = self.groups.entry(group).or_default();
+        if let Some(head) = state.ready.first() {
+            let heads = if state.is_noisy { &mut self.noisy_heads } else { &mut self.heads };
+            heads.remove(head);
+        }
+        change(state);
+        let (head, hidden) = (state.ready.first().copied(), state.hidden);
+        if head.is_none() && hidden == 0 {
+            self.groups.remove(&group);
+            return;
+        }
+        let is_noisy = self.ordering == Ordering::Fair && self.is_noisy(group);
+        if let Some(state) = self.groups.get_mut(&group) {
+            state.is_noisy = is_noisy;
+        }
+        if let Some(head) = head.filter(|_| self.ordering == Ordering::Fair || hidden == 0) {
+            let heads = if is_noisy { &mut self.noisy_heads } else { &mut self.heads };
+            heads.insert(head, group);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups(ordering: Ordering, messages: &[(u64, u64)]) -> Groups {
+        let mut groups = Groups::new(ordering);
+        messages.iter().for_each(|(seq, group)| groups.add_visible(Seq(*seq), *group));
+        groups
+    }
+
+    #[test]
+    fn a_group_waits_while_one_of_its_messages_is_in_flight() {
+        let mut groups = groups(Ordering::Fifo, &[(1, 7), (2, 7), (3, 8)]);
+        assert_eq!(groups.next(None), Some(Seq(1)));
+        groups.hide(Seq(1));
+        assert_eq!(groups.next(None), Some(Seq(3)), "the other group's");
+        assert_eq!(groups.next(Some(7)), Some(Seq(2)), "the same receive may take it");
+        groups.hide(Seq(3));
+        assert_eq!(groups.next(None), None);
+        groups.remove_hidden(Seq(1), 5, Timestamp::from_millis(5));
+        assert_eq!(groups.next(None), Some(Seq(2)));
+        groups.show(Seq(3));
+        groups.hide(Seq(2));
+        assert_eq!(groups.next(None), Some(Seq(3)));
+    }
+
+    #[test]
+    fn a_message_that_is_visible_again_comes_before_those_behind_it() {
+        let mut groups = groups(Ordering::Fifo, &[(1, 7), (2, 7)]);
+        groups.hide(Seq(1));
+        groups.show(Seq(1));
+        assert_eq!(groups.next(None), Some(Seq(1)));
+    }
+
+    #[test]
+    fn a_noisy_group_waits_for_the_quiet_ones() {
+        let messages: Vec<_> = (1..=100).map(|seq| (seq, 7)).collect();
+        let mut groups = groups(Ordering::Fair, &messages);
+        for seq in 1..=40 {
+            assert_eq!(groups.next(None), Some(Seq(seq)));
+            groups.hide(Seq(seq));
+        }
+        groups.add_visible(Seq(101), 8);
+        groups.add_visible(Seq(102), NO_GROUP);
+        assert_eq!(groups.next(None), Some(Seq(101)), "the quiet group's comes first");
+        groups.hide(Seq(101));
+        assert_eq!(groups.next(None), Some(Seq(102)));
+        groups.hide(Seq(102));
+        assert_eq!(groups.next(None), Some(Seq(41)), "and then the noisy one's");
+        for seq in 1..=40 {
+            groups.show(Seq(seq));
+        }
+        assert_eq!(groups.next(None), Some(Seq(1)), "with nothing in flight nobody is noisy");
+    }
+
+    #[test]
+    fn a_group_that_takes_the_time_is_noisy_until_that_is_long_ago() {
+        let mut groups = groups(Ordering::Fair, &[(1, 7), (2, 7), (3, 8)]);
+        groups.hide(Seq(1));
+        groups.remove_hidden(Seq(1), 10_000, Timestamp::from_millis(10_000));
+        assert_eq!(groups.next(None), Some(Seq(3)));
+    }
+
+    #[test]
+    fn groups_without_messages_are_forgotten() {
+        let mut groups = groups(Ordering::Fifo, &[(1, 7), (2, 8)]);
+        groups.hide(Seq(1));
+        groups.remove_hidden(Seq(1), 0, Timestamp::ZERO);
+        groups.remove_visible(Seq(2));
+        assert!(groups.groups.is_empty() && groups.of.is_empty() && groups.heads.is_empty());
+    }
+}

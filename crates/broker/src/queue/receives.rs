@@ -1,0 +1,69 @@
+//! Those who wait to receive from a queue, in the order in which they came.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quelea_model::Timestamp;
+
+use crate::ids::ReceiveId;
+
+/// One receive that has no answer yet.
+#[derive(Clone, Debug)]
+pub(crate) struct WaitingReceive {
+    /// At most so many messages.
+    pub(crate) max: usize,
+    /// For how long others will not see them.
+    pub(crate) visibility_timeout_ms: u64,
+    /// Until when it waits; one that does not wait has the time of its call.
+    pub(crate) until: Timestamp,
+    /// Names it for a repetition.
+    pub(crate) attempt: Option<u64>,
+}
+
+/// All of a queue.
+#[derive(Debug, Default)]
+pub(crate) struct WaitingReceives {
+    by_id: BTreeMap<ReceiveId, WaitingReceive>,
+    by_end: BTreeSet<(Timestamp, ReceiveId)>,
+}
+
+impl WaitingReceives {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    pub(crate) fn push(&mut self, id: ReceiveId, receive: WaitingReceive) {
+        self.by_end.insert((receive.until, id));
+        self.by_id.insert(id, receive);
+    }
+
+    /// The one whose turn it is.
+    pub(crate) fn first(&self) -> Option<(ReceiveId, &WaitingReceive)> {
+        self.by_id.first_key_value().map(|(id, receive)| (*id, receive))
+    }
+
+    pub(crate) fn remove(&mut self, id: ReceiveId) -> Option<WaitingReceive> {
+        let receive = self.by_id.remove(&id)?;
+        self.by_end.remove(&(receive.until, id));
+        Some(receive)
+    }
+
+    /// Takes one that waits no longer.
+    pub(crate) fn pop_ended(&mut self, now: Timestamp) -> Option<ReceiveId> {
+        let (until, id) = *self.by_end.first()?;
+        if until > now {
+            return None;
+        }
+        self.remove(id);
+        Some(id)
+    }
+
+    /// When the next one waits no longer.
+    pub(crate) fn next_end(&self) -> Option<Timestamp> {
+        self.by_end.first().map(|(until, _)| *until)
+    }
+
+    /// Takes all.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = ReceiveId> + use<> {
+        std::mem::take(self).by_id.into_keys()
+    }
+}

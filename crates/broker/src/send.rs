@@ -1,0 +1,130 @@
+//! Sending straight to a queue, with what AMQP has no words for: delays, groups, deduplication.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use quelea_model::limits::DEDUPLICATIONS_PER_QUEUE_MAX;
+use quelea_model::{Message, PropertyView, QueueId, Seq, Timestamp};
+use quelea_store::{Deduplication, Durability, Ticket};
+
+use crate::Broker;
+use crate::enqueue::Facts;
+use crate::error::{LimitReached, NoSuchQueueId, SendError};
+use crate::grouping::group_of_id;
+use crate::queue::groups::NO_GROUP;
+
+/// A message for one queue.
+#[derive(Clone, Debug)]
+pub struct Send {
+    /// Wire-shaped properties; the message is kept across restarts whatever they say.
+    pub properties: Bytes,
+    /// The body.
+    pub body: Bytes,
+    /// From when it may be received, in ms from now; `None`: as the queue has it.
+    pub delay_ms: Option<u64>,
+    /// Its group, which also stands in the header [`crate::GROUP_HEADER`].
+    pub group: Option<Box<str>>,
+    /// Hash of its deduplication id within its scope.
+    pub deduplication: Option<[u64; 2]>,
+    /// What it is called.
+    pub message_id: [u8; 16],
+}
+
+/// What became of a sent message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentMessage {
+    /// Its place in the order of publication. Of a duplicate, the first one's.
+    pub seq: Seq,
+    /// What it is called. Of a duplicate, what the first one is called.
+    pub message_id: [u8; 16],
+}
+
+impl Broker {
+    /// Sends messages to a queue, in order; an outcome for each. Whoever is told that they were sent
+    /// waits for the ticket.
+    ///
+    /// # Errors
+    /// [`NoSuchQueueId`].
+    pub fn send(
+        &mut self,
+        now: Timestamp,
+        id: QueueId,
+        messages: Vec<Send>,
+    ) -> Result<(Vec<Result<SentMessage, SendError>>, Ticket), NoSuchQueueId> {
+        let Some(queue) = self.queues.get(&id) else {
+            return Err(NoSuchQueueId { queue: id });
+        };
+        let (durability, name) = (queue.rules.durability, queue.name.clone());
+        let keeps = queue.keeps_messages();
+        let is_grouped = messages.iter().any(|message| message.group.is_some());
+        if is_grouped && queue.groups.is_none() {
+            self.begin_fairness(id);
+        }
+        let sent =
+            messages.into_iter().map(|send| self.send_one(now, id, name.as_str(), send)).collect();
+        let ticket = self.ticket(if keeps { durability } else { Durability::None });
+        Ok((sent, ticket))
+    }
+
+    fn send_one(
+        &mut self,
+        now: Timestamp,
+        id: QueueId,
+        name: &str,
+        send: Send,
+    ) -> Result<SentMessage, SendError> {
+        if let Some(key) = send.deduplication
+            && let Some(first) = self.find_duplicate(now, id, key)?
+        {
+            return Ok(first);
+        }
+        let message = Arc::new(Message::new("", name, &send.properties, send.body));
+        let queue = self.queues.get(&id);
+        let delay_ms =
+            send.delay_ms.or_else(|| queue.map(|queue| queue.settings().delay_ms)).unwrap_or(0);
+        let facts = Facts {
+            persistent: true,
+            visible_at: (delay_ms > 0).then(|| now.plus_ms(delay_ms)),
+            group: Some(send.group.as_deref().map_or(NO_GROUP, group_of_id)),
+            priority: PropertyView::new(&send.properties).priority().unwrap_or(0),
+            ..Facts::default()
+        };
+        let seq = self.next_seq;
+        let sent = SentMessage { seq, message_id: send.message_id };
+        self.store.begin_atomic();
+        let enqueued = self.enqueue(now, &[id], &message, facts);
+        if enqueued.taken > 0
+            && let Some(key) = send.deduplication
+        {
+            let noted = Deduplication { seq, sent_at: now, key, message_id: send.message_id };
+            self.store.append_deduplication(id, &noted);
+            if let Some(queue) = self.queues.get_mut(&id) {
+                queue.deduplications.get_or_insert_default().add(noted);
+            }
+        }
+        self.store.end_atomic();
+        self.counters.publish += 1;
+        if enqueued.rejected { Err(SendError::QueueFull) } else { Ok(sent) }
+    }
+
+    /// The message that was sent with this id lately, if there was one.
+    fn find_duplicate(
+        &mut self,
+        now: Timestamp,
+        id: QueueId,
+        key: [u64; 2],
+    ) -> Result<Option<SentMessage>, SendError> {
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return Ok(None);
+        };
+        let known = queue.deduplications.get_or_insert_default();
+        if let Some(first) = known.find(key, now) {
+            return Ok(Some(SentMessage { seq: first.seq, message_id: first.message_id }));
+        }
+        if known.is_full() {
+            let what = String::from("another deduplication id within five minutes");
+            return Err(LimitReached { what, limit: DEDUPLICATIONS_PER_QUEUE_MAX }.into());
+        }
+        Ok(None)
+    }
+}
