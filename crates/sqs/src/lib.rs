@@ -11,6 +11,7 @@ mod error;
 mod md5;
 mod message_rules;
 mod names;
+mod policy;
 mod queues;
 mod redrive;
 mod refusal;
@@ -23,6 +24,10 @@ pub use action::{Action, Reply, Request};
 pub use error::{Blame, Error, ErrorKind};
 pub use md5::{md5_of_attributes, md5_of_body};
 pub use names::{arn_of_queue, path_of_queue, queue_of_arn, queue_of_url};
+pub use policy::{
+    CONDITIONS_MAX, POLICY_BYTES_MAX, PRINCIPALS_MAX, Policy, PolicyCaller, PolicyError,
+    PolicyQuestion, STATEMENTS_MAX, Verdict,
+};
 pub use queues::{
     AccessKey, Backlog, Created, Delivery, Fault, MessageAttribute, MoveTask, MoveTaskState,
     NewMessage, NewMoveTask, Permits, QueueFacts, QueueKey, QueueRef, Queues, ReceiptOutcome,

@@ -22,6 +22,7 @@ pub use claim::Claim;
 pub use error::{Computed, SignatureError};
 pub use verifier::{Payload, Verifier};
 
+pub(crate) use amz_time::{days_of, number, seconds_of_day};
 pub(crate) use canonical::{CanonicalRequest, canonical_query, encode_into};
 pub(crate) use credential::Credential;
 pub(crate) use hex::Digest32;

@@ -92,7 +92,7 @@ impl fmt::Display for AmzTime {
 }
 
 /// A number of digits only: no sign, no blank.
-fn number(digits: &str) -> Option<u64> {
+pub(crate) fn number(digits: &str) -> Option<u64> {
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     if plain { digits.parse().ok() } else { None }
 }

@@ -1,3 +1,4 @@
 //! The service as clients see it.
 
+mod policies;
 mod signatures;
