@@ -4,6 +4,7 @@
 Each seed has a name that says what it holds. Inputs that a fuzzer found are added beside them under
 names of their own and are not written by this script.
 """
+import json
 import struct
 from pathlib import Path
 
@@ -257,6 +258,40 @@ STORIES = {
 }
 
 
+# What boto3 sends for each operation, and what only others would.
+RECORDED = json.loads((Path(__file__).parent / "../crates/sqs/tests/data/requests.json").read_text())
+SQS_JSON = {
+    f"{number:02}-{call['operation']}": f"{call['json']['target']}\n{call['json']['body']}".encode()
+    for number, call in enumerate(RECORDED)
+} | {
+    "nothing": b"",
+    "no-body": b"AmazonSQS.ListQueues",
+    "unknown-operation": b"AmazonSQS.Peek\n{}",
+    "wrong-types": b'AmazonSQS.SendMessage\n{"DelaySeconds":"1"}',
+    "unknown-members-and-nulls": b'AmazonSQS.SendMessage\n{"x":[{"y":[null]}],"MessageBody":null,"DelaySeconds":1.0}',
+    "surrogates": b'AmazonSQS.SendMessage\n{"MessageBody":"\\ud83d\\udc26\\ud800"}',
+    "control-characters": b'AmazonSQS.ReceiveMessage\n{"Messages":[{"Body":"\\u0000\\u001f<&>\\r\\uffff","Attributes":{"<":"&"}}]}',
+    "reply-with-attributes": b'AmazonSQS.ReceiveMessage\n{"Messages":[{"MessageAttributes":{"a":{"BinaryValue":"AP/+","DataType":"Binary"}}},{}]}',
+    "reply-of-batch": b'AmazonSQS.SendMessageBatch\n{"Failed":[{"Id":"a","SenderFault":true,"Code":"X"}],"Successful":[]}',
+    "reply-with-numbers": b'AmazonSQS.ListMessageMoveTasks\n{"Results":[{"StartedTimestamp":-9223372036854775808}]}',
+}
+SQS_QUERY = {
+    f"{number:02}-{call['operation']}": f"POST {call['query']['path']}\n{call['query']['body']}".encode()
+    for number, call in enumerate(RECORDED)
+} | {
+    "nothing": b"",
+    "get-of-queue": b"GET /000000000000/q?Action=ReceiveMessage&MaxNumberOfMessages=10&X-Amz-Signature=a",
+    "parameters-in-both": b"POST /1/q?Action=SendMessage&MessageBody=a\nMessageBody=b",
+    "put": b"PUT /\nAction=ListQueues",
+    "other-version": b"POST /\nAction=ListQueues&Version=1",
+    "no-number": b"POST /\nAction=SendMessage&DelaySeconds=x",
+    "no-utf8": b"POST /\nAction=SendMessage&MessageBody=%ff",
+    "numbers-missing-and-out-of-order": b"POST /\nAction=UntagQueue&TagKey.3=c&TagKey.01=a&TagKey.x=n&TagKey=0",
+    "many-parts": b"POST /\nAction=ListQueues&" + b"." * 40 + b"=1",
+    "lists-in-attributes": b"POST /\nAction=SendMessage&MessageAttribute.1.Name=a&MessageAttribute.1.Value.BinaryListValue.1=eA%3D%3D",
+}
+
+
 def main():
     for target, seeds in {
         "amqp_frames": FRAMES,
@@ -264,6 +299,8 @@ def main():
         "amqp_table": TABLES,
         "amqp_connection": CONNECTIONS,
         "node": STORIES,
+        "sqs_json": SQS_JSON,
+        "sqs_query": SQS_QUERY,
     }.items():
         directory = CORPUS / target
         directory.mkdir(parents=True, exist_ok=True)

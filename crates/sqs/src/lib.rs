@@ -8,6 +8,8 @@ pub mod action;
 mod attributes;
 pub mod encoding;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod md5;
 mod message_rules;
 mod names;

@@ -4,6 +4,7 @@ mod errors;
 mod http;
 mod md5;
 mod model;
+mod mutations;
 mod replies;
 mod requests;
 mod strictness;

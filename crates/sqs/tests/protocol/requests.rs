@@ -15,7 +15,7 @@ use crate::http::{form, get, json, target, understood};
 
 const REQUESTS: &str = include_str!("../data/requests.json");
 
-fn recorded() -> Vec<Value> {
+pub(crate) fn recorded() -> Vec<Value> {
     serde_json::from_str(REQUESTS).expect("the fixture is a list in JSON")
 }
 

@@ -10,12 +10,14 @@ use crate::assert_none;
 type Run = fn(&[u8]);
 
 /// Each fuzz target with the function that it calls.
-const TARGETS: [(&str, Run); 7] = [
+const TARGETS: [(&str, Run); 9] = [
     ("amqp_connection", quelea_amqp::fuzzing::fuzz_connection),
     ("amqp_frames", quelea_amqp::fuzzing::fuzz_frames),
     ("amqp_method", quelea_amqp::fuzzing::fuzz_method),
     ("amqp_table", quelea_amqp::fuzzing::fuzz_table),
     ("node", quelea_tidy::fuzz_node),
+    ("sqs_json", quelea_sqs::fuzzing::fuzz_json),
+    ("sqs_query", quelea_sqs::fuzzing::fuzz_query),
     ("store_checkpoint", quelea_store::fuzzing::fuzz_checkpoint),
     ("store_records", quelea_store::fuzzing::fuzz_records),
 ];

@@ -1,0 +1,5 @@
+//! The name of an SQS operation, then a body in JSON: a request or a reply.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quelea_sqs::fuzzing::fuzz_json(data));
