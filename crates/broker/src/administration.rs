@@ -66,7 +66,7 @@ impl Broker {
         Ok(self.ticket(Durability::Fsync))
     }
 
-    /// Deletes a user and its permissions; its connections are closed.
+    /// Deletes a user with its permissions and access keys; its connections are closed.
     ///
     /// # Errors
     /// [`AdminError::NoSuchUser`].
@@ -80,6 +80,7 @@ impl Broker {
         for permission in removed.topic_permissions {
             self.unpersist(&Item::TopicPermission(permission));
         }
+        self.remove_access_keys(|key| &*key.user == name);
         self.unpersist(&Item::User(removed.user));
         let reason = CloseReason::UserDeleted { user: name.to_owned() };
         let of_user = |c: &crate::connection::Connection| &*c.user == name;
@@ -129,6 +130,7 @@ impl Broker {
         permissions.into_iter().for_each(|p| self.unpersist(&Item::Permission(p)));
         topic_permissions.into_iter().for_each(|p| self.unpersist(&Item::TopicPermission(p)));
         let Vhost { name, description, tags, .. } = vhost;
+        self.remove_access_keys(|key| key.vhost == name);
         self.unpersist(&Item::Vhost(StoredVhost { name, description, tags }));
         Ok(self.ticket(Durability::Fsync))
     }

@@ -7,6 +7,7 @@ use quelea_store::{Durability, Progress, Recovered, Store, StoreState, Ticket};
 use rustc_hash::FxHashMap;
 
 use crate::access::Access;
+use crate::access_keys::AccessKeys;
 use crate::arena::Arena;
 use crate::channel::Channel;
 use crate::checkpoint::CheckpointPass;
@@ -39,6 +40,7 @@ pub struct Broker {
     pub(crate) store: Box<dyn Store>,
     pub(crate) random: Random,
     pub(crate) access: Access,
+    pub(crate) access_keys: AccessKeys,
     pub(crate) vhosts: Arena<Vhost>,
     pub(crate) vhost_ids: FxHashMap<VhostName, VhostId>,
     pub(crate) queues: FxHashMap<QueueId, Box<Queue>>,
@@ -99,6 +101,7 @@ impl Broker {
             store,
             random: Random::new(seed),
             access: Access::new(),
+            access_keys: AccessKeys::default(),
             vhosts: Arena::default(),
             vhost_ids: FxHashMap::default(),
             queues: FxHashMap::default(),

@@ -512,10 +512,37 @@ pub enum AdminError {
         /// The name.
         vhost: String,
     },
+    /// There is no such access key.
+    #[error("no access key '{id}'")]
+    NoSuchAccessKey {
+        /// Its id.
+        id: String,
+    },
+    /// There is an access key of that id.
+    #[error("there is an access key '{id}' already")]
+    AccessKeyExists {
+        /// Its id.
+        id: String,
+    },
+    /// The id or secret of an access key is too short, too long, or has other characters than it may.
+    #[error("the {field} of an access key has {min} to {max} letters and digits{}", punctuation(.field))]
+    AccessKeyText {
+        /// `id` or `secret`.
+        field: &'static str,
+        /// The shortest.
+        min: usize,
+        /// The longest.
+        max: usize,
+    },
     #[error(transparent)]
     InvalidName(#[from] NameError),
     #[error(transparent)]
     Access(#[from] AccessError),
+}
+
+/// Secrets may hold more characters than ids.
+fn punctuation(field: &str) -> &'static str {
+    if field == "secret" { ", and other printable ASCII but blanks" } else { "" }
 }
 
 /// Why the stored state cannot be served.

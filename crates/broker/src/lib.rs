@@ -5,6 +5,7 @@
 //! `acknowledge.rs`.
 
 pub mod access;
+mod access_keys;
 mod acknowledge;
 mod administration;
 mod arena;
@@ -56,6 +57,7 @@ mod transaction;
 mod unacked;
 mod vhost;
 
+pub use access_keys::{AccessKey, NewAccessKey};
 pub use broker::Broker;
 pub use config::BrokerConfig;
 pub use dead_letter::REDRIVE_SOURCE_HEADER;

@@ -7,6 +7,7 @@ use quelea_model::{QueueId, Seq, Timestamp};
 use quelea_store::{Deduplication, EntryFlags, QueueIndex, Recovered, Removed, Visibility};
 
 use crate::Broker;
+use crate::access_keys::AccessKey;
 use crate::binding::Destination;
 use crate::declare_queue::NewQueue;
 use crate::error::RecoveryError;
@@ -16,7 +17,8 @@ use crate::topology::{Item, StoredBinding, StoredDestination, StoredQueue};
 use crate::vhost::VhostId;
 
 impl Broker {
-    /// Items come by kind: vhosts, users, permissions, exchanges, queues, bindings.
+    /// Items come by kind: vhosts, users, permissions, exchanges, queues, bindings,
+    /// access keys, attributes of queues.
     pub(crate) fn restore(
         &mut self,
         mut recovered: Recovered,
@@ -57,6 +59,7 @@ impl Broker {
                     self.recover_hidden(id, hidden, sent, now);
                 }
                 Item::Binding(binding) => self.recover_binding(&binding)?,
+                Item::AccessKey(key) => self.recover_access_key(key)?,
                 Item::Attributes(stored) => {
                     let id = self.queue_id(stored.vhost.as_str(), stored.queue.as_str());
                     let id = id.ok_or_else(|| {
@@ -151,6 +154,18 @@ impl Broker {
         let source = stored.source.as_str();
         let bound = vhost.router.bind(source, &destination, &stored.key, &stored.arguments);
         bound.map(|_| ()).map_err(inconsistent)
+    }
+
+    fn recover_access_key(&mut self, key: AccessKey) -> Result<(), RecoveryError> {
+        self.known_vhost(key.vhost.as_str())?;
+        if self.access.user(&key.user).is_none() {
+            let AccessKey { id, user, .. } = &key;
+            return Err(inconsistent(format!(
+                "access key '{id}' is of user '{user}', who is not there"
+            )));
+        }
+        self.access_keys.put(key);
+        Ok(())
     }
 
     fn known_vhost(&self, name: &str) -> Result<VhostId, RecoveryError> {

@@ -14,6 +14,7 @@
 //! A key is `kind u8`, then the fields of the kind. A value is `version u8` (1), then its fields.
 //! docs/topology-format.md has the same, field by field, with an example.
 
+mod access_key;
 mod attributes;
 mod codec;
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod tests;
 use quelea_model::{ExchangeName, QueueId, QueueName, Table, Timestamp, VhostName};
 
 use crate::access::{Permission, TopicPermission, User};
+use crate::access_keys::AccessKey;
 use crate::exchange::{ExchangeKind, ExchangeSpec};
 pub(crate) use attributes::StoredAttributes;
 use codec::{Reader, Writer};
@@ -51,6 +53,9 @@ pub(crate) enum Kind {
     /// Key: vhost, source exchange, each `text`, destination `u8` (1 queue, 2 exchange), its name,
     /// routing key, each `text`, arguments `table`. Value: nothing but the version.
     Binding = 7,
+    /// Key: id `text`. Value: vhost, user, secret, each `text`, `flags` (bit 0 disabled), created at
+    /// `u64` ms since 1970.
+    AccessKey = 11,
     /// Key: vhost, queue, each `text`. Value: `flags` (bit 0 FIFO, bit 1 deduplicates by group, bit 2
     /// fair, bit 3 has a retention, bit 4 has a redrive), durability `u8` (0 as declared, 1 `os`,
     /// 2 `fsync`), delay `u64` ms, retention `u64` ms, order hint `u32`, receives before a redrive
@@ -59,7 +64,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Vhost,
         Self::User,
         Self::Permission,
@@ -67,6 +72,7 @@ impl Kind {
         Self::Exchange,
         Self::Queue,
         Self::Binding,
+        Self::AccessKey,
         Self::Attributes,
     ];
 }
@@ -81,6 +87,7 @@ pub(crate) enum Item {
     Exchange(VhostName, ExchangeSpec),
     Queue(StoredQueue),
     Binding(StoredBinding),
+    AccessKey(AccessKey),
     Attributes(StoredAttributes),
 }
 
@@ -162,6 +169,7 @@ impl Item {
             Self::Exchange(..) => Kind::Exchange,
             Self::Queue(_) => Kind::Queue,
             Self::Binding(_) => Kind::Binding,
+            Self::AccessKey(_) => Kind::AccessKey,
             Self::Attributes(_) => Kind::Attributes,
         }
     }
@@ -190,6 +198,7 @@ impl Item {
                 out.text(queue.name.as_str());
             }
             Self::Binding(binding) => binding.write_key(&mut out),
+            Self::AccessKey(access_key) => access_key.write_key(&mut out),
             Self::Attributes(attributes) => attributes.write_key(&mut out),
         }
         out.into_bytes()
@@ -228,6 +237,7 @@ impl Item {
                 out.table(&queue.arguments);
             }
             Self::Binding(_) => {}
+            Self::AccessKey(access_key) => access_key.write_value(&mut out),
             Self::Attributes(attributes) => attributes.write_value(&mut out),
         }
         out.into_bytes()
@@ -307,6 +317,7 @@ impl Item {
                 })
             }
             Kind::Binding => Self::Binding(StoredBinding::read_key(key)?),
+            Kind::AccessKey => Self::AccessKey(AccessKey::read(key, value)?),
             Kind::Attributes => Self::Attributes(StoredAttributes::read(key, value)?),
         })
     }

@@ -101,7 +101,7 @@ refusals! {
 impl From<AdminError> for ApiError {
     fn from(error: AdminError) -> Self {
         match error {
-            AdminError::NoSuchVhost { .. } => Self::NotFound,
+            AdminError::NoSuchVhost { .. } | AdminError::NoSuchAccessKey { .. } => Self::NotFound,
             _ => Self::bad(error),
         }
     }

@@ -93,6 +93,12 @@ pub const USERS_MAX: usize = 100_000;
 /// Permissions of all users in all vhosts, and topic permissions likewise.
 pub const PERMISSIONS_MAX: usize = 200_000;
 
+/// Access keys of all users.
+pub const ACCESS_KEYS_MAX: usize = 200_000;
+
+/// Access keys of one user: two at once in a handful of accounts, so that each can be replaced.
+pub const ACCESS_KEYS_PER_USER_MAX: usize = 16;
+
 /// Bytes of the text of one permission pattern: several names' worth.
 pub const PATTERN_BYTES_MAX: usize = 1_024;
 /// Bytes that one permission pattern may compile to; a repetition of a repetition would need more.

@@ -116,6 +116,20 @@ fn attributes() -> impl Strategy<Value = StoredAttributes> {
     )
 }
 
+fn access_key() -> impl Strategy<Value = AccessKey> {
+    let texts = ("[A-Z0-9]{16,20}", "[ -~]{16,40}");
+    (texts, vhost(), user_name(), any::<bool>(), any::<u64>()).prop_map(
+        |((id, secret), vhost, user, enabled, created_at)| AccessKey {
+            id: id.into(),
+            secret: secret.into(),
+            user,
+            vhost,
+            enabled,
+            created_at: Timestamp::from_millis(created_at),
+        },
+    )
+}
+
 fn item() -> impl Strategy<Value = Item> {
     prop_oneof![
         (vhost(), text(), texts()).prop_map(|(name, description, tags)| {
@@ -140,6 +154,7 @@ fn item() -> impl Strategy<Value = Item> {
         queue().prop_map(Item::Queue),
         binding().prop_map(Item::Binding),
         attributes().prop_map(Item::Attributes),
+        access_key().prop_map(Item::AccessKey),
     ]
 }
 
@@ -195,6 +210,23 @@ fn a_queue_has_these_bytes() {
     });
     let key = b"\x06\x01\0\0\0/\x06\0\0\0orders";
     let value = b"\x01\x07\0\0\0\x01\0\x68\xe5\xcf\x8b\x01\0\0\x0f\0\0\0\x09x-expiresI\0\0\x03\xe8";
+    assert_eq!(item.key(), key);
+    assert_eq!(item.value(), value);
+    assert_eq!(Item::decode(key, value).unwrap(), item);
+}
+
+#[test]
+fn an_access_key_has_these_bytes() {
+    let item = Item::AccessKey(AccessKey {
+        id: "AKIA".into(),
+        secret: "hush".into(),
+        user: "ada".into(),
+        vhost: VhostName::parse("/").unwrap(),
+        enabled: false,
+        created_at: Timestamp::from_millis(1_700_000_000_000),
+    });
+    let key = b"\x0b\x04\0\0\0AKIA";
+    let value = b"\x01\x01\0\0\0/\x03\0\0\0ada\x04\0\0\0hush\x01\0\x68\xe5\xcf\x8b\x01\0\0";
     assert_eq!(item.key(), key);
     assert_eq!(item.value(), value);
     assert_eq!(Item::decode(key, value).unwrap(), item);

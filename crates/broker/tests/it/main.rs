@@ -1,6 +1,7 @@
 //! Behaviour of the broker, told as stories (tests/stories/*.txt) and checked against a model.
 #![expect(clippy::unwrap_used, reason = "a test ends where something unexpected happens")]
 
+mod access_keys;
 mod conservation;
 mod line;
 mod memory_store;
