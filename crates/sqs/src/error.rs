@@ -156,8 +156,6 @@ kinds! {
     InvalidAction = "com.amazon.coral.service#InvalidActionException", "InvalidAction", 400, Sender;
     /// There is no such access key.
     InvalidClientTokenId = "com.amazon.coral.service#UnrecognizedClientException", "InvalidClientTokenId", 403, Sender;
-    /// Parameters that exclude each other.
-    InvalidParameterCombination = "com.amazon.coral.service#InvalidParameterCombinationException", "InvalidParameterCombination", 400, Sender;
     /// A parameter cannot have that value.
     InvalidParameterValue = "com.amazon.coral.service#InvalidParameterValueException", "InvalidParameterValue", 400, Sender;
     /// The request is no query string.
@@ -170,8 +168,6 @@ kinds! {
     MissingParameter = "com.amazon.coral.service#MissingRequiredParameterException", "MissingParameter", 400, Sender;
     /// The version of the interface is none that there is (Query).
     NoSuchVersion = "com.amazon.coral.service#NoSuchVersionException", "NoSuchVersion", 400, Sender;
-    /// The access key is there, but not for this.
-    OptInRequired = "com.amazon.coral.service#OptInRequiredException", "OptInRequired", 403, Sender;
     /// The request was signed too long ago, or in the future.
     RequestExpired = "com.amazon.coral.service#RequestExpiredException", "RequestExpired", 400, Sender;
     /// The request is larger than any may be.
@@ -186,6 +182,4 @@ kinds! {
     ThrottlingException = "com.amazon.coral.service#ThrottlingException", "ThrottlingException", 400, Sender;
     /// There is no such operation (JSON).
     UnknownOperation = "com.amazon.coral.service#UnknownOperationException", "InvalidAction", 400, Sender;
-    /// A value is outside of what the service model allows.
-    ValidationError = "com.amazon.coral.service#ValidationException", "ValidationError", 400, Sender;
 }

@@ -1,7 +1,5 @@
 //! The sums that SQS gives for a client to check what was sent and received.
 
-use std::fmt::Write;
-
 use md5::{Digest, Md5};
 
 use crate::MessageAttribute;
@@ -41,9 +39,7 @@ fn with_length(sum: &mut Md5, bytes: &[u8]) {
 }
 
 fn hexadecimal(sum: Md5) -> String {
-    let mut text = String::with_capacity(32);
-    for byte in sum.finalize() {
-        write!(text, "{byte:02x}").expect("writing to a string cannot fail");
-    }
-    text
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |value: u8| char::from(DIGITS[usize::from(value)]);
+    sum.finalize().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }

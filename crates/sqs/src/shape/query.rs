@@ -75,6 +75,12 @@ impl<'a> Parameters<'a> {
         self.children.get(name)
     }
 
+    /// Those of a list or a map. The AWS SDK for Java v2 called them by the name of the member, not of
+    /// the item, for years (aws-sdk-java-v2#2524), and Amazon takes both.
+    pub(crate) fn items(&self, names: &Names) -> Option<&Self> {
+        self.child(names.item).or_else(|| self.child(names.member))
+    }
+
     /// The items of a list, by their numbers; numbers may be missing.
     pub(crate) fn numbered(&self) -> impl Iterator<Item = &Self> {
         let mut items: Vec<(u32, &Self)> = self

@@ -249,12 +249,15 @@ impl<T: Wire> Wire for Vec<T> {
         Ok(items)
     }
 
+    /// An only item may do without its number, as boto 2 sends `AttributeName=All`.
     fn from_parameters(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        parameters.numbered().map(T::from_parameters).collect()
+        let only = parameters.value().map(|_| parameters);
+        let only = only.filter(|_| !matches!(T::KIND, Kind::Structure(_)));
+        only.into_iter().chain(parameters.numbered()).map(T::from_parameters).collect()
     }
 
     fn from_member(shape: &Parameters<'_>, names: &Names) -> Result<Self, Error> {
-        shape.child(names.item).map_or_else(
+        shape.items(names).map_or_else(
             || Ok(Self::new()),
             |parameters| {
                 Self::from_parameters(parameters).map_err(|error| naming(error, names.item))
@@ -321,8 +324,10 @@ impl<T: Wire> Wire for BTreeMap<String, T> {
 
     fn from_member(shape: &Parameters<'_>, names: &Names) -> Result<Self, Error> {
         let mut items = Self::new();
-        let numbered = shape.child(names.item).into_iter().flat_map(Parameters::numbered);
-        for item in numbered {
+        let Some(parameters) = shape.items(names) else { return Ok(items) };
+        // An only item may do without its number, as boto 2 sends `Attribute.Name=Policy`.
+        let only = parameters.child(names.key).map(|_| parameters);
+        for item in only.into_iter().chain(parameters.numbered()) {
             let key = item.child(names.key).and_then(Parameters::value);
             let value = item.child(VALUE).map_or_else(|| Ok(T::default()), T::from_parameters);
             let value = value.map_err(|error| naming(error, names.item))?;

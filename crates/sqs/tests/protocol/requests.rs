@@ -151,6 +151,32 @@ fn a_key_may_have_dots_and_a_value_may_be_missing() {
 }
 
 #[test]
+fn items_may_be_called_by_the_name_of_their_member() {
+    let bodies = [
+        "Action=CreateQueue&QueueName=q&Attribute.1.Name=DelaySeconds&Attribute.1.Value=1&Tag.1.Key=a&Tag.1.Value=b",
+        "Action=CreateQueue&QueueName=q&Attributes.1.Name=DelaySeconds&Attributes.1.Value=1&tags.1.Key=a&tags.1.Value=b",
+        "Action=CreateQueue&QueueName=q&Attribute.Name=DelaySeconds&Attribute.Value=1&Tag.Key=a&Tag.Value=b",
+    ];
+    let requests = bodies.map(|body| understood(&form("/", body)).1);
+    assert!(requests.iter().all(|request| *request == requests[0]), "{requests:?}");
+    let Request::CreateQueue(request) = &requests[0] else {
+        panic!("{requests:?} are no CreateQueue");
+    };
+    assert_eq!((&*request.attributes["DelaySeconds"], &*request.tags["a"]), ("1", "b"));
+}
+
+#[test]
+fn an_only_item_may_do_without_its_number() {
+    let names = ["AttributeName=All", "AttributeName.1=All", "AttributeNames.1=All"];
+    let requests = names
+        .map(|names| understood(&form("/1/q", &format!("Action=GetQueueAttributes&{names}"))).1);
+    assert!(requests.iter().all(|request| *request == requests[0]), "{requests:?}");
+    let body = "Action=SendMessageBatch&SendMessageBatchRequestEntry=x";
+    let (_, request) = understood(&form("/", body));
+    assert_eq!(request, SendMessageBatchRequest::default().into());
+}
+
+#[test]
 fn lists_in_attributes_are_read_for_the_service_to_refuse() {
     let body = "Action=SendMessage&MessageAttribute.1.Name=n&MessageAttribute.1.Value.DataType=String&\
                 MessageAttribute.1.Value.StringListValue.1=x&MessageAttribute.1.Value.BinaryListValue.1=eA%3D%3D";
