@@ -10,5 +10,6 @@ mod error;
 mod json;
 mod metrics;
 mod operation;
+pub mod sqs;
 
 pub use api::{HttpSettings, serve};

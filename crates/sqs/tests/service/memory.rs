@@ -1,7 +1,7 @@
 //! Queues in memory, as far as the rules of the service can be seen through them: no timeouts run
 //! out, nothing is durable, there is one lock. The real ones are tested with real clients.
 
-#![expect(clippy::disallowed_types, reason = "a test double may lock")]
+#![allow(clippy::disallowed_types, reason = "a test double may lock")]
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;

@@ -1,0 +1,15 @@
+//! The SQS front: HTTP/1.1 connections on threads of their own, in front of `quelea_sqs`' service.
+//! It knows HTTP and who calls; what a request means is the service's, and what a queue is the
+//! store's. Start with `server.rs`, then `connection.rs` (one socket) and `exchange.rs` (one request).
+
+mod authentication;
+mod body;
+mod connection;
+mod exchange;
+mod limits;
+mod phases;
+mod request_id;
+mod server;
+
+pub use authentication::Verify;
+pub use server::{SqsServer, SqsSettings, SqsStartError};

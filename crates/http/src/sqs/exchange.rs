@@ -1,0 +1,168 @@
+//! One request and its answer.
+
+use std::net::SocketAddr;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use quelea_sqs::encoding::{self, Decoded, Protocol, encode_error, encode_reply};
+use quelea_sqs::{Action, Caller, Error, ErrorKind, Queues, Reply};
+
+use super::body::{self, BodyError};
+use super::phases::{Phase, Progress};
+use super::server::Worker;
+
+/// An answer on its way out.
+pub(super) type Answer = Response<Full<Bytes>>;
+
+/// The two ends of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ends {
+    pub(super) peer: SocketAddr,
+    pub(super) local: SocketAddr,
+}
+
+/// Answers a request.
+pub(super) async fn answer<Q: Queues>(
+    worker: &Worker<Q>,
+    progress: &Progress,
+    ends: Ends,
+    request: Request<Incoming>,
+) -> Answer {
+    let (parts, incoming) = request.into_parts();
+    if parts.method == Method::GET && parts.uri.path() == HEALTH_PATH {
+        return Response::new(Full::new(Bytes::from_static(b"ok\n")));
+    }
+    let request_id = worker.request_ids.borrow_mut().next();
+    progress.enter(Phase::Reading);
+    let body = body::read(incoming).await;
+    progress.enter(Phase::Answering);
+    let body = match body {
+        Ok(body) => body,
+        Err(error) => {
+            let protocol = encoding::protocol(&encoded(&parts, &[]));
+            let mut answer = response(encode_error(protocol, &body_error(&error), &request_id));
+            // What is left of the body is not worth reading.
+            answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            return answer;
+        }
+    };
+    match exchange(worker, ends, &parts, body).await {
+        Ok((protocol, action, reply)) => {
+            response(encode_reply(protocol, action, &reply, &request_id))
+        }
+        Err((protocol, error)) => {
+            response(encode_error(protocol, &in_words_of(protocol, error), &request_id))
+        }
+    }
+}
+
+/// Says that the server is there; it asks nothing of the queues.
+const HEALTH_PATH: &str = "/health";
+
+/// Authenticates, decodes, and has it done.
+async fn exchange<Q: Queues>(
+    worker: &Worker<Q>,
+    ends: Ends,
+    parts: &Parts,
+    body: Bytes,
+) -> Result<(Protocol, Action, Reply), (Protocol, Error)> {
+    let protocol = encoding::protocol(&encoded(parts, &body));
+    let now_ms = now_ms();
+    let headers = parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    let headers: Vec<_> = headers.collect();
+    let signed = quelea_sqs::HttpRequest {
+        method: parts.method.as_str(),
+        path: parts.uri.path(),
+        query: parts.uri.query().unwrap_or_default(),
+        headers: &headers,
+        body: &body.clone(),
+    };
+    let queues = worker.service.queues();
+    let peer = ends.peer.ip().to_canonical();
+    let who = worker.authentication.check(queues, &signed, body, peer, now_ms).await;
+    let (user, body) = who.map_err(|error| (protocol, error))?;
+    let decoded = encoding::decode(&encoded(parts, &body));
+    let Decoded { request, protocol } = decoded.map_err(|it| (it.protocol, it.error))?;
+    // The request owns what it needs: a receive that waits must not hold its body twice.
+    drop((body, headers));
+    let host = text(&parts.headers, header::HOST);
+    let host = host.map_or_else(|| ends.local.to_string(), str::to_owned);
+    let caller = Caller {
+        user,
+        base_url: format!("http://{host}"),
+        source_ip: Some(peer),
+        trace_header: text(&parts.headers, TRACE_HEADER).map(str::to_owned),
+        now_ms,
+    };
+    let action = request.action();
+    match worker.service.handle(&caller, request).await {
+        Ok(reply) => Ok((protocol, action, reply)),
+        Err(error) => Err((protocol, error)),
+    }
+}
+
+const TRACE_HEADER: HeaderName = HeaderName::from_static("x-amzn-trace-id");
+
+const TARGET: HeaderName = HeaderName::from_static("x-amz-target");
+
+/// A request as the encodings look at it.
+fn encoded<'a>(parts: &'a Parts, body: &'a [u8]) -> encoding::HttpRequest<'a> {
+    encoding::HttpRequest {
+        method: parts.method.as_str(),
+        path: parts.uri.path(),
+        query: parts.uri.query().unwrap_or_default(),
+        host: text(&parts.headers, header::HOST),
+        content_type: text(&parts.headers, header::CONTENT_TYPE),
+        target: text(&parts.headers, TARGET),
+        body,
+    }
+}
+
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn body_error(error: &BodyError) -> Error {
+    match error {
+        BodyError::TooLong => Error::new(
+            ErrorKind::RequestEntityTooLarge,
+            format!("The request must be shorter than {} bytes.", super::limits::BODY_BYTES_MAX),
+        ),
+        BodyError::Broken => {
+            Error::new(ErrorKind::SerializationException, "The request's body did not arrive.")
+        }
+    }
+}
+
+/// The Query protocol has a text of its own for the commonest error, which clients compare.
+fn in_words_of(protocol: Protocol, mut error: Error) -> Error {
+    if protocol == Protocol::Query && error.kind == ErrorKind::QueueDoesNotExist {
+        error.message = "The specified queue does not exist for this wsdl version.".to_owned();
+    }
+    error
+}
+
+fn response(encoded: encoding::Response) -> Answer {
+    let mut answer = Response::new(Full::new(encoded.body));
+    *answer.status_mut() =
+        StatusCode::from_u16(encoded.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(encoded.content_type));
+    for (name, value) in encoded.headers {
+        // The values are of our own making; one that cannot be written is left out.
+        if let Ok(value) = HeaderValue::try_from(value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+    answer
+}

@@ -1,0 +1,30 @@
+//! What one client may cost, with the reasons.
+
+use std::time::Duration;
+
+/// Bytes of a request line with its headers, which is also what is read ahead of pipelined requests:
+/// a presigned request carries its parameters in its URL, and a client that writes more there can
+/// post them.
+pub(super) const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// Headers of a request. SDKs send some twenty.
+pub(super) const HEADERS_MAX: usize = 100;
+
+/// Bytes of a request's body: the largest batch is 1 MiB, JSON and Base64 add a third, and a form
+/// may escape each byte of a Binary value's Base64; what it says besides is small.
+pub(super) const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// What is set aside for a body of unknown length.
+pub(super) const BODY_BYTES_START: usize = 4 * 1024;
+
+/// Pause after accept failed for want of file descriptors or memory, which last for a while.
+pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often connections are looked at for what takes too long. A sweep costs some 10 ns for each.
+pub(super) const SWEEP_MAX: Duration = Duration::from_secs(1);
+
+/// Timeouts shorter than this are for tests.
+pub(super) const SWEEP_MIN: Duration = Duration::from_millis(10);
+
+/// How long answers that are under way may take when the server stops.
+pub(super) const STOP_MAX: Duration = Duration::from_millis(500);

@@ -1,0 +1,71 @@
+//! Who may send requests.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use quelea_http::sqs::Verify;
+use quelea_sqs::{AccessKey, HttpRequest, Signer, User};
+
+use crate::client::{Server, post, settings};
+
+fn server(verify: Verify) -> Server {
+    let mut settings = settings();
+    settings.verify = verify;
+    let server = Server::with(&settings);
+    for (id, enabled) in [("AKIAGOOD", true), ("AKIAOLD", false)] {
+        let user = User { name: Some("ann".into()), account: "000000000000".into() };
+        let key = AccessKey { user, secret: Arc::from("secret"), enabled };
+        server.queues.add_access_key(id, key);
+    }
+    server
+}
+
+/// Lists queues, signed by that key.
+fn signed(id: &str, secret: &str) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let body = "{}";
+    let headers: [(&str, &[u8]); 2] =
+        [("host", b"h"), ("x-amz-target", b"AmazonSQS.ListQueues")];
+    let request =
+        HttpRequest { method: "POST", path: "/", query: "", headers: &headers, body: body.as_bytes() };
+    let added = Signer::new(id, secret, "eu-west-1").sign(&request, now.as_millis() as u64);
+    format!(
+        "POST / HTTP/1.1\r\nHost: h\r\nX-Amz-Target: AmazonSQS.ListQueues\r\nX-Amz-Date: {}\r\n\
+         Authorization: {}\r\nContent-Length: 2\r\n\r\n{body}",
+        added.amz_date, added.authorization
+    )
+}
+
+#[test]
+fn where_all_is_verified_only_good_signatures_pass() {
+    let server = server(Verify::Always);
+    let mut client = server.connect();
+    assert_eq!(client.ask(signed("AKIAGOOD", "secret")).status, 200);
+    for (request, code) in [
+        (post("ListQueues", "{}"), "MissingAuthenticationToken"),
+        (signed("AKIAGOOD", "wrong"), "SignatureDoesNotMatch"),
+        (signed("AKIAOLD", "secret"), "InvalidClientTokenId"),
+        (signed("AKIANONE", "secret"), "InvalidClientTokenId"),
+    ] {
+        let answer = client.ask(request);
+        assert_eq!(answer.status, 403, "{code}");
+        assert!(answer.head.contains(&code.to_lowercase()), "{}", answer.head);
+    }
+}
+
+#[test]
+fn on_this_machine_any_credentials_do_but_wrong_ones_of_a_known_key() {
+    let server = server(Verify::Remote);
+    let mut client = server.connect();
+    for request in [
+        post("ListQueues", "{}"),
+        signed("AKIANONE", "whatever"),
+        signed("AKIAGOOD", "secret"),
+        post("ListQueues", "{}").replace("\r\n\r\n", "\r\nAuthorization: Basic dGVzdA==\r\n\r\n"),
+    ] {
+        assert_eq!(client.ask(request).status, 200);
+    }
+    for (id, secret) in [("AKIAGOOD", "wrong"), ("AKIAOLD", "secret")] {
+        assert_eq!(client.ask(signed(id, secret)).status, 403, "{id}");
+    }
+}

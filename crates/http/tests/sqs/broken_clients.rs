@@ -1,0 +1,195 @@
+//! Clients that are slow, gone, too many, or send too much.
+
+use std::time::Duration;
+
+use crate::client::{Server, long_poll, post, settings};
+
+const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// A server that gives a request a moment to arrive.
+fn hasty() -> Server {
+    let mut settings = settings();
+    settings.request_max = Duration::from_millis(100);
+    Server::with(&settings)
+}
+
+#[test]
+fn a_client_that_says_nothing_or_half_a_head_is_closed() {
+    let server = hasty();
+    for start in ["", "POST / HT", "POST / HTTP/1.1\r\nHost: h\r\nX-Amz-Ta"] {
+        let mut client = server.connect();
+        client.write(start);
+        assert_eq!(client.read_to_close(), b"", "{start}");
+    }
+}
+
+#[test]
+fn a_client_that_sends_half_a_body_is_closed() {
+    let server = hasty();
+    let mut client = server.connect();
+    let request = post("CreateQueue", r#"{"QueueName":"q"}"#);
+    client.write(&request[..request.len() - 1]);
+    client.read_to_close();
+    let mut other = server.connect();
+    other.write("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab");
+    other.read_to_close();
+}
+
+#[test]
+fn dripping_does_not_help_a_slow_client() {
+    let server = hasty();
+    let mut client = server.connect();
+    client.write("POST / HTTP/1.1\r\nHost: h\r\nX-Long: ");
+    // Each drop comes well within the time for a whole request.
+    while !client.closes_within(Duration::from_millis(20)) {
+        client.write("a");
+    }
+}
+
+#[test]
+fn a_connection_that_is_not_used_is_closed() {
+    let mut settings = settings();
+    settings.idle_max = Duration::from_millis(100);
+    let server = Server::with(&settings);
+    let mut client = server.connect();
+    assert_eq!(client.ask(post("ListQueues", "{}")).status, 200);
+    assert_eq!(client.read_to_close(), b"");
+}
+
+#[test]
+fn a_receive_may_wait_longer_than_a_connection_may_be_idle() {
+    let mut settings = settings();
+    settings.idle_max = Duration::from_millis(50);
+    settings.request_max = Duration::from_millis(50);
+    let server = Server::with(&settings);
+    let mut receiver = server.connect();
+    server.connect().ask(post("CreateQueue", r#"{"QueueName":"q"}"#));
+    assert!(receiver.write(long_poll()));
+    while server.queues.waiting() == 0 {
+        std::thread::yield_now();
+    }
+    // Several sweeps go by: those that watch over these two are closed.
+    for _ in 0..2 {
+        server.connect().read_to_close();
+    }
+    server.connect().ask(post("SendMessage", r#"{"QueueUrl":"q","MessageBody":"late"}"#));
+    assert!(receiver.read().body.contains(r#""Body":"late""#));
+}
+
+#[test]
+fn a_client_that_vanishes_in_a_long_poll_waits_no_more() {
+    let server = Server::new();
+    server.connect().ask(post("CreateQueue", r#"{"QueueName":"q"}"#));
+    let mut gone = server.connect();
+    let half_open = {
+        let mut client = server.connect();
+        client.write(long_poll());
+        client.finish_writing();
+        client
+    };
+    gone.write(long_poll());
+    while server.queues.waiting() == 0 {
+        std::thread::yield_now();
+    }
+    drop(gone);
+    while server.queues.waiting() > 0 {
+        std::thread::yield_now();
+    }
+    drop(half_open);
+    let sent = server.connect().ask(post("SendMessage", r#"{"QueueUrl":"q","MessageBody":"x"}"#));
+    assert_eq!(sent.status, 200);
+    let mut last = server.connect();
+    assert!(last.ask(long_poll()).body.contains(r#""Body":"x""#), "nobody took it");
+}
+
+#[test]
+fn a_body_that_is_announced_too_long_is_refused_before_it_is_sent() {
+    let server = Server::new();
+    for expect in ["", "Expect: 100-continue\r\n"] {
+        let mut client = server.connect();
+        let length = BODY_BYTES_MAX + 1;
+        let answer = client.ask(format!(
+            "POST / HTTP/1.1\r\nHost: h\r\nX-Amz-Target: AmazonSQS.SendMessage\r\n{expect}\
+             Content-Length: {length}\r\n\r\n"
+        ));
+        assert_eq!(answer.status, 413);
+        assert!(answer.body.contains("RequestEntityTooLarge"), "{}", answer.body);
+        client.read_to_close();
+    }
+}
+
+#[test]
+fn a_body_that_grows_too_long_is_cut_off_while_it_is_read() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.write("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
+    let piece = "a".repeat(64 * 1024);
+    let chunk = format!("{:x}\r\n{piece}\r\n", piece.len());
+    for _ in 0..BODY_BYTES_MAX / piece.len() + 1 {
+        if !client.write(&chunk) {
+            break;
+        }
+    }
+    assert_eq!(client.read().status, 413);
+    client.read_to_close();
+}
+
+#[test]
+fn a_body_as_long_as_may_be_is_read() {
+    let server = Server::new();
+    let body = format!("{{\"QueueName\":\"{}\"}}", "a".repeat(BODY_BYTES_MAX - 100));
+    let answer = server.connect().ask(post("CreateQueue", &body));
+    assert_eq!(answer.status, 400);
+    assert!(answer.body.contains("1 to 80 in length"), "{}", answer.body);
+}
+
+#[test]
+fn a_head_that_is_too_long_or_none_is_refused() {
+    let server = Server::new();
+    let many: String = (0..101).map(|n| format!("X-{n}: 1\r\n")).collect();
+    for request in [
+        format!("GET /health HTTP/1.1\r\nX: {}\r\n\r\n", "a".repeat(70_000)),
+        format!("GET /health HTTP/1.1\r\n{many}\r\n"),
+    ] {
+        let mut client = server.connect();
+        client.write(request);
+        assert_eq!(client.read().status, 431);
+        client.read_to_close();
+    }
+    for garbage in ["AMQP\0\0\x09\x01", "\x16\x03\x01\x02\0\x01", "GET\r\n\r\n"] {
+        let mut client = server.connect();
+        client.write(garbage);
+        client.write("\r\n\r\n");
+        let answer = client.read_to_close();
+        assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"), "{garbage:?}");
+    }
+}
+
+#[test]
+fn connections_beyond_the_limit_are_closed_at_once() {
+    let mut settings = settings();
+    settings.connections_max = 2;
+    let server = Server::with(&settings);
+    let (mut first, mut second) = (server.connect(), server.connect());
+    assert_eq!(first.ask(post("ListQueues", "{}")).status, 200);
+    assert_eq!(second.ask(post("ListQueues", "{}")).status, 200);
+    assert_eq!(server.connect().read_to_close(), b"");
+    drop(first);
+    // The place is free as soon as the server has seen the end.
+    while server.connect().closes_within(Duration::from_millis(50)) {}
+    assert_eq!(second.ask(post("ListQueues", "{}")).status, 200);
+}
+
+#[test]
+fn a_stop_ends_receives_that_wait() {
+    let mut server = Server::new();
+    server.connect().ask(post("CreateQueue", r#"{"QueueName":"q"}"#));
+    let mut receiver = server.connect();
+    receiver.write(long_poll());
+    while server.queues.waiting() == 0 {
+        std::thread::yield_now();
+    }
+    server.stop();
+    assert_eq!(receiver.read_to_close(), b"");
+    assert_eq!(server.queues.waiting(), 0);
+}
