@@ -38,7 +38,11 @@ pub(super) async fn serve<Q: Queues>(
     });
     let mut builder = http1::Builder::new();
     // Timeouts are the sweep's.
-    builder.header_read_timeout(None).max_buf_size(HEAD_BYTES_MAX).max_headers(HEADERS_MAX);
+    builder
+        .header_read_timeout(None)
+        .max_header_size(HEAD_BYTES_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEADERS_MAX);
     let mut connection = pin!(builder.serve_connection(io, service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

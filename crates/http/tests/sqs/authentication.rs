@@ -24,10 +24,14 @@ fn server(verify: Verify) -> Server {
 fn signed(id: &str, secret: &str) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let body = "{}";
-    let headers: [(&str, &[u8]); 2] =
-        [("host", b"h"), ("x-amz-target", b"AmazonSQS.ListQueues")];
-    let request =
-        HttpRequest { method: "POST", path: "/", query: "", headers: &headers, body: body.as_bytes() };
+    let headers: [(&str, &[u8]); 2] = [("host", b"h"), ("x-amz-target", b"AmazonSQS.ListQueues")];
+    let request = HttpRequest {
+        method: "POST",
+        path: "/",
+        query: "",
+        headers: &headers,
+        body: body.as_bytes(),
+    };
     let added = Signer::new(id, secret, "eu-west-1").sign(&request, now.as_millis() as u64);
     format!(
         "POST / HTTP/1.1\r\nHost: h\r\nX-Amz-Target: AmazonSQS.ListQueues\r\nX-Amz-Date: {}\r\n\

@@ -20,8 +20,9 @@ fn a_connection_serves_one_request_after_the_other_in_both_protocols() {
     assert_eq!(sent.status, 200);
     assert!(sent.body.contains("<MD5OfMessageBody>5d41402abc4b2a76b9719d911017c592<"));
     assert!(sent.head.contains("content-type: text/xml\r\n"), "{}", sent.head);
-    let received = client
-        .ask("GET /000000000000/q?Action=ReceiveMessage&AttributeName=All HTTP/1.1\r\nHost: h\r\n\r\n");
+    let received = client.ask(
+        "GET /000000000000/q?Action=ReceiveMessage&AttributeName=All HTTP/1.1\r\nHost: h\r\n\r\n",
+    );
     assert!(received.body.contains("<Body>hello</Body>"), "{}", received.body);
 }
 
@@ -31,7 +32,9 @@ fn errors_are_told_in_the_words_of_the_protocol() {
     let mut client = server.connect();
     let json = client.ask(post("PurgeQueue", r#"{"QueueUrl":"none"}"#));
     assert_eq!(json.status, 400);
-    assert!(json.head.contains("x-amzn-query-error: aws.simplequeueservice.nonexistentqueue;sender"));
+    assert!(
+        json.head.contains("x-amzn-query-error: aws.simplequeueservice.nonexistentqueue;sender")
+    );
     assert!(json.body.contains(r#""message":"The specified queue does not exist.""#));
     let xml = client.ask("GET /1/none?Action=PurgeQueue HTTP/1.1\r\nHost: h\r\n\r\n");
     assert_eq!(xml.status, 400);
