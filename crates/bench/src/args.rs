@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use quelea_model::Value;
 
+use crate::sqs::{SqsArgs, SqsHeldArgs, SqsLoadArgs, SqsPollsArgs};
 use crate::uri::BrokerUri;
 
 /// `quelea bench …`.
@@ -26,6 +27,15 @@ pub enum BenchCommand {
     Connections(ConnectionsArgs),
     /// A bare append-and-fdatasync loop: what the disk gives at best
     Disk(DiskArgs),
+    /// The experiment of the BDQS paper, against any SQS endpoint: rates, response times,
+    /// duplication, loss and order
+    Sqs(Box<SqsArgs>),
+    /// SQS calls in closed loops: single, in batches, mixed
+    SqsLoad(SqsLoadArgs),
+    /// What many long polls cost an SQS endpoint, and how soon they wake up
+    SqsPolls(SqsPollsArgs),
+    /// What many messages in flight, or delayed, do to an SQS queue's rates
+    SqsHeld(SqsHeldArgs),
 }
 
 /// Where the broker is, and how to look at it.
@@ -298,7 +308,7 @@ impl BrokerArgs {
     }
 }
 
-fn parse_bytes(text: &str) -> Result<usize, String> {
+pub(crate) fn parse_bytes(text: &str) -> Result<usize, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
         "" | "b" => 1,

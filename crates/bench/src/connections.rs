@@ -78,7 +78,7 @@ pub(crate) fn run(args: &ConnectionsArgs) -> Result<(), BenchError> {
 }
 
 /// Raises this process' limit of open files as far as it may.
-fn allow_descriptors(connections: u64) -> Result<(), BenchError> {
+pub(crate) fn allow_descriptors(connections: u64) -> Result<(), BenchError> {
     let wanted = connections + DESCRIPTORS_BESIDE;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= wanted) {

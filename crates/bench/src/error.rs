@@ -92,6 +92,18 @@ pub enum BenchError {
     /// The disk cannot be observed.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// The `--endpoint` is not one.
+    #[error("--endpoint: {0}")]
+    Endpoint(#[from] quelea_client::EndpointError),
+    /// The environment has half an access key.
+    #[error(transparent)]
+    Credentials(#[from] quelea_client::CredentialsError),
+    /// A call of the SQS interface failed for good.
+    #[error(transparent)]
+    Call(#[from] quelea_client::Error),
+    /// The waiting polls of a measurement broke.
+    #[error("{0}")]
+    Polls(String),
     /// A file or the system refused.
     #[error("{doing} {path}: {source}")]
     File {

@@ -30,6 +30,7 @@ mod publisher;
 mod report;
 mod schedule;
 mod setup;
+mod sqs;
 mod subscriber;
 mod template;
 mod uri;
@@ -48,6 +49,7 @@ pub use latency::Percentiles;
 pub use observer::{BrokerCost, DeviceCost};
 pub use process::ProcessError;
 pub use report::Report;
+pub use sqs::{EndpointArgs, SqsArgs, SqsHeldArgs, SqsLoadArgs, SqsPollsArgs};
 pub use uri::{BrokerUri, UriError};
 
 /// Runs one measurement and prints its report to standard output, its progress to standard error.
@@ -60,5 +62,9 @@ pub fn run(args: BenchArgs) -> Result<(), BenchError> {
         BenchCommand::Backlog(args) => backlog::run(&args),
         BenchCommand::Connections(args) => connections::run(&args),
         BenchCommand::Disk(args) => disk::run(&args),
+        BenchCommand::Sqs(args) => sqs::experiment(&args),
+        BenchCommand::SqsLoad(args) => sqs::load(&args),
+        BenchCommand::SqsPolls(args) => sqs::polls(&args),
+        BenchCommand::SqsHeld(args) => sqs::held(&args),
     }
 }

@@ -35,7 +35,7 @@ pub struct Client {
     request: Vec<u8>,
     pub(crate) random: Random,
     canceller: Option<Canceller>,
-    faults: Option<Box<dyn FnMut() -> Option<Loss> + Send>>,
+    faults: Option<Box<dyn FnMut() -> Option<Loss> + Send + Sync>>,
 }
 
 /// What a fault loses (BDQS §V-D).
@@ -86,7 +86,7 @@ impl Client {
 
     /// From now on `faults` decides before each try whether it is to lose something. For tests and
     /// experiments.
-    pub fn inject(&mut self, faults: impl FnMut() -> Option<Loss> + Send + 'static) {
+    pub fn inject(&mut self, faults: impl FnMut() -> Option<Loss> + Send + Sync + 'static) {
         self.faults = Some(Box::new(faults));
     }
 

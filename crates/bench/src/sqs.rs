@@ -1,0 +1,22 @@
+//! Measurements of SQS endpoints, whoever serves them.
+
+mod args;
+mod call;
+mod experiment;
+mod held;
+mod lane;
+mod load;
+mod order;
+mod payload;
+mod phase;
+mod poll_crowd;
+mod polls;
+mod receiver;
+mod sender;
+mod service;
+
+pub use args::{EndpointArgs, SqsArgs, SqsHeldArgs, SqsLoadArgs, SqsPollsArgs};
+pub(crate) use experiment::run as experiment;
+pub(crate) use held::run as held;
+pub(crate) use load::run as load;
+pub(crate) use polls::run as polls;

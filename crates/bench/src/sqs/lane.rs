@@ -1,0 +1,279 @@
+//! A queue of the experiment, with what its senders and receivers know of it together.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::clock::now_ns;
+use crate::sqs::order::{Disorder, provably_out_of_order};
+use crate::sqs::payload::{self, Tag};
+
+/// A queue.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub url: String,
+    next_of_queue: AtomicU32,
+    senders_left: AtomicU32,
+    /// When something was last sent or received.
+    moved_ns: AtomicU64,
+    is_done: AtomicBool,
+    ledger: Mutex<Ledger>,
+}
+
+#[derive(Debug, Default)]
+struct Ledger {
+    sent: u64,
+    /// The messages in the order in which the answers that brought them were there.
+    firsts: Vec<Reception>,
+    /// Each message with its place among the firsts, and whether it was deleted.
+    known: HashMap<Tag, bool>,
+    deleted: u64,
+    duplicates: u64,
+    corrupted: u64,
+}
+
+/// A message's first delivery.
+#[derive(Debug, Clone, Copy)]
+struct Reception {
+    tag: Tag,
+    begun_ns: u64,
+    ended_ns: u64,
+}
+
+/// What a queue's messages came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Outcome {
+    /// Messages that the service said it has.
+    pub sent: u64,
+    /// Of them, those that never came whole.
+    pub lost: u64,
+    /// Deliveries beyond each message's first.
+    pub duplicates: u64,
+    /// Deliveries whose checksum was wrong.
+    pub corrupted: u64,
+    /// Against the order in which sending began in the queue.
+    pub in_queue: Disorder,
+    /// Against the order of each sending thread by itself.
+    pub of_senders: Disorder,
+    /// As `of_senders`, where no order of overlapping receive calls explains it.
+    pub provably_out_of_order: u64,
+}
+
+impl Lane {
+    pub(crate) fn new(url: String, senders: u32) -> Self {
+        Self {
+            url,
+            next_of_queue: AtomicU32::new(0),
+            senders_left: AtomicU32::new(senders),
+            moved_ns: AtomicU64::new(now_ns()),
+            is_done: AtomicBool::new(false),
+            ledger: Mutex::default(),
+        }
+    }
+
+    /// The tag of the message that `sender` sends next as its `of_sender`th.
+    pub(crate) fn tag(&self, sender: u32, of_sender: u32) -> Tag {
+        let of_queue = self.next_of_queue.fetch_add(1, Ordering::Relaxed);
+        Tag { sender, of_sender, of_queue }
+    }
+
+    /// The service said that it has a message.
+    pub(crate) fn note_sent(&self, now: u64) {
+        self.moved_ns.fetch_max(now, Ordering::Relaxed);
+        self.ledger().sent += 1;
+    }
+
+    pub(crate) fn note_sender_gone(&self) {
+        self.senders_left.fetch_sub(1, Ordering::Release);
+    }
+
+    /// A delivery; its tag, if it is whole.
+    pub(crate) fn note_received(&self, text: &str, begun_ns: u64, ended_ns: u64) -> Option<Tag> {
+        self.moved_ns.fetch_max(ended_ns, Ordering::Relaxed);
+        let tag = payload::check(text);
+        let mut ledger = self.ledger();
+        match tag {
+            None => ledger.corrupted += 1,
+            Some(tag) if ledger.known.contains_key(&tag) => ledger.duplicates += 1,
+            Some(tag) => {
+                ledger.known.insert(tag, false);
+                ledger.firsts.push(Reception { tag, begun_ns, ended_ns });
+            }
+        }
+        tag
+    }
+
+    /// The service said that a message is deleted.
+    pub(crate) fn note_deleted(&self, tag: Option<Tag>) {
+        let mut ledger = self.ledger();
+        if let Some(is_deleted) = tag.and_then(|tag| ledger.known.get_mut(&tag))
+            && !std::mem::replace(is_deleted, true)
+        {
+            ledger.deleted += 1;
+        }
+    }
+
+    /// Whether every message that was sent has been received and deleted, and no more will be sent.
+    pub(crate) fn is_settled(&self) -> bool {
+        let no_more = self.senders_left.load(Ordering::Acquire) == 0;
+        let ledger = self.ledger();
+        no_more && ledger.deleted >= ledger.sent
+    }
+
+    /// Nanoseconds since something was sent or received, once nothing more will be sent.
+    pub(crate) fn quiet_ns(&self, now: u64) -> u64 {
+        if self.senders_left.load(Ordering::Acquire) > 0 {
+            return 0;
+        }
+        now.saturating_sub(self.moved_ns.load(Ordering::Relaxed))
+    }
+
+    /// The receivers begin now; what came before does not count as quiet.
+    pub(crate) fn begin_receiving(&self) {
+        self.moved_ns.fetch_max(now_ns(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn finish(&self) {
+        self.is_done.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.is_done.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn outcome(&self) -> Outcome {
+        let ledger = self.ledger();
+        // A message may also have come although its sending seemed to fail: then it is not lost.
+        let came = ledger.firsts.len() as u64;
+        let mut firsts = ledger.firsts.clone();
+        // The ledger's lock is taken after the answer is there, perhaps in another order.
+        firsts.sort_by_key(|first| first.ended_ns);
+        let of_queue: Vec<u32> = firsts.iter().map(|first| first.tag.of_queue).collect();
+        let mut by_sender: HashMap<u32, Vec<Reception>> = HashMap::new();
+        for first in firsts {
+            by_sender.entry(first.tag.sender).or_default().push(first);
+        }
+        let mut of_senders = Disorder::default();
+        let mut provably = 0;
+        for mut received in by_sender.into_values() {
+            let places: Vec<u32> = received.iter().map(|first| first.tag.of_sender).collect();
+            of_senders = of_senders.plus(Disorder::of(&places));
+            received.sort_by_key(|first| first.tag.of_sender);
+            let calls: Vec<(u64, u64)> =
+                received.iter().map(|first| (first.begun_ns, first.ended_ns)).collect();
+            provably += provably_out_of_order(&calls);
+        }
+        Outcome {
+            sent: ledger.sent,
+            lost: ledger.sent.saturating_sub(came),
+            duplicates: ledger.duplicates,
+            corrupted: ledger.corrupted,
+            in_queue: Disorder::of(&of_queue),
+            of_senders,
+            provably_out_of_order: provably,
+        }
+    }
+
+    /// Each change to it is complete before the lock is given back.
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outcome {
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        Self {
+            sent: self.sent + other.sent,
+            lost: self.lost + other.lost,
+            duplicates: self.duplicates + other.duplicates,
+            corrupted: self.corrupted + other.corrupted,
+            in_queue: self.in_queue.plus(other.in_queue),
+            of_senders: self.of_senders.plus(other.of_senders),
+            provably_out_of_order: self.provably_out_of_order + other.provably_out_of_order,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqs::payload::Dice;
+
+    struct Sent {
+        lane: Lane,
+        texts: Vec<String>,
+        now: u64,
+    }
+
+    /// Two senders that took turns.
+    fn sent(count: u32) -> Sent {
+        let lane = Lane::new("q".to_owned(), 2);
+        let mut dice = Dice::new(1);
+        let text = |number| {
+            let tag = lane.tag(number % 2, number / 2);
+            lane.note_sent(0);
+            payload::make(tag, payload::SIZE_MIN, &mut dice)
+        };
+        let texts = (0..count).map(text).collect();
+        lane.note_sender_gone();
+        lane.note_sender_gone();
+        Sent { lane, texts, now: 0 }
+    }
+
+    impl Sent {
+        /// One call after the other.
+        fn receive(&mut self, number: usize) -> Option<Tag> {
+            self.now += 10;
+            self.lane.note_received(&self.texts[number], self.now, self.now + 5)
+        }
+    }
+
+    #[test]
+    fn a_lane_is_settled_when_all_that_was_sent_is_deleted() {
+        let mut sent = sent(3);
+        for number in 0..3 {
+            assert!(!sent.lane.is_settled());
+            let tag = sent.receive(number);
+            sent.lane.note_deleted(tag);
+            sent.lane.note_deleted(tag);
+        }
+        assert!(sent.lane.is_settled());
+        let Outcome { sent, lost, duplicates, .. } = sent.lane.outcome();
+        assert_eq!((sent, lost, duplicates), (3, 0, 0));
+    }
+
+    #[test]
+    fn losses_and_duplicates_are_counted_and_stay_out_of_the_order() {
+        let mut sent = sent(6);
+        for number in [0, 1, 0, 2, 0, 4, 1] {
+            sent.receive(number);
+        }
+        sent.texts[5].replace_range(40..41, "#");
+        assert_eq!(sent.receive(5), None);
+        let found = sent.lane.outcome();
+        assert_eq!((found.lost, found.duplicates, found.corrupted), (2, 3, 1));
+        assert_eq!((found.in_queue.messages, found.in_queue.out_of_order), (4, 0));
+    }
+
+    #[test]
+    fn two_senders_that_overlap_are_each_in_order_though_the_queue_is_not() {
+        let mut sent = sent(4); // 0 and 2 of one sender, 1 and 3 of the other
+        for number in [1, 0, 3, 2] {
+            sent.receive(number);
+        }
+        let found = sent.lane.outcome();
+        assert_eq!(found.in_queue.out_of_order, 2);
+        assert_eq!((found.of_senders.messages, found.of_senders.out_of_order), (4, 0));
+        assert_eq!(found.provably_out_of_order, 0);
+    }
+
+    #[test]
+    fn an_inversion_of_one_senders_messages_is_proven_by_the_calls() {
+        let mut sent = sent(4);
+        for number in [2, 0, 1, 3] {
+            sent.receive(number);
+        }
+        let found = sent.lane.outcome();
+        assert_eq!((found.of_senders.out_of_order, found.provably_out_of_order), (1, 1));
+    }
+}
