@@ -3,7 +3,9 @@
 use std::fmt;
 use std::io::Write as _;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use quelea_sqs::{HttpRequest, Signer};
 
 use crate::cancel::Canceller;
 use crate::connection::Connection;
@@ -17,16 +19,23 @@ use crate::retry::Retry;
 /// How long an answer may take, a long poll's own time not counted.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Of AWS JSON 1.0.
+const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
+
 /// What requests carry for a service that verifies nothing: it has the form of a signature, since
 /// some want to see one.
-const UNSIGNED: &str = "Authorization: AWS4-HMAC-SHA256 Credential=unsigned/20200101/us-east-1/sqs/aws4_request, \
-    SignedHeaders=host, Signature=0\r\n";
+const UNSIGNED: &str = "Authorization: AWS4-HMAC-SHA256 \
+    Credential=unsigned/20200101/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0\r\n";
 
 /// Makes calls, one at a time, over one connection that it keeps. A thread that wants its own
 /// connection clones the client; nothing is shared.
 pub struct Client {
     endpoint: Arc<Endpoint>,
     credentials: Option<Arc<Credentials>>,
+    /// Made of the credentials.
+    signer: Option<Signer>,
+    /// What a `Host` header holds.
+    authority: Arc<str>,
     retry: Retry,
     connection: Option<Connection>,
     reader: ResponseReader,
@@ -52,14 +61,16 @@ impl Client {
     /// signature in form only.
     #[must_use]
     pub fn new(endpoint: Endpoint, credentials: Option<Credentials>) -> Self {
+        let authority = endpoint.authority();
         let prefix = format!(
-            "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/x-amz-json-1.0\r\n",
+            "POST {} HTTP/1.1\r\nHost: {authority}\r\nContent-Type: {CONTENT_TYPE}\r\n",
             endpoint.path,
-            endpoint.authority()
         );
         Self {
             endpoint: Arc::new(endpoint),
+            signer: credentials.as_ref().map(signer),
             credentials: credentials.map(Arc::new),
+            authority: authority.into(),
             retry: Retry::default(),
             connection: None,
             reader: ResponseReader::default(),
@@ -182,9 +193,43 @@ impl Client {
         self.request.extend_from_slice(&self.prefix);
         // Writing to a Vec does not fail.
         let _ = write!(self.request, "X-Amz-Target: AmazonSQS.{action}\r\n");
-        self.request.extend_from_slice(UNSIGNED.as_bytes());
+        self.sign(action, body);
         let _ = write!(self.request, "Content-Length: {}\r\n\r\n", body.len());
         self.request.extend_from_slice(body);
+    }
+
+    /// Each try is signed anew: a signature is good for a few minutes only.
+    fn sign(&mut self, action: &str, body: &[u8]) {
+        let Some(signer) = &mut self.signer else {
+            self.request.extend_from_slice(UNSIGNED.as_bytes());
+            return;
+        };
+        let target = format!("AmazonSQS.{action}");
+        let headers: [(&str, &[u8]); 3] = [
+            ("host", self.authority.as_bytes()),
+            ("content-type", CONTENT_TYPE.as_bytes()),
+            ("x-amz-target", target.as_bytes()),
+        ];
+        let request = HttpRequest {
+            method: "POST",
+            path: &self.endpoint.path,
+            query: "",
+            headers: &headers,
+            body,
+        };
+        // A clock before 1970 gives a signature that no service takes, and its error says why.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        let signed = signer.sign(&request, now_ms);
+        // Writing to a Vec does not fail.
+        let _ = write!(
+            self.request,
+            "Authorization: {}\r\nX-Amz-Date: {}\r\n",
+            signed.authorization, signed.amz_date
+        );
+        if let Some(token) = signed.security_token {
+            let _ = write!(self.request, "X-Amz-Security-Token: {token}\r\n");
+        }
     }
 
     /// Writes the request and reads its response. A connection that failed is not used again.
@@ -220,12 +265,23 @@ impl Client {
     }
 }
 
+fn signer(credentials: &Credentials) -> Signer {
+    let Credentials { access_key_id, secret_access_key, region, session_token } = credentials;
+    let signer = Signer::new(access_key_id, secret_access_key, region);
+    match session_token {
+        Some(token) => signer.with_session_token(token),
+        None => signer,
+    }
+}
+
 impl Clone for Client {
     /// Another client of the same endpoint, with a connection of its own and without the faults.
     fn clone(&self) -> Self {
         Self {
             endpoint: Arc::clone(&self.endpoint),
+            signer: self.credentials.as_deref().map(signer),
             credentials: self.credentials.clone(),
+            authority: Arc::clone(&self.authority),
             retry: self.retry,
             connection: None,
             reader: ResponseReader::default(),

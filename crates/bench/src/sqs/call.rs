@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn handles_are_found_with_and_without_blanks() {
-        let answer = br#"{"Messages":[{"Body":"\"ReceiptHandle\":\"no\"","ReceiptHandle":"a+/="},{"ReceiptHandle" : "b"}]}"#;
+        let answer = br#"{"Messages":[{"Body":"\"ReceiptHandle\":\"no\"","ReceiptHandle":"a+/="},{"ReceiptHandle" : "b", "Body": ""}]}"#;
         assert_eq!(handles(answer), ["a+/=", "b"]);
         assert!(handles(b"{}").is_empty());
         assert_eq!(messages(answer).unwrap()[0].body, "\"ReceiptHandle\":\"no\"");

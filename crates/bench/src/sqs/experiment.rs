@@ -62,13 +62,13 @@ struct Consistency {
     loss_rate: f64,
     lost: u64,
     corrupted: u64,
-    /// Against the order in which sending began in each queue.
+    /// Of each pair of a sending and a receiving thread, the paper's.
     out_of_order_rate: f64,
     average_displacement: f64,
-    /// Against the order of each sending thread.
-    out_of_order_rate_of_senders: f64,
-    average_displacement_of_senders: f64,
-    /// As the one before, where no order of overlapping calls explains it.
+    /// Of each whole queue, where overlapping calls count as inversions.
+    out_of_order_rate_of_queues: f64,
+    average_displacement_of_queues: f64,
+    /// Of each sender over all receivers, where no order of overlapping calls explains it.
     provably_out_of_order_rate: f64,
 }
 
@@ -87,6 +87,8 @@ struct ExperimentReport {
     receive: Side,
     forgotten: u64,
     crashed: u64,
+    /// Deletions of messages that were not in the receiver's hands any more.
+    refused_deletions: u64,
     consistency: Consistency,
     server: Option<ServerCost>,
 }
@@ -116,6 +118,7 @@ pub(crate) fn run(args: &SqsArgs) -> Result<(), BenchError> {
     let traces = traces?;
     let outcome =
         lanes.iter().map(Lane::outcome).fold(Outcome::default(), |sum, one| sum.plus(one));
+    let sum = |of: fn(&Trace) -> u64| traces.receive.iter().map(of).sum();
     let report = ExperimentReport {
         endpoint: service.endpoint.to_string(),
         queues: args.queues,
@@ -127,8 +130,9 @@ pub(crate) fn run(args: &SqsArgs) -> Result<(), BenchError> {
         concurrent: args.concurrent,
         send: Side::of(&traces.send, |trace| trace.response_ns.len() as u64),
         receive: Side::of(&traces.receive, |trace| trace.cycles),
-        forgotten: traces.receive.iter().map(|trace| trace.forgotten).sum(),
-        crashed: traces.receive.iter().map(|trace| trace.crashed).sum(),
+        forgotten: sum(|trace| trace.forgotten),
+        crashed: sum(|trace| trace.crashed),
+        refused_deletions: sum(|trace| trace.refused_deletions),
         consistency: Consistency::of(&outcome),
         server,
     };
@@ -283,7 +287,7 @@ fn start_receivers<'scope, 'env: 'scope>(
             threads.push(spawn(scope, format!("receive-{queue}-{number}"), move || {
                 let dice = Dice::new(args.seed ^ index.rotate_left(17));
                 let inject = |client: &mut Client| inject(client, args, index);
-                let receiver = Receiver::new(args, lane, client, dice, inject);
+                let receiver = Receiver::new(args, lane, client, (number, dice), inject);
                 ready.wait();
                 receiver.run(stop)
             })?);
@@ -391,7 +395,7 @@ impl Side {
 impl Consistency {
     fn of(outcome: &Outcome) -> Self {
         let share = |count: u64| count as f64 / outcome.sent.max(1) as f64;
-        let (queue, senders) = (&outcome.in_queue, &outcome.of_senders);
+        let (pairs, queues) = (&outcome.of_pairs, &outcome.in_queue);
         Self {
             messages: outcome.sent,
             duplication_rate: share(outcome.duplicates),
@@ -399,12 +403,12 @@ impl Consistency {
             loss_rate: share(outcome.lost),
             lost: outcome.lost,
             corrupted: outcome.corrupted,
-            out_of_order_rate: queue.rate(),
-            average_displacement: queue.average_displacement(),
-            out_of_order_rate_of_senders: senders.rate(),
-            average_displacement_of_senders: senders.average_displacement(),
+            out_of_order_rate: pairs.rate(),
+            average_displacement: pairs.average_displacement(),
+            out_of_order_rate_of_queues: queues.rate(),
+            average_displacement_of_queues: queues.average_displacement(),
             provably_out_of_order_rate: outcome.provably_out_of_order as f64
-                / senders.messages.max(1) as f64,
+                / queues.messages.max(1) as f64,
         }
     }
 }
@@ -425,10 +429,10 @@ impl ExperimentReport {
         );
         text += &self.send.line("send");
         text += &self.receive.line("receive+delete");
-        if self.forgotten + self.crashed > 0 {
+        if self.forgotten + self.crashed + self.refused_deletions > 0 {
             text += &format!(
-                "  {:<16} {} messages forgotten, {} times quit\n",
-                "receivers", self.forgotten, self.crashed
+                "  {:<16} {} messages forgotten, {} times quit, {} deletions refused\n",
+                "receivers", self.forgotten, self.crashed, self.refused_deletions
             );
         }
         let percent = |rate: f64| format!("{:.4} %", rate * 100.0);
@@ -451,23 +455,17 @@ impl ExperimentReport {
                 found.corrupted
             ),
         );
+        let order = |rate: f64, displacement: f64, of: &str| {
+            format!("{}, average displacement {displacement:.4} ({of})", percent(rate))
+        };
         line(
             "out of order",
-            format!(
-                "{}, average displacement {:.4} (in the queue)",
-                percent(found.out_of_order_rate),
-                found.average_displacement
-            ),
+            order(found.out_of_order_rate, found.average_displacement, "pairs of threads"),
         );
-        line(
-            "",
-            format!(
-                "{}, average displacement {:.4} (of each sender); beyond doubt {}",
-                percent(found.out_of_order_rate_of_senders),
-                found.average_displacement_of_senders,
-                percent(found.provably_out_of_order_rate)
-            ),
-        );
+        let queues = (found.out_of_order_rate_of_queues, found.average_displacement_of_queues);
+        line("", order(queues.0, queues.1, "whole queues, overlapping calls as they arrived"));
+        let proven = percent(found.provably_out_of_order_rate);
+        line("", format!("{proven} (whole queues, beyond what overlapping calls explain)"));
         if let Some(server) = &self.server {
             let per_message = server.cpu_us as f64 / found.messages.max(1) as f64;
             line(

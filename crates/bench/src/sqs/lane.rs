@@ -36,6 +36,7 @@ struct Ledger {
 #[derive(Debug, Clone, Copy)]
 struct Reception {
     tag: Tag,
+    receiver: u32,
     begun_ns: u64,
     ended_ns: u64,
 }
@@ -51,11 +52,15 @@ pub(crate) struct Outcome {
     pub duplicates: u64,
     /// Deliveries whose checksum was wrong.
     pub corrupted: u64,
-    /// Against the order in which sending began in the queue.
+    /// The paper's: for each pair of a sending and a receiving thread, what the one received of the
+    /// other, against the order in which it was sent. Both ends of a pair do one thing after the
+    /// other, so this order is certain.
+    pub of_pairs: Disorder,
+    /// The whole queue: the order in which answers arrived against the one in which sending began.
+    /// Calls that overlap make it look worse than it is.
     pub in_queue: Disorder,
-    /// Against the order of each sending thread by itself.
-    pub of_senders: Disorder,
-    /// As `of_senders`, where no order of overlapping receive calls explains it.
+    /// Of each sender's messages, over all receivers: those whose place no order of overlapping
+    /// receive calls explains.
     pub provably_out_of_order: u64,
 }
 
@@ -88,7 +93,12 @@ impl Lane {
     }
 
     /// A delivery; its tag, if it is whole.
-    pub(crate) fn note_received(&self, text: &str, begun_ns: u64, ended_ns: u64) -> Option<Tag> {
+    pub(crate) fn note_received(
+        &self,
+        receiver: u32,
+        text: &str,
+        (begun_ns, ended_ns): (u64, u64),
+    ) -> Option<Tag> {
         self.moved_ns.fetch_max(ended_ns, Ordering::Relaxed);
         let tag = payload::check(text);
         let mut ledger = self.ledger();
@@ -97,7 +107,7 @@ impl Lane {
             Some(tag) if ledger.known.contains_key(&tag) => ledger.duplicates += 1,
             Some(tag) => {
                 ledger.known.insert(tag, false);
-                ledger.firsts.push(Reception { tag, begun_ns, ended_ns });
+                ledger.firsts.push(Reception { tag, receiver, begun_ns, ended_ns });
             }
         }
         tag
@@ -149,28 +159,14 @@ impl Lane {
         // The ledger's lock is taken after the answer is there, perhaps in another order.
         firsts.sort_by_key(|first| first.ended_ns);
         let of_queue: Vec<u32> = firsts.iter().map(|first| first.tag.of_queue).collect();
-        let mut by_sender: HashMap<u32, Vec<Reception>> = HashMap::new();
-        for first in firsts {
-            by_sender.entry(first.tag.sender).or_default().push(first);
-        }
-        let mut of_senders = Disorder::default();
-        let mut provably = 0;
-        for mut received in by_sender.into_values() {
-            let places: Vec<u32> = received.iter().map(|first| first.tag.of_sender).collect();
-            of_senders = of_senders.plus(Disorder::of(&places));
-            received.sort_by_key(|first| first.tag.of_sender);
-            let calls: Vec<(u64, u64)> =
-                received.iter().map(|first| (first.begun_ns, first.ended_ns)).collect();
-            provably += provably_out_of_order(&calls);
-        }
         Outcome {
             sent: ledger.sent,
             lost: ledger.sent.saturating_sub(came),
             duplicates: ledger.duplicates,
             corrupted: ledger.corrupted,
+            of_pairs: disorder_of_pairs(&firsts),
             in_queue: Disorder::of(&of_queue),
-            of_senders,
-            provably_out_of_order: provably,
+            provably_out_of_order: provably_out_of_order_of_senders(&firsts),
         }
     }
 
@@ -180,6 +176,25 @@ impl Lane {
     }
 }
 
+fn disorder_of_pairs(firsts: &[Reception]) -> Disorder {
+    let mut pairs: HashMap<(u32, u32), Vec<u32>> = HashMap::new();
+    for first in firsts {
+        pairs.entry((first.tag.sender, first.receiver)).or_default().push(first.tag.of_sender);
+    }
+    let each = pairs.values().map(|places| Disorder::of(places));
+    each.fold(Disorder::default(), Disorder::plus)
+}
+
+fn provably_out_of_order_of_senders(firsts: &[Reception]) -> u64 {
+    let mut in_order = firsts.to_vec();
+    in_order.sort_by_key(|first| (first.tag.sender, first.tag.of_sender));
+    let senders = in_order.chunk_by(|one, next| one.tag.sender == next.tag.sender);
+    let calls = |sent: &[Reception]| -> Vec<(u64, u64)> {
+        sent.iter().map(|first| (first.begun_ns, first.ended_ns)).collect()
+    };
+    senders.map(|sent| provably_out_of_order(&calls(sent))).sum()
+}
+
 impl Outcome {
     pub(crate) const fn plus(self, other: Self) -> Self {
         Self {
@@ -187,8 +202,8 @@ impl Outcome {
             lost: self.lost + other.lost,
             duplicates: self.duplicates + other.duplicates,
             corrupted: self.corrupted + other.corrupted,
+            of_pairs: self.of_pairs.plus(other.of_pairs),
             in_queue: self.in_queue.plus(other.in_queue),
-            of_senders: self.of_senders.plus(other.of_senders),
             provably_out_of_order: self.provably_out_of_order + other.provably_out_of_order,
         }
     }
@@ -221,10 +236,14 @@ mod tests {
     }
 
     impl Sent {
-        /// One call after the other.
+        /// One call after the other, by one receiver.
         fn receive(&mut self, number: usize) -> Option<Tag> {
+            self.receive_by(0, number)
+        }
+
+        fn receive_by(&mut self, receiver: u32, number: usize) -> Option<Tag> {
             self.now += 10;
-            self.lane.note_received(&self.texts[number], self.now, self.now + 5)
+            self.lane.note_received(receiver, &self.texts[number], (self.now, self.now + 5))
         }
     }
 
@@ -253,6 +272,7 @@ mod tests {
         let found = sent.lane.outcome();
         assert_eq!((found.lost, found.duplicates, found.corrupted), (2, 3, 1));
         assert_eq!((found.in_queue.messages, found.in_queue.out_of_order), (4, 0));
+        assert_eq!((found.of_pairs.messages, found.of_pairs.out_of_order), (4, 0));
     }
 
     #[test]
@@ -263,17 +283,28 @@ mod tests {
         }
         let found = sent.lane.outcome();
         assert_eq!(found.in_queue.out_of_order, 2);
-        assert_eq!((found.of_senders.messages, found.of_senders.out_of_order), (4, 0));
+        assert_eq!((found.of_pairs.messages, found.of_pairs.out_of_order), (4, 0));
         assert_eq!(found.provably_out_of_order, 0);
     }
 
     #[test]
-    fn an_inversion_of_one_senders_messages_is_proven_by_the_calls() {
+    fn a_pair_whose_messages_change_places_is_out_of_order() {
         let mut sent = sent(4);
         for number in [2, 0, 1, 3] {
             sent.receive(number);
         }
         let found = sent.lane.outcome();
-        assert_eq!((found.of_senders.out_of_order, found.provably_out_of_order), (1, 1));
+        assert_eq!((found.of_pairs.out_of_order, found.of_pairs.displacement), (1, 2));
+        assert_eq!(found.provably_out_of_order, 1);
+    }
+
+    #[test]
+    fn an_inversion_between_two_receivers_is_proven_by_their_calls_only() {
+        let mut sent = sent(4);
+        for (receiver, number) in [(0, 2), (1, 0), (0, 1), (1, 3)] {
+            sent.receive_by(receiver, number);
+        }
+        let found = sent.lane.outcome();
+        assert_eq!((found.of_pairs.out_of_order, found.provably_out_of_order), (0, 1));
     }
 }

@@ -9,7 +9,7 @@ use crate::clock::{SECOND_NS, now_ns};
 use crate::sqs::args::SqsArgs;
 use crate::sqs::call;
 use crate::sqs::lane::Lane;
-use crate::sqs::payload::Dice;
+use crate::sqs::payload::{Dice, Tag};
 use crate::sqs::sender::{Trace, pause};
 
 /// Long poll of an empty queue.
@@ -21,6 +21,8 @@ const QUIET_S: u64 = 5;
 pub(crate) struct Receiver<'a> {
     args: &'a SqsArgs,
     lane: &'a Lane,
+    /// Counted within the queue.
+    number: u32,
     client: Client,
     inject: Box<dyn Fn(&mut Client) + 'a>,
     dice: Dice,
@@ -33,11 +35,11 @@ impl<'a> Receiver<'a> {
         args: &'a SqsArgs,
         lane: &'a Lane,
         client: Client,
-        dice: Dice,
+        (number, dice): (u32, Dice),
         inject: impl Fn(&mut Client) + 'a,
     ) -> Self {
         let trace = Trace::default();
-        Self { args, lane, client, inject: Box::new(inject), dice, trace }
+        Self { args, lane, number, client, inject: Box::new(inject), dice, trace }
     }
 
     /// Receives until the queue is done.
@@ -63,7 +65,7 @@ impl<'a> Receiver<'a> {
             };
             self.trace.begin(begun);
             self.trace.response_ns.push(ended - begun);
-            let tag = self.lane.note_received(&message.body, begun, ended);
+            let tag = self.lane.note_received(self.number, &message.body, (begun, ended));
             let handle = message.receipt_handle.to_string();
             if self.dice.falls(self.args.crash) {
                 // What it had in hand is gone with it; a new thread has a new connection.
@@ -77,16 +79,24 @@ impl<'a> Receiver<'a> {
                 self.trace.forgotten += 1;
                 continue;
             }
-            match self.client.call("DeleteMessage", &call::delete(&self.lane.url, &handle)) {
-                Ok(_) => {
-                    self.lane.note_deleted(tag);
-                    self.trace.cycles += 1;
-                    self.trace.last_ns = now_ns();
-                }
-                Err(error) => self.trace.fail(error)?,
-            }
+            self.delete(tag, &handle)?;
         }
         Ok(self.trace)
+    }
+
+    fn delete(&mut self, tag: Option<Tag>, handle: &str) -> Result<(), Error> {
+        match self.client.call("DeleteMessage", &call::delete(&self.lane.url, handle)) {
+            Ok(_) => {
+                self.trace.cycles += 1;
+                self.trace.last_ns = now_ns();
+            }
+            // Somebody has received the message since, or a try whose response was lost did delete
+            // it. If it is still there, the service counts it, and it will come again.
+            Err(Error::Service(error)) if error.status == 400 => self.trace.refused_deletions += 1,
+            Err(error) => return self.trace.fail(error),
+        }
+        self.lane.note_deleted(tag);
+        Ok(())
     }
 
     /// Nothing was received: either because all is done, or because what is left is invisible.

@@ -25,6 +25,8 @@ pub(crate) struct Trace {
     pub forgotten: u64,
     /// Receivers: how often the thread quit.
     pub crashed: u64,
+    /// Receivers: deletions that the service refused, since the message was not in their hands.
+    pub refused_deletions: u64,
     /// Receivers: messages received and deleted.
     pub cycles: u64,
 }

@@ -4,3 +4,7 @@
 
 mod load;
 mod small_broker;
+#[path = "../../../client/tests/it/small_service.rs"]
+#[allow(dead_code, reason = "the client's tests use the rest of it")]
+mod small_service;
+mod sqs;

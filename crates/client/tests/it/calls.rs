@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use quelea_client::{Client, Error, Loss, OutgoingMessage, Receive, Retry};
+use quelea_client::{Client, Credentials, Error, Loss, OutgoingMessage, Receive, Retry};
+use quelea_sqs::{Claim, HttpRequest, Verifier};
 
 use crate::small_service::SmallService;
 
@@ -140,4 +141,50 @@ fn what_is_not_the_expected_answer_is_an_error_with_the_operation() {
     let error = client.queue_url("q").unwrap_err().to_string();
     assert!(error.starts_with("the answer to GetQueueUrl is not understood"), "{error}");
     server.join().unwrap();
+}
+
+#[test]
+fn a_signed_request_is_what_a_service_verifies() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        let mut request = Vec::new();
+        while !request.ends_with(b"{\"QueueName\":\"q\"}") {
+            let mut part = [0; 4096];
+            let length = stream.read(&mut part).unwrap();
+            request.extend_from_slice(&part[..length]);
+        }
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\n{\"QueueUrl\":\"u\"}";
+        stream.write_all(answer).unwrap();
+        String::from_utf8(request).unwrap()
+    });
+    let key = Credentials {
+        session_token: Some("token".to_owned()),
+        ..Credentials::new("AKIDEXAMPLE", "secret")
+    };
+    let mut client = Client::new(endpoint.parse().unwrap(), Some(key));
+    assert_eq!(client.queue_url("q").unwrap(), "u");
+    let request = server.join().unwrap();
+    let (head, body) = request.split_once("\r\n\r\n").unwrap();
+    let headers: Vec<(&str, &[u8])> = head
+        .lines()
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name, value.as_bytes()))
+        .collect();
+    assert!(headers.contains(&("X-Amz-Security-Token", b"token")));
+    let request = HttpRequest {
+        method: "POST",
+        path: "/",
+        query: "",
+        headers: &headers,
+        body: body.as_bytes(),
+    };
+    let claim = Claim::read(&request).unwrap();
+    assert_eq!((claim.access_key_id(), claim.region()), ("AKIDEXAMPLE", "us-east-1"));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let now_ms = u64::try_from(now.as_millis()).unwrap();
+    let mut verifier = Verifier::default();
+    assert!(verifier.verify(&request, &claim, &"secret".into(), now_ms).is_ok());
+    assert!(verifier.verify(&request, &claim, &"another".into(), now_ms).is_err());
 }

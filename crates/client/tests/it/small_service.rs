@@ -25,13 +25,21 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    queues: HashMap<String, Vec<Entry>>,
+    queues: HashMap<String, Queue>,
     next_id: u64,
     calls: HashMap<String, u64>,
     /// Timeouts that messages were given.
     visibility_changes: Vec<Duration>,
     /// Statuses that the next calls of an action are answered with.
     failures: HashMap<String, Vec<u16>>,
+    /// So many of the next messages are lost, although the answer is that they are there.
+    drop_sent: u32,
+}
+
+#[derive(Default)]
+struct Queue {
+    entries: Vec<Entry>,
+    visibility_timeout: Duration,
 }
 
 /// BDQS's tuple (T, I), with the message beside it.
@@ -72,6 +80,15 @@ impl SmallService {
         state.failures.insert(action.to_owned(), statuses.to_vec());
     }
 
+    /// So many of the next messages are lost, although the answer is that they are there.
+    pub(crate) fn drop_sent(&self, messages: u32) {
+        self.shared.state.lock().unwrap().drop_sent = messages;
+    }
+
+    pub(crate) fn queues(&self) -> usize {
+        self.shared.state.lock().unwrap().queues.len()
+    }
+
     pub(crate) fn calls(&self, action: &str) -> u64 {
         self.shared.state.lock().unwrap().calls.get(action).copied().unwrap_or(0)
     }
@@ -83,19 +100,30 @@ impl SmallService {
 
     /// Messages of a queue, visible or not.
     pub(crate) fn messages(&self, queue: &str) -> usize {
-        self.shared.state.lock().unwrap().queues.get(queue).map_or(0, Vec::len)
+        self.shared.state.lock().unwrap().length(queue)
     }
 
     /// Waits until a queue has so many messages.
     pub(crate) fn wait_for_messages(&self, queue: &str, count: usize) {
         let state = self.shared.state.lock().unwrap();
-        let length = |state: &State| state.queues.get(queue).map_or(0, Vec::len);
         let (state, waited) = self
             .shared
             .changed
-            .wait_timeout_while(state, Duration::from_secs(60), |state| length(state) != count)
+            .wait_timeout_while(state, Duration::from_secs(60), |state| {
+                state.length(queue) != count
+            })
             .unwrap();
-        assert!(!waited.timed_out(), "{queue} has {} messages, not {count}", length(&state));
+        assert!(!waited.timed_out(), "{queue} has {} messages, not {count}", state.length(queue));
+    }
+}
+
+impl State {
+    fn length(&self, queue: &str) -> usize {
+        self.queues.get(queue).map_or(0, |queue| queue.entries.len())
+    }
+
+    fn entries(&mut self, queue: &str) -> &mut Vec<Entry> {
+        &mut self.queues.get_mut(queue).unwrap().entries
     }
 }
 
@@ -159,12 +187,21 @@ fn answer(shared: &Shared, action: &str, call: &Value) -> Answer {
         return Err((status, code));
     }
     if let Some(name) = call["QueueName"].as_str() {
+        if call["Attributes"].get("OrderHint").is_some() {
+            return Err((400, "InvalidAttributeName"));
+        }
         if action == "CreateQueue" {
-            state.queues.entry(name.to_owned()).or_default();
+            let seconds = call["Attributes"]["VisibilityTimeout"].as_str().unwrap_or("30");
+            let visibility_timeout = Duration::from_secs(seconds.parse().unwrap());
+            let queue = Queue { entries: Vec::new(), visibility_timeout };
+            state.queues.entry(name.to_owned()).or_insert(queue);
         } else if !state.queues.contains_key(name) {
             return Err((400, "QueueDoesNotExist"));
         }
         return Ok(json!({ "QueueUrl": format!("http://small/000000000000/{name}") }));
+    }
+    if action == "ListQueues" {
+        return Ok(json!({}));
     }
     let url = call["QueueUrl"].as_str().unwrap_or_default();
     let queue = url.rsplit('/').next().unwrap().to_owned();
@@ -189,7 +226,7 @@ fn act(state: &mut State, action: &str, queue: &str, call: &Value) -> Answer {
         "DeleteMessageBatch" => batch(call, |entry| delete(state, queue, entry)),
         "ChangeMessageVisibility" => change_visibility(state, queue, call),
         "PurgeQueue" => {
-            state.queues.insert(queue.to_owned(), Vec::new());
+            state.entries(queue).clear();
             Ok(Value::Null)
         }
         "DeleteQueue" => {
@@ -197,7 +234,8 @@ fn act(state: &mut State, action: &str, queue: &str, call: &Value) -> Answer {
             Ok(Value::Null)
         }
         "GetQueueAttributes" => Ok(json!({ "Attributes": {
-            "ApproximateNumberOfMessages": state.queues[queue].len().to_string() } })),
+            "ApproximateNumberOfMessages": state.length(queue).to_string(),
+            "ApproximateNumberOfMessagesNotVisible": "0" } })),
         _ => Err((400, "InvalidAction")),
     }
 }
@@ -221,10 +259,14 @@ fn batch(call: &Value, mut each: impl FnMut(&Value) -> Answer) -> Answer {
 fn send(state: &mut State, queue: &str, call: &Value) -> Value {
     let id = state.next_id;
     state.next_id += 1;
+    if state.drop_sent > 0 {
+        state.drop_sent -= 1;
+        return json!({ "MessageId": id.to_string(), "MD5OfMessageBody": "" });
+    }
     let delay = Duration::from_secs(call["DelaySeconds"].as_u64().unwrap_or(0));
     let body = call["MessageBody"].as_str().unwrap().to_owned();
     let entry = Entry { visible_at: Instant::now() + delay, id, body, receives: 0 };
-    state.queues.get_mut(queue).unwrap().push(entry);
+    state.entries(queue).push(entry);
     json!({ "MessageId": id.to_string(), "MD5OfMessageBody": "" })
 }
 
@@ -232,13 +274,14 @@ fn receive(shared: &Shared, queue: &str, call: &Value) -> Value {
     let wait = Duration::from_secs(call["WaitTimeSeconds"].as_u64().unwrap_or(0));
     let until = Instant::now() + wait;
     let max = usize::try_from(call["MaxNumberOfMessages"].as_u64().unwrap_or(1)).unwrap();
-    let timeout = Duration::from_secs(call["VisibilityTimeout"].as_u64().unwrap_or(30));
     let mut state = shared.state.lock().unwrap();
     loop {
         let now = Instant::now();
-        let entries = state.queues.get_mut(queue).map_or(&mut [][..], Vec::as_mut_slice);
+        let Some(found) = state.queues.get_mut(queue) else { return json!({}) };
+        let asked = call["VisibilityTimeout"].as_u64().map(Duration::from_secs);
+        let timeout = asked.unwrap_or(found.visibility_timeout);
         let mut visible: Vec<_> =
-            entries.iter_mut().filter(|entry| entry.visible_at <= now).collect();
+            found.entries.iter_mut().filter(|entry| entry.visible_at <= now).collect();
         visible.sort_by_key(|entry| (entry.visible_at, entry.id));
         let messages: Vec<Value> =
             visible.into_iter().take(max).map(|e| hand_out(e, timeout)).collect();
@@ -268,7 +311,7 @@ fn hand_out(entry: &mut Entry, timeout: Duration) -> Value {
 
 fn delete(state: &mut State, queue: &str, call: &Value) -> Answer {
     let (id, _) = handle(call).ok_or((400, "ReceiptHandleIsInvalid"))?;
-    state.queues.get_mut(queue).unwrap().retain(|entry| entry.id != id);
+    state.entries(queue).retain(|entry| entry.id != id);
     Ok(json!({}))
 }
 
@@ -276,7 +319,7 @@ fn change_visibility(state: &mut State, queue: &str, call: &Value) -> Answer {
     let (id, receives) = handle(call).ok_or((400, "ReceiptHandleIsInvalid"))?;
     let timeout = Duration::from_secs(call["VisibilityTimeout"].as_u64().unwrap());
     let now = Instant::now();
-    let mut entries = state.queues.get_mut(queue).unwrap().iter_mut();
+    let mut entries = state.entries(queue).iter_mut();
     let entry = entries
         .find(|entry| entry.id == id && entry.receives == receives && entry.visible_at > now)
         .ok_or((400, "MessageNotInflight"))?;
