@@ -37,7 +37,7 @@ pub use queues::{
 };
 pub use redrive::{RedriveAllowPolicy, RedrivePolicy};
 pub use service::{Caller, Service, ServiceSettings};
-pub use shape::{Description, Kind, Names};
+pub use shape::{Description, Kind, Member, Names};
 pub use signing::{SignedHeaders, Signer};
 pub use sigv4::{
     AmzTime, Claim, Computed, EXPIRES_S_MAX, HttpRequest, Payload, SERVICE, SKEW_S_MAX,

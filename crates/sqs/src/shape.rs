@@ -49,7 +49,18 @@ pub struct Description {
     /// Its name.
     pub name: &'static str,
     /// Its members.
-    pub members: &'static [(Names, Kind)],
+    pub members: &'static [Member],
+}
+
+/// A member of a shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// What it is called.
+    pub names: Names,
+    /// What it is.
+    pub kind: Kind,
+    /// Whether a reply has it in any case.
+    pub is_always: bool,
 }
 
 /// A struct of the service model.
@@ -96,10 +107,12 @@ macro_rules! shapes {
         impl $crate::shape::Shape for $name {
             const DESCRIPTION: $crate::shape::Description = $crate::shape::Description {
                 name: stringify!($name),
-                members: &[$((
-                    $crate::shape::names!($member $(/ $item $(by $key)?)?),
-                    <$kind as $crate::shape::wire::Wire>::KIND,
-                ),)*],
+                members: &[$($crate::shape::Member {
+                    names: $crate::shape::names!($member $(/ $item $(by $key)?)?),
+                    kind: <$kind as $crate::shape::wire::Wire>::KIND,
+                    is_always: <$kind as $crate::shape::wire::Wire>::IS_ALWAYS
+                        || $crate::shape::is_always!($($always)?),
+                },)*],
             };
 
             fn read_json<'de, A: ::serde::de::MapAccess<'de>>(

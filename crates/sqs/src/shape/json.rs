@@ -234,7 +234,7 @@ pub(crate) fn write_text(text: &str, out: &mut BytesMut) {
     out.reserve(text.len() + 2);
     out.put_u8(b'"');
     let mut rest = text.as_bytes();
-    while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f)) {
+    while let Some(at) = escape_at(rest) {
         out.put_slice(&rest[..at]);
         match rest[at] {
             byte @ (b'"' | b'\\') => out.put_slice(&[b'\\', byte]),
@@ -247,4 +247,14 @@ pub(crate) fn write_text(text: &str, out: &mut BytesMut) {
     }
     out.put_slice(rest);
     out.put_u8(b'"');
+}
+
+/// Where the first byte is that needs an escape. Blocks come first: the compiler looks at all bytes of
+/// one in a few instructions.
+fn escape_at(bytes: &[u8]) -> Option<usize> {
+    const BLOCK: usize = 32;
+    let needs_escape = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
+    let is_clean = |block: &&[u8]| !block.iter().fold(false, |any, byte| any | needs_escape(byte));
+    let clean = bytes.chunks_exact(BLOCK).take_while(is_clean).count() * BLOCK;
+    bytes[clean..].iter().position(needs_escape).map(|at| clean + at)
 }

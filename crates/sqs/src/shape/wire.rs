@@ -18,6 +18,9 @@ use crate::{Error, ErrorKind};
 pub(crate) trait Wire: Default {
     const KIND: Kind;
 
+    /// Whether it cannot be absent.
+    const IS_ALWAYS: bool = true;
+
     /// With its article, as SQS says what something is not.
     const NOUN: &'static str;
 
@@ -185,6 +188,7 @@ impl Wire for Bytes {
 
 impl<T: Wire> Wire for Option<T> {
     const KIND: Kind = T::KIND;
+    const IS_ALWAYS: bool = false;
     const NOUN: &'static str = T::NOUN;
 
     fn from_scalar(scalar: Scalar<'_>) -> Result<Self, String> {
@@ -232,6 +236,7 @@ impl<T: Wire> Wire for Option<T> {
 
 impl<T: Wire> Wire for Vec<T> {
     const KIND: Kind = Kind::List(&T::KIND);
+    const IS_ALWAYS: bool = false;
     const NOUN: &'static str = "a List";
 
     fn from_scalar(scalar: Scalar<'_>) -> Result<Self, String> {
@@ -298,6 +303,7 @@ const VALUE: &str = "Value";
 
 impl<T: Wire> Wire for BTreeMap<String, T> {
     const KIND: Kind = Kind::Map(&T::KIND);
+    const IS_ALWAYS: bool = false;
     const NOUN: &'static str = "a Map";
 
     fn from_scalar(scalar: Scalar<'_>) -> Result<Self, String> {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quelea_sqs::{Action, Description, ErrorKind, Kind, Names};
+use quelea_sqs::{Action, Description, ErrorKind, Kind, Member, Names};
 use serde_json::Value;
 
 const MODEL: &str = include_str!("../data/model.json");
@@ -11,6 +11,13 @@ const QUERY_MODEL: &str = include_str!("../data/query-model.json");
 
 /// What the model has and we do not, with the reason.
 const NOT_HERE: [(&str, &str); 0] = [];
+
+/// What the model requires of replies and is left out here at times, with the reason.
+const NOT_ALWAYS: [(&str, &str); 3] = [
+    ("ListDeadLetterSourceQueuesResult.queueUrls", "Amazon leaves out an empty list here too"),
+    ("MessageAttributeValue.DataType", "requests have it too, and there the service misses it"),
+    ("MessageSystemAttributeValue.DataType", "no reply has it"),
+];
 
 /// What we call otherwise in Query than LocalStack's model does, with the reason.
 const OTHER_IN_QUERY: [(&str, &str); 1] = [(
@@ -89,12 +96,12 @@ impl<'a> Walk<'a> {
         }
         let empty = serde_json::Map::new();
         let theirs = self.shape(name)["members"].as_object().unwrap_or(&empty);
-        let our_members: BTreeMap<&str, &Kind> =
-            ours.members.iter().map(|(names, kind)| (names.member, kind)).collect();
+        let our_members: BTreeMap<&str, &Member> =
+            ours.members.iter().map(|member| (member.names.member, member)).collect();
         for (member, shape) in theirs {
             let place = format!("{}.{member}", ours.name);
             match our_members.get(member.as_str()) {
-                Some(kind) => self.kind(&place, kind, shape),
+                Some(member) => self.kind(&place, &member.kind, shape),
                 None => self.differs(format!("{place} is missing")),
             }
         }
@@ -237,8 +244,8 @@ fn structures() -> BTreeMap<&'static str, &'static Description> {
         description: &'static Description,
     ) {
         found.insert(description.name, description);
-        for (_, kind) in description.members {
-            let mut kind = kind;
+        for member in description.members {
+            let mut kind = &member.kind;
             while let Kind::List(inner) | Kind::Map(inner) = kind {
                 kind = inner;
             }
@@ -253,6 +260,24 @@ fn structures() -> BTreeMap<&'static str, &'static Description> {
         action.output().into_iter().for_each(|output| add(&mut found, output));
     }
     found
+}
+
+#[test]
+fn replies_always_have_what_the_model_requires_and_nothing_else() {
+    let model = model();
+    let outputs: BTreeSet<&str> =
+        Action::ALL.iter().filter_map(|it| it.output()).map(|it| it.name).collect();
+    let is_of_replies = |name: &str| outputs.contains(name) || !name.contains("Request");
+    for description in structures().values().filter(|description| is_of_replies(description.name)) {
+        let required = model["shapes"][description.name]["required"].as_array();
+        for Member { names, is_always, .. } in description.members {
+            let place = format!("{}.{}", description.name, names.member);
+            let is_required =
+                required.is_some_and(|required| required.iter().any(|name| name == names.member));
+            let except = NOT_ALWAYS.iter().any(|(other, _)| *other == place);
+            assert_eq!(*is_always, is_required && !except, "{place}");
+        }
+    }
 }
 
 /// How the older model names the items of a list or a map: the member's own name, or its shape's.
@@ -294,7 +319,7 @@ impl GetKeyValue for Value {
 fn query_has_the_names_of_the_older_model() {
     let (model, query) = (model(), query_model());
     for description in structures().values() {
-        for (names, _) in description.members {
+        for Member { names, .. } in description.members {
             let place = format!("{}.{}", description.name, names.member);
             let shape = model["shapes"][description.name]["members"][names.member].as_str();
             let theirs = names_in_query(&model, &query, &place, shape.expect("a shape"));

@@ -174,6 +174,18 @@ fn text_is_escaped_where_it_has_to_be() {
 }
 
 #[test]
+fn escapes_are_found_at_any_place() {
+    for place in 0..100 {
+        for escaped in ['"', '\\', '\u{0}', '\u{1f}'] {
+            let mut body = "x".repeat(place);
+            body.push(escaped);
+            body.push_str(&"y".repeat(70));
+            json(Action::ReceiveMessage, &received(&body)); // Which reads it again.
+        }
+    }
+}
+
+#[test]
 fn lists_maps_and_numbers_have_their_names() {
     let urls = || vec!["http://q/1/a".to_owned(), "http://q/1/b".to_owned()];
     let next_token = || some("more");
