@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use quelea_model::{QueueId, Seq, Timestamp, VhostName};
+use quelea_model::{QueueId, QueueName, Seq, Timestamp, VhostName};
 use quelea_store::{Durability, Progress, Recovered, Store, StoreState, Ticket};
 use rustc_hash::FxHashMap;
 
@@ -63,6 +63,8 @@ pub struct Broker {
     pub(crate) next_receive: u64,
     /// Receives of all queues that have no answer yet.
     pub(crate) receives_waiting: usize,
+    /// When queues were deleted, by name.
+    pub(crate) deleted_queues: FxHashMap<(VhostName, QueueName), Timestamp>,
     /// Counts changes of queues and their attributes.
     pub(crate) queues_epoch: u64,
     /// Within begin_atomic and end_atomic: the strictest durability of what was appended.
@@ -118,6 +120,7 @@ impl Broker {
             next_queue: recovered.next_queue,
             next_receive: 0,
             receives_waiting: 0,
+            deleted_queues: FxHashMap::default(),
             queues_epoch: 0,
             atomic: None,
             checkpoint: None,

@@ -1,7 +1,7 @@
 //! Queues as SQS sees them: made, changed, counted and listed without a channel.
 
 use quelea_model::limits::QUEUE_ATTRIBUTES_BYTES_MAX;
-use quelea_model::{QueueId, QueueName, Table, Timestamp};
+use quelea_model::{QueueId, QueueName, Table, Timestamp, VhostName};
 use quelea_store::{Durability, QueueIndex, Ticket};
 
 use crate::Broker;
@@ -10,6 +10,10 @@ use crate::declare_queue::NewQueue;
 use crate::error::{CreateQueueError, LimitReached, NoSuchQueueId};
 use crate::queue::{Queue, QueueArguments, QueueAttributes};
 use crate::topology::{Item, StoredAttributes, StoredQueue};
+
+/// Names of deleted queues that are remembered; at the limit all are forgotten, and nobody has to
+/// wait.
+const DELETED_QUEUES_MAX: usize = 65_536;
 
 /// What a user may do with a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -180,12 +184,39 @@ impl Broker {
     ///
     /// # Errors
     /// [`NoSuchQueueId`].
-    pub fn delete_queue_by_id(&mut self, id: QueueId) -> Result<Ticket, NoSuchQueueId> {
-        if !self.queues.contains_key(&id) {
-            return Err(NoSuchQueueId { queue: id });
+    pub fn delete_queue_by_id(
+        &mut self,
+        now: Timestamp,
+        id: QueueId,
+    ) -> Result<Ticket, NoSuchQueueId> {
+        let queue = self.queues.get(&id).ok_or(NoSuchQueueId { queue: id })?;
+        let name = (queue.vhost_name.clone(), queue.name.clone());
+        if self.deleted_queues.len() >= DELETED_QUEUES_MAX {
+            self.deleted_queues.clear();
         }
+        self.deleted_queues.insert(name, now);
         self.remove_queue(id);
         Ok(self.ticket(Durability::Fsync))
+    }
+
+    /// When a queue of that name was last deleted by [`Broker::delete_queue_by_id`], if that is
+    /// remembered.
+    #[must_use]
+    pub fn queue_deleted_at(&self, vhost: &str, name: &str) -> Option<Timestamp> {
+        let name = (VhostName::parse(vhost).ok()?, QueueName::parse(name).ok()?);
+        self.deleted_queues.get(&name).copied()
+    }
+
+    /// The virtual host of a queue.
+    #[must_use]
+    pub fn queue_vhost(&self, id: QueueId) -> Option<&VhostName> {
+        self.queues.get(&id).map(|queue| &queue.vhost_name)
+    }
+
+    /// Whether it is a FIFO queue.
+    #[must_use]
+    pub fn queue_is_fifo(&self, id: QueueId) -> bool {
+        self.queues.get(&id).is_some_and(|queue| queue.settings().fifo.is_some())
     }
 
     /// When a queue was last purged by [`Broker::purge_queue_by_id`].

@@ -1,5 +1,6 @@
 //! Sending straight to a queue, with what AMQP has no words for: delays, groups, deduplication.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -24,8 +25,8 @@ pub struct Send {
     pub delay_ms: Option<u64>,
     /// Its group, which also stands in the header [`crate::GROUP_HEADER`].
     pub group: Option<Box<str>>,
-    /// Hash of its deduplication id within its scope.
-    pub deduplication: Option<[u64; 2]>,
+    /// Its deduplication id. Its scope is the queue, or the group, as the queue has it.
+    pub deduplication: Option<Box<str>>,
     /// What it is called.
     pub message_id: [u8; 16],
 }
@@ -73,7 +74,11 @@ impl Broker {
         name: &str,
         send: Send,
     ) -> Result<SentMessage, SendError> {
-        if let Some(key) = send.deduplication
+        let by_group = self.queues.get(&id).and_then(|queue| queue.settings().fifo);
+        let by_group = by_group.is_some_and(|fifo| fifo.deduplicates_by_group);
+        let scope = send.group.as_deref().filter(|_| by_group);
+        let key = send.deduplication.as_deref().map(|id| deduplication_key(id, scope));
+        if let Some(key) = key
             && let Some(first) = self.find_duplicate(now, id, key)?
         {
             return Ok(first);
@@ -94,7 +99,7 @@ impl Broker {
         self.store.begin_atomic();
         let enqueued = self.enqueue(now, &[id], &message, facts);
         if enqueued.taken > 0
-            && let Some(key) = send.deduplication
+            && let Some(key) = key
         {
             let noted = Deduplication { seq, sent_at: now, key, message_id: send.message_id };
             self.store.append_deduplication(id, &noted);
@@ -127,4 +132,13 @@ impl Broker {
         }
         Ok(None)
     }
+}
+
+/// What stands for a deduplication id in its scope: 128 bits, so that two ids never share them.
+fn deduplication_key(id: &str, scope: Option<&str>) -> [u64; 2] {
+    [0_u8, 1].map(|salt| {
+        let mut hasher = DefaultHasher::new();
+        (salt, scope, id).hash(&mut hasher);
+        hasher.finish()
+    })
 }

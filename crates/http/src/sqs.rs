@@ -5,6 +5,7 @@
 mod authentication;
 mod body;
 mod connection;
+mod embedded;
 mod exchange;
 mod limits;
 mod phases;
@@ -12,4 +13,5 @@ mod request_id;
 mod server;
 
 pub use authentication::Verify;
+pub use embedded::{EmbeddedQueues, EmbeddedSettings};
 pub use server::{SqsServer, SqsSettings, SqsStartError};

@@ -8,6 +8,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc as std_mpsc};
 use std::time::{Duration, Instant};
 
@@ -41,8 +42,8 @@ const PROMISES_MAX: usize = 262_144;
 /// What is done when the store has come far enough; dropped if it never will.
 pub(crate) type Promise = Box<dyn FnOnce() + Send>;
 
-/// Takes the answer to a receive: the messages, or `None` if the queue was deleted.
-pub type ReceiveAnswer = oneshot::Sender<Option<Vec<ReceivedMessage>>>;
+/// Takes the answer to a receive: the messages, or `None` if the queue was deleted meanwhile.
+pub type ReceiveAnswer = oneshot::Sender<Result<Option<Vec<ReceivedMessage>>, ReceiveError>>;
 
 /// What the core is made of, but for its broker.
 pub(crate) struct CoreParts {
@@ -54,6 +55,7 @@ pub(crate) struct CoreParts {
     pub(crate) session_config: Arc<SessionConfig>,
     pub(crate) connections_max: usize,
     pub(crate) stop_timeout_ms: u64,
+    pub(crate) queues_epoch: Arc<AtomicU64>,
 }
 
 /// The broker and all that drives it. Other threads reach it through [`crate::CoreHandle`].
@@ -155,20 +157,25 @@ impl Core {
         }
     }
 
-    /// Receives messages; the answer comes by `answer`, `None` if the queue is deleted meanwhile. If
-    /// nobody takes the answer the messages are visible again at once.
-    ///
-    /// # Errors
-    /// [`ReceiveError`]; there is no answer then.
+    /// Receives messages; the answer comes by `answer`. If nobody takes it the messages are visible
+    /// again at once. Gives what cancels it, unless it was refused.
     pub fn receive(
         &mut self,
         queue: QueueId,
         receive: Receive,
         answer: ReceiveAnswer,
-    ) -> Result<ReceiveId, ReceiveError> {
-        let id = self.broker.receive(self.now, queue, receive)?;
-        self.receives.insert(id, answer);
-        Ok(id)
+    ) -> Option<ReceiveId> {
+        match self.broker.receive(self.now, queue, receive) {
+            Ok(id) => {
+                self.receives.insert(id, answer);
+                Some(id)
+            }
+            Err(error) => {
+                // A caller that went away needs no answer.
+                let _ = answer.send(Err(error));
+                None
+            }
+        }
     }
 
     /// Ends a receive that nobody waits for any more.
@@ -181,7 +188,10 @@ impl Core {
     fn answer_receive(&mut self, effect: Effect) {
         let Effect::Received { receive, messages } = effect else { return };
         let untaken = match self.receives.remove(&receive) {
-            Some(answer) => answer.send(messages).err().flatten(),
+            Some(answer) => match answer.send(Ok(messages)) {
+                Err(Ok(untaken)) => untaken,
+                _ => None,
+            },
             None => messages,
         };
         if let Some(messages) = untaken {
@@ -209,6 +219,7 @@ impl Core {
         self.take_calls();
         self.take_verdicts();
         self.fire_timers();
+        self.publish_epoch();
         let mut more = self.deliver();
         more |= !self.dirty.is_empty();
         more |= self.advance_stop(more);
@@ -264,6 +275,11 @@ impl Core {
             let Ok(call) = self.parts.calls.try_recv() else { return };
             call(self);
         }
+    }
+
+    /// Tells other threads that queues have changed, before anybody hears of the change.
+    fn publish_epoch(&self) {
+        self.parts.queues_epoch.store(self.broker.queues_epoch(), Ordering::Release);
     }
 
     fn take_verdicts(&mut self) {

@@ -1,6 +1,7 @@
 //! The way to the core from other threads.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use quelea_store::Ticket;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -23,12 +24,24 @@ pub struct CoreStopped;
 pub struct CoreHandle {
     calls: mpsc::Sender<Call>,
     wake: Arc<Notify>,
+    queues_epoch: Arc<AtomicU64>,
 }
 
 impl CoreHandle {
     pub(crate) fn new(wake: Arc<Notify>) -> (Self, mpsc::Receiver<Call>) {
         let (calls, receiver) = mpsc::channel(CALLS_WAITING_MAX);
-        (Self { calls, wake }, receiver)
+        (Self { calls, wake, queues_epoch: Arc::default() }, receiver)
+    }
+
+    /// Changes after anything that is known of queues, users and permissions may have changed: what
+    /// was looked up before is then looked up anew. Costs no call.
+    #[must_use]
+    pub fn queues_epoch(&self) -> u64 {
+        self.queues_epoch.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn shared_queues_epoch(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.queues_epoch)
     }
 
     /// Runs `call` in the core's next turn and gives its result. All connections wait while it runs:
@@ -88,6 +101,17 @@ impl CoreHandle {
         let sent = self.calls.try_send(Box::new(call)).is_ok();
         self.wake.notify_one();
         sent
+    }
+
+    /// Runs `call` in the core's next turn.
+    ///
+    /// # Errors
+    /// [`CoreStopped`] if the core will not run it.
+    pub async fn post(
+        &self,
+        call: impl FnOnce(&mut Core) + Send + 'static,
+    ) -> Result<(), CoreStopped> {
+        self.send(Box::new(call)).await
     }
 
     async fn send(&self, call: Call) -> Result<(), CoreStopped> {

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, mpsc as std_mpsc};
 use std::thread::{self, JoinHandle};
 
@@ -151,6 +152,7 @@ impl Node {
             authenticator: authenticator.clone(),
             wake,
             calls,
+            queues_epoch: handle.shared_queues_epoch(),
         };
         let thread = thread::Builder::new()
             .name("core".to_owned())
@@ -224,6 +226,7 @@ struct Seed {
     authenticator: Authenticator,
     wake: Arc<Notify>,
     calls: mpsc::Receiver<Call>,
+    queues_epoch: Arc<AtomicU64>,
 }
 
 fn core_thread(
@@ -274,7 +277,8 @@ type Grown = (SharedCore, RecoveryReport, Arc<Notify>, Clock, Option<DataDir>);
 
 fn grow(runtime: &LocalRuntime, seed: Seed) -> Result<Grown, StartError> {
     let clock = Clock::start();
-    let Seed { config, disk, lock, path, listeners, authenticator, wake, calls } = seed;
+    let Seed { config, disk, lock, path, listeners, authenticator, wake, calls, queues_epoch } =
+        seed;
     let options = Options {
         segment_bytes: config.segment_bytes,
         nonce: random().map_err(system("get random numbers"))?,
@@ -299,6 +303,7 @@ fn grow(runtime: &LocalRuntime, seed: Seed) -> Result<Grown, StartError> {
         session_config: Arc::new(config.session),
         connections_max: config.connections_max,
         stop_timeout_ms: config.stop_timeout_ms,
+        queues_epoch,
     };
     let core = SharedCore::new(Core::new(broker, parts));
     let _inside = runtime.enter();
