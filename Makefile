@@ -24,8 +24,9 @@ lint: ## Checks format and lints, warnings being errors
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	@if command -v cargo-deny >/dev/null; then cargo deny --offline check bans licenses sources; else echo "cargo-deny is not installed: licences and bans were not checked"; fi
 
-bench: build ## Measures every row of docs/benchmarks.md, RabbitMQ beside Quelea where it is installed (ARGUMENTS=--quick)
+bench: build ## Measures every row of docs/benchmarks.md, RabbitMQ and ElasticMQ beside Quelea where they can be had (ARGUMENTS=--quick)
 	$(PYTHON) bench-peers/compare.py --quelea $(BINARY) $(ARGUMENTS)
+	$(PYTHON) bench-peers/compare_sqs.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
 
 soak: build ## Kills the broker 200 times under load; nothing confirmed may be lost (ROUNDS=200)
 	QUELEA_KILL_ROUNDS=$${ROUNDS:-200} $(PYTHON) tests/run.py --binary $(BINARY) kill

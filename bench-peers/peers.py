@@ -67,6 +67,16 @@ class Running:
         self.process.wait(STOP_S)
 
 
+class Service:
+    """What a running broker is for `quelea bench sqs`."""
+
+    def __init__(self, running):
+        if running.sqs_url is None:
+            running.stop()
+            sys.exit("it has no SQS front")
+        self.endpoint, self.pid, self.stop = running.sqs_url, running.pid, running.stop
+
+
 class Peer:
     """A kind of broker that can be started on a directory."""
 
@@ -80,7 +90,8 @@ class Peer:
 
 
 def quelea(binary):
-    environment = {"QUELEA__AMQP__LISTEN": "127.0.0.1:0", "QUELEA__HTTP__LISTEN": "127.0.0.1:0"}
+    fronts = ("AMQP", "HTTP", "SQS")
+    environment = {f"QUELEA__{front}__LISTEN": "127.0.0.1:0" for front in fronts}
     return Peer("quelea", "Quelea", lambda data: [binary, "serve", "--data-dir", data], environment)
 
 
@@ -96,6 +107,12 @@ def elasticmq():
     """From Maven Central, if there is a Java; in memory only."""
     if not (shutil.which("java") and shutil.which("mvn")):
         return None
+    script = HERE / "elasticmq.py"
+    return Peer("elasticmq", "ElasticMQ", lambda _: [sys.executable, script], {})
+
+
+def elasticmq():
+    """From Maven Central, in memory."""
     script = HERE / "elasticmq.py"
     return Peer("elasticmq", "ElasticMQ", lambda _: [sys.executable, script], {})
 
