@@ -86,11 +86,9 @@ pub fn decode(http: &HttpRequest<'_>) -> Result<Decoded, Undecodable> {
 /// The protocol of a request, as far as it can be told before it is read.
 #[must_use]
 pub fn protocol(http: &HttpRequest<'_>) -> Protocol {
-    if http.target.is_some() || media_type(http).is_some_and(is_json) {
-        Protocol::Json
-    } else {
-        Protocol::Query
-    }
+    // Some clients say of every request that it is JSON, also of one that has no body.
+    let is_posted_json = http.method != "GET" && media_type(http).is_some_and(is_json);
+    if http.target.is_some() || is_posted_json { Protocol::Json } else { Protocol::Query }
 }
 
 /// The content type without its parameters.

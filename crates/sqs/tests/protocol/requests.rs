@@ -124,6 +124,16 @@ fn presigned_urls_carry_parameters_that_are_none_of_ours() {
 }
 
 #[test]
+fn a_url_that_is_opened_is_query_whatever_its_content_type() {
+    let http = get("/1/q", "Action=PurgeQueue");
+    for content_type in ["application/json", "application/x-amz-json-1.0", "text/plain"] {
+        let (protocol, request) =
+            understood(&HttpRequest { content_type: Some(content_type), ..http });
+        assert_eq!((protocol, request.action()), (Protocol::Query, Action::PurgeQueue));
+    }
+}
+
+#[test]
 fn the_items_of_lists_stand_in_the_order_of_their_numbers() {
     let body = "Action=SendMessageBatch&SendMessageBatchRequestEntry.10.Id=j&\
                 SendMessageBatchRequestEntry.2.Id=b&SendMessageBatchRequestEntry.1.Id=a&\
