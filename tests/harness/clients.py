@@ -113,7 +113,7 @@ def install_go() -> Path:
             ["go", "test", "-tags", "integration", "-c", "-o", directory / "integration.test", "."], copy, environment
         )
 
-    return installed("go", [folder / "go.mod", folder / "go.sum"], _go_version() + repr(GO_PATCH), install)
+    return installed("go", [folder / "go.mod", folder / "go.sum"], go_version() + repr(GO_PATCH), install)
 
 
 def _patch(folder: Path, file: str, old: str, new: str, times: int) -> None:
@@ -123,7 +123,7 @@ def _patch(folder: Path, file: str, old: str, new: str, times: int) -> None:
     (folder / file).write_text(text.replace(old, new))
 
 
-def _go_version() -> str:
+def go_version() -> str:
     return subprocess.run(["go", "version"], capture_output=True, text=True, check=True).stdout
 
 

@@ -54,3 +54,11 @@ def of_pytest(output: str) -> Outcome:
         _sum(r"(\d+) (?:failed|errors?)", last),
         _sum(r"(\d+) skipped", last),
     )
+
+
+def of_junit(output: str) -> Outcome:
+    return Outcome(
+        _sum(r"^\[ +(\d+) tests successful", output),
+        _sum(r"^\[ +(\d+) (?:tests|containers) (?:failed|aborted)", output),
+        _sum(r"^\[ +(\d+) tests skipped", output),
+    )

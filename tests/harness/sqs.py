@@ -7,7 +7,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 REGION = "us-east-1"
-PATIENCE_S = 30
+PATIENCE_S = 60
 # Nothing is tried again behind a test's back, and a long poll ends before the client gives up.
 CONFIG = {"retries": {"total_max_attempts": 1}, "read_timeout": 90, "connect_timeout": 20, "max_pool_connections": 64}
 
