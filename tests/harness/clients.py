@@ -107,7 +107,7 @@ def install_go() -> Path:
         copy = directory / "amqp091-go"
         shutil.copytree(source, copy)
         install_command(["chmod", "-R", "u+w", copy])
-        _patch(copy, *GO_PATCH)
+        patch(copy, *GO_PATCH)
         # The test binary is built once: what it needs is then no longer asked of the registry.
         install_command(
             ["go", "test", "-tags", "integration", "-c", "-o", directory / "integration.test", "."], copy, environment
@@ -116,7 +116,7 @@ def install_go() -> Path:
     return installed("go", [folder / "go.mod", folder / "go.sum"], go_version() + repr(GO_PATCH), install)
 
 
-def _patch(folder: Path, file: str, old: str, new: str, times: int) -> None:
+def patch(folder: Path, file: str, old: str, new: str, times: int) -> None:
     text = (folder / file).read_text()
     if text.count(old) != times:
         raise InstallError(f"{file} has {text.count(old)} times {old!r}, not {times}: the client has changed")

@@ -47,12 +47,12 @@ def of_node(output: str) -> Outcome:
 
 
 def of_pytest(output: str) -> Outcome:
-    closing = [line for line in output.splitlines() if re.search(r"\d+ (passed|failed|error|skipped).* in [\d.]+s", line)]
+    closing = [line for line in output.splitlines() if re.search(r"\d+ (passed|failed|error|skipped|xfailed).* in [\d.]+s", line)]
     last = closing[-1] if closing else ""
     return Outcome(
         _sum(r"(\d+) passed", last),
         _sum(r"(\d+) (?:failed|errors?)", last),
-        _sum(r"(\d+) skipped", last),
+        _sum(r"(\d+) (?:skipped|xfailed)", last),
     )
 
 

@@ -2,13 +2,13 @@
 
 import shutil
 import sys
-import tempfile
+import urllib.parse
 from pathlib import Path
 
 from harness import outcome
 from harness.broker import Broker, binary_path, foreign_broker
 from harness.cache import installed
-from harness.clients import TESTS, go_version, install_command
+from harness.clients import TESTS, go_version, install_command, patch
 from harness.outcome import Outcome
 from harness.process import run_group
 from harness.workspace import read
@@ -135,12 +135,80 @@ def run_java() -> Outcome:
     return read(code, outcome.of_junit(output))
 
 
+# -- other people's tests: kombu's and moto's ----------------------------------------------------
+
+KOMBU, MOTO = "5.7.0", "5.2.5"
+MOTO_ACCOUNT = "123456789012"
+# It subscribes queues to a topic of SNS, which is another service.
+KOMBU_DESELECTED = "t/integration/test_sqs.py::test_SQSBaseExchangeTypes::test_fanout"
+# Each asks for another service beside SQS: IAM, CloudFormation, Lambda.
+MOTO_IGNORED = ["test_sqs_authentication.py", "test_sqs_cloudformation.py", "test_sqs_integration.py"]
+# It talks to a moto of its own, in its process.
+MOTO_IGNORED += ["test_server.py"]
+# Three tests take it for granted that the server has moto's usual port.
+MOTO_PATCH = ("tests/test_sqs/test_sqs.py", '"http://localhost:5000" if', "settings.test_server_mode_endpoint() if", 3)
+
+
+def install_sources() -> Path:
+    """The source archives of kombu and moto, which carry their tests; their wheels do not."""
+    pips = install_python() / "bin" / "pip"
+
+    def install(directory: Path) -> None:
+        fetch = [pips, "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary", ":all:", "-d", directory]
+        install_command([*fetch, f"kombu=={KOMBU}", f"moto=={MOTO}"])
+        for name, version in (("kombu", KOMBU), ("moto", MOTO)):
+            archive = directory / f"{name}-{version}.tar.gz"
+            folder = directory / name
+            folder.mkdir()
+            install_command(["tar", "xzf", archive, "-C", folder, "--strip-components", "1"])
+        # Away from its sources, so that the installed kombu is what is imported.
+        shutil.copytree(directory / "kombu" / "t", directory / "kombu-tests" / "t")
+        patch(directory / "moto", *MOTO_PATCH)
+
+    return installed("sqs-sources", [PYTHON_PINS], f"{KOMBU} {MOTO} {MOTO_PATCH}", install)
+
+
+def run_kombu() -> Outcome:
+    folder = install_sources() / "kombu-tests"
+    command = [install_python() / "bin" / "python", "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore"]
+    # Their classes are named test_…, which pytest does not collect by itself.
+    command += ["-o", "python_classes=test_* Test*", "--timeout", "120", "t/integration/test_sqs.py"]
+    with _broker() as broker:
+        where = urllib.parse.urlsplit(broker.sqs)
+        environment = {"SQS_HOST": where.hostname, "SQS_PORT": where.port, "AWS_DEFAULT_REGION": "us-east-1"}
+        code, output = run_group(
+            [*command, "--deselect", KOMBU_DESELECTED], cwd=folder, environment=environment, timeout_s=600
+        )
+    return read(code, outcome.of_pytest(output)) + _run_pytest("sqs_kombu", 600)
+
+
+def run_moto() -> Outcome:
+    folder = install_sources() / "moto"
+    command = [install_python() / "bin" / "python", "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "quelea_moto"]
+    command += ["--timeout", "120", "--tb=short", "-W", "ignore", "tests/test_sqs"]
+    command += [f"--ignore=tests/test_sqs/{name}" for name in MOTO_IGNORED]
+    with _broker(QUELEA__SQS__ACCOUNT_ID=MOTO_ACCOUNT) as broker:
+        environment = {
+            "PYTHONPATH": TESTS / "sqs_moto",
+            "TEST_SERVER_MODE": "true",
+            "TEST_SERVER_MODE_ENDPOINT": broker.sqs,
+            "MOTO_CALL_RESET_API": "false",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
+        code, output = run_group(command, cwd=folder, environment=environment, timeout_s=600)
+    return read(code, outcome.of_pytest(output))
+
+
 SUITES = {
     "sqs_python": run_sqs_python,
     "sqs_awscli": run_awscli,
     "sqs_go": run_go,
     "sqs_javascript": run_javascript,
     "sqs_java": run_java,
+    "sqs_kombu": run_kombu,
+    "sqs_moto": run_moto,
 }
 
 INSTALLS = {
@@ -149,4 +217,6 @@ INSTALLS = {
     "sqs_go": install_go,
     "sqs_javascript": install_javascript,
     "sqs_java": install_java,
+    "sqs_kombu": install_sources,
+    "sqs_moto": install_sources,
 }
