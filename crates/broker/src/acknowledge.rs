@@ -221,7 +221,9 @@ impl Broker {
 
     /// Once for many deliveries of a queue.
     fn after_settling(&mut self, now: Timestamp, queue: QueueId, settlement: Settlement) {
-        if settlement != Settlement::Acknowledged {
+        // The next message of a group may have waited for this one.
+        let has_groups = self.queues.get(&queue).is_some_and(|queue| queue.groups.is_some());
+        if settlement != Settlement::Acknowledged || has_groups {
             self.touch(queue);
             self.follow_up(queue);
         }

@@ -17,6 +17,7 @@ use crate::consumer::Consumer;
 use crate::effect::Effect;
 use crate::error::RecoveryError;
 use crate::memory::Memory;
+use crate::move_tasks::MoveTasks;
 use crate::queue::Queue;
 use crate::random::Random;
 use crate::read_ahead::Loads;
@@ -53,6 +54,7 @@ pub struct Broker {
     /// Queues whose settled messages the log has not been told of.
     pub(crate) settled: Vec<QueueId>,
     pub(crate) timers: BTreeSet<(Timestamp, QueueId)>,
+    pub(crate) move_tasks: MoveTasks,
     pub(crate) memory: Memory,
     pub(crate) loads: Loads,
     pub(crate) next_seq: Seq,
@@ -113,6 +115,7 @@ impl Broker {
             moving: VecDeque::new(),
             settled: Vec::new(),
             timers: BTreeSet::new(),
+            move_tasks: MoveTasks::default(),
             memory: Memory::default(),
             loads: Loads::default(),
             next_seq: recovered.next_seq,
@@ -147,6 +150,7 @@ impl Broker {
         self.fire_timers(now);
         more |= self.dispatch_touched(now);
         more |= self.move_dead_letters(now);
+        more |= self.run_move_tasks(now);
         more |= !self.touched.is_empty();
         self.relieve_memory(now);
         self.flush_settled();
@@ -159,10 +163,8 @@ impl Broker {
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         let timer = self.timers.first().map(|(at, _)| *at);
-        match (timer, self.store.deadline()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        let deadlines = [timer, self.move_tasks.deadline(), self.store.deadline()];
+        deadlines.into_iter().flatten().min()
     }
 
     /// The store, for the shell to pump its jobs. What was settled is told to it first.

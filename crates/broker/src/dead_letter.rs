@@ -12,8 +12,8 @@ use crate::Broker;
 use crate::death::{self, Reason};
 use crate::enqueue::Facts;
 use crate::grouping::group_of;
-use crate::queue::Transit;
 use crate::queue::groups::NO_GROUP;
+use crate::queue::{Overflow, Transit};
 
 /// The header that names the queue from which a message was redriven.
 pub const REDRIVE_SOURCE_HEADER: &str = "x-redrive-source";
@@ -123,22 +123,20 @@ impl Broker {
         });
         let (Some(target), Some(body)) = (target, source.body.clone()) else {
             // The policy was changed, or its queue deleted, while the message waited: it stays.
-            if let Some(groups) = &mut queue.groups {
-                groups.add_visible(
-                    source.entry.seq,
-                    source.body.as_deref().map_or(NO_GROUP, group_of),
-                );
-            }
-            queue.ready.insert(source);
-            return self.touch(id);
+            return self.put_back(id, source);
         };
-        let letter = with_source(&body, queue.name.as_str());
+        let letter = Arc::new(with_source(&body, queue.name.as_str()));
+        if !self.move_message(id, &source, target, &letter, now) {
+            return self.put_back(id, source);
+        }
         self.counters.dead_lettered += 1;
-        queue.counters.dead_lettered += 1;
-        self.move_message(id, &source, target, &Arc::new(letter), now);
+        if let Some(queue) = self.queues.get_mut(&id) {
+            queue.counters.dead_lettered += 1;
+        }
     }
 
-    /// Puts a message into another queue and takes it out of this one, both or neither.
+    /// Puts a message into another queue and takes it out of this one, both or neither. False if the
+    /// other queue is full: then it is nowhere but in the caller's hands.
     pub(crate) fn move_message(
         &mut self,
         from: QueueId,
@@ -146,19 +144,50 @@ impl Broker {
         to: QueueId,
         message: &Arc<Message>,
         now: Timestamp,
-    ) {
+    ) -> bool {
+        if !self.has_room(to, message.body().len()) {
+            return false;
+        }
         let facts = Facts {
             persistent: true,
+            priority: source.entry.priority,
             // Its delay is over, whatever the other queue's is.
-            visible_at: None,
+            visible_at: Some(now),
             ..Facts::default()
         };
         self.store.begin_atomic();
-        self.enqueue(now, &[to], message, facts);
-        if source.entry.is_stored() {
+        let is_taken = self.enqueue(now, &[to], message, facts).taken > 0;
+        if is_taken && source.entry.is_stored() {
             self.store.append_acks(from, &[source.entry]);
         }
         self.store.end_atomic();
+        is_taken
+    }
+
+    /// Whether a queue takes one more message of that size without refusing it.
+    pub(crate) fn has_room(&self, id: QueueId, body_bytes: usize) -> bool {
+        self.queues.get(&id).is_some_and(|queue| {
+            queue.rules.overflow == Overflow::DropHead || !queue.would_overflow(body_bytes)
+        })
+    }
+
+    /// A message that was taken to be moved stays in its queue.
+    pub(crate) fn put_back(&mut self, id: QueueId, message: Ready) {
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return self.store.release(&message.entry);
+        };
+        let entry = &message.entry;
+        if let Some(groups) = &mut queue.groups
+            && !groups.knows(entry.seq)
+        {
+            groups.add_visible(entry.seq, message.body.as_deref().map_or(NO_GROUP, group_of));
+        }
+        // The checkpoint has passed the visible messages, and may have passed those that move.
+        if self.store.checkpoint_under_way() && entry.is_durable() && entry.is_stored() {
+            self.store.append_requeue(id, entry, message.expires_at);
+        }
+        queue.ready.insert(message);
+        self.touch(id);
     }
 
     /// Leaves out the queues that the message came through before by the broker's doing alone.
@@ -181,4 +210,24 @@ fn with_source(message: &Message, queue: &str) -> Message {
     headers.set(REDRIVE_SOURCE_HEADER, Value::text(queue));
     properties.headers = Some(headers);
     Message::new("", message.routing_key(), &properties.to_bytes(), message.body_bytes())
+}
+
+/// The queue that a message was redriven from.
+pub(crate) fn source_of(message: &Message) -> Option<Box<str>> {
+    let headers = message.property_view().headers()?;
+    headers.get(REDRIVE_SOURCE_HEADER)?.as_text().map(Box::from)
+}
+
+/// The message as it was before it was redriven.
+pub(crate) fn without_source(message: &Arc<Message>) -> Arc<Message> {
+    if source_of(message).is_none() {
+        return Arc::clone(message);
+    }
+    // Properties were checked when they came in.
+    let mut properties = Properties::decode(message.properties()).unwrap_or_default();
+    let mut headers = properties.headers.take().unwrap_or_default();
+    headers.remove(REDRIVE_SOURCE_HEADER);
+    properties.headers = (!headers.is_empty()).then_some(headers);
+    let body = message.body_bytes();
+    Arc::new(Message::new("", message.routing_key(), &properties.to_bytes(), body))
 }

@@ -186,6 +186,7 @@ impl Broker {
         self.memory.forget(&mut queue);
         self.queues_epoch += 1;
         self.fail_receives(&mut queue);
+        self.forget_moves(&queue);
         if queue.keeps_messages()
             && let Some(item) = stored_attributes(&queue)
         {

@@ -18,7 +18,7 @@ pub(crate) struct Facts {
     pub(crate) persistent: bool,
     pub(crate) priority: u8,
     pub(crate) ttl_ms: Option<u64>,
-    /// From when it may be received; `None`: as each queue has it.
+    /// From when it may be received, whatever the queues' own delays; `None`: as each queue has it.
     pub(crate) visible_at: Option<Timestamp>,
     /// Its group; `None`: its headers say.
     pub(crate) group: Option<u64>,
@@ -66,9 +66,9 @@ impl Broker {
             if keeps {
                 enqueued.durability = enqueued.durability.max(queue.rules.durability);
             }
-            let delay_ms = queue.settings().delay_ms;
             let visible_at =
-                facts.visible_at.or_else(|| (delay_ms > 0).then(|| now.plus_ms(delay_ms)));
+                facts.visible_at.unwrap_or_else(|| now.plus_ms(queue.settings().delay_ms));
+            let visible_at = Some(visible_at).filter(|at| *at > now);
             let expires_at = queue.expiry(now, facts.ttl_ms);
             takers.push(Taker { id, keeps, expires_at, visible_at });
         }
@@ -160,7 +160,7 @@ impl Broker {
             let group = facts.group.unwrap_or_else(|| group_of(message));
             match taker.visible_at {
                 None => groups.add_visible(seq, group),
-                Some(_) => groups.add_hidden(seq, group),
+                Some(_) => groups.add_delayed(seq, group),
             }
         }
         if let Some(visible_at) = taker.visible_at {

@@ -9,6 +9,7 @@ use thiserror::Error;
 use crate::access::AccessError;
 use crate::binding::{BindError, UnbindError};
 use crate::exchange::{DeclareExchangeError, DeleteExchangeError, RouteError, UnknownExchangeType};
+use crate::move_tasks::{MoveTaskId, MoveTaskState};
 
 /// AMQP `NOT_FOUND`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -491,6 +492,40 @@ pub enum CreateQueueError {
     /// The broker's own defaults do not go together.
     #[error("{0}")]
     Arguments(String),
+}
+
+/// Why a move task was not begun, or not cancelled.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum MoveError {
+    /// The source or the destination is gone.
+    #[error(transparent)]
+    NoSuchQueue(#[from] NoSuchQueueId),
+    /// The source is the destination.
+    #[error("messages cannot be moved to where they are")]
+    SameQueue,
+    /// The source has a task that is running.
+    #[error("{task} is running")]
+    Running {
+        /// That one.
+        task: MoveTaskId,
+    },
+    /// Enough tasks are running.
+    #[error(transparent)]
+    LimitReached(#[from] LimitReached),
+    /// There is no such task, or it is forgotten.
+    #[error("there is no {task}")]
+    NoSuchTask {
+        /// The task.
+        task: MoveTaskId,
+    },
+    /// The task is over.
+    #[error("{task} is over")]
+    Over {
+        /// The task.
+        task: MoveTaskId,
+        /// How it ended.
+        state: MoveTaskState,
+    },
 }
 
 /// Why users, virtual hosts or permissions were not changed.

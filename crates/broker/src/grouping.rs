@@ -106,7 +106,13 @@ impl Broker {
         };
         for error in &loaded.errors {
             match error.seq {
-                Some(seq) => queue.unreadable.extend(queue.ready.remove(seq)),
+                Some(seq) if queue.hidden.get(seq).is_some() => {
+                    // It is set aside when it is wanted.
+                    if let Some(groups) = &mut queue.groups {
+                        groups.add_hidden(seq, NO_GROUP);
+                    }
+                }
+                Some(seq) => queue.set_aside(seq),
                 None => queue.ready.skip_stretch(error.location),
             }
         }
@@ -117,8 +123,8 @@ impl Broker {
             for (seq, message) in &loaded.messages {
                 let group = group_of(message);
                 if groups.knows(*seq) {
-                } else if queue.hidden.get(*seq).is_some() {
-                    groups.add_hidden(*seq, group);
+                } else if let Some(hidden) = queue.hidden.get(*seq) {
+                    groups.add_unseen(*seq, group, hidden.is_delayed());
                 } else if queue.ready.get(*seq).is_some() {
                     groups.add_visible(*seq, group);
                 }
@@ -140,7 +146,7 @@ impl Broker {
             if let (seq, Some(body)) = (hidden.message.entry.seq, &hidden.message.body)
                 && !groups.knows(seq)
             {
-                groups.add_hidden(seq, group_of(body));
+                groups.add_unseen(seq, group_of(body), hidden.is_delayed());
             }
         }
         let unstored: Vec<_> =

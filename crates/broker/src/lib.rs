@@ -36,6 +36,7 @@ mod grouping;
 mod ids;
 mod last_route;
 mod memory;
+mod move_tasks;
 mod publish;
 mod queue;
 mod queue_attributes;
@@ -64,11 +65,12 @@ pub use dead_letter::REDRIVE_SOURCE_HEADER;
 pub use effect::{CloseReason, Effect};
 pub use error::{
     AdminError, BindingError, ChannelGone, ConsumeError, CreateQueueError, DeclareQueueError,
-    ExchangeError, GetError, NoSuchQueueId, OpenError, PublishError, QueueError, ReceiveError,
-    RecoveryError, SendError, UnknownDeliveryTag,
+    ExchangeError, GetError, MoveError, NoSuchQueueId, OpenError, PublishError, QueueError,
+    ReceiveError, RecoveryError, SendError, UnknownDeliveryTag,
 };
 pub use grouping::GROUP_HEADER;
 pub use ids::{ChannelId, ConnectionId, ReceiveId};
+pub use move_tasks::{MoveFailure, MoveTaskId, MoveTaskReport, MoveTaskState, NoMoveTaskId};
 pub use queue::{Fifo, QueueAttributes, QueueSettings, Redrive};
 pub use queue_attributes::{QueueBacklog, QueuePermits};
 pub use receipts::ReceiptOutcome;

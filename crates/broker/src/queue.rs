@@ -203,6 +203,14 @@ impl Queue {
         }
     }
 
+    /// A visible message cannot be read: it does not stand in the way of the others.
+    pub(crate) fn set_aside(&mut self, seq: Seq) {
+        if let Some(message) = self.ready.remove(seq) {
+            self.left(seq);
+            self.unreadable.push(message);
+        }
+    }
+
     /// The queue is done with a message.
     pub(crate) fn settle(&mut self, entry: &Entry) {
         if entry.is_stored() {

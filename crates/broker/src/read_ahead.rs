@@ -174,7 +174,7 @@ impl Broker {
         for error in &loaded.errors {
             // Who cannot be read does not stand in the way of the others.
             match error.seq {
-                Some(seq) => queue.unreadable.extend(queue.ready.remove(seq)),
+                Some(seq) => queue.set_aside(seq),
                 None => queue.ready.skip_stretch(error.location),
             }
         }

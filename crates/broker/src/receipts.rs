@@ -218,6 +218,7 @@ impl Broker {
         let Some(queue) = self.queues.get_mut(&id) else {
             return;
         };
+        let visibility = hidden.visibility();
         let Hidden { message, first_received_at, .. } = hidden;
         let entry = &message.entry;
         if entry.delivery_count > 0 {
@@ -228,6 +229,9 @@ impl Broker {
         }
         if self.store.checkpoint_under_way() && entry.is_durable() && entry.is_stored() {
             self.store.append_requeue(id, entry, message.expires_at);
+            if visibility.receive_count > 0 {
+                self.store.append_visibility(id, &visibility);
+            }
         }
         queue.ready.insert(message);
     }

@@ -73,6 +73,7 @@ impl Broker {
         id: QueueId,
         receive: Receive,
     ) -> Result<ReceiveId, ReceiveError> {
+        self.show_due(id, now);
         if let Some(attempt) = receive.attempt {
             self.repeat_attempt(now, id, attempt);
         }
@@ -163,15 +164,23 @@ impl Broker {
             };
             let Some(message) = message else { break };
             queue.read_ahead.given_out();
-            let entry = &message.entry;
+            let body_bytes = message.entry.body_bytes as usize;
+            let over = target.filter(|(_, max)| message.entry.delivery_count >= *max);
             if message.expires_at.is_some_and(|at| at <= now) {
                 self.counters.expired += 1;
                 queue.discard(message, Reason::Expired);
-            } else if target.is_some_and(|max| entry.delivery_count >= max) {
+                continue;
+            }
+            // Where there is no room it is received once more instead.
+            let is_over = over.is_some_and(|(to, _)| self.has_room(to, body_bytes));
+            let Some(queue) = self.queues.get_mut(&id) else {
+                break;
+            };
+            if is_over {
                 self.counters.over_delivery_limit += 1;
                 queue.discard(message, Reason::Redriven);
             } else {
-                group = queue.groups.as_ref().map(|groups| groups.group_of(entry.seq));
+                group = queue.groups.as_ref().map(|groups| groups.group_of(message.entry.seq));
                 let until = now.plus_ms(waiting.visibility_timeout_ms);
                 messages.extend(self.hide(id, message, until, now));
             }
@@ -179,12 +188,13 @@ impl Broker {
         Ok(messages)
     }
 
-    /// How often a message may be received before it is moved, if there is a queue to move it to.
-    fn redrive_target(&self, id: QueueId) -> Option<u16> {
+    /// The queue that messages are moved to, if there is one, and how often they may be received
+    /// before that.
+    fn redrive_target(&self, id: QueueId) -> Option<(QueueId, u16)> {
         let queue = self.queues.get(&id)?;
         let redrive = queue.settings().redrive.as_ref()?;
         let vhost = self.vhosts.get(queue.vhost.0)?;
-        vhost.queues.contains_key(&*redrive.target).then_some(redrive.receives_max)
+        vhost.queues.get(&*redrive.target).map(|target| (*target, redrive.receives_max))
     }
 
     /// Hides a message that is being received; gives what the receiver gets.

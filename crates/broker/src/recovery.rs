@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use quelea_model::limits::DEDUPLICATION_MS;
-use quelea_model::{QueueId, Seq, Timestamp};
+use quelea_model::{QueueId, QueueName, Seq, Timestamp, VhostName};
 use quelea_store::{Deduplication, EntryFlags, QueueIndex, Recovered, Removed, Visibility};
 
 use crate::Broker;
@@ -18,7 +18,7 @@ use crate::vhost::VhostId;
 
 impl Broker {
     /// Items come by kind: vhosts, users, permissions, exchanges, queues, bindings,
-    /// access keys, attributes of queues.
+    /// access keys, attributes of queues, move tasks.
     pub(crate) fn restore(
         &mut self,
         mut recovered: Recovered,
@@ -61,12 +61,12 @@ impl Broker {
                 Item::Binding(binding) => self.recover_binding(&binding)?,
                 Item::AccessKey(key) => self.recover_access_key(key)?,
                 Item::Attributes(stored) => {
-                    let id = self.queue_id(stored.vhost.as_str(), stored.queue.as_str());
-                    let id = id.ok_or_else(|| {
-                        let queue = &stored.queue;
-                        inconsistent(format!("attributes of queue '{queue}', which is not there"))
-                    })?;
+                    let id = self.known_queue(&stored.vhost, &stored.queue, "attributes")?;
                     self.apply_attributes(id, stored.attributes);
+                }
+                Item::Move(stored) => {
+                    let id = self.known_queue(&stored.vhost, &stored.queue, "a move task")?;
+                    self.restore_move(id, &stored, now);
                 }
             }
         }
@@ -166,6 +166,16 @@ impl Broker {
         }
         self.access_keys.put(key);
         Ok(())
+    }
+
+    fn known_queue(
+        &self,
+        vhost: &VhostName,
+        queue: &QueueName,
+        what: &str,
+    ) -> Result<QueueId, RecoveryError> {
+        let id = self.queue_id(vhost.as_str(), queue.as_str());
+        id.ok_or_else(|| inconsistent(format!("{what} of queue '{queue}', which is not there")))
     }
 
     fn known_vhost(&self, name: &str) -> Result<VhostId, RecoveryError> {

@@ -84,12 +84,9 @@ impl Broker {
             return Ok(first);
         }
         let message = Arc::new(Message::new("", name, &send.properties, send.body));
-        let queue = self.queues.get(&id);
-        let delay_ms =
-            send.delay_ms.or_else(|| queue.map(|queue| queue.settings().delay_ms)).unwrap_or(0);
         let facts = Facts {
             persistent: true,
-            visible_at: (delay_ms > 0).then(|| now.plus_ms(delay_ms)),
+            visible_at: send.delay_ms.map(|ms| now.plus_ms(ms)),
             group: Some(send.group.as_deref().map_or(NO_GROUP, group_of_id)),
             priority: PropertyView::new(&send.properties).priority().unwrap_or(0),
             ..Facts::default()

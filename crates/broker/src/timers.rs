@@ -18,8 +18,11 @@ impl Broker {
         let is_stuck =
             queue.transit.len() >= DEAD_LETTERS_WAITING_MAX || queue.read_ahead.is_under_way();
         let expiry = if is_stuck { None } else { queue.ready.next_expiry() };
-        let deadlines =
-            [expiry, queue.unused_deadline(), queue.hidden.next_time(), queue.receives.next_end()];
+        // Nor is a receive told that there is nothing while what there is is being read.
+        let is_reading = queue.read_ahead.is_under_way()
+            || queue.groups.as_ref().is_some_and(|groups| groups.is_unknown);
+        let end = if is_reading { None } else { queue.receives.next_end() };
+        let deadlines = [expiry, queue.unused_deadline(), queue.hidden.next_time(), end];
         let Some(wanted) = deadlines.into_iter().flatten().min() else {
             return;
         };

@@ -17,6 +17,7 @@
 mod access_key;
 mod attributes;
 mod codec;
+mod moves;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +28,7 @@ use crate::access_keys::AccessKey;
 use crate::exchange::{ExchangeKind, ExchangeSpec};
 pub(crate) use attributes::StoredAttributes;
 use codec::{Reader, Writer};
+pub(crate) use moves::StoredMove;
 
 /// The version of every value written today.
 const VERSION: u8 = 1;
@@ -61,6 +63,12 @@ pub(crate) enum Kind {
     /// 2 `fsync`), delay `u64` ms, retention `u64` ms, order hint `u32`, receives before a redrive
     /// `u32`, its target `text`, last change `u64` ms since 1970, attributes `pairs`, tags `pairs`.
     Attributes = 12,
+    /// Key: vhost, source queue, each `text`, number of the task `u64`. Value: `flags` (bit 0 has a
+    /// destination, bit 1 has a rate), state `u8` (1 running, 2 completed, 3 cancelled, failed: 4 a
+    /// message's origin is unknown, 5 no destination, 6 destination full, 7 message gone),
+    /// destination's number `u32`, messages a second `u32`, number of the first message that stays
+    /// `u64`, messages moved `u64`, messages to move `u64`, start `u64` ms since 1970.
+    Move = 13,
 }
 
 impl Kind {
@@ -74,6 +82,7 @@ impl Kind {
         Self::Binding,
         Self::AccessKey,
         Self::Attributes,
+        Self::Move,
     ];
 }
 
@@ -89,6 +98,7 @@ pub(crate) enum Item {
     Binding(StoredBinding),
     AccessKey(AccessKey),
     Attributes(StoredAttributes),
+    Move(StoredMove),
 }
 
 /// A virtual host.
@@ -171,6 +181,7 @@ impl Item {
             Self::Binding(_) => Kind::Binding,
             Self::AccessKey(_) => Kind::AccessKey,
             Self::Attributes(_) => Kind::Attributes,
+            Self::Move(_) => Kind::Move,
         }
     }
 
@@ -200,6 +211,7 @@ impl Item {
             Self::Binding(binding) => binding.write_key(&mut out),
             Self::AccessKey(access_key) => access_key.write_key(&mut out),
             Self::Attributes(attributes) => attributes.write_key(&mut out),
+            Self::Move(task) => task.write_key(&mut out),
         }
         out.into_bytes()
     }
@@ -239,6 +251,7 @@ impl Item {
             Self::Binding(_) => {}
             Self::AccessKey(access_key) => access_key.write_value(&mut out),
             Self::Attributes(attributes) => attributes.write_value(&mut out),
+            Self::Move(task) => task.write_value(&mut out),
         }
         out.into_bytes()
     }
@@ -319,6 +332,7 @@ impl Item {
             Kind::Binding => Self::Binding(StoredBinding::read_key(key)?),
             Kind::AccessKey => Self::AccessKey(AccessKey::read(key, value)?),
             Kind::Attributes => Self::Attributes(StoredAttributes::read(key, value)?),
+            Kind::Move => Self::Move(StoredMove::read(key, value)?),
         })
     }
 }

@@ -167,3 +167,10 @@ pub const RECEIVE_ATTEMPTS_MAX: usize = 10_000;
 
 /// Bytes of all attributes and tags of one queue together: an item of the topology may have 1 MiB.
 pub const QUEUE_ATTRIBUTES_BYTES_MAX: usize = 512 * 1024;
+
+/// Move tasks that may run at once, in all queues together (SQS: 100 an account). Each is looked at
+/// in every turn.
+pub const MOVE_TASKS_RUNNING_MAX: usize = 100;
+
+/// Move tasks of one source that are remembered: as many as SQS lists.
+pub const MOVE_TASKS_KEPT: usize = 10;

@@ -34,7 +34,9 @@ impl Deduplications {
 
     /// All that still count, oldest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Deduplication> {
-        self.order.iter().filter_map(|(_, key)| self.by_key.get(key))
+        self.order.iter().filter_map(|(sent_at, key)| {
+            self.by_key.get(key).filter(|sent| sent.sent_at == *sent_at)
+        })
     }
 
     fn forget_old(&mut self, now: Timestamp) {

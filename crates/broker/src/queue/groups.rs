@@ -33,9 +33,32 @@ pub(crate) enum Ordering {
 #[derive(Debug, Default)]
 struct Group {
     ready: BTreeSet<Seq>,
+    /// Messages whose delay is not over: in a FIFO queue later ones wait for them.
+    delayed: BTreeSet<Seq>,
+    /// Messages in flight.
     hidden: usize,
     busy: Busy,
     is_noisy: bool,
+}
+
+impl Group {
+    fn is_empty(&self) -> bool {
+        self.ready.is_empty() && self.delayed.is_empty() && self.hidden == 0
+    }
+
+    /// The message that is next, whether others of the group are in flight or not.
+    fn next(&self, ordering: Ordering) -> Option<Seq> {
+        let first = self.ready.first()?;
+        let waits = ordering == Ordering::Fifo && self.delayed.first().is_some_and(|d| d < first);
+        (!waits).then_some(*first)
+    }
+
+    /// A message is not hidden any more.
+    fn unhide(&mut self, seq: Seq) {
+        if !self.delayed.remove(&seq) {
+            self.hidden = self.hidden.saturating_sub(1);
+        }
+    }
 }
 
 /// Time that was spent on messages, less and less the longer ago.
@@ -116,7 +139,20 @@ impl Groups {
         });
     }
 
-    /// A message that is hidden came in.
+    /// A message that is not visible is found after a start.
+    pub(crate) fn add_unseen(&mut self, seq: Seq, group: u64, is_delayed: bool) {
+        if is_delayed { self.add_delayed(seq, group) } else { self.add_hidden(seq, group) }
+    }
+
+    /// A message that is delayed came in.
+    pub(crate) fn add_delayed(&mut self, seq: Seq, group: u64) {
+        self.of.insert(seq, group);
+        self.change(group, |state| {
+            state.delayed.insert(seq);
+        });
+    }
+
+    /// A message that is in flight came in.
     pub(crate) fn add_hidden(&mut self, seq: Seq, group: u64) {
         self.of.insert(seq, group);
         self.hidden += 1;
@@ -127,10 +163,9 @@ impl Groups {
     /// from already: it goes on with it as long as it can.
     pub(crate) fn next(&mut self, with: Option<u64>) -> Option<Seq> {
         if let (Ordering::Fifo, Some(group)) = (self.ordering, with)
-            && let Some(state) = self.groups.get(&group)
-            && let Some(seq) = state.ready.first()
+            && let Some(seq) = self.groups.get(&group).and_then(|state| state.next(self.ordering))
         {
-            return Some(*seq);
+            return Some(seq);
         }
         while let Some((seq, group)) = self.heads.first_key_value() {
             let (seq, group) = (*seq, *group);
@@ -156,14 +191,24 @@ impl Groups {
     /// A hidden message became visible.
     pub(crate) fn show(&mut self, seq: Seq) {
         let Some(group) = self.of.get(&seq).copied() else {
-            // It was out before groups mattered.
-            return self.add_visible(seq, NO_GROUP);
+            // It will be read for its group, or it was out before groups mattered.
+            if !self.is_unknown {
+                self.add_visible(seq, NO_GROUP);
+            }
+            return;
         };
-        self.hidden = self.hidden.saturating_sub(1);
+        self.count_unhidden(seq, group);
         self.change(group, |state| {
-            state.hidden = state.hidden.saturating_sub(1);
+            state.unhide(seq);
             state.ready.insert(seq);
         });
+    }
+
+    /// A message of a group is about to be hidden no more.
+    fn count_unhidden(&mut self, seq: Seq, group: u64) {
+        if self.groups.get(&group).is_some_and(|state| !state.delayed.contains(&seq)) {
+            self.hidden = self.hidden.saturating_sub(1);
+        }
     }
 
     /// A visible message is gone.
@@ -178,10 +223,10 @@ impl Groups {
     /// A hidden message is gone; it was worked on for so long.
     pub(crate) fn remove_hidden(&mut self, seq: Seq, busy_ms: u64, now: Timestamp) {
         if let Some(group) = self.of.remove(&seq) {
-            self.hidden = self.hidden.saturating_sub(1);
+            self.count_unhidden(seq, group);
             self.busy.add(busy_ms, now);
             self.change(group, |state| {
-                state.hidden = state.hidden.saturating_sub(1);
+                state.unhide(seq);
                 state.busy.add(busy_ms, now);
             });
         }
@@ -195,7 +240,7 @@ impl Groups {
                 self.of.remove(&seq);
             }
         }
-        groups.retain(|_, group| group.hidden > 0);
+        groups.retain(|_, group| !group.is_empty());
         self.heads.clear();
         self.noisy_heads.clear();
     }
@@ -216,15 +261,16 @@ impl Groups {
     fn change(&mut self, group: u64, change: impl FnOnce(&mut Group)) {
         let state = self.groups.entry(group).or_default();
         if let Some(head) = state.ready.first() {
+            // It stands there unless it waits for others of its group.
             let heads = if state.is_noisy { &mut self.noisy_heads } else { &mut self.heads };
             heads.remove(head);
         }
         change(state);
-        let (head, hidden) = (state.ready.first().copied(), state.hidden);
-        if head.is_none() && hidden == 0 {
+        if state.is_empty() {
             self.groups.remove(&group);
             return;
         }
+        let (head, hidden) = (state.next(self.ordering), state.hidden);
         let is_noisy = self.ordering == Ordering::Fair && self.is_noisy(group);
         if let Some(state) = self.groups.get_mut(&group) {
             state.is_noisy = is_noisy;
@@ -297,6 +343,27 @@ mod tests {
         groups.hide(Seq(1));
         groups.remove_hidden(Seq(1), 10_000, Timestamp::from_millis(10_000));
         assert_eq!(groups.next(None), Some(Seq(3)));
+    }
+
+    #[test]
+    fn a_delayed_message_holds_up_those_behind_it_only() {
+        let mut groups = groups(Ordering::Fifo, &[(1, 7), (3, 7)]);
+        groups.add_delayed(Seq(2), 7);
+        assert_eq!(groups.next(None), Some(Seq(1)));
+        groups.hide(Seq(1));
+        assert_eq!(groups.next(Some(7)), None, "the third waits for the second");
+        groups.remove_hidden(Seq(1), 0, Timestamp::ZERO);
+        assert_eq!(groups.next(None), None);
+        groups.show(Seq(2));
+        assert_eq!(groups.next(None), Some(Seq(2)));
+    }
+
+    #[test]
+    fn a_message_that_shows_before_it_was_read_gets_no_group() {
+        let mut groups = Groups::new(Ordering::Fifo);
+        groups.is_unknown = true;
+        groups.show(Seq(1));
+        assert!(!groups.knows(Seq(1)), "it will be read");
     }
 
     #[test]

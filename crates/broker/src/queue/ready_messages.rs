@@ -106,6 +106,14 @@ impl ReadyMessages {
         }
     }
 
+    /// The number of what comes next; `None` if there is nothing or it is paged out.
+    pub(crate) fn head_seq(&self) -> Option<Seq> {
+        match self.first()?.index.front() {
+            Front::Entry { entry, .. } => Some(entry.seq),
+            Front::Paged(_) | Front::Empty => None,
+        }
+    }
+
     /// Takes what comes next, with or without its body; `None` if there is nothing or it is paged
     /// out.
     pub(crate) fn pop(&mut self) -> Option<Ready> {

@@ -1,0 +1,101 @@
+//! The stored move tasks of a queue.
+
+use quelea_model::{QueueId, QueueName, Seq, Timestamp, VhostName};
+
+use super::TopologyError;
+use super::codec::{Reader, Writer};
+use crate::move_tasks::{MoveFailure, MoveTaskState};
+
+const HAS_DESTINATION: u8 = 1;
+const HAS_RATE: u8 = 2;
+
+/// A task, running or over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredMove {
+    pub(crate) vhost: VhostName,
+    /// The source.
+    pub(crate) queue: QueueName,
+    pub(crate) number: u64,
+    pub(crate) destination: Option<QueueId>,
+    pub(crate) per_second_max: Option<u32>,
+    pub(crate) state: MoveTaskState,
+    pub(crate) before: Seq,
+    pub(crate) moved: u64,
+    pub(crate) to_move: u64,
+    pub(crate) started_at: Timestamp,
+}
+
+impl StoredMove {
+    pub(super) fn write_key(&self, out: &mut Writer) {
+        out.text(self.vhost.as_str());
+        out.text(self.queue.as_str());
+        out.u64(self.number);
+    }
+
+    pub(super) fn write_value(&self, out: &mut Writer) {
+        out.flags(&[
+            (HAS_DESTINATION, self.destination.is_some()),
+            (HAS_RATE, self.per_second_max.is_some()),
+        ]);
+        out.u8(number_of(self.state));
+        out.u32(self.destination.map_or(0, |queue| queue.0));
+        out.u32(self.per_second_max.unwrap_or(0));
+        out.u64(self.before.0);
+        out.u64(self.moved);
+        out.u64(self.to_move);
+        out.u64(self.started_at.as_millis());
+    }
+
+    pub(super) fn read(
+        key: &mut Reader<'_>,
+        value: &mut Reader<'_>,
+    ) -> Result<Self, TopologyError> {
+        let vhost = key.name("vhost name", VhostName::parse)?;
+        let queue = key.name("queue name", QueueName::parse)?;
+        let number = key.u64("number of the task")?;
+        let bits = [HAS_DESTINATION, HAS_RATE];
+        let [has_destination, has_rate] = value.flags("flags", bits)?;
+        let at = value.at();
+        let state = value.u8("state")?;
+        let state = STATES
+            .into_iter()
+            .find(|known| number_of(*known) == state)
+            .ok_or_else(|| value.error("state", at, format!("unknown number {state}")))?;
+        let destination = QueueId(value.u32("destination")?);
+        let per_second_max = value.u32("messages a second")?;
+        Ok(Self {
+            vhost,
+            queue,
+            number,
+            destination: has_destination.then_some(destination),
+            per_second_max: has_rate.then_some(per_second_max),
+            state,
+            before: Seq(value.u64("first message that stays")?),
+            moved: value.u64("messages moved")?,
+            to_move: value.u64("messages to move")?,
+            started_at: Timestamp::from_millis(value.u64("time of the start")?),
+        })
+    }
+}
+
+const STATES: [MoveTaskState; 7] = [
+    MoveTaskState::Running,
+    MoveTaskState::Completed,
+    MoveTaskState::Cancelled,
+    MoveTaskState::Failed(MoveFailure::SourceUnknown),
+    MoveTaskState::Failed(MoveFailure::DestinationGone),
+    MoveTaskState::Failed(MoveFailure::DestinationFull),
+    MoveTaskState::Failed(MoveFailure::SourceGone),
+];
+
+const fn number_of(state: MoveTaskState) -> u8 {
+    match state {
+        MoveTaskState::Running => 1,
+        MoveTaskState::Completed => 2,
+        MoveTaskState::Cancelled => 3,
+        MoveTaskState::Failed(MoveFailure::SourceUnknown) => 4,
+        MoveTaskState::Failed(MoveFailure::DestinationGone) => 5,
+        MoveTaskState::Failed(MoveFailure::DestinationFull) => 6,
+        MoveTaskState::Failed(MoveFailure::SourceGone) => 7,
+    }
+}
