@@ -106,7 +106,7 @@ impl Ledger {
             }
             Operation::Wait { ms } => self.world.wait(ms),
             Operation::Crash => {
-                self.world.crash();
+                self.world.crash(0);
                 self.consumes = false;
             }
             Operation::PowerCut { seed } => {

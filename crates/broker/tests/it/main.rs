@@ -6,6 +6,7 @@ mod conservation;
 mod line;
 mod memory_store;
 mod model;
+mod receipts;
 mod stage;
 mod stories;
 mod story;

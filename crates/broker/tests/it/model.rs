@@ -216,7 +216,7 @@ impl Pair {
                 self.naive.forget(gone.into_iter().collect());
             }
             Operation::Crash => {
-                self.world.crash();
+                self.world.crash(0);
                 self.naive.crash();
             }
         }

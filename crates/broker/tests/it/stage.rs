@@ -7,30 +7,33 @@ use quelea_model::{Properties, Table, Value};
 use quelea_store::StoreState;
 
 use crate::line::{Line, body};
+use crate::receipts::Callers;
 use crate::world::{Ground, Received, World};
 
 pub(crate) struct Stage {
     ground: Ground,
     world: World,
     on: String,
+    callers: Callers,
     last: Option<Received>,
 }
 
 /// What a line answers, and why it fails.
 pub(crate) type Outcome = Result<String, String>;
 
-fn done() -> Outcome {
+pub(crate) fn done() -> Outcome {
     Ok(String::new())
 }
 
-fn said(error: impl std::fmt::Display) -> String {
+pub(crate) fn said(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
 impl Stage {
     pub(crate) fn new(ground: Ground) -> Self {
         let world = World::new(BrokerConfig::default(), ground);
-        Self { ground, world, on: String::from("me"), last: None }
+        let callers = Callers::default();
+        Self { ground, world, on: String::from("me"), callers, last: None }
     }
 
     /// Does what a line says; gives its answer.
@@ -56,6 +59,7 @@ impl Stage {
             "count" => self.count(line),
             "total" => self.total(line),
             command if command.starts_with("expect") => self.expect(line),
+            command if Callers::knows(command) => self.callers.perform(&mut self.world, line),
             _ => self.steer(line),
         };
         if line.command != "begin" && !line.has("hold") {
@@ -451,7 +455,10 @@ impl Stage {
         let number = || line.word(0).parse::<u64>().map_err(said);
         match line.command {
             "wait" => self.world.wait(number()?),
-            "crash" => self.world.crash(),
+            "crash" => {
+                self.world.crash(line.option("down").map_or(Ok(0), str::parse).map_err(said)?)
+            }
+            "power-cut" => (0..number().unwrap_or(1)).for_each(|seed| self.world.power_cut(seed)),
             "begin" => self.world.broker.begin_atomic(),
             "commit" => {
                 self.world.broker.end_atomic();
@@ -517,7 +524,7 @@ impl Stage {
     }
 }
 
-fn check(holds: bool, problem: impl FnOnce() -> String) -> Outcome {
+pub(crate) fn check(holds: bool, problem: impl FnOnce() -> String) -> Outcome {
     if holds { done() } else { Err(problem()) }
 }
 

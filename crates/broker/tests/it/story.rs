@@ -22,6 +22,14 @@
 //! | `get Q -no-ack => BODY` or `=> empty` | |
 //! | `ack BODY… -multiple`, `nack BODY… -requeue -multiple`, `reject BODY -requeue`, `ack-all`, `ack-tag N` | |
 //! | `count Q ready=N unacked=N consumers=N`, `total FACT=N` | |
+//! | `create Q -fifo -delay=MS -retention=MS -hint=K -redrive=Q:N -os`, `set Q …` | a queue as SQS has it |
+//! | `send Q BODY… -delay=MS -group=G -dedup=N` | `=> as BODY`: taken for that one |
+//! | `receive Q -max=N -timeout=MS -attempt=N => BODY…` or `=> nothing` | `BODY*2` is the second reception |
+//! | `poll Q NAME -wait=MS …`, `answer NAME => BODY…` or `=> waits` or `=> gone`, `hang-up NAME` | a receive that waits |
+//! | `delete-message Q BODY…`, `visibility Q BODY MS`, `give-back BODY…` | by the newest receipt, or that of reception 1: `BODY@1` |
+//! | `backlog Q visible=N in-flight=N delayed=N age=MS`, `purge-all Q`, `drop-queue Q` | |
+//! | `move Q TO -rate=N`, `cancel-move => N`, `moves Q => MOVED/OF STATE, …` | without `TO` to where each came from |
+//! | `crash -down=MS`, `power-cut SEEDS` | the second loses what was not synced |
 //! | `wait MS`, `crash`, `close`, `close-channel`, `begin`, `commit`, `stop-reading`, `read` | |
 //! | `disk full`, `disk failed`, `disk healthy` | |
 //!

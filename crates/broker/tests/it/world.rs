@@ -90,10 +90,11 @@ impl World {
     }
 
     /// The process dies: connections, transient messages and memory are gone. What the log was
-    /// told is written first, so that a story may crash at any line.
-    pub(crate) fn crash(&mut self) {
+    /// told is written first, so that a story may crash at any line. It is down for so long.
+    pub(crate) fn crash(&mut self, down_ms: u64) {
         self.broker.store_mut().ticket(Durability::Os);
         self.pump_store();
+        self.now = self.now.plus_ms(down_ms);
         self.restart(Survival::All, 0);
     }
 

@@ -1,0 +1,319 @@
+//! The lines of a story that act as SQS does: without a channel.
+
+use quelea_broker::{
+    Fifo, GROUP_HEADER, MoveTaskId, MoveTaskState, QueueAttributes, QueueSettings, Receipt,
+    ReceiptOutcome, Receive, ReceiveId, ReceivedMessage, Redrive, Send,
+};
+use quelea_model::{Properties, QueueId, Table, Value};
+use quelea_store::Durability;
+
+use crate::line::{Line, body};
+use crate::stage::{Outcome, check, done, said};
+use crate::world::World;
+
+/// What callers without a channel remember.
+#[derive(Default)]
+pub(crate) struct Callers {
+    /// Every receipt that anybody got, by the message's name, oldest first.
+    receipts: Vec<(String, Receipt)>,
+    /// Receives that have no answer yet, by the caller's name.
+    waiting: Vec<(String, QueueId, ReceiveId)>,
+    tasks: Vec<MoveTaskId>,
+    pub(crate) last: Option<ReceivedMessage>,
+}
+
+impl Callers {
+    pub(crate) fn knows(command: &str) -> bool {
+        matches!(
+            command,
+            "create"
+                | "set"
+                | "send"
+                | "receive"
+                | "poll"
+                | "answer"
+                | "hang-up"
+                | "delete-message"
+                | "visibility"
+                | "give-back"
+                | "backlog"
+                | "purge-all"
+                | "drop-queue"
+                | "move"
+                | "cancel-move"
+                | "moves"
+        )
+    }
+
+    pub(crate) fn perform(&mut self, world: &mut World, line: &Line<'_>) -> Outcome {
+        match line.command {
+            "create" => create(world, line),
+            "set" => {
+                let id = queue(world, line)?;
+                let ticket = world.broker.put_queue_attributes(id, attributes(line)?);
+                world.promise(ticket.map_err(said)?);
+                done()
+            }
+            "send" => send(world, line),
+            "receive" => self.receive(world, line),
+            "poll" => self.poll(world, line),
+            "answer" => self.answer(world, line),
+            "hang-up" => {
+                let at = self.waiting.iter().position(|(name, ..)| name == line.word(0));
+                let (_, queue, id) = self.waiting.remove(at.ok_or("nobody of that name waits")?);
+                world.broker.cancel_receive(queue, id);
+                done()
+            }
+            "delete-message" => self.delete(world, line),
+            "visibility" => self.change(world, line),
+            "give-back" => {
+                let receipts: Result<Vec<_>, _> =
+                    line.words.iter().map(|word| self.receipt(word)).collect();
+                world.broker.give_back(world.now, &receipts?);
+                done()
+            }
+            "backlog" => backlog(world, line),
+            "purge-all" => {
+                let id = queue(world, line)?;
+                let purged = world.broker.purge_queue_by_id(world.now, id).map_err(said)?;
+                world.promise(purged.ticket);
+                done()
+            }
+            "drop-queue" => {
+                let id = queue(world, line)?;
+                let ticket = world.broker.delete_queue_by_id(id).map_err(said)?;
+                world.promise(ticket);
+                done()
+            }
+            _ => self.moves(world, line),
+        }
+    }
+
+    fn moves(&mut self, world: &mut World, line: &Line<'_>) -> Outcome {
+        let now = world.now;
+        match line.command {
+            "move" => {
+                let source = queue(world, line)?;
+                let to = match line.word(1) {
+                    "" => None,
+                    name => Some(world.broker.queue_id("/", name).ok_or("no such queue")?),
+                };
+                let rate = number(line, "rate")?.map(|rate| rate as u32);
+                let (task, ticket) =
+                    world.broker.start_move(now, source, to, rate).map_err(said)?;
+                assert_eq!(task.to_string().parse(), Ok(task));
+                self.tasks.push(task);
+                world.promise(ticket);
+                done()
+            }
+            "cancel-move" => {
+                let task = *self.tasks.last().ok_or("no task")?;
+                Ok(world.broker.cancel_move(now, task).map_err(said)?.to_string())
+            }
+            _ => {
+                let tasks = world.broker.move_tasks(queue(world, line)?);
+                let said = tasks.iter().map(|task| {
+                    let state = match task.state {
+                        MoveTaskState::Running => "running".to_owned(),
+                        MoveTaskState::Completed => "completed".to_owned(),
+                        MoveTaskState::Cancelled => "cancelled".to_owned(),
+                        MoveTaskState::Failed(failure) => format!("failed: {failure}"),
+                    };
+                    format!("{}/{} {state}", task.moved, task.to_move)
+                });
+                let said = said.collect::<Vec<_>>().join(", ");
+                Ok(if said.is_empty() { String::from("none") } else { said })
+            }
+        }
+    }
+
+    fn request(line: &Line<'_>, wait_ms: u64) -> Result<Receive, String> {
+        Ok(Receive {
+            max: number(line, "max")?.unwrap_or(1) as usize,
+            visibility_timeout_ms: number(line, "timeout")?.unwrap_or(30_000),
+            wait_ms,
+            attempt: number(line, "attempt")?,
+        })
+    }
+
+    /// Receives, and waits for nobody but the disk.
+    fn receive(&mut self, world: &mut World, line: &Line<'_>) -> Outcome {
+        let id = queue(world, line)?;
+        let request = Self::request(line, 0)?;
+        let receive = world.broker.receive(world.now, id, request).map_err(said)?;
+        world.settle();
+        let answer = world.received.remove(&receive).ok_or("no answer")?;
+        Ok(self.note(answer))
+    }
+
+    /// Asks to be told when there is something.
+    fn poll(&mut self, world: &mut World, line: &Line<'_>) -> Outcome {
+        let id = queue(world, line)?;
+        let request = Self::request(line, number(line, "wait")?.unwrap_or(20_000))?;
+        let receive = world.broker.receive(world.now, id, request).map_err(said)?;
+        self.waiting.push((line.word(1).to_owned(), id, receive));
+        done()
+    }
+
+    fn answer(&mut self, world: &mut World, line: &Line<'_>) -> Outcome {
+        let at = self.waiting.iter().position(|(name, ..)| name == line.word(0));
+        let at = at.ok_or("nobody of that name waits")?;
+        match world.received.remove(&self.waiting[at].2) {
+            None => Ok(String::from("waits")),
+            Some(answer) => {
+                self.waiting.remove(at);
+                Ok(self.note(answer))
+            }
+        }
+    }
+
+    fn note(&mut self, answer: Option<Vec<ReceivedMessage>>) -> String {
+        let Some(messages) = answer else {
+            return String::from("gone");
+        };
+        let mut names = Vec::new();
+        for message in messages {
+            let name = name_of(message.message.body());
+            names.push(match message.receipt.receive_count {
+                1 => name.clone(),
+                count => format!("{name}*{count}"),
+            });
+            self.receipts.push((name, message.receipt));
+            self.last = Some(message);
+        }
+        if names.is_empty() { String::from("nothing") } else { names.join(" ") }
+    }
+
+    /// The newest receipt of a message, or with `a@1` that of its first reception.
+    fn receipt(&self, word: &str) -> Result<Receipt, String> {
+        let (name, count) = match word.split_once('@') {
+            Some((name, count)) => (name, Some(count.parse::<u16>().map_err(said)?)),
+            None => (word, None),
+        };
+        let mut receipts = self.receipts.iter().rev();
+        let found = receipts.find(|(known, receipt)| {
+            known == name && count.is_none_or(|count| receipt.receive_count == count)
+        });
+        found.map(|(_, receipt)| *receipt).ok_or_else(|| format!("no receipt of {word}"))
+    }
+
+    fn delete(&mut self, world: &mut World, line: &Line<'_>) -> Outcome {
+        let id = queue(world, line)?;
+        let receipts: Result<Vec<_>, _> =
+            line.words[1..].iter().map(|word| self.receipt(word)).collect();
+        let (outcomes, ticket) =
+            world.broker.delete_messages(world.now, id, &receipts?).map_err(said)?;
+        world.promise(ticket);
+        Ok(outcome(&outcomes))
+    }
+
+    fn change(&mut self, world: &mut World, line: &Line<'_>) -> Outcome {
+        let id = queue(world, line)?;
+        let receipt = self.receipt(line.word(1))?;
+        let timeout_ms = line.word(2).parse().map_err(said)?;
+        let changes = [(receipt, timeout_ms)];
+        let (outcomes, ticket) =
+            world.broker.change_visibility(world.now, id, &changes).map_err(said)?;
+        world.promise(ticket);
+        Ok(outcome(&outcomes))
+    }
+}
+
+/// What is not simply done.
+fn outcome(outcomes: &[ReceiptOutcome]) -> String {
+    let other = outcomes.iter().find(|outcome| **outcome != ReceiptOutcome::Done);
+    other.map(|outcome| format!("{outcome:?}")).unwrap_or_default()
+}
+
+fn queue(world: &World, line: &Line<'_>) -> Result<QueueId, String> {
+    world.broker.queue_id("/", line.word(0)).ok_or_else(|| format!("no queue {}", line.word(0)))
+}
+
+fn number(line: &Line<'_>, option: &str) -> Result<Option<u64>, String> {
+    line.option(option).map(|text| text.parse().map_err(said)).transpose()
+}
+
+fn attributes(line: &Line<'_>) -> Result<QueueAttributes, String> {
+    let redrive = line.option("redrive").map(|text| {
+        let (target, receives_max) = text.split_once(':').expect("-redrive=QUEUE:N");
+        Redrive { target: target.into(), receives_max: receives_max.parse().expect("a number") }
+    });
+    let settings = QueueSettings {
+        delay_ms: number(line, "delay")?.unwrap_or(0),
+        retention_ms: number(line, "retention")?,
+        order_hint: number(line, "hint")?.unwrap_or(1) as u16,
+        redrive,
+        fifo: line.has("fifo").then_some(Fifo { deduplicates_by_group: false }),
+        fair: false,
+        durability: line.has("os").then_some(Durability::Os),
+    };
+    Ok(QueueAttributes { settings, ..QueueAttributes::default() })
+}
+
+fn create(world: &mut World, line: &Line<'_>) -> Outcome {
+    let attributes = attributes(line)?;
+    let (_, ticket) =
+        world.broker.create_queue(world.now, "/", line.word(0), attributes).map_err(said)?;
+    world.promise(ticket);
+    done()
+}
+
+fn send(world: &mut World, line: &Line<'_>) -> Outcome {
+    let id = queue(world, line)?;
+    let mut headers = Table::new();
+    if let Some(group) = line.option("group") {
+        headers.set(GROUP_HEADER, Value::text(group));
+    }
+    let properties = Properties {
+        delivery_mode: Some(2),
+        headers: (!headers.is_empty()).then_some(headers),
+        ..Properties::default()
+    };
+    let messages = line.words[1..].iter().map(|word| {
+        let mut message_id = [0; 16];
+        message_id[..word.len().min(16)].copy_from_slice(&word.as_bytes()[..word.len().min(16)]);
+        Ok(Send {
+            properties: properties.to_bytes(),
+            body: body(word),
+            delay_ms: number(line, "delay")?,
+            group: line.option("group").map(Box::from),
+            deduplication: number(line, "dedup")?.map(|key| [key, 0]),
+            message_id,
+        })
+    });
+    let messages: Result<Vec<_>, String> = messages.collect();
+    let names = line.words[1..].to_vec();
+    let (outcomes, ticket) = world.broker.send(world.now, id, messages?).map_err(said)?;
+    world.promise(ticket);
+    let mut answer = String::new();
+    for (name, outcome) in names.iter().zip(outcomes) {
+        let sent = outcome.map_err(said)?;
+        let end = sent.message_id.iter().position(|byte| *byte == 0).unwrap_or(16);
+        let first = String::from_utf8_lossy(&sent.message_id[..end]);
+        if first != name[..name.len().min(16)] {
+            answer = format!("as {first}");
+        }
+    }
+    Ok(answer)
+}
+
+fn backlog(world: &mut World, line: &Line<'_>) -> Outcome {
+    let id = queue(world, line)?;
+    let backlog = world.broker.queue_backlog(world.now, id).map_err(said)?;
+    for word in &line.words[1..] {
+        let (fact, wanted) = word.split_once('=').ok_or("backlog wants FACT=N")?;
+        let is = match fact {
+            "visible" => backlog.visible,
+            "in-flight" => backlog.in_flight,
+            "delayed" => backlog.delayed,
+            "age" => backlog.oldest_sent_at.map_or(0, |at| world.now.since_ms(at)),
+            _ => return Err(format!("no such fact: {fact}")),
+        };
+        check(is.to_string() == wanted, || format!("{fact} is {is}"))?;
+    }
+    done()
+}
+
+fn name_of(body: &[u8]) -> String {
+    String::from_utf8_lossy(body).split('~').next().unwrap_or_default().to_owned()
+}
