@@ -72,7 +72,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Vhost,
         Self::User,
         Self::Permission,

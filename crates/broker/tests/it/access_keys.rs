@@ -90,7 +90,7 @@ fn keys_go_with_their_user_and_with_their_account() {
         world.promise(done.unwrap());
         world.settle();
         assert_eq!(ids(&world), [NEW]);
-        world.crash();
+        world.crash(0);
         assert_eq!(ids(&world), [NEW], "the log agrees");
     }
 }

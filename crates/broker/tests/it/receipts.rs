@@ -81,7 +81,7 @@ impl Callers {
             }
             "drop-queue" => {
                 let id = queue(world, line)?;
-                let ticket = world.broker.delete_queue_by_id(id).map_err(said)?;
+                let ticket = world.broker.delete_queue_by_id(world.now, id).map_err(said)?;
                 world.promise(ticket);
                 done()
             }
@@ -277,7 +277,7 @@ fn send(world: &mut World, line: &Line<'_>) -> Outcome {
             body: body(word),
             delay_ms: number(line, "delay")?,
             group: line.option("group").map(Box::from),
-            deduplication: number(line, "dedup")?.map(|key| [key, 0]),
+            deduplication: line.option("dedup").map(Box::from),
             message_id,
         })
     });
