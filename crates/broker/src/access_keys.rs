@@ -169,10 +169,13 @@ impl Broker {
         let (gone, kept) = keys.into_iter().partition(|(_, key)| which(key));
         self.access_keys.keys = kept;
         let gone: BTreeMap<_, _> = gone;
+        // Whoever remembers a key that was looked up forgets it with the queues that were.
+        self.queues_epoch += u64::from(!gone.is_empty());
         gone.into_values().for_each(|key| self.unpersist(&Item::AccessKey(key)));
     }
 
     fn put_access_key(&mut self, key: AccessKey) {
+        self.queues_epoch += 1;
         self.persist(&Item::AccessKey(key.clone()));
         self.access_keys.put(key);
     }

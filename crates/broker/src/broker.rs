@@ -67,7 +67,7 @@ pub struct Broker {
     pub(crate) receives_waiting: usize,
     /// When queues were deleted, by name.
     pub(crate) deleted_queues: FxHashMap<(VhostName, QueueName), Timestamp>,
-    /// Counts changes of queues and their attributes.
+    /// Counts changes of queues, their attributes, and access keys.
     pub(crate) queues_epoch: u64,
     /// Within begin_atomic and end_atomic: the strictest durability of what was appended.
     pub(crate) atomic: Option<Durability>,

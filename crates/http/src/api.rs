@@ -1,5 +1,7 @@
 //! The routes, and what all of them share.
 
+mod access_keys;
+mod accounts;
 mod bindings;
 mod connections;
 mod exchanges;
@@ -15,7 +17,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{delete, get};
+use axum::routing::{delete, get, put};
 use quelea_net::{Authenticator, CoreHandle};
 use serde_json::Value as Json;
 use tokio::net::TcpListener;
@@ -35,6 +37,8 @@ pub(crate) struct Api {
     pub(crate) loopback_users: Arc<[String]>,
     /// What `/api/overview` calls the node.
     pub(crate) node: Arc<str>,
+    /// The account that virtual host `/` is.
+    pub(crate) account_id: Arc<str>,
 }
 
 /// What [`serve`] needs to know.
@@ -44,6 +48,8 @@ pub struct HttpSettings {
     pub loopback_users: Vec<String>,
     /// The node's name in answers, such as `quelea@localhost`.
     pub node: String,
+    /// The account that virtual host `/` is.
+    pub account_id: String,
 }
 
 /// Serves the management API until `stop` resolves; answers what is under way before it returns.
@@ -62,6 +68,7 @@ pub async fn serve(
         authenticator,
         loopback_users: settings.loopback_users.into(),
         node: settings.node.into(),
+        account_id: settings.account_id.into(),
     };
     let service = routes(api).into_make_service_with_connect_info::<SocketAddr>();
     axum::serve(listener, service).with_graceful_shutdown(stop).await
@@ -131,6 +138,13 @@ fn access_routes() -> Router<Api> {
         .route("/vhosts", get(vhosts::list))
         .route("/vhosts/{vhost}", get(vhosts::one).put(vhosts::put).delete(vhosts::delete))
         .route("/vhosts/{vhost}/permissions", get(permissions::of_vhost))
+        .route("/accounts", get(accounts::list))
+        .route("/accounts/{account}", put(accounts::put).delete(accounts::delete))
+        .route("/access-keys", get(access_keys::list).post(access_keys::create))
+        .route(
+            "/access-keys/{id}",
+            get(access_keys::one).put(access_keys::enable).delete(access_keys::delete),
+        )
         .route("/users", get(users::list))
         .route("/users/{user}", get(users::one).put(users::put).delete(users::delete))
         .route("/users/{user}/permissions", get(permissions::of_user))

@@ -19,6 +19,8 @@ pub(crate) enum ApiError {
     BadRequest(String),
     /// The broker is stopping.
     Stopping,
+    /// The operating system refused; says what.
+    System(String),
 }
 
 impl ApiError {
@@ -37,6 +39,7 @@ impl IntoResponse for ApiError {
             Self::Forbidden(reason) => (StatusCode::FORBIDDEN, "access_refused", reason),
             Self::NotFound => (StatusCode::NOT_FOUND, "Object Not Found", "Not Found".to_owned()),
             Self::BadRequest(reason) => (StatusCode::BAD_REQUEST, "bad_request", reason),
+            Self::System(reason) => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error", reason),
             Self::Stopping => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "service_unavailable",

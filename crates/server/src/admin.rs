@@ -1,6 +1,8 @@
-//! `quelea admin`: users, virtual hosts, permissions and queues of a running broker, through its
-//! management API.
+//! `quelea admin`: users, virtual hosts, permissions, accounts, access keys and queues of a running
+//! broker, through its management API.
 
+mod access_key;
+mod account;
 mod client;
 mod permission;
 mod queue;
@@ -50,6 +52,12 @@ enum What {
     /// What a user may configure, write and read in a virtual host.
     #[command(subcommand)]
     Permission(permission::Command),
+    /// Accounts of the SQS interface; each is a virtual host.
+    #[command(subcommand)]
+    Account(account::Command),
+    /// Access keys, with which clients of the SQS interface sign their requests.
+    #[command(subcommand)]
+    AccessKey(access_key::Command),
     /// Queues of a virtual host.
     #[command(subcommand)]
     Queue(queue::Command),
@@ -91,6 +99,8 @@ async fn dispatch(args: AdminArgs) -> Result<(), AdminError> {
         What::User(command) => user::run(command, &client, output).await,
         What::Vhost(command) => vhost::run(command, &client, output).await,
         What::Permission(command) => permission::run(command, &client, output).await,
+        What::Account(command) => account::run(command, &client, output).await,
+        What::AccessKey(command) => access_key::run(command, &client, output).await,
         What::Queue(command) => queue::run(command, &client, output).await,
     }
 }

@@ -151,6 +151,7 @@ impl Http {
         let settings = HttpSettings {
             loopback_users: config.access.loopback_users.clone(),
             node: "quelea@localhost".to_owned(),
+            account_id: "000000000000".to_owned(),
         };
         let (stop, stopped) = oneshot::channel::<()>();
         let stopped = async move {

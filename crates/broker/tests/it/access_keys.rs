@@ -53,6 +53,30 @@ fn a_key_is_replaced_while_the_other_is_in_use() {
     assert_eq!(ids(&world), [NEW]);
 }
 
+/// The SQS front remembers keys until the epoch moves: a disabled key is refused at once.
+#[test]
+fn every_change_of_a_key_moves_the_epoch() {
+    let mut world = world(Ground::Memory);
+    let now = world.now;
+    let mut last = world.broker.queues_epoch();
+    let mut moves = |world: &World, what: &str| {
+        let epoch = world.broker.queues_epoch();
+        assert_ne!(std::mem::replace(&mut last, epoch), epoch, "{what}");
+    };
+    create(&mut world, OLD);
+    moves(&world, "create");
+    world.broker.enable_access_key(now, OLD, false).unwrap();
+    moves(&world, "disable");
+    world.broker.enable_access_key(now, OLD, true).unwrap();
+    moves(&world, "enable");
+    world.broker.delete_access_key(now, OLD).unwrap();
+    moves(&world, "delete");
+    create(&mut world, OLD);
+    moves(&world, "create again");
+    world.broker.delete_vhost(now, "111122223333").unwrap();
+    moves(&world, "delete the account");
+}
+
 #[test]
 fn keys_survive_a_crash_as_they_were_last() {
     for ground in [Ground::Memory, Ground::Log(64 * 1024)] {

@@ -55,6 +55,10 @@ impl Client {
         self.request(Method::PUT, path, Some(body)).await.map(drop)
     }
 
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
+        self.request(Method::POST, path, Some(body)).await
+    }
+
     pub(crate) async fn delete(&self, path: &str) -> Result<(), ClientError> {
         self.request(Method::DELETE, path, None).await.map(drop)
     }

@@ -1,0 +1,140 @@
+//! `/api/access-keys`: what clients of the SQS interface sign with. A secret is shown once, in the
+//! answer to the request that makes it.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use quelea_broker::{AccessKey, NewAccessKey};
+use serde_json::{Value, json};
+
+use super::accounts::{account_of, vhost_of};
+use super::{Api, required_field, text_field};
+use crate::authentication::ApiUser;
+use crate::error::ApiError;
+use crate::operation::done;
+
+/// `GET /api/access-keys`: without secrets.
+pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<Value>, ApiError> {
+    user.require_administrator()?;
+    let keys = api.core.call(|core| core.broker.access_keys().cloned().collect::<Vec<_>>()).await;
+    let keys = keys.map_err(|_| ApiError::Stopping)?;
+    Ok(Json(keys.iter().map(|key| to_json(&api, key)).collect()))
+}
+
+/// `GET /api/access-keys/{id}`: without its secret.
+pub(crate) async fn one(
+    State(api): State<Api>,
+    user: ApiUser,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    user.require_administrator()?;
+    let key = api.core.call(move |core| core.broker.access_key(&id).cloned()).await;
+    let key = key.map_err(|_| ApiError::Stopping)?.ok_or(ApiError::NotFound)?;
+    Ok(Json(to_json(&api, &key)))
+}
+
+/// `POST /api/access-keys` with `user` and `account`, which is that of virtual host `/` if absent.
+/// 201 with the key and its secret, which is shown this once.
+pub(crate) async fn create(
+    State(api): State<Api>,
+    user: ApiUser,
+    Json(body): Json<Value>,
+) -> Result<(StatusCode, Json<Value>), ApiError> {
+    user.require_administrator()?;
+    let owner = required_field(&body, "user")?.to_owned();
+    let account = text_field(&body, "account")?.unwrap_or(&api.account_id).to_owned();
+    let vhost = vhost_of(&api, &account).to_owned();
+    let (id, secret) = (new_id()?, new_secret()?);
+    let answer = json!({
+        "access_key_id": id, "secret_access_key": secret,
+        "user": owner, "account": account, "enabled": true,
+    });
+    done(&api, move |core| {
+        let new = NewAccessKey { id: &id, secret: &secret, user: &owner, vhost: &vhost };
+        core.broker.create_access_key(core.now(), new)
+    })
+    .await?;
+    Ok((StatusCode::CREATED, Json(answer)))
+}
+
+/// `PUT /api/access-keys/{id}` with `enabled`.
+pub(crate) async fn enable(
+    State(api): State<Api>,
+    user: ApiUser,
+    Path(id): Path<String>,
+    Json(body): Json<Value>,
+) -> Result<StatusCode, ApiError> {
+    user.require_administrator()?;
+    let Value::Bool(enabled) = body["enabled"] else {
+        return Err(ApiError::bad("enabled must be true or false"));
+    };
+    done(&api, move |core| core.broker.enable_access_key(core.now(), &id, enabled)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `DELETE /api/access-keys/{id}`.
+pub(crate) async fn delete(
+    State(api): State<Api>,
+    user: ApiUser,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    user.require_administrator()?;
+    done(&api, move |core| core.broker.delete_access_key(core.now(), &id)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn to_json(api: &Api, key: &AccessKey) -> Value {
+    json!({
+        "access_key_id": &*key.id,
+        "user": &*key.user,
+        "account": account_of(api, key.vhost.as_str()),
+        "enabled": key.enabled,
+        "created_at": key.created_at.as_millis(),
+    })
+}
+
+/// `AKIA` and 16 letters of base32, as AWS has them: 80 random bits.
+fn new_id() -> Result<String, ApiError> {
+    const LETTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    let letters = random::<16>()?.map(|byte| char::from(LETTERS[usize::from(byte % 32)]));
+    Ok(letters.into_iter().fold(String::from("AKIA"), |mut id, letter| {
+        id.push(letter);
+        id
+    }))
+}
+
+/// 40 letters of base64: 240 random bits.
+fn new_secret() -> Result<String, ApiError> {
+    Ok(STANDARD.encode(random::<30>()?))
+}
+
+/// From the operating system: this is a secret, and a name that nobody may guess.
+fn random<const N: usize>() -> Result<[u8; N], ApiError> {
+    let mut bytes = [0; N];
+    let filled = getrandom::fill(&mut bytes);
+    filled.map_err(|error| ApiError::System(format!("no randomness: {error}")))?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_and_secrets_have_the_form_of_aws_and_no_two_are_alike() {
+        let ids: Vec<String> = (0..100).map(|_| new_id().unwrap()).collect();
+        let secrets: Vec<String> = (0..100).map(|_| new_secret().unwrap()).collect();
+        for id in &ids {
+            assert_eq!(id.len(), 20);
+            assert!(id.starts_with("AKIA") && id.bytes().all(|b| b.is_ascii_alphanumeric()));
+        }
+        assert!(secrets.iter().all(|secret| secret.len() == 40 && !secret.contains('=')));
+        for mut all in [ids, secrets] {
+            all.sort();
+            all.dedup();
+            assert_eq!(all.len(), 100);
+        }
+    }
+}
