@@ -443,8 +443,11 @@ impl EmbeddedQueues {
         Err(Fault::Unavailable("the message cannot be read".to_owned()))
     }
 
-    fn find_key(&self, _core: &mut Core, _id: &str) -> Option<AccessKey> {
-        None
+    fn find_key(&self, core: &Core, id: &str) -> Option<AccessKey> {
+        let key = core.broker.access_key(id)?;
+        let user =
+            User { name: Some(Arc::clone(&key.user)), account: self.account(key.vhost.as_str()) };
+        Some(AccessKey { user, secret: Arc::clone(&key.secret), enabled: key.enabled })
     }
 }
 
