@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::policy::Policy;
 use crate::redrive::{RedriveAllowPolicy, RedrivePolicy};
 use crate::refusal;
 use crate::{Error, ErrorKind};
@@ -281,9 +282,7 @@ fn stored_form(attribute: &Attribute, value: &str) -> Result<String, Error> {
             match name {
                 "RedrivePolicy" => RedrivePolicy::parse(value).map(drop)?,
                 "RedriveAllowPolicy" => RedriveAllowPolicy::parse(value).map(drop)?,
-                _ => serde_json::from_str::<serde_json::Map<_, serde_json::Value>>(value)
-                    .map(drop)
-                    .map_err(|_| refused())?,
+                _ => Policy::parse(value).map(drop)?,
             }
             Ok(value.to_owned())
         }

@@ -37,6 +37,8 @@ pub struct Caller {
     pub base_url: String,
     /// Where the request came from, for policies.
     pub source_ip: Option<IpAddr>,
+    /// The header `User-Agent`, for policies.
+    pub user_agent: Option<String>,
     /// The header `X-Amzn-Trace-Id`, which goes with messages that have no trace header of their own.
     pub trace_header: Option<String>,
     /// When the request came, in ms since 1970.

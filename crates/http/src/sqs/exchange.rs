@@ -96,6 +96,7 @@ async fn exchange<Q: Queues>(
         user,
         base_url: format!("http://{host}"),
         source_ip: Some(peer),
+        user_agent: text(&parts.headers, header::USER_AGENT).map(str::to_owned),
         trace_header: text(&parts.headers, TRACE_HEADER).map(str::to_owned),
         now_ms,
     };

@@ -1,6 +1,7 @@
 //! Who may do what: the caller's permissions in the queue's virtual host, and the queue's policy.
 
 use super::{Caller, Service, Target};
+use crate::policy::{Policy, PolicyCaller, PolicyQuestion, Verdict};
 use crate::refusal;
 use crate::{Action, Error, ErrorKind, Permits, QueueRef, Queues};
 
@@ -16,23 +17,85 @@ impl<Q: Queues> Service<Q> {
         target: &Target,
     ) -> Result<(), Error> {
         // Whoever needs no key may do everything.
-        if caller.user.name.is_none() || permits(&target.facts.permits, action) {
+        if caller.user.name.is_none() {
             return Ok(());
         }
-        Err(self.denied(caller, action, &target.queue))
+        let Target { queue, facts } = target;
+        let verdict = match facts.attributes.get("Policy") {
+            None => Verdict::Silent,
+            Some(policy) => self.ask(policy, caller, action, queue)?,
+        };
+        match verdict {
+            Verdict::Deny => Err(self.denied(caller, action, queue, EXPLICITLY)),
+            Verdict::Allow if !is_owners(action) => Ok(()),
+            Verdict::Allow | Verdict::Silent => match permits(&facts.permits, action) {
+                true => Ok(()),
+                false => Err(self.denied(caller, action, queue, FOR_WANT_OF_PERMISSION)),
+            },
+        }
     }
 
-    pub(super) fn denied(&self, caller: &Caller, action: Action, queue: &QueueRef) -> Error {
+    /// What a queue's policy says. It is read for every request, since front-ends keep no state; a
+    /// policy costs a few microseconds, and most queues have none.
+    fn ask(
+        &self,
+        policy: &str,
+        caller: &Caller,
+        action: Action,
+        queue: &QueueRef,
+    ) -> Result<Verdict, Error> {
+        let user = &caller.user;
+        Ok(Policy::parse(policy)?.ask(&PolicyQuestion {
+            caller: Some(PolicyCaller { account: &user.account, user: user.name.as_deref() }),
+            action: permission(action).name(),
+            resource: &self.arn(queue),
+            now_ms: caller.now_ms,
+            source_ip: caller.source_ip,
+            secure: caller.base_url.starts_with("https:"),
+            user_agent: caller.user_agent.as_deref(),
+            source_arn: None,
+            source_account: None,
+        }))
+    }
+
+    pub(super) fn denied(
+        &self,
+        caller: &Caller,
+        action: Action,
+        queue: &QueueRef,
+        why: &str,
+    ) -> Error {
         let account = &caller.user.account;
         let name = caller.user.name.as_deref().unwrap_or("anybody");
         let action = permission(action).name().to_lowercase();
         let message = format!(
             "User: arn:aws:iam::{account}:user/{name} is not authorized to perform: sqs:{action} on \
-             resource: {} because no identity-based policy allows the sqs:{action} action",
+             resource: {} {why} the sqs:{action} action",
             self.arn(queue)
         );
         refusal::error(ErrorKind::AccessDenied, message)
     }
+}
+
+/// A deny stands in the policy.
+const EXPLICITLY: &str = "because a resource-based policy denies";
+
+/// Nothing allows it.
+pub(super) const FOR_WANT_OF_PERMISSION: &str = "because no identity-based policy allows";
+
+/// Whether a policy cannot allow it to others: only permissions in the virtual host can.
+const fn is_owners(action: Action) -> bool {
+    matches!(
+        action,
+        Action::AddPermission
+            | Action::RemovePermission
+            | Action::CreateQueue
+            | Action::DeleteQueue
+            | Action::SetQueueAttributes
+            | Action::TagQueue
+            | Action::UntagQueue
+            | Action::ListQueueTags
+    )
 }
 
 /// The action whose permission an operation needs: batches have none of their own.

@@ -1,5 +1,6 @@
 //! CreateQueue, DeleteQueue, GetQueueUrl, ListQueues, PurgeQueue and ListDeadLetterSourceQueues.
 
+use super::access::FOR_WANT_OF_PERMISSION;
 use super::paging::Page;
 use super::{Caller, Service, tags};
 use crate::action::{
@@ -48,7 +49,10 @@ impl<Q: Queues> Service<Q> {
                      with the same name.",
                 ));
             }
-            Created::Refused => return Err(self.denied(caller, Action::CreateQueue, &queue)),
+            Created::Refused => {
+                let (action, why) = (Action::CreateQueue, FOR_WANT_OF_PERMISSION);
+                return Err(self.denied(caller, action, &queue, why));
+            }
         }
         let queue_url = Some(caller.url_of(&queue));
         Ok(Reply::CreateQueue(CreateQueueResult { queue_url }))

@@ -30,6 +30,7 @@ impl World {
             user,
             base_url: "http://localhost:9324".to_owned(),
             source_ip: None,
+            user_agent: None,
             trace_header: None,
             now_ms: 0,
         };

@@ -1,10 +1,13 @@
 //! Permissions, which are statements of the queue's policy.
 
-use quelea_sqs::action::{AddPermissionRequest, RemovePermissionRequest};
-use quelea_sqs::{ErrorKind, Reply};
+use quelea_sqs::action::{
+    AddPermissionRequest, DeleteQueueRequest, ReceiveMessageRequest, RemovePermissionRequest,
+    SetQueueAttributesRequest,
+};
+use quelea_sqs::{ErrorKind, Reply, User};
 use serde_json::{Value, json};
 
-use crate::harness::{ACCOUNT, World, some};
+use crate::harness::{ACCOUNT, World, map, some};
 
 fn add(label: &str, accounts: &[&str], actions: &[&str]) -> AddPermissionRequest {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
@@ -104,4 +107,63 @@ fn permissions_that_make_no_sense_are_refused() {
     world.call(remove("test")).unwrap();
     let (_, text) = world.refused(remove("test"));
     assert_eq!(text, "Value test for parameter Label is invalid. Reason: can't find label.");
+}
+
+#[test]
+fn a_policy_allows_others_and_denies_even_the_owners_users() {
+    let mut world = World::with_queue("q", &[]);
+    world.call(add("partner", &["111"], &["SendMessage"])).unwrap();
+    let url = format!("http://h/{ACCOUNT}/q");
+    let own = |name: &str, account: &str| User { name: Some(name.into()), account: account.into() };
+    world.caller.user = own("bob", "111");
+    world.send(&url, "from outside").unwrap();
+    let (kind, _) = world.refused(receive(&url));
+    assert_eq!(kind, ErrorKind::AccessDenied);
+    world.caller.user = own("eve", "222");
+    assert_eq!(world.send(&url, "x").unwrap_err().kind, ErrorKind::AccessDenied);
+    world.caller.user = own("ann", ACCOUNT);
+    world.call(receive(&url)).unwrap();
+    let deny = json!({
+        "Version": "2012-10-17",
+        "Statement": [{
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": ["sqs:ReceiveMessage", "sqs:DeleteMessage"],
+            "Resource": "arn:aws:sqs:us-east-1:000000000000:q",
+        }],
+    });
+    let attributes = map(&[("Policy", &deny.to_string())]);
+    world.call(SetQueueAttributesRequest { queue_url: some("q"), attributes }).unwrap();
+    let (kind, text) = world.refused(receive(&url));
+    assert_eq!(kind, ErrorKind::AccessDenied);
+    assert!(
+        text.contains("a resource-based policy denies the sqs:receivemessage action"),
+        "{text}"
+    );
+    world.send(&url, "still").unwrap();
+}
+
+#[test]
+fn a_policy_gives_nobody_what_is_the_owners() {
+    let mut world = World::with_queue("q", &[]);
+    let all = json!({
+        "Version": "2012-10-17",
+        "Statement": [{
+            "Effect": "Allow",
+            "Principal": "*",
+            "Action": "sqs:*",
+            "Resource": "arn:aws:sqs:us-east-1:000000000000:q",
+        }],
+    });
+    let attributes = map(&[("Policy", &all.to_string())]);
+    world.call(SetQueueAttributesRequest { queue_url: some("q"), attributes }).unwrap();
+    world.caller.user = User { name: Some("eve".into()), account: "222".into() };
+    let url = format!("http://h/{ACCOUNT}/q");
+    world.call(receive(&url)).unwrap();
+    let (kind, _) = world.refused(DeleteQueueRequest { queue_url: some(&url) });
+    assert_eq!(kind, ErrorKind::AccessDenied);
+}
+
+fn receive(url: &str) -> ReceiveMessageRequest {
+    ReceiveMessageRequest { queue_url: some(url), ..ReceiveMessageRequest::default() }
 }
