@@ -22,6 +22,7 @@ pub(crate) struct Config {
     pub(crate) stop_timeout_ms: u64,
     pub(crate) amqp: Amqp,
     pub(crate) http: Http,
+    pub(crate) sqs: Sqs,
     pub(crate) log: Log,
     pub(crate) limits: Limits,
     pub(crate) access: Access,
@@ -44,6 +45,21 @@ pub(crate) struct Amqp {
 pub(crate) struct Http {
     pub(crate) enabled: bool,
     pub(crate) listen: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Sqs {
+    pub(crate) enabled: bool,
+    pub(crate) listen: Vec<String>,
+    pub(crate) threads: usize,
+    pub(crate) account_id: String,
+    pub(crate) region: String,
+    pub(crate) verify: String,
+    pub(crate) connections_max: usize,
+    pub(crate) idle_timeout_ms: u64,
+    pub(crate) request_timeout_ms: u64,
+    pub(crate) cooldown_ms: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +104,18 @@ impl Default for Config {
                 handshake_timeout_ms: 10_000,
             },
             http: Http { enabled: true, listen: "127.0.0.1:15672".to_owned() },
+            sqs: Sqs {
+                enabled: true,
+                listen: vec!["127.0.0.1:9324".to_owned()],
+                threads: 1,
+                account_id: "000000000000".to_owned(),
+                region: "us-east-1".to_owned(),
+                verify: "remote".to_owned(),
+                connections_max: 150_000,
+                idle_timeout_ms: 60_000,
+                request_timeout_ms: 20_000,
+                cooldown_ms: 60_000,
+            },
             log: Log { segment_bytes: limits::SEGMENT_BYTES },
             limits: Limits {
                 message_bytes_max: limits::MESSAGE_BYTES_MAX,

@@ -1,5 +1,5 @@
-//! `quelea serve`: starts the node and the management API, tells when both are ready, and stops them
-//! on a signal.
+//! `quelea serve`: starts the node, the SQS interface and the management API, tells when all are
+//! ready, and stops them on a signal.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use tracing_subscriber::EnvFilter;
 
 use crate::config::Config;
+use crate::sqs::{self, SqsError, SqsFront};
 use crate::wiring::node_config;
 
 /// How long the management API may take to answer what it was asked before the stop.
@@ -28,6 +29,8 @@ enum ServeError {
     Start(#[from] StartError),
     #[error(transparent)]
     Listen(#[from] ListenError),
+    #[error(transparent)]
+    Sqs(#[from] SqsError),
     #[error("cannot {what}: {source}")]
     System { what: &'static str, source: std::io::Error },
 }
@@ -74,20 +77,24 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
         true => Some(quelea_net::listen(&config.http.listen)?),
         false => None,
     };
+    let sqs = sqs::prepare(&config.sqs)?;
     let settings = node_config(config);
     let connections_max = settings.connections_max;
     let node = Node::start(settings)?;
     let http = listener.map(|listener| Http::start(listener, &node, config)).transpose()?;
+    let sqs = sqs.map(|prepared| prepared.start(&node, config)).transpose()?;
     let addresses: Vec<_> = node.amqp_addresses().iter().map(ToString::to_string).collect();
-    let (amqp, http_address) = (
+    let (amqp, http_address, sqs_address) = (
         addresses.join(","),
         http.as_ref().map_or_else(|| "-".to_owned(), |http| http.address.clone()),
+        sqs.as_ref().map_or_else(|| "-".to_owned(), SqsFront::addresses),
     );
     let (pid, data_dir) = (std::process::id(), node.data_dir().display().to_string());
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         amqp,
         http = http_address,
+        sqs = sqs_address,
         data_dir,
         connections_max,
         recovered_messages = node.recovery().entries,
@@ -96,10 +103,13 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
         start_ms = started.elapsed().as_millis() as u64,
         "started"
     );
-    say(&format!("quelea ready amqp={amqp} http={http_address} pid={pid} data_dir={data_dir}"));
+    say(&format!(
+        "quelea ready amqp={amqp} http={http_address} sqs={sqs_address} pid={pid} \
+         data_dir={data_dir}"
+    ));
     let name = signals.next().await;
     tracing::info!(signal = name, "stopping");
-    let stopped = stop(node, http, &mut signals).await;
+    let stopped = stop(node, http, sqs, &mut signals).await;
     let clean = stopped == Stopped::Clean;
     let uptime_s = started.elapsed().as_secs();
     tracing::info!(clean, uptime_s, "stopped");
@@ -107,9 +117,17 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
     Ok(stopped)
 }
 
-/// Stops the core, then the management API, which may ask the core to the last. A second signal ends
-/// the process at once: what was confirmed is in the log.
-async fn stop(node: Node, http: Option<Http>, signals: &mut Signals) -> Stopped {
+/// Stops the SQS interface, then the core, then the management API, which may ask the core to the
+/// last. A second signal ends the process at once: what was confirmed is in the log.
+async fn stop(
+    node: Node,
+    http: Option<Http>,
+    sqs: Option<SqsFront>,
+    signals: &mut Signals,
+) -> Stopped {
+    if let Some(sqs) = sqs {
+        sqs.stop().await;
+    }
     // It only fails if the core has stopped already.
     let _ = node.handle().call(|core| core.begin_stop()).await;
     let core = tokio::task::spawn_blocking(move || node.join());

@@ -103,6 +103,63 @@ pub(crate) const KEYS: &[Key] = &[
         meaning: "Address of the management API and of `/metrics`.",
     },
     Key {
+        name: "sqs.enabled",
+        kind: Kind::Flag,
+        meaning: "Whether the SQS interface is served.",
+    },
+    Key {
+        name: "sqs.listen",
+        kind: Kind::AddressList,
+        meaning: "Addresses of the SQS interface, plain HTTP. Port 0 takes a free one, which the \
+                  ready line tells.",
+    },
+    Key {
+        name: "sqs.threads",
+        kind: Kind::Integer { min: 1, max: 256 },
+        meaning: "Threads of the SQS interface. Each serves the connections that it accepts.",
+    },
+    Key {
+        name: "sqs.account_id",
+        kind: Kind::Text,
+        meaning: "Account of virtual host `/`, and of requests from this machine that no known key has \
+                  signed. Any other account is the virtual host of that name.",
+    },
+    Key {
+        name: "sqs.region",
+        kind: Kind::Text,
+        meaning: "Region in the ARNs of queues. Requests may be signed for any region.",
+    },
+    Key {
+        name: "sqs.verify",
+        kind: Kind::Text,
+        meaning: "Which requests have to be signed with an access key of this broker: `remote`, those \
+                  from other machines (what is signed with a known key is verified everywhere); \
+                  `always`, all.",
+    },
+    Key {
+        name: "sqs.connections_max",
+        kind: Kind::Integer { min: 1, max: 10_000_000 },
+        meaning: "Most connections to the SQS interface; further ones are closed at once. The limit of \
+                  open files lowers this.",
+    },
+    Key {
+        name: "sqs.idle_timeout_ms",
+        kind: Kind::Integer { min: 100, max: DAY_MS },
+        meaning: "How long a connection to the SQS interface may be without a request, or not read an \
+                  answer, in milliseconds. A receive that waits is a request.",
+    },
+    Key {
+        name: "sqs.request_timeout_ms",
+        kind: Kind::Integer { min: 100, max: DAY_MS },
+        meaning: "How long a request to the SQS interface may take to arrive, in milliseconds.",
+    },
+    Key {
+        name: "sqs.cooldown_ms",
+        kind: Kind::Integer { min: 0, max: DAY_MS },
+        meaning: "How long a queue may not be purged again, and none of its name be made after it was \
+                  deleted, in milliseconds. SQS has a minute.",
+    },
+    Key {
         name: "log.segment_bytes",
         kind: Kind::Size { min: MIB, max: GIB },
         meaning: "Size of one file of the log. Smaller files are given back sooner, larger ones are \

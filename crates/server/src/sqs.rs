@@ -1,0 +1,90 @@
+//! The SQS interface over the broker in this process, as `serve` starts and stops it.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use quelea_http::sqs::{
+    EmbeddedQueues, EmbeddedSettings, SqsServer, SqsSettings, SqsStartError, Verify,
+};
+use quelea_net::{ListenError, Node};
+
+use crate::config::{Config, Sqs};
+
+/// The running interface.
+pub(crate) struct SqsFront {
+    server: SqsServer,
+}
+
+/// Why it does not start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SqsError {
+    #[error("sqs.verify = {0:?} is neither \"remote\" nor \"always\"")]
+    Verify(String),
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    #[error(transparent)]
+    Start(#[from] SqsStartError),
+}
+
+/// What has to be there before the log is opened: addresses that are taken are told early.
+pub(crate) struct Prepared {
+    listeners: Vec<TcpListener>,
+    verify: Verify,
+}
+
+/// Listens, unless the interface is not wanted.
+pub(crate) fn prepare(config: &Sqs) -> Result<Option<Prepared>, SqsError> {
+    if !config.enabled {
+        return Ok(None);
+    }
+    let verify = match config.verify.as_str() {
+        "remote" => Verify::Remote,
+        "always" => Verify::Always,
+        other => return Err(SqsError::Verify(other.to_owned())),
+    };
+    let listeners = config.listen.iter().map(|address| quelea_net::listen(address));
+    Ok(Some(Prepared { listeners: listeners.collect::<Result<_, _>>()?, verify }))
+}
+
+impl Prepared {
+    /// Serves the node's queues.
+    pub(crate) fn start(self, node: &Node, config: &Config) -> Result<SqsFront, SqsError> {
+        let Self { listeners, verify } = self;
+        let sqs = &config.sqs;
+        let files = usize::try_from(quelea_net::raise_file_limit()).unwrap_or(usize::MAX);
+        let queues = EmbeddedQueues::new(
+            node.handle().clone(),
+            EmbeddedSettings {
+                account_id: sqs.account_id.as_str().into(),
+                cooldown_ms: sqs.cooldown_ms,
+            },
+        );
+        let settings = SqsSettings {
+            threads: sqs.threads,
+            account: sqs.account_id.as_str().into(),
+            region: sqs.region.as_str().into(),
+            verify,
+            connections_max: sqs.connections_max.min(files),
+            idle_max: Duration::from_millis(sqs.idle_timeout_ms),
+            request_max: Duration::from_millis(sqs.request_timeout_ms),
+        };
+        Ok(SqsFront { server: SqsServer::start(listeners, &queues, &settings)? })
+    }
+}
+
+impl SqsFront {
+    /// Where it listens, separated by commas.
+    pub(crate) fn addresses(&self) -> String {
+        let addresses: Vec<_> = self.server.addresses().iter().map(ToString::to_string).collect();
+        addresses.join(",")
+    }
+
+    /// Stops it, while the broker can still answer what is under way.
+    pub(crate) async fn stop(self) {
+        // The thread only waits for others.
+        let stopped = tokio::task::spawn_blocking(move || self.server.stop()).await;
+        if stopped.is_err() {
+            tracing::warn!("the SQS interface did not stop");
+        }
+    }
+}
