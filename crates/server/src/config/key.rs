@@ -102,11 +102,7 @@ pub(crate) const KEYS: &[Key] = &[
         kind: Kind::Address,
         meaning: "Address of the management API and of `/metrics`.",
     },
-    Key {
-        name: "sqs.enabled",
-        kind: Kind::Flag,
-        meaning: "Whether the SQS interface is served.",
-    },
+    Key { name: "sqs.enabled", kind: Kind::Flag, meaning: "Whether the SQS interface is served." },
     Key {
         name: "sqs.listen",
         kind: Kind::AddressList,
