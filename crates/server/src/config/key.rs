@@ -102,7 +102,11 @@ pub(crate) const KEYS: &[Key] = &[
         kind: Kind::Address,
         meaning: "Address of the management API and of `/metrics`.",
     },
-    Key { name: "sqs.enabled", kind: Kind::Flag, meaning: "Whether the SQS interface is served." },
+    Key {
+        name: "sqs.enabled",
+        kind: Kind::Flag,
+        meaning: "Whether the interface of Amazon SQS is served, on the same queues as AMQP.",
+    },
     Key {
         name: "sqs.listen",
         kind: Kind::AddressList,
