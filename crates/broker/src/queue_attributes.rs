@@ -213,6 +213,12 @@ impl Broker {
         self.queues.get(&id).map(|queue| &queue.vhost_name)
     }
 
+    /// The virtual host and the name of a queue.
+    #[must_use]
+    pub fn queue_name_of(&self, id: QueueId) -> Option<(&VhostName, &QueueName)> {
+        self.queues.get(&id).map(|queue| (&queue.vhost_name, &queue.name))
+    }
+
     /// Whether it is a FIFO queue.
     #[must_use]
     pub fn queue_is_fifo(&self, id: QueueId) -> bool {

@@ -1,19 +1,90 @@
 //! Tasks that move messages out of a dead-letter queue.
 
-use quelea_sqs::{Fault, MoveTask, NewMoveTask, QueueKey};
+use std::sync::Arc;
 
-use super::EmbeddedQueues;
+use quelea_broker::{MoveError, MoveTaskId, MoveTaskReport, MoveTaskState as BrokerState};
+use quelea_model::QueueId;
+use quelea_net::Core;
+use quelea_sqs::{Fault, MoveTask, MoveTaskState, NewMoveTask, QueueKey, QueueRef};
+
+use super::{EmbeddedQueues, queue_id};
 
 impl EmbeddedQueues {
-    pub(super) async fn start(&self, _: QueueKey, _: NewMoveTask) -> Result<String, Fault> {
-        Err(Fault::Unsupported("message move tasks are not there yet".to_owned()))
+    pub(super) async fn start(&self, queue: QueueKey, task: NewMoveTask) -> Result<String, Fault> {
+        let source = queue_id(queue)?;
+        let destination =
+            task.destination.map(|queue| (self.vhost(&queue.account), Arc::clone(&queue.name)));
+        self.promise(move |core| {
+            let destination = match destination {
+                None => None,
+                Some((vhost, name)) => {
+                    Some(core.broker.queue_id(&vhost, &name).ok_or(Fault::NoSuchQueue)?)
+                }
+            };
+            let (now, rate) = (core.now(), task.messages_per_second_max);
+            let started = core.broker.start_move(now, source, destination, rate);
+            started.map(|(id, ticket)| (id.to_string(), ticket)).map_err(move_fault)
+        })
+        .await
     }
 
-    pub(super) async fn cancel(&self, _: &str) -> Result<u64, Fault> {
-        Err(Fault::NotFound("no such task".to_owned()))
+    pub(super) async fn cancel(&self, handle: &str) -> Result<u64, Fault> {
+        let id: MoveTaskId = handle.parse().map_err(|error| Fault::NotFound(format!("{error}")))?;
+        self.call(move |core| {
+            let now = core.now();
+            core.broker.cancel_move(now, id).map_err(move_fault)
+        })
+        .await?
     }
 
-    pub(super) async fn tasks(&self, _: QueueKey, _: usize) -> Result<Vec<MoveTask>, Fault> {
-        Ok(Vec::new())
+    pub(super) async fn tasks(&self, queue: QueueKey, max: usize) -> Result<Vec<MoveTask>, Fault> {
+        let source = queue_id(queue)?;
+        let this = self.clone();
+        self.call(move |core| {
+            let reports = core.broker.move_tasks(source).into_iter().take(max);
+            reports.map(|report| this.task(core, source, &report)).collect()
+        })
+        .await?
+    }
+
+    fn task(
+        &self,
+        core: &Core,
+        source: QueueId,
+        report: &MoveTaskReport,
+    ) -> Result<MoveTask, Fault> {
+        let source = self.reference(core, source).ok_or(Fault::NoSuchQueue)?;
+        // A destination that is gone has no name any more.
+        let destination = report.destination.and_then(|queue| self.reference(core, queue));
+        let (state, failure_reason) = match report.state {
+            BrokerState::Running => (MoveTaskState::Running, None),
+            BrokerState::Completed => (MoveTaskState::Completed, None),
+            BrokerState::Cancelled => (MoveTaskState::Cancelled, None),
+            BrokerState::Failed(failure) => (MoveTaskState::Failed, Some(failure.to_string())),
+        };
+        Ok(MoveTask {
+            handle: (state == MoveTaskState::Running).then(|| report.id.to_string()),
+            state,
+            source,
+            task: NewMoveTask { destination, messages_per_second_max: report.per_second_max },
+            moved: report.moved,
+            to_move: report.to_move,
+            failure_reason,
+            started_at_ms: report.started_at.as_millis(),
+        })
+    }
+
+    fn reference(&self, core: &Core, queue: QueueId) -> Option<QueueRef> {
+        let (vhost, name) = core.broker.queue_name_of(queue)?;
+        Some(QueueRef { account: self.account(vhost.as_str()), name: name.as_str().into() })
+    }
+}
+
+fn move_fault(error: MoveError) -> Fault {
+    match error {
+        MoveError::NoSuchQueue(_) => Fault::NoSuchQueue,
+        MoveError::NoSuchTask { .. } | MoveError::Over { .. } => Fault::NotFound(error.to_string()),
+        MoveError::SameQueue | MoveError::Running { .. } => Fault::Unsupported(error.to_string()),
+        MoveError::LimitReached(reached) => Fault::Unavailable(reached.to_string()),
     }
 }
