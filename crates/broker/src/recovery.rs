@@ -211,7 +211,8 @@ fn hide(
             continue;
         };
         let entry = &mut message.entry;
-        entry.delivery_count = entry.delivery_count.max(noted.receive_count);
+        // A reception that was undone makes it less.
+        entry.delivery_count = noted.receive_count;
         if noted.receive_count > 0 {
             entry.flags = entry.flags.with(EntryFlags::REDELIVERED);
         }

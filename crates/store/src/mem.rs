@@ -236,6 +236,10 @@ impl Store for MemStore {
     fn append_requeue(&mut self, queue: QueueId, entry: &Entry, expires_at: Option<Timestamp>) {
         if entry.is_durable() && entry.is_stored() {
             self.queues.entry(queue).or_default().insert(entry.seq, (*entry, expires_at));
+            let noted = self.visibility.get_mut(&queue);
+            if let Some(noted) = noted.and_then(|noted| noted.get_mut(&entry.seq)) {
+                noted.receive_count = entry.delivery_count;
+            }
             self.appended(32);
         }
     }

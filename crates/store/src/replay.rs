@@ -218,6 +218,9 @@ impl Replay {
                     // It may have been copied forward between this record and the checkpoint.
                     entry.location = held.entry.location;
                 }
+                if let Some(noted) = self.noted(queue, entry.seq) {
+                    noted.receive_count = entry.delivery_count;
+                }
                 let expires_at = Some(expiry).filter(|e| *e != NEVER);
                 self.queue(queue).insert(entry, expires_at, None);
             }
@@ -279,6 +282,11 @@ impl Replay {
             }
         }
         Ok(())
+    }
+
+    /// What is noted of a message.
+    fn noted(&mut self, queue: QueueId, seq: Seq) -> Option<&mut Visibility> {
+        self.visibility.get_mut(&queue)?.get_mut(&seq)
     }
 
     /// A message that the checkpoint has already is only given its place and count.

@@ -12,7 +12,7 @@ pub struct Visibility {
     pub visible_at: Timestamp,
     /// When it was received for the first time; zero if it never was.
     pub first_received_at: Timestamp,
-    /// How often it has been received. Stays at its greatest value.
+    /// How often it has been received. A reception that was undone does not count.
     pub receive_count: u16,
 }
 

@@ -7,6 +7,7 @@ mod line;
 mod memory_store;
 mod model;
 mod receipts;
+mod receiving;
 mod stage;
 mod stories;
 mod story;

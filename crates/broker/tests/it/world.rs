@@ -98,6 +98,13 @@ impl World {
         self.restart(Survival::All, 0);
     }
 
+    /// The process ends as it should, with a last checkpoint, and starts again.
+    pub(crate) fn shut_down(&mut self) {
+        self.broker.begin_shutdown(self.now);
+        self.settle();
+        self.restart(Survival::All, 0);
+    }
+
     /// The machine loses its power: any part of what was not synced is lost. To the store in
     /// memory nothing happens.
     pub(crate) fn power_cut(&mut self, seed: u64) {
@@ -187,6 +194,16 @@ impl World {
             }
         }
         panic!("the broker never comes to rest");
+    }
+
+    /// One turn of the broker, and one job of its store.
+    pub(crate) fn turn(&mut self) {
+        self.broker.run(self.now);
+        let store = self.broker.store_mut();
+        if let (Some(job), Remains::Log(disk, _)) = (store.poll_job(self.now), &self.remains) {
+            store.complete(job.run(disk));
+        }
+        self.carry_out_effects();
     }
 
     fn pump_store(&mut self) -> bool {
