@@ -154,7 +154,7 @@ impl Broker {
         more |= !self.touched.is_empty();
         self.relieve_memory(now);
         self.flush_settled();
-        more |= self.checkpoint_slice();
+        more |= self.checkpoint_slice(now);
         more
     }
 

@@ -23,12 +23,23 @@ pub(crate) enum CheckpointPass {
     Ready { queues: Vec<QueueId>, cursor: ReadyCursor },
     /// The channels from this slot on; of the first one, the deliveries after this tag.
     Unacked { slot: usize, tag: u64 },
+    /// The queues that are left, and how far the last of them has come.
+    Noted { queues: Vec<QueueId>, at: Noted },
     /// The queues that are left; of the last one, the hidden messages from this number on.
     Hidden { queues: Vec<QueueId>, from: Seq },
     /// The queues that are left.
     Transit { queues: Vec<QueueId> },
     /// The last pass of all.
     Finished,
+}
+
+/// How far a pass has come with what is noted of one queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Noted {
+    /// The messages from this number on.
+    seq: Seq,
+    /// The deduplication ids that were sent from then on.
+    sent_at: Timestamp,
 }
 
 impl CheckpointPass {
@@ -39,7 +50,7 @@ impl CheckpointPass {
 
 impl Broker {
     /// Does a slice of the pass, and begins one when it is time. True: call again soon.
-    pub(crate) fn checkpoint_slice(&mut self) -> bool {
+    pub(crate) fn checkpoint_slice(&mut self, now: Timestamp) -> bool {
         let Some(pass) = self.checkpoint.take() else {
             return self.begin_checkpoint();
         };
@@ -59,6 +70,7 @@ impl Broker {
         self.checkpoint = match pass {
             CheckpointPass::Ready { queues, cursor } => Some(self.give_ready(queues, cursor)),
             CheckpointPass::Unacked { slot, tag } => Some(self.give_unacked(slot, tag)),
+            CheckpointPass::Noted { queues, at } => Some(self.give_noted(queues, at, now)),
             CheckpointPass::Hidden { queues, from } => Some(self.give_hidden(queues, from)),
             CheckpointPass::Transit { queues } => self.give_transit(queues),
             CheckpointPass::Finished => Some(CheckpointPass::Finished),
@@ -125,65 +137,92 @@ impl Broker {
             slot += 1;
             tag = 0;
         }
-        let queues = self.queues.values();
-        let noted = queues.filter(|q| q.has_visibility()).map(|q| q.id).collect();
-        CheckpointPass::Hidden { queues: noted, from: Seq(0) }
+        let queues = self.queues.values().filter(|q| q.has_notes()).map(|q| q.id).collect();
+        CheckpointPass::Noted { queues, at: Noted::default() }
     }
 
-    /// Entries of hidden messages, and of all messages what is noted of their visibility: the log
-    /// before the checkpoint is not read again.
-    fn give_hidden(&mut self, mut queues: Vec<QueueId>, mut from: Seq) -> CheckpointPass {
-        let Some(id) = queues.last().copied() else {
-            let moving = |q: &Queue| !q.transit.is_empty() || !q.unreadable.is_empty();
-            let moving = self.queues.values().filter(|q| moving(q)).map(|q| q.id).collect();
-            return CheckpointPass::Transit { queues: moving };
-        };
-        if from == Seq(0) {
-            self.store_noted(id);
-        }
-        let Some(queue) = self.queues.get_mut(&id) else {
-            queues.pop();
-            return CheckpointPass::Hidden { queues, from: Seq(0) };
-        };
+    /// What is noted of messages that are visible, and of deduplication ids: the log before the
+    /// checkpoint is not read again.
+    fn give_noted(
+        &mut self,
+        mut queues: Vec<QueueId>,
+        mut at: Noted,
+        now: Timestamp,
+    ) -> CheckpointPass {
         let mut left = ENTRIES_PER_SLICE;
-        for hidden in queue.hidden.starting_at(from) {
-            let visibility = hidden.visibility();
-            let entry = &mut hidden.message.entry;
-            from = entry.seq.next();
-            if entry.is_stored() {
-                let expiry = [hidden.message.expires_at.unwrap_or(quelea_store::NEVER)];
-                let is_durable = entry.is_durable();
-                self.store.checkpoint_entries(id, std::slice::from_mut(entry), &expiry);
-                if is_durable {
-                    self.store.append_visibility(id, &visibility);
+        while let Some(id) = queues.last().copied() {
+            let Some(queue) = self.queues.get_mut(&id) else {
+                queues.pop();
+                at = Noted::default();
+                continue;
+            };
+            for (seq, first_received_at) in queue.hidden.received_before_from(at.seq) {
+                if left == 0 {
+                    return CheckpointPass::Noted { queues, at };
+                }
+                left -= 1;
+                at.seq = seq.next();
+                let Some(held) = queue.ready.get(seq).filter(|held| held.entry.is_durable()) else {
+                    continue;
+                };
+                let receive_count = held.entry.delivery_count;
+                let visible_at = Timestamp::ZERO;
+                let noted = Visibility { seq, visible_at, first_received_at, receive_count };
+                self.store.append_visibility(id, &noted);
+            }
+            let since = at.sent_at;
+            for sent in queue.deduplications.iter_mut().flat_map(|ids| ids.since(since, now)) {
+                // Those of one moment are given together: the next slice begins at another one.
+                if left == 0 && sent.sent_at > at.sent_at {
+                    at.sent_at = sent.sent_at;
+                    return CheckpointPass::Noted { queues, at };
+                }
+                left = left.saturating_sub(1);
+                at.sent_at = sent.sent_at;
+                self.store.append_deduplication(id, sent);
+            }
+            queues.pop();
+            at = Noted::default();
+            left = left.saturating_sub(1);
+            if left == 0 {
+                return CheckpointPass::Noted { queues, at };
+            }
+        }
+        let queues = self.queues.values().filter(|q| !q.hidden.is_empty()).map(|q| q.id).collect();
+        CheckpointPass::Hidden { queues, from: Seq(0) }
+    }
+
+    fn give_hidden(&mut self, mut queues: Vec<QueueId>, mut from: Seq) -> CheckpointPass {
+        let mut left = ENTRIES_PER_SLICE;
+        while let Some(id) = queues.last().copied() {
+            let hidden = self.queues.get_mut(&id).map(|queue| queue.hidden.starting_at(from));
+            for hidden in hidden.into_iter().flatten() {
+                if left == 0 {
+                    return CheckpointPass::Hidden { queues, from };
+                }
+                left -= 1;
+                let visibility = hidden.visibility();
+                let entry = &mut hidden.message.entry;
+                from = entry.seq.next();
+                if entry.is_stored() {
+                    let expiry = [hidden.message.expires_at.unwrap_or(quelea_store::NEVER)];
+                    let is_durable = entry.is_durable();
+                    self.store.checkpoint_entries(id, std::slice::from_mut(entry), &expiry);
+                    if is_durable {
+                        self.store.append_visibility(id, &visibility);
+                    }
                 }
             }
-            left -= 1;
+            queues.pop();
+            from = Seq(0);
+            left = left.saturating_sub(1);
             if left == 0 {
                 return CheckpointPass::Hidden { queues, from };
             }
         }
-        queues.pop();
-        CheckpointPass::Hidden { queues, from: Seq(0) }
-    }
-
-    /// What is noted of messages that are visible, and of deduplication ids.
-    fn store_noted(&mut self, id: QueueId) {
-        let Some(queue) = self.queues.get(&id) else {
-            return;
-        };
-        for (seq, first_received_at) in queue.hidden.all_received_before() {
-            let Some(held) = queue.ready.get(seq).filter(|held| held.entry.is_durable()) else {
-                continue;
-            };
-            let receive_count = held.entry.delivery_count;
-            let visible_at = Timestamp::ZERO;
-            let noted = Visibility { seq, visible_at, first_received_at, receive_count };
-            self.store.append_visibility(id, &noted);
-        }
-        for sent in queue.deduplications.iter().flat_map(|known| known.iter()) {
-            self.store.append_deduplication(id, sent);
-        }
+        let moving = |q: &Queue| !q.transit.is_empty() || !q.unreadable.is_empty();
+        let moving = self.queues.values().filter(|q| moving(q)).map(|q| q.id).collect();
+        CheckpointPass::Transit { queues: moving }
     }
 
     /// A queue's transit is bounded, so one queue is a slice.

@@ -178,11 +178,9 @@ impl Queue {
         self.unacked + self.hidden.in_flight() as u64
     }
 
-    /// Whether a checkpoint has anything to note of it but its entries.
-    pub(crate) fn has_visibility(&self) -> bool {
-        !self.hidden.is_empty()
-            || self.hidden.all_received_before().next().is_some()
-            || self.deduplications.is_some()
+    /// Whether a checkpoint has anything to note of it but its entries and what is hidden.
+    pub(crate) fn has_notes(&self) -> bool {
+        self.hidden.received_before_from(Seq(0)).next().is_some() || self.deduplications.is_some()
     }
 
     /// A message was given to an AMQP client, which settles it later or has no need to.

@@ -116,13 +116,15 @@ impl Broker {
         &mut self,
         id: QueueId,
         hidden: HiddenMessages,
-        sent: Vec<Deduplication>,
+        mut sent: Vec<Deduplication>,
         now: Timestamp,
     ) {
         let Some(queue) = self.queues.get_mut(&id) else {
             return;
         };
         queue.hidden = hidden;
+        // What a checkpoint repeats comes after what was sent while it was made.
+        sent.sort_by_key(|sent| sent.sent_at);
         for sent in sent {
             let known = queue.deduplications.get_or_insert_default();
             // A checkpoint repeats what was noted before it.

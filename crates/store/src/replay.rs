@@ -212,18 +212,7 @@ impl Replay {
     fn apply(&mut self, operation: Operation) -> Result<(), OpenError> {
         match operation {
             Operation::Put { queue, entry, expiry } => self.put(queue, entry, expiry)?,
-            Operation::Requeue { queue, mut entry, expiry } => {
-                self.unpage(queue, entry.seq)?;
-                if let Some(held) = self.queue(queue).get(entry.seq) {
-                    // It may have been copied forward between this record and the checkpoint.
-                    entry.location = held.entry.location;
-                }
-                if let Some(noted) = self.noted(queue, entry.seq) {
-                    noted.receive_count = entry.delivery_count;
-                }
-                let expires_at = Some(expiry).filter(|e| *e != NEVER);
-                self.queue(queue).insert(entry, expires_at, None);
-            }
+            Operation::Requeue { queue, entry, expiry } => self.requeue(queue, entry, expiry)?,
             Operation::Move { queue, seq, to } => {
                 self.unpage(queue, seq)?;
                 if let Some(from) = self.queue(queue).relocate(seq, to) {
@@ -281,6 +270,25 @@ impl Replay {
                 self.freed.insert(segment);
             }
         }
+        Ok(())
+    }
+
+    fn requeue(
+        &mut self,
+        queue: QueueId,
+        mut entry: Entry,
+        expiry: Timestamp,
+    ) -> Result<(), OpenError> {
+        self.unpage(queue, entry.seq)?;
+        if let Some(held) = self.queue(queue).get(entry.seq) {
+            // It may have been copied forward between this record and the checkpoint.
+            entry.location = held.entry.location;
+        }
+        if let Some(noted) = self.noted(queue, entry.seq) {
+            noted.receive_count = entry.delivery_count;
+        }
+        let expires_at = Some(expiry).filter(|e| *e != NEVER);
+        self.queue(queue).insert(entry, expires_at, None);
         Ok(())
     }
 

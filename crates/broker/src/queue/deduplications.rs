@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Default)]
 pub(crate) struct Deduplications {
     by_key: FxHashMap<[u64; 2], Deduplication>,
-    /// In the order in which they were sent.
+    /// By the time at which they were sent.
     order: VecDeque<(Timestamp, [u64; 2])>,
 }
 
@@ -32,9 +32,15 @@ impl Deduplications {
         self.by_key.insert(sent.key, sent);
     }
 
-    /// All that still count, oldest first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Deduplication> {
-        self.order.iter().filter_map(|(sent_at, key)| {
+    /// Those that were sent from then on and still count, oldest first.
+    pub(crate) fn since(
+        &mut self,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> impl Iterator<Item = &Deduplication> {
+        self.forget_old(now);
+        let from = self.order.partition_point(|(sent_at, _)| *sent_at < since);
+        self.order.range(from..).filter_map(|(sent_at, key)| {
             self.by_key.get(key).filter(|sent| sent.sent_at == *sent_at)
         })
     }
@@ -71,6 +77,7 @@ mod tests {
         assert!(ids.find([1, 0], last.plus_ms(1)).is_none());
         ids.add(sent(1, last.as_millis() + 1));
         assert!(ids.find([1, 0], last.plus_ms(2)).is_some());
-        assert_eq!(ids.iter().count(), 1);
+        assert_eq!(ids.since(Timestamp::ZERO, last.plus_ms(2)).count(), 1);
+        assert_eq!(ids.since(last.plus_ms(2), last.plus_ms(2)).count(), 0);
     }
 }

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quelea_model::{Seq, Timestamp};
 use quelea_store::{Ready, Visibility};
-use rustc_hash::FxHashMap;
 
 /// A message that waits for its time.
 #[derive(Debug)]
@@ -47,7 +46,7 @@ pub(crate) struct HiddenMessages {
     /// Bytes of bodies that only memory has.
     bytes: usize,
     /// First reception of messages that are visible again.
-    received_before: FxHashMap<Seq, Timestamp>,
+    received_before: BTreeMap<Seq, Timestamp>,
 }
 
 impl HiddenMessages {
@@ -129,14 +128,12 @@ impl HiddenMessages {
 
     /// A visible message left the queue.
     pub(crate) fn forget(&mut self, seq: Seq) {
-        if !self.received_before.is_empty() {
-            self.received_before.remove(&seq);
-        }
+        self.received_before.remove(&seq);
     }
 
     /// All visible messages left the queue.
     pub(crate) fn forget_all(&mut self) {
-        self.received_before = FxHashMap::default();
+        self.received_before = BTreeMap::new();
     }
 
     /// Hands out everything.
@@ -154,9 +151,10 @@ impl HiddenMessages {
         self.by_seq.values()
     }
 
-    /// The messages that were received and are visible again, with the first reception.
-    pub(crate) fn all_received_before(&self) -> impl Iterator<Item = (Seq, Timestamp)> {
-        self.received_before.iter().map(|(seq, at)| (*seq, *at))
+    /// The messages from this number on that were received and are visible again, with the first
+    /// reception, in order.
+    pub(crate) fn received_before_from(&self, seq: Seq) -> impl Iterator<Item = (Seq, Timestamp)> {
+        self.received_before.range(seq..).map(|(seq, at)| (*seq, *at))
     }
 }
 

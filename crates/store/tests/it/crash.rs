@@ -48,7 +48,13 @@ fn some_work(world: &mut World<LogStore>, round: u32) {
         world.publish(&[1, 2, 3], size / 2);
     }
     world.ticket(Durability::Fsync);
+    world.send(2, 60, u64::from(round), u64::from(round % 3));
     let first = world.deliver(1);
+    if let Some(seq) = world.deliver(2) {
+        world.hide(2, seq, 50, 1);
+        world.ticket(Durability::Fsync);
+        world.hide(2, seq, 60, 2);
+    }
     world.consume(2, 2);
     world.ticket(Durability::Os);
     if let Some(seq) = first {

@@ -5,9 +5,15 @@ use quelea_store::fuzzing::{fuzz_checkpoint, fuzz_records};
 
 /// The golden files are the corpus: every kind of record and block is in them.
 fn corpus() -> Vec<Vec<u8>> {
-    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/v1");
-    let files = std::fs::read_dir(directory).expect("the golden files are in the repository");
-    files.map(|file| std::fs::read(file.expect("a file").path()).expect("its content")).collect()
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
+    let mut paths: Vec<_> = ["v1", "v1-visibility"]
+        .iter()
+        .map(|name| format!("{golden}/{name}"))
+        .flat_map(|path| std::fs::read_dir(path).expect("the golden files are in the repository"))
+        .map(|file| file.expect("a file").path())
+        .collect();
+    paths.sort();
+    paths.iter().map(|path| std::fs::read(path).expect("its content")).collect()
 }
 
 #[test]
@@ -32,7 +38,7 @@ proptest! {
 
     #[test]
     fn any_change_of_the_corpus_is_refused_or_understood(
-        which in 0..4_usize,
+        which in 0..8_usize,
         changes in prop::collection::vec((0..4_096_usize, any::<u8>()), 1..20),
     ) {
         let corpus = corpus();

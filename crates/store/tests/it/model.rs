@@ -14,6 +14,8 @@ enum Operation {
     Deliver { queue: u32, count: usize },
     AckOne { at: usize },
     RequeueOne { at: usize },
+    Hide { at: usize, visible_at: u64, receive_count: u16 },
+    Send { queue: u32, body_bytes: u32, visible_at: u64, key: u64 },
     Purge { queue: u32 },
     DeleteQueue { queue: u32 },
     PutTopology { key: u8, value: u8 },
@@ -61,6 +63,13 @@ fn operation() -> impl Strategy<Value = Operation> {
         8 => (queue.clone(), 1..6_usize).prop_map(|(queue, count)| Operation::Deliver { queue, count }),
         12 => (0..9_usize).prop_map(|at| Operation::AckOne { at }),
         3 => (0..9_usize).prop_map(|at| Operation::RequeueOne { at }),
+        6 => (0..9_usize, 0..99_u64, 1..9_u16).prop_map(|(at, visible_at, receive_count)| {
+            Operation::Hide { at, visible_at, receive_count }
+        }),
+        4 => (queue.clone(), size.clone(), 0..99_u64, 0..5_u64)
+            .prop_map(|(queue, body_bytes, visible_at, key)| {
+                Operation::Send { queue, body_bytes, visible_at, key }
+            }),
         1 => queue.clone().prop_map(|queue| Operation::Purge { queue }),
         1 => queue.clone().prop_map(|queue| Operation::DeleteQueue { queue }),
         1 => (0..5_u8, any::<u8>()).prop_map(|(key, value)| Operation::PutTopology { key, value }),
@@ -100,6 +109,14 @@ fn apply<S: Store>(world: &mut World<S>, operation: &Operation) {
             if let Some((queue, seq)) = world.unacked.keys().nth(*at).copied() {
                 world.requeue(queue.0, seq);
             }
+        }
+        Operation::Hide { at, visible_at, receive_count } => {
+            if let Some((queue, seq)) = world.unacked.keys().nth(*at).copied() {
+                world.hide(queue.0, seq, *visible_at, *receive_count);
+            }
+        }
+        Operation::Send { queue, body_bytes, visible_at, key } => {
+            world.send(*queue, *body_bytes, *visible_at, *key);
         }
         Operation::Purge { queue } => world.purge(*queue),
         Operation::DeleteQueue { queue } => world.delete_queue(*queue),
@@ -172,6 +189,7 @@ proptest! {
         let log = log.restart();
         let mut state = State::default();
         let recovered = memory.store.recover();
+        state.note(&recovered);
         state.topology = recovered.topology;
         for (queue, index) in &recovered.queues {
             for (entry, expires_at) in index.entries() {

@@ -5,13 +5,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use quelea_model::{Message, QueueId, Seq, Timestamp};
-use quelea_store::Entry;
+use quelea_store::{Deduplication, Entry, Recovered, Visibility};
 
 /// All durable messages and the topology.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) messages: BTreeMap<(QueueId, Seq), Held>,
     pub(crate) topology: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// From when messages may be received, and how often they were: of those only of which it was
+    /// ever said.
+    pub(crate) visibility: BTreeMap<(QueueId, Seq), Visibility>,
+    /// By key; of two the later one.
+    pub(crate) deduplications: BTreeMap<(QueueId, [u64; 2]), Deduplication>,
 }
 
 /// What is known of a message in a queue.
@@ -34,8 +39,25 @@ impl State {
         self.messages.insert((queue, entry.seq), held);
     }
 
+    /// What was recovered besides the messages.
+    pub(crate) fn note(&mut self, recovered: &Recovered) {
+        for (queue, noted) in &recovered.visibility {
+            let noted = noted.values().map(|noted| ((*queue, noted.seq), *noted));
+            self.visibility.extend(noted);
+        }
+        for (queue, sent) in &recovered.deduplications {
+            self.deduplications.extend(sent.iter().map(|sent| ((*queue, sent.key), *sent)));
+        }
+    }
+
+    pub(crate) fn remove(&mut self, queue: QueueId, seq: Seq) {
+        self.messages.remove(&(queue, seq));
+        self.visibility.remove(&(queue, seq));
+    }
+
     pub(crate) fn retain(&mut self, keep: impl Fn(QueueId, Seq) -> bool) {
         self.messages.retain(|(queue, seq), _| keep(*queue, *seq));
+        self.visibility.retain(|(queue, seq), _| keep(*queue, *seq));
     }
 }
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use quelea_model::{Message, QueueId, Seq, Timestamp};
 use quelea_store::fake_disk::{Call, FakeDisk, Survival};
 use quelea_store::{
-    CheckpointCursor, Disk, Durability, Entry, EntryFlags, Front, JobDone, LoadItem, LoadRequest,
-    LoadWhat, Loaded, LogStore, MemStore, Missing, NEVER, NewMessage, OpenError, Options,
-    QueueIndex, Recovered, Removed, Store, StoreState, Ticket,
+    CheckpointCursor, Deduplication, Disk, Durability, Entry, EntryFlags, Front, JobDone, LoadItem,
+    LoadRequest, LoadWhat, Loaded, LogStore, MemStore, Missing, NEVER, NewMessage, OpenError,
+    Options, QueueIndex, Recovered, Removed, Store, StoreState, Ticket, Visibility,
 };
 
 use crate::state::{State, assert_is, message};
@@ -32,6 +32,8 @@ pub(crate) struct World<S> {
     token: u64,
     openings: u64,
     pass: Option<Pass>,
+    /// From when what is published now may be received.
+    delay: Option<Timestamp>,
 }
 
 /// How far a checkpoint pass has come.
@@ -123,7 +125,7 @@ impl World<LogStore> {
 
     /// Checks that the indexes, nothing in them paged out, hold the state.
     pub(crate) fn assert_state_of_indexes(&self) {
-        let mut found = State { topology: self.state.topology.clone(), ..State::default() };
+        let mut found = State { messages: BTreeMap::new(), ..self.state.clone() };
         for (queue, index) in &self.ready {
             for (entry, expires_at) in index.entries() {
                 found.put(*queue, entry, expires_at);
@@ -172,6 +174,7 @@ impl World<LogStore> {
     /// Takes all of the recovered state over, reading stretches back to look into them.
     fn take_over(&mut self, recovered: Recovered) {
         self.next_seq = recovered.next_seq;
+        self.state.note(&recovered);
         self.ready = recovered.queues.into_iter().collect();
         self.state.topology = recovered.topology;
         self.load_everything();
@@ -185,6 +188,10 @@ impl World<LogStore> {
                 self.state.put(*queue, entry, expires_at);
             }
             assert_eq!(index.entries().count(), index.len());
+        }
+        let messages = &self.state.messages;
+        for place in self.state.visibility.keys() {
+            assert!(messages.contains_key(place), "{place:?} is noted, but not there");
         }
         self.history = vec![self.state.clone()];
     }
@@ -276,6 +283,7 @@ impl<S: Store> World<S> {
             token: 0,
             openings: 1,
             pass: None,
+            delay: None,
         }
     }
 
@@ -302,7 +310,7 @@ impl<S: Store> World<S> {
         let queue = QueueId(queue);
         if let Some(ready) = self.index(queue).remove(seq) {
             self.store.append_acks(queue, &[ready.entry]);
-            self.state.messages.remove(&(queue, seq));
+            self.state.remove(queue, seq);
         }
     }
 
@@ -341,7 +349,7 @@ impl<S: Store> World<S> {
             queues: &queues,
             durable,
             enqueued_at: self.now,
-            visible_at: None,
+            visible_at: self.delay,
             expiries,
             priority,
             message: &message,
@@ -385,7 +393,7 @@ impl<S: Store> World<S> {
     fn settle_one(&mut self, queue: QueueId, seq: Seq) {
         if let Some((entry, _)) = self.unacked.remove(&(queue, seq)) {
             self.store.append_acks(queue, &[entry]);
-            self.state.messages.remove(&(queue, seq));
+            self.state.remove(queue, seq);
         }
     }
 
@@ -418,8 +426,48 @@ impl<S: Store> World<S> {
         self.store.append_requeue(queue, &entry, expires_at);
         if entry.is_durable() {
             self.state.put(queue, &entry, expires_at);
+            if let Some(noted) = self.state.visibility.get_mut(&(queue, seq)) {
+                noted.receive_count = entry.delivery_count;
+            }
         }
         self.index(queue).insert(entry, expires_at, None);
+    }
+
+    /// Notes from when a delivered message may be received again, as when it is received.
+    pub(crate) fn hide(&mut self, queue: u32, seq: Seq, visible_at: u64, receive_count: u16) {
+        let queue = QueueId(queue);
+        let is_durable = |(entry, _): &(Entry, Option<Timestamp>)| entry.is_durable();
+        if self.unacked.get(&(queue, seq)).is_some_and(is_durable) {
+            let visible_at = Timestamp::from_millis(visible_at);
+            let first_received_at = Timestamp::from_millis(seq.0);
+            let noted = Visibility { seq, visible_at, first_received_at, receive_count };
+            self.store.append_visibility(queue, &noted);
+            self.state.visibility.insert((queue, seq), noted);
+            self.moment();
+        }
+    }
+
+    /// A message that is delayed, sent with an id, both at once.
+    pub(crate) fn send(&mut self, queue: u32, body_bytes: u32, visible_at: u64, key: u64) -> Seq {
+        let queue = QueueId(queue);
+        let visible_at = Timestamp::from_millis(visible_at);
+        self.store.begin_atomic();
+        self.delay = Some(visible_at);
+        let seq = self.put(&[queue.0], body_bytes, true, &[], 0);
+        self.delay = None;
+        let noted = Visibility { seq, visible_at, ..Visibility::default() };
+        self.state.visibility.insert((queue, seq), noted);
+        let sent = Deduplication {
+            seq,
+            sent_at: self.now,
+            key: [key, 1],
+            message_id: seq.0.to_le_bytes().repeat(2).try_into().expect("16 bytes"),
+        };
+        self.store.append_deduplication(queue, &sent);
+        self.state.deduplications.insert((queue, sent.key), sent);
+        self.store.end_atomic();
+        self.moment();
+        seq
     }
 
     pub(crate) fn purge(&mut self, queue: u32) {
@@ -441,6 +489,7 @@ impl<S: Store> World<S> {
         }
         self.store.append_queue_deleted(queue);
         self.state.retain(|q, _| q != queue);
+        self.state.deduplications.retain(|(q, _), _| *q != queue);
         self.moment();
     }
 
@@ -613,6 +662,13 @@ impl<S: Store> World<S> {
         for ((queue, _), (entry, expires_at)) in &mut self.unacked {
             let expiries = [expires_at.unwrap_or(NEVER)];
             self.store.checkpoint_entries(*queue, std::slice::from_mut(entry), &expiries);
+        }
+        // The log before the checkpoint is not read again.
+        for ((queue, _), noted) in &self.state.visibility {
+            self.store.append_visibility(*queue, noted);
+        }
+        for ((queue, _), sent) in &self.state.deduplications {
+            self.store.append_deduplication(*queue, sent);
         }
         self.store.finish_checkpoint();
         self.pass = None;
