@@ -178,6 +178,10 @@ impl Broker {
     }
 
     fn move_turn(&mut self, source: QueueId, now: Timestamp) -> Turn {
+        if let Some(task) = self.move_tasks.running_mut(source) {
+            // Unless it waits for its rate, something else wakes it.
+            task.not_before = None;
+        }
         let mut moved = 0;
         let turn = loop {
             if moved == MOVES_PER_TURN {

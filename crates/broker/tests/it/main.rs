@@ -3,6 +3,7 @@
 
 mod access_keys;
 mod conservation;
+mod in_flight;
 mod line;
 mod memory_store;
 mod model;

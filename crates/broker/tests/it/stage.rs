@@ -458,6 +458,7 @@ impl Stage {
             "crash" => {
                 self.world.crash(line.option("down").map_or(Ok(0), str::parse).map_err(said)?)
             }
+            "shutdown" => self.world.shut_down(),
             "power-cut" => (0..number().unwrap_or(1)).for_each(|seed| self.world.power_cut(seed)),
             "begin" => self.world.broker.begin_atomic(),
             "commit" => {

@@ -29,7 +29,7 @@
 //! | `delete-message Q BODY…`, `visibility Q BODY MS`, `give-back BODY…` | by the newest receipt, or that of reception 1: `BODY@1` |
 //! | `backlog Q visible=N in-flight=N delayed=N age=MS`, `purge-all Q`, `drop-queue Q` | |
 //! | `move Q TO -rate=N`, `cancel-move => N`, `moves Q => MOVED/OF STATE, …` | without `TO` to where each came from |
-//! | `crash -down=MS`, `power-cut SEEDS` | the second loses what was not synced |
+//! | `crash -down=MS`, `shutdown`, `power-cut SEEDS` | the last loses what was not synced |
 //! | `wait MS`, `crash`, `close`, `close-channel`, `begin`, `commit`, `stop-reading`, `read` | |
 //! | `disk full`, `disk failed`, `disk healthy` | |
 //!
