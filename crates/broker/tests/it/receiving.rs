@@ -559,7 +559,7 @@ fn play(ground: Ground, is_fifo: bool, operations: &[Operation]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn receives_are_as_a_naive_queue_has_them(

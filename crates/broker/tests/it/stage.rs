@@ -450,16 +450,25 @@ impl Stage {
         check(said == line.words, || format!("came: {}", said.join(" ")))
     }
 
+    /// The broker stops, in one way or another, and starts again.
+    fn stop(&mut self, line: &Line<'_>) -> Outcome {
+        match line.command {
+            "shutdown" => self.world.shut_down(),
+            "power-cut" => {
+                let seeds: u64 = line.word(0).parse().map_err(said)?;
+                (0..seeds).for_each(|seed| self.world.power_cut(seed));
+            }
+            _ => self.world.crash(line.option("down").map_or(Ok(0), str::parse).map_err(said)?),
+        }
+        done()
+    }
+
     fn steer(&mut self, line: &Line<'_>) -> Outcome {
         let now = self.world.now;
         let number = || line.word(0).parse::<u64>().map_err(said);
         match line.command {
             "wait" => self.world.wait(number()?),
-            "crash" => {
-                self.world.crash(line.option("down").map_or(Ok(0), str::parse).map_err(said)?)
-            }
-            "shutdown" => self.world.shut_down(),
-            "power-cut" => (0..number().unwrap_or(1)).for_each(|seed| self.world.power_cut(seed)),
+            "crash" | "shutdown" | "power-cut" => return self.stop(line),
             "begin" => self.world.broker.begin_atomic(),
             "commit" => {
                 self.world.broker.end_atomic();
