@@ -12,8 +12,13 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use socket2::{Domain, Socket, Type};
 
-/// Connections from one source address: a bit less than the ports that a system gives out.
-const PER_SOURCE: usize = 20_000;
+/// Connections from one source address, each from a port of its own.
+const PER_SOURCE: u32 = 20_000;
+/// The first of them. They are named, since a kernel that has to find a free one among thousands
+/// takes milliseconds for each.
+const FIRST_PORT: u32 = 20_000;
+/// Source addresses that are tried where a port is taken.
+const TRIES: u8 = 8;
 /// Events of one look.
 const EVENTS: usize = 1_024;
 /// An answer to a poll has a message or none.
@@ -155,14 +160,29 @@ impl Crowd {
 fn connect(address: SocketAddr, number: usize) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM.cloexec(), None)?;
     if address.ip().is_loopback() && address.is_ipv4() {
-        let source = u8::try_from(number / PER_SOURCE).map_err(io::Error::other)?;
-        let source = IpAddr::V4(Ipv4Addr::new(127, 0, 1, source));
-        socket.bind(&SocketAddr::new(source, 0).into())?;
+        bind(&socket, number)?;
     }
     socket.connect(&address.into())?;
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())
+}
+
+fn bind(socket: &Socket, number: usize) -> io::Result<()> {
+    let number = u32::try_from(number).map_err(io::Error::other)?;
+    let port = u16::try_from(FIRST_PORT + number % PER_SOURCE).map_err(io::Error::other)?;
+    let host = u8::try_from(number / PER_SOURCE).map_err(io::Error::other)?;
+    // What an earlier run left in TIME_WAIT is in nobody's way.
+    socket.set_reuse_address(true)?;
+    let mut bound = Ok(());
+    for subnet in 1..=TRIES {
+        let source = IpAddr::V4(Ipv4Addr::new(127, 0, subnet, host));
+        bound = socket.bind(&SocketAddr::new(source, port).into());
+        if !matches!(&bound, Err(error) if error.kind() == ErrorKind::AddrInUse) {
+            break;
+        }
+    }
+    bound
 }
 
 /// Hands on the body of an answer that is complete; false if it is not.
