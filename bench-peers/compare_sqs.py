@@ -3,7 +3,7 @@
 
     bench-peers/compare_sqs.py --quelea target/release/quelea [--rows load,fsync,…] [--quick]
 
-Every row of the SQS part of docs/benchmarks.md is measured against a freshly started service. Rates are medians of
+Every row of the SQS part of docs/benchmarks.md is measured against a freshly started service, after a warm-up. Rates are medians of
 --repeat runs that alternate between the two. ElasticMQ comes from Maven Central (see elasticmq.py); with --no-peer, or
 where it cannot be had, Quelea is measured alone. The result is a Markdown table on standard output.
 """
@@ -12,7 +12,6 @@ import argparse
 import json
 import pathlib
 import resource
-import shutil
 import statistics
 import subprocess
 import sys
@@ -32,6 +31,7 @@ class Bench:
     def __init__(self, args):
         self.args = args
         self.seconds = ["--duration-s", "1" if args.quick else str(args.seconds)]
+        self.warm_up = ["--duration-s", "1" if args.quick else str(args.warm_up)]
 
     def run(self, service, command, *options):
         with tempfile.NamedTemporaryFile(suffix=".json") as report:
@@ -49,6 +49,8 @@ class Bench:
         with Home(self.args.dir) as home:
             service = Service(peer.start(home))
             try:
+                # A Java machine compiles what is used often only after a while.
+                self.run(service, "sqs-load", "--phases", "send,receive,mix", "--sizes", "100", *self.warm_up)
                 return self.run(service, command, *options)
             finally:
                 service.stop()
@@ -205,6 +207,7 @@ def main():
     parser.add_argument("--rows", default=",".join(ROWS), help="which rows (default: all)")
     parser.add_argument("--dir", type=pathlib.Path, default=pathlib.Path.cwd(), help="data goes below it")
     parser.add_argument("--seconds", type=float, default=4, help="of each phase of a load")
+    parser.add_argument("--warm-up", type=float, default=4, help="seconds of each of three phases before a measurement")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each measurement")
     parser.add_argument("--queues", type=int, default=1_000, help="of the paper's peak")
     parser.add_argument("--polls", type=int, default=100_000, help="as far as the limit of open files allows")
@@ -214,8 +217,8 @@ def main():
     if args.quick:
         args.repeat = 1
     args.peers = [quelea(args.quelea)]
-    if not args.no_peer and shutil.which("mvn") and shutil.which("java"):
-        args.peers.append(elasticmq())
+    if not args.no_peer and (peer := elasticmq()):
+        args.peers.append(peer)
     bench, table = Bench(args), Table()
     failed = []
     for name in args.rows.split(","):

@@ -71,10 +71,10 @@ class Service:
     """What a running broker is for `quelea bench sqs`."""
 
     def __init__(self, running):
-        if running.sqs_url is None:
+        if running.sqs is None:
             running.stop()
             sys.exit("it has no SQS front")
-        self.endpoint, self.pid, self.stop = running.sqs_url, running.pid, running.stop
+        self.endpoint, self.pid, self.stop = running.sqs, running.pid, running.stop
 
 
 class Peer:
@@ -107,12 +107,6 @@ def elasticmq():
     """From Maven Central, if there is a Java; in memory only."""
     if not (shutil.which("java") and shutil.which("mvn")):
         return None
-    script = HERE / "elasticmq.py"
-    return Peer("elasticmq", "ElasticMQ", lambda _: [sys.executable, script], {})
-
-
-def elasticmq():
-    """From Maven Central, in memory."""
     script = HERE / "elasticmq.py"
     return Peer("elasticmq", "ElasticMQ", lambda _: [sys.executable, script], {})
 
