@@ -16,7 +16,7 @@ run: build ## Builds the release and starts the broker; data in ./quelea-data
 build: ## Builds the release binary
 	cargo build --locked --release -p quelea-server
 
-test: ## Runs all tests: format, workspace, and real clients (Go, Python, Celery, JavaScript, Java) against a started broker
+test: ## Runs all tests: format, workspace, and real clients (AMQP and SQS: Go, Python, Celery, JavaScript, Java, the AWS command line) against a started broker
 	$(PYTHON) tests/run.py $(SUITES)
 
 lint: ## Checks format and lints, warnings being errors

@@ -6,8 +6,9 @@
     tests/run.py --binary PATH java   against a binary that is already built
     tests/run.py --list
 
-To run the client suites against another broker, name it:
+To run the client suites against another broker, name it, or another SQS endpoint:
     QUELEA_TEST_URI=amqp://guest:guest@127.0.0.1:5672/ [QUELEA_TEST_HTTP=http://127.0.0.1:15672] tests/run.py python
+    QUELEA_TEST_SQS=http://127.0.0.1:9324 tests/run.py sqs_python
 
 What the clients need is installed under ${QUELEA_CACHE:-~/.cache/quelea}, once for each version of the lock files.
 """
@@ -27,6 +28,8 @@ from harness import clients, sqs_clients, workspace  # noqa: E402
 from harness.outcome import Outcome  # noqa: E402
 from harness.process import kill_all_groups  # noqa: E402
 
+# Not yet in what `make test` runs: the server has defects that these two find.
+NAMED_ONLY = {name: sqs_clients.SUITES[name] for name in ("sqs_python", "sqs_moto")}
 SUITES = {
     "format": workspace.run_format,
     "rust": workspace.run_cargo_tests,
@@ -39,10 +42,8 @@ SUITES = {
     "bad_input": clients.run_bad_input,
     "disk_full": clients.run_disk_full,
     "kill": clients.run_kill,
+    **{name: run for name, run in sqs_clients.SUITES.items() if name not in NAMED_ONLY},
 }
-
-# The SQS suites run when they are named; `make test` takes them in once the server has its SQS front.
-NAMED_ONLY = sqs_clients.SUITES
 INSTALLS = clients.INSTALLS | sqs_clients.INSTALLS
 
 

@@ -139,8 +139,9 @@ def run_java() -> Outcome:
 
 KOMBU, MOTO = "5.7.0", "5.2.5"
 MOTO_ACCOUNT = "123456789012"
-# It subscribes queues to a topic of SNS, which is another service.
-KOMBU_DESELECTED = "t/integration/test_sqs.py::test_SQSBaseExchangeTypes::test_fanout"
+# The first subscribes queues to a topic of SNS, which is another service. The other wants GoAws's answer 404 when a
+# message is deleted twice, which SQS answers with 200.
+KOMBU_DESELECTED = ["test_SQSBaseExchangeTypes::test_fanout", "test_ack_invalid_receipt_with_backoff"]
 # Each asks for another service beside SQS: IAM, CloudFormation, Lambda.
 MOTO_IGNORED = ["test_sqs_authentication.py", "test_sqs_cloudformation.py", "test_sqs_integration.py"]
 # It talks to a moto of its own, in its process.
@@ -173,11 +174,12 @@ def run_kombu() -> Outcome:
     command = [install_python() / "bin" / "python", "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore"]
     # Their classes are named test_…, which pytest does not collect by itself.
     command += ["-o", "python_classes=test_* Test*", "--timeout", "120", "t/integration/test_sqs.py"]
+    left_out = [f"--deselect=t/integration/test_sqs.py::{name}" for name in KOMBU_DESELECTED]
     with _broker() as broker:
         where = urllib.parse.urlsplit(broker.sqs)
         environment = {"SQS_HOST": where.hostname, "SQS_PORT": where.port, "AWS_DEFAULT_REGION": "us-east-1"}
         code, output = run_group(
-            [*command, "--deselect", KOMBU_DESELECTED], cwd=folder, environment=environment, timeout_s=600
+            [*command, *left_out], cwd=folder, environment=environment, timeout_s=600
         )
     return read(code, outcome.of_pytest(output)) + _run_pytest("sqs_kombu", 600)
 

@@ -234,7 +234,7 @@ def test_permissions_are_statements_of_the_policy(tenant, queue, sqs, name):
     remove(QueueUrl=url, Label="send")
     with refuses(*DENIED, status=403):
         guest.send(url, "m")
-    with refuses("InvalidParameterValue", "Value send for parameter Label is invalid. Reason: can't find label."):
+    with refuses("InvalidParameterValue", "Value send for parameter Label is invalid. Reason: can't find label"):
         remove(QueueUrl=url, Label="send")
     remove(QueueUrl=url, Label="receive")
     assert "Policy" not in sqs.attributes(url)

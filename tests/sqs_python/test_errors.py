@@ -185,7 +185,7 @@ MISSING = [
     ("change_message_visibility", {"QueueUrl": "there", "ReceiptHandle": "handle"}, "VisibilityTimeout"),
     ("set_queue_attributes", {"QueueUrl": "there"}, "Attributes"),
     ("tag_queue", {"QueueUrl": "there"}, "Tags"),
-    ("untag_queue", {"QueueUrl": "there"}, "TagKeys"),
+    ("untag_queue", {"QueueUrl": "there"}, "Tag"),
     ("remove_permission", {"QueueUrl": "there"}, "Label"),
     ("start_message_move_task", {}, "SourceArn"),
     ("list_message_move_tasks", {}, "SourceArn"),

@@ -1,5 +1,6 @@
 """Both wire protocols by hand: the bytes that old SDKs, shells and browsers send and expect."""
 
+import email.message
 import json
 import urllib.error
 import urllib.parse
@@ -22,7 +23,7 @@ SIGNATURE = (
 @dataclass
 class Answer:
     status: int
-    headers: dict
+    headers: email.message.Message
     text: str
 
     @property
@@ -48,9 +49,9 @@ def call(url, body=None, headers=None, method=None) -> Answer:
     request = urllib.request.Request(url, data, {"Authorization": SIGNATURE, **(headers or {})}, method=method)
     try:
         with urllib.request.urlopen(request, timeout=60) as answer:
-            return Answer(answer.status, dict(answer.headers), answer.read().decode())
+            return Answer(answer.status, answer.headers, answer.read().decode())
     except urllib.error.HTTPError as error:
-        return Answer(error.code, dict(error.headers), error.read().decode())
+        return Answer(error.code, error.headers, error.read().decode())
 
 
 def form(url, action, **parameters) -> Answer:
@@ -274,9 +275,9 @@ def presigned(url, key="test", secret="test", expires=300, **parameters):
 def unsigned_get(url) -> Answer:
     try:
         with urllib.request.urlopen(url, timeout=60) as answer:
-            return Answer(answer.status, dict(answer.headers), answer.read().decode())
+            return Answer(answer.status, answer.headers, answer.read().decode())
     except urllib.error.HTTPError as error:
-        return Answer(error.code, dict(error.headers), error.read().decode())
+        return Answer(error.code, error.headers, error.read().decode())
 
 
 def test_a_presigned_url_sends_and_receives(sqs, queue):
@@ -292,8 +293,14 @@ def test_a_presigned_url_sends_and_receives(sqs, queue):
 
 @pytest.mark.quelea("few servers say so")
 def test_a_body_beyond_every_limit_is_cut_off(sqs):
-    answer = speak_json(sqs.endpoint, "SendMessage", {"MessageBody": "x" * 20_000_000})
-    assert answer.status in (400, 413)
+    try:
+        answer = speak_json(sqs.endpoint, "SendMessage", {"MessageBody": "x" * 20_000_000})
+    except urllib.error.URLError as error:
+        # It closed the connection before this client had read its answer.
+        assert isinstance(error.reason, ConnectionError), error
+    else:
+        assert answer.status in (400, 413)
+    assert sqs.client.list_queues(MaxResults=1)
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH"])
