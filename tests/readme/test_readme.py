@@ -30,6 +30,7 @@ def test_the_tour_works_when_pasted(own_broker, tmp_path):
             .replace("/tmp/quelea-tour", str(tmp_path / "tour"))
             .replace(":5672/", f":{own_broker.port}/")
             .replace(":15672/", f":{own_broker.http_port}/")
+            .replace(":9324", f":{own_broker.sqs_port}")
             .replace("quelea admin ", f"quelea admin --url {own_broker.http} ")
             .replace("quelea bench amqp", f"quelea bench amqp --uri {own_broker.uri()}")
         )
@@ -52,9 +53,10 @@ def test_the_tour_works_when_pasted(own_broker, tmp_path):
         assert run.returncode == 0, f"{text}\n{run.stdout}\n{run.stderr}"
         printed.append(run.stdout)
 
-    overview, sent, received, benchmark = printed
+    overview, sent, received, by_sqs, benchmark = printed
     assert '"product_name":"Quelea"' in overview
     assert "three orders are on disk" in sent
     assert re.search(r"^orders\s+true\s+3\b", sent, re.MULTILINE), sent
     assert received.splitlines() == ["order 0", "order 1", "order 2"]
+    assert "received through SQS: published over AMQP" in by_sqs
     assert "broker" in benchmark and "messages" in benchmark
