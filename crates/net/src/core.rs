@@ -277,6 +277,15 @@ impl Core {
         }
     }
 
+    /// Runs a call of a task of this thread, between two turns. What comes of it is carried out by the
+    /// next, for all tasks that are ready now.
+    pub(crate) fn call_here<R>(&mut self, call: impl FnOnce(&mut Self) -> R) -> R {
+        self.want_turn();
+        let result = call(self);
+        self.publish_epoch();
+        result
+    }
+
     /// Tells other threads that queues have changed, before anybody hears of the change.
     fn publish_epoch(&self) {
         self.parts.queues_epoch.store(self.broker.queues_epoch(), Ordering::Release);

@@ -7,6 +7,7 @@ use quelea_store::Ticket;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::core::Core;
+use crate::here;
 
 /// Calls that wait for the core's next turn; a caller beyond waits for its place.
 pub(crate) const CALLS_WAITING_MAX: usize = 256;
@@ -53,6 +54,10 @@ impl CoreHandle {
         &self,
         call: impl FnOnce(&mut Core) -> R + Send + 'static,
     ) -> Result<R, CoreStopped> {
+        let call = match here::run(&self.wake, call) {
+            Ok(result) => return Ok(result),
+            Err(call) => call,
+        };
         let (sender, receiver) = oneshot::channel();
         self.send(Box::new(move |core: &mut Core| {
             // A caller that went away needs no answer; what it asked for is done all the same.
@@ -81,7 +86,7 @@ impl CoreHandle {
         call: impl FnOnce(&mut Core) -> (R, Ticket) + Send + 'static,
     ) -> Result<R, CoreStopped> {
         let (sender, receiver) = oneshot::channel();
-        self.send(Box::new(move |core: &mut Core| {
+        self.post(move |core| {
             let (result, ticket) = call(core);
             core.when_reached(
                 ticket,
@@ -90,9 +95,25 @@ impl CoreHandle {
                     let _ = sender.send(result);
                 }),
             );
-        }))
+        })
         .await?;
         receiver.await.map_err(|_| CoreStopped)
+    }
+
+    /// Has the core's own thread run a future, beside the connections. Its calls of the core cost no
+    /// hand-over; it must never block. It is dropped when the core stops.
+    ///
+    /// # Errors
+    /// [`CoreStopped`] if the core will not run it.
+    pub async fn spawn_local<F: Future<Output = ()> + 'static>(
+        &self,
+        make: impl FnOnce() -> F + Send + 'static,
+    ) -> Result<(), CoreStopped> {
+        self.send(Box::new(move |_| {
+            // Nobody waits for its end.
+            drop(tokio::task::spawn_local(make()));
+        }))
+        .await
     }
 
     /// Runs `call` in the core's next turn, unless too many wait already or the core has stopped;
@@ -103,7 +124,7 @@ impl CoreHandle {
         sent
     }
 
-    /// Runs `call` in the core's next turn.
+    /// Runs `call` in the core's next turn, or at once from the core's own thread.
     ///
     /// # Errors
     /// [`CoreStopped`] if the core will not run it.
@@ -111,7 +132,10 @@ impl CoreHandle {
         &self,
         call: impl FnOnce(&mut Core) + Send + 'static,
     ) -> Result<(), CoreStopped> {
-        self.send(Box::new(call)).await
+        match here::run(&self.wake, call) {
+            Ok(()) => Ok(()),
+            Err(call) => self.send(Box::new(call)).await,
+        }
     }
 
     async fn send(&self, call: Call) -> Result<(), CoreStopped> {

@@ -18,6 +18,7 @@ mod data_dir;
 mod file_disk;
 mod file_limit;
 mod handle;
+mod here;
 mod listener;
 mod log_threads;
 mod node;

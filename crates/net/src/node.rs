@@ -22,6 +22,7 @@ use crate::core::{Core, CoreParts, SharedCore};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::file_disk::FileDisk;
 use crate::handle::{Call, CoreHandle};
+use crate::here;
 use crate::listener::{self, ListenError, listen};
 use crate::log_threads::LogThreads;
 use crate::pump;
@@ -247,12 +248,14 @@ fn core_thread(
             // Whoever started us waits for this line.
             let _ = ready.send(Ok(report));
             // A task of its own: the runtime looks for I/O before each poll of its main future.
+            here::enter(&wake, &core);
             let pump = tokio::task::unconstrained(pump::run(core, wake, clock));
             let Ok(stopped) = runtime.block_on(runtime.spawn_local(pump)) else {
                 crate::panics::end_process("the core's pump panicked");
             };
             // Tasks of connections, then the log's threads, then the lock.
             drop(runtime);
+            here::leave();
             match stopped {
                 // A job may still be at it: the lock stays until the process ends.
                 Stopped::Unclean => std::mem::forget(lock),

@@ -82,7 +82,10 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
     let connections_max = settings.connections_max;
     let node = Node::start(settings)?;
     let http = listener.map(|listener| Http::start(listener, &node, config)).transpose()?;
-    let sqs = sqs.map(|prepared| prepared.start(&node, config)).transpose()?;
+    let sqs = match sqs {
+        Some(prepared) => Some(prepared.start(&node, config).await?),
+        None => None,
+    };
     let addresses: Vec<_> = node.amqp_addresses().iter().map(ToString::to_string).collect();
     let (amqp, http_address, sqs_address) = (
         addresses.join(","),
@@ -169,7 +172,7 @@ impl Http {
         let settings = HttpSettings {
             loopback_users: config.access.loopback_users.clone(),
             node: "quelea@localhost".to_owned(),
-            account_id: "000000000000".to_owned(),
+            account_id: config.sqs.account_id.clone(),
         };
         let (stop, stopped) = oneshot::channel::<()>();
         let stopped = async move {

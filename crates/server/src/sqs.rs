@@ -48,7 +48,7 @@ pub(crate) fn prepare(config: &Sqs) -> Result<Option<Prepared>, SqsError> {
 
 impl Prepared {
     /// Serves the node's queues.
-    pub(crate) fn start(self, node: &Node, config: &Config) -> Result<SqsFront, SqsError> {
+    pub(crate) async fn start(self, node: &Node, config: &Config) -> Result<SqsFront, SqsError> {
         let Self { listeners, verify } = self;
         let sqs = &config.sqs;
         let files = usize::try_from(quelea_net::raise_file_limit()).unwrap_or(usize::MAX);
@@ -68,7 +68,11 @@ impl Prepared {
             idle_max: Duration::from_millis(sqs.idle_timeout_ms),
             request_max: Duration::from_millis(sqs.request_timeout_ms),
         };
-        Ok(SqsFront { server: SqsServer::start(listeners, &queues, &settings)? })
+        let server = match sqs.threads {
+            0 => SqsServer::start_on(node.handle(), listeners, &queues, &settings).await?,
+            _ => SqsServer::start(listeners, &queues, &settings)?,
+        };
+        Ok(SqsFront { server })
     }
 }
 

@@ -82,6 +82,15 @@ impl Connections {
         }
     }
 
+    /// Ends all connections.
+    pub(super) fn abort_all(&self) {
+        self.open
+            .borrow()
+            .iter()
+            .filter_map(|(_, (_, abort))| abort.as_ref())
+            .for_each(AbortHandle::abort);
+    }
+
     pub(super) fn remove(&self, number: usize) {
         self.open.borrow_mut().try_remove(number);
     }

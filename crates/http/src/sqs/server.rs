@@ -1,4 +1,4 @@
-//! The threads that serve SQS, and how they start and stop.
+//! Where SQS is served, on the core's thread or on threads of its own, and how it starts and stops.
 
 use std::cell::RefCell;
 use std::io;
@@ -6,9 +6,11 @@ use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use quelea_net::CoreHandle;
 use quelea_sqs::{Queues, Service, ServiceSettings};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
@@ -25,7 +27,8 @@ use super::request_id::RequestIds;
 /// What [`SqsServer::start`] needs to know.
 #[derive(Clone, Debug)]
 pub struct SqsSettings {
-    /// Threads; each serves the connections that it accepts.
+    /// Threads of its own; each serves the connections that it accepts. Of no use to
+    /// [`SqsServer::start_on`].
     pub threads: usize,
     /// The account of those who need no key.
     pub account: Arc<str>,
@@ -52,6 +55,8 @@ pub struct SqsServer {
     addresses: Vec<SocketAddr>,
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
+    /// Ends when the task on the core's thread has ended.
+    task: Option<Receiver<()>>,
 }
 
 impl SqsServer {
@@ -80,7 +85,34 @@ impl SqsServer {
             };
             threads.push(std::thread::Builder::new().name(format!("sqs-{number}")).spawn(run)?);
         }
-        Ok(Self { addresses, stop, threads })
+        Ok(Self { addresses, stop, threads, task: None })
+    }
+
+    /// Serves on the core's own thread, beside AMQP's connections: no request is handed from thread
+    /// to thread, which costs more than serving it; but the core also does what HTTP, JSON and
+    /// signatures take.
+    ///
+    /// # Errors
+    /// [`SqsStartError`] if the core has stopped or a listener cannot be asked for its address.
+    pub async fn start_on<Q: Queues>(
+        core: &CoreHandle,
+        listeners: Vec<StdListener>,
+        queues: &Q,
+        settings: &SqsSettings,
+    ) -> Result<Self, SqsStartError> {
+        let addresses = listeners.iter().map(StdListener::local_addr).collect::<Result<_, _>>()?;
+        let (stop, stopping) = watch::channel(false);
+        let (ends, task) = channel();
+        let (queues, settings) = (queues.clone(), settings.clone());
+        let started = core.spawn_local(move || async move {
+            let open = Arc::new(AtomicUsize::new(0));
+            if let Err(error) = serve(listeners, queues, &settings, open, stopping).await {
+                tracing::error!(%error, "SQS could not start");
+            }
+            drop(ends);
+        });
+        started.await.map_err(io::Error::other)?;
+        Ok(Self { addresses, stop, threads: Vec::new(), task: Some(task) })
     }
 
     /// Where it listens.
@@ -94,6 +126,10 @@ impl SqsServer {
     pub fn stop(self) {
         // Without receivers every thread has ended.
         let _ = self.stop.send(true);
+        if let Some(task) = self.task {
+            // Nothing is ever sent: this waits for its end.
+            let _ = task.recv_timeout(2 * STOP_MAX);
+        }
         for thread in self.threads {
             if thread.join().is_err() {
                 tracing::warn!("an SQS thread panicked");
@@ -119,9 +155,22 @@ fn run<Q: Queues>(
     queues: Q,
     settings: &SqsSettings,
     open: Arc<AtomicUsize>,
-    mut stopping: watch::Receiver<bool>,
+    stopping: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
+    // What still runs at the end is dropped with the set.
+    let serve = serve(listeners, queues, settings, open, stopping);
+    runtime.block_on(LocalSet::new().run_until(serve))
+}
+
+/// Serves until the server stops, on a thread that takes local tasks.
+async fn serve<Q: Queues>(
+    listeners: Vec<StdListener>,
+    queues: Q,
+    settings: &SqsSettings,
+    open: Arc<AtomicUsize>,
+    mut stopping: watch::Receiver<bool>,
+) -> io::Result<()> {
     let service = ServiceSettings { region: settings.region.clone() };
     let worker = Rc::new(Worker {
         service: Service::new(queues, service),
@@ -131,24 +180,21 @@ fn run<Q: Queues>(
         connections_max: settings.connections_max,
         open,
     });
-    let local = LocalSet::new();
-    let serve = async {
-        let mut accepting = Vec::new();
-        for listener in listeners {
-            let listener = TcpListener::from_std(listener)?;
-            let accept = accept(Rc::clone(&worker), listener, stopping.clone());
-            accepting.push(tokio::task::spawn_local(accept));
-        }
-        let sweeping = Rc::clone(&worker);
-        tokio::task::spawn_local(async move { sweeping.connections.sweep().await });
-        // An error is the sender's end, which means the same.
-        let _ = stopping.wait_for(|stopping| *stopping).await;
-        accepting.iter().for_each(tokio::task::JoinHandle::abort);
-        drain(&worker).await;
-        Ok(())
-    };
-    // What still runs is dropped with the set.
-    runtime.block_on(local.run_until(serve))
+    let mut helping = Vec::new();
+    for listener in listeners {
+        let listener = TcpListener::from_std(listener)?;
+        let accept = accept(Rc::clone(&worker), listener, stopping.clone());
+        helping.push(tokio::task::spawn_local(accept));
+    }
+    let sweeping = Rc::clone(&worker);
+    let sweep = tokio::task::spawn_local(async move { sweeping.connections.sweep().await });
+    // An error is the sender's end, which means the same.
+    let _ = stopping.wait_for(|stopping| *stopping).await;
+    helping.iter().for_each(tokio::task::JoinHandle::abort);
+    drain(&worker).await;
+    sweep.abort();
+    worker.connections.abort_all();
+    Ok(())
 }
 
 /// Waits until no connection is left, for a while.

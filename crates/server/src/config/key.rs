@@ -115,8 +115,10 @@ pub(crate) const KEYS: &[Key] = &[
     },
     Key {
         name: "sqs.threads",
-        kind: Kind::Integer { min: 1, max: 256 },
-        meaning: "Threads of the SQS interface. Each serves the connections that it accepts.",
+        kind: Kind::Integer { min: 0, max: 256 },
+        meaning: "Threads of the SQS interface. Each serves the connections that it accepts. 0: the \
+                  core's own thread serves them, which costs least for each request, but takes from \
+                  AMQP's clients what HTTP and signatures cost.",
     },
     Key {
         name: "sqs.account_id",
