@@ -107,7 +107,7 @@ impl Default for Config {
             sqs: Sqs {
                 enabled: true,
                 listen: vec!["127.0.0.1:9324".to_owned()],
-                threads: 1,
+                threads: 0,
                 account_id: "000000000000".to_owned(),
                 region: "us-east-1".to_owned(),
                 verify: "remote".to_owned(),
