@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use quelea_model::Message;
+use quelea_store::Ticket;
 
 use crate::ids::{ChannelId, ConnectionId, ReceiveId};
 use crate::receive::ReceivedMessage;
@@ -59,6 +60,8 @@ pub enum Effect {
         receive: ReceiveId,
         /// What there was; empty if nothing came in time, `None` if the queue is gone.
         messages: Option<Vec<ReceivedMessage>>,
+        /// The answer leaves when the store has reached it.
+        ticket: Ticket,
     },
     /// basic.cancel from the broker: the consumer's queue is gone.
     ConsumerCancelled {

@@ -76,6 +76,7 @@ impl Broker {
                 hidden.message
             }
             // Somebody else has it now.
+            Some(_) if queue.settings().fifo.is_some() => return ReceiptOutcome::Expired,
             Some(_) => return ReceiptOutcome::Done,
             None => match queue.ready.get(seq).map(|held| held.entry.delivery_count) {
                 Some(_) if queue.settings().fifo.is_some() => return ReceiptOutcome::Expired,
@@ -150,15 +151,26 @@ impl Broker {
         if receipt.queue != id {
             return ReceiptOutcome::Foreign;
         }
+        let is_fifo = queue.settings().fifo.is_some();
+        let until = now.plus_ms(timeout_ms);
         let Some(hidden) = queue.hidden.get(receipt.seq) else {
-            let is_here = queue.ready.get(receipt.seq).is_some()
-                || queue.ready.stretch_of(receipt.seq).is_some();
-            return if is_here { ReceiptOutcome::NotInFlight } else { ReceiptOutcome::Gone };
+            return match queue.ready.get(receipt.seq) {
+                // Nobody has received it since: its receiver takes it up again.
+                Some(held) if !is_fifo && held.entry.delivery_count > 0 => {
+                    self.hide_again(id, receipt, until, now)
+                }
+                Some(_) => ReceiptOutcome::NotInFlight,
+                None if queue.ready.stretch_of(receipt.seq).is_some() => {
+                    ReceiptOutcome::NotInFlight
+                }
+                None => ReceiptOutcome::Gone,
+            };
         };
-        if hidden.is_delayed() || receipt.receive_count < hidden.message.entry.delivery_count {
+        // A standard queue takes any receipt of a message that is in flight.
+        let is_stale = receipt.receive_count < hidden.message.entry.delivery_count;
+        if hidden.is_delayed() || (is_fifo && is_stale) {
             return ReceiptOutcome::NotInFlight;
         }
-        let until = now.plus_ms(timeout_ms);
         if until.since_ms(hidden.received_at) > VISIBILITY_TIMEOUT_MS_MAX {
             return ReceiptOutcome::TooLong;
         }
@@ -171,6 +183,38 @@ impl Broker {
         if timeout_ms == 0 {
             self.show_due(id, now);
         }
+        ReceiptOutcome::Done
+    }
+
+    /// Hides a message that has become visible, for the one who received it last.
+    fn hide_again(
+        &mut self,
+        id: QueueId,
+        receipt: Receipt,
+        visible_at: Timestamp,
+        now: Timestamp,
+    ) -> ReceiptOutcome {
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return ReceiptOutcome::Gone;
+        };
+        let Some(mut message) = queue.ready.remove(receipt.seq) else {
+            return ReceiptOutcome::Busy;
+        };
+        let first_received_at = queue.hidden.received_before(receipt.seq).unwrap_or(now);
+        let is_stored = message.entry.is_stored();
+        if is_stored {
+            message.body = None;
+        }
+        let is_logged = is_stored && message.entry.is_durable();
+        let hidden = Hidden { message, visible_at, received_at: now, first_received_at };
+        if is_logged {
+            self.store.append_visibility(id, &hidden.visibility());
+        }
+        queue.hidden.insert(hidden);
+        if let Some(groups) = &mut queue.groups {
+            groups.hide(receipt.seq);
+        }
+        self.show_due(id, now);
         ReceiptOutcome::Done
     }
 

@@ -1,12 +1,12 @@
 //! Receiving: a message is taken, and nobody else sees it until its visibility timeout is over or it
-//! is deleted (BDQS §III-B.3). What is promised is little: after a crash a message may be visible
-//! again at once.
+//! is deleted (BDQS §III-B.3). What is promised survives the process, but not the loss of power: then a
+//! message may be visible again at once.
 
 use std::sync::Arc;
 
 use quelea_model::limits::{DEAD_LETTERS_WAITING_MAX, IN_FLIGHT_MAX, RECEIVES_WAITING_MAX};
 use quelea_model::{Message, QueueId, Seq, Timestamp};
-use quelea_store::{EntryFlags, Ready};
+use quelea_store::{Durability, EntryFlags, Ready, Ticket};
 
 use crate::Broker;
 use crate::death::Reason;
@@ -252,7 +252,10 @@ impl Broker {
                 groups.attempts.remember(attempt, receipts, now);
             }
         }
-        self.effects.push_back(Effect::Received { receive, messages: Some(messages) });
+        // Who has a receipt relies on it after the process is killed, too: what was noted has to be
+        // written, though not synced. Losing power only makes messages visible too early.
+        let ticket = self.ticket(Durability::Os);
+        self.effects.push_back(Effect::Received { receive, messages: Some(messages), ticket });
     }
 
     /// A caller that did not get its answer asks again: what it would have got is visible again.
@@ -276,7 +279,11 @@ impl Broker {
             self.receives_waiting -= 1;
             queue.counters.get_empty += 1;
             self.counters.get_empty += 1;
-            self.effects.push_back(Effect::Received { receive, messages: Some(Vec::new()) });
+            self.effects.push_back(Effect::Received {
+                receive,
+                messages: Some(Vec::new()),
+                ticket: Ticket::NONE,
+            });
         }
     }
 
@@ -284,7 +291,11 @@ impl Broker {
     pub(crate) fn fail_receives(&mut self, queue: &mut crate::queue::Queue) {
         for receive in queue.receives.drain() {
             self.receives_waiting -= 1;
-            self.effects.push_back(Effect::Received { receive, messages: None });
+            self.effects.push_back(Effect::Received {
+                receive,
+                messages: None,
+                ticket: Ticket::NONE,
+            });
         }
     }
 }

@@ -40,7 +40,7 @@ const DELIVERY_TIME_MIN: Duration = Duration::from_millis(1);
 const PROMISES_MAX: usize = 262_144;
 
 /// What is done when the store has come far enough; dropped if it never will.
-pub(crate) type Promise = Box<dyn FnOnce() + Send>;
+pub(crate) type Promise = Box<dyn FnOnce(&mut Core) + Send>;
 
 /// Takes the answer to a receive: the messages, or `None` if the queue was deleted meanwhile.
 pub type ReceiveAnswer = oneshot::Sender<Result<Option<Vec<ReceivedMessage>>, ReceiveError>>;
@@ -151,7 +151,7 @@ impl Core {
     /// Calls `reached` once the store has come that far; drops it if it never will.
     pub(crate) fn when_reached(&mut self, ticket: Ticket, reached: Promise) {
         if self.broker.progress().reached(ticket) {
-            reached();
+            reached(self);
         } else if self.promises.len() < PROMISES_MAX {
             self.promises.push((ticket, reached));
         }
@@ -186,15 +186,27 @@ impl Core {
     }
 
     fn answer_receive(&mut self, effect: Effect) {
-        let Effect::Received { receive, messages } = effect else { return };
-        let untaken = match self.receives.remove(&receive) {
-            Some(answer) => match answer.send(Ok(messages)) {
-                Err(Ok(untaken)) => untaken,
-                _ => None,
-            },
-            None => messages,
-        };
-        if let Some(messages) = untaken {
+        let Effect::Received { receive, messages, ticket } = effect else { return };
+        let answer = self.receives.remove(&receive);
+        // If the store never comes so far, nobody is answered, and nothing matters any more.
+        self.when_reached(
+            ticket,
+            Box::new(move |core| {
+                let untaken = match answer {
+                    Some(answer) => match answer.send(Ok(messages)) {
+                        Err(Ok(untaken)) => untaken,
+                        _ => None,
+                    },
+                    None => messages,
+                };
+                core.take_back(untaken.unwrap_or_default());
+            }),
+        );
+    }
+
+    /// Nobody was there to take these messages.
+    fn take_back(&mut self, messages: Vec<ReceivedMessage>) {
+        if !messages.is_empty() {
             let receipts: Vec<_> = messages.iter().map(|message| message.receipt).collect();
             self.broker.give_back(self.now, &receipts);
         }
@@ -238,8 +250,8 @@ impl Core {
             let more = self.broker.run(self.now);
             // The disk begins before the sockets are written.
             self.hand_out_jobs();
-            let acted = self.carry_out_effects();
-            self.keep_promises();
+            let mut acted = self.carry_out_effects();
+            acted |= self.keep_promises();
             self.notice_room();
             // What was written makes room for more, and a connection that broke gives back what it
             // held.
@@ -349,10 +361,12 @@ impl Core {
     }
 
     /// If the store came further: confirms, and answers that promised durability.
-    fn keep_promises(&mut self) {
+    /// Gives whether anything was done that the broker may have to act on.
+    fn keep_promises(&mut self) -> bool {
         let progress = self.broker.progress();
         if progress == self.progress {
-            return self.break_promises_of_a_failed_store();
+            self.break_promises_of_a_failed_store();
+            return false;
         }
         self.progress = progress;
         for slot in std::mem::take(&mut self.waiting) {
@@ -363,9 +377,12 @@ impl Core {
             }
         }
         let reached = self.promises.extract_if(.., |(ticket, _)| progress.reached(*ticket));
+        let reached: Vec<_> = reached.collect();
+        let any = !reached.is_empty();
         for (_, promise) in reached {
-            promise();
+            promise(self);
         }
+        any
     }
 
     fn break_promises_of_a_failed_store(&mut self) {

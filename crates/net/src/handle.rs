@@ -90,7 +90,7 @@ impl CoreHandle {
             let (result, ticket) = call(core);
             core.when_reached(
                 ticket,
-                Box::new(move || {
+                Box::new(move |_| {
                     // A caller that went away needs no answer; what it asked for is done all the same.
                     let _ = sender.send(result);
                 }),

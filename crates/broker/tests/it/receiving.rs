@@ -407,10 +407,11 @@ impl Pair {
         let changes = [(receipt, timeout_ms)];
         let (_, ticket) = self.world.broker.change_visibility(now, self.ids[at], &changes).unwrap();
         self.world.promise(ticket);
+        let is_fifo = self.naive[at].is_fifo;
         if let Some(known) = self.naive[at].find(name)
             && !known.unacked
-            && known.is_in_flight(now)
-            && receipt.receive_count >= known.count
+            && known.count > 0
+            && (!is_fifo || (known.is_in_flight(now) && receipt.receive_count >= known.count))
         {
             known.visible_at = now.plus_ms(timeout_ms);
         }

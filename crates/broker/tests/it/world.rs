@@ -269,7 +269,7 @@ impl World {
                 client.got.push_back(Some(received.clone()));
                 client.held.push(received);
             }
-            Effect::Received { receive, messages } => {
+            Effect::Received { receive, messages, .. } => {
                 self.received.insert(receive, messages);
             }
             Effect::GotEmpty { connection, .. } => {
