@@ -280,7 +280,7 @@ fn stored_form(attribute: &Attribute, value: &str) -> Result<String, Error> {
         Values::Text => Ok(value.to_owned()),
         Values::Document => {
             match name {
-                "RedrivePolicy" => RedrivePolicy::parse(value).map(drop)?,
+                "RedrivePolicy" => return RedrivePolicy::stored_form(value),
                 "RedriveAllowPolicy" => RedriveAllowPolicy::parse(value).map(drop)?,
                 _ => Policy::parse(value).map(drop)?,
             }

@@ -89,6 +89,13 @@ fn check_attribute(name: &str, given: &MessageAttributeValue) -> Result<MessageA
             "Message (user) attribute type must be shorter than 256 bytes.",
         ));
     }
+    let text_given = given.string_value.as_ref().is_some_and(|text| !text.is_empty());
+    let bytes_given = given.binary_value.as_ref().is_some_and(|bytes| !bytes.is_empty());
+    if text_given && bytes_given {
+        return Err(refusal::invalid(format!(
+            "Message (user) attribute '{name}' has multiple values."
+        )));
+    }
     let value = match data_type.split('.').next() {
         Some(kind @ "String") => text(name, kind, given)?,
         Some(kind @ "Number") => {
@@ -301,6 +308,13 @@ mod tests {
         assert!(refused("x", value("Binary", "text")).contains("of type 'Binary'"));
         assert!(refused("x", value("StringX", "text")).contains("type prefixes"));
         assert!(refused("x", value("String", "\u{1}")).starts_with("Invalid characters"));
+        for data_type in ["String", "Number", "Binary"] {
+            let both = MessageAttributeValue {
+                binary_value: Some(Bytes::from_static(b"1")),
+                ..value(data_type, "1")
+            };
+            assert_eq!(refused("x", both), "Message (user) attribute 'x' has multiple values.");
+        }
         let long = format!("String.{}", "a".repeat(249));
         assert!(refused("x", value(&long, "v")).contains("shorter than 256 bytes"));
     }

@@ -60,6 +60,21 @@ impl RedrivePolicy {
         }
         Ok(Self { dead_letter_queue, receive_count_max })
     }
+
+    /// The attribute's text as it is stored: the ARN as it was given, and the count as a number, so
+    /// that clients which compare see what they set.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub(crate) fn stored_form(text: &str) -> Result<String, Error> {
+        let count = Self::parse(text)?.receive_count_max;
+        // `parse` has seen that both are there and of their types.
+        let arn = match serde_json::from_str::<Value>(text) {
+            Ok(mut map) => map["deadLetterTargetArn"].take(),
+            Err(_) => Value::Null,
+        };
+        Ok(format!("{{\"deadLetterTargetArn\":{arn},\"maxReceiveCount\":{count}}}"))
+    }
 }
 
 /// Clients send the number as a number or as text.
@@ -163,11 +178,13 @@ mod tests {
 
     #[test]
     fn a_redrive_policy_takes_the_count_as_number_or_text() {
-        for count in ["5", "\"5\""] {
+        let stored = format!("{{\"deadLetterTargetArn\":\"{DLQ}\",\"maxReceiveCount\":5}}");
+        for count in ["5", "\"5\"", " 5 "] {
             let text = format!("{{\"deadLetterTargetArn\":\"{DLQ}\",\"maxReceiveCount\":{count}}}");
             let policy = RedrivePolicy::parse(&text).unwrap();
             assert_eq!(policy.receive_count_max, 5);
             assert_eq!(&*policy.dead_letter_queue.name, "dlq");
+            assert_eq!(RedrivePolicy::stored_form(&text).unwrap(), stored);
         }
     }
 

@@ -55,6 +55,12 @@ pub(crate) fn invalid_receipt_handle() -> Error {
     error(ErrorKind::ReceiptHandleIsInvalid, "The input receipt handle is invalid.")
 }
 
+/// The same in a batch, where the text says which of the handles it is.
+pub(crate) fn invalid_receipt_handle_of_batch(handle: &str) -> Error {
+    let message = format!("The input receipt handle \"{handle}\" is not a valid receipt handle.");
+    error(ErrorKind::ReceiptHandleIsInvalid, message)
+}
+
 /// What the store could not do, as SQS would say it.
 pub(crate) fn fault(fault: Fault) -> Error {
     match fault {

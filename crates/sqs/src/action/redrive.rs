@@ -17,7 +17,7 @@ shapes! {
     /// Queues.
     ListDeadLetterSourceQueuesResult {
         /// Their URLs. Their name in JSON begins with a small letter.
-        queue_urls: Vec<String> = "queueUrls" / "QueueUrl",
+        queue_urls: Vec<String> = always "queueUrls" / "QueueUrl",
         /// To go on with, if there are more.
         next_token: Option<String> = "NextToken",
     }

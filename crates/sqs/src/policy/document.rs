@@ -1,4 +1,5 @@
-//! From JSON to a policy. Everything is checked, so that a slip of the pen is no open door.
+//! From JSON to a policy. Everything is checked, so that a slip of the pen is no open door; but a
+//! resource may be any text, as it may for SQS: one that is no ARN fits no queue.
 
 use serde_json::{Map, Value};
 
@@ -78,10 +79,7 @@ fn parse_statement(at: &str, value: &Value) -> Result<Statement, PolicyError> {
             }
             "Resource" | "NotResource" => {
                 let patterns = texts(&at, value)?;
-                let patterns = patterns
-                    .iter()
-                    .map(|text| parse_resource(&at, text))
-                    .collect::<Result<_, _>>()?;
+                let patterns = patterns.iter().map(|text| Pattern::new(text)).collect();
                 twice(resources.replace(Patterns { others, patterns }).is_some())?;
             }
             "Condition" => conditions = parse_conditions(&at, value)?,
@@ -94,7 +92,7 @@ fn parse_statement(at: &str, value: &Value) -> Result<Statement, PolicyError> {
         allow: allow.ok_or_else(|| missing("Effect"))?,
         principals: principals.ok_or_else(|| missing("Principal"))?,
         actions: actions.ok_or_else(|| missing("Action"))?,
-        resources: resources.ok_or_else(|| missing("Resource"))?,
+        resources: resources.unwrap_or_else(the_queue),
         conditions,
     })
 }
@@ -130,11 +128,9 @@ fn parse_action(at: &str, text: &str) -> Result<Pattern, PolicyError> {
     Err(element(at, "Policy statement action out of service scope!"))
 }
 
-fn parse_resource(at: &str, text: &str) -> Result<Pattern, PolicyError> {
-    if text == "*" || text.split(':').count() >= 6 && text.starts_with("arn:") {
-        return Ok(Pattern::new(text));
-    }
-    Err(element(at, &format!("'{text}' is no ARN")))
+/// Without a resource, a statement is about the queue whose policy it stands in.
+fn the_queue() -> Patterns {
+    Patterns { others: false, patterns: vec![Pattern::new("*")] }
 }
 
 /// `{"StringEquals": {"aws:username": "x"}, "Bool": {"aws:SecureTransport": "true"}}`.

@@ -72,8 +72,8 @@ impl<Q: Queues> Service<Q> {
         }
         let old = &target.facts.attributes;
         let new = after_setting(old, &request.attributes)?;
-        if request.attributes.contains_key("RedrivePolicy")
-            && let Some(policy) = new.get("RedrivePolicy")
+        if let Some(policy) = request.attributes.get("RedrivePolicy")
+            && !policy.is_empty()
         {
             self.check_dead_letter_queue(caller, &target.queue, is_fifo(old), policy).await?;
         }

@@ -26,7 +26,9 @@ impl<Q: Queues> Service<Q> {
         tags::check(&request.tags, &name)?;
         let queue = QueueRef { account: caller.user.account.clone(), name: name.into() };
         let kind = is_fifo(&attributes);
-        if let Some(policy) = attributes.get("RedrivePolicy") {
+        if let Some(policy) = request.attributes.get("RedrivePolicy")
+            && !policy.is_empty()
+        {
             self.check_dead_letter_queue(caller, &queue, kind, policy).await?;
         }
         let wished = attributes.clone();

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::refusal;
-use crate::{Delivery, Error, ReceiptOutcome};
+use crate::{Delivery, Error, ErrorKind, ReceiptOutcome};
 
 /// Letters of a handle; SQS's own are some hundreds. Longer ones are not decoded.
 const HANDLE_LENGTH_MAX: usize = 1024;
@@ -25,6 +25,32 @@ pub(super) fn decode(handle: Option<&str>) -> Result<Delivery, Error> {
         return Err(refusal::invalid_receipt_handle());
     }
     URL_SAFE_NO_PAD.decode(handle).map_err(|_| refusal::invalid_receipt_handle())
+}
+
+/// The delivery of a handle that stands in a batch.
+///
+/// # Errors
+/// As [`decode`], in the words of batches.
+pub(super) fn decode_of_batch(handle: Option<&str>) -> Result<Delivery, Error> {
+    decode(handle).map_err(|error| in_batch(error, handle))
+}
+
+/// What an outcome means in a batch.
+///
+/// # Errors
+/// As [`result`], in the words of batches.
+pub(super) fn result_of_batch(outcome: ReceiptOutcome, delivery: &Delivery) -> Result<(), Error> {
+    result(outcome, delivery).map_err(|error| in_batch(error, Some(&encode(delivery))))
+}
+
+/// An error in the words of batches, which name an invalid handle.
+pub(super) fn in_batch(error: Error, handle: Option<&str>) -> Error {
+    match (error.kind, handle) {
+        (ErrorKind::ReceiptHandleIsInvalid, Some(handle)) => {
+            refusal::invalid_receipt_handle_of_batch(handle)
+        }
+        _ => error,
+    }
 }
 
 /// What an outcome means to the client.

@@ -218,7 +218,8 @@ impl SignatureError {
     #[must_use]
     pub fn status(&self) -> u16 {
         match self.code() {
-            "IncompleteSignature" | "MalformedQueryString" => 400,
+            "IncompleteSignature" => 400,
+            "MalformedQueryString" => 404,
             _ => 403,
         }
     }

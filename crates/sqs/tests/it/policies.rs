@@ -112,6 +112,8 @@ fn resources_are_patterns_in_their_own_case() {
         (r#""Resource":["arn:aws:sqs:us-east-1:111122223333:a","arn:*:*:*:*:orders"]"#, true),
         (r#""Resource":"arn:aws:sqs:us-east-1:111122223333:Orders""#, false),
         (r#""Resource":"arn:aws:sqs:us-east-1:111122223333:order""#, false),
+        (r#""Resource":"orders""#, false),
+        (r#""Resource":"'$sqs_queue_arn'""#, false),
         (r#""NotResource":"arn:aws:sqs:us-east-1:111122223333:order""#, true),
         (r#""NotResource":"arn:aws:sqs:us-east-1:111122223333:*""#, false),
     ]);
@@ -274,7 +276,6 @@ fn what_is_no_policy_is_refused_with_the_place() {
         (r#""Action":"sqs:""#, "Policy statement action out of service scope!"),
         (r#""Action":{"a":1}"#, "it is neither a text nor a list of texts"),
         (r#""Action":[["sqs:*"]]"#, "it is neither a text nor a list of texts"),
-        (r#""Resource":"orders""#, "Statement[0].Resource: 'orders' is no ARN"),
         (r#""Sid":1"#, "Statement[0].Sid: it is no text"),
         (r#""Conditions":{}"#, "Statement[0].Conditions: a statement has no such element"),
         (r#""Condition":[]"#, "Statement[0].Condition: it is no JSON object"),
@@ -300,6 +301,14 @@ fn what_is_no_policy_is_refused_with_the_place() {
 }
 
 #[test]
+fn a_statement_without_a_resource_is_about_its_queue() {
+    let text = r#"{"Statement":{"Effect":"Allow","Principal":"*","Action":"*"}}"#;
+    assert_eq!(Policy::parse(text).unwrap().ask(&question()), Verdict::Allow);
+    let denied = text.replace("Allow", "Deny");
+    assert_eq!(Policy::parse(&denied).unwrap().ask(&question()), Verdict::Deny);
+}
+
+#[test]
 fn a_document_has_its_form_and_its_limits() {
     let statement =
         format!(r#"{{"Effect":"Allow","Principal":"*","Action":"*","Resource":"{QUEUE}"}}"#);
@@ -316,7 +325,7 @@ fn a_document_has_its_form_and_its_limits() {
         let error = Policy::parse(text).expect_err(text);
         assert!(error.to_string().contains(reason), "{text}: {error}");
     }
-    for name in ["Effect", "Principal", "Action", "Resource"] {
+    for name in ["Effect", "Principal", "Action"] {
         let text = format!(r#"{{"Statement":{}}}"#, statement.replace(name, "Sid"));
         let error = Policy::parse(&text).expect_err(name);
         assert!(error.to_string().contains(&format!("Statement[0].{name}: it is missing")));

@@ -74,7 +74,6 @@ fn empty_lists_and_maps_are_left_out() {
         (Action::ListQueues, ListQueuesResult::default().into()),
         (Action::ListQueueTags, ListQueueTagsResult::default().into()),
         (Action::GetQueueAttributes, GetQueueAttributesResult::default().into()),
-        (Action::ListDeadLetterSourceQueues, ListDeadLetterSourceQueuesResult::default().into()),
     ];
     for (action, reply) in cases {
         let name = action.name();
@@ -205,6 +204,9 @@ fn lists_maps_and_numbers_have_their_names() {
         let name = action.name();
         assert_eq!(xml(action, &reply), format!("<{name}Result>{both}</{name}Result>"));
     }
+    let none = ListDeadLetterSourceQueuesResult::default().into();
+    assert_eq!(json(Action::ListDeadLetterSourceQueues, &none), r#"{"queueUrls":[]}"#);
+    assert_eq!(json(Action::ListQueues, &ListQueuesResult::default().into()), "{}");
     let tags = ListQueueTagsResult { tags: map(&[("team", "a&b")]) }.into();
     assert_eq!(json(Action::ListQueueTags, &tags), r#"{"Tags":{"team":"a&b"}}"#);
     assert_eq!(

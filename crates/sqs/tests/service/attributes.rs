@@ -98,7 +98,8 @@ fn a_redrive_policy_names_a_queue_that_allows_it() {
     let policy = |arn: &str| format!(r#"{{"deadLetterTargetArn":"{arn}","maxReceiveCount":"3"}}"#);
     let own = |name: &str| policy(&format!("arn:aws:sqs:us-east-1:{ACCOUNT}:{name}"));
     set(&world, "q", &[("RedrivePolicy", &own("dlq"))]).unwrap();
-    assert_eq!(get(&world, "q", &["RedrivePolicy"])["RedrivePolicy"], own("dlq"));
+    let stored = own("dlq").replace("\"3\"", "3");
+    assert_eq!(get(&world, "q", &["RedrivePolicy"])["RedrivePolicy"], stored);
     for (policy, reason) in [
         (own("none"), "Dead letter target does not exist."),
         (own("dlq.fifo"), "Dead-letter queue must be same type of queue as the source."),

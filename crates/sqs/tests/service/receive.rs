@@ -223,6 +223,10 @@ fn batches_of_handles_fail_in_parts() {
     assert_eq!(changed.successful.len(), 1);
     let failed: Vec<_> = changed.failed.iter().map(|one| (&*one.id, &*one.code)).collect();
     assert_eq!(failed, [("b", "ReceiptHandleIsInvalid"), ("c", "InvalidParameterValue")]);
+    let invalid = |handle: &str| {
+        Some(format!("The input receipt handle \"{handle}\" is not a valid receipt handle."))
+    };
+    assert_eq!(changed.failed[0].message, invalid("!"));
 
     let entry = |id: &str, handle: &str| DeleteMessageBatchRequestEntry {
         id: some(id),
@@ -232,6 +236,11 @@ fn batches_of_handles_fail_in_parts() {
     let request = batch(vec![entry("b", "!"), entry("a", &handle)]);
     let Ok(Reply::DeleteMessageBatch(deleted)) = world.call(request) else { panic!("refused") };
     assert_eq!((deleted.successful.len(), deleted.failed.len()), (1, 1));
+    assert_eq!(deleted.failed[0].message, invalid("!"));
+    let Ok(Reply::DeleteMessageBatch(foreign)) = world.call(batch(vec![entry("a", "AAAA")])) else {
+        panic!("refused");
+    };
+    assert_eq!(foreign.failed[0].message, invalid("AAAA"), "decodes, but is no delivery here");
     assert!(deleted.failed[0].sender_fault);
     let (kind, text) = world.refused(batch(vec![]));
     assert_eq!(kind, ErrorKind::EmptyBatchRequest);

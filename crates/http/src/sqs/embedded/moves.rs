@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use quelea_broker::{MoveError, MoveTaskId, MoveTaskReport, MoveTaskState as BrokerState};
+use quelea_broker::{
+    MoveError, MoveFailure, MoveTaskId, MoveTaskReport, MoveTaskState as BrokerState,
+};
 use quelea_model::QueueId;
 use quelea_net::Core;
-use quelea_sqs::{Fault, MoveTask, MoveTaskState, NewMoveTask, QueueKey, QueueRef};
+use quelea_sqs::{ErrorKind, Fault, MoveTask, MoveTaskState, NewMoveTask, QueueKey, QueueRef};
 
 use super::{EmbeddedQueues, queue_id};
 
@@ -60,7 +62,7 @@ impl EmbeddedQueues {
             BrokerState::Running => (MoveTaskState::Running, None),
             BrokerState::Completed => (MoveTaskState::Completed, None),
             BrokerState::Cancelled => (MoveTaskState::Cancelled, None),
-            BrokerState::Failed(failure) => (MoveTaskState::Failed, Some(failure.to_string())),
+            BrokerState::Failed(failure) => (MoveTaskState::Failed, Some(reason(failure))),
         };
         Ok(MoveTask {
             handle: (state == MoveTaskState::Running).then(|| report.id.to_string()),
@@ -80,11 +82,32 @@ impl EmbeddedQueues {
     }
 }
 
+/// Why a task failed: SQS gives an error's code where it has one, and clients compare it.
+fn reason(failure: MoveFailure) -> String {
+    match failure {
+        MoveFailure::DestinationGone => ErrorKind::QueueDoesNotExist.code().to_owned(),
+        MoveFailure::SourceUnknown | MoveFailure::DestinationFull | MoveFailure::SourceGone => {
+            failure.to_string()
+        }
+    }
+}
+
 fn move_fault(error: MoveError) -> Fault {
     match error {
         MoveError::NoSuchQueue(_) => Fault::NoSuchQueue,
         MoveError::NoSuchTask { .. } | MoveError::Over { .. } => Fault::NotFound(error.to_string()),
         MoveError::SameQueue | MoveError::Running { .. } => Fault::Unsupported(error.to_string()),
         MoveError::LimitReached(reached) => Fault::Unavailable(reached.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_destination_that_is_gone_is_told_by_its_code() {
+        assert_eq!(reason(MoveFailure::DestinationGone), "AWS.SimpleQueueService.NonExistentQueue");
+        assert!(reason(MoveFailure::DestinationFull).contains("full"));
     }
 }

@@ -145,7 +145,11 @@ fn a_presigned_request_has_all_its_parameters_once() {
     assert_eq!(refusal(&request).0, "SignatureDoesNotMatch");
     let mut request = good;
     request.query.push_str("&a=%4");
-    assert_eq!(refusal(&request).0, "MalformedQueryString");
+    let (code, status, _) = refusal(&request);
+    assert_eq!(
+        (code, status),
+        ("MalformedQueryString", quelea_sqs::ErrorKind::MalformedQueryString.status())
+    );
 }
 
 #[test]
