@@ -116,6 +116,9 @@ pub enum Fault {
     /// A limit of the broker, or arguments that it does not take.
     #[error("{0}")]
     Invalid(String),
+    /// What was to be replaced is not what was seen any more.
+    #[error("the queue is being changed by others")]
+    Conflict,
     /// It cannot be done now: the disk is full, memory is short, the broker stops. Try again.
     #[error("{0}")]
     Unavailable(String),
@@ -338,17 +341,18 @@ pub trait Queues: Clone + Send + Sync + 'static {
         max: usize,
     ) -> impl Future<Output = Result<Vec<String>, Fault>> + Send;
 
-    /// Replaces a queue's attributes. They are complete and valid.
+    /// Replaces the attributes of the queue that was seen, if they still are as they were; else it
+    /// is [`Fault::Conflict`], and nothing happens. The new ones are complete and valid.
     fn put_attributes(
         &self,
-        queue: QueueKey,
+        seen: Arc<QueueFacts>,
         attributes: BTreeMap<String, String>,
     ) -> impl Future<Output = Result<(), Fault>> + Send;
 
-    /// Replaces a queue's tags.
+    /// Replaces the tags of the queue that was seen, as [`Queues::put_attributes`].
     fn put_tags(
         &self,
-        queue: QueueKey,
+        seen: Arc<QueueFacts>,
         tags: BTreeMap<String, String>,
     ) -> impl Future<Output = Result<(), Fault>> + Send;
 

@@ -70,6 +70,7 @@ pub(crate) fn fault(fault: Fault) -> Error {
         Fault::NotFound(message) => error(ErrorKind::ResourceNotFoundException, message),
         Fault::Unsupported(message) => error(ErrorKind::UnsupportedOperation, message),
         Fault::Invalid(message) => invalid(message),
+        Fault::Conflict => error(ErrorKind::ServiceUnavailable, fault.to_string()),
         Fault::Unavailable(message) => error(ErrorKind::ServiceUnavailable, message),
     }
 }

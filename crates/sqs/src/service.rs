@@ -3,6 +3,7 @@
 mod access;
 mod attributes;
 mod batch;
+mod change;
 mod delete;
 mod moves;
 mod paging;

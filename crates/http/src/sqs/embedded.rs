@@ -274,14 +274,17 @@ impl Queues for EmbeddedQueues {
 
     async fn put_attributes(
         &self,
-        queue: QueueKey,
+        seen: Arc<QueueFacts>,
         attributes: BTreeMap<String, String>,
     ) -> Result<(), Fault> {
-        let id = queue_id(queue)?;
+        let id = queue_id(seen.key)?;
         let this = self.clone();
         self.promise(move |core| {
             let now = core.now();
             let (old, _) = core.broker.queue_attributes(id).ok_or(Fault::NoSuchQueue)?;
+            if attributes::from_broker(&old.attributes) != seen.attributes {
+                return Err(Fault::Conflict);
+            }
             let vhost = core.broker.queue_vhost(id).ok_or(Fault::NoSuchQueue)?;
             let tags = attributes::from_broker(&old.tags);
             let account = this.account(vhost.as_str());
@@ -291,10 +294,17 @@ impl Queues for EmbeddedQueues {
         .await
     }
 
-    async fn put_tags(&self, queue: QueueKey, tags: BTreeMap<String, String>) -> Result<(), Fault> {
-        let id = queue_id(queue)?;
+    async fn put_tags(
+        &self,
+        seen: Arc<QueueFacts>,
+        tags: BTreeMap<String, String>,
+    ) -> Result<(), Fault> {
+        let id = queue_id(seen.key)?;
         self.promise(move |core| {
             let (mut attributes, _) = core.broker.queue_attributes(id).ok_or(Fault::NoSuchQueue)?;
+            if attributes::from_broker(&attributes.tags) != seen.tags {
+                return Err(Fault::Conflict);
+            }
             attributes.tags = tags
                 .iter()
                 .map(|(key, value)| (key.as_str().into(), value.as_str().into()))

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::change::Part;
 use super::{Caller, Service, Target};
 use crate::action::{
     GetQueueAttributesRequest, GetQueueAttributesResult, SetQueueAttributesRequest,
@@ -71,17 +72,14 @@ impl<Q: Queues> Service<Q> {
             return Err(refusal::missing("Attributes"));
         }
         let old = &target.facts.attributes;
-        let new = after_setting(old, &request.attributes)?;
+        after_setting(old, &request.attributes)?;
         if let Some(policy) = request.attributes.get("RedrivePolicy")
             && !policy.is_empty()
         {
             self.check_dead_letter_queue(caller, &target.queue, is_fifo(old), policy).await?;
         }
-        if new != *old {
-            // Of two requests at once the later wins, with the attributes that it saw.
-            self.queues.put_attributes(target.facts.key, new).await.map_err(refusal::fault)?;
-        }
-        Ok(Reply::Empty)
+        let set = |old: &_| after_setting(old, &request.attributes);
+        self.change(caller, Action::SetQueueAttributes, target, Part::Attributes, set).await
     }
 
     /// Checks that a queue may have the dead-letter queue that its redrive policy names.

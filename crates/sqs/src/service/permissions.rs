@@ -2,8 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Caller, Service, Target};
+use super::change::Part;
+use super::{Caller, Service};
 use crate::action::{AddPermissionRequest, RemovePermissionRequest};
+use crate::attributes::Attributes;
 use crate::names::is_word;
 use crate::refusal;
 use crate::{Action, Error, ErrorKind, Queues, Reply};
@@ -46,32 +48,18 @@ impl<Q: Queues> Service<Q> {
             let reason = "Unable to verify.";
             return Err(refusal::invalid_value(format!("[{shown}]"), "PrincipalId", reason));
         }
-        let mut policy = policy_of(&target);
         let arn = self.arn(&target.queue);
-        policy.entry("Version").or_insert_with(|| json!("2008-10-17"));
-        policy.entry("Id").or_insert_with(|| json!(format!("{arn}/SQSDefaultPolicy")));
-        let mut statements = statements(&mut policy);
-        if statements.iter().any(|statement| statement["Sid"] == label) {
-            return Err(refusal::invalid_value(label, "Label", "Already exists."));
-        }
         let principals = accounts.iter().map(|id| json!(format!("arn:aws:iam::{id}:root")));
         let actions = request.actions.iter().map(|action| json!(format!("SQS:{action}")));
-        statements.push(json!({
+        let statement = json!({
             "Sid": label,
             "Effect": "Allow",
             "Principal": { "AWS": one_or_list(principals.collect()) },
             "Action": one_or_list(actions.collect()),
             "Resource": arn,
-        }));
-        if statements.len() > STATEMENTS_MAX {
-            let message = format!(
-                "{} statements were found in the submitted policy, max allowed is {STATEMENTS_MAX}",
-                statements.len()
-            );
-            return Err(refusal::error(ErrorKind::OverLimit, message));
-        }
-        policy.insert("Statement".to_owned(), Value::Array(statements));
-        self.put_policy(&target, Some(Value::Object(policy).to_string())).await
+        });
+        let add = |old: &_| with_statement(old, label, &arn, &statement);
+        self.change(caller, Action::AddPermission, target, Part::Attributes, add).await
     }
 
     pub(super) async fn remove_permission(
@@ -82,33 +70,66 @@ impl<Q: Queues> Service<Q> {
         let url = request.queue_url.as_deref();
         let target = self.target(caller, url, Action::RemovePermission).await?;
         let label = label(request.label.as_deref())?;
-        let mut policy = policy_of(&target);
-        let mut statements = statements(&mut policy);
-        let before = statements.len();
-        statements.retain(|statement| statement["Sid"] != label);
-        if statements.len() == before {
-            let reason = match before {
-                0 => "can't find label.",
-                _ => "can't find label on existing policy.",
-            };
-            return Err(refusal::invalid_value(label, "Label", reason));
-        }
-        if statements.is_empty() {
-            return self.put_policy(&target, None).await;
-        }
-        policy.insert("Statement".to_owned(), Value::Array(statements));
-        self.put_policy(&target, Some(Value::Object(policy).to_string())).await
+        let remove = |old: &_| without_statement(old, label);
+        self.change(caller, Action::RemovePermission, target, Part::Attributes, remove).await
     }
+}
 
-    async fn put_policy(&self, target: &Target, policy: Option<String>) -> Result<Reply, Error> {
-        let mut attributes = target.facts.attributes.clone();
-        match policy {
-            Some(policy) => attributes.insert("Policy".to_owned(), policy),
-            None => attributes.remove("Policy"),
-        };
-        self.queues.put_attributes(target.facts.key, attributes).await.map_err(refusal::fault)?;
-        Ok(Reply::Empty)
+/// Attributes of a queue, to whose policy a statement is added.
+fn with_statement(
+    old: &Attributes,
+    label: &str,
+    arn: &str,
+    statement: &Value,
+) -> Result<Attributes, Error> {
+    let mut policy = policy_of(old);
+    policy.entry("Version").or_insert_with(|| json!("2008-10-17"));
+    policy.entry("Id").or_insert_with(|| json!(format!("{arn}/SQSDefaultPolicy")));
+    let mut statements = statements(&mut policy);
+    if statements.iter().any(|statement| statement["Sid"] == label) {
+        return Err(refusal::invalid_value(label, "Label", "Already exists."));
     }
+    statements.push(statement.clone());
+    if statements.len() > STATEMENTS_MAX {
+        let message = format!(
+            "{} statements were found in the submitted policy, max allowed is {STATEMENTS_MAX}",
+            statements.len()
+        );
+        return Err(refusal::error(ErrorKind::OverLimit, message));
+    }
+    Ok(with_policy(old, policy, statements))
+}
+
+/// Attributes of a queue, from whose policy the statements of that label are taken.
+fn without_statement(old: &Attributes, label: &str) -> Result<Attributes, Error> {
+    let mut policy = policy_of(old);
+    let mut statements = statements(&mut policy);
+    let before = statements.len();
+    statements.retain(|statement| statement["Sid"] != label);
+    if statements.len() == before {
+        let reason = match before {
+            0 => "can't find label.",
+            _ => "can't find label on existing policy.",
+        };
+        return Err(refusal::invalid_value(label, "Label", reason));
+    }
+    Ok(with_policy(old, policy, statements))
+}
+
+/// A policy without statements is none.
+fn with_policy(
+    old: &Attributes,
+    mut policy: Map<String, Value>,
+    statements: Vec<Value>,
+) -> Attributes {
+    let mut attributes = old.clone();
+    if statements.is_empty() {
+        attributes.remove("Policy");
+    } else {
+        policy.insert("Statement".to_owned(), Value::Array(statements));
+        attributes.insert("Policy".to_owned(), Value::Object(policy).to_string());
+    }
+    attributes
 }
 
 fn label(label: Option<&str>) -> Result<&str, Error> {
@@ -145,8 +166,8 @@ fn check_actions(actions: &[String]) -> Result<(), Error> {
 }
 
 /// The queue's policy; an empty one if it has none.
-fn policy_of(target: &Target) -> Map<String, Value> {
-    let text = target.facts.attributes.get("Policy");
+fn policy_of(attributes: &Attributes) -> Map<String, Value> {
+    let text = attributes.get("Policy");
     match text.and_then(|text| serde_json::from_str(text).ok()) {
         Some(Value::Object(policy)) => policy,
         // It was checked when it was set.

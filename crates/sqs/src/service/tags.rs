@@ -1,7 +1,9 @@
 //! TagQueue, UntagQueue and ListQueueTags.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use super::change::Part;
 use super::{Caller, Service};
 use crate::action::{
     ListQueueTagsRequest, ListQueueTagsResult, TagQueueRequest, UntagQueueRequest,
@@ -28,11 +30,13 @@ impl<Q: Queues> Service<Q> {
         if request.tags.is_empty() {
             return Err(refusal::missing("Tags"));
         }
-        let mut tags = target.facts.tags.clone();
-        tags.extend(request.tags);
-        check(&tags, &target.queue.name)?;
-        self.queues.put_tags(target.facts.key, tags).await.map_err(refusal::fault)?;
-        Ok(Reply::Empty)
+        let name = Arc::clone(&target.queue.name);
+        let add = |old: &BTreeMap<String, String>| {
+            let mut tags = old.clone();
+            tags.extend(request.tags.clone());
+            check(&tags, &name).map(|()| tags)
+        };
+        self.change(caller, Action::TagQueue, target, Part::Tags, add).await
     }
 
     pub(super) async fn untag_queue(
@@ -46,12 +50,12 @@ impl<Q: Queues> Service<Q> {
                 "Tag keys must be between 1 and 128 characters in length.",
             ));
         }
-        let mut tags = target.facts.tags.clone();
-        tags.retain(|key, _| !request.tag_keys.contains(key));
-        if tags != target.facts.tags {
-            self.queues.put_tags(target.facts.key, tags).await.map_err(refusal::fault)?;
-        }
-        Ok(Reply::Empty)
+        let remove = |old: &BTreeMap<String, String>| {
+            let mut tags = old.clone();
+            tags.retain(|key, _| !request.tag_keys.contains(key));
+            Ok(tags)
+        };
+        self.change(caller, Action::UntagQueue, target, Part::Tags, remove).await
     }
 
     pub(super) async fn list_queue_tags(

@@ -88,6 +88,22 @@ fn what_is_set_lies_over_what_was() {
 }
 
 #[test]
+fn of_two_settings_at_once_both_hold() {
+    let world = World::with_queue("q", &[("DelaySeconds", "5")]);
+    let mut first = true;
+    world.queues.interfere(move |facts| {
+        if std::mem::take(&mut first) {
+            facts.attributes.insert("DelaySeconds".to_owned(), "6".to_owned());
+            // Tags are another matter: they are no reason to try again.
+            facts.tags.insert("a".to_owned(), "1".to_owned());
+        }
+    });
+    set(&world, "q", &[("VisibilityTimeout", "69")]).unwrap();
+    let expected = map(&[("DelaySeconds", "6"), ("VisibilityTimeout", "69")]);
+    assert_eq!(world.queues.attributes(ACCOUNT, "q"), expected);
+}
+
+#[test]
 fn a_redrive_policy_names_a_queue_that_allows_it() {
     let world = World::with_queue("dlq", &[]);
     world.create("dlq.fifo", &[("FifoQueue", "true")]).unwrap();

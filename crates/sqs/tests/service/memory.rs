@@ -31,7 +31,11 @@ struct State {
     wakers: Vec<Waker>,
     last_receive: Option<Receive>,
     last_task: Option<(QueueRef, NewMoveTask)>,
+    interfere: Option<Interference>,
 }
+
+/// What another front-end does to a queue just before a change of ours.
+type Interference = Box<dyn FnMut(&mut QueueFacts) + Send>;
 
 struct Queue {
     facts: QueueFacts,
@@ -69,6 +73,12 @@ impl Memory {
         self.lock().last_receive.clone()
     }
 
+    /// Changes queues before each change that is asked for, as another front-end might.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn interfere(&self, interfere: impl FnMut(&mut QueueFacts) + Send + 'static) {
+        self.lock().interfere = Some(Box::new(interfere));
+    }
+
     /// Puts a message into a queue as another protocol would.
     #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) fn put(&self, account: &str, name: &str, change: impl FnOnce(&mut Received)) {
@@ -90,6 +100,15 @@ impl State {
     fn queue(&mut self, key: QueueKey) -> Result<&mut Queue, Fault> {
         let found = self.queues.values_mut().find(|queue| queue.facts.key == key);
         found.ok_or(Fault::NoSuchQueue)
+    }
+
+    fn facts_to_change(&mut self, key: QueueKey) -> Result<&mut QueueFacts, Fault> {
+        let mut interfere = self.interfere.take();
+        if let Some(interfere) = &mut interfere {
+            interfere(&mut self.queue(key)?.facts);
+        }
+        self.interfere = interfere;
+        Ok(&mut self.queue(key)?.facts)
     }
 
     fn facts(&self, user: &User, queue: &QueueRef) -> Option<Arc<QueueFacts>> {
@@ -269,15 +288,29 @@ impl Queues for Memory {
 
     async fn put_attributes(
         &self,
-        key: QueueKey,
+        seen: Arc<QueueFacts>,
         attributes: BTreeMap<String, String>,
     ) -> Result<(), Fault> {
-        self.lock().queue(key)?.facts.attributes = attributes;
+        let mut state = self.lock();
+        let facts = state.facts_to_change(seen.key)?;
+        match facts.attributes == seen.attributes {
+            true => facts.attributes = attributes,
+            false => return Err(Fault::Conflict),
+        }
         Ok(())
     }
 
-    async fn put_tags(&self, key: QueueKey, tags: BTreeMap<String, String>) -> Result<(), Fault> {
-        self.lock().queue(key)?.facts.tags = tags;
+    async fn put_tags(
+        &self,
+        seen: Arc<QueueFacts>,
+        tags: BTreeMap<String, String>,
+    ) -> Result<(), Fault> {
+        let mut state = self.lock();
+        let facts = state.facts_to_change(seen.key)?;
+        match facts.tags == seen.tags {
+            true => facts.tags = tags,
+            false => return Err(Fault::Conflict),
+        }
         Ok(())
     }
 

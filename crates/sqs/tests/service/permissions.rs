@@ -57,6 +57,26 @@ fn a_permission_is_a_statement_that_comes_and_goes() {
 }
 
 #[test]
+fn of_two_permissions_at_once_both_hold() {
+    let world = World::with_queue("q", &[]);
+    world.call(add("one", &["111"], &["SendMessage"])).unwrap();
+    let one = world.queues.attributes(ACCOUNT, "q")["Policy"].clone();
+    world.call(remove("one")).unwrap();
+    let mut theirs = Some(one);
+    world.queues.interfere(move |facts| {
+        if let Some(policy) = theirs.take() {
+            facts.attributes.insert("Policy".to_owned(), policy);
+        }
+    });
+    world.call(add("two", &["222"], &["SendMessage"])).unwrap();
+    let policy = policy(&world).unwrap();
+    assert_eq!(
+        (&policy["Statement"][0]["Sid"], &policy["Statement"][1]["Sid"]),
+        (&json!("one"), &json!("two"))
+    );
+}
+
+#[test]
 fn permissions_that_make_no_sense_are_refused() {
     let world = World::with_queue("q", &[]);
     world.call(add("test", &["111"], &["ReceiveMessage"])).unwrap();

@@ -30,6 +30,33 @@ fn tags_are_added_replaced_and_removed() {
 }
 
 #[test]
+fn of_two_changes_at_once_none_is_lost() {
+    let world = World::with_queue("q", &[]);
+    world.call(tag(&[("old", "1")])).unwrap();
+    let mut first = true;
+    world.queues.interfere(move |facts| {
+        if std::mem::take(&mut first) {
+            facts.tags.insert("theirs".to_owned(), "2".to_owned());
+            facts.tags.remove("old");
+        }
+    });
+    world.call(tag(&[("ours", "3")])).unwrap();
+    assert_eq!(tags(&world), map(&[("ours", "3"), ("theirs", "2")]));
+}
+
+#[test]
+fn a_change_that_others_always_outrun_is_given_up() {
+    let world = World::with_queue("q", &[]);
+    let mut count = 0;
+    world.queues.interfere(move |facts| {
+        count += 1;
+        facts.tags.insert("theirs".to_owned(), count.to_string());
+    });
+    assert_eq!(world.refused(tag(&[("ours", "3")])).0, ErrorKind::ServiceUnavailable);
+    assert_eq!(tags(&world), map(&[("theirs", "16")]));
+}
+
+#[test]
 fn tags_have_limits() {
     let world = World::with_queue("q", &[]);
     let (kind, message) = world.refused(tag(&[]));
