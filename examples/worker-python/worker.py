@@ -178,7 +178,9 @@ def main():
     def handler(message):
         # Here stands what is to be done. It may be done twice, so it should do no harm twice.
         time.sleep(args.work_ms / 1000)
-        print("done", message["Body"], flush=True)
+        # One write: what several threads print in parts is mixed.
+        sys.stdout.write(f"done {message['Body']}\n")
+        sys.stdout.flush()
 
     worker = Worker(sqs, queue_url, handler, args.concurrency, args.visibility_timeout_s)
     for number in (signal.SIGTERM, signal.SIGINT):

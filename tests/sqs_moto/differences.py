@@ -10,6 +10,10 @@ NOT_FIFO = "SQS takes FifoQueue on creation if it is true, and else answers Unkn
 DIFFERENCES = {
     "test_create_queue_with_different_attributes_fail": f"it makes a queue with FifoQueue=tru; {NOT_FIFO}",
     "test_create_fifo_queue_with_dlq": f"it makes a queue with FifoQueue=false; {NOT_FIFO}",
+    "test_get_queue_url_error_not_exists": "it asks for the attributes of a URL without account and name; SQS answers"
+    " InvalidAddress with 404 (API reference, GetQueueAttributes)",
+    "test_get_queue_attributes": "it wants the redrive policy with Python's spaces; SQS writes it without"
+    " (examples in its developer guide)",
     "test_message_retention_period": "it sets a retention of 3 seconds; the least is 60 (API reference, SetQueueAttributes)",
     "test_message_with_attributes_invalid_datatype": "the text is moto's own; SQS: The type of message (user) attribute … is invalid",
     "test_create_queues_in_multiple_region": "one endpoint for two regions; an endpoint of SQS is in one region",

@@ -78,7 +78,8 @@ def test_order_holds_when_a_timeout_is_ended(sqs, fifo):
     sqs.hide(url, second, 0)
     assert sqs.poll(url, 10) == [], "the first is still in flight"
     sqs.hide(url, first, 0)
-    assert bodies(sqs.poll(url, 10)) == ["0", "1", "2"]
+    # A receive may give fewer than it might.
+    assert [bodies(sqs.take(url))[0] for _ in range(3)] == ["0", "1", "2"]
 
 
 def test_groups_of_one_queue_do_not_wait_for_each_other(sqs, fifo):
@@ -265,12 +266,12 @@ def test_a_receive_that_is_tried_again_gets_the_same_messages(sqs, fifo):
     url = fifo()
     for number in range(3):
         put(sqs, url, number)
-    first = sqs.poll(url, 2, ReceiveRequestAttemptId="attempt")
-    again = sqs.poll(url, 2, ReceiveRequestAttemptId="attempt")
-    assert bodies(first) == bodies(again) == ["0", "1"]
-    assert sqs.poll(url, 2, ReceiveRequestAttemptId="another") == []
+    first = sqs.poll(url, 1, ReceiveRequestAttemptId="attempt")
+    again = sqs.poll(url, 1, ReceiveRequestAttemptId="attempt")
+    assert bodies(first) == bodies(again) == ["0"]
+    assert sqs.poll(url, 1, ReceiveRequestAttemptId="another") == []
     sqs.delete(url, *again)
-    assert bodies(sqs.poll(url, 2, ReceiveRequestAttemptId="attempt")) == ["2"], "a deleted message ends the attempt"
+    assert bodies(sqs.poll(url, 1, ReceiveRequestAttemptId="attempt")) == ["1"], "a deleted message ends the attempt"
 
 
 # -- fair queues ----------------------------------------------------------------------------------

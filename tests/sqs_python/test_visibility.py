@@ -99,13 +99,14 @@ def test_the_visibility_of_a_deleted_message_cannot_be_changed(sqs, queue):
         sqs.hide(url, message, 10)
 
 
-def test_the_visibility_of_a_message_that_is_not_in_flight_cannot_be_changed(sqs, queue):
+def test_a_message_whose_timeout_is_over_is_hidden_again_by_its_last_receiver(sqs, queue):
     url = queue()
     sqs.send(url, "m")
-    [message] = sqs.receive(url)
-    sqs.hide(url, message, 0)
-    with refuses("AWS.SimpleQueueService.MessageNotInflight"):
-        sqs.hide(url, message, 10)
+    [message] = sqs.receive(url, VisibilityTimeout=0)
+    sqs.hide(url, message, 900)
+    assert sqs.counts(url) == (0, 1, 0)
+    sqs.delete(url, message)
+    assert sqs.counts(url) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("timeout", [-1, 43_201])
