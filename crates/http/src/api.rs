@@ -24,6 +24,7 @@ use tokio::net::TcpListener;
 
 use crate::error::ApiError;
 use crate::metrics;
+use crate::sqs::SqsCounters;
 
 /// Bytes of a request's body: a declaration with its arguments fits many times over.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -39,6 +40,8 @@ pub(crate) struct Api {
     pub(crate) node: Arc<str>,
     /// The account that virtual host `/` is.
     pub(crate) account_id: Arc<str>,
+    /// What the SQS front counts, if there is one.
+    pub(crate) sqs: Option<Arc<SqsCounters>>,
 }
 
 /// What [`serve`] needs to know.
@@ -50,6 +53,8 @@ pub struct HttpSettings {
     pub node: String,
     /// The account that virtual host `/` is.
     pub account_id: String,
+    /// What the SQS front counts, if there is one.
+    pub sqs: Option<Arc<SqsCounters>>,
 }
 
 /// Serves the management API until `stop` resolves; answers what is under way before it returns.
@@ -69,6 +74,7 @@ pub async fn serve(
         loopback_users: settings.loopback_users.into(),
         node: settings.node.into(),
         account_id: settings.account_id.into(),
+        sqs: settings.sqs,
     };
     let service = routes(api).into_make_service_with_connect_info::<SocketAddr>();
     axum::serve(listener, service).with_graceful_shutdown(stop).await

@@ -1,5 +1,9 @@
 //! `/metrics`: the broker's counters in OpenMetrics text, made anew for each request from one report.
 
+mod sqs;
+
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -12,19 +16,23 @@ use quelea_broker::report::Overview;
 
 use crate::api::Api;
 use crate::error::ApiError;
+use crate::sqs::SqsCounters;
 
 /// `GET /metrics`.
 pub(crate) async fn text(State(api): State<Api>) -> Result<Response, ApiError> {
     let overview =
         api.core.call(|core| core.broker.overview()).await.map_err(|_| ApiError::Stopping)?;
-    let body = render(overview).map_err(ApiError::bad)?;
+    let body = render(overview, api.sqs).map_err(ApiError::bad)?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(CONTENT_TYPE, kind)], body).into_response())
 }
 
-fn render(overview: Overview) -> Result<String, std::fmt::Error> {
+fn render(overview: Overview, sqs: Option<Arc<SqsCounters>>) -> Result<String, std::fmt::Error> {
     let mut registry = Registry::with_prefix("quelea");
     registry.register_collector(Box::new(Snapshot(overview)));
+    if let Some(counters) = sqs {
+        registry.register_collector(Box::new(sqs::SqsSnapshot(counters)));
+    }
     let mut body = String::new();
     text::encode(&mut body, &registry)?;
     Ok(body)

@@ -5,6 +5,7 @@
 mod authentication;
 mod body;
 mod connection;
+mod counters;
 mod embedded;
 mod exchange;
 mod limits;
@@ -13,5 +14,6 @@ mod request_id;
 mod server;
 
 pub use authentication::Verify;
+pub use counters::{Outcome, SqsCounters};
 pub use embedded::{EmbeddedQueues, EmbeddedSettings};
 pub use server::{SqsServer, SqsSettings, SqsStartError};

@@ -3,9 +3,11 @@
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quelea_http::HttpSettings;
+use quelea_http::sqs::SqsCounters;
 use quelea_net::{ListenError, Node, StartError, Stopped};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -81,9 +83,12 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
     let settings = node_config(config);
     let connections_max = settings.connections_max;
     let node = Node::start(settings)?;
-    let http = listener.map(|listener| Http::start(listener, &node, config)).transpose()?;
+    let counters = Arc::<SqsCounters>::default();
+    let counted = sqs.is_some().then(|| Arc::clone(&counters));
+    let http =
+        listener.map(|listener| Http::start(listener, &node, config, counted)).transpose()?;
     let sqs = match sqs {
-        Some(prepared) => Some(prepared.start(&node, config).await?),
+        Some(prepared) => Some(prepared.start(&node, config, counters).await?),
         None => None,
     };
     let addresses: Vec<_> = node.amqp_addresses().iter().map(ToString::to_string).collect();
@@ -165,6 +170,7 @@ impl Http {
         listener: std::net::TcpListener,
         node: &Node,
         config: &Config,
+        sqs: Option<Arc<SqsCounters>>,
     ) -> Result<Self, ServeError> {
         let address = listener.local_addr().map_err(system("read the listener's address"))?;
         let listener = tokio::net::TcpListener::from_std(listener)
@@ -173,6 +179,7 @@ impl Http {
             loopback_users: config.access.loopback_users.clone(),
             node: "quelea@localhost".to_owned(),
             account_id: config.sqs.account_id.clone(),
+            sqs,
         };
         let (stop, stopped) = oneshot::channel::<()>();
         let stopped = async move {

@@ -1,10 +1,11 @@
 //! The SQS interface over the broker in this process, as `serve` starts and stops it.
 
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::time::Duration;
 
 use quelea_http::sqs::{
-    EmbeddedQueues, EmbeddedSettings, SqsServer, SqsSettings, SqsStartError, Verify,
+    EmbeddedQueues, EmbeddedSettings, SqsCounters, SqsServer, SqsSettings, SqsStartError, Verify,
 };
 use quelea_net::{ListenError, Node};
 
@@ -48,7 +49,12 @@ pub(crate) fn prepare(config: &Sqs) -> Result<Option<Prepared>, SqsError> {
 
 impl Prepared {
     /// Serves the node's queues.
-    pub(crate) async fn start(self, node: &Node, config: &Config) -> Result<SqsFront, SqsError> {
+    pub(crate) async fn start(
+        self,
+        node: &Node,
+        config: &Config,
+        counters: Arc<SqsCounters>,
+    ) -> Result<SqsFront, SqsError> {
         let Self { listeners, verify } = self;
         let sqs = &config.sqs;
         let files = usize::try_from(quelea_net::raise_file_limit()).unwrap_or(usize::MAX);
@@ -67,6 +73,7 @@ impl Prepared {
             connections_max: sqs.connections_max.min(files),
             idle_max: Duration::from_millis(sqs.idle_timeout_ms),
             request_max: Duration::from_millis(sqs.request_timeout_ms),
+            counters,
         };
         let server = match sqs.threads {
             0 => SqsServer::start_on(node.handle(), listeners, &queues, &settings).await?,

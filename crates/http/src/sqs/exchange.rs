@@ -10,7 +10,7 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use quelea_sqs::encoding::{self, Decoded, Protocol, encode_error, encode_reply};
-use quelea_sqs::{Action, Caller, Error, ErrorKind, Queues, Reply};
+use quelea_sqs::{Action, Blame, Caller, Error, ErrorKind, Queues, Reply};
 
 use super::body::{self, BodyError};
 use super::phases::{Phase, Progress};
@@ -45,13 +45,19 @@ pub(super) async fn answer<Q: Queues>(
         Ok(body) => body,
         Err(error) => {
             let protocol = encoding::protocol(&encoded(&parts, &[]));
-            let mut answer = response(encode_error(protocol, &body_error(&error), &request_id));
+            let error = body_error(&error);
+            let mut answer = response(encode_error(protocol, &error, &request_id));
+            worker.counters.count_request(None, Some(error.kind));
             // What is left of the body is not worth reading.
             answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             return answer;
         }
     };
-    match exchange(worker, ends, &parts, body).await {
+    let mut asked = None;
+    let exchanged = exchange(worker, ends, &parts, body, &mut asked).await;
+    let error = exchanged.as_ref().err().map(|(_, error)| error.kind);
+    worker.counters.count_request(asked, error);
+    match exchanged {
         Ok((protocol, action, reply)) => {
             response(encode_reply(protocol, action, &reply, &request_id))
         }
@@ -64,12 +70,13 @@ pub(super) async fn answer<Q: Queues>(
 /// Says that the server is there; it asks nothing of the queues.
 const HEALTH_PATH: &str = "/health";
 
-/// Authenticates, decodes, and has it done.
+/// Authenticates, decodes, and has it done; says what is asked for as soon as it is known.
 async fn exchange<Q: Queues>(
     worker: &Worker<Q>,
     ends: Ends,
     parts: &Parts,
     body: Bytes,
+    asked: &mut Option<Action>,
 ) -> Result<(Protocol, Action, Reply), (Protocol, Error)> {
     let protocol = encoding::protocol(&encoded(parts, &body));
     let now_ms = now_ms();
@@ -85,7 +92,13 @@ async fn exchange<Q: Queues>(
     let queues = worker.service.queues();
     let peer = ends.peer.ip().to_canonical();
     let who = worker.authentication.check(queues, &signed, body, peer, now_ms).await;
-    let (user, body) = who.map_err(|error| (protocol, error))?;
+    let (user, body) = who.map_err(|error| {
+        // Keys that cannot be looked up are not the client's fault.
+        if error.kind.fault() == Blame::Sender {
+            worker.counters.count_refused_signature();
+        }
+        (protocol, error)
+    })?;
     let decoded = encoding::decode(&encoded(parts, &body));
     let Decoded { request, protocol } = decoded.map_err(|it| (it.protocol, it.error))?;
     // The request owns what it needs: a receive that waits must not hold its body twice.
@@ -101,6 +114,7 @@ async fn exchange<Q: Queues>(
         now_ms,
     };
     let action = request.action();
+    *asked = Some(action);
     match worker.service.handle(&caller, request).await {
         Ok(reply) => Ok((protocol, action, reply)),
         Err(error) => Err((protocol, error)),

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use slab::Slab;
 use tokio::task::AbortHandle;
 
+use super::counters::SqsCounters;
 use super::limits::{SWEEP_MAX, SWEEP_MIN};
 
 /// What a connection is at.
@@ -100,22 +101,23 @@ impl Connections {
     }
 
     /// Closes connections that take too long, for ever.
-    pub(super) async fn sweep(&self) {
+    pub(super) async fn sweep(&self, counters: &SqsCounters) {
         let interval = (self.idle_max.min(self.reading_max) / 4).clamp(SWEEP_MIN, SWEEP_MAX);
         loop {
             tokio::time::sleep(interval).await;
             let now_ms = millis(self.started.elapsed());
             self.clock_ms.set(now_ms);
-            for (_, (progress, abort)) in self.open.borrow().iter() {
+            for (_, (progress, abort)) in self.open.borrow_mut().iter_mut() {
                 let max = match progress.phase.get() {
                     Phase::Idle => self.idle_max,
                     Phase::Reading => self.reading_max,
                     Phase::Answering => continue,
                 };
                 if now_ms.saturating_sub(progress.since_ms.get()) > millis(max)
-                    && let Some(abort) = abort
+                    && let Some(abort) = abort.take()
                 {
                     tracing::debug!(phase = ?progress.phase.get(), "closed a slow SQS client");
+                    counters.count_slow_client();
                     abort.abort();
                 }
             }

@@ -5,7 +5,6 @@ use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -19,6 +18,7 @@ use tokio::task::LocalSet;
 
 use super::authentication::{Authentication, Verify};
 use super::connection;
+use super::counters::SqsCounters;
 use super::exchange::Ends;
 use super::limits::{ACCEPT_PAUSE, STOP_MAX};
 use super::phases::{Connections, Progress};
@@ -42,6 +42,8 @@ pub struct SqsSettings {
     pub idle_max: Duration,
     /// How long a request may take to arrive.
     pub request_max: Duration,
+    /// Where it counts.
+    pub counters: Arc<SqsCounters>,
 }
 
 /// Why the server did not start.
@@ -71,15 +73,14 @@ impl SqsServer {
     ) -> Result<Self, SqsStartError> {
         let addresses = listeners.iter().map(StdListener::local_addr).collect::<Result<_, _>>()?;
         let (stop, stopping) = watch::channel(false);
-        let open = Arc::new(AtomicUsize::new(0));
         let mut threads = Vec::new();
         for number in 0..settings.threads.max(1) {
             let listeners: Vec<_> =
                 listeners.iter().map(StdListener::try_clone).collect::<Result<_, _>>()?;
             let (queues, settings) = (queues.clone(), settings.clone());
-            let (stopping, open) = (stopping.clone(), Arc::clone(&open));
+            let stopping = stopping.clone();
             let run = move || {
-                if let Err(error) = run(listeners, queues, &settings, open, stopping) {
+                if let Err(error) = run(listeners, queues, &settings, stopping) {
                     tracing::error!(%error, "an SQS thread could not start");
                 }
             };
@@ -105,8 +106,7 @@ impl SqsServer {
         let (ends, task) = channel();
         let (queues, settings) = (queues.clone(), settings.clone());
         let started = core.spawn_local(move || async move {
-            let open = Arc::new(AtomicUsize::new(0));
-            if let Err(error) = serve(listeners, queues, &settings, open, stopping).await {
+            if let Err(error) = serve(listeners, queues, &settings, stopping).await {
                 tracing::error!(%error, "SQS could not start");
             }
             drop(ends);
@@ -145,8 +145,8 @@ pub(super) struct Worker<Q> {
     pub(super) request_ids: RefCell<RequestIds>,
     connections: Connections,
     connections_max: usize,
-    /// Connections of all threads.
-    open: Arc<AtomicUsize>,
+    /// Of all threads.
+    pub(super) counters: Arc<SqsCounters>,
 }
 
 /// A thread, from start to end.
@@ -154,12 +154,11 @@ fn run<Q: Queues>(
     listeners: Vec<StdListener>,
     queues: Q,
     settings: &SqsSettings,
-    open: Arc<AtomicUsize>,
     stopping: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     // What still runs at the end is dropped with the set.
-    let serve = serve(listeners, queues, settings, open, stopping);
+    let serve = serve(listeners, queues, settings, stopping);
     runtime.block_on(LocalSet::new().run_until(serve))
 }
 
@@ -168,7 +167,6 @@ async fn serve<Q: Queues>(
     listeners: Vec<StdListener>,
     queues: Q,
     settings: &SqsSettings,
-    open: Arc<AtomicUsize>,
     mut stopping: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let service = ServiceSettings { region: settings.region.clone() };
@@ -178,7 +176,7 @@ async fn serve<Q: Queues>(
         request_ids: RefCell::new(RequestIds::new()),
         connections: Connections::new(settings.idle_max, settings.request_max),
         connections_max: settings.connections_max,
-        open,
+        counters: Arc::clone(&settings.counters),
     });
     let mut helping = Vec::new();
     for listener in listeners {
@@ -187,7 +185,10 @@ async fn serve<Q: Queues>(
         helping.push(tokio::task::spawn_local(accept));
     }
     let sweeping = Rc::clone(&worker);
-    let sweep = tokio::task::spawn_local(async move { sweeping.connections.sweep().await });
+    let sweep =
+        tokio::task::spawn_local(
+            async move { sweeping.connections.sweep(&sweeping.counters).await },
+        );
     // An error is the sender's end, which means the same.
     let _ = stopping.wait_for(|stopping| *stopping).await;
     helping.iter().for_each(tokio::task::JoinHandle::abort);
@@ -269,8 +270,7 @@ struct Place<Q> {
 
 impl<Q> Place<Q> {
     fn take(worker: &Rc<Worker<Q>>) -> Option<(Self, Rc<Progress>)> {
-        if worker.open.fetch_add(1, Ordering::Relaxed) >= worker.connections_max {
-            worker.open.fetch_sub(1, Ordering::Relaxed);
+        if !worker.counters.open_connection(worker.connections_max) {
             return None;
         }
         let (number, progress) = worker.connections.add();
@@ -281,6 +281,6 @@ impl<Q> Place<Q> {
 impl<Q> Drop for Place<Q> {
     fn drop(&mut self) {
         self.worker.connections.remove(self.number);
-        self.worker.open.fetch_sub(1, Ordering::Relaxed);
+        self.worker.counters.close_connection();
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use quelea_http::sqs::Verify;
-use quelea_sqs::{AccessKey, HttpRequest, Signer, User};
+use quelea_http::sqs::{Outcome, Verify};
+use quelea_sqs::{AccessKey, Action, HttpRequest, Signer, User};
 
 use crate::client::{Server, post, settings};
 
@@ -55,6 +55,10 @@ fn where_all_is_verified_only_good_signatures_pass() {
         assert_eq!(answer.status, 403, "{code}");
         assert!(answer.head.contains(&code.to_lowercase()), "{}", answer.head);
     }
+    let counters = &server.counters;
+    assert_eq!(counters.signatures_refused(), 4);
+    assert_eq!(counters.requests(None, Outcome::Refused), 4);
+    assert_eq!(counters.requests(Some(Action::ListQueues), Outcome::Done), 1);
 }
 
 #[test]

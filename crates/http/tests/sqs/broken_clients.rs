@@ -21,6 +21,7 @@ fn a_client_that_says_nothing_or_half_a_head_is_closed() {
         client.write(start);
         assert_eq!(client.read_to_close(), b"", "{start}");
     }
+    assert_eq!(server.counters.slow_clients_closed(), 3);
 }
 
 #[test]
@@ -174,6 +175,7 @@ fn connections_beyond_the_limit_are_closed_at_once() {
     assert_eq!(first.ask(post("ListQueues", "{}")).status, 200);
     assert_eq!(second.ask(post("ListQueues", "{}")).status, 200);
     assert_eq!(server.connect().read_to_close(), b"");
+    assert_eq!((server.counters.connections(), server.counters.connections_refused()), (2, 1));
     drop(first);
     // The place is free as soon as the server has seen the end.
     while server.connect().closes_within(Duration::from_millis(50)) {}

@@ -2,9 +2,10 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
-use quelea_http::sqs::{SqsServer, SqsSettings, Verify};
+use quelea_http::sqs::{SqsCounters, SqsServer, SqsSettings, Verify};
 
 use crate::memory::Memory;
 
@@ -15,6 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Server {
     server: Option<SqsServer>,
     pub(crate) queues: Memory,
+    pub(crate) counters: Arc<SqsCounters>,
     pub(crate) address: SocketAddr,
 }
 
@@ -28,6 +30,7 @@ pub(crate) fn settings() -> SqsSettings {
         connections_max: 100,
         idle_max: PATIENCE,
         request_max: PATIENCE,
+        counters: Arc::default(),
     }
 }
 
@@ -42,7 +45,8 @@ impl Server {
         let queues = Memory::default();
         let server = SqsServer::start(vec![listener], &queues, settings).unwrap();
         let address = server.addresses()[0];
-        Self { server: Some(server), queues, address }
+        let counters = Arc::clone(&settings.counters);
+        Self { server: Some(server), queues, counters, address }
     }
 
     pub(crate) fn connect(&self) -> Client {
