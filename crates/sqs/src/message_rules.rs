@@ -11,7 +11,7 @@ use crate::{Error, ErrorKind, MessageAttribute};
 /// Attributes of one message.
 const ATTRIBUTES_MAX: usize = 10;
 
-/// Bytes of an attribute's name, and of its type.
+/// Bytes that an attribute's name, and its type, have to stay below: a header's name in AMQP has 255.
 const ATTRIBUTE_NAME_BYTES_MAX: usize = 256;
 
 /// Letters of a group's or a deduplication's id, and of a receive's attempt id.
@@ -127,7 +127,7 @@ fn check_attribute_name(name: &str) -> Result<(), Error> {
             "The request must contain non-empty message (user) attribute names.",
         ));
     }
-    if name.len() > ATTRIBUTE_NAME_BYTES_MAX {
+    if name.len() >= ATTRIBUTE_NAME_BYTES_MAX {
         return Err(refusal::invalid(
             "Message (user) attribute name must be shorter than 256 bytes.",
         ));
@@ -329,10 +329,12 @@ mod tests {
             ("x.", "period"),
             ("x..y", "period"),
             ("öther", "'öther' is invalid"),
-            (&"a".repeat(257), "shorter than 256 bytes"),
+            (&"a".repeat(256), "shorter than 256 bytes"),
         ] {
             assert!(refused(name, value("String", "v")).contains(part), "{name}");
         }
+        let longest = BTreeMap::from([("a".repeat(255), value("String", "v"))]);
+        assert_eq!(check_attributes(&longest).unwrap()[0].name.len(), 255);
         let eleven = (0..11).map(|n| (n.to_string(), value("String", "v"))).collect();
         assert_eq!(
             check_attributes(&eleven).unwrap_err().message,

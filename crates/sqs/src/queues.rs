@@ -395,10 +395,11 @@ pub trait Queues: Clone + Send + Sync + 'static {
         task: NewMoveTask,
     ) -> impl Future<Output = Result<String, Fault>> + Send;
 
-    /// Stops a task by its handle; gives the messages moved so far.
+    /// Stops a task of that queue by its handle; gives the messages moved so far. The handle of
+    /// another queue's task is [`Fault::NotFound`].
     fn cancel_move(
         &self,
-        user: &User,
+        queue: QueueKey,
         handle: &str,
     ) -> impl Future<Output = Result<u64, Fault>> + Send;
 

@@ -6,6 +6,7 @@ mod facts;
 mod message;
 mod moves;
 mod receipt;
+mod settings;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -28,24 +29,12 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use facts::KnownFacts;
-
-/// The virtual host that the default account is.
-const DEFAULT_VHOST: &str = "/";
+pub use settings::EmbeddedSettings;
 
 /// While the broker has too much to write, senders wait for so long before they look again, and for
 /// so long in all.
 const RETRY_AFTER: Duration = Duration::from_millis(5);
 const RETRIES_MAX: usize = 1_000;
-
-/// What the embedded queues have to be told.
-#[derive(Clone, Debug)]
-pub struct EmbeddedSettings {
-    /// The account that virtual host `/` is.
-    pub account_id: Arc<str>,
-    /// How long a queue may not be purged again, and none of its name be made after it was deleted,
-    /// in ms.
-    pub cooldown_ms: u64,
-}
 
 /// The broker's queues. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -66,12 +55,12 @@ impl EmbeddedQueues {
         Self { core, settings: Arc::new(settings), known: Arc::default() }
     }
 
-    fn vhost(&self, account: &str) -> Arc<str> {
-        if *account == *self.settings.account_id { DEFAULT_VHOST.into() } else { account.into() }
+    fn vhost(&self, account: &str) -> Option<Arc<str>> {
+        self.settings.vhost(account)
     }
 
     fn account(&self, vhost: &str) -> Arc<str> {
-        if vhost == DEFAULT_VHOST { Arc::clone(&self.settings.account_id) } else { vhost.into() }
+        self.settings.account(vhost)
     }
 
     async fn call<R: Send + 'static>(
@@ -162,8 +151,8 @@ impl Queues for EmbeddedQueues {
         if let Some(facts) = self.known.queue(epoch, user, queue) {
             return Ok(Some(facts));
         }
-        let (vhost, name, asks) =
-            (self.vhost(&queue.account), Arc::clone(&queue.name), user.name.clone());
+        let Some(vhost) = self.vhost(&queue.account) else { return Ok(None) };
+        let (name, asks) = (Arc::clone(&queue.name), user.name.clone());
         let facts = self.call(move |core| look_up(core, asks.as_deref(), &vhost, &name)).await?;
         let facts = facts.map(Arc::new);
         if let Some(facts) = &facts {
@@ -179,7 +168,8 @@ impl Queues for EmbeddedQueues {
         attributes: BTreeMap<String, String>,
         tags: BTreeMap<String, String>,
     ) -> Result<Created, Fault> {
-        let (vhost, name) = (self.vhost(&queue.account), Arc::clone(&queue.name));
+        let vhost = self.vhost(&queue.account).ok_or_else(|| no_account(&queue.account))?;
+        let name = Arc::clone(&queue.name);
         let (account, asks) = (Arc::clone(&queue.account), user.name.clone());
         let cooldown_ms = self.settings.cooldown_ms;
         self.promise(move |core| {
@@ -235,7 +225,8 @@ impl Queues for EmbeddedQueues {
         after: Option<&str>,
         max: usize,
     ) -> Result<Vec<String>, Fault> {
-        let (vhost, prefix) = (self.vhost(account), prefix.to_owned());
+        let Some(vhost) = self.vhost(account) else { return Ok(Vec::new()) };
+        let prefix = prefix.to_owned();
         let (after, asks) = (after.map(str::to_owned), user.name.clone());
         self.call(move |core| {
             let names = core.broker.queue_names(&vhost, after.as_deref(), usize::MAX, |name, _| {
@@ -260,7 +251,8 @@ impl Queues for EmbeddedQueues {
         after: Option<&str>,
         max: usize,
     ) -> Result<Vec<String>, Fault> {
-        let (vhost, target) = (self.vhost(&queue.account), Arc::clone(&queue.name));
+        let Some(vhost) = self.vhost(&queue.account) else { return Ok(Vec::new()) };
+        let target = Arc::clone(&queue.name);
         let after = after.map(str::to_owned);
         self.call(move |core| {
             let names = core.broker.queue_names(&vhost, after.as_deref(), max, |_, attributes| {
@@ -428,8 +420,8 @@ impl Queues for EmbeddedQueues {
         self.start(queue, task).await
     }
 
-    async fn cancel_move(&self, _user: &User, handle: &str) -> Result<u64, Fault> {
-        self.cancel(handle).await
+    async fn cancel_move(&self, queue: QueueKey, handle: &str) -> Result<u64, Fault> {
+        self.cancel(queue, handle).await
     }
 
     async fn move_tasks(&self, queue: QueueKey, max: usize) -> Result<Vec<MoveTask>, Fault> {
@@ -542,11 +534,13 @@ fn receive_fault(error: ReceiveError) -> Fault {
 fn create_fault(error: CreateQueueError) -> Fault {
     match error {
         CreateQueueError::NoSuchQueue(_) => Fault::NoSuchQueue,
-        CreateQueueError::NoSuchVhost { vhost } => {
-            Fault::Invalid(format!("The account {vhost} does not exist."))
-        }
+        CreateQueueError::NoSuchVhost { vhost } => no_account(&vhost),
         other => Fault::Invalid(other.to_string()),
     }
+}
+
+fn no_account(account: &str) -> Fault {
+    Fault::Invalid(format!("The account {account} does not exist."))
 }
 
 /// Random enough for names that nobody has to guess.

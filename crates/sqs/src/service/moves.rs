@@ -73,7 +73,7 @@ impl<Q: Queues> Service<Q> {
             .ok_or_else(|| refusal::invalid("Value for parameter TaskHandle is invalid."))?;
         let source = self.queue_by_arn(caller, Some(&source_arn), "SourceArn").await?;
         self.authorize(caller, Action::CancelMessageMoveTask, &source)?;
-        let moved = match self.queues.cancel_move(&caller.user, &handle).await {
+        let moved = match self.queues.cancel_move(source.facts.key, &handle).await {
             Ok(moved) => moved,
             Err(Fault::NotFound(_)) => {
                 let kind = ErrorKind::ResourceNotFoundException;

@@ -19,7 +19,10 @@ impl<Q: Queues> Service<Q> {
         caller: &Caller,
         request: CreateQueueRequest,
     ) -> Result<Reply, Error> {
-        let name = request.queue_name.ok_or_else(|| refusal::missing("QueueName"))?;
+        let name = request.queue_name.ok_or_else(no_name)?;
+        if name.is_empty() {
+            return Err(refusal::invalid("Queue name cannot be empty"));
+        }
         let says_fifo = request.attributes.get("FifoQueue");
         check_name(&name, says_fifo.is_some_and(|value| value.eq_ignore_ascii_case("true")))?;
         let attributes = for_new_queue(&request.attributes)?;
@@ -76,12 +79,7 @@ impl<Q: Queues> Service<Q> {
         caller: &Caller,
         request: GetQueueUrlRequest,
     ) -> Result<Reply, Error> {
-        let name = request.queue_name.ok_or_else(|| refusal::missing("QueueName"))?;
-        if name.is_empty() {
-            return Err(refusal::invalid(
-                "Value for parameter QueueName is invalid. Reason: Must specify a queue name.",
-            ));
-        }
+        let name = request.queue_name.filter(|name| !name.is_empty()).ok_or_else(no_name)?;
         let owner = request.queue_owner_aws_account_id.filter(|owner| !owner.is_empty());
         let account = owner.map_or_else(|| caller.user.account.clone(), Into::into);
         let queue = QueueRef { account, name: name.into() };
@@ -146,6 +144,11 @@ impl<Q: Queues> Service<Q> {
         let result = ListDeadLetterSourceQueuesResult { queue_urls, next_token };
         Ok(Reply::ListDeadLetterSourceQueues(result))
     }
+}
+
+/// Here SQS does not say that a parameter is missing, as it does elsewhere.
+fn no_name() -> Error {
+    refusal::invalid("Value for parameter QueueName is invalid. Reason: Must specify a queue name.")
 }
 
 /// Checks a new queue's name.

@@ -402,11 +402,15 @@ impl Queues for Memory {
         Ok("task-1".to_owned())
     }
 
-    async fn cancel_move(&self, _user: &User, handle: &str) -> Result<u64, Fault> {
-        match self.lock().last_task.take() {
-            Some(_) if handle == "task-1" => Ok(5),
-            _ => Err(Fault::NotFound(format!("no task {handle}"))),
+    async fn cancel_move(&self, key: QueueKey, handle: &str) -> Result<u64, Fault> {
+        let mut state = self.lock();
+        let source = state.last_task.as_ref().and_then(|(source, _)| state.queues.get(source));
+        let is_it = source.is_some_and(|source| source.facts.key == key) && handle == "task-1";
+        match is_it {
+            true => state.last_task = None,
+            false => return Err(Fault::NotFound(format!("no task {handle}"))),
         }
+        Ok(5)
     }
 
     async fn move_tasks(&self, _key: QueueKey, max: usize) -> Result<Vec<MoveTask>, Fault> {

@@ -1,5 +1,7 @@
 //! Tasks that move messages out of dead-letter queues.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use quelea_sqs::action::{
     CancelMessageMoveTaskRequest, ListMessageMoveTasksRequest, StartMessageMoveTaskRequest,
 };
@@ -98,6 +100,22 @@ fn a_task_needs_queues_that_exist_and_fit() {
          arn:<partition>:<service>:<region>:<account-id>:<resource-id>"
     );
     assert_eq!(world.refused(list(&arn("dlq"), Some(11))).0, ErrorKind::InvalidParameterValue);
+}
+
+#[test]
+fn a_handle_with_another_queue_in_it_cancels_nothing() {
+    let world = world();
+    let Ok(Reply::StartMessageMoveTask(started)) = world.call(start("dlq", None)) else {
+        panic!("refused");
+    };
+    let handle = started.task_handle.unwrap();
+    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(&handle).unwrap()).unwrap();
+    // What the caller may do is asked for the queue in the handle, which anybody can write.
+    let forged = URL_SAFE_NO_PAD.encode(text.replace(":dlq ", ":other "));
+    let (kind, text) = world.refused(cancel(&forged));
+    assert_eq!(kind, ErrorKind::ResourceNotFoundException);
+    assert_eq!(text, "Task does not exist.");
+    world.call(cancel(&handle)).unwrap();
 }
 
 #[test]

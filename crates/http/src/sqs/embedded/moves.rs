@@ -1,7 +1,5 @@
 //! Tasks that move messages out of a dead-letter queue.
 
-use std::sync::Arc;
-
 use quelea_broker::{
     MoveError, MoveFailure, MoveTaskId, MoveTaskReport, MoveTaskState as BrokerState,
 };
@@ -14,8 +12,13 @@ use super::{EmbeddedQueues, queue_id};
 impl EmbeddedQueues {
     pub(super) async fn start(&self, queue: QueueKey, task: NewMoveTask) -> Result<String, Fault> {
         let source = queue_id(queue)?;
-        let destination =
-            task.destination.map(|queue| (self.vhost(&queue.account), Arc::clone(&queue.name)));
+        let destination = match task.destination {
+            None => None,
+            Some(queue) => {
+                let vhost = self.vhost(&queue.account).ok_or(Fault::NoSuchQueue)?;
+                Some((vhost, queue.name))
+            }
+        };
         self.promise(move |core| {
             let destination = match destination {
                 None => None,
@@ -30,8 +33,8 @@ impl EmbeddedQueues {
         .await
     }
 
-    pub(super) async fn cancel(&self, handle: &str) -> Result<u64, Fault> {
-        let id: MoveTaskId = handle.parse().map_err(|error| Fault::NotFound(format!("{error}")))?;
+    pub(super) async fn cancel(&self, queue: QueueKey, handle: &str) -> Result<u64, Fault> {
+        let id = task_of(queue, handle)?;
         self.call(move |core| {
             let now = core.now();
             core.broker.cancel_move(now, id).map_err(move_fault)
@@ -82,6 +85,17 @@ impl EmbeddedQueues {
     }
 }
 
+/// The task of that queue that a handle means. Handles can be guessed, and the permission was asked
+/// for that queue only.
+fn task_of(queue: QueueKey, handle: &str) -> Result<MoveTaskId, Fault> {
+    let id: MoveTaskId =
+        handle.parse().map_err(|error: NoMoveTaskId| Fault::NotFound(error.to_string()))?;
+    match id.source == queue_id(queue)? {
+        true => Ok(id),
+        false => Err(Fault::NotFound("the task is one of another queue".to_owned())),
+    }
+}
+
 /// Why a task failed: SQS gives an error's code where it has one, and clients compare it.
 fn reason(failure: MoveFailure) -> String {
     match failure {
@@ -104,6 +118,14 @@ fn move_fault(error: MoveError) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_handle_means_a_task_of_its_own_queue_only() {
+        assert_eq!(task_of(7, "move-7-1").unwrap().to_string(), "move-7-1");
+        for (queue, handle) in [(8, "move-7-1"), (7, "move-8-1"), (7, "nonsense"), (7, "")] {
+            assert!(matches!(task_of(queue, handle), Err(Fault::NotFound(_))), "{handle}");
+        }
+    }
 
     #[test]
     fn a_destination_that_is_gone_is_told_by_its_code() {
