@@ -1,7 +1,8 @@
 //! A message of SQS as a message of AMQP, and the other way: docs/sqs.md, "One queue, two protocols".
 //!
 //! Message attributes are headers. What AMQP has no place for stands in headers that begin with
-//! `x-sqs-`, those of the broker's own in `x-message-group-id` and `x-redrive-source`.
+//! `x-sqs-`, those of the broker's own in `x-message-group-id` and `x-redrive-source`. An attribute
+//! whose name is one of those is kept apart from them, so that it comes back and steers nothing.
 
 use bytes::Bytes;
 use quelea_broker::{GROUP_HEADER, REDRIVE_SOURCE_HEADER, ReceivedMessage, Send};
@@ -19,13 +20,16 @@ const DEDUPLICATION: &str = "x-sqs-deduplication-id";
 /// A table: the data types of attributes that are not what their header's type says.
 const TYPES: &str = "x-sqs-attribute-types";
 
+/// A table: the attributes whose names are those of headers that mean something to the broker.
+const ATTRIBUTES: &str = "x-sqs-attributes";
+
 /// Sequence numbers have twenty digits, as SQS's have.
 const SEQUENCE_BASE: u64 = 10_000_000_000_000_000_000;
 
 /// What the broker is told to send.
 pub(super) fn outgoing(new: NewMessage, id: Uuid, now_ms: u64) -> Send {
     let mut headers = Table::new();
-    let mut types = Table::new();
+    let (mut types, mut apart) = (Table::new(), Table::new());
     for attribute in new.attributes {
         let is_binary = attribute.data_type.starts_with("Binary");
         let plain = if is_binary { "Binary" } else { "String" };
@@ -36,7 +40,11 @@ pub(super) fn outgoing(new: NewMessage, id: Uuid, now_ms: u64) -> Send {
             true => Value::ByteArray(attribute.value),
             false => Value::LongString(attribute.value),
         };
-        headers.set(&attribute.name, value);
+        let table = if is_reserved(&attribute.name) { &mut apart } else { &mut headers };
+        table.set(&attribute.name, value);
+    }
+    if !apart.is_empty() {
+        headers.set(ATTRIBUTES, Value::Table(apart));
     }
     if !types.is_empty() {
         headers.set(TYPES, Value::Table(types));
@@ -118,9 +126,14 @@ fn attributes(headers: &Table) -> Vec<MessageAttribute> {
         Some(Value::Table(types)) => types,
         _ => &none,
     };
-    let mut attributes: Vec<_> = headers
-        .iter()
-        .filter(|(name, _)| !is_own(name))
+    let apart = match headers.get(ATTRIBUTES) {
+        Some(Value::Table(apart)) => apart,
+        _ => &none,
+    };
+    let plain = headers.iter().filter(|(name, _)| !is_own(name));
+    // Others may write what they like into the table; each name has one place.
+    let mut attributes: Vec<_> = plain
+        .chain(apart.iter().filter(|(name, _)| is_reserved(name)))
         .filter_map(|(name, value)| {
             let (plain, value) = attribute_value(value)?;
             let given = types.get(name).and_then(Value::as_text);
@@ -140,6 +153,12 @@ fn is_own(name: &str) -> bool {
         || name == "x-death"
         || name.starts_with("x-first-death-")
         || name.starts_with("x-last-death-")
+}
+
+/// Names of attributes that are no headers of their own: the broker would take them for its own, or
+/// lose them when it dead-letters the message.
+fn is_reserved(name: &str) -> bool {
+    is_own(name) || matches!(name, "CC" | "BCC" | "x-delivery-count")
 }
 
 /// A header as an attribute's type and value; `None` of a type that SQS has not.
@@ -214,6 +233,48 @@ mod tests {
         let texts = [back.sender_id, back.trace_header, back.group_id, back.deduplication_id];
         assert_eq!(texts.map(Option::unwrap), ["ada", "Root=1", "g", "d"]);
         assert_eq!(back.sequence_number.unwrap(), "10000000000000000007");
+    }
+
+    #[test]
+    fn an_attribute_of_any_allowed_name_comes_back_and_steers_nothing() {
+        let longest = "n".repeat(255);
+        let names = [
+            GROUP_HEADER,
+            REDRIVE_SOURCE_HEADER,
+            SENDER,
+            SENT_AT,
+            TYPES,
+            ATTRIBUTES,
+            "x-death",
+            "x-first-death-queue",
+            "x-last-death-reason",
+            "CC",
+            "BCC",
+            "x-delivery-count",
+            "x-plain",
+            &longest,
+            &format!("x-sqs-{}", "n".repeat(249)),
+        ];
+        for name in names {
+            let attributes =
+                vec![attribute("b", "Number", b"1"), attribute(name, "String.odd", b"victim")];
+            let mut expected = attributes.clone();
+            expected.sort_by(|a, b| a.name.cmp(&b.name));
+            let new = NewMessage { attributes, sender_id: "ada".into(), ..NewMessage::default() };
+            let sent = outgoing(new, Uuid::from_u128(99), 1_234);
+            assert_eq!(sent.group, None, "{name}");
+            let headers = Properties::decode(&sent.properties).unwrap().headers.unwrap();
+            assert_eq!(
+                headers.get(name).is_some_and(|value| value == &Value::text("victim")),
+                !is_reserved(name),
+                "{name}"
+            );
+            let message = Message::new("", "q", &sent.properties, sent.body.clone());
+            let back = incoming(&received(message), "000000000000", false);
+            assert_eq!(back.attributes, expected, "{name}");
+            assert_eq!((back.group_id, back.dead_letter_source), (None, None), "{name}");
+            assert_eq!((back.sender_id.as_deref(), back.sent_at_ms), (Some("ada"), 1_234));
+        }
     }
 
     #[test]
