@@ -1,7 +1,7 @@
 //! Tasks that move messages out of a dead-letter queue.
 
 use quelea_broker::{
-    MoveError, MoveFailure, MoveTaskId, MoveTaskReport, MoveTaskState as BrokerState,
+    MoveError, MoveFailure, MoveTaskId, MoveTaskReport, MoveTaskState as BrokerState, NoMoveTaskId,
 };
 use quelea_model::QueueId;
 use quelea_net::Core;
