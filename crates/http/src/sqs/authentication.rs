@@ -39,7 +39,13 @@ impl Authentication {
         peer: IpAddr,
         now_ms: u64,
     ) -> Result<(User, Bytes), Error> {
-        let lenient = self.verify == Verify::Remote && peer.to_canonical().is_loopback();
+        let here = self.verify == Verify::Remote && peer.to_canonical().is_loopback();
+        let passed_on = passed_on(request);
+        let lenient = here && passed_on.is_none();
+        let refused = |error: &SignatureError| match passed_on {
+            Some(header) if here => needs_key(header),
+            _ => told(error),
+        };
         let anybody = || User { name: None, account: self.account.clone() };
         let claim = match Claim::read(request) {
             Ok(claim) => claim,
@@ -55,15 +61,40 @@ impl Authentication {
             _ => return Err(refused(&SignatureError::UnknownKey)),
         };
         let verified = self.verifier.borrow_mut().verify(request, &claim, &key.secret, now_ms);
-        let payload = verified.map_err(|error| refused(&error))?;
-        let body = payload.open(body).map_err(|error| refused(&error))?;
+        let payload = verified.map_err(|error| told(&error))?;
+        let body = payload.open(body).map_err(|error| told(&error))?;
         Ok((key.user, body))
     }
 }
 
+/// The header that says that somebody else than a program on this machine may be behind a request
+/// from it: a proxy has passed it on, or a browser sends it for a web page, which needs no leave to
+/// do so.
+fn passed_on<'a>(request: &HttpRequest<'a>) -> Option<&'a str> {
+    let tells = |name: &str, value: &[u8]| {
+        let name = name.to_ascii_lowercase();
+        // The user has entered it, or the page came from here: there are none.
+        let harmless = [&b"none"[..], b"same-origin"].contains(&value);
+        PASSED_ON.contains(&&*name) || (name == "sec-fetch-site" && !harmless)
+    };
+    request.headers.iter().find(|(name, value)| tells(name, value)).map(|(name, _)| *name)
+}
+
+/// Headers of proxies, and of web pages.
+const PASSED_ON: [&str; 6] =
+    ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via", "origin"];
+
+fn needs_key(header: &str) -> Error {
+    let message = format!(
+        "A request with the header {header} comes from a proxy or a web page, so it has to be signed \
+         with an access key that is known here, as all have to be where sqs.verify is \"always\"."
+    );
+    Error::new(ErrorKind::AccessDenied, message)
+}
+
 /// How a signature's error is told to the client; what it was compared with goes to the debug log,
 /// and never holds the secret.
-fn refused(error: &SignatureError) -> Error {
+fn told(error: &SignatureError) -> Error {
     if let SignatureError::Mismatch(computed) = error {
         tracing::debug!(
             canonical_request = computed.canonical_request,

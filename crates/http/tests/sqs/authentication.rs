@@ -77,3 +77,37 @@ fn on_this_machine_any_credentials_do_but_wrong_ones_of_a_known_key() {
         assert_eq!(client.ask(signed(id, secret)).status, 403, "{id}");
     }
 }
+
+#[test]
+fn what_a_proxy_or_a_web_page_sends_needs_a_known_key() {
+    let server = server(Verify::Remote);
+    let mut client = server.connect();
+    let with = |request: String, header: &str| {
+        request.replacen("Content-Length", &format!("{header}\r\nContent-Length"), 1)
+    };
+    for header in [
+        "Forwarded: for=192.0.2.1",
+        "X-Forwarded-For: 192.0.2.1",
+        "X-Forwarded-Host: queues.example",
+        "X-Real-IP: 192.0.2.1",
+        "Via: 1.1 proxy",
+        "Origin: https://evil.example",
+        "Origin: null",
+        "Sec-Fetch-Site: cross-site",
+        "Sec-Fetch-Site: same-site",
+    ] {
+        for request in [post("ListQueues", "{}"), signed("AKIANONE", "x"), signed("AKIAOLD", "x")] {
+            let answer = client.ask(with(request, header));
+            assert_eq!(answer.status, 403, "{header}");
+            assert!(answer.body.contains("sqs.verify"), "{header}: {}", answer.body);
+        }
+        let known = client.ask(with(signed("AKIAGOOD", "secret"), header));
+        assert_eq!(known.status, 200, "{header}");
+        let wrong = client.ask(with(signed("AKIAGOOD", "wrong"), header));
+        assert!(wrong.head.contains("signaturedoesnotmatch"), "{header}: {}", wrong.head);
+    }
+    for header in ["Sec-Fetch-Site: none", "Sec-Fetch-Site: same-origin", "Sec-Fetch-Mode: cors"] {
+        let answer = client.ask(with(post("ListQueues", "{}"), header));
+        assert_eq!(answer.status, 200, "{header}");
+    }
+}

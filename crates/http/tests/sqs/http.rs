@@ -41,7 +41,7 @@ fn errors_are_told_in_the_words_of_the_protocol() {
     let text = "<Message>The specified queue does not exist for this wsdl version.</Message>";
     assert!(xml.body.contains(text), "{}", xml.body);
     let options = client.ask("OPTIONS / HTTP/1.1\r\nHost: h\r\nOrigin: http://x\r\n\r\n");
-    assert_eq!(options.status, 400);
+    assert_eq!(options.status, 403);
     assert!(!options.head.contains("access-control"), "{}", options.head);
 }
 
