@@ -44,10 +44,16 @@ pub fn queue_of_url(url: &str, own_account: &str) -> Option<QueueRef> {
         None => url,
     };
     let path = path.split(['?', '#']).next().unwrap_or_default().trim_matches('/');
+    // Signatures are made of paths without such segments: `/1//q` is signed as `/1/q` is, so it must
+    // mean the same queue, or none.
+    let vanishes = |segment: &str| matches!(&*decoded(segment), "" | "." | "..");
+    if path.split('/').any(vanishes) {
+        return None;
+    }
     let (before, name) = path.rsplit_once('/').unwrap_or(("", path));
     let account = before.rsplit('/').next().filter(|account| !account.is_empty());
-    let account = account.unwrap_or(own_account);
-    (!name.is_empty()).then(|| QueueRef { account: decoded(account), name: decoded(name) })
+    let account = account.map_or_else(|| own_account.into(), decoded);
+    Some(QueueRef { account, name: decoded(name) })
 }
 
 /// Virtual hosts' names may hold what a URL cannot.
@@ -130,7 +136,18 @@ mod tests {
         ] {
             assert_eq!(queue_of_url(url, "own"), queue(account, name), "{url}");
         }
-        for url in ["", "/", "http://h", "http://h/", "http://"] {
+        for url in [
+            "",
+            "/",
+            "http://h",
+            "http://h/",
+            "http://",
+            "/111//q",
+            "/111/./q",
+            "/1/../q",
+            "/1/%2E%2e/q",
+            "http://h/1/..",
+        ] {
             assert_eq!(queue_of_url(url, "own"), None, "{url}");
         }
     }
