@@ -7,6 +7,7 @@ use super::{Caller, Service};
 use crate::action::{AddPermissionRequest, RemovePermissionRequest};
 use crate::attributes::Attributes;
 use crate::names::is_word;
+use crate::policy::Policy;
 use crate::refusal;
 use crate::{Action, Error, ErrorKind, Queues, Reply};
 
@@ -82,6 +83,10 @@ fn with_statement(
     arn: &str,
     statement: &Value,
 ) -> Result<Attributes, Error> {
+    // One that cannot be read is not replaced by what is understood of it: it may deny something.
+    if let Some(text) = old.get("Policy") {
+        Policy::parse(text)?;
+    }
     let mut policy = policy_of(old);
     policy.entry("Version").or_insert_with(|| json!("2008-10-17"));
     policy.entry("Id").or_insert_with(|| json!(format!("{arn}/SQSDefaultPolicy")));
@@ -97,7 +102,12 @@ fn with_statement(
         );
         return Err(refusal::error(ErrorKind::OverLimit, message));
     }
-    Ok(with_policy(old, policy, statements))
+    let new = with_policy(old, policy, statements);
+    // Its length and its principals have limits too, which count over all statements.
+    if let Some(text) = new.get("Policy") {
+        Policy::parse(text)?;
+    }
+    Ok(new)
 }
 
 /// Attributes of a queue, from whose policy the statements of that label are taken.

@@ -4,7 +4,7 @@ use quelea_sqs::action::{
     AddPermissionRequest, DeleteQueueRequest, ReceiveMessageRequest, RemovePermissionRequest,
     SetQueueAttributesRequest,
 };
-use quelea_sqs::{ErrorKind, Reply, User};
+use quelea_sqs::{ErrorKind, Permits, Reply, User};
 use serde_json::{Value, json};
 
 use crate::harness::{ACCOUNT, World, map, some};
@@ -161,6 +161,66 @@ fn a_policy_allows_others_and_denies_even_the_owners_users() {
         "{text}"
     );
     world.send(&url, "still").unwrap();
+}
+
+#[test]
+fn permissions_that_nobody_could_read_any_more_are_not_stored() {
+    let world = World::with_queue("q", &[]);
+    let accounts: Vec<String> = (100..151).map(|n| n.to_string()).collect();
+    let accounts: Vec<&str> = accounts.iter().map(String::as_str).collect();
+    let (kind, text) = world.refused(add("many", &accounts, &["SendMessage"]));
+    assert_eq!(kind, ErrorKind::OverLimit);
+    assert_eq!(text, "51 Principals were found in the submitted policy, max allowed is 50");
+    assert_eq!(policy(&world), None);
+    world.call(add("first", &accounts[..30], &["SendMessage"])).unwrap();
+    let before = policy(&world);
+    let (kind, _) = world.refused(add("second", &accounts[30..], &["SendMessage"]));
+    assert_eq!(kind, ErrorKind::OverLimit);
+    // Nineteen statements of 7 actions, a label of 80 letters and a long account are more than 8 KiB.
+    let actions = [
+        "ChangeMessageVisibility",
+        "ListDeadLetterSourceQueues",
+        "GetQueueAttributes",
+        "ReceiveMessage",
+        "DeleteMessage",
+        "SendMessage",
+        "GetQueueUrl",
+    ];
+    let refused = (0..19).find_map(|n| {
+        let label = format!("{n:080}");
+        world.call(add(&label, &[&"1".repeat(99)], &actions)).err()
+    });
+    assert_eq!(refused.unwrap().kind, ErrorKind::InvalidAttributeValue);
+    assert_ne!(policy(&world), before, "some of them fit");
+}
+
+#[test]
+fn a_policy_that_cannot_be_read_denies_all_but_mending_it() {
+    let mut world = World::with_queue("q", &[]);
+    world.queues.interfere(|facts| {
+        facts.attributes.insert("Policy".to_owned(), "{\"Rules\": []}".to_owned());
+    });
+    let delay = |seconds: &str| SetQueueAttributesRequest {
+        queue_url: some("q"),
+        attributes: map(&[("DelaySeconds", seconds)]),
+    };
+    // The change before which it is written.
+    world.call(delay("1")).unwrap();
+    world.queues.interfere(|_| {});
+    world.caller.user = User { name: Some("ann".into()), account: ACCOUNT.into() };
+    let error = world.send("q", "x").unwrap_err();
+    assert_eq!(error.kind, ErrorKind::AccessDenied);
+    assert!(error.message.contains("policy cannot be read"), "{}", error.message);
+    assert_eq!(world.refused(receive("q")).0, ErrorKind::AccessDenied);
+    let (kind, _) = world.refused(add("new", &["111"], &["SendMessage"]));
+    assert_eq!(kind, ErrorKind::InvalidAttributeValue);
+    world.call(delay("0")).unwrap();
+    let attributes = map(&[("Policy", "")]);
+    world.call(SetQueueAttributesRequest { queue_url: some("q"), attributes }).unwrap();
+    world.send("q", "x").unwrap();
+    // Whoever may not change the queue cannot mend it.
+    world.queues.permit(Permits { configure: false, write: true, read: true });
+    assert_eq!(world.refused(delay("2")).0, ErrorKind::AccessDenied);
 }
 
 #[test]
