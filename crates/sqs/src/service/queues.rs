@@ -20,9 +20,6 @@ impl<Q: Queues> Service<Q> {
         request: CreateQueueRequest,
     ) -> Result<Reply, Error> {
         let name = request.queue_name.ok_or_else(no_name)?;
-        if name.is_empty() {
-            return Err(refusal::invalid("Queue name cannot be empty"));
-        }
         let says_fifo = request.attributes.get("FifoQueue");
         check_name(&name, says_fifo.is_some_and(|value| value.eq_ignore_ascii_case("true")))?;
         let attributes = for_new_queue(&request.attributes)?;
