@@ -97,6 +97,8 @@ impl<Q: Queues> Service<Q> {
         }
         let found = self.find(caller, queue).await?;
         let target = found.ok_or_else(|| invalid("Dead letter target does not exist."))?;
+        // Messages will go there, so who could not send them there must not have them sent.
+        self.authorize(caller, Action::SendMessage, &target)?;
         if is_fifo(&target.facts.attributes) != source_is_fifo {
             return Err(invalid("Dead-letter queue must be same type of queue as the source."));
         }

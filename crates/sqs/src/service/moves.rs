@@ -1,5 +1,7 @@
 //! StartMessageMoveTask, CancelMessageMoveTask and ListMessageMoveTasks.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
@@ -12,10 +14,24 @@ use crate::action::{
 use crate::attributes::is_fifo;
 use crate::names::queue_of_arn;
 use crate::refusal;
-use crate::{Action, Error, ErrorKind, Fault, MoveTask, MoveTaskState, NewMoveTask, Queues, Reply};
+use crate::{
+    Action, Error, ErrorKind, Fault, MoveTask, MoveTaskState, NewMoveTask, QueueRef, Queues, Reply,
+};
 
 /// The fastest that a task may be told to be.
 const MESSAGES_PER_SECOND_MAX: i64 = 500;
+
+/// What the caller has to be allowed with a dead-letter queue that is emptied, as SQS asks it: a task
+/// must not be a way around a deny of receiving or deleting.
+const NEEDED_OF_A_SOURCE: [Action; 4] = [
+    Action::StartMessageMoveTask,
+    Action::ReceiveMessage,
+    Action::DeleteMessage,
+    Action::GetQueueAttributes,
+];
+
+/// Queues that are looked up at once, of those whose dead-letter queue is emptied.
+const SOURCES_AT_ONCE: usize = 1_000;
 
 /// Tasks of one list.
 const TASKS_MAX: i64 = 10;
@@ -28,15 +44,13 @@ impl<Q: Queues> Service<Q> {
     ) -> Result<Reply, Error> {
         let source_arn = request.source_arn.as_deref();
         let source = self.queue_by_arn(caller, source_arn, "SourceArn").await?;
-        self.authorize(caller, Action::StartMessageMoveTask, &source)?;
-        let per_second = per_second(request.max_number_of_messages_per_second)?;
-        let sources = self.queues.dead_letter_sources(&caller.user, &source.queue, None, 1);
-        if sources.await.map_err(refusal::fault)?.is_empty() {
-            return Err(refusal::invalid(
-                "Source queue must be configured as a Dead Letter Queue.",
-            ));
+        for action in NEEDED_OF_A_SOURCE {
+            self.authorize(caller, action, &source)?;
         }
-        let destination = match request.destination_arn.as_deref().filter(|arn| !arn.is_empty()) {
+        let per_second = per_second(request.max_number_of_messages_per_second)?;
+        let destination_arn = request.destination_arn.as_deref().filter(|arn| !arn.is_empty());
+        self.check_sources(caller, &source, destination_arn.is_none()).await?;
+        let destination = match destination_arn {
             None => None,
             Some(arn) => {
                 let destination = self.queue_by_arn(caller, Some(arn), "DestinationArn").await?;
@@ -60,6 +74,41 @@ impl<Q: Queues> Service<Q> {
         let handle = self.queues.start_move(key, task).await.map_err(refusal::fault)?;
         let task_handle = Some(task_handle(&handle, &self.arn(&source.queue)));
         Ok(Reply::StartMessageMoveTask(StartMessageMoveTaskResult { task_handle }))
+    }
+
+    /// Checks that a queue is the dead-letter queue of others, and, if its messages go back to those,
+    /// that the caller may send to each.
+    async fn check_sources(
+        &self,
+        caller: &Caller,
+        dead_letters: &Target,
+        back: bool,
+    ) -> Result<(), Error> {
+        let asks_each = back && caller.user.name.is_some();
+        let max = if asks_each { SOURCES_AT_ONCE } else { 1 };
+        let mut after: Option<String> = None;
+        loop {
+            let (user, queue) = (&caller.user, &dead_letters.queue);
+            let names = self.queues.dead_letter_sources(user, queue, after.as_deref(), max).await;
+            let names = names.map_err(refusal::fault)?;
+            if names.is_empty() && after.is_none() {
+                return Err(refusal::invalid(
+                    "Source queue must be configured as a Dead Letter Queue.",
+                ));
+            }
+            for name in names.iter().filter(|_| asks_each) {
+                let account = Arc::clone(&queue.account);
+                let source = QueueRef { account, name: name.as_str().into() };
+                // One that went away meanwhile gets nothing.
+                if let Some(source) = self.find(caller, source).await? {
+                    self.authorize(caller, Action::SendMessage, &source)?;
+                }
+            }
+            if !asks_each || names.len() < max {
+                return Ok(());
+            }
+            after = names.last().cloned();
+        }
     }
 
     pub(super) async fn cancel_message_move_task(

@@ -3,11 +3,13 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use quelea_sqs::action::{
-    CancelMessageMoveTaskRequest, ListMessageMoveTasksRequest, StartMessageMoveTaskRequest,
+    CancelMessageMoveTaskRequest, ListMessageMoveTasksRequest, SetQueueAttributesRequest,
+    StartMessageMoveTaskRequest,
 };
-use quelea_sqs::{ErrorKind, Reply};
+use quelea_sqs::{ErrorKind, Reply, User};
+use serde_json::json;
 
-use crate::harness::{ACCOUNT, World, some};
+use crate::harness::{ACCOUNT, World, map, some};
 
 fn arn(name: &str) -> String {
     format!("arn:aws:sqs:us-east-1:{ACCOUNT}:{name}")
@@ -127,4 +129,82 @@ fn a_handle_of_no_task_is_refused() {
         assert_eq!(text, "Value for parameter TaskHandle is invalid.");
     }
     assert_eq!(world.refused(cancel("")).0, ErrorKind::MissingParameter);
+}
+
+/// A policy that denies everybody an action on a queue.
+fn deny(world: &World, queue: &str, action: &str) {
+    let policy = json!({
+        "Version": "2012-10-17",
+        "Statement": [
+            { "Effect": "Deny", "Principal": "*", "Action": action, "Resource": arn(queue) },
+        ],
+    });
+    let attributes = map(&[("Policy", &policy.to_string())]);
+    world.call(SetQueueAttributesRequest { queue_url: some(queue), attributes }).unwrap();
+}
+
+#[test]
+fn a_task_is_no_way_around_what_is_denied() {
+    for (queue, action, destination) in [
+        ("dlq", "sqs:StartMessageMoveTask", Some("other")),
+        ("dlq", "sqs:ReceiveMessage", Some("other")),
+        ("dlq", "sqs:DeleteMessage", Some("other")),
+        ("dlq", "sqs:GetQueueAttributes", Some("other")),
+        ("other", "sqs:SendMessage", Some("other")),
+        ("source", "sqs:SendMessage", None),
+        ("zource", "sqs:SendMessage", None),
+    ] {
+        let mut world = world();
+        let policy = format!(r#"{{"deadLetterTargetArn":"{}","maxReceiveCount":1}}"#, arn("dlq"));
+        world.create("zource", &[("RedrivePolicy", &policy)]).unwrap();
+        deny(&world, queue, action);
+        world.caller.user.name = Some("ann".into());
+        let (kind, text) = world.refused(start("dlq", destination));
+        assert_eq!(kind, ErrorKind::AccessDenied, "{queue} {action}");
+        assert!(text.contains(&arn(queue)), "{text}");
+    }
+    // Nothing goes back to the source, so nobody has to be allowed to send there.
+    let mut world = world();
+    deny(&world, "source", "sqs:SendMessage");
+    world.caller.user.name = Some("ann".into());
+    world.call(start("dlq", Some("other"))).unwrap();
+}
+
+#[test]
+fn a_policy_gives_tasks_to_no_other_account() {
+    let mut world = world();
+    let policy = json!({
+        "Version": "2012-10-17",
+        "Statement": [
+            { "Effect": "Allow", "Principal": "*", "Action": "sqs:*", "Resource": "*" },
+        ],
+    });
+    let attributes = map(&[("Policy", &policy.to_string())]);
+    world.call(SetQueueAttributesRequest { queue_url: some("dlq"), attributes }).unwrap();
+    let Ok(Reply::StartMessageMoveTask(started)) = world.call(start("dlq", None)) else {
+        panic!("refused");
+    };
+    world.caller.user = User { name: Some("eve".into()), account: "222".into() };
+    assert_eq!(world.refused(start("dlq", None)).0, ErrorKind::AccessDenied);
+    let handle = started.task_handle.unwrap();
+    assert_eq!(world.refused(cancel(&handle)).0, ErrorKind::AccessDenied);
+    let list = ListMessageMoveTasksRequest { source_arn: Some(arn("dlq")), max_results: None };
+    assert_eq!(world.refused(list).0, ErrorKind::AccessDenied);
+}
+
+#[test]
+fn a_redrive_policy_needs_leave_to_send_to_its_target() {
+    let mut world = world();
+    deny(&world, "other", "sqs:SendMessage");
+    world.caller.user.name = Some("ann".into());
+    let policy =
+        |name: &str| format!(r#"{{"deadLetterTargetArn":"{}","maxReceiveCount":1}}"#, arn(name));
+    let error = world.create("new", &[("RedrivePolicy", &policy("other"))]).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::AccessDenied);
+    let attributes = map(&[("RedrivePolicy", &policy("other"))]);
+    let (kind, text) =
+        world.refused(SetQueueAttributesRequest { queue_url: some("source"), attributes });
+    assert_eq!(kind, ErrorKind::AccessDenied);
+    assert!(text.contains("sqs:sendmessage") && text.contains(&arn("other")), "{text}");
+    world.create("new", &[("RedrivePolicy", &policy("dlq"))]).unwrap();
 }
