@@ -150,7 +150,9 @@ impl Broker {
         self.fire_timers(now);
         more |= self.dispatch_touched(now);
         more |= self.move_dead_letters(now);
-        more |= self.run_move_tasks(now);
+        if !self.is_shutting_down {
+            more |= self.run_move_tasks(now);
+        }
         more |= !self.touched.is_empty();
         self.relieve_memory(now);
         self.flush_settled();

@@ -9,6 +9,9 @@ pub struct BrokerConfig {
     pub resident_bytes_max: usize,
     /// Bytes of index entries in memory before stretches are paged out.
     pub index_bytes_max: usize,
+    /// Bytes of what is known of hidden messages, groups and deduplication ids before publishers are
+    /// blocked.
+    pub held_bytes_max: usize,
     /// Bytes that may be read ahead for one queue's consumers.
     pub read_ahead_bytes_max: usize,
     /// Bytes of deliveries that may wait in one connection.
@@ -40,6 +43,7 @@ impl Default for BrokerConfig {
         Self {
             resident_bytes_max: limits::RESIDENT_BYTES_MAX,
             index_bytes_max: limits::INDEX_BYTES_MAX,
+            held_bytes_max: limits::HELD_BYTES_MAX,
             read_ahead_bytes_max: limits::READ_AHEAD_BYTES_MAX,
             output_bytes_max: limits::OUTPUT_BYTES_MAX,
             unacked_per_channel_max: limits::UNACKED_PER_CHANNEL_MAX,

@@ -186,6 +186,8 @@ impl Broker {
         self.memory.forget(&mut queue);
         self.queues_epoch += 1;
         self.fail_receives(&mut queue);
+        // All of it goes, or nothing: a FIFO queue without its attributes would be another queue.
+        self.store.begin_atomic();
         self.forget_moves(&queue);
         if queue.keeps_messages()
             && let Some(item) = stored_attributes(&queue)
@@ -212,6 +214,7 @@ impl Broker {
             self.unpersist(&Item::Queue(stored));
             self.store.append_queue_deleted(id);
         }
+        self.store.end_atomic();
         if let Some(connection) = queue.owner.and_then(|c| self.clients.connections.get_mut(c.0)) {
             connection.exclusive_queues.retain(|other| *other != id);
         }

@@ -166,8 +166,12 @@ impl Broker {
         if let Some(visible_at) = taker.visible_at {
             // The body is read back when its time comes.
             let body = (!entry.is_stored()).then(|| Arc::clone(message));
-            let message = Ready { entry, expires_at, body };
+            let mut message = Ready { entry, expires_at, body };
             let never = Timestamp::ZERO;
+            self.store_hidden(taker.id, &mut message, now);
+            let Some(queue) = self.queues.get_mut(&taker.id) else {
+                return;
+            };
             queue.ready.skip();
             queue.hidden.insert(Hidden {
                 message,

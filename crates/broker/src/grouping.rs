@@ -3,12 +3,14 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use quelea_model::{Message, QueueId};
-use quelea_store::{LoadItem, LoadRequest, LoadWhat, Loaded};
+use std::iter::Peekable;
+
+use quelea_model::{Message, QueueId, Seq};
+use quelea_store::{Entry, LoadItem, LoadRequest, LoadWhat, Loaded};
 
 use crate::Broker;
 use crate::queue::Groups;
-use crate::queue::groups::NO_GROUP;
+use crate::queue::groups::{NO_GROUP, Ordering};
 use crate::read_ahead::Purpose;
 
 /// The header that names a message's group.
@@ -42,15 +44,18 @@ impl Broker {
             return;
         }
         queue.groups = wanted.map(|ordering| Box::new(Groups::new(ordering)));
-        let is_empty = queue.ready.is_empty() && queue.hidden.is_empty() && queue.unacked == 0;
-        if let Some(groups) = queue.groups.as_mut().filter(|_| !is_empty) {
+        // In a fair queue what is there already is nobody's, and comes first: only order needs every
+        // group to be known. A queue is a FIFO queue from the start, so this is for restarts.
+        let is_read = wanted == Some(Ordering::Fifo)
+            && !(queue.ready.is_empty() && queue.hidden.is_empty() && queue.unacked == 0);
+        if let Some(groups) = queue.groups.as_mut().filter(|_| is_read) {
             groups.is_unknown = true;
             self.read_groups(id);
         }
     }
 
-    /// The first message with a group came to a queue that is no FIFO queue. That is written down:
-    /// after a start it would be known only when the message is read.
+    /// The first message with a group came to a queue that is no FIFO queue. From now on new messages
+    /// have groups, after a start too.
     pub(crate) fn begin_fairness(&mut self, id: QueueId) {
         let Some(queue) = self.queues.get_mut(&id) else {
             return;
@@ -72,8 +77,10 @@ impl Broker {
         let what = if let Some(stretch) = queue.ready.first_stretch() {
             LoadWhat::Stretch(*stretch)
         } else {
-            let hidden = queue.hidden.iter().map(|hidden| &hidden.message.entry);
-            let unknown = queue.ready.entries().chain(hidden).filter(|e| !groups.knows(e.seq));
+            let from = groups.read_to;
+            let hidden = queue.hidden.starting_from(from).map(|hidden| &hidden.message.entry);
+            let both = Both { a: queue.ready.entries_from(from).peekable(), b: hidden.peekable() };
+            let unknown = both.filter(|entry| !groups.knows(entry.seq));
             let mut bytes = 0;
             let items: Vec<_> = unknown
                 .filter(|entry| entry.is_stored())
@@ -89,7 +96,13 @@ impl Broker {
                     body_bytes: entry.body_bytes,
                 })
                 .collect();
-            if items.is_empty() {
+            if let Some(last) = items.last() {
+                groups.read_to = last.seq;
+            } else if groups.read_to > Seq(0) {
+                // What became visible meanwhile may lie behind.
+                groups.read_to = Seq(0);
+                return self.read_groups(id);
+            } else {
                 groups.is_unknown = false;
                 return self.finish_groups(id);
             }
@@ -113,7 +126,7 @@ impl Broker {
                     }
                 }
                 Some(seq) => queue.set_aside(seq),
-                None => queue.ready.skip_stretch(error.location),
+                None => queue.ready.take_stretch(error.location),
             }
         }
         if loaded.stretch.is_some() {
@@ -156,5 +169,23 @@ impl Broker {
             groups.add_visible(seq, held.and_then(|h| h.body).map_or(NO_GROUP, |b| group_of(b)));
         }
         self.touch(id);
+    }
+}
+
+/// Two runs of entries as one, by their numbers.
+struct Both<A: Iterator, B: Iterator> {
+    a: Peekable<A>,
+    b: Peekable<B>,
+}
+
+impl<'a, A: Iterator<Item = &'a Entry>, B: Iterator<Item = &'a Entry>> Iterator for Both<A, B> {
+    type Item = &'a Entry;
+
+    fn next(&mut self) -> Option<&'a Entry> {
+        match (self.a.peek(), self.b.peek()) {
+            (Some(a), Some(b)) if b.seq < a.seq => self.b.next(),
+            (Some(_), _) => self.a.next(),
+            (None, _) => self.b.next(),
+        }
     }
 }

@@ -22,6 +22,7 @@ pub(crate) struct QueueMemory {
     resident: usize,
     transit: usize,
     index: usize,
+    held: usize,
 }
 
 /// Totals over all queues and channels, in bytes.
@@ -36,6 +37,9 @@ pub(crate) struct Memory {
     pub(crate) unacked: usize,
     /// Index entries.
     pub(crate) index: usize,
+    /// What is known of messages that are hidden, of groups, and of deduplication ids. It cannot be
+    /// written out.
+    pub(crate) held: usize,
     /// What there was of bodies, and of the index, after the last relief. Without more there is
     /// no use in another.
     body_floor: usize,
@@ -49,10 +53,12 @@ impl Memory {
             resident: queue.ready.resident_bytes(),
             transit: queue.transit.resident_bytes() + queue.hidden.resident_bytes(),
             index: queue.ready.index_bytes(),
+            held: queue.held_bytes(),
         };
         self.resident = self.resident - queue.counted.resident + now.resident;
         self.transit = self.transit - queue.counted.transit + now.transit;
         self.index = self.index - queue.counted.index + now.index;
+        self.held = self.held - queue.counted.held + now.held;
         queue.counted = now;
     }
 
@@ -61,7 +67,8 @@ impl Memory {
         self.resident -= queue.counted.resident;
         self.transit -= queue.counted.transit;
         self.index -= queue.counted.index;
-        queue.counted = QueueMemory { resident: 0, transit: 0, index: 0 };
+        self.held -= queue.counted.held;
+        queue.counted = QueueMemory { resident: 0, transit: 0, index: 0, held: 0 };
     }
 
     /// A delivery waits for its acknowledgement.
@@ -83,10 +90,18 @@ impl Memory {
     /// Whether it is time that publishers wait until what is here has been written out.
     pub(crate) const fn is_crowded(&self, config: &BrokerConfig) -> bool {
         self.resident + self.unacked + self.transit > config.resident_bytes_max / 2 * 3
+            || self.held > config.held_bytes_max
     }
 
     /// Why publishers have to be stopped, if writing out does not help.
     pub(crate) fn stuck_reason(&self, config: &BrokerConfig) -> Option<String> {
+        if self.held > config.held_bytes_max {
+            let (bytes, max) = (self.held, config.held_bytes_max);
+            return Some(format!(
+                "memory: delayed messages, messages in flight, groups and deduplication ids take \
+                 {bytes} bytes, {max} may be kept"
+            ));
+        }
         let bytes = self.resident + self.unacked;
         (bytes > config.resident_bytes_max.saturating_mul(2)).then(|| {
             let max = config.resident_bytes_max;

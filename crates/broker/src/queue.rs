@@ -125,7 +125,8 @@ impl Queue {
 
     /// Whether one more message of that size would break a limit.
     pub(crate) fn would_overflow(&self, body_bytes: usize) -> bool {
-        let length = self.ready.len() as u64 + 1;
+        // Delayed messages come back: they count, or a delay would be a way around the limit.
+        let length = (self.ready.len() + self.hidden.delayed()) as u64 + 1;
         let bytes = self.ready.body_bytes() + body_bytes as u64;
         self.rules.max_length.is_some_and(|max| length > max)
             || self.rules.max_length_bytes.is_some_and(|max| bytes > max)
@@ -171,6 +172,13 @@ impl Queue {
             Reason::Expired if self.settings().retention_ms.is_some() => false,
             _ => self.rules.dead_letter.is_some(),
         }
+    }
+
+    /// What it knows of messages besides the index, in bytes of memory.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.hidden.bytes()
+            + self.groups.as_ref().map_or(0, |groups| groups.bytes())
+            + self.deduplications.as_ref().map_or(0, |known| known.bytes())
     }
 
     /// Messages that clients of any protocol have and have not settled.

@@ -4,9 +4,11 @@
 
 use std::sync::Arc;
 
-use quelea_model::limits::{DEAD_LETTERS_WAITING_MAX, IN_FLIGHT_MAX, RECEIVES_WAITING_MAX};
+use quelea_model::limits::{
+    DEAD_LETTERS_WAITING_MAX, IN_FLIGHT_MAX, RECEIVE_BYTES_MAX, RECEIVES_WAITING_MAX,
+};
 use quelea_model::{Message, QueueId, Seq, Timestamp};
-use quelea_store::{Durability, EntryFlags, Ready, Ticket};
+use quelea_store::{Durability, EntryFlags, NewMessage, Ready, StoreState, Ticket};
 
 use crate::Broker;
 use crate::death::Reason;
@@ -144,9 +146,10 @@ impl Broker {
         now: Timestamp,
     ) -> Result<Vec<ReceivedMessage>, Option<Seq>> {
         let mut messages = Vec::new();
+        let mut bytes = 0;
         let mut group = None;
         let target = self.redrive_target(id);
-        while messages.len() < waiting.max {
+        while messages.len() < waiting.max && bytes < RECEIVE_BYTES_MAX {
             let Some(queue) = self.queues.get_mut(&id) else {
                 break;
             };
@@ -182,7 +185,10 @@ impl Broker {
             } else {
                 group = queue.groups.as_ref().map(|groups| groups.group_of(message.entry.seq));
                 let until = now.plus_ms(waiting.visibility_timeout_ms);
-                messages.extend(self.hide(id, message, until, now));
+                if let Some(message) = self.hide(id, message, until, now) {
+                    bytes += message.message.body().len();
+                    messages.push(message);
+                }
             }
         }
         Ok(messages)
@@ -221,6 +227,9 @@ impl Broker {
             counters.redeliver += u64::from(redelivered);
         }
         let receipt = Receipt { queue: id, seq, receive_count: entry.delivery_count };
+        self.store_hidden(id, &mut message, now);
+        let queue = self.queues.get_mut(&id)?;
+        let entry = &message.entry;
         let is_logged = entry.is_durable() && entry.is_stored();
         let first_received_at = queue.hidden.received_before(seq).unwrap_or(now);
         let hidden = Hidden { message, visible_at, received_at: now, first_received_at };
@@ -232,6 +241,28 @@ impl Broker {
             groups.hide(seq);
         }
         Some(ReceivedMessage { receipt, first_received_at, message: body })
+    }
+
+    /// A message is hidden for up to twelve hours: if only memory has it, it is written to the log like
+    /// any that has to make room, so that bodies in hiding do not stop the publishers.
+    pub(crate) fn store_hidden(&mut self, id: QueueId, message: &mut Ready, now: Timestamp) {
+        if message.entry.is_stored() || *self.store.state() != StoreState::Healthy {
+            return;
+        }
+        let Some(body) = message.body.take() else {
+            return;
+        };
+        message.entry.location = self.store.append_message(NewMessage {
+            seq: message.entry.seq,
+            queues: &[id],
+            durable: false,
+            enqueued_at: now,
+            visible_at: None,
+            expiries: message.expires_at.as_slice(),
+            priority: message.entry.priority,
+            message: &body,
+        });
+        message.entry.flags = message.entry.flags.with(EntryFlags::STORED);
     }
 
     fn answer_receive(
@@ -254,7 +285,11 @@ impl Broker {
         }
         // Who has a receipt relies on it after the process is killed, too: what was noted has to be
         // written, though not synced. Losing power only makes messages visible too early.
-        let ticket = self.ticket(Durability::Os);
+        // A full disk must not keep anybody from emptying the queues.
+        let ticket = match self.store.state() {
+            StoreState::Healthy => self.ticket(Durability::Os),
+            StoreState::Full { .. } | StoreState::Failed { .. } => Ticket::NONE,
+        };
         self.effects.push_back(Effect::Received { receive, messages: Some(messages), ticket });
     }
 

@@ -220,8 +220,8 @@ fn hide(
         }
         let (visible_at, first_received_at) = (noted.visible_at, noted.first_received_at);
         if visible_at > now {
-            // When it was received last is not kept; the first time is no later.
-            let received_at = first_received_at;
+            // When it was received last is not kept; its receiver is given the benefit of the doubt.
+            let received_at = now;
             hidden.insert(Hidden { message, visible_at, received_at, first_received_at });
             continue;
         }

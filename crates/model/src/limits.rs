@@ -174,3 +174,10 @@ pub const MOVE_TASKS_RUNNING_MAX: usize = 100;
 
 /// Move tasks of one source that are remembered: as many as SQS lists.
 pub const MOVE_TASKS_KEPT: usize = 10;
+
+/// Bytes of memory for what is known of hidden messages, of groups, and of deduplication ids, in all
+/// queues together: it cannot be written out. Thirteen million delayed messages.
+pub const HELD_BYTES_MAX: usize = 2 * 1024 * 1024 * 1024;
+
+/// Bytes of bodies after which a receive takes no further message: SQS's largest batch.
+pub const RECEIVE_BYTES_MAX: usize = 1024 * 1024;

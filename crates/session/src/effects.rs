@@ -1,12 +1,20 @@
 //! What the broker wants done on this connection.
 
+use std::sync::Arc;
+
 use quelea_amqp::method::{Method, basic};
 use quelea_amqp::{ReplyCode, ShortStr};
 use quelea_broker::{Broker, ChannelId, CloseReason, ConnectionId, Effect};
-use quelea_model::{Message, Timestamp};
+use quelea_model::{Message, Properties, Table, Timestamp, Value};
 
 use crate::reply::Held;
 use crate::session::Session;
+
+/// Headers with a longer value are left out of a message that does not fit into a client's frames.
+const LONG_HEADER_BYTES: usize = 1024;
+
+/// Names the headers that were left out.
+const LEFT_OUT_HEADER: &str = "x-headers-left-out";
 
 impl Session {
     /// Carries out one effect. The shell gives an effect to the session of its connection, and
@@ -23,6 +31,7 @@ impl Session {
                 message,
             } => {
                 if self.is_open(connection, channel, channel_number) {
+                    let message = self.fitting(message);
                     self.discard_unless_it_fits(broker, channel, delivery_tag, &message, now);
                     let tag = &*consumer_tag;
                     self.write_deliveries(|session| {
@@ -44,6 +53,7 @@ impl Session {
                 message,
             } => {
                 if self.is_open(connection, channel, channel_number) {
+                    let message = self.fitting(message);
                     self.discard_unless_it_fits(broker, channel, delivery_tag, &message, now);
                     let answer = get_ok(delivery_tag, redelivered, message_count, &message);
                     let (properties, body) = (message.properties(), message.body_bytes());
@@ -78,6 +88,38 @@ impl Session {
             Effect::PublishersBlocked { reason } => self.blocked(&reason),
             Effect::PublishersUnblocked => self.unblocked(),
         }
+    }
+
+    /// The message without its long headers, if its properties do not fit into the client's frames
+    /// with them. Those who send by other protocols know nothing of frames: what was confirmed to them
+    /// must not be lost for that.
+    fn fitting(&self, message: Arc<Message>) -> Arc<Message> {
+        if self.wire.fits(message.properties()) {
+            return message;
+        }
+        let Ok(mut properties) = Properties::decode(message.properties()) else {
+            return message;
+        };
+        let headers = properties.headers.take().unwrap_or_default();
+        let (long, mut short): (Vec<_>, Table) = {
+            let is_long = |value: &Value| match value {
+                Value::LongString(bytes) | Value::ByteArray(bytes) => {
+                    bytes.len() > LONG_HEADER_BYTES
+                }
+                _ => false,
+            };
+            let (long, short): (Vec<_>, Vec<_>) =
+                headers.iter().partition(|(_, value)| is_long(value));
+            (long, short.into_iter().map(|(name, value)| (name, value.clone())).collect())
+        };
+        if long.is_empty() {
+            return message;
+        }
+        let names = long.iter().map(|(name, _)| Value::text(name)).collect();
+        short.set(LEFT_OUT_HEADER, Value::Array(names));
+        properties.headers = Some(short);
+        let (exchange, key) = (message.exchange(), message.routing_key());
+        Arc::new(Message::new(exchange, key, &properties.to_bytes(), message.body_bytes()))
     }
 
     /// A message whose properties do not fit into the client's frames closes the channel (311). It

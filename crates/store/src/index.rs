@@ -417,6 +417,39 @@ impl QueueIndex {
         })
     }
 
+    /// Entries from this number on that are not paged out, in order.
+    pub fn entries_from(&self, seq: Seq) -> impl Iterator<Item = &Entry> {
+        let first = self.slots.partition_point(|slot| slot.last_seq() < seq);
+        let chunks = self.slots.range(first..).filter_map(Slot::chunk);
+        chunks.flat_map(move |chunk| {
+            let at = chunk.entries().partition_point(|entry| entry.seq < seq);
+            &chunk.entries()[at..]
+        })
+    }
+
+    /// Takes the stretch that begins at `location`, wherever it is.
+    pub fn remove_stretch(&mut self, location: Location) -> Option<Stretch> {
+        let at = self.slots.iter().position(
+            |slot| matches!(slot, Slot::Stretch(stretch) if stretch.first_location() == location),
+        )?;
+        let Slot::Stretch(stretch) = self.slots[at] else {
+            return None;
+        };
+        self.count_stretch_out(&stretch);
+        self.remove_slot(at);
+        Some(stretch)
+    }
+
+    /// Notes that the log between any two entries may hold others: nothing that is here now will be
+    /// paged out.
+    pub fn mark_sparse(&mut self) {
+        for slot in &mut self.slots {
+            if let Slot::Chunk(chunk) = slot {
+                chunk.set_sparse();
+            }
+        }
+    }
+
     /// All paged-out stretches, in order.
     pub fn stretches(&self) -> impl Iterator<Item = &Stretch> {
         self.slots.iter().filter_map(|slot| match slot {

@@ -97,6 +97,15 @@ impl LogStore {
         location
     }
 
+    /// What a pass repeats is no reason for the next one: with many ids they would follow one another
+    /// without end.
+    fn not_for_the_next_checkpoint(&mut self, bytes: usize) {
+        if self.pass.as_ref().is_some_and(Pass::is_gathering) {
+            let since = &mut self.checkpoint.appended_since;
+            *since = since.saturating_sub(bytes as u64);
+        }
+    }
+
     fn append_topology(&mut self, key: &[u8], value: Option<&[u8]>) {
         let len = 16 + key.len() + value.map_or(0, <[u8]>::len);
         let at = self.append(len, |out| record::encode_topology(key, value, out));
@@ -288,12 +297,14 @@ impl Store for LogStore {
         self.append(record::VISIBILITY_BYTES, |out| {
             record::encode_visibility(queue, visibility, out);
         });
+        self.not_for_the_next_checkpoint(record::VISIBILITY_BYTES);
     }
 
     fn append_deduplication(&mut self, queue: QueueId, sent: &Deduplication) {
         let at = self.append(record::DEDUPLICATION_BYTES, |out| {
             record::encode_deduplication(queue, sent, out);
         });
+        self.not_for_the_next_checkpoint(record::DEDUPLICATION_BYTES);
         // It outlives its message.
         if let Some(segment) = self.segments.get_mut(at.segment) {
             segment.replayed = true;

@@ -4,6 +4,7 @@ use quelea_model::Seq;
 use quelea_store::Ready;
 
 use super::Queue;
+use super::groups::Ordering;
 use super::ready_messages::Head;
 use crate::random::Random;
 
@@ -28,6 +29,12 @@ impl Queue {
             if groups.is_unknown {
                 return if self.ready.is_empty() { Choice::Nothing } else { Choice::Absent(None) };
             }
+            // Of a fair queue: from before there were groups.
+            let is_older = groups.ordering() == Ordering::Fair
+                && self.ready.front_seq().is_none_or(|seq| !groups.knows(seq));
+            if is_older {
+                return self.choose_plainly(random);
+            }
             return match groups.next(with) {
                 None => Choice::Nothing,
                 Some(seq) => match self.ready.get(seq) {
@@ -36,6 +43,10 @@ impl Queue {
                 },
             };
         }
+        self.choose_plainly(random)
+    }
+
+    fn choose_plainly(&self, random: Option<&mut Random>) -> Choice {
         match self.ready.head() {
             Head::Empty => Choice::Nothing,
             Head::Absent => Choice::Absent(None),

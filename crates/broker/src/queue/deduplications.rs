@@ -22,6 +22,12 @@ impl Deduplications {
         self.by_key.get(&key)
     }
 
+    /// What they take of the memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        const ID_BYTES: usize = 150;
+        self.by_key.len() * ID_BYTES
+    }
+
     /// Whether no more can be remembered.
     pub(crate) fn is_full(&self) -> bool {
         self.by_key.len() >= DEDUPLICATIONS_PER_QUEUE_MAX

@@ -18,6 +18,8 @@ pub(crate) const NO_GROUP: u64 = 0;
 const NOISY_IN_FLIGHT_MIN: usize = 30;
 /// The share of what is in flight, and of the time spent on messages, that a quiet group has at most.
 const QUIET_SHARE: u64 = 10;
+/// One in so many choices is of a noisy group, if there is one.
+const NOISY_TURN: u32 = 10;
 /// Time that was spent on messages counts half after this.
 const BUSY_HALF_LIFE_MS: u64 = 60_000;
 
@@ -100,6 +102,10 @@ pub(crate) struct Groups {
     pub(crate) attempts: Attempts,
     /// Messages were recovered whose groups have not been read yet: nothing can be chosen.
     pub(crate) is_unknown: bool,
+    /// Up to this number they have been asked for.
+    pub(crate) read_to: Seq,
+    /// Choices made while a noisy group waited: every so many are its.
+    choices: u32,
 }
 
 impl Groups {
@@ -114,7 +120,16 @@ impl Groups {
             busy: Busy::default(),
             attempts: Attempts::default(),
             is_unknown: false,
+            read_to: Seq(0),
+            choices: 0,
         }
+    }
+
+    /// What it takes of the memory, about: maps' entries and sets' leaves.
+    pub(crate) fn bytes(&self) -> usize {
+        const MESSAGE_BYTES: usize = 64;
+        const GROUP_BYTES: usize = 256;
+        self.of.len() * MESSAGE_BYTES + self.groups.len() * GROUP_BYTES
     }
 
     pub(crate) const fn ordering(&self) -> Ordering {
@@ -166,6 +181,14 @@ impl Groups {
             && let Some(seq) = self.groups.get(&group).and_then(|state| state.next(self.ordering))
         {
             return Some(seq);
+        }
+        if let Some((seq, group)) = self.noisy_heads.first_key_value().map(|(s, g)| (*s, *g)) {
+            self.choices = self.choices.wrapping_add(1);
+            if self.choices.is_multiple_of(NOISY_TURN) {
+                // It may be quiet by now; and if not, later does not mean never.
+                self.change(group, |_| {});
+                return Some(seq);
+            }
         }
         while let Some((seq, group)) = self.heads.first_key_value() {
             let (seq, group) = (*seq, *group);

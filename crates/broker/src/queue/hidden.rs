@@ -147,6 +147,18 @@ impl HiddenMessages {
         self.by_seq.range_mut(seq..).map(|(_, hidden)| hidden)
     }
 
+    /// Messages from this number on, in order.
+    pub(crate) fn starting_from(&self, seq: Seq) -> impl Iterator<Item = &Hidden> {
+        self.by_seq.range(seq..).map(|(_, hidden)| hidden)
+    }
+
+    /// What the entries take of the memory, about, bodies aside.
+    pub(crate) fn bytes(&self) -> usize {
+        const HIDDEN_BYTES: usize = 160;
+        const REMEMBERED_BYTES: usize = 24;
+        self.by_seq.len() * HIDDEN_BYTES + self.received_before.len() * REMEMBERED_BYTES
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Hidden> {
         self.by_seq.values()
     }

@@ -169,6 +169,28 @@ impl ReadyMessages {
         self.levels.iter().find_map(|level| level.index.stretch_of(seq))
     }
 
+    /// The number of the first message; `None` if there is none or it is paged out.
+    pub(crate) fn front_seq(&self) -> Option<Seq> {
+        match self.first()?.index.front() {
+            Front::Entry { entry, .. } => Some(entry.seq),
+            Front::Paged(_) | Front::Empty => None,
+        }
+    }
+
+    /// Entries from this number on that are not paged out, in order within each priority.
+    pub(crate) fn entries_from(&self, seq: Seq) -> impl Iterator<Item = &Entry> {
+        self.levels.iter().flat_map(move |level| level.index.entries_from(seq))
+    }
+
+    /// Sets the stretch that begins at `location` aside, since it cannot be read.
+    pub(crate) fn take_stretch(&mut self, location: Location) {
+        let stretch = self.levels.iter_mut().find_map(|l| l.index.remove_stretch(location));
+        if let Some(stretch) = stretch {
+            self.len -= stretch.count as usize;
+            self.unreadable.push(stretch);
+        }
+    }
+
     /// The first stretch that is paged out.
     pub(crate) fn first_stretch(&self) -> Option<&Stretch> {
         self.levels.iter().find_map(|level| level.index.stretches().next())
@@ -354,6 +376,9 @@ impl ReadyMessages {
 
     /// Sorts an index of mixed priorities into levels. A stretch of several priorities stays with
     /// its highest until it is read.
+    ///
+    /// What was taken out of the middle before is not known any more, so nothing of it may be paged
+    /// out again but as the stretches that it came in.
     fn distribute(&mut self, mut mixed: QueueIndex) {
         while !mixed.is_empty() {
             if let Some(stretch) = mixed.pop_front_stretch() {
@@ -365,6 +390,7 @@ impl ReadyMessages {
                 break;
             }
         }
+        self.levels.iter_mut().for_each(|level| level.index.mark_sparse());
     }
 
     /// Moves the messages of a range of numbers to the levels of their priorities.

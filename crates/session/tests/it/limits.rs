@@ -154,7 +154,7 @@ fn a_message_that_outgrew_its_consumers_frames_closes_one_channel_and_no_more() 
     node.call(publisher, queue::Declare { arguments, ..queue("q") });
     node.call(publisher, queue("dead"));
     // Dead-lettering adds x-death to headers that only just fit.
-    let large = Value::LongString(vec![b'x'; 130_950].into());
+    let large = Value::Array(vec![Value::LongString(vec![b'x'; 130_940].into())]);
     let headers = Some(Table::from_iter([("h", large)]));
     let properties = Properties { headers, ..Properties::default() };
     let publish = basic::Publish { routing_key: "q".into(), ..Default::default() };
@@ -167,4 +167,39 @@ fn a_message_that_outgrew_its_consumers_frames_closes_one_channel_and_no_more() 
         node.settle();
         assert_eq!(node.session(consumer.0).report().channels, delivered);
     }
+}
+
+#[test]
+fn a_message_with_a_header_too_long_for_its_consumer_comes_without_it() {
+    let mut node = Node::new();
+    let publisher = node.channel();
+    let dead = [
+        ("x-dead-letter-exchange", Value::text("")),
+        ("x-dead-letter-routing-key", Value::text("dead")),
+        ("x-message-ttl", Value::I32(0)),
+    ];
+    let arguments = Table::from_iter(dead);
+    node.call(publisher, queue::Declare { arguments, ..queue("q") });
+    node.call(publisher, queue("dead"));
+    // x-death is one more than fits.
+    let long = Value::LongString(vec![b'x'; 130_950].into());
+    let headers = Some(Table::from_iter([("long", long), ("short", Value::text("s"))]));
+    let properties = Properties { headers, ..Properties::default() };
+    let publish = basic::Publish { routing_key: "q".into(), ..Default::default() };
+    node.publish(publisher, publish, &properties, "body");
+    node.settle();
+    let consumer = node.channel();
+    node.call(consumer, consume("dead", "me"));
+    node.settle();
+    let received = node.all(consumer.0);
+    let delivery = received.iter().find(|one| matches!(one.method, Method::BasicDeliver(_)));
+    let delivery = delivery.expect("it is delivered");
+    assert_eq!(delivery.body(), "body");
+    let (properties, _) = delivery.content.as_ref().expect("it has content");
+    let headers = Properties::decode(properties).unwrap().headers.expect("it has headers");
+    assert_eq!(headers.get("long"), None);
+    assert_eq!(headers.get("short").and_then(Value::as_text), Some("s"));
+    let left_out = Value::Array(vec![Value::text("long")]);
+    assert_eq!(headers.get("x-headers-left-out"), Some(&left_out));
+    assert_eq!(node.session(consumer.0).report().channels, 1);
 }
