@@ -4,6 +4,7 @@
 
 mod authentication;
 mod body;
+mod body_budget;
 mod connection;
 mod counters;
 mod embedded;
@@ -16,4 +17,5 @@ mod server;
 pub use authentication::Verify;
 pub use counters::{Outcome, SqsCounters};
 pub use embedded::{EmbeddedQueues, EmbeddedSettings};
+pub use limits::BODIES_BYTES_MAX;
 pub use server::{SqsServer, SqsSettings, SqsStartError};

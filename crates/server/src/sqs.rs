@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quelea_http::sqs::{
-    EmbeddedQueues, EmbeddedSettings, SqsCounters, SqsServer, SqsSettings, SqsStartError, Verify,
+    BODIES_BYTES_MAX, EmbeddedQueues, EmbeddedSettings, SqsCounters, SqsServer, SqsSettings,
+    SqsStartError, Verify,
 };
 use quelea_net::{ListenError, Node};
 
@@ -71,6 +72,7 @@ impl Prepared {
             region: sqs.region.as_str().into(),
             verify,
             connections_max: sqs.connections_max.min(files),
+            bodies_bytes_max: BODIES_BYTES_MAX,
             idle_max: Duration::from_millis(sqs.idle_timeout_ms),
             request_max: Duration::from_millis(sqs.request_timeout_ms),
             counters,

@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 
+use super::body_budget::Share;
 use super::limits::{BODY_BYTES_MAX, BODY_BYTES_START};
 
 /// Why there is no body.
@@ -11,12 +12,15 @@ use super::limits::{BODY_BYTES_MAX, BODY_BYTES_START};
 pub(super) enum BodyError {
     /// It is longer than any request may be.
     TooLong,
+    /// All requests together are longer than the server holds.
+    NoRoom,
     /// The client went away, or broke the transfer encoding.
     Broken,
 }
 
-/// The whole body. A body that comes in one piece is not copied.
-pub(super) async fn read(mut body: Incoming) -> Result<Bytes, BodyError> {
+/// The whole body, whose bytes are taken of `share` as they arrive. A body that comes in one piece is
+/// not copied.
+pub(super) async fn read(mut body: Incoming, share: &mut Share) -> Result<Bytes, BodyError> {
     let announced = body.size_hint();
     // Refused before a client that waits for `100 Continue` is told to go on.
     if announced.lower() > BODY_BYTES_MAX as u64 {
@@ -26,6 +30,9 @@ pub(super) async fn read(mut body: Incoming) -> Result<Bytes, BodyError> {
     let mut gathered = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let Ok(piece) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
+        if !share.take(piece.len()) {
+            return Err(BodyError::NoRoom);
+        }
         if first.is_empty() && gathered.is_empty() {
             first = piece;
             continue;

@@ -13,6 +13,7 @@ use quelea_sqs::encoding::{self, Decoded, Protocol, encode_error, encode_reply};
 use quelea_sqs::{Action, Blame, Caller, Error, ErrorKind, Queues, Reply};
 
 use super::body::{self, BodyError};
+use super::limits::{BODY_BYTES_MAX, KEPT_HEADER_BYTES_MAX};
 use super::phases::{Phase, Progress};
 use super::server::Worker;
 
@@ -39,7 +40,8 @@ pub(super) async fn answer<Q: Queues>(
     }
     let request_id = worker.request_ids.borrow_mut().next();
     progress.enter(Phase::Reading);
-    let body = body::read(incoming).await;
+    let mut share = worker.bodies.share();
+    let body = body::read(incoming, &mut share).await;
     progress.enter(Phase::Answering);
     let body = match body {
         Ok(body) => body,
@@ -54,7 +56,9 @@ pub(super) async fn answer<Q: Queues>(
         }
     };
     let mut asked = None;
-    let exchanged = exchange(worker, ends, &parts, body, &mut asked).await;
+    let exchanged = exchange(worker, ends, parts, body, &mut asked).await;
+    // What the body said is gone, too.
+    drop(share);
     let error = exchanged.as_ref().err().map(|(_, error)| error.kind);
     worker.counters.count_request(asked, error);
     match exchanged {
@@ -74,11 +78,11 @@ const HEALTH_PATH: &str = "/health";
 async fn exchange<Q: Queues>(
     worker: &Worker<Q>,
     ends: Ends,
-    parts: &Parts,
+    parts: Parts,
     body: Bytes,
     asked: &mut Option<Action>,
 ) -> Result<(Protocol, Action, Reply), (Protocol, Error)> {
-    let protocol = encoding::protocol(&encoded(parts, &body));
+    let protocol = encoding::protocol(&encoded(&parts, &body));
     let now_ms = now_ms();
     let headers = parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     let headers: Vec<_> = headers.collect();
@@ -99,20 +103,20 @@ async fn exchange<Q: Queues>(
         }
         (protocol, error)
     })?;
-    let decoded = encoding::decode(&encoded(parts, &body));
+    let decoded = encoding::decode(&encoded(&parts, &body));
     let Decoded { request, protocol } = decoded.map_err(|it| (it.protocol, it.error))?;
-    // The request owns what it needs: a receive that waits must not hold its body twice.
-    drop((body, headers));
-    let host = text(&parts.headers, header::HOST);
-    let host = host.map_or_else(|| ends.local.to_string(), str::to_owned);
+    let host = kept(&parts.headers, header::HOST);
     let caller = Caller {
         user,
-        base_url: format!("http://{host}"),
+        base_url: format!("http://{}", host.unwrap_or_else(|| ends.local.to_string())),
         source_ip: Some(peer),
-        user_agent: text(&parts.headers, header::USER_AGENT).map(str::to_owned),
-        trace_header: text(&parts.headers, TRACE_HEADER).map(str::to_owned),
+        user_agent: kept(&parts.headers, header::USER_AGENT),
+        trace_header: kept(&parts.headers, TRACE_HEADER),
         now_ms,
     };
+    // The request owns what it needs: a receive that waits holds neither its body nor its head.
+    drop(headers);
+    drop((body, parts));
     let action = request.action();
     *asked = Some(action);
     match worker.service.handle(&caller, request).await {
@@ -142,6 +146,12 @@ fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
+/// A header's text for as long as the request is served, cut where nothing sensible is that long.
+fn kept(headers: &HeaderMap, name: HeaderName) -> Option<String> {
+    // The text of a header is ASCII, so that it may be cut anywhere.
+    text(headers, name).map(|text| text.chars().take(KEPT_HEADER_BYTES_MAX).collect())
+}
+
 fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -151,7 +161,11 @@ fn body_error(error: &BodyError) -> Error {
     match error {
         BodyError::TooLong => Error::new(
             ErrorKind::RequestEntityTooLarge,
-            format!("The request must be shorter than {} bytes.", super::limits::BODY_BYTES_MAX),
+            format!("The request must be shorter than {} bytes.", BODY_BYTES_MAX),
+        ),
+        BodyError::NoRoom => Error::new(
+            ErrorKind::ServiceUnavailable,
+            "The server holds as many requests as it can. Send this one again later.",
         ),
         BodyError::Broken => {
             Error::new(ErrorKind::SerializationException, "The request's body did not arrive.")
@@ -180,4 +194,19 @@ fn response(encoded: encoding::Response) -> Answer {
         }
     }
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_header_only_so_much_is_kept() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(kept(&headers, header::USER_AGENT), None);
+        for (bytes, expected) in [(1023, 1023), (1024, 1024), (60_000, 1024)] {
+            headers.insert(header::USER_AGENT, HeaderValue::try_from("a".repeat(bytes)).unwrap());
+            assert_eq!(kept(&headers, header::USER_AGENT).unwrap().len(), expected);
+        }
+    }
 }

@@ -14,6 +14,15 @@ pub(super) const HEADERS_MAX: usize = 100;
 /// may escape each byte of a Binary value's Base64; what it says besides is small.
 pub(super) const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// Bytes of the bodies of all requests at once, until they are answered. That is 64 of the longest,
+/// or a small body for each of 150,000 receives that wait; gathering and decoding a body take up to
+/// three times its length. Who comes when it is used up is told to come again.
+pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Bytes of a header of the client's that is kept while its request is served, or that policies are
+/// asked about: a pattern costs its length times the text's. Real ones have some 200.
+pub(super) const KEPT_HEADER_BYTES_MAX: usize = 1024;
+
 /// What is set aside for a body of unknown length.
 pub(super) const BODY_BYTES_START: usize = 4 * 1024;
 

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::task::LocalSet;
 
 use super::authentication::{Authentication, Verify};
+use super::body_budget::BodyBudget;
 use super::connection;
 use super::counters::SqsCounters;
 use super::exchange::Ends;
@@ -38,6 +39,9 @@ pub struct SqsSettings {
     pub verify: Verify,
     /// Most connections; further ones are closed at once.
     pub connections_max: usize,
+    /// Most bytes of the bodies of all requests that are being read or served; what comes beyond
+    /// them is refused ([`BODIES_BYTES_MAX`](super::BODIES_BYTES_MAX) unless there is a reason).
+    pub bodies_bytes_max: usize,
     /// How long a connection may do nothing, or not read its answer.
     pub idle_max: Duration,
     /// How long a request may take to arrive.
@@ -73,14 +77,15 @@ impl SqsServer {
     ) -> Result<Self, SqsStartError> {
         let addresses = listeners.iter().map(StdListener::local_addr).collect::<Result<_, _>>()?;
         let (stop, stopping) = watch::channel(false);
+        let bodies = BodyBudget::new(settings.bodies_bytes_max);
         let mut threads = Vec::new();
         for number in 0..settings.threads.max(1) {
             let listeners: Vec<_> =
                 listeners.iter().map(StdListener::try_clone).collect::<Result<_, _>>()?;
             let (queues, settings) = (queues.clone(), settings.clone());
-            let stopping = stopping.clone();
+            let (stopping, bodies) = (stopping.clone(), bodies.clone());
             let run = move || {
-                if let Err(error) = run(listeners, queues, &settings, stopping) {
+                if let Err(error) = run(listeners, queues, &settings, bodies, stopping) {
                     tracing::error!(%error, "an SQS thread could not start");
                 }
             };
@@ -106,7 +111,8 @@ impl SqsServer {
         let (ends, task) = channel();
         let (queues, settings) = (queues.clone(), settings.clone());
         let started = core.spawn_local(move || async move {
-            if let Err(error) = serve(listeners, queues, &settings, stopping).await {
+            let bodies = BodyBudget::new(settings.bodies_bytes_max);
+            if let Err(error) = serve(listeners, queues, &settings, bodies, stopping).await {
                 tracing::error!(%error, "SQS could not start");
             }
             drop(ends);
@@ -146,6 +152,8 @@ pub(super) struct Worker<Q> {
     connections: Connections,
     connections_max: usize,
     /// Of all threads.
+    pub(super) bodies: BodyBudget,
+    /// Of all threads.
     pub(super) counters: Arc<SqsCounters>,
 }
 
@@ -154,11 +162,12 @@ fn run<Q: Queues>(
     listeners: Vec<StdListener>,
     queues: Q,
     settings: &SqsSettings,
+    bodies: BodyBudget,
     stopping: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     // What still runs at the end is dropped with the set.
-    let serve = serve(listeners, queues, settings, stopping);
+    let serve = serve(listeners, queues, settings, bodies, stopping);
     runtime.block_on(LocalSet::new().run_until(serve))
 }
 
@@ -167,6 +176,7 @@ async fn serve<Q: Queues>(
     listeners: Vec<StdListener>,
     queues: Q,
     settings: &SqsSettings,
+    bodies: BodyBudget,
     mut stopping: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let service = ServiceSettings { region: settings.region.clone() };
@@ -176,6 +186,7 @@ async fn serve<Q: Queues>(
         request_ids: RefCell::new(RequestIds::new()),
         connections: Connections::new(settings.idle_max, settings.request_max),
         connections_max: settings.connections_max,
+        bodies,
         counters: Arc::clone(&settings.counters),
     });
     let mut helping = Vec::new();

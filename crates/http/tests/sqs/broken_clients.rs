@@ -144,6 +144,57 @@ fn a_body_as_long_as_may_be_is_read() {
     assert!(answer.body.contains("1 to 80 in length"), "{}", answer.body);
 }
 
+/// A server that holds 1,000 bytes of bodies, and a request with a body of 400.
+fn narrow() -> (Server, String) {
+    let mut settings = settings();
+    settings.bodies_bytes_max = 1_000;
+    (Server::with(&settings), post("ListQueues", &format!("{{}}{}", " ".repeat(398))))
+}
+
+#[test]
+fn bodies_that_are_together_too_long_are_refused_until_others_are_done() {
+    let (server, request) = narrow();
+    let mut halves = [server.connect(), server.connect()];
+    for half in &mut halves {
+        half.write(&request[..request.len() - 1]);
+    }
+    // Refused as soon as the server has read the halves.
+    let (mut refused, answer) = loop {
+        let mut client = server.connect();
+        let answer = client.ask(&request);
+        if answer.status != 200 {
+            break (client, answer);
+        }
+    };
+    assert_eq!(answer.status, 503);
+    assert!(answer.body.contains("ServiceUnavailable"), "{}", answer.body);
+    assert!(answer.head.contains("connection: close\r\n"), "{}", answer.head);
+    refused.read_to_close();
+    let [mut finished, gone] = halves;
+    drop(gone);
+    assert_eq!(finished.ask(" ").status, 200);
+    // Free as soon as the server has seen the end of the other.
+    let mut both = [server.connect(), server.connect()];
+    both[0].write(&request[..request.len() - 1]);
+    while server.connect().ask(&request).status != 200 {}
+    assert_eq!(both[0].ask(" ").status, 200);
+    assert_eq!(both[1].ask(&request).status, 200);
+}
+
+#[test]
+fn a_request_that_is_answered_or_refused_gives_its_bytes_back() {
+    let (server, request) = narrow();
+    let mut client = server.connect();
+    for _ in 0..10 {
+        assert_eq!(client.ask(&request).status, 200);
+    }
+    let long = post("ListQueues", &" ".repeat(1_001));
+    for _ in 0..3 {
+        assert_eq!(server.connect().ask(&long).status, 503);
+    }
+    assert_eq!(client.ask(&request).status, 200);
+}
+
 #[test]
 fn a_head_that_is_too_long_or_none_is_refused() {
     let server = Server::new();

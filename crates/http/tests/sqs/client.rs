@@ -28,6 +28,7 @@ pub(crate) fn settings() -> SqsSettings {
         region: "us-east-1".into(),
         verify: Verify::Remote,
         connections_max: 100,
+        bodies_bytes_max: 64 * 1024 * 1024,
         idle_max: PATIENCE,
         request_max: PATIENCE,
         counters: Arc::default(),
