@@ -1,6 +1,7 @@
 //! A queue of the experiment, with what its senders and receivers know of it together.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -22,14 +23,23 @@ pub(crate) struct Lane {
 
 #[derive(Debug, Default)]
 struct Ledger {
-    sent: u64,
+    /// What the service said it has. What it did not may have come all the same.
+    confirmed: HashSet<Tag>,
     /// The messages in the order in which the answers that brought them were there.
     firsts: Vec<Reception>,
-    /// Each message with its place among the firsts, and whether it was deleted.
-    known: HashMap<Tag, bool>,
-    deleted: u64,
-    duplicates: u64,
+    /// Each message that came, with what became of it.
+    known: HashMap<Tag, Fate>,
+    /// Confirmed messages that are not deleted.
+    undeleted: HashSet<Tag>,
     corrupted: u64,
+}
+
+/// What became of a message after its first delivery.
+#[derive(Debug, Clone, Copy, Default)]
+struct Fate {
+    is_deleted: bool,
+    /// Further deliveries.
+    duplicates: u64,
 }
 
 /// A message's first delivery.
@@ -48,7 +58,7 @@ pub(crate) struct Outcome {
     pub sent: u64,
     /// Of them, those that never came whole.
     pub lost: u64,
-    /// Deliveries beyond each message's first.
+    /// Their deliveries beyond each message's first.
     pub duplicates: u64,
     /// Deliveries whose checksum was wrong.
     pub corrupted: u64,
@@ -83,9 +93,14 @@ impl Lane {
     }
 
     /// The service said that it has a message.
-    pub(crate) fn note_sent(&self, now: u64) {
+    pub(crate) fn note_sent(&self, tag: Tag, now: u64) {
         self.moved_ns.fetch_max(now, Ordering::Relaxed);
-        self.ledger().sent += 1;
+        let mut ledger = self.ledger();
+        ledger.confirmed.insert(tag);
+        // The answer to the sender may be later than the receiver.
+        if ledger.known.get(&tag).is_none_or(|fate| !fate.is_deleted) {
+            ledger.undeleted.insert(tag);
+        }
     }
 
     pub(crate) fn note_sender_gone(&self) {
@@ -104,11 +119,13 @@ impl Lane {
         let mut ledger = self.ledger();
         match tag {
             None => ledger.corrupted += 1,
-            Some(tag) if ledger.known.contains_key(&tag) => ledger.duplicates += 1,
-            Some(tag) => {
-                ledger.known.insert(tag, false);
-                ledger.firsts.push(Reception { tag, receiver, begun_ns, ended_ns });
-            }
+            Some(tag) => match ledger.known.entry(tag) {
+                Entry::Occupied(mut known) => known.get_mut().duplicates += 1,
+                Entry::Vacant(unknown) => {
+                    unknown.insert(Fate::default());
+                    ledger.firsts.push(Reception { tag, receiver, begun_ns, ended_ns });
+                }
+            },
         }
         tag
     }
@@ -116,18 +133,17 @@ impl Lane {
     /// The service said that a message is deleted.
     pub(crate) fn note_deleted(&self, tag: Option<Tag>) {
         let mut ledger = self.ledger();
-        if let Some(is_deleted) = tag.and_then(|tag| ledger.known.get_mut(&tag))
-            && !std::mem::replace(is_deleted, true)
-        {
-            ledger.deleted += 1;
+        let Some(tag) = tag else { return };
+        if let Some(fate) = ledger.known.get_mut(&tag) {
+            fate.is_deleted = true;
+            ledger.undeleted.remove(&tag);
         }
     }
 
-    /// Whether every message that was sent has been received and deleted, and no more will be sent.
+    /// Whether every message that the service has said it has been received and deleted, and no more will be sent.
     pub(crate) fn is_settled(&self) -> bool {
         let no_more = self.senders_left.load(Ordering::Acquire) == 0;
-        let ledger = self.ledger();
-        no_more && ledger.deleted >= ledger.sent
+        no_more && self.ledger().undeleted.is_empty()
     }
 
     /// Nanoseconds since something was sent or received, once nothing more will be sent.
@@ -153,16 +169,20 @@ impl Lane {
 
     pub(crate) fn outcome(&self) -> Outcome {
         let ledger = self.ledger();
-        // A message may also have come although its sending seemed to fail: then it is not lost.
-        let came = ledger.firsts.len() as u64;
+        // A message may also have come although its sending seemed to fail: it makes up for none
+        // that was confirmed and did not come, and its repetitions are none of the confirmed ones'.
+        let came = |tag: &&Tag| ledger.known.contains_key(tag);
+        let lost = ledger.confirmed.iter().filter(|tag| !came(tag)).count();
+        let fates = ledger.known.iter().filter(|(tag, _)| ledger.confirmed.contains(tag));
+        let duplicates = fates.map(|(_, fate)| fate.duplicates).sum();
         let mut firsts = ledger.firsts.clone();
         // The ledger's lock is taken after the answer is there, perhaps in another order.
         firsts.sort_by_key(|first| first.ended_ns);
         let of_queue: Vec<u32> = firsts.iter().map(|first| first.tag.of_queue).collect();
         Outcome {
-            sent: ledger.sent,
-            lost: ledger.sent.saturating_sub(came),
-            duplicates: ledger.duplicates,
+            sent: ledger.confirmed.len() as u64,
+            lost: lost as u64,
+            duplicates,
             corrupted: ledger.corrupted,
             of_pairs: disorder_of_pairs(&firsts),
             in_queue: Disorder::of(&of_queue),
@@ -226,7 +246,7 @@ mod tests {
         let mut dice = Dice::new(1);
         let text = |number| {
             let tag = lane.tag(number % 2, number / 2);
-            lane.note_sent(0);
+            lane.note_sent(tag, 0);
             payload::make(tag, payload::SIZE_MIN, &mut dice)
         };
         let texts = (0..count).map(text).collect();
@@ -273,6 +293,36 @@ mod tests {
         assert_eq!((found.lost, found.duplicates, found.corrupted), (2, 3, 1));
         assert_eq!((found.in_queue.messages, found.in_queue.out_of_order), (4, 0));
         assert_eq!((found.of_pairs.messages, found.of_pairs.out_of_order), (4, 0));
+    }
+
+    #[test]
+    fn a_message_that_was_not_confirmed_makes_up_for_no_loss() {
+        let mut sent = sent(2);
+        let given_up = sent.lane.tag(0, 1);
+        sent.texts.push(payload::make(given_up, payload::SIZE_MIN, &mut Dice::new(2)));
+        for number in [0, 2, 2] {
+            let tag = sent.receive(number);
+            sent.lane.note_deleted(tag);
+        }
+        let found = sent.lane.outcome();
+        assert_eq!((found.sent, found.lost, found.duplicates), (2, 1, 0));
+        assert!(!sent.lane.is_settled(), "message 1 is not deleted");
+        let tag = sent.receive(1);
+        sent.lane.note_deleted(tag);
+        assert!(sent.lane.is_settled());
+        assert_eq!(sent.lane.outcome().lost, 0);
+    }
+
+    #[test]
+    fn a_message_may_be_deleted_before_its_sender_knows_that_it_is_there() {
+        let lane = Lane::new("q".to_owned(), 1);
+        let tag = lane.tag(0, 0);
+        let text = payload::make(tag, payload::SIZE_MIN, &mut Dice::new(1));
+        lane.note_deleted(lane.note_received(0, &text, (0, 5)));
+        lane.note_sent(tag, 6);
+        lane.note_sender_gone();
+        assert!(lane.is_settled());
+        assert_eq!((lane.outcome().sent, lane.outcome().lost), (1, 0));
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub(crate) fn run(
                 let ended = now_ns();
                 trace.response_ns.push(ended - begun);
                 trace.last_ns = ended;
-                lane.note_sent(ended);
+                lane.note_sent(tag, ended);
             }
             Err(error) => trace.fail(error)?,
         }
