@@ -17,7 +17,7 @@ use crate::response::{ResponseError, ResponseReader};
 use crate::retry::Retry;
 
 /// How long an answer may take, a long poll's own time not counted.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Of AWS JSON 1.0.
 const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
@@ -26,6 +26,20 @@ const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
 /// some want to see one.
 const UNSIGNED: &str = "Authorization: AWS4-HMAC-SHA256 \
     Credential=unsigned/20200101/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0\r\n";
+
+/// Operations that may be done twice without a difference, to the queues and to what is answered.
+const IDEMPOTENT: [&str; 10] = [
+    "ChangeMessageVisibility",
+    "ChangeMessageVisibilityBatch",
+    "CreateQueue",
+    "DeleteMessage",
+    "DeleteMessageBatch",
+    "GetQueueAttributes",
+    "GetQueueUrl",
+    "ListQueueTags",
+    "ListQueues",
+    "SetQueueAttributes",
+];
 
 /// Makes calls, one at a time, over one connection that it keeps. A thread that wants its own
 /// connection clones the client; nothing is shared.
@@ -37,6 +51,7 @@ pub struct Client {
     /// What a `Host` header holds.
     authority: Arc<str>,
     retry: Retry,
+    patience: Duration,
     connection: Option<Connection>,
     reader: ResponseReader,
     /// Request line and the headers that never change.
@@ -72,6 +87,7 @@ impl Client {
             credentials: credentials.map(Arc::new),
             authority: authority.into(),
             retry: Retry::default(),
+            patience: PATIENCE,
             connection: None,
             reader: ResponseReader::default(),
             prefix: prefix.into_bytes().into(),
@@ -87,6 +103,19 @@ impl Client {
     pub fn with_retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
         self
+    }
+
+    /// The same client, waiting so long for an answer or a connection; a long poll's own time comes
+    /// on top of it. Without it, 30 seconds.
+    #[must_use]
+    pub const fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// How long an answer may take.
+    pub(crate) const fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// Where its calls go.
@@ -120,7 +149,7 @@ impl Client {
     /// # Errors
     /// [`Error`] of the last try.
     pub fn call(&mut self, action: &'static str, body: &[u8]) -> Result<&[u8], Error> {
-        self.call_patiently(action, body, PATIENCE)
+        self.call_patiently(action, body, self.patience)
     }
 
     /// As [`Self::call`], for a call that the service may answer late.
@@ -172,12 +201,20 @@ impl Client {
             return Err(Error::Lost(Loss::Request));
         }
         self.render(action, body);
-        // The service may close a kept connection at any time: that is no failure, and says that
-        // this request was not begun.
+        // The service may close a kept connection at any time: that is no failure.
+        let is_idempotent = IDEMPOTENT.contains(&action);
+        if !is_idempotent {
+            self.connection.take_if(|open| open.has_ended());
+        }
         let was_kept = self.connection.as_ref().is_some_and(|open| open.served > 0);
         let mut outcome = self.exchange(loss, patience);
-        let is_stale =
-            matches!(outcome, Err(Error::Write(_) | Error::Response(ResponseError::NoResponse)));
+        let is_stale = match &outcome {
+            // Nobody begins a request of which a part is missing.
+            Err(Error::Write(_)) => true,
+            // Perhaps it was done, and the service ended before it answered.
+            Err(Error::Response(ResponseError::NoResponse)) => is_idempotent,
+            _ => false,
+        };
         if was_kept && is_stale {
             outcome = self.exchange(loss, patience);
         }
@@ -255,7 +292,7 @@ impl Client {
 
     fn connect(&self) -> Result<Connection, Error> {
         let refused = |source| Error::Connect { endpoint: self.endpoint.to_string(), source };
-        let connection = Connection::open(&self.endpoint).map_err(refused)?;
+        let connection = Connection::open(&self.endpoint, self.patience).map_err(refused)?;
         if let Some(canceller) = &self.canceller
             && !canceller.watch(connection.socket().map_err(refused)?)
         {
@@ -283,6 +320,7 @@ impl Clone for Client {
             credentials: self.credentials.clone(),
             authority: Arc::clone(&self.authority),
             retry: self.retry,
+            patience: self.patience,
             connection: None,
             reader: ResponseReader::default(),
             prefix: Arc::clone(&self.prefix),

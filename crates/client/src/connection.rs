@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::endpoint::Endpoint;
 use crate::response::{ResponseError, ResponseReader};
 
-/// How long opening a connection may take.
+/// How long opening a connection may take at most.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An open connection.
@@ -21,10 +21,10 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Opens a connection to the first address that takes it.
-    pub(crate) fn open(endpoint: &Endpoint) -> io::Result<Self> {
+    pub(crate) fn open(endpoint: &Endpoint, patience: Duration) -> io::Result<Self> {
         let mut refused = None;
         for address in (endpoint.host.as_str(), endpoint.port).to_socket_addrs()? {
-            match Self::to(address) {
+            match Self::to(address, patience.min(CONNECT_TIMEOUT)) {
                 Ok(connection) => return Ok(connection),
                 Err(error) => refused = Some(error),
             }
@@ -32,11 +32,19 @@ impl Connection {
         Err(refused.unwrap_or_else(|| io::Error::other("the host has no address")))
     }
 
-    fn to(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)?;
+    fn to(address: SocketAddr, patience: Duration) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, patience)?;
         // A request is one write; waiting for more to send would only delay it.
         stream.set_nodelay(true)?;
         Ok(Self { stream, read_timeout: Duration::ZERO, served: 0 })
+    }
+
+    /// Whether the service has closed it, as far as is known here. Three system calls, some 1 µs.
+    pub(crate) fn has_ended(&self) -> bool {
+        let looked = self.stream.set_nonblocking(true).and_then(|()| self.stream.peek(&mut [0]));
+        let is_blocking = self.stream.set_nonblocking(false).is_ok();
+        // Bytes that nobody asked for are no better than its end.
+        !is_blocking || !matches!(looked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
     pub(crate) fn write(&mut self, request: &[u8]) -> io::Result<()> {

@@ -92,6 +92,13 @@ impl Error {
     }
 }
 
+impl Error {
+    /// Whether the answer is longer than a client takes. Another answer may not be.
+    pub(crate) const fn is_too_long(&self) -> bool {
+        matches!(self, Self::Response(ResponseError::TooLong { .. }))
+    }
+}
+
 impl ServiceError {
     /// Whether the same call may succeed later.
     #[must_use]

@@ -8,12 +8,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::client::{Client, PATIENCE};
+use crate::client::Client;
 use crate::error::Error;
 use crate::message::{BatchFailure, Message, OutgoingMessage, Receive, SentMessage};
 
 /// Entries of a batch at most.
-const BATCH_MAX: usize = 10;
+pub(crate) const BATCH_MAX: usize = 10;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -48,6 +48,13 @@ struct Entry<T> {
 #[serde(rename_all = "PascalCase")]
 struct Handle<'a> {
     receipt_handle: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Extension<'a> {
+    receipt_handle: &'a str,
+    visibility_timeout: u32,
 }
 
 #[derive(Deserialize)]
@@ -168,7 +175,7 @@ impl Client {
             visibility_timeout: how.visibility_timeout_seconds,
             receive_request_attempt_id: attempt_id,
         };
-        let patience = PATIENCE + Duration::from_secs(how.wait_seconds.into());
+        let patience = self.patience() + Duration::from_secs(how.wait_seconds.into());
         let answer: ReceiveAnswer = self.ask_patiently("ReceiveMessage", &call, patience)?;
         Ok(answer.messages)
     }
@@ -210,6 +217,22 @@ impl Client {
         self.tell("ChangeMessageVisibility", &call)
     }
 
+    /// [`Self::change_visibility`] of up to ten messages in one call; those that the service refused.
+    ///
+    /// # Errors
+    /// As [`Self::create_queue`]; [`Error::BatchSize`].
+    pub fn change_visibility_batch(
+        &mut self,
+        url: &str,
+        receipt_handles: &[&str],
+        seconds: u32,
+    ) -> Result<Vec<BatchFailure>, Error> {
+        let entries = receipt_handles
+            .iter()
+            .map(|receipt_handle| Extension { receipt_handle, visibility_timeout: seconds });
+        self.batch("ChangeMessageVisibilityBatch", url, entries)
+    }
+
     fn batch<T: Serialize>(
         &mut self,
         action: &'static str,
@@ -233,7 +256,7 @@ impl Client {
         action: &'static str,
         call: &impl Serialize,
     ) -> Result<T, Error> {
-        self.ask_patiently(action, call, PATIENCE)
+        self.ask_patiently(action, call, self.patience())
     }
 
     fn ask_patiently<T: DeserializeOwned>(

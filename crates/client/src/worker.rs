@@ -157,7 +157,10 @@ impl Worker {
     pub fn run(self, handler: impl Fn(&Task) -> Verdict + Sync) -> Result<Tally, WorkerError> {
         self.check()?;
         let desk = Desk::new(self.concurrency, self.queue_url.ends_with(".fifo"));
-        let settler = || Settler::new(self.client.clone(), &self.queue_url, &desk, self.back_off);
+        let settler = || {
+            let (client, stop) = (self.client.clone(), self.stop.clone());
+            Settler::new(client, &self.queue_url, &desk, self.back_off, stop)
+        };
         let ended = std::thread::scope(|scope| {
             // However this ends, the threads must be told, or the scope would wait for ever.
             let _closing = desk.closes_at_end();
@@ -199,19 +202,25 @@ impl Worker {
         let mut client = self.client.clone().with_retry(Retry::never());
         client.watch_canceller(&self.stop.0);
         let mut failures = 0;
+        let mut most = RECEIVE_MAX;
         while let Some(room) = desk.wait_for_room(&self.stop) {
             let how = Receive {
-                max: u32::try_from(room.min(RECEIVE_MAX)).unwrap_or(1),
+                max: u32::try_from(room.min(most)).unwrap_or(1),
                 wait_seconds: self.wait_seconds,
                 visibility_timeout_seconds: Some(self.visibility_timeout_seconds),
             };
             match client.receive(&self.queue_url, &how) {
                 Ok(messages) => {
-                    failures = 0;
+                    (failures, most) = (0, RECEIVE_MAX);
                     desk.put(messages, self.visibility_timeout_seconds);
                 }
                 Err(Error::Cancelled) => return Ok(()),
-                Err(error) if error.is_transient() => {
+                Err(error) if error.is_transient() || error.is_too_long() => {
+                    if error.is_too_long() {
+                        // One by one, so that what is too long does not hide the rest. It comes
+                        // back by its visibility timeout, until it is redriven.
+                        most = 1;
+                    }
                     failures += 1;
                     let wait = self.patience.wait(failures, &mut client.random);
                     tracing::warn!(queue = self.queue_url, %error, ?wait, "cannot receive");

@@ -5,9 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::client::Client;
+use crate::operations::BATCH_MAX;
 use crate::retry::Retry;
 use crate::worker::desk::Desk;
-use crate::worker::{Task, VISIBILITY_MAX_S, Verdict};
+use crate::worker::{Stop, Task, VISIBILITY_MAX_S, Verdict};
+
+/// How long an answer may take once the worker is to end: it is asked for once, and a message that
+/// is not given back comes back by its visibility timeout.
+pub(crate) const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Settles messages: deletes them, or gives them back.
 pub(crate) struct Settler<'a> {
@@ -15,6 +20,7 @@ pub(crate) struct Settler<'a> {
     queue_url: &'a str,
     desk: &'a Desk,
     back_off: Retry,
+    stop: Stop,
 }
 
 impl<'a> Settler<'a> {
@@ -23,8 +29,9 @@ impl<'a> Settler<'a> {
         queue_url: &'a str,
         desk: &'a Desk,
         back_off: Retry,
+        stop: Stop,
     ) -> Self {
-        Self { client, queue_url, desk, back_off }
+        Self { client, queue_url, desk, back_off, stop }
     }
 
     /// Handles messages until there are no more.
@@ -33,6 +40,13 @@ impl<'a> Settler<'a> {
             if self.desk.is_finished(&task.message().id) {
                 self.delete(&task);
                 self.desk.put_away(&task, |tally| tally.repeated += 1);
+                continue;
+            }
+            if !task.is_ours() {
+                // It waited too long behind others of its group: somebody else may be at it, and
+                // those behind it must not come before it.
+                self.give_back_followers(&task);
+                self.desk.put_away(&task, |_| {});
                 continue;
             }
             // What the handler left half done is its own matter; the message comes again.
@@ -50,15 +64,44 @@ impl<'a> Settler<'a> {
         }
     }
 
-    /// Gives back what nobody has begun to handle.
+    /// Gives back what nobody has begun to handle, as long as the service answers.
     pub(crate) fn give_back_waiting(&mut self) {
-        for task in self.desk.take_waiting() {
-            self.give_back(&task, Duration::ZERO);
+        self.hurry();
+        let waiting = self.desk.take_waiting();
+        for tasks in waiting.chunks(BATCH_MAX) {
+            let mut held: Vec<_> =
+                tasks.iter().filter(|task| task.is_ours()).map(|task| task.lease()).collect();
+            held.iter_mut().for_each(|lease| lease.is_settled = true);
+            let ours = tasks.iter().filter(|task| task.is_ours());
+            let handles: Vec<&str> =
+                ours.map(|task| task.message().receipt_handle.as_str()).collect();
+            if handles.is_empty() {
+                continue;
+            }
+            let answer = self.client.change_visibility_batch(self.queue_url, &handles, 0);
+            if let Err(error) = answer {
+                tracing::warn!(queue = self.queue_url, %error, "cannot give messages back");
+                return;
+            }
+        }
+    }
+
+    /// From now on each call is made once, and not waited for for long.
+    fn hurry(&mut self) {
+        let patience = self.client.patience().min(STOP_PATIENCE);
+        self.client = self.client.clone().with_retry(Retry::never()).with_patience(patience);
+    }
+
+    /// Hurries if the worker is to end.
+    fn look_for_stop(&mut self) {
+        if self.stop.is_stopped() && self.client.patience() > STOP_PATIENCE {
+            self.hurry();
         }
     }
 
     /// True if the service confirmed it.
     fn delete(&mut self, task: &Task) -> bool {
+        self.look_for_stop();
         let mut lease = task.lease();
         let deleted = self.client.delete(self.queue_url, &task.message().receipt_handle);
         lease.is_settled = true;
@@ -71,16 +114,26 @@ impl<'a> Settler<'a> {
 
     fn fail(&mut self, task: &Arc<Task>) {
         // The followers go back first: while this one is out of sight, so is its group.
-        for follower in self.desk.take_followers(task) {
-            self.give_back(&follower, Duration::ZERO);
-        }
+        self.give_back_followers(task);
         self.give_back(task, self.back_off.span(task.message().receive_count()));
         self.desk.put_away(task, |tally| tally.failed += 1);
     }
 
+    fn give_back_followers(&mut self, task: &Task) {
+        for follower in self.desk.take_followers(task) {
+            self.give_back(&follower, Duration::ZERO);
+        }
+    }
+
     /// Should this fail, the message comes back by its visibility timeout.
     fn give_back(&mut self, task: &Task, after: Duration) {
+        self.look_for_stop();
         let mut lease = task.lease();
+        lease.is_settled = true;
+        if !task.is_ours() {
+            // It would be taken out of the hands of whoever has it now.
+            return;
+        }
         let seconds = u32::try_from(after.as_secs_f64().ceil() as u64).unwrap_or(u32::MAX);
         let handle = &task.message().receipt_handle;
         let seconds = seconds.min(VISIBILITY_MAX_S);
@@ -88,6 +141,81 @@ impl<'a> Settler<'a> {
             let id = &task.message().id;
             tracing::warn!(queue = self.queue_url, id, %error, "cannot give a message back");
         }
-        lease.is_settled = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::message::Message;
+
+    /// A service that takes connections and says nothing, and a client that has little patience.
+    fn silent() -> (TcpListener, Client) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        (listener, Client::new(endpoint, None).with_patience(Duration::from_millis(50)))
+    }
+
+    /// A FIFO queue's desk, with messages of one group.
+    fn desk(messages: usize) -> Desk {
+        desk_of(messages, 30)
+    }
+
+    fn desk_of(messages: usize, visibility_timeout_seconds: u32) -> Desk {
+        let desk = Desk::new(messages, true);
+        let attributes = BTreeMap::from([("MessageGroupId".to_owned(), "g".to_owned())]);
+        let message = |number: usize| Message {
+            id: number.to_string(),
+            receipt_handle: number.to_string(),
+            body: String::new(),
+            attributes: attributes.clone(),
+        };
+        desk.put((0..messages).map(message).collect(), visibility_timeout_seconds);
+        desk
+    }
+
+    fn connections(listener: &TcpListener) -> usize {
+        std::iter::from_fn(|| listener.accept().ok()).count()
+    }
+
+    #[test]
+    fn a_service_that_says_nothing_holds_up_a_stop_once() {
+        let (listener, client) = silent();
+        let desk = desk(25);
+        Settler::new(client, "q", &desk, Retry::never(), Stop::default()).give_back_waiting();
+        assert_eq!(connections(&listener), 1);
+        assert!(desk.take_waiting().is_empty());
+    }
+
+    #[test]
+    fn after_a_stop_each_call_is_made_once() {
+        let (listener, client) = silent();
+        let (desk, stop) = (desk(1), Stop::default());
+        stop.stop();
+        drop(desk.closes_at_end());
+        let client = client.with_patience(STOP_PATIENCE + Duration::from_secs(1));
+        let mut settler = Settler::new(client, "q", &desk, Retry::never(), stop);
+        settler.look_for_stop();
+        assert_eq!(settler.client.patience(), STOP_PATIENCE);
+        settler.client = settler.client.with_patience(Duration::from_millis(50));
+        settler.run(&|_: &Task| Verdict::Failed);
+        assert_eq!((connections(&listener), desk.tally().failed), (1, 1));
+    }
+
+    #[test]
+    fn what_is_lost_before_it_is_begun_is_neither_handled_nor_given_back() {
+        let (listener, client) = silent();
+        // All leases are due at once.
+        let desk = desk_of(3, 0);
+        let due = desk.wait_for_leases(Duration::ZERO).unwrap();
+        assert_eq!(due.iter().filter(|task| task.lose()).count(), 3);
+        drop(desk.closes_at_end());
+        let mut settler = Settler::new(client, "q", &desk, Retry::never(), Stop::default());
+        settler.run(&|_: &Task| panic!("it is somebody else's"));
+        assert_eq!((connections(&listener), desk.tally().failed, desk.tally().lost), (0, 0, 1));
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use quelea_client::{Client, Credentials, Error, Loss, OutgoingMessage, Receive, Retry};
 use quelea_sqs::{Claim, HttpRequest, Verifier};
 
-use crate::small_service::SmallService;
+use crate::small_service::{CLOSE, SmallService};
 
 fn client(service: &SmallService) -> Client {
     Client::new(service.endpoint().parse().unwrap(), None).with_retry(quick())
@@ -108,8 +108,26 @@ fn a_kept_connection_that_the_service_closed_is_replaced_without_a_failure() {
     assert_eq!(client.call("ListQueues", b"{}").unwrap(), b"{}");
     assert_eq!(client.call("ListQueues", b"{}").unwrap(), b"{}");
     server.join().unwrap();
+    // Its end is known, so that not even a message need be sent twice.
+    let error = client.call("SendMessage", b"{}").unwrap_err();
+    assert!(matches!(error, Error::Connect { .. }), "{error}");
     let error = client.call("ListQueues", b"{}").unwrap_err();
     assert!(matches!(error, Error::Connect { .. }) && error.is_transient(), "{error}");
+}
+
+#[test]
+fn what_was_perhaps_done_is_not_done_again_unasked() {
+    let service = SmallService::start();
+    let mut client = client(&service).with_retry(Retry::never());
+    let url = queue(&mut client);
+    service.fail("SendMessage", &[CLOSE]);
+    let error = client.send(&url, &OutgoingMessage::new("x")).unwrap_err();
+    assert!(matches!(error, Error::Response(_)) && error.is_transient(), "{error}");
+    assert_eq!((service.calls("SendMessage"), service.messages("q")), (1, 0));
+    queue(&mut client);
+    service.fail("GetQueueAttributes", &[CLOSE]);
+    client.queue_attributes(&url).unwrap();
+    assert_eq!(service.calls("GetQueueAttributes"), 2);
 }
 
 #[test]

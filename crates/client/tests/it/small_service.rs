@@ -50,6 +50,13 @@ struct Entry {
     receives: u64,
 }
 
+/// Instead of a status: no answer, the connection left open.
+pub(crate) const SILENCE: u16 = 0;
+/// Instead of a status: the connection closed without an answer.
+pub(crate) const CLOSE: u16 = 1;
+/// Instead of a status: an answer longer than clients take.
+pub(crate) const TOO_LONG: u16 = 2;
+
 type Answer = Result<Value, (u16, &'static str)>;
 
 impl SmallService {
@@ -140,7 +147,21 @@ fn serve(shared: &Shared, stream: TcpStream) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
     while let Some((action, body)) = read_request(&mut reader) {
-        let (status, body) = match answer(shared, &action, &body) {
+        let answer = answer(shared, &action, &body);
+        match answer {
+            Err((TOO_LONG, _)) => {
+                let _ = stream.write_all(b"HTTP/1.1 200 X\r\nContent-Length: 99999999\r\n\r\n");
+                return;
+            }
+            Err((SILENCE, _)) => {
+                // Until the client goes.
+                let _ = reader.read_line(&mut String::new());
+                return;
+            }
+            Err((CLOSE, _)) => return,
+            _ => {}
+        }
+        let (status, body) = match answer {
             Ok(value) => (200, value),
             Err((status, code)) => {
                 (status, json!({ "__type": format!("com.amazonaws.sqs#{code}"), "message": code }))
@@ -225,6 +246,9 @@ fn act(state: &mut State, action: &str, queue: &str, call: &Value) -> Answer {
         "DeleteMessage" => delete(state, queue, call),
         "DeleteMessageBatch" => batch(call, |entry| delete(state, queue, entry)),
         "ChangeMessageVisibility" => change_visibility(state, queue, call),
+        "ChangeMessageVisibilityBatch" => {
+            batch(call, |entry| change_visibility(state, queue, entry))
+        }
         "PurgeQueue" => {
             state.entries(queue).clear();
             Ok(Value::Null)
@@ -244,7 +268,8 @@ fn batch(call: &Value, mut each: impl FnMut(&Value) -> Answer) -> Answer {
     let (mut done, mut failed) = (Vec::new(), Vec::new());
     for entry in call["Entries"].as_array().unwrap() {
         match each(entry) {
-            Ok(mut value) => {
+            Ok(value) => {
+                let mut value = if value.is_null() { json!({}) } else { value };
                 value["Id"] = entry["Id"].clone();
                 done.push(value);
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quelea_client::{Client, OutgoingMessage, Tally, Task, Verdict, Worker, WorkerError};
 
-use crate::small_service::SmallService;
+use crate::small_service::{SILENCE, SmallService, TOO_LONG};
 
 /// A service with a queue `q` of `count` messages, and a client of it.
 fn filled(count: usize) -> (SmallService, Client, String) {
@@ -80,7 +80,7 @@ fn a_failed_message_comes_again_and_a_panic_is_a_failure() {
 fn a_message_stays_invisible_while_its_handler_works() {
     let (service, client, url) = filled(1);
     let worker = Worker::new(client, url).concurrency(2).visibility_timeout_seconds(1);
-    let calls = || service.calls("ChangeMessageVisibility");
+    let calls = || service.calls("ChangeMessageVisibilityBatch");
     let handled = AtomicUsize::new(0);
     let tally = run_dry(&service, worker, |task| {
         handled.fetch_add(1, Ordering::SeqCst);
@@ -93,10 +93,34 @@ fn a_message_stays_invisible_while_its_handler_works() {
     assert_eq!((handled.into_inner(), tally.received, tally.lost), (1, 1, 0));
 }
 
+/// That no answer comes is seen after a sixth of the timeout.
+#[test]
+fn an_extension_that_is_not_answered_costs_no_message() {
+    let (service, client, url) = filled(3);
+    service.fail("ChangeMessageVisibilityBatch", &[SILENCE]);
+    let worker = Worker::new(client, url).concurrency(3).visibility_timeout_seconds(3);
+    let calls = || service.calls("ChangeMessageVisibilityBatch");
+    let tally = run_dry(&service, worker, |task| {
+        while calls() < 5 && task.is_ours() {
+            std::thread::yield_now();
+        }
+        Verdict::Done
+    });
+    assert_eq!((tally.received, tally.done, tally.lost), (3, 3, 0));
+}
+
+#[test]
+fn an_answer_that_is_too_long_does_not_end_the_worker() {
+    let (service, client, url) = filled(3);
+    service.fail("ReceiveMessage", &[TOO_LONG]);
+    let tally = run_dry(&service, Worker::new(client, url), |_| Verdict::Done);
+    assert_eq!((tally.received, tally.done), (3, 3));
+}
+
 #[test]
 fn a_handler_is_told_when_its_message_is_lost() {
     let (service, client, url) = filled(1);
-    service.fail("ChangeMessageVisibility", &[400; 3]);
+    service.fail("ChangeMessageVisibilityBatch", &[400; 3]);
     let worker = Worker::new(client, url).visibility_timeout_seconds(1);
     let tally = run_dry(&service, worker, |task| {
         while task.is_ours() {
