@@ -427,29 +427,6 @@ impl QueueIndex {
         })
     }
 
-    /// Takes the stretch that begins at `location`, wherever it is.
-    pub fn remove_stretch(&mut self, location: Location) -> Option<Stretch> {
-        let at = self.slots.iter().position(
-            |slot| matches!(slot, Slot::Stretch(stretch) if stretch.first_location() == location),
-        )?;
-        let Slot::Stretch(stretch) = self.slots[at] else {
-            return None;
-        };
-        self.count_stretch_out(&stretch);
-        self.remove_slot(at);
-        Some(stretch)
-    }
-
-    /// Notes that the log between any two entries may hold others: nothing that is here now will be
-    /// paged out.
-    pub fn mark_sparse(&mut self) {
-        for slot in &mut self.slots {
-            if let Slot::Chunk(chunk) = slot {
-                chunk.set_sparse();
-            }
-        }
-    }
-
     /// All paged-out stretches, in order.
     pub fn stretches(&self) -> impl Iterator<Item = &Stretch> {
         self.slots.iter().filter_map(|slot| match slot {
@@ -599,7 +576,7 @@ impl QueueIndex {
         self.unstored -= usize::from(!entry.is_stored());
     }
 
-    fn count_stretch_out(&mut self, stretch: &Stretch) {
+    pub(crate) fn count_stretch_out(&mut self, stretch: &Stretch) {
         self.len -= stretch.count as usize;
         self.body_bytes -= stretch.body_bytes;
     }

@@ -1,11 +1,11 @@
-//! What recovery does to an index.
+//! What recovery does to an index, and what is done when a part of it cannot be read.
 
 use quelea_model::{Seq, Timestamp};
 
 use crate::chunk::Chunk;
 use crate::ready::Removed;
 use crate::slot::Slot;
-use crate::{Entry, Location, NEVER, QueueIndex};
+use crate::{Entry, Location, NEVER, QueueIndex, Stretch};
 
 impl QueueIndex {
     /// Adds at the end all messages that the queue got between the first and the last of these. If
@@ -60,11 +60,30 @@ impl QueueIndex {
             _ => {}
         });
         // Where something went, the log between two entries holds more than the index.
-        for slot in &mut kept.slots {
+        kept.mark_sparse();
+        *self = kept;
+    }
+
+    /// Takes the stretch that begins at `location`, wherever it is.
+    pub fn remove_stretch(&mut self, location: Location) -> Option<Stretch> {
+        let at = self.slots.iter().position(
+            |slot| matches!(slot, Slot::Stretch(stretch) if stretch.first_location() == location),
+        )?;
+        let Slot::Stretch(stretch) = self.slots[at] else {
+            return None;
+        };
+        self.count_stretch_out(&stretch);
+        self.remove_slot(at);
+        Some(stretch)
+    }
+
+    /// Notes that the log between any two entries may hold others: nothing that is here now will be
+    /// paged out.
+    pub fn mark_sparse(&mut self) {
+        for slot in &mut self.slots {
             if let Slot::Chunk(chunk) = slot {
                 chunk.set_sparse();
             }
         }
-        *self = kept;
     }
 }
