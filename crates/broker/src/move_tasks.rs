@@ -10,7 +10,7 @@ mod task;
 use std::collections::{BTreeMap, VecDeque};
 
 use quelea_model::limits::{MOVE_TASKS_KEPT, MOVE_TASKS_RUNNING_MAX};
-use quelea_model::{QueueId, Timestamp};
+use quelea_model::{Message, QueueId, Timestamp};
 use quelea_store::{Durability, Ready, StoreState, Ticket};
 
 use crate::Broker;
@@ -266,11 +266,7 @@ impl Broker {
         };
         let to = match destination {
             Some(id) => self.queues.contains_key(&id).then_some(id),
-            None => {
-                let name = source_of(body).ok_or(MoveFailure::SourceUnknown)?;
-                let vhost = self.vhosts.get(queue.vhost.0);
-                vhost.and_then(|vhost| vhost.queues.get(&*name).copied())
-            }
+            None => self.came_from(queue, body)?,
         };
         let to = to.filter(|to| *to != source).ok_or(MoveFailure::DestinationGone)?;
         let bare = without_source(body);
@@ -281,6 +277,22 @@ impl Broker {
             queue.left(message.entry.seq);
         }
         Ok(())
+    }
+
+    /// The queue that a message was redriven from; `None` if it is gone. Whoever may publish to a
+    /// dead-letter queue can write the header too, so only a queue that still redrives to this one
+    /// is meant: a task puts messages nowhere else.
+    fn came_from(&self, queue: &Queue, body: &Message) -> Result<Option<QueueId>, MoveFailure> {
+        let name = source_of(body).ok_or(MoveFailure::SourceUnknown)?;
+        let vhost = self.vhosts.get(queue.vhost.0);
+        let Some(id) = vhost.and_then(|vhost| vhost.queues.get(&*name).copied()) else {
+            return Ok(None);
+        };
+        let redrive = self.queues.get(&id).and_then(|origin| origin.settings().redrive.as_ref());
+        match redrive.is_some_and(|redrive| *redrive.target == *queue.name.as_str()) {
+            true => Ok(Some(id)),
+            false => Err(MoveFailure::SourceUnknown),
+        }
     }
 
     fn end_move(&mut self, source: QueueId, state: MoveTaskState) {

@@ -58,7 +58,7 @@ pub enum MoveTaskState {
 /// Why a message could not be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MoveFailure {
-    /// The message does not say which queue it came from.
+    /// The message does not say which queue it came from, or one that does not redrive here.
     #[error("a message does not say which queue it came from")]
     SourceUnknown,
     /// The queue that it was to go to is gone.

@@ -1,8 +1,9 @@
 //! The lines of a story that act as SQS does: without a channel.
 
 use quelea_broker::{
-    Fifo, GROUP_HEADER, MoveTaskId, MoveTaskState, QueueAttributes, QueueSettings, Receipt,
-    ReceiptOutcome, Receive, ReceiveId, ReceivedMessage, Redrive, Send,
+    Fifo, GROUP_HEADER, MoveTaskId, MoveTaskState, QueueAttributes, QueueSettings,
+    REDRIVE_SOURCE_HEADER, Receipt, ReceiptOutcome, Receive, ReceiveId, ReceivedMessage, Redrive,
+    Send,
 };
 use quelea_model::{Properties, QueueId, Table, Value};
 use quelea_store::Durability;
@@ -261,8 +262,10 @@ fn create(world: &mut World, line: &Line<'_>) -> Outcome {
 fn send(world: &mut World, line: &Line<'_>) -> Outcome {
     let id = queue(world, line)?;
     let mut headers = Table::new();
-    if let Some(group) = line.option("group") {
-        headers.set(GROUP_HEADER, Value::text(group));
+    for (option, header) in [("group", GROUP_HEADER), ("source", REDRIVE_SOURCE_HEADER)] {
+        if let Some(text) = line.option(option) {
+            headers.set(header, Value::text(text));
+        }
     }
     let properties = Properties {
         delivery_mode: Some(2),
