@@ -138,7 +138,7 @@ impl Broker {
     ///
     /// # Errors
     /// [`MoveError`] if there is no such task, or it is over.
-    pub fn cancel_move(&mut self, _now: Timestamp, id: MoveTaskId) -> Result<u64, MoveError> {
+    pub fn cancel_move(&mut self, id: MoveTaskId) -> Result<(u64, Ticket), MoveError> {
         let tasks = self.move_tasks.by_source.get(&id.source);
         let task = tasks.and_then(|tasks| tasks.iter().find(|task| task.id == id));
         let state = task.ok_or(MoveError::NoSuchTask { task: id })?.state;
@@ -147,7 +147,7 @@ impl Broker {
         }
         let moved = task.map_or(0, |task| task.moved);
         self.end_move(id.source, MoveTaskState::Cancelled);
-        Ok(moved)
+        Ok((moved, self.ticket(Durability::Fsync)))
     }
 
     /// The last tasks of a source, the newest first.

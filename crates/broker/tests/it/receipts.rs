@@ -109,7 +109,7 @@ impl Callers {
             }
             "cancel-move" => {
                 let task = *self.tasks.last().ok_or("no task")?;
-                Ok(world.broker.cancel_move(now, task).map_err(said)?.to_string())
+                Ok(world.broker.cancel_move(task).map_err(said)?.0.to_string())
             }
             _ => {
                 let tasks = world.broker.move_tasks(queue(world, line)?);

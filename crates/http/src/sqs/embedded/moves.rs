@@ -35,11 +35,7 @@ impl EmbeddedQueues {
 
     pub(super) async fn cancel(&self, queue: QueueKey, handle: &str) -> Result<u64, Fault> {
         let id = task_of(queue, handle)?;
-        self.call(move |core| {
-            let now = core.now();
-            core.broker.cancel_move(now, id).map_err(move_fault)
-        })
-        .await?
+        self.promise(move |core| core.broker.cancel_move(id).map_err(move_fault)).await
     }
 
     pub(super) async fn tasks(&self, queue: QueueKey, max: usize) -> Result<Vec<MoveTask>, Fault> {
