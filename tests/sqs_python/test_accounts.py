@@ -332,3 +332,20 @@ def test_a_clock_that_is_off_is_refused(strict, monkeypatch):
             monkeypatch.setattr(botocore.auth, place, replacement)
     with refuses("SignatureDoesNotMatch", "Signature expired", status=403):
         strict.client.list_queues()
+
+
+def test_another_name_of_the_account_is_no_way_around_a_deny(sqs, queue, tenant):
+    url = queue()
+    name = url.rsplit("/", 1)[1]
+    deny = {"Effect": "Deny", "Principal": "*", "Action": "sqs:*", "Resource": sqs.arn(url)}
+    client = tenant(account="000000000000", **ALL)
+    client.send(url, "before")
+    sqs.set(url, Policy=json.dumps({"Version": "2012-10-17", "Statement": [deny]}))
+    with refuses("AccessDenied", "a resource-based policy denies", status=403):
+        client.send(url, "m")
+    for account in ("%2F", "%2f"):
+        with refuses("AWS.SimpleQueueService.NonExistentQueue"):
+            client.send(f"{client.endpoint}/{account}/{name}", "m")
+    with refuses("AWS.SimpleQueueService.NonExistentQueue"):
+        client.client.get_queue_url(QueueName=name, QueueOwnerAWSAccountId="/")
+    assert sqs.counts(url)[0] == 1

@@ -396,3 +396,12 @@ def test_a_changed_delay_is_for_the_messages_to_come(sqs, queue):
 def test_a_delay_has_15_minutes_at_most(sqs, queue, delay):
     with refuses("InvalidParameterValue", f"Value {delay} for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 and <= 900."):
         sqs.send(queue(), "m", DelaySeconds=delay)
+
+
+@pytest.mark.parametrize("attribute", ["x-redrive-source", "x-message-group-id", "x-sqs-sender-id", "x-death", "n" * 255])
+def test_an_attribute_of_any_allowed_name_comes_back(sqs, queue, attribute):
+    url = queue()
+    attributes = {attribute: {"DataType": "String", "StringValue": "v"}}
+    sqs.client.send_message(QueueUrl=url, MessageBody="m", MessageAttributes=attributes)
+    got = sqs.client.receive_message(QueueUrl=url, MessageAttributeNames=["All"])["Messages"][0]
+    assert got["MessageAttributes"] == attributes
