@@ -12,7 +12,7 @@ use crate::{Error, ErrorKind, MessageAttribute};
 const ATTRIBUTES_MAX: usize = 10;
 
 /// Bytes that an attribute's name, and its type, have to stay below: a header's name in AMQP has 255.
-const ATTRIBUTE_NAME_BYTES_MAX: usize = 256;
+pub(crate) const ATTRIBUTE_NAME_BYTES_MAX: usize = 256;
 
 /// Letters of a group's or a deduplication's id, and of a receive's attempt id.
 const ID_LENGTH_MAX: usize = 128;

@@ -7,12 +7,16 @@ use super::{Caller, Service, receipt};
 use crate::action::{Message, MessageAttributeValue, ReceiveMessageRequest, ReceiveMessageResult};
 use crate::attributes::{self, is_fifo, number};
 use crate::md5::{md5_of_attributes, md5_of_body};
-use crate::message_rules::{TRACE_HEADER, check_id, is_xml_character};
+use crate::message_rules::{ATTRIBUTE_NAME_BYTES_MAX, TRACE_HEADER, check_id, is_xml_character};
 use crate::refusal;
 use crate::{Action, Error, MessageAttribute, Queues, Receive, Received, Reply};
 
 /// Messages of one receive.
 const MESSAGES_MAX: i64 = 10;
+
+/// Names of message attributes that a receive may ask for, which it keeps for as long as it waits. A
+/// message has ten.
+const ATTRIBUTE_NAMES_MAX: usize = 100;
 
 /// The longest wait, in seconds.
 const WAIT_S_MAX: i64 = 20;
@@ -27,10 +31,10 @@ impl<Q: Queues> Service<Q> {
         let target = self.target(caller, url, Action::ReceiveMessage).await?;
         let receive = check(&request, &target.facts.attributes)?;
         let system = SystemFilter::read(&request)?;
-        let filter = AttributeFilter::read(request.message_attribute_names);
+        let filter = AttributeFilter::read(&request.message_attribute_names)?;
         let key = target.facts.key;
         // What is not needed any more is not held while the receive waits.
-        drop(target);
+        drop((target, request));
         let received = self.queues.receive(key, receive).await.map_err(refusal::fault)?;
         let message = |received| self.message(received, &system, &filter);
         let messages = received.into_iter().map(message).collect();
@@ -179,16 +183,20 @@ const SYSTEM_ATTRIBUTES: &[&str] = &[
 impl SystemFilter {
     fn read(request: &ReceiveMessageRequest) -> Result<Self, Error> {
         let old = request.attribute_names.iter();
-        let names: Vec<_> = old.chain(&request.message_system_attribute_names).cloned().collect();
+        let mut names: Vec<_> = old.chain(&request.message_system_attribute_names).collect();
         // By the old parameter's type, names of a queue's attributes are names too; no message has
         // them.
-        let known = |name: &&String| {
+        let known = |name: &&&String| {
             SYSTEM_ATTRIBUTES.contains(&name.as_str()) || attributes::is_known(name)
         };
-        match names.iter().find(|name| !known(name)) {
-            Some(unknown) => Err(refusal::unknown_attribute(unknown)),
-            None => Ok(Self { all: names.iter().any(|name| name == "All"), names }),
+        if let Some(unknown) = names.iter().find(|name| !known(name)) {
+            return Err(refusal::unknown_attribute(unknown));
         }
+        // However often a client says the same, it is kept once.
+        names.sort_unstable();
+        names.dedup();
+        let names: Vec<_> = names.into_iter().cloned().collect();
+        Ok(Self { all: names.iter().any(|name| name == "All"), names })
     }
 
     fn shows(&self, name: &str) -> bool {
@@ -197,21 +205,33 @@ impl SystemFilter {
 }
 
 /// Which attributes are wanted: names, `All`, `.*`, or what names begin with, `foo.*`. What is no
-/// name at all is not refused; nothing has it.
+/// name at all is not refused; nothing has it, so it is not kept.
 #[derive(Debug)]
 struct AttributeFilter {
     names: Vec<String>,
 }
 
+/// What a name ends with that stands for all that begin with the rest of it.
+const PREFIX_END: &str = ".*";
+
 impl AttributeFilter {
-    const fn read(names: Vec<String>) -> Self {
-        Self { names }
+    fn read(names: &[String]) -> Result<Self, Error> {
+        if names.len() > ATTRIBUTE_NAMES_MAX {
+            return Err(refusal::invalid(format!(
+                "Number of message attribute names [{}] exceeds the allowed maximum \
+                 [{ATTRIBUTE_NAMES_MAX}].",
+                names.len(),
+            )));
+        }
+        let longest = ATTRIBUTE_NAME_BYTES_MAX + PREFIX_END.len();
+        let names = names.iter().filter(|name| name.len() <= longest).cloned().collect();
+        Ok(Self { names })
     }
 
     fn shows(&self, name: &str) -> bool {
         self.names.iter().any(|wanted| match wanted.as_str() {
             "All" | "*" => true,
-            wanted => match wanted.strip_suffix(".*") {
+            wanted => match wanted.strip_suffix(PREFIX_END) {
                 Some(prefix) => name.starts_with(prefix),
                 None => wanted == name,
             },
@@ -226,8 +246,8 @@ mod tests {
     #[test]
     fn filters_take_names_prefixes_and_all() {
         let shows = |wanted: &[&str], name| {
-            let names = wanted.iter().map(|name| (*name).to_owned()).collect();
-            AttributeFilter::read(names).shows(name)
+            let names: Vec<_> = wanted.iter().map(|name| (*name).to_owned()).collect();
+            AttributeFilter::read(&names).unwrap().shows(name)
         };
         for all in ["All", ".*", "*"] {
             assert!(shows(&[all], "Hello"), "{all}");
@@ -236,6 +256,21 @@ mod tests {
         assert!(!shows(&["Hel.*"], "General"));
         assert!(shows(&["x", "Hello"], "Hello") && !shows(&["hello"], "Hello"));
         assert!(!shows(&[], "Hello") && !shows(&["AWS."], "Hello"));
+    }
+
+    #[test]
+    fn only_so_many_names_are_kept_and_none_that_nothing_has() {
+        let longest = "a".repeat(ATTRIBUTE_NAME_BYTES_MAX) + PREFIX_END;
+        let mut names = vec!["a".to_owned(); ATTRIBUTE_NAMES_MAX - 2];
+        names.extend([longest.clone(), longest + "b"]);
+        assert_eq!(AttributeFilter::read(&names).unwrap().names.len(), ATTRIBUTE_NAMES_MAX - 1);
+        names.push("b".to_owned());
+        let error = AttributeFilter::read(&names).unwrap_err();
+        assert!(error.message.contains("[101] exceeds the allowed maximum [100]"), "{error:?}");
+        let attribute_names = vec!["SenderId".to_owned(); 1_000];
+        let request = ReceiveMessageRequest { attribute_names, ..Default::default() };
+        let system = SystemFilter::read(&request).unwrap();
+        assert!(system.names == ["SenderId"] && system.shows("SenderId"));
     }
 
     #[test]
