@@ -7,6 +7,7 @@ mod message;
 mod moves;
 mod receipt;
 mod settings;
+mod untaken;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ use uuid::Uuid;
 
 use facts::KnownFacts;
 pub use settings::EmbeddedSettings;
+use untaken::{ReceiveAnswer, untaken};
 
 /// While the broker has too much to write, senders wait for so long before they look again, and for
 /// so long in all.
@@ -374,8 +376,8 @@ impl Queues for EmbeddedQueues {
             }
         });
         posted.await.map_err(stopped)?;
-        let mut waiting = Waiting { core: &self.core, queue: id, begun: Some(begun) };
-        let messages = answer.await.map_err(|_| stopped(CoreStopped))?;
+        let mut waiting = Waiting { core: &self.core, queue: id, begun: Some(begun), answer };
+        let messages = (&mut waiting.answer).await.map_err(|_| stopped(CoreStopped))?;
         let begun = waiting.begun.take();
         let messages = messages.map_err(receive_fault)?.ok_or(Fault::NoSuchQueue)?;
         let queue = begun.as_ref().and_then(|begun| begun.queue.get());
@@ -465,14 +467,20 @@ struct Waiting<'a> {
     core: &'a CoreHandle,
     queue: QueueId,
     begun: Option<Arc<Begun>>,
+    answer: oneshot::Receiver<ReceiveAnswer>,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if let Some(begun) = self.begun.take() {
             let queue = self.queue;
+            let untaken = untaken(&mut self.answer);
             // If it cannot be cancelled now it ends when its time is over, or its answer finds nobody.
             self.core.try_call(move |core| {
+                if !untaken.is_empty() {
+                    let now = core.now();
+                    core.broker.give_back(now, &untaken);
+                }
                 if let Some(receive) = begun.receive.get() {
                     core.cancel_receive(queue, *receive);
                 }
