@@ -52,9 +52,13 @@ impl Broker {
         let outcomes = receipts.iter().map(|receipt| self.delete_one(now, id, *receipt)).collect();
         self.touch(id);
         self.follow_up(id);
+        Ok((outcomes, self.ticket_of(id)))
+    }
+
+    /// Stands for what was done to a queue, as its durability means it.
+    fn ticket_of(&mut self, id: QueueId) -> Ticket {
         let durability = self.queues.get(&id).map(|queue| queue.rules.durability);
-        let ticket = durability.map_or(Ticket::NONE, |durability| self.ticket(durability));
-        Ok((outcomes, ticket))
+        durability.map_or(Ticket::NONE, |durability| self.ticket(durability))
     }
 
     fn delete_one(&mut self, now: Timestamp, id: QueueId, receipt: Receipt) -> ReceiptOutcome {
@@ -133,9 +137,7 @@ impl Broker {
             .collect();
         self.touch(id);
         self.follow_up(id);
-        let durability = self.queues.get(&id).map(|queue| queue.rules.durability);
-        let ticket = durability.map_or(Ticket::NONE, |durability| self.ticket(durability));
-        Ok((outcomes, ticket))
+        Ok((outcomes, self.ticket_of(id)))
     }
 
     fn change_one(
@@ -200,20 +202,10 @@ impl Broker {
         let Some(mut message) = queue.ready.remove(receipt.seq) else {
             return ReceiptOutcome::Busy;
         };
-        let first_received_at = queue.hidden.received_before(receipt.seq).unwrap_or(now);
-        let is_stored = message.entry.is_stored();
-        if is_stored {
+        if message.entry.is_stored() {
             message.body = None;
         }
-        let is_logged = is_stored && message.entry.is_durable();
-        let hidden = Hidden { message, visible_at, received_at: now, first_received_at };
-        if is_logged {
-            self.store.append_visibility(id, &hidden.visibility());
-        }
-        queue.hidden.insert(hidden);
-        if let Some(groups) = &mut queue.groups {
-            groups.hide(receipt.seq);
-        }
+        self.put_away(id, message, visible_at, now);
         self.show_due(id, now);
         ReceiptOutcome::Done
     }

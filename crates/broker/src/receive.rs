@@ -227,9 +227,23 @@ impl Broker {
             counters.redeliver += u64::from(redelivered);
         }
         let receipt = Receipt { queue: id, seq, receive_count: entry.delivery_count };
+        let first_received_at = self.put_away(id, message, visible_at, now)?;
+        Some(ReceivedMessage { receipt, first_received_at, message: body })
+    }
+
+    /// Puts a message that was visible among the hidden ones, and notes it; gives when it was first
+    /// received.
+    pub(crate) fn put_away(
+        &mut self,
+        id: QueueId,
+        mut message: Ready,
+        visible_at: Timestamp,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
         self.store_hidden(id, &mut message, now);
         let queue = self.queues.get_mut(&id)?;
         let entry = &message.entry;
+        let seq = entry.seq;
         let is_logged = entry.is_durable() && entry.is_stored();
         let first_received_at = queue.hidden.received_before(seq).unwrap_or(now);
         let hidden = Hidden { message, visible_at, received_at: now, first_received_at };
@@ -240,7 +254,7 @@ impl Broker {
         if let Some(groups) = &mut queue.groups {
             groups.hide(seq);
         }
-        Some(ReceivedMessage { receipt, first_received_at, message: body })
+        Some(first_received_at)
     }
 
     /// A message is hidden for up to twelve hours: if only memory has it, it is written to the log like
