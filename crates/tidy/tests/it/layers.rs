@@ -9,19 +9,24 @@ use crate::assert_none;
 
 /// Each crate with what it may depend on, lowest first. Session counts as half a layer above the
 /// broker: it joins a front to it.
-const LAYERS: [(&str, &[&str]); 12] = [
+const LAYERS: [(&str, &[&str]); 14] = [
     ("model", &[]),
     ("amqp", &["model"]),
     ("sqs", &["model"]),
     ("client", &["model", "sqs"]),
+    ("cmq-proto", &[]),
+    ("cmq", &["cmq-proto"]),
     ("store", &["model"]),
     ("broker", &["model", "store"]),
     ("session", &["model", "amqp", "store", "broker"]),
     ("net", &["model", "amqp", "store", "broker", "session"]),
     ("http", &["sqs", "model", "store", "broker", "session", "net"]),
-    ("bench", &["model", "amqp", "sqs", "client"]),
-    ("server", &["model", "amqp", "sqs", "store", "broker", "session", "net", "http", "bench"]),
-    ("tidy", &["model", "amqp", "sqs", "store", "broker", "session"]),
+    ("bench", &["model", "amqp", "sqs", "client", "cmq"]),
+    (
+        "server",
+        &["model", "amqp", "sqs", "store", "broker", "session", "net", "http", "bench", "cmq"],
+    ),
+    ("tidy", &["model", "amqp", "sqs", "cmq-proto", "store", "broker", "session"]),
 ];
 
 const SECTIONS: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];

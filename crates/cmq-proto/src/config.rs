@@ -1,0 +1,153 @@
+//! What an endpoint and its destinations can be told.
+
+use std::time::Duration;
+
+use crate::limits;
+use crate::mode::{Mode, Repair};
+
+/// An endpoint's settings. `Config::default()` is for today's networks; [`Config::classic`] is the
+/// paper's.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Bytes of a batch: it leaves before the message that would make it larger (paper, section
+    /// "cwPush": `qthresh`). From [`limits::SEGMENT_BYTES_MIN`] to [`limits::DATAGRAM_BYTES_MAX`].
+    pub qthresh: usize,
+    /// The longest that a message waits in a batch, from the batch's first message on.
+    pub timeout: Duration,
+    /// Whose datagrams to speak.
+    pub wire: Wire,
+    /// Bytes of one datagram at most, whatever the path allows.
+    pub segment_bytes_max: usize,
+    /// Bytes of a message at most.
+    pub message_bytes_max: usize,
+    /// Bytes that wait in this endpoint to be sent or acknowledged, over all destinations.
+    pub outbox_bytes_max: usize,
+    /// Destinations at most; at most [`limits::DESTINATIONS_MAX`].
+    pub destinations_max: usize,
+    /// Proven peers' flows that are remembered.
+    pub flows_max: usize,
+    /// Bytes that wait for what is missing before them, over all flows.
+    pub reassembly_bytes_max: usize,
+    /// Bytes of datagrams, as the kernel counts them, that may be under way to this socket's receive
+    /// buffer; all senders with credit share it. The driver sets it to half the buffer.
+    pub receive_window_bytes: usize,
+    /// The secret that both ends share; without it nothing is encrypted. Datagrams that are not
+    /// sealed with it are dropped and counted.
+    pub pre_shared_key: Option<PreSharedKey>,
+}
+
+/// Whose datagrams an endpoint speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wire {
+    /// Quelea's, version 1 (docs/cmq-format.md).
+    #[default]
+    Quelea,
+    /// Those of the original library (CMQ-0.0.12) for a queue of `String`.
+    ClassicString,
+    /// Those of the original library for a queue of strict `ByteString`.
+    ClassicBytes,
+}
+
+/// 32 secret bytes, not shown when printed.
+#[derive(Clone)]
+pub struct PreSharedKey(pub [u8; 32]);
+
+impl core::fmt::Debug for PreSharedKey {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("PreSharedKey(..)")
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            qthresh: limits::DATAGRAM_BYTES_MAX,
+            timeout: Duration::from_millis(1),
+            wire: Wire::Quelea,
+            segment_bytes_max: limits::SEGMENT_BYTES_MAX_DEFAULT,
+            message_bytes_max: limits::MESSAGE_BYTES_MAX_DEFAULT,
+            outbox_bytes_max: limits::OUTBOX_BYTES_MAX_DEFAULT,
+            destinations_max: limits::DESTINATIONS_MAX,
+            flows_max: limits::FLOWS_MAX_DEFAULT,
+            reassembly_bytes_max: limits::REASSEMBLY_BYTES_MAX_DEFAULT,
+            receive_window_bytes: 64 << 10,
+            pre_shared_key: None,
+        }
+    }
+}
+
+impl Config {
+    /// The paper's profile: the original's datagrams, 512 bytes, 200 ms.
+    #[must_use]
+    pub fn classic() -> Self {
+        Self {
+            qthresh: 512,
+            timeout: Duration::from_millis(200),
+            wire: Wire::ClassicString,
+            ..Self::default()
+        }
+    }
+}
+
+/// How messages go to one destination.
+#[derive(Clone, Debug)]
+pub struct DestinationOptions {
+    /// What is done about losses.
+    pub mode: Mode,
+    /// Parity.
+    pub repair: Repair,
+    /// Whether the receiver's credit bounds what is under way. Off only for [`Mode::Lossy`] and
+    /// [`Mode::LatestOnly`]; always off for multicast.
+    pub credit: bool,
+    /// Another age than the endpoint's; such destinations take the priority search queue.
+    pub timeout: Option<Duration>,
+    /// Bytes that one datagram to it may have: the path's MTU less the IP and UDP headers. The driver
+    /// finds it out.
+    pub path_bytes: usize,
+    /// What a push does when the endpoint has no room for it, or the receiver gives no credit.
+    pub when_full: WhenFull,
+}
+
+impl Default for DestinationOptions {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Lossy,
+            repair: Repair::None,
+            credit: true,
+            timeout: None,
+            path_bytes: 1_232,
+            when_full: WhenFull::Block,
+        }
+    }
+}
+
+/// What a push does when there is no room for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// Waits. The state machine refuses with `WouldBlock`; the driver waits and tries again.
+    #[default]
+    Block,
+    /// Refuses with `WouldBlock`.
+    Refuse,
+    /// Drops the new message and counts it.
+    DropNew,
+    /// Drops the oldest batch that waits for the same destination and counts its messages. Not for
+    /// reliable modes.
+    DropOldest,
+}
+
+/// How a mailbox takes messages.
+#[derive(Clone, Debug)]
+pub struct MailboxOptions {
+    /// Bytes delivered and not yet popped; credit ends before.
+    pub bytes_max: usize,
+    /// Whether reliable messages are acknowledged to their sender only when the application says so
+    /// (the broker does when they are on disk), not when they are popped.
+    pub acknowledged_by_application: bool,
+}
+
+impl Default for MailboxOptions {
+    fn default() -> Self {
+        Self { bytes_max: limits::MAILBOX_BYTES_MAX_DEFAULT, acknowledged_by_application: false }
+    }
+}

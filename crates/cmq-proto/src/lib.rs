@@ -1,0 +1,17 @@
+//! CMQ without I/O: what a socket of the queue sends and takes, as a state machine. Bytes and time go
+//! in as arguments, datagrams and deliveries come out as data; it must never touch a socket, a clock
+//! or a thread. Start reading at [`endpoint`]; the bytes on the wire are in docs/cmq-format.md.
+
+pub mod config;
+pub mod endpoint;
+pub mod key;
+pub mod limits;
+pub mod mode;
+pub mod time;
+pub mod wire;
+
+pub use config::{Config, DestinationOptions, MailboxOptions, WhenFull};
+pub use endpoint::{Delivery, DestinationId, Endpoint, Event, PushError, Transmit};
+pub use key::{Key, Mailbox};
+pub use mode::{Mode, Repair};
+pub use time::Time;

@@ -1,0 +1,58 @@
+//! Every limit of CMQ, each with its reason.
+
+/// The most that UDP over IPv4 carries in one datagram: 65,535 less the IP and UDP headers.
+pub const DATAGRAM_BYTES_MAX: usize = 65_507;
+
+/// A datagram below this carries nothing: IPv6's smallest MTU (1,280) less headers is the least that
+/// a path must carry, and whoever sets less has made a mistake.
+pub const SEGMENT_BYTES_MIN: usize = 128;
+
+/// A larger segment saves next to nothing, and its loss costs more (research/cmq.md, section 3.1).
+pub const SEGMENT_BYTES_MAX_DEFAULT: usize = 8_972;
+
+/// Datagrams that one call may hand to the kernel: Linux's UDP_MAX_SEGMENTS was 64 before 6.9.
+pub const TRAIN_SEGMENTS_MAX: usize = 64;
+
+/// Messages above this are refused unless the configuration says otherwise: they are reassembled in
+/// the receiver's memory.
+pub const MESSAGE_BYTES_MAX_DEFAULT: usize = 1 << 20;
+
+/// No configuration goes beyond: a message is counted in 32 bits and lives in memory whole.
+pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
+
+/// Destinations of one endpoint; the flow's number has room for more, memory for these.
+pub const DESTINATIONS_MAX: usize = 1 << 20;
+
+/// Peers' flows that are remembered; the one that was silent longest makes room.
+pub const FLOWS_MAX_DEFAULT: usize = 65_536;
+
+/// Flows of peers whose address was not proven: a forger can fill these and no others.
+pub const FLOWS_UNPROVEN_MAX: usize = 1_024;
+
+/// Mailboxes that an application opens at one endpoint.
+pub const MAILBOXES_MAX: usize = 65_536;
+
+/// Bytes delivered to a mailbox and not yet popped; credit ends before, and what comes anyway is
+/// dropped and counted.
+pub const MAILBOX_BYTES_MAX_DEFAULT: usize = 64 << 20;
+
+/// Bytes that wait in the batches of all destinations together, or to be acknowledged.
+pub const OUTBOX_BYTES_MAX_DEFAULT: usize = 64 << 20;
+
+/// Datagrams of one flow that may be missing while later ones arrived.
+pub const WINDOW_DATAGRAMS_MAX: usize = 8_192;
+
+/// Bytes that wait for what is missing before them, over all flows.
+pub const REASSEMBLY_BYTES_MAX_DEFAULT: usize = 64 << 20;
+
+/// Ranges that one STATUS reports as received above the first gap.
+pub const STATUS_RANGES_MAX: usize = 32;
+
+/// Data datagrams of one repair group: larger ones come too late to help.
+pub const REPAIR_DATA_MAX: u8 = 64;
+
+/// Parity datagrams of one repair group.
+pub const REPAIR_PARITY_MAX: u8 = 16;
+
+/// Events that wait for the application; beyond, they are only counted.
+pub const EVENTS_MAX: usize = 1_024;

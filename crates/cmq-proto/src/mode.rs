@@ -1,0 +1,55 @@
+//! How much a destination asks for.
+
+use std::time::Duration;
+
+/// What the sender and the receiver do for the messages of one destination. The sender chooses; every
+/// datagram says it, so the receiver needs no configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// As UDP: delivered as it arrives, duplicates dropped, never repeated. Losses are counted.
+    #[default]
+    Lossy,
+    /// Only what is newer than everything delivered before; never repeated.
+    LatestOnly,
+    /// Each message once, as it arrives.
+    ReliableUnordered,
+    /// Each message once, in the order in which it was pushed.
+    ReliableOrdered,
+    /// As [`Mode::ReliableOrdered`] until a message is older than this; then it is given up, counted
+    /// as lost, and the ones behind it go on.
+    ReliableUntil(Duration),
+}
+
+impl Mode {
+    /// Whether what is lost is sent again.
+    #[must_use]
+    pub const fn is_reliable(self) -> bool {
+        matches!(self, Self::ReliableUnordered | Self::ReliableOrdered | Self::ReliableUntil(_))
+    }
+
+    /// Whether messages wait for those before them.
+    #[must_use]
+    pub const fn is_ordered(self) -> bool {
+        matches!(self, Self::ReliableOrdered | Self::ReliableUntil(_))
+    }
+}
+
+/// Parity sent along, so that a loss is mended without waiting for a repetition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Repair {
+    /// None.
+    #[default]
+    None,
+    /// One XOR datagram for every `data` datagrams: mends one loss among them.
+    Xor {
+        /// Datagrams in a group, 1 to [`crate::limits::REPAIR_DATA_MAX`].
+        data: u8,
+    },
+    /// Reed–Solomon: `parity` datagrams for every `data`: mends as many losses among them.
+    ReedSolomon {
+        /// Datagrams in a group, 1 to [`crate::limits::REPAIR_DATA_MAX`].
+        data: u8,
+        /// Parity datagrams of a group, 1 to [`crate::limits::REPAIR_PARITY_MAX`].
+        parity: u8,
+    },
+}
