@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::config::{Config, DestinationOptions, MailboxOptions};
 use crate::key::{Key, Mailbox};
+use crate::mode::Mode;
 use crate::time::Time;
 
 /// A destination's place in its endpoint. Stale once the destination is closed.
@@ -36,6 +37,8 @@ pub struct Delivery {
     pub session: u64,
     /// The mailbox that they were pushed to.
     pub mailbox: Mailbox,
+    /// What their sender does about losses: whether it waits for an acknowledgement.
+    pub mode: Mode,
     /// The messages, framed; iterate with `messages()`.
     pub batch: Bytes,
     /// How many.
@@ -70,6 +73,17 @@ pub enum Event {
         /// Who.
         from: SocketAddr,
         /// The mailbox that it sends to.
+        mailbox: Mailbox,
+    },
+    /// A sender has closed its destination (a PROBE with the flag END, bit 7: nothing follows its
+    /// `next`), and all that it sent before was delivered or is lost. Comes behind those deliveries.
+    /// `quelea pop --until-end` waits for it.
+    Ended {
+        /// Who.
+        from: SocketAddr,
+        /// The session that ended.
+        session: u64,
+        /// The mailbox that it sent to.
         mailbox: Mailbox,
     },
     /// Messages pushed to a destination here were given up: its deadline passed, or the peer is gone.
@@ -148,7 +162,8 @@ impl Endpoint {
     pub fn find(&self, key: &Key) -> Option<DestinationId> {
         todo!()
     }
-    /// Flushes, and forgets it once everything is sent (and acknowledged, where it is reliable).
+    /// Flushes, and forgets it once everything is sent (and acknowledged, where it is reliable). The
+    /// receiver is told by a PROBE with the flag END, repeated as any PROBE until a STATUS comes.
     pub fn close_destination(&mut self, id: DestinationId, now: Time) {
         todo!()
     }
@@ -199,6 +214,11 @@ impl Endpoint {
         mailbox: Mailbox,
         options: MailboxOptions,
     ) -> Result<(), MailboxError> {
+        todo!()
+    }
+    /// Opens one mailbox for all that are not opened by themselves; deliveries say which they were
+    /// for. The broker's front takes any mailbox that way.
+    pub fn open_other_mailboxes(&mut self, options: MailboxOptions) -> Result<(), MailboxError> {
         todo!()
     }
     pub fn close_mailbox(&mut self, mailbox: Mailbox) {

@@ -32,7 +32,7 @@ pub enum Kind {
 /// | 0 | 1 | magic 0xC3 |
 /// | 1 | 1 | version 1 |
 /// | 2 | 1 | kind |
-/// | 3 | 1 | flags: bits 0–2 mode, bit 3 fragment, bit 4 sealed, bit 5 credit is kept, bit 6 status wanted |
+/// | 3 | 1 | flags: bits 0–2 mode, bit 3 fragment, bit 4 sealed, bit 5 credit is kept, bit 6 status wanted, bit 7 (PROBE) end: the flow is closed, nothing follows `next` |
 /// | 4 | 4 | flow: the sender's number of the destination |
 /// | 8 | 8 | session: random, of the data's sender in every kind |
 /// | 16 | 8 | mailbox |
