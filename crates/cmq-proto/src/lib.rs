@@ -7,6 +7,7 @@ pub mod endpoint;
 pub mod key;
 pub mod limits;
 pub mod mode;
+pub mod seal;
 pub mod time;
 pub mod wire;
 

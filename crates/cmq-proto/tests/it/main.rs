@@ -1,0 +1,5 @@
+//! Tests of the state machine from outside.
+
+#![allow(clippy::unwrap_used)]
+
+mod wire;
