@@ -2,6 +2,7 @@
 //! in as arguments, datagrams and deliveries come out as data; it must never touch a socket, a clock
 //! or a thread. Start reading at [`endpoint`]; the bytes on the wire are in docs/cmq-format.md.
 
+pub mod classic;
 pub mod config;
 pub mod endpoint;
 pub mod key;
