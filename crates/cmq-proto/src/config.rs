@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::endpoint::DestinationError;
+use crate::key::Key;
 use crate::limits;
 use crate::mode::{Mode, Repair};
 
@@ -77,6 +79,18 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The same settings within their bounds.
+    pub(crate) fn bounded(mut self) -> Self {
+        let datagram = limits::SEGMENT_BYTES_MIN..=limits::DATAGRAM_BYTES_MAX;
+        let bound = |bytes: usize| bytes.clamp(*datagram.start(), *datagram.end());
+        self.qthresh = bound(self.qthresh);
+        self.segment_bytes_max = bound(self.segment_bytes_max);
+        self.message_bytes_max = self.message_bytes_max.min(limits::MESSAGE_BYTES_MAX);
+        self.outbox_bytes_max = self.outbox_bytes_max.max(limits::OUTBOX_BYTES_MIN);
+        self.destinations_max = self.destinations_max.min(limits::DESTINATIONS_MAX);
+        self
+    }
+
     /// The paper's profile: the original's datagrams, 512 bytes, 200 ms.
     #[must_use]
     pub fn classic() -> Self {
@@ -90,7 +104,7 @@ impl Config {
 }
 
 /// How messages go to one destination.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DestinationOptions {
     /// What is done about losses.
     pub mode: Mode,
@@ -121,8 +135,41 @@ impl Default for DestinationOptions {
     }
 }
 
+impl DestinationOptions {
+    /// The same options, if they make sense for `key`.
+    pub(crate) fn checked(mut self, key: &Key, config: &Config) -> Result<Self, DestinationError> {
+        let invalid = |reason| Err(DestinationError::Invalid(reason));
+        let reliable = self.mode.is_reliable();
+        if !(limits::SEGMENT_BYTES_MIN..=limits::DATAGRAM_BYTES_MAX).contains(&self.path_bytes) {
+            return invalid("a path carries from 128 to 65,507 bytes");
+        }
+        if key.address.ip().is_multicast() {
+            if reliable {
+                return invalid("a multicast group has no one to acknowledge: it is lossy");
+            }
+            self.credit = false;
+        }
+        if reliable && !self.credit {
+            return invalid("a reliable destination needs credit");
+        }
+        if reliable && self.when_full == WhenFull::DropOldest {
+            return invalid("a reliable destination drops nothing that it took");
+        }
+        if !self.repair.is_valid() {
+            return invalid("a repair group has 1 to 64 data and 1 to 16 parity datagrams");
+        }
+        if config.wire != Wire::Quelea {
+            if self.mode != Mode::Lossy || self.repair != Repair::None {
+                return invalid("the original's datagrams know only the lossy mode");
+            }
+            self.credit = false;
+        }
+        Ok(self)
+    }
+}
+
 /// What a push does when there is no room for it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WhenFull {
     /// Waits. The state machine refuses with `WouldBlock`; the driver waits and tries again.
     #[default]

@@ -1,14 +1,24 @@
 //! One socket's state: what it has to send and what it took. The parts stand in files of their own:
-//! `outbox` (batches, windows, repetition), `inbox` (flows, gaps, order, credit), `wire`, `seal`.
+//! `outbox` (batches, trains, deadlines), `inbox` (flows, gaps, order, credit), `wire`, `seal`. Here
+//! they are put together.
 
-use core::net::SocketAddr;
+mod delivery;
+mod event;
+mod sending;
+mod transmit;
 
-use bytes::{Bytes, BytesMut};
+use core::net::{IpAddr, SocketAddr};
+
+use bytes::BytesMut;
 
 use crate::config::{Config, DestinationOptions, MailboxOptions};
+pub use crate::error::{DestinationError, MailboxError, PushError};
 use crate::key::{Key, Mailbox};
-use crate::mode::Mode;
+use crate::outbox::Outbox;
 use crate::time::Time;
+pub use delivery::{Delivery, DeliveryToken};
+pub use event::Event;
+pub use transmit::Transmit;
 
 /// A destination's place in its endpoint. Stale once the destination is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,195 +27,89 @@ pub struct DestinationId {
     pub(crate) generation: u32,
 }
 
-/// What the driver has to give to the kernel in one call.
-#[derive(Debug)]
-pub struct Transmit {
-    /// Where to.
-    pub to: SocketAddr,
-    /// One datagram, or a train of them.
-    pub bytes: Bytes,
-    /// Each datagram's bytes, if it is a train; the last may be shorter.
-    pub segment_bytes: Option<usize>,
-}
-
-/// Messages of one datagram (or of one reassembled message), as the application gets them.
-#[derive(Clone, Debug)]
-pub struct Delivery {
-    /// The sending socket.
-    pub from: SocketAddr,
-    /// The sender's session: another after its restart.
-    pub session: u64,
-    /// The mailbox that they were pushed to.
-    pub mailbox: Mailbox,
-    /// What their sender does about losses: whether it waits for an acknowledgement.
-    pub mode: Mode,
-    /// The messages, framed; iterate with `messages()`.
-    pub batch: Bytes,
-    /// How many.
-    pub count: u32,
-    /// Gives back credit, and acknowledges where the application does that.
-    pub token: DeliveryToken,
-}
-
-/// What [`Endpoint::popped`] and [`Endpoint::acknowledge`] need of a delivery.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DeliveryToken {
-    pub(crate) flow: u32,
-    pub(crate) flow_generation: u32,
-    pub(crate) sequence: u64,
-    pub(crate) bytes: u32,
-}
-
-/// What an application may want to know besides its messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// Messages that were sent to a mailbox here are lost for good (or were given up by their sender).
-    Lost {
-        /// Who sent them.
-        from: SocketAddr,
-        /// To which mailbox.
-        mailbox: Mailbox,
-        /// How many messages.
-        messages: u64,
-    },
-    /// A peer was started anew: what it sent before and is missing will not come.
-    Restarted {
-        /// Who.
-        from: SocketAddr,
-        /// The mailbox that it sends to.
-        mailbox: Mailbox,
-    },
-    /// A sender has closed its destination (a PROBE with the flag END, bit 7: nothing follows its
-    /// `next`), and all that it sent before was delivered or is lost. Comes behind those deliveries.
-    /// `quelea pop --until-end` waits for it.
-    Ended {
-        /// Who.
-        from: SocketAddr,
-        /// The session that ended.
-        session: u64,
-        /// The mailbox that it sent to.
-        mailbox: Mailbox,
-    },
-    /// Messages pushed to a destination here were given up: its deadline passed, or the peer is gone.
-    Abandoned {
-        /// The destination.
-        to: Key,
-        /// How many messages.
-        messages: u64,
-    },
-}
-
-/// Why a push was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PushError {
-    /// It can never be sent.
-    #[error("the message has {bytes} bytes, the limit is {limit}")]
-    TooLarge {
-        /// The message's.
-        bytes: usize,
-        /// This destination's.
-        limit: usize,
-    },
-    /// No room now, or no credit; try again when `Endpoint::writable` says so.
-    #[error("no room for the message now")]
-    WouldBlock,
-    /// The destination was closed.
-    #[error("the destination is closed")]
-    Closed,
-    /// It is not text, but the queue is one of the original's `String`s.
-    #[error("the message is not UTF-8, and a classic queue of String carries nothing else")]
-    NotText,
-}
-
-/// Why a destination was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DestinationError {
-    /// There are too many.
-    #[error("there are {limit} destinations, which is the limit")]
-    TooMany {
-        /// The limit.
-        limit: usize,
-    },
-    /// It exists with other options.
-    #[error("the destination exists with other options")]
-    Conflict,
-    /// The combination makes no sense; says which.
-    #[error("{0}")]
-    Invalid(&'static str),
-}
-
 /// The state machine of one socket.
 #[derive(Debug)]
 pub struct Endpoint {
     config: Config,
+    /// This endpoint's number, another after each start.
+    session: u64,
+    outbox: Outbox,
 }
 
-#[allow(unused_variables, clippy::unused_self, clippy::todo)]
-#[allow(missing_docs, clippy::missing_errors_doc, clippy::missing_const_for_fn)]
 impl Endpoint {
     /// `seed` must be random: session numbers, nonces and cookies come from it.
     #[must_use]
     pub fn new(config: Config, seed: [u8; 32], now: Time) -> Self {
-        Self { config }
+        let _ = now;
+        let config = config.bounded();
+        let (session, rest) = seed.split_at(8);
+        let word = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&rest[at..at + 8]);
+            u64::from_le_bytes(word)
+        };
+        let mut number = [0; 8];
+        number.copy_from_slice(session);
+        Self {
+            outbox: Outbox::new(&config, word(0) as usize, word(8) as u32),
+            session: u64::from_le_bytes(number),
+            config,
+        }
     }
 
-    // Destinations.
+    /// The destination of `key`, which is made if there is none.
+    ///
+    /// # Errors
+    /// It exists with other options, or cannot be made.
     pub fn destination(
         &mut self,
         key: Key,
         options: DestinationOptions,
         now: Time,
     ) -> Result<DestinationId, DestinationError> {
-        todo!()
-    }
-    /// The destination of `key` if there is one: the map's look-up of the paper's `cwPush`.
-    pub fn find(&self, key: &Key) -> Option<DestinationId> {
-        todo!()
-    }
-    /// Flushes, and forgets it once everything is sent (and acknowledged, where it is reliable). The
-    /// receiver is told by a PROBE with the flag END, repeated as any PROBE until a STATUS comes.
-    pub fn close_destination(&mut self, id: DestinationId, now: Time) {
-        todo!()
+        let _ = now;
+        self.outbox.destination(key, options)
     }
 
-    // Sending. `now` is asked for only when a batch begins: it is a clock read.
+    /// The destination of `key` if there is one: the map's look-up of the paper's `cwPush`.
+    #[must_use]
+    pub fn find(&self, key: &Key) -> Option<DestinationId> {
+        self.outbox.find(key)
+    }
+
+    /// Appends a message to the destination's batch. `now` is asked for only when a batch begins: it
+    /// is a clock read.
+    ///
+    /// # Errors
+    /// The message can never be sent, or not now.
+    #[inline]
     pub fn push(
         &mut self,
         id: DestinationId,
         message: &[u8],
         now: impl FnOnce() -> Time,
     ) -> Result<(), PushError> {
-        todo!()
+        self.outbox.push(id, message, now)
     }
-    pub fn flush(&mut self, id: DestinationId, now: Time) {
-        todo!()
+
+    /// When `on_timer` has something to do; none if nothing is due ever.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.outbox.next_deadline()
     }
-    pub fn flush_all(&mut self, now: Time) {
-        todo!()
+
+    /// Does what is due.
+    pub fn on_timer(&mut self, now: Time) {
+        self.outbox.on_timer(now);
     }
-    /// Whether a push that was refused with `WouldBlock` may succeed now.
-    pub fn writable(&self, id: DestinationId) -> bool {
-        todo!()
-    }
-    /// Whether everything pushed so far has left (and is acknowledged, where it is reliable).
-    pub fn is_settled(&self, id: DestinationId) -> bool {
-        todo!()
-    }
-    /// The next thing to send. Ask until there is none.
-    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
-        todo!()
-    }
-    /// Whether `poll_transmit` has something.
-    pub fn has_transmit(&self) -> bool {
-        todo!()
-    }
-    /// Gives a lossy train's buffer back for the next batch.
-    pub fn recycle(&mut self, buffer: BytesMut) {
-        todo!()
-    }
+}
+
+#[allow(unused_variables, clippy::unused_self, clippy::todo)]
+#[allow(missing_docs, clippy::missing_errors_doc, clippy::missing_const_for_fn)]
+impl Endpoint {
     /// The path to `address` carries datagrams of `path_bytes` (after EMSGSIZE, or a probe).
-    pub fn set_path_bytes(&mut self, address: core::net::IpAddr, path_bytes: usize, now: Time) {
-        todo!()
+    pub fn set_path_bytes(&mut self, address: IpAddr, path_bytes: usize, now: Time) {
+        self.outbox.set_path_bytes(address, path_bytes);
     }
 
     // Receiving.
@@ -248,27 +152,4 @@ impl Endpoint {
     pub fn poll_event(&mut self) -> Option<Event> {
         todo!()
     }
-
-    // Time.
-    /// When `on_timer` has something to do; none if nothing is due ever.
-    pub fn next_deadline(&self) -> Option<Time> {
-        todo!()
-    }
-    pub fn on_timer(&mut self, now: Time) {
-        todo!()
-    }
-}
-
-/// Why a mailbox was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MailboxError {
-    /// It is open already.
-    #[error("mailbox {0} is open already")]
-    Open(Mailbox),
-    /// There are too many.
-    #[error("there are {limit} mailboxes, which is the limit")]
-    TooMany {
-        /// The limit.
-        limit: usize,
-    },
 }

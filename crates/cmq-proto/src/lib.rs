@@ -5,9 +5,12 @@
 pub mod classic;
 pub mod config;
 pub mod endpoint;
+pub mod error;
 pub mod key;
 pub mod limits;
 pub mod mode;
+#[allow(dead_code, reason = "flight comes next")]
+mod outbox;
 pub mod seal;
 pub mod time;
 pub mod wire;

@@ -39,6 +39,13 @@ pub const MAILBOX_BYTES_MAX_DEFAULT: usize = 64 << 20;
 /// Bytes that wait in the batches of all destinations together, or to be acknowledged.
 pub const OUTBOX_BYTES_MAX_DEFAULT: usize = 64 << 20;
 
+/// Bytes of full batches that wait for one destination: enough that the next leaves when credit comes,
+/// and no slow receiver takes the room of all others.
+pub const WAITING_BYTES_MAX: usize = 256 << 10;
+
+/// An outbox must hold some trains, or it could not even fill one while another is sent.
+pub const OUTBOX_BYTES_MIN: usize = 512 << 10;
+
 /// Datagrams of one flow that may be missing while later ones arrived.
 pub const WINDOW_DATAGRAMS_MAX: usize = 8_192;
 

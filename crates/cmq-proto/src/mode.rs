@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use crate::limits;
+
 /// What the sender and the receiver do for the messages of one destination. The sender chooses; every
 /// datagram says it, so the receiver needs no configuration.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// As UDP: delivered as it arrives, duplicates dropped, never repeated. Losses are counted.
     #[default]
@@ -35,7 +37,7 @@ impl Mode {
 }
 
 /// Parity sent along, so that a loss is mended without waiting for a repetition.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Repair {
     /// None.
     #[default]
@@ -52,4 +54,17 @@ pub enum Repair {
         /// Parity datagrams of a group, 1 to [`crate::limits::REPAIR_PARITY_MAX`].
         parity: u8,
     },
+}
+
+impl Repair {
+    /// Whether the group's sizes are within their limits.
+    pub(crate) fn is_valid(self) -> bool {
+        let (data, parity) = match self {
+            Self::None => return true,
+            Self::Xor { data } => (data, 1),
+            Self::ReedSolomon { data, parity } => (data, parity),
+        };
+        (1..=limits::REPAIR_DATA_MAX).contains(&data)
+            && (1..=limits::REPAIR_PARITY_MAX).contains(&parity)
+    }
 }

@@ -1,0 +1,45 @@
+//! What the application gets.
+
+use core::net::SocketAddr;
+
+use bytes::Bytes;
+
+use crate::key::Mailbox;
+use crate::mode::Mode;
+use crate::wire::data::Messages;
+
+/// Messages of one datagram (or of one reassembled message), as the application gets them.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// The sending socket.
+    pub from: SocketAddr,
+    /// The sender's session: another after its restart.
+    pub session: u64,
+    /// The mailbox that they were pushed to.
+    pub mailbox: Mailbox,
+    /// What their sender does about losses: whether it waits for an acknowledgement.
+    pub mode: Mode,
+    /// The messages, framed; iterate with `messages()`.
+    pub batch: Bytes,
+    /// How many.
+    pub count: u32,
+    /// Gives back credit, and acknowledges where the application does that.
+    pub token: DeliveryToken,
+}
+
+/// What [`Endpoint::popped`] and [`Endpoint::acknowledge`] need of a delivery.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeliveryToken {
+    pub(crate) flow: u32,
+    pub(crate) flow_generation: u32,
+    pub(crate) sequence: u64,
+    pub(crate) bytes: u32,
+}
+
+impl Delivery {
+    /// The messages, in the order in which they were pushed.
+    #[must_use]
+    pub fn messages(&self) -> Messages<'_> {
+        Messages::new(&self.batch, self.count)
+    }
+}

@@ -1,0 +1,395 @@
+//! What an endpoint has to send: the paper's map from key to batch, and its queue of deadlines. A
+//! batch leaves before the message that would make it too large, or when its first message is as old
+//! as the timeout allows.
+
+mod deadlines;
+pub(crate) mod destination;
+mod directory;
+mod fifo;
+mod fragments;
+mod list;
+mod pool;
+mod priority;
+mod profiles;
+mod room;
+pub(crate) mod train;
+
+use core::net::IpAddr;
+use std::collections::VecDeque;
+
+use bytes::BytesMut;
+
+use crate::config::{Config, DestinationOptions};
+use crate::endpoint::{DestinationError, DestinationId, PushError};
+use crate::key::Key;
+use crate::limits;
+use crate::seal::TAG_BYTES;
+use crate::time::Time;
+use crate::wire::data::framed_bytes;
+use deadlines::Deadlines;
+use destination::Destination;
+use directory::Directory;
+use fragments::Cut;
+use pool::{Class, Pool};
+use profiles::Profiles;
+use train::{Closed, Shape, Train};
+
+/// The destinations of an endpoint with their batches.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    config: Config,
+    directory: Directory,
+    profiles: Profiles,
+    deadlines: Deadlines,
+    pool: Pool,
+    /// Destinations that may have something to send, each once, in turns.
+    ready: VecDeque<u32>,
+    /// Memory of all batches, open and waiting.
+    held_bytes: usize,
+    last_generation: u32,
+    last_flow: u32,
+    dropped_messages: u64,
+}
+
+impl Outbox {
+    /// No destinations. Flows are numbered from one past `flow` on.
+    pub(crate) fn new(config: &Config, seed: usize, flow: u32) -> Self {
+        Self {
+            config: config.clone(),
+            directory: Directory::new(seed),
+            profiles: Profiles::default(),
+            deadlines: Deadlines::default(),
+            pool: Pool::default(),
+            ready: VecDeque::new(),
+            held_bytes: 0,
+            last_generation: 0,
+            last_flow: flow,
+            dropped_messages: 0,
+        }
+    }
+
+    /// The destination of `key`, which is made if there is none.
+    pub(crate) fn destination(
+        &mut self,
+        key: Key,
+        options: DestinationOptions,
+    ) -> Result<DestinationId, DestinationError> {
+        let options = options.checked(&key, &self.config)?;
+        if let Some(slot) = self.directory.find(&key) {
+            let found = self.directory.at(slot);
+            let same = DestinationOptions { path_bytes: 0, ..options }
+                == *self.profiles.get(found.profile);
+            let id = DestinationId { slot, generation: found.generation };
+            return if same && !found.closing { Ok(id) } else { Err(DestinationError::Conflict) };
+        }
+        let limit = self.config.destinations_max.min(limits::DESTINATIONS_MAX);
+        if self.directory.len() >= limit {
+            return Err(DestinationError::TooMany { limit });
+        }
+        self.last_generation = self.last_generation.wrapping_add(1);
+        self.last_flow = self.last_flow.wrapping_add(1);
+        let slot = self.directory.insert(Destination {
+            key,
+            next_sequence: 0,
+            next_message: 0,
+            train: None,
+            busy: None,
+            flow: self.last_flow,
+            generation: self.last_generation,
+            path_bytes: u16::try_from(options.path_bytes).unwrap_or(u16::MAX),
+            profile: self.profiles.share(options),
+            class: Class::default(),
+            queued: false,
+            closing: false,
+        });
+        Ok(DestinationId { slot, generation: self.last_generation })
+    }
+
+    /// The destination of `key` if there is one.
+    pub(crate) fn find(&self, key: &Key) -> Option<DestinationId> {
+        let slot = self.directory.find(key)?;
+        Some(DestinationId { slot, generation: self.directory.at(slot).generation })
+    }
+
+    /// Appends a message to the destination's batch; `now` is read only if a batch begins.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        id: DestinationId,
+        message: &[u8],
+        now: impl FnOnce() -> Time,
+    ) -> Result<(), PushError> {
+        let destination = self.directory.get_mut(id).ok_or(PushError::Closed)?;
+        if let Some(train) = &mut destination.train
+            && train.push_here(message)
+        {
+            return Ok(());
+        }
+        self.push_further(id.slot, message, now)
+    }
+
+    /// A push that begins a segment or a train, or needs memory.
+    #[cold]
+    #[inline(never)]
+    fn push_further(
+        &mut self,
+        slot: u32,
+        message: &[u8],
+        now: impl FnOnce() -> Time,
+    ) -> Result<(), PushError> {
+        let destination = self.directory.at(slot);
+        if destination.closing {
+            return Err(PushError::Closed);
+        }
+        if let Some(element) = self.element() {
+            return self.push_to_list(slot, message, element, now);
+        }
+        let shape = self.shape(destination);
+        let cut = self.cut(message, &shape)?;
+        let bytes = cut.map_or_else(|| framed_bytes(message.len()), |cut| cut.bytes());
+        if !self.has_room(slot, bytes) && !self.make_room(slot, bytes)? {
+            return Ok(());
+        }
+        if let Some(cut) = cut {
+            self.close_train(slot);
+            let begun = now();
+            cut.trains(message, begun, &shape).for_each(|train| self.add_waiting(slot, train));
+            return Ok(());
+        }
+        if let Some(train) = &mut self.directory.at_mut(slot).train {
+            let before = train.capacity();
+            let pushed = train.push(message, &shape);
+            self.held_bytes += train.capacity() - before;
+            if pushed {
+                return Ok(());
+            }
+            self.close_train(slot);
+        }
+        self.begin_train(slot, message, now(), &shape);
+        Ok(())
+    }
+
+    fn begin_train(&mut self, slot: u32, message: &[u8], now: Time, shape: &Shape) {
+        let destination = self.directory.at(slot);
+        let first = train::first_bytes(message.len(), shape);
+        let buffer = self.pool.take(destination.class, first);
+        let mut train = Train::begin(buffer, now, shape);
+        let pushed = train.push(message, shape);
+        debug_assert!(pushed, "an empty train has room for what a segment holds");
+        self.open_train(slot, train, now);
+    }
+
+    fn open_train(&mut self, slot: u32, train: Train, now: Time) {
+        let destination = self.directory.at_mut(slot);
+        self.held_bytes += train.capacity();
+        destination.train = Some(Box::new(train));
+        let options = self.profiles.get(destination.profile);
+        match options.timeout {
+            None => self.deadlines.arm_uniform(slot, now.after(self.config.timeout)),
+            Some(timeout) => self.deadlines.arm_other(slot, now.after(timeout)),
+        }
+    }
+
+    /// The batch of the destination leaves as soon as it may.
+    pub(crate) fn flush_destination(&mut self, id: DestinationId) {
+        if self.directory.get(id).is_some() {
+            self.flush(id.slot);
+        }
+    }
+
+    fn flush(&mut self, slot: u32) {
+        let destination = self.directory.at_mut(slot);
+        if let Some(train) = &mut destination.train
+            && !train.leaving
+        {
+            train.leaving = true;
+            self.deadlines.disarm(slot);
+            self.enqueue(slot);
+        }
+    }
+
+    /// All batches leave as soon as they may.
+    pub(crate) fn flush_all(&mut self) {
+        while let Some((_, slot)) = self.deadlines.oldest() {
+            self.flush(slot);
+        }
+    }
+
+    /// When the oldest batch has to leave.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        self.deadlines.oldest().map(|(deadline, _)| deadline)
+    }
+
+    /// The batches that are old enough leave.
+    pub(crate) fn on_timer(&mut self, now: Time) {
+        while let Some((_, slot)) = self.deadlines.oldest().filter(|(due, _)| *due <= now) {
+            self.flush(slot);
+        }
+    }
+
+    /// Whether [`Outbox::next_train`] may have one.
+    pub(crate) fn has_train(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// The next train, of the destination whose turn it is.
+    pub(crate) fn next_train(&mut self) -> Option<(u32, Closed)> {
+        while let Some(slot) = self.ready.pop_front() {
+            self.directory.at_mut(slot).queued = false;
+            if let Some(train) = self.take_train(slot) {
+                if self.has_more(slot) {
+                    self.enqueue(slot);
+                }
+                return Some((slot, train));
+            }
+        }
+        None
+    }
+
+    /// Gives a train's buffer back for the next.
+    pub(crate) fn recycle(&mut self, buffer: BytesMut) {
+        self.pool.give(buffer);
+    }
+
+    /// Whether everything that was pushed has left.
+    pub(crate) fn is_settled(&self, id: DestinationId) -> bool {
+        self.directory.get(id).is_none_or(|destination| destination.is_idle())
+    }
+
+    /// Whether a push to it may succeed.
+    pub(crate) fn writable(&self, id: DestinationId) -> bool {
+        self.directory.get(id).is_some() && self.has_room(id.slot, 0)
+    }
+
+    /// The destination takes no more, and is forgotten once everything has left.
+    pub(crate) fn close_destination(&mut self, id: DestinationId) {
+        let Some(destination) = self.directory.get_mut(id) else { return };
+        destination.closing = true;
+        if let Some(train) = &mut destination.train {
+            train.seal_off();
+        }
+        self.flush(id.slot);
+        self.forget_if_closed(id.slot);
+    }
+
+    /// Forgets the destination if it was closed and nothing of it is left.
+    pub(crate) fn forget_if_closed(&mut self, slot: u32) {
+        let destination = self.directory.at_mut(slot);
+        if destination.busy.as_ref().is_some_and(|busy| busy.is_idle()) {
+            destination.busy = None;
+        }
+        if destination.closing && destination.is_idle() && !destination.queued {
+            let profile = destination.profile;
+            self.profiles.release(profile);
+            self.directory.remove(slot);
+        }
+    }
+
+    /// The path to `address` carries this much: new trains obey.
+    pub(crate) fn set_path_bytes(&mut self, address: IpAddr, path_bytes: usize) {
+        let path_bytes = path_bytes.clamp(limits::SEGMENT_BYTES_MIN, limits::DATAGRAM_BYTES_MAX);
+        let path_bytes = u16::try_from(path_bytes).unwrap_or(u16::MAX);
+        for (_, destination) in self.directory.iter_mut() {
+            if destination.key.address.ip() == address {
+                destination.path_bytes = path_bytes;
+            }
+        }
+    }
+
+    /// The destination in a slot, with its options.
+    pub(crate) fn destination_at(&mut self, slot: u32) -> (&mut Destination, &DestinationOptions) {
+        let destination = self.directory.at_mut(slot);
+        let options = self.profiles.get(destination.profile);
+        (destination, options)
+    }
+
+    /// The destination's sizes.
+    fn shape(&self, destination: &Destination) -> Shape {
+        let train_bytes = self.config.qthresh;
+        let segment_bytes =
+            usize::from(destination.path_bytes).min(self.config.segment_bytes_max).min(train_bytes);
+        let tag_bytes = if self.config.pre_shared_key.is_some() { TAG_BYTES } else { 0 };
+        Shape { segment_bytes, train_bytes, tag_bytes }
+    }
+
+    /// How the message is cut, if no datagram holds it.
+    fn cut(&self, message: &[u8], shape: &Shape) -> Result<Option<Cut>, PushError> {
+        let bytes = message.len();
+        let limit = self.config.message_bytes_max;
+        if bytes > limit {
+            return Err(PushError::TooLarge { bytes, limit });
+        }
+        if framed_bytes(bytes) <= shape.body_bytes() {
+            return Ok(None);
+        }
+        // What does not fit in an empty outbox, or in a flow's window, can never be sent.
+        let limit = self.config.outbox_bytes_max / 2;
+        let window = limits::WINDOW_DATAGRAMS_MAX * shape.body_bytes();
+        match Cut::of(bytes, shape).filter(|cut| cut.bytes() <= limit) {
+            Some(cut) => Ok(Some(cut)),
+            None => Err(PushError::TooLarge { bytes, limit: limit.min(window) }),
+        }
+    }
+
+    /// The open train, if there is one, waits behind the full ones.
+    fn close_train(&mut self, slot: u32) {
+        let destination = self.directory.at(slot);
+        let shape = self.shape(destination);
+        let destination = self.directory.at_mut(slot);
+        let Some(train) = destination.train.take() else { return };
+        destination.class = Class::holding(train.len());
+        self.held_bytes -= train.capacity();
+        self.deadlines.disarm(slot);
+        let classic = self.element().is_some();
+        self.add_waiting(slot, if classic { train.close_list() } else { train.close(&shape) });
+    }
+
+    fn add_waiting(&mut self, slot: u32, train: Closed) {
+        let bytes = train.bytes.capacity();
+        let busy = self.directory.at_mut(slot).busy.get_or_insert_default();
+        busy.waiting_bytes += bytes;
+        busy.waiting.push_back(train);
+        self.held_bytes += bytes;
+        self.enqueue(slot);
+    }
+
+    /// The oldest full train, or else the open one if it leaves.
+    fn take_train(&mut self, slot: u32) -> Option<Closed> {
+        if !self.has_waiting(slot) && self.is_leaving(slot) {
+            self.close_train(slot);
+        }
+        self.take_waiting(slot)
+    }
+
+    fn take_waiting(&mut self, slot: u32) -> Option<Closed> {
+        let busy = self.directory.at_mut(slot).busy.as_mut()?;
+        let train = busy.waiting.pop_front()?;
+        busy.waiting_bytes -= train.bytes.capacity();
+        self.held_bytes -= train.bytes.capacity();
+        Some(train)
+    }
+
+    fn first_waiting(&self, slot: u32) -> Option<&Closed> {
+        self.directory.at(slot).busy.as_ref().and_then(|busy| busy.waiting.front())
+    }
+
+    fn has_waiting(&self, slot: u32) -> bool {
+        self.first_waiting(slot).is_some()
+    }
+
+    fn is_leaving(&self, slot: u32) -> bool {
+        self.directory.at(slot).train.as_ref().is_some_and(|train| train.leaving)
+    }
+
+    fn has_more(&self, slot: u32) -> bool {
+        self.has_waiting(slot) || self.is_leaving(slot)
+    }
+
+    fn enqueue(&mut self, slot: u32) {
+        let destination = self.directory.at_mut(slot);
+        if !destination.queued {
+            destination.queued = true;
+            self.ready.push_back(slot);
+        }
+    }
+}

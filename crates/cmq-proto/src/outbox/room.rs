@@ -1,0 +1,71 @@
+//! The bounds of the outbox's memory, and what a push does at them.
+
+use super::Outbox;
+use crate::config::WhenFull;
+use crate::endpoint::PushError;
+use crate::limits;
+
+/// What one push may take beyond its message: a new train's buffer of the largest class.
+const PUSH_BYTES_MAX: usize = 64 << 10;
+
+impl Outbox {
+    /// Whether a push of `bytes` to the destination stays within all bounds.
+    pub(super) fn has_room(&self, slot: u32, bytes: usize) -> bool {
+        let waiting = self.directory.at(slot).busy.as_ref().map_or(0, |busy| busy.waiting_bytes);
+        waiting < limits::WAITING_BYTES_MAX
+            && self.held_bytes + PUSH_BYTES_MAX + bytes <= self.config.outbox_bytes_max
+    }
+
+    /// Does what the destination wants to be done where there is no room: true if there is room now,
+    /// false if the message was dropped.
+    pub(super) fn make_room(&mut self, slot: u32, bytes: usize) -> Result<bool, PushError> {
+        self.press();
+        match self.profiles.get(self.directory.at(slot).profile).when_full {
+            WhenFull::Block | WhenFull::Refuse => Err(PushError::WouldBlock),
+            WhenFull::DropNew => {
+                self.dropped_messages += 1;
+                Ok(false)
+            }
+            WhenFull::DropOldest => {
+                while !self.has_room(slot, bytes) {
+                    if !self.drop_oldest(slot) {
+                        self.dropped_messages += 1;
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    /// Lets the oldest batches leave before their time, about a train's worth, if all batches together
+    /// are too much.
+    fn press(&mut self) {
+        if self.held_bytes + 2 * PUSH_BYTES_MAX <= self.config.outbox_bytes_max {
+            return;
+        }
+        let mut pressed = 0;
+        while pressed < limits::DATAGRAM_BYTES_MAX
+            && let Some((_, slot)) = self.deadlines.oldest()
+        {
+            let train = self.directory.at(slot).train.as_ref();
+            pressed += train.expect("a deadline is that of an open train").capacity();
+            self.flush(slot);
+        }
+    }
+
+    /// Drops the destination's oldest batch, with what belongs to the same message; false if it has
+    /// none.
+    fn drop_oldest(&mut self, slot: u32) -> bool {
+        if !self.has_waiting(slot) {
+            self.close_train(slot);
+        }
+        let Some(dropped) = self.take_waiting(slot) else { return false };
+        self.dropped_messages += u64::from(dropped.messages);
+        self.recycle(dropped.bytes);
+        while self.first_waiting(slot).is_some_and(|train| train.messages == 0) {
+            self.take_waiting(slot);
+        }
+        true
+    }
+}

@@ -1,0 +1,336 @@
+//! The batch of one destination, as it will lie on the wire: segments of one size, each a datagram
+//! with a header of its own, which the kernel cuts apart (GSO) or which is one datagram alone.
+
+use bytes::{BufMut, BytesMut};
+
+use super::pool;
+use crate::limits;
+use crate::time::Time;
+use crate::wire::HEADER_BYTES;
+use crate::wire::data::framed_bytes;
+use crate::wire::varint;
+
+/// Copies above this go in pieces: memcpy's `rep movsb` collapses by a factor of 12 where source and
+/// target have almost the same offset in their pages (research/cmq.md, section 3.7).
+const COPY_BYTES_MAX: usize = 1 << 10;
+
+/// The sizes that a destination's trains obey.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// A datagram's, with header and tag.
+    pub(crate) segment_bytes: usize,
+    /// A whole train's.
+    pub(crate) train_bytes: usize,
+    /// Kept free at the end of each segment for the seal.
+    pub(crate) tag_bytes: usize,
+}
+
+impl Shape {
+    /// Bytes that one segment has for framed messages.
+    pub(crate) const fn body_bytes(&self) -> usize {
+        self.segment_bytes - HEADER_BYTES - self.tag_bytes
+    }
+}
+
+/// A train that is filled.
+#[derive(Debug)]
+pub(crate) struct Train {
+    pub(super) bytes: BytesMut,
+    /// To here the open segment may grow without a second thought: its end, or the buffer's.
+    room_end: usize,
+    segment_start: usize,
+    /// The size of all segments, once the first is closed.
+    segment_bytes: usize,
+    segments: usize,
+    /// Messages in the open segment. Even of empty ones no segment holds 65,536.
+    count: u16,
+    pub(super) messages: u32,
+    pub(super) begun: Time,
+    /// Whether it leaves as soon as what is before it has left; until then it may still grow.
+    pub(crate) leaving: bool,
+}
+
+/// A train that is full, or leaves. Its headers are still to be written; until then they hold what
+/// [`note`] writes.
+#[derive(Debug)]
+pub(crate) struct Closed {
+    /// All segments.
+    pub(crate) bytes: BytesMut,
+    /// Each segment's but the last's, which may be shorter.
+    pub(crate) segment_bytes: usize,
+    /// Messages that begin in it.
+    pub(crate) messages: u32,
+    /// When its first message was pushed.
+    pub(crate) begun: Time,
+}
+
+impl Train {
+    /// An empty train in an empty buffer.
+    pub(crate) fn begin(mut bytes: BytesMut, begun: Time, shape: &Shape) -> Self {
+        debug_assert!(bytes.is_empty());
+        bytes.put_bytes(0, HEADER_BYTES);
+        let mut train = Self::new(bytes, begun);
+        train.measure(shape);
+        train
+    }
+
+    /// A train whose buffer has its head already, and to which nothing is pushed in haste.
+    pub(super) fn new(bytes: BytesMut, begun: Time) -> Self {
+        Self {
+            bytes,
+            room_end: 0,
+            segment_start: 0,
+            segment_bytes: 0,
+            segments: 1,
+            count: 0,
+            messages: 0,
+            begun,
+            leaving: false,
+        }
+    }
+
+    /// Appends the message if it fits where the train stands: no clock, no allocation, no look at
+    /// anything but the train.
+    #[inline]
+    pub(crate) fn push_here(&mut self, message: &[u8]) -> bool {
+        if self.bytes.len() + framed_bytes(message.len()) > self.room_end {
+            return false;
+        }
+        self.append(message);
+        true
+    }
+
+    /// Appends a message that has room in a segment of its own; false if it has to begin the next
+    /// train.
+    pub(crate) fn push(&mut self, message: &[u8], shape: &Shape) -> bool {
+        let framed = framed_bytes(message.len());
+        debug_assert!(framed <= shape.body_bytes());
+        if self.bytes.len() + framed > self.segment_end(shape) && !self.next_segment(framed, shape)
+        {
+            return false;
+        }
+        pool::grow(&mut self.bytes, framed + shape.tag_bytes);
+        self.append(message);
+        self.measure(shape);
+        true
+    }
+
+    /// What is pushed next has to ask first.
+    pub(crate) fn seal_off(&mut self) {
+        self.room_end = 0;
+    }
+
+    /// Nothing is added any more.
+    pub(crate) fn close(mut self, shape: &Shape) -> Closed {
+        note(&mut self.bytes[self.segment_start..], self.count, false);
+        self.bytes.put_bytes(0, shape.tag_bytes);
+        let segment_bytes =
+            if self.segment_bytes == 0 { self.bytes.len() } else { self.segment_bytes };
+        Closed { bytes: self.bytes, segment_bytes, messages: self.messages, begun: self.begun }
+    }
+
+    /// The memory that it holds.
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// How much it carries, headers included.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    #[inline]
+    fn append(&mut self, message: &[u8]) {
+        varint::write(&mut self.bytes, message.len() as u64);
+        if message.len() < 2 * COPY_BYTES_MAX {
+            self.bytes.extend_from_slice(message);
+        } else {
+            for piece in message.chunks(COPY_BYTES_MAX) {
+                self.bytes.extend_from_slice(piece);
+            }
+        }
+        self.count += 1;
+        self.messages += 1;
+    }
+
+    fn measure(&mut self, shape: &Shape) {
+        self.room_end = self.segment_end(shape).min(self.bytes.capacity());
+    }
+
+    /// Where the open segment's messages end at the latest.
+    fn segment_end(&self, shape: &Shape) -> usize {
+        let segment_bytes =
+            if self.segment_bytes == 0 { shape.segment_bytes } else { self.segment_bytes };
+        (self.segment_start + segment_bytes).min(shape.train_bytes) - shape.tag_bytes
+    }
+
+    /// Closes the open segment and opens one that has `framed` bytes of room; false if there is none,
+    /// and then nothing is changed. The first segment's size is every segment's.
+    fn next_segment(&mut self, framed: usize, shape: &Shape) -> bool {
+        let (segment_bytes, start) = match self.segment_bytes {
+            0 => {
+                let end = self.bytes.len() + shape.tag_bytes;
+                (end, end)
+            }
+            uniform => (uniform, self.segment_start + uniform),
+        };
+        let needed = HEADER_BYTES + framed + shape.tag_bytes;
+        if needed > segment_bytes
+            || start + needed > shape.train_bytes
+            || self.segments == limits::TRAIN_SEGMENTS_MAX
+        {
+            return false;
+        }
+        note(&mut self.bytes[self.segment_start..], self.count, false);
+        let more = start + needed - self.bytes.len();
+        pool::grow(&mut self.bytes, more);
+        self.bytes.resize(start, 0);
+        self.bytes.put_bytes(0, HEADER_BYTES);
+        self.segment_bytes = segment_bytes;
+        self.segment_start = start;
+        self.segments += 1;
+        self.count = 0;
+        true
+    }
+}
+
+impl Closed {
+    /// How many datagrams it is.
+    pub(crate) fn segments(&self) -> usize {
+        self.bytes.len().div_ceil(self.segment_bytes)
+    }
+
+    /// Takes the first `segments` datagrams off, at least one and not all.
+    pub(crate) fn split_off(&mut self, segments: usize) -> Self {
+        let bytes = self.bytes.split_to(segments * self.segment_bytes);
+        let messages =
+            bytes.chunks(self.segment_bytes).map(|segment| u32::from(noted(segment).0)).sum();
+        self.messages -= messages;
+        Self { bytes, segment_bytes: self.segment_bytes, messages, begun: self.begun }
+    }
+}
+
+/// Remembers in the place of a segment's header how many messages begin in it, and whether it is a
+/// fragment of one: the rest of the header is known only when it leaves.
+pub(crate) fn note(segment: &mut [u8], count: u16, fragment: bool) {
+    segment[..2].copy_from_slice(&count.to_le_bytes());
+    segment[2] = u8::from(fragment);
+}
+
+/// What [`note`] wrote.
+pub(crate) fn noted(segment: &[u8]) -> (u16, bool) {
+    (u16::from_le_bytes([segment[0], segment[1]]), segment[2] != 0)
+}
+
+/// Bytes of a train that holds one message of `len` bytes.
+pub(crate) const fn first_bytes(len: usize, shape: &Shape) -> usize {
+    HEADER_BYTES + framed_bytes(len) + shape.tag_bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Reads a train back as a receiver would, each segment alone.
+    fn messages(closed: &Closed, tag_bytes: usize) -> Vec<Vec<u8>> {
+        let mut found = Vec::new();
+        for segment in closed.bytes.chunks(closed.segment_bytes) {
+            let (count, fragment) = noted(segment);
+            assert!(!fragment);
+            let body = &segment[HEADER_BYTES..segment.len() - tag_bytes];
+            let mut at = 0;
+            for _ in 0..count {
+                let (mut len, mut shift) = (0, 0);
+                loop {
+                    let byte = body[at];
+                    at += 1;
+                    len |= usize::from(byte & 0x7f) << shift;
+                    shift += 7;
+                    if byte < 0x80 {
+                        break;
+                    }
+                }
+                found.push(body[at..at + len].to_vec());
+                at += len;
+            }
+            assert!(body[at..].iter().all(|byte| *byte == 0), "padding is zeros");
+        }
+        found
+    }
+
+    fn fill(lens: &[usize], shape: &Shape) -> Vec<Closed> {
+        let begin = || Train::begin(BytesMut::with_capacity(64), Time::ZERO, shape);
+        let mut closed = Vec::new();
+        let mut train = begin();
+        for (at, len) in lens.iter().enumerate() {
+            let message = vec![at as u8 | 1; *len];
+            if train.push_here(&message) || train.push(&message, shape) {
+                continue;
+            }
+            closed.push(std::mem::replace(&mut train, begin()).close(shape));
+            assert!(train.push(&message, shape), "a train's first message has room");
+        }
+        closed.push(train.close(shape));
+        closed
+    }
+
+    #[test]
+    fn a_message_that_does_not_fit_the_first_segments_size_begins_the_next_train() {
+        let shape = Shape { segment_bytes: 200, train_bytes: 10_000, tag_bytes: 0 };
+        // 36 + 101 bytes; the next does not fit, so 137 is every segment's size, and 150 is too much.
+        let trains = fill(&[100, 90, 150, 10], &shape);
+        let sizes: Vec<_> =
+            trains.iter().map(|train| (train.bytes.len(), train.segment_bytes)).collect();
+        assert_eq!(sizes, [(137 + 36 + 91, 137), (36 + 152 + 11, 199)]);
+    }
+
+    #[test]
+    fn a_batch_leaves_before_the_message_that_would_make_it_larger_than_qthresh() {
+        let shape = Shape { segment_bytes: 512, train_bytes: 512, tag_bytes: 0 };
+        let trains = fill(&[64; 9], &shape);
+        let sizes: Vec<_> = trains.iter().map(|train| train.bytes.len()).collect();
+        assert_eq!(sizes, [36 + 7 * 65, 36 + 2 * 65]);
+    }
+
+    #[test]
+    fn a_train_is_split_at_its_segments() {
+        let shape = Shape { segment_bytes: 128, train_bytes: 10_000, tag_bytes: 16 };
+        let mut rest = fill(&[20; 20], &shape).remove(0);
+        let (segments, all) = (rest.segments(), messages(&rest, 16));
+        let first = rest.split_off(2);
+        assert_eq!((first.segments(), rest.segments()), (2, segments - 2));
+        let mut parts = messages(&first, 16);
+        assert_eq!(parts.len(), first.messages as usize);
+        parts.extend(messages(&rest, 16));
+        assert_eq!(parts, all);
+        assert_eq!(first.messages + rest.messages, 20);
+    }
+
+    proptest! {
+        #[test]
+        fn all_that_is_pushed_is_in_trains_that_keep_the_rules(
+            lens in prop::collection::vec(0..300usize, 1..400),
+            segment_bytes in 360..1_500usize,
+            train_bytes in 360..20_000usize,
+            tag_bytes in prop_oneof![Just(0), Just(16)],
+        ) {
+            let segment_bytes = segment_bytes.min(train_bytes);
+            let shape = Shape { segment_bytes, train_bytes, tag_bytes };
+            let trains = fill(&lens, &shape);
+            let mut found = Vec::new();
+            for train in &trains {
+                prop_assert!(train.bytes.len() <= train_bytes);
+                prop_assert!(train.segment_bytes <= segment_bytes);
+                prop_assert!(train.segments() <= limits::TRAIN_SEGMENTS_MAX);
+                let of_train = messages(train, tag_bytes);
+                prop_assert_eq!(of_train.len(), train.messages as usize);
+                found.extend(of_train);
+            }
+            let expected: Vec<_> =
+                lens.iter().enumerate().map(|(at, len)| vec![at as u8 | 1; *len]).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}
