@@ -1,4 +1,4 @@
-//! The command line: `quelea serve`, `config`, `admin`, `bench`.
+//! The command line: `quelea serve`, `config`, `admin`, `bench`, `push`, `pop`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{ConfigError, Settings, reference};
-use crate::{admin, serve};
+use crate::{admin, pop, push, serve};
 
 /// A message queue in which every queue picks its own point between speed and guarantees.
 #[derive(Debug, Parser)]
@@ -26,6 +26,10 @@ enum Command {
     Admin(admin::AdminArgs),
     /// Put a broker under load and measure it.
     Bench(quelea_bench::BenchArgs),
+    /// Send each line of standard input to a CMQ peer (UDP, no broker).
+    Push(push::PushArgs),
+    /// Print what CMQ peers send here, a line each (UDP, no broker).
+    Pop(pop::PopArgs),
 }
 
 /// Where the configuration comes from, on top of the defaults and the environment.
@@ -74,6 +78,8 @@ impl Cli {
                 Err(error) => refuse(&error),
             },
             Command::Admin(args) => admin::run(args),
+            Command::Push(args) => push::run(&args),
+            Command::Pop(args) => pop::run(&args),
             Command::Bench(args) => match quelea_bench::run(args) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => {

@@ -2,7 +2,7 @@
 //! later wins. Every key stands in [`key::KEYS`] with its type, range and meaning, from which values
 //! are checked and the reference page is made.
 
-mod byte_size;
+pub(crate) mod byte_size;
 pub(crate) mod key;
 pub(crate) mod reference;
 mod settings;

@@ -3,6 +3,10 @@
 mod admin;
 mod cli;
 mod config;
+mod key_file;
+mod pipe;
+mod pop;
+mod push;
 mod serve;
 mod sqs;
 mod wiring;

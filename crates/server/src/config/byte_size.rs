@@ -11,7 +11,7 @@ const UNITS: [(&str, u64); 7] = [
 ];
 
 /// Bytes from a number with an optional unit; `None` if it is neither or too large.
-pub(super) fn parse(text: &str) -> Option<u64> {
+pub(crate) fn parse(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -21,7 +21,7 @@ pub(super) fn parse(text: &str) -> Option<u64> {
 }
 
 /// The shortest exact form with a binary unit.
-pub(super) fn format(bytes: u64) -> String {
+pub(crate) fn format(bytes: u64) -> String {
     let unit = UNITS[1..4].iter().rev().find(|(_, size)| bytes != 0 && bytes.is_multiple_of(*size));
     match unit {
         Some((name, size)) => format!("{}{name}", bytes / size),

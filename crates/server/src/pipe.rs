@@ -1,0 +1,137 @@
+//! What `quelea push` and `quelea pop` have in common: peers' names, messages in a stream, signals,
+//! exit codes. Start reading at `push.rs` and `pop.rs`.
+
+mod framing;
+mod signals;
+mod target;
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use quelea_cmq::proto::limits;
+use quelea_cmq::{Config, PreSharedKey};
+
+pub(crate) use framing::{Cutter, Framing, FramingError};
+pub(crate) use signals::on_signal;
+pub(crate) use target::Target;
+
+use crate::config::byte_size;
+use crate::key_file::{self, KeyFileError};
+
+/// What both ends have to agree on, and what is told about it.
+#[derive(Debug, Args)]
+pub(crate) struct PipeArgs {
+    /// Messages with their length before them (32 bits, big-endian) instead of lines.
+    #[arg(long)]
+    records: bool,
+    /// File with the secret that both ends share, 32 bytes or 64 hexadecimal digits: messages are then
+    /// encrypted, and nobody else's are taken.
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Largest message; both ends have to allow it.
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = message_bytes_max)]
+    message_bytes_max: usize,
+    /// Tell at the end on standard error what was counted.
+    #[arg(long)]
+    pub(crate) stats: bool,
+}
+
+impl PipeArgs {
+    pub(crate) const fn framing(&self) -> Framing {
+        if self.records { Framing::Records } else { Framing::Lines }
+    }
+
+    /// Cuts the input into messages.
+    pub(crate) const fn cutter(&self) -> Cutter {
+        Cutter::new(self.framing(), self.message_bytes_max)
+    }
+
+    /// The endpoint's settings.
+    pub(crate) fn config(&self) -> Result<Config, KeyFileError> {
+        let key = self.key_file.as_deref().map(key_file::read).transpose()?;
+        Ok(Config {
+            message_bytes_max: self.message_bytes_max,
+            pre_shared_key: key.map(PreSharedKey),
+            ..Config::default()
+        })
+    }
+}
+
+fn message_bytes_max(text: &str) -> Result<usize, String> {
+    let limit = limits::MESSAGE_BYTES_MAX;
+    let bytes = byte_size::parse(text).and_then(|bytes| usize::try_from(bytes).ok());
+    match bytes {
+        Some(bytes) if (1..=limit).contains(&bytes) => Ok(bytes),
+        Some(_) => Err(format!("not within 1 to {}", byte_size::format(limit as u64))),
+        None => Err("not a size such as 65536 or 4MiB".to_owned()),
+    }
+}
+
+/// A time in seconds, as in `2.5`.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// Where to bind a socket that only sends to `peer`: not where others could reach it if the peer is on
+/// this machine.
+pub(crate) fn local_address(peer: SocketAddr) -> SocketAddr {
+    let ip: IpAddr = match peer.ip() {
+        IpAddr::V4(ip) if ip.is_loopback() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(ip) if ip.is_loopback() => Ipv6Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    SocketAddr::new(ip, 0)
+}
+
+/// Something that the user has to mend in the command: exit code 2, as clap has it.
+pub(crate) fn refuse(command: &str, error: &impl fmt::Display) -> ExitCode {
+    eprintln!("quelea {command}: {error}");
+    ExitCode::from(2)
+}
+
+/// Something that went wrong on the way: exit code 1.
+pub(crate) fn fail(command: &str, error: &impl fmt::Display) -> ExitCode {
+    eprintln!("quelea {command}: {error}");
+    ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_is_checked_with_its_limits() {
+        assert_eq!(message_bytes_max("4MiB"), Ok(4 << 20));
+        assert_eq!(message_bytes_max("64MiB"), Ok(64 << 20));
+        assert_eq!(message_bytes_max("65MiB").unwrap_err(), "not within 1 to 64MiB");
+        assert_eq!(message_bytes_max("0").unwrap_err(), "not within 1 to 64MiB");
+        assert!(message_bytes_max("much").unwrap_err().contains("such as"));
+    }
+
+    #[test]
+    fn a_sender_binds_where_only_its_peer_reaches_it() {
+        for (peer, local) in [
+            ("127.0.0.1:4711", "127.0.0.1:0"),
+            ("192.0.2.1:4711", "0.0.0.0:0"),
+            ("[::1]:4711", "[::1]:0"),
+            ("[2001:db8::1]:4711", "[::]:0"),
+        ] {
+            assert_eq!(local_address(peer.parse().unwrap()).to_string(), local);
+        }
+    }
+
+    #[test]
+    fn seconds_may_have_a_fraction_but_no_sign() {
+        assert_eq!(seconds("2.5"), Ok(Duration::from_millis(2_500)));
+        assert_eq!(seconds("0"), Ok(Duration::ZERO));
+        for wrong in ["-1", "nan", "inf", "", "1s"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! `quelea pop`: what CMQ peers push, message by message, to standard output.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, Write as _};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use quelea_cmq::{Endpoint, Event, MailboxError, MailboxOptions, Message, Queue, Receipt};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use tokio::runtime::Builder;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::key_file::KeyFileError;
+use crate::pipe::{self, Framing, PipeArgs, Target, fail, on_signal, refuse};
+
+/// Messages that are written before what comes beside them is looked at.
+const BATCH_MESSAGES: usize = 4_096;
+
+/// Bytes that gather before they are written.
+const OUTPUT_BYTES: usize = 64 << 10;
+
+/// How long one wait for an event lasts; it only bounds the thread's life.
+const EVENT_WAIT: Duration = Duration::from_secs(3_600);
+
+/// How long the last acknowledgements may take to leave.
+const CLOSE_MAX: Duration = Duration::from_secs(1);
+
+/// Exit codes: 0, everything that was asked for came (or a signal, or the reader's end, ended it); 1,
+/// it did not, or with --reliable something is known to be lost; 2, the command is wrong.
+#[derive(Debug, Args)]
+pub(crate) struct PopArgs {
+    /// Where to listen, as in 127.0.0.1:4711/7. The port is 4711 and the mailbox 0 if not given.
+    #[arg(value_name = "HOST:PORT/MAILBOX")]
+    at: Target,
+    /// Acknowledge only what was written, and fail if anything is lost.
+    #[arg(long)]
+    reliable: bool,
+    /// End after so many messages.
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// End when nothing has come for so long, in seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = pipe::seconds)]
+    timeout: Option<Duration>,
+    /// End when everybody who has pushed has ended.
+    #[arg(long)]
+    until_end: bool,
+    #[command(flatten)]
+    pipe: PipeArgs,
+}
+
+/// Why not everything was taken.
+#[derive(Debug, thiserror::Error)]
+enum PopFailure {
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+    #[error("cannot listen at {at}: {source}")]
+    Listen { at: String, source: io::Error },
+    #[error(transparent)]
+    Mailbox(#[from] MailboxError),
+    #[error("cannot start: {0}")]
+    Start(io::Error),
+    #[error("cannot write: {0}")]
+    Output(io::Error),
+    #[error("{popped} messages came, {wanted} were wanted")]
+    TooFew { popped: u64, wanted: u64 },
+    #[error("{0} messages are lost")]
+    Lost(u64),
+}
+
+/// What may happen beside messages.
+enum Beside {
+    Event(Event),
+    Signal,
+    /// Nobody reads the output any more.
+    ReaderGone,
+}
+
+/// Prints what comes until it is to end.
+pub(crate) fn run(args: &PopArgs) -> ExitCode {
+    match pop(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error @ PopFailure::Key(_)) => refuse("pop", &error),
+        Err(error) => fail("pop", &error),
+    }
+}
+
+fn pop(args: &PopArgs) -> Result<(), PopFailure> {
+    let config = args.pipe.config()?;
+    let listen = |source| PopFailure::Listen { at: args.at.to_string(), source };
+    let endpoint = args.at.resolve().and_then(|at| Endpoint::bind(at, config)).map_err(listen)?;
+    let options =
+        MailboxOptions { acknowledged_by_application: args.reliable, ..MailboxOptions::default() };
+    let queue = Arc::new(endpoint.queue(args.at.mailbox, options)?);
+    let output = io::stdout().as_fd().try_clone_to_owned().map_err(PopFailure::Output)?;
+    let (sender, beside) = unbounded_channel();
+    watch(&queue, &output, sender).map_err(PopFailure::Start)?;
+    let started = Instant::now();
+    let mut popping = Popping {
+        queue: &queue,
+        framing: args.pipe.framing(),
+        output: BufWriter::with_capacity(OUTPUT_BYTES, File::from(output)),
+        receipts: args.reliable.then(Vec::new),
+        senders: Senders::default(),
+        left: args.count.unwrap_or(u64::MAX),
+        popped: 0,
+        bytes: 0,
+        lost: 0,
+    };
+    let runtime = Builder::new_current_thread().enable_time().build().map_err(PopFailure::Start)?;
+    let end = runtime.block_on(popping.until(args, beside)).map_err(PopFailure::Output)?;
+    // What was acknowledged has to get there; nobody waits for anything else.
+    let _ = endpoint.clone().close(CLOSE_MAX);
+    let Popping { popped, bytes, lost, .. } = popping;
+    if args.pipe.stats {
+        let seconds = started.elapsed().as_secs_f64();
+        eprintln!("popped {popped} messages of {bytes} bytes in {seconds:.3} s, {lost} lost");
+        eprintln!("{:?}", endpoint.stats());
+    }
+    match (end, args.count) {
+        (End::Came, Some(wanted)) if popped < wanted => Err(PopFailure::TooFew { popped, wanted }),
+        _ if args.reliable && lost > 0 => Err(PopFailure::Lost(lost)),
+        _ => Ok(()),
+    }
+}
+
+/// Tells what happens beside messages, from threads that only wait.
+fn watch(queue: &Arc<Queue>, output: &OwnedFd, beside: UnboundedSender<Beside>) -> io::Result<()> {
+    let signalled = beside.clone();
+    on_signal(move || {
+        // Nobody listens any more when the end was reached anyway.
+        let _ = signalled.send(Beside::Signal);
+    })?;
+    let (output, gone) = (output.try_clone()?, beside.clone());
+    let wait = move || {
+        let mut polled = [PollFd::new(&output, PollFlags::empty())];
+        // Without it the end is found by the next write.
+        while let Err(Errno::INTR) = poll(&mut polled, None) {}
+        if !polled[0].revents().is_empty() {
+            let _ = gone.send(Beside::ReaderGone);
+        }
+    };
+    std::thread::Builder::new().name("output".to_owned()).spawn(wait)?;
+    let queue = Arc::clone(queue);
+    let tell = move || {
+        while !queue.is_closed() {
+            let Some(event) = queue.endpoint().next_event(EVENT_WAIT) else { continue };
+            if beside.send(Beside::Event(event)).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("events".to_owned()).spawn(tell)?;
+    Ok(())
+}
+
+/// Why no more is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// All came, or nothing more will.
+    Came,
+    /// The user, or whoever reads the output, wants no more.
+    Unwanted,
+}
+
+/// How far the mailbox was emptied.
+struct Popping<'a> {
+    queue: &'a Queue,
+    framing: Framing,
+    output: BufWriter<File>,
+    /// Of what was written to the buffer and not yet to the output, if it is to be acknowledged.
+    receipts: Option<Vec<Receipt>>,
+    senders: Senders,
+    left: u64,
+    popped: u64,
+    bytes: u64,
+    lost: u64,
+}
+
+impl Popping<'_> {
+    async fn until(
+        &mut self,
+        args: &PopArgs,
+        mut beside: UnboundedReceiver<Beside>,
+    ) -> io::Result<End> {
+        while self.left > 0 {
+            let idle = args.timeout.unwrap_or(Duration::MAX);
+            let written = tokio::select! {
+                biased;
+                Some(beside) = beside.recv() => match beside {
+                    Beside::ReaderGone => return Ok(End::Unwanted),
+                    Beside::Signal => {
+                        return self.drain().map(|()| End::Unwanted).or_else(unread);
+                    }
+                    Beside::Event(event) => {
+                        let ended = self.senders.on_event(&event);
+                        if let Event::Lost { messages, .. } = event {
+                            self.lost += messages;
+                        }
+                        // What it sent last is in the mailbox.
+                        match self.drain() {
+                            Ok(()) if ended && args.until_end => return Ok(End::Came),
+                            written => written,
+                        }
+                    }
+                },
+                message = self.queue.pop_async() => match message {
+                    Some(message) => self.batch(message),
+                    None => return Ok(End::Came),
+                },
+                () = tokio::time::sleep(idle), if args.timeout.is_some() => return Ok(End::Came),
+            };
+            if let Err(error) = written {
+                return unread(error);
+            }
+        }
+        Ok(End::Came)
+    }
+
+    /// Everything that is here.
+    fn drain(&mut self) -> io::Result<()> {
+        while self.left > 0
+            && let Some(message) = self.queue.try_pop()
+        {
+            self.batch(message)?;
+        }
+        Ok(())
+    }
+
+    /// A message and what is here behind it; then the reader has all of it.
+    fn batch(&mut self, first: Message) -> io::Result<()> {
+        let mut next = Some(first);
+        let mut room = BATCH_MESSAGES;
+        while let Some(message) = next {
+            self.framing.write(&mut self.output, &message.bytes)?;
+            self.senders.saw(message.from, message.session);
+            if let Some(receipts) = &mut self.receipts {
+                receipts.push(message.receipt());
+            }
+            self.popped += 1;
+            self.bytes += message.bytes.len() as u64;
+            self.left -= 1;
+            room -= 1;
+            next = if self.left > 0 && room > 0 { self.queue.try_pop() } else { None };
+        }
+        self.output.flush()?;
+        for receipt in self.receipts.iter_mut().flat_map(|receipts| receipts.drain(..)) {
+            self.queue.acknowledge(receipt);
+        }
+        Ok(())
+    }
+}
+
+/// That nobody reads on is no failure: `quelea pop … | head -3`.
+fn unread(error: io::Error) -> io::Result<End> {
+    if error.kind() == ErrorKind::BrokenPipe { Ok(End::Unwanted) } else { Err(error) }
+}
+
+/// Who has pushed and not ended.
+#[derive(Debug, Default)]
+struct Senders {
+    live: HashSet<(SocketAddr, u64)>,
+    last: Option<(SocketAddr, u64)>,
+}
+
+impl Senders {
+    /// A message came from this one. Mostly it is the last one again, which costs a comparison.
+    fn saw(&mut self, from: SocketAddr, session: u64) {
+        if self.last != Some((from, session)) {
+            self.last = Some((from, session));
+            self.live.insert((from, session));
+        }
+    }
+
+    /// Gives whether that was the last one's end.
+    fn on_event(&mut self, event: &Event) -> bool {
+        let Event::Ended { from, session, .. } = event else { return false };
+        // It may have ended before its messages were popped.
+        self.live.remove(&(*from, *session));
+        self.last = None;
+        self.live.is_empty()
+    }
+}

@@ -1,0 +1,243 @@
+//! `quelea push`: standard input, message by message, to a CMQ peer.
+
+use std::io::{self, Read as _};
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use quelea_cmq::{
+    Dest, DestinationOptions, Endpoint, Event, Key, Mode, PushError, proto::endpoint,
+};
+
+use crate::key_file::KeyFileError;
+use crate::pipe::{
+    self, Cutter, FramingError, PipeArgs, Target, fail, local_address, on_signal, refuse,
+};
+
+/// Bytes that one read takes from standard input: a pipe's capacity.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Chunks that are read ahead while the peer gives no credit.
+const CHUNKS_AHEAD: usize = 4;
+
+/// Exit codes: 0, everything was sent (with --reliable: and acknowledged); 1, it was not; 2, the
+/// command is wrong.
+#[derive(Debug, Args)]
+pub(crate) struct PushArgs {
+    /// Whom to push to, as in 127.0.0.1:4711/7. The port is 4711 and the mailbox 0 if not given.
+    #[arg(value_name = "HOST:PORT/MAILBOX")]
+    to: Target,
+    /// Repeat what is lost, keep the order, and end only when all is acknowledged.
+    #[arg(long)]
+    reliable: bool,
+    /// End after so many messages.
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// How long to wait at the end for what is not yet sent or acknowledged, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = pipe::seconds)]
+    timeout: Duration,
+    #[command(flatten)]
+    pipe: PipeArgs,
+}
+
+/// Why not everything was sent.
+#[derive(Debug, thiserror::Error)]
+enum PushFailure {
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+    #[error("{to}: {source}")]
+    Resolve { to: String, source: io::Error },
+    #[error("cannot open a socket: {0}")]
+    Socket(io::Error),
+    #[error(transparent)]
+    Destination(#[from] endpoint::DestinationError),
+    #[error("cannot read standard input: {0}")]
+    Input(io::Error),
+    #[error("cannot wait for signals: {0}")]
+    Signals(io::Error),
+    #[error(transparent)]
+    Framing(#[from] FramingError),
+    #[error("message {number}: {error}")]
+    Push { number: u64, error: PushError },
+    #[error("{to} has not acknowledged everything within {}", Seconds(*.within))]
+    NotAcknowledged { to: String, within: Duration },
+    #[error("{to} has not taken everything within {}", Seconds(*.within))]
+    NotSent { to: String, within: Duration },
+    #[error("{messages} messages to {to} were given up: it does not answer")]
+    Abandoned { to: String, messages: u64 },
+}
+
+struct Seconds(Duration);
+
+impl std::fmt::Display for Seconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} s", self.0.as_secs_f64())
+    }
+}
+
+/// What comes from the other threads.
+enum Input {
+    Chunk(Vec<u8>),
+    End,
+    Broken(io::Error),
+    Signal,
+}
+
+/// Pushes all of standard input.
+pub(crate) fn run(args: &PushArgs) -> ExitCode {
+    match push(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error @ PushFailure::Key(_)) => refuse("push", &error),
+        Err(error) => fail("push", &error),
+    }
+}
+
+fn push(args: &PushArgs) -> Result<(), PushFailure> {
+    let config = args.pipe.config()?;
+    let to = args.to.to_string();
+    let address =
+        args.to.resolve().map_err(|source| PushFailure::Resolve { to: to.clone(), source })?;
+    let endpoint = Endpoint::bind(local_address(address), config).map_err(PushFailure::Socket)?;
+    let mode = if args.reliable { Mode::ReliableOrdered } else { Mode::Lossy };
+    let options = DestinationOptions { mode, ..DestinationOptions::default() };
+    let dest = endpoint.dest(Key::new(address, args.to.mailbox), options)?;
+    let (sender, input) = sync_channel(CHUNKS_AHEAD);
+    let signalled = sender.clone();
+    on_signal(move || {
+        // Nobody listens any more when the end was reached anyway.
+        let _ = signalled.send(Input::Signal);
+    })
+    .map_err(PushFailure::Signals)?;
+    let reading = std::thread::Builder::new().name("stdin".to_owned()).spawn(move || read(&sender));
+    reading.map_err(PushFailure::Input)?;
+    let started = Instant::now();
+    let mut pushing = Pushing {
+        dest: &dest,
+        cutter: args.pipe.cutter(),
+        left: args.count.unwrap_or(u64::MAX),
+        messages: 0,
+        bytes: 0,
+    };
+    let pushed = pushing.all(&input);
+    // What was pushed before an error is sent all the same.
+    let settled = settle(args, &endpoint, &dest, to);
+    if args.pipe.stats {
+        let Pushing { messages, bytes, .. } = pushing;
+        let seconds = started.elapsed().as_secs_f64();
+        eprintln!("pushed {messages} messages of {bytes} bytes in {seconds:.3} s");
+        eprintln!("{:?}", endpoint.stats());
+    }
+    pushed.and(settled)
+}
+
+/// Waits for what is under way.
+fn settle(
+    args: &PushArgs,
+    endpoint: &Endpoint,
+    dest: &Dest,
+    to: String,
+) -> Result<(), PushFailure> {
+    let within = args.timeout;
+    let until = Instant::now() + within;
+    let acknowledged = dest.wait_acknowledged(within);
+    dest.clone().close();
+    let left = until.saturating_duration_since(Instant::now());
+    let closed = endpoint.clone().close(left);
+    let mut abandoned = 0;
+    while let Some(event) = endpoint.try_event() {
+        if let Event::Abandoned { messages, .. } = event {
+            abandoned += messages;
+        }
+    }
+    match (args.reliable, acknowledged && closed.is_ok()) {
+        _ if abandoned > 0 => Err(PushFailure::Abandoned { to, messages: abandoned }),
+        (_, true) => Ok(()),
+        (true, false) => Err(PushFailure::NotAcknowledged { to, within }),
+        (false, false) => Err(PushFailure::NotSent { to, within }),
+    }
+}
+
+/// Reads ahead, so that a chunk that is there is pushed with its batch, and a reader that waits has
+/// everything sent first.
+fn read(sender: &SyncSender<Input>) {
+    let mut stdin = io::stdin().lock();
+    loop {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let input = match stdin.read(&mut chunk) {
+            Ok(0) => Input::End,
+            Ok(bytes) => {
+                chunk.truncate(bytes);
+                Input::Chunk(chunk)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => Input::Broken(error),
+        };
+        let is_last = !matches!(input, Input::Chunk(_));
+        if sender.send(input).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// How far the input was pushed.
+struct Pushing<'a> {
+    dest: &'a Dest,
+    cutter: Cutter,
+    left: u64,
+    messages: u64,
+    bytes: u64,
+}
+
+impl Pushing<'_> {
+    /// Until the input ends, a signal comes, or enough was pushed.
+    fn all(&mut self, input: &Receiver<Input>) -> Result<(), PushFailure> {
+        while self.left > 0 {
+            match self.wait(input) {
+                Input::Chunk(chunk) => self.chunk(&chunk)?,
+                Input::End => return self.last(),
+                Input::Broken(error) => return Err(PushFailure::Input(error)),
+                // A line that is not ended is not known to be whole.
+                Input::Signal => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The next input. Whoever typed a line wants it sent: nothing waits in a batch while we do.
+    fn wait(&self, input: &Receiver<Input>) -> Input {
+        match input.try_recv() {
+            Ok(input) => input,
+            Err(TryRecvError::Disconnected) => Input::End,
+            Err(TryRecvError::Empty) => {
+                self.dest.flush();
+                input.recv().unwrap_or(Input::End)
+            }
+        }
+    }
+
+    fn chunk(&mut self, chunk: &[u8]) -> Result<(), PushFailure> {
+        let mut rest = chunk;
+        while self.left > 0 {
+            let Some(message) = self.cutter.next(&mut rest)? else { break };
+            push_one(self.dest, message, self.messages + 1)?;
+            self.messages += 1;
+            self.bytes += message.len() as u64;
+            self.left -= 1;
+        }
+        Ok(())
+    }
+
+    fn last(&mut self) -> Result<(), PushFailure> {
+        if let Some(message) = self.cutter.finish()? {
+            push_one(self.dest, message, self.messages + 1)?;
+            self.messages += 1;
+            self.bytes += message.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+fn push_one(dest: &Dest, message: &[u8], number: u64) -> Result<(), PushFailure> {
+    dest.push(message).map_err(|error| PushFailure::Push { number, error })
+}
