@@ -6,6 +6,7 @@ pub mod classic;
 pub mod config;
 pub mod endpoint;
 pub mod error;
+pub mod flight;
 pub mod key;
 pub mod limits;
 pub mod mode;

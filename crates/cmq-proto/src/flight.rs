@@ -1,0 +1,680 @@
+//! What one destination has under way: how much more may be sent, what the receiver has, what is to be
+//! repeated, and when to ask. It holds no clock and builds no datagrams; [`crate::endpoint`] does.
+//!
+//! ```text
+//! may_send? ── sent ──▶ passing (lossy: sizes only)  ──┐
+//!                       kept (reliable: whole)        ──┤◀── on_status, on_timer
+//!                                                       └──▶ poll: Repeat, Probe, Abandon
+//! ```
+//!
+//! Two windows hold a sender back: the receiver's credit (always), and the path's congestion
+//! (`congestion`, where something is repeated and the path leaves the machine).
+
+mod budget;
+mod congestion;
+mod kept;
+mod passing;
+mod round_trip;
+mod tail;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::time::Time;
+use crate::wire::status::Status;
+use budget::Budget;
+use congestion::Congestion;
+use kept::{Kept, News};
+use passing::Passing;
+use round_trip::RoundTrip;
+use tail::Tail;
+
+/// Bytes that may be under way before the receiver has said anything: what Linux' smallest usual
+/// receive buffer (212,992 bytes) takes three times.
+pub const INITIAL_WINDOW_BYTES: u64 = 64 << 10;
+
+/// What the kernel takes of a receive buffer for a datagram besides its bytes (research/cmq.md, 3.6).
+pub const DATAGRAM_OVERHEAD_BYTES: u32 = 800;
+
+/// Whatever a receiver grants, no more is under way: the sender's memory must not be the receiver's
+/// choice.
+pub const WINDOW_BYTES_MAX: u64 = 64 << 20;
+
+/// Reliable datagrams that are not acknowledged, at most: an application that acknowledges late may
+/// hold back more than [`crate::limits::WINDOW_DATAGRAMS_MAX`], but not without end.
+pub const KEPT_DATAGRAMS_MAX: usize = 65_536;
+
+/// A receiver of a reliable flow is given up after so long without any answer.
+pub const DEAD_PEER: Duration = Duration::from_secs(60);
+
+/// What is under way to a receiver of a lossy flow is forgotten after so long without any answer.
+pub const SILENT_PEER: Duration = Duration::from_secs(30);
+
+/// The tail-loss timer before the path's round trip is known.
+const WAIT_US_INITIAL: u64 = 2_000;
+
+/// Its floor: below, it would measure the scheduler and not the path.
+const WAIT_US_MIN: u64 = 1_000;
+
+/// How long a receiver may keep a STATUS back.
+const STATUS_DELAY_US: u64 = 1_000;
+
+/// Lossy flows whose sender is not held back ask less eagerly: nothing will be repeated, the answer
+/// only settles the count of losses.
+const LOSSY_WAIT_US_MIN: u64 = 10_000;
+
+/// The least age of what is taken as lost by time: a thread that waits for its processor is no loss.
+const OVERDUE_US_MIN: u64 = 300;
+
+/// Later datagrams that arrived before one that is missing is taken as lost (RFC 9002, 6.1.1).
+const REORDERED_MAX: u64 = 3;
+
+/// Unanswered questions in a row that say that the path is not what it was (RFC 9002, 7.6).
+const SILENT_QUESTIONS: u8 = 3;
+
+/// How a destination's datagrams are treated.
+#[derive(Clone, Copy, Debug)]
+pub struct FlightOptions {
+    /// Whether what is lost is repeated.
+    pub reliable: bool,
+    /// Whether the path stays on this machine, where only the receiver's credit counts.
+    pub loopback: bool,
+    /// How long a peer may be silent: [`DEAD_PEER`] and [`SILENT_PEER`] are the defaults.
+    pub dead_after: Duration,
+}
+
+impl FlightOptions {
+    /// The defaults for a mode.
+    #[must_use]
+    pub const fn new(reliable: bool, loopback: bool) -> Self {
+        Self { reliable, loopback, dead_after: if reliable { DEAD_PEER } else { SILENT_PEER } }
+    }
+}
+
+/// A datagram that leaves for the first time.
+#[derive(Debug)]
+pub struct Sent {
+    /// Its sequence: one more than the last one's.
+    pub sequence: u64,
+    /// Messages that begin in it.
+    pub messages: u16,
+    /// Its bytes as the receiving kernel counts them: [`charge`].
+    pub charge: u32,
+    /// The datagram itself, if it may have to be repeated. A slice of its train.
+    pub kept: Option<Bytes>,
+    /// When it is not worth repeating any more. Never before an earlier datagram's.
+    pub expires: Option<Time>,
+}
+
+/// What a datagram of `bytes` takes of the receiver's credit.
+#[must_use]
+#[allow(clippy::cast_possible_truncation)] // A datagram has at most 65,507 bytes.
+pub const fn charge(bytes: usize) -> u32 {
+    bytes as u32 + DATAGRAM_OVERHEAD_BYTES
+}
+
+/// What the endpoint has to do for a destination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send this datagram again, as it is.
+    Repeat(Bytes),
+    /// Send a PROBE with these numbers (and the next message's, which the outbox knows).
+    Probe {
+        /// One past the highest sequence that was sent.
+        next: u64,
+        /// Everything below is given up, or received.
+        floor: u64,
+        /// Now; the answer echoes it.
+        sent_at: Time,
+    },
+    /// The receiver is silent for too long. Reliable: nothing will be repeated any more, the
+    /// destination is dead. Lossy: what was under way is forgotten and sending goes on.
+    Abandon {
+        /// Messages that are not known to have arrived (reliable only).
+        messages: u64,
+    },
+}
+
+/// What a STATUS changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Its numbers were impossible; nothing was taken from it. To be counted as malformed.
+    pub impossible: bool,
+    /// The sender was held back, and is no more: go on with what waits.
+    pub opened: bool,
+    /// The receiver has lost what it knew of the flow (it was started anew, or forgot). Reliable: call
+    /// [`Flight::restart`] with a new flow number. Lossy: nothing to do.
+    pub restarted: bool,
+    /// Datagrams that are acknowledged by this word.
+    pub acknowledged: u32,
+    /// Messages that the receiver counts as lost beyond what it counted before.
+    pub lost_messages: u64,
+}
+
+/// What one destination has under way. Made at its first datagram; one that [`Flight::is_settled`] and
+/// is lossy may be dropped and made again later.
+#[derive(Debug)]
+pub struct Flight {
+    under_way: UnderWay,
+    /// The receiver's credit beyond what arrived.
+    window_bytes: u64,
+    /// The newest STATUS's own number.
+    status_number: Option<u64>,
+    receiver_session: Option<u64>,
+    /// As the receiver counts them.
+    lost_messages: u64,
+    /// What was refused by `may_send`, until it would not be.
+    refused_charge: Option<u64>,
+    round_trip: RoundTrip,
+    tail: Tail,
+    probe_wanted: bool,
+    probed: Option<Probed>,
+    dead_after_us: u64,
+    abandon_wanted: bool,
+    dead: bool,
+}
+
+/// The newest PROBE.
+#[derive(Clone, Copy, Debug)]
+struct Probed {
+    at: Time,
+    /// Below which the receiver was known to have everything.
+    known_below: u64,
+    answered: bool,
+}
+
+#[derive(Debug)]
+enum UnderWay {
+    Lossy(Passing),
+    Reliable(Box<Reliable>),
+}
+
+#[derive(Debug)]
+struct Reliable {
+    kept: Kept,
+    budget: Budget,
+    congestion: Option<Congestion>,
+}
+
+impl Flight {
+    /// Nothing is under way, and nothing is known of the receiver. The first datagram will have the
+    /// sequence `next`.
+    #[must_use]
+    pub fn new(options: &FlightOptions, next: u64, now: Time) -> Self {
+        let under_way = if options.reliable {
+            UnderWay::Reliable(Box::new(Reliable {
+                kept: Kept::new(next),
+                budget: Budget::new(now),
+                congestion: (!options.loopback).then(|| Congestion::new(now)),
+            }))
+        } else {
+            UnderWay::Lossy(Passing::new(next))
+        };
+        Self {
+            under_way,
+            window_bytes: INITIAL_WINDOW_BYTES,
+            status_number: None,
+            receiver_session: None,
+            lost_messages: 0,
+            refused_charge: None,
+            round_trip: RoundTrip::default(),
+            tail: Tail::default(),
+            probe_wanted: false,
+            probed: None,
+            dead_after_us: u64::try_from(options.dead_after.as_micros()).unwrap_or(u64::MAX),
+            abandon_wanted: false,
+            dead: false,
+        }
+    }
+
+    // Sending.
+
+    /// Whether datagrams that charge so much together may leave now. If not, some later STATUS says
+    /// `opened`, and until then the receiver is asked for it.
+    pub fn may_send(&mut self, charge: u64) -> bool {
+        let may = self.has_room(charge);
+        if !may && !self.dead {
+            self.refused_charge = Some(charge);
+            let wait_us = self.wait_us();
+            self.tail.arm(wait_us);
+        }
+        may
+    }
+
+    /// Charges that may leave now: trains that are cut to it need not wait.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        if self.dead || self.is_full() {
+            return 0;
+        }
+        self.window().saturating_sub(self.charges())
+    }
+
+    /// Takes down a datagram that leaves now.
+    pub fn sent(&mut self, datagram: Sent, now: Time) {
+        match &mut self.under_way {
+            UnderWay::Lossy(passing) => passing.sent(datagram.sequence, datagram.charge, now),
+            UnderWay::Reliable(reliable) => {
+                reliable.budget.sent();
+                reliable.kept.sent(datagram, now);
+            }
+        }
+        let wait_us = self.wait_us();
+        self.tail.sent(now, wait_us);
+    }
+
+    /// Whether nothing is under way (and, if reliable, everything is acknowledged).
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        match &self.under_way {
+            UnderWay::Lossy(passing) => passing.is_empty(),
+            UnderWay::Reliable(reliable) => reliable.kept.is_empty(),
+        }
+    }
+
+    /// Whether the receiver was given up: nothing may be sent any more.
+    #[must_use]
+    pub fn is_dead(&self) -> bool {
+        self.dead
+    }
+
+    /// Bytes of the datagrams that are kept to be repeated.
+    #[must_use]
+    pub fn kept_bytes(&self) -> u64 {
+        match &self.under_way {
+            UnderWay::Lossy(_) => 0,
+            UnderWay::Reliable(reliable) => reliable.kept.bytes(),
+        }
+    }
+
+    /// Messages that the receiver counts as lost, as far as it said.
+    #[must_use]
+    pub fn lost_messages(&self) -> u64 {
+        self.lost_messages
+    }
+
+    /// The smoothed round trip, if there was a sample.
+    #[must_use]
+    pub fn round_trip(&self) -> Option<Duration> {
+        self.round_trip.smoothed_us().map(Duration::from_micros)
+    }
+
+    // Hearing.
+
+    /// Takes a STATUS. `number` is its header's sequence, `echo` the time of the PROBE that it answers.
+    /// Ask `poll` afterwards.
+    pub fn on_status(
+        &mut self,
+        status: &Status,
+        number: u64,
+        echo: Option<Time>,
+        now: Time,
+    ) -> Outcome {
+        if self.dead || !self.is_possible(status) {
+            return Outcome { impossible: !self.dead, ..Outcome::default() };
+        }
+        // Only the first answer is fresh: the network may double it.
+        let answers_probe = echo.is_some()
+            && self.probed.is_some_and(|probed| !probed.answered && Some(probed.at) == echo);
+        if self.is_restart(status, answers_probe) {
+            return self.on_restart(status, number, now);
+        }
+        if let Some(probed) = &mut self.probed {
+            probed.answered |= answers_probe;
+        }
+        self.receiver_session = Some(status.receiver_session);
+        let newest = answers_probe || self.status_number.is_none_or(|newest| number > newest);
+        let mut outcome = Outcome::default();
+        let room_before = self.window_bytes;
+        if newest {
+            self.status_number = Some(number);
+            self.window_bytes = u64::from(status.window_bytes).min(WINDOW_BYTES_MAX);
+            outcome.lost_messages = status.lost_messages.saturating_sub(self.lost_messages);
+            self.lost_messages = status.lost_messages;
+        }
+        let sampled = echo.filter(|_| answers_probe);
+        if let Some(sent_at) = sampled {
+            self.round_trip.sample(now.us_since(sent_at), 0);
+        }
+        let moved = self.take(status, sampled, now, &mut outcome);
+        let news = moved || self.window_bytes > room_before;
+        self.tail.answered(news, now);
+        outcome.opened = self.reopen();
+        self.settle_timer();
+        outcome
+    }
+
+    /// The receiver has no such mailbox: what was under way was dropped. Reliable flows go on trying,
+    /// the receiver may be starting.
+    pub fn on_refusal(&mut self, now: Time) -> Outcome {
+        let mut outcome = Outcome::default();
+        self.tail.answered(false, now);
+        if let UnderWay::Lossy(passing) = &mut self.under_way {
+            passing.clear();
+            outcome.opened = self.reopen();
+            self.settle_timer();
+        }
+        outcome
+    }
+
+    /// After a STATUS that said `restarted`: everything that is not acknowledged begins a new flow, from
+    /// sequence 0 on, and is repeated as credit allows. `rewrite` gets the new sequence, the count of
+    /// messages and the datagram, and returns it as the new flow's. The next new datagram's sequence is
+    /// what is returned. Ask `poll` afterwards.
+    pub fn restart(&mut self, now: Time, rewrite: impl FnMut(u64, u16, Bytes) -> Bytes) -> u64 {
+        let next = match &mut self.under_way {
+            UnderWay::Lossy(passing) => passing.next(),
+            UnderWay::Reliable(reliable) => {
+                reliable.kept.restart(rewrite);
+                reliable.budget = Budget::new(now);
+                reliable.kept.next()
+            }
+        };
+        self.window_bytes = INITIAL_WINDOW_BYTES;
+        (self.status_number, self.receiver_session, self.probed) = (None, None, None);
+        self.lost_messages = 0;
+        self.tail.answered(true, now);
+        let wait_us = self.wait_us();
+        self.tail.sent(now, wait_us);
+        self.settle_timer();
+        next
+    }
+
+    // Time.
+
+    /// When `on_timer` has something to do.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
+        let UnderWay::Reliable(reliable) = &self.under_way else { return self.tail.deadline() };
+        let kept = &reliable.kept;
+        let due = [
+            self.tail.deadline(),
+            kept.overdue_at(),
+            kept.expires_at(),
+            self.floor_probe_at(),
+            self.budget_at(),
+        ];
+        due.into_iter().flatten().min()
+    }
+
+    /// Does what is due. Whether the sender was held back and is no more. Ask `poll` afterwards.
+    pub fn on_timer(&mut self, now: Time) -> bool {
+        if self.dead {
+            return false;
+        }
+        let overdue_us = self.round_trip.overdue_us();
+        if let UnderWay::Reliable(reliable) = &mut self.under_way {
+            reliable.kept.expire(now);
+            let lost = reliable.kept.on_overdue(overdue_us, now);
+            reliable.lose(lost, now, overdue_us);
+        }
+        if self.floor_probe_at().is_some_and(|at| at <= now) {
+            self.ask(now);
+        }
+        let wait_us = self.wait_us();
+        if self.tail.fires(now, wait_us) {
+            self.ask(now);
+            // No later one can show that the last one is lost.
+            if let UnderWay::Reliable(reliable) = &mut self.under_way {
+                reliable.kept.lose_last();
+            }
+        }
+        self.reopen()
+    }
+
+    /// The next thing to do. Ask until there is none, after everything but `sent`.
+    pub fn poll(&mut self, now: Time) -> Option<Action> {
+        if self.abandon_wanted {
+            self.abandon_wanted = false;
+            return Some(self.abandon(now));
+        }
+        if let Some(repeated) = self.repeat(now) {
+            return Some(Action::Repeat(repeated));
+        }
+        if !self.probe_wanted {
+            return None;
+        }
+        self.probe_wanted = false;
+        Some(self.probe(now))
+    }
+}
+
+// The parts of the above, in the order in which they are called.
+impl Flight {
+    fn charges(&self) -> u64 {
+        match &self.under_way {
+            UnderWay::Lossy(passing) => passing.charges(),
+            UnderWay::Reliable(reliable) => reliable.kept.charges(),
+        }
+    }
+
+    fn window(&self) -> u64 {
+        match &self.under_way {
+            UnderWay::Reliable(reliable) => reliable
+                .congestion
+                .map_or(self.window_bytes, |path| path.window_bytes().min(self.window_bytes)),
+            UnderWay::Lossy(_) => self.window_bytes,
+        }
+    }
+
+    /// Whether there are too many datagrams, whatever their sizes.
+    fn is_full(&self) -> bool {
+        let UnderWay::Reliable(reliable) = &self.under_way else { return false };
+        let trains = crate::limits::TRAIN_SEGMENTS_MAX;
+        reliable.kept.span() + trains as u64 > crate::limits::WINDOW_DATAGRAMS_MAX as u64
+            || reliable.kept.len() + trains > KEPT_DATAGRAMS_MAX
+    }
+
+    /// A window that is too small for a train must not stop it for ever: one train may always go when
+    /// nothing else is under way, unless the window is shut.
+    fn has_room(&self, charge: u64) -> bool {
+        let charges = self.charges();
+        let window = self.window();
+        let fits = charges.saturating_add(charge) <= window || (charges == 0 && window > 0);
+        fits && !self.dead && !self.is_full()
+    }
+
+    fn wait_us(&self) -> u64 {
+        let patience = self.round_trip.patience_us();
+        let wait = patience.map_or(WAIT_US_INITIAL, |us| us.max(WAIT_US_MIN) + STATUS_DELAY_US);
+        match &self.under_way {
+            UnderWay::Lossy(_) if self.refused_charge.is_none() => wait.max(LOSSY_WAIT_US_MIN),
+            _ => wait,
+        }
+    }
+
+    fn is_possible(&self, status: &Status) -> bool {
+        let next = match &self.under_way {
+            UnderWay::Lossy(passing) => passing.next(),
+            UnderWay::Reliable(reliable) => reliable.kept.next(),
+        };
+        let mut below = status.received_below;
+        status.acknowledged_below <= status.received_below
+            && status.received_below <= next
+            && status.highest <= next
+            && status.ranges.iter().all(|&(first, end)| {
+                let ascends = below <= first && first < end && end <= next;
+                below = end;
+                ascends
+            })
+    }
+
+    /// Another session, or one that knows less in its answer to a question than it did before that was
+    /// asked.
+    fn is_restart(&self, status: &Status, answers_probe: bool) -> bool {
+        let another = self.receiver_session.is_some_and(|known| known != status.receiver_session);
+        let known_below = self.probed.map_or(0, |probed| probed.known_below);
+        another || (answers_probe && status.received_below < known_below)
+    }
+
+    fn on_restart(&mut self, status: &Status, number: u64, now: Time) -> Outcome {
+        let mut outcome = Outcome { restarted: true, ..Outcome::default() };
+        self.tail.answered(true, now);
+        if let UnderWay::Lossy(passing) = &mut self.under_way {
+            passing.passed(status.highest.max(status.received_below), now);
+            self.receiver_session = Some(status.receiver_session);
+            self.status_number = Some(number);
+            self.window_bytes = u64::from(status.window_bytes).min(WINDOW_BYTES_MAX);
+            outcome.lost_messages = status.lost_messages;
+            self.lost_messages = status.lost_messages;
+            outcome.opened = self.reopen();
+            self.settle_timer();
+        }
+        outcome
+    }
+
+    /// Whether the receiver has more than was known.
+    fn take(
+        &mut self,
+        status: &Status,
+        probed_at: Option<Time>,
+        now: Time,
+        outcome: &mut Outcome,
+    ) -> bool {
+        let overdue_us = self.round_trip.overdue_us();
+        let (sample_us, moved) = match &mut self.under_way {
+            UnderWay::Lossy(passing) => {
+                let before = passing.charges();
+                let sample = passing.passed(status.highest, now);
+                passing.passed(status.received_below, now);
+                (sample, passing.charges() != before)
+            }
+            UnderWay::Reliable(reliable) => {
+                let floor_was_news = reliable.kept.floor_is_news();
+                let news = reliable.kept.on_status(status, probed_at, overdue_us, now);
+                reliable.learn(&news, now, overdue_us);
+                outcome.acknowledged = news.acknowledged;
+                let settled = floor_was_news && !reliable.kept.floor_is_news();
+                (news.sample_us, news.arrived > 0 || news.acknowledged > 0 || settled)
+            }
+        };
+        if let Some(elapsed_us) = sample_us
+            && probed_at.is_none()
+        {
+            self.round_trip.sample(elapsed_us, status.delay_us);
+        }
+        moved
+    }
+
+    /// Whether what was refused would be refused no more.
+    fn reopen(&mut self) -> bool {
+        let opened = self.refused_charge.is_some_and(|charge| self.has_room(charge));
+        if opened {
+            self.refused_charge = None;
+        }
+        opened
+    }
+
+    /// The timer runs as long as there is something to ask for.
+    fn settle_timer(&mut self) {
+        if self.is_settled() && self.refused_charge.is_none() {
+            self.tail.disarm();
+            self.probe_wanted = false;
+        } else {
+            let wait_us = self.wait_us();
+            self.tail.arm(wait_us);
+        }
+    }
+
+    /// When the receiver is to be told that it shall not wait: at once, and then ever more seldom.
+    fn floor_probe_at(&self) -> Option<Time> {
+        let UnderWay::Reliable(reliable) = &self.under_way else { return None };
+        let wanted = reliable.kept.floor_is_news() && !self.probe_wanted;
+        let wait_us = self.tail.wait_us(self.wait_us());
+        wanted.then(|| self.probed.map_or(Time::ZERO, |probed| probed.at.after_us(wait_us)))
+    }
+
+    /// When something that waits for nothing but the budget may be repeated.
+    fn budget_at(&self) -> Option<Time> {
+        let UnderWay::Reliable(reliable) = &self.under_way else { return None };
+        let waiting = reliable.kept.first_lost()?;
+        let (window, charges) = (self.window(), self.charges());
+        let held_back = charges > 0 && charges + waiting.charge > window;
+        let ready = || reliable.budget.ready_at(self.round_trip.smoothed_us().unwrap_or(0));
+        (!held_back && waiting.repeated).then(ready)
+    }
+
+    fn ask(&mut self, now: Time) {
+        self.probe_wanted = true;
+        self.abandon_wanted = self.tail.unanswered_us(now) >= self.dead_after_us;
+    }
+
+    fn probe(&mut self, now: Time) -> Action {
+        let (next, floor, known_below) = match &self.under_way {
+            UnderWay::Lossy(passing) => (passing.next(), passing.next(), 0),
+            UnderWay::Reliable(reliable) => {
+                let kept = &reliable.kept;
+                (kept.next(), kept.floor(), kept.received_below())
+            }
+        };
+        self.probed = Some(Probed { at: now, known_below, answered: false });
+        let wait_us = self.wait_us();
+        self.tail.asked(now, wait_us);
+        if self.tail.unanswered() == SILENT_QUESTIONS
+            && let UnderWay::Reliable(reliable) = &mut self.under_way
+            && let Some(congestion) = &mut reliable.congestion
+        {
+            congestion.silence(now);
+        }
+        Action::Probe { next, floor, sent_at: now }
+    }
+
+    fn abandon(&mut self, now: Time) -> Action {
+        self.tail.answered(true, now);
+        self.tail.disarm();
+        (self.refused_charge, self.probe_wanted) = (None, false);
+        self.window_bytes = INITIAL_WINDOW_BYTES;
+        let messages = match &mut self.under_way {
+            UnderWay::Lossy(passing) => {
+                passing.clear();
+                0
+            }
+            UnderWay::Reliable(reliable) => {
+                self.dead = true;
+                let messages = reliable.kept.missing_messages();
+                reliable.kept = Kept::new(reliable.kept.next());
+                messages
+            }
+        };
+        Action::Abandon { messages }
+    }
+
+    /// The next repetition, if window and budget allow one. One may always be under way, even if the
+    /// window is shut: the receiver may wait for just this one before it can make room.
+    fn repeat(&mut self, now: Time) -> Option<Bytes> {
+        let (window, charges) = (self.window(), self.charges());
+        let round_trip_us = self.round_trip.smoothed_us().unwrap_or(0);
+        let UnderWay::Reliable(reliable) = &mut self.under_way else { return None };
+        let waiting = reliable.kept.next_lost()?;
+        if charges > 0 && charges + waiting.charge > window {
+            return None;
+        }
+        if waiting.repeated && !reliable.budget.take(now, round_trip_us) {
+            return None;
+        }
+        let bytes = reliable.kept.repeat(now);
+        let wait_us = self.wait_us();
+        self.tail.sent(now, wait_us);
+        bytes
+    }
+}
+
+impl Reliable {
+    fn learn(&mut self, news: &News, now: Time, round_trip_us: u64) {
+        if let Some(congestion) = &mut self.congestion {
+            // What was under way when the word was written, about: was the window what held it back?
+            let under_way = self.kept.charges() + news.arrived_charges;
+            let used = under_way * 2 >= congestion.window_bytes();
+            congestion.arrived(news.arrived, news.arrived_charges, used);
+        }
+        self.lose(news.lost, now, round_trip_us);
+    }
+
+    fn lose(&mut self, datagrams: u32, now: Time, round_trip_us: u64) {
+        if let Some(congestion) = &mut self.congestion {
+            congestion.lost(datagrams);
+            congestion.judge(now, round_trip_us);
+        }
+    }
+}
