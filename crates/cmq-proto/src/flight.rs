@@ -10,14 +10,18 @@
 //! Two windows hold a sender back: the receiver's credit (always), and the path's congestion
 //! (`congestion`, where something is repeated and the path leaves the machine).
 
+mod action;
 mod budget;
 mod congestion;
 mod kept;
+mod options;
 mod passing;
+mod reliable;
 mod round_trip;
+mod sent;
 mod tail;
 
-use std::time::Duration;
+use core::time::Duration;
 
 use bytes::Bytes;
 
@@ -25,17 +29,19 @@ use crate::time::Time;
 use crate::wire::status::Status;
 use budget::Budget;
 use congestion::Congestion;
-use kept::{Kept, News};
+use kept::Kept;
 use passing::Passing;
+use reliable::Reliable;
 use round_trip::RoundTrip;
 use tail::Tail;
+
+pub use action::{Action, Outcome};
+pub use options::{DEAD_PEER, FlightOptions, SILENT_PEER};
+pub use sent::{DATAGRAM_OVERHEAD_BYTES, Sent, charge};
 
 /// Bytes that may be under way before the receiver has said anything: what Linux' smallest usual
 /// receive buffer (212,992 bytes) takes three times.
 pub const INITIAL_WINDOW_BYTES: u64 = 64 << 10;
-
-/// What the kernel takes of a receive buffer for a datagram besides its bytes (research/cmq.md, 3.6).
-pub const DATAGRAM_OVERHEAD_BYTES: u32 = 800;
 
 /// Whatever a receiver grants, no more is under way: the sender's memory must not be the receiver's
 /// choice.
@@ -44,12 +50,6 @@ pub const WINDOW_BYTES_MAX: u64 = 64 << 20;
 /// Reliable datagrams that are not acknowledged, at most: an application that acknowledges late may
 /// hold back more than [`crate::limits::WINDOW_DATAGRAMS_MAX`], but not without end.
 pub const KEPT_DATAGRAMS_MAX: usize = 65_536;
-
-/// A receiver of a reliable flow is given up after so long without any answer.
-pub const DEAD_PEER: Duration = Duration::from_secs(60);
-
-/// What is under way to a receiver of a lossy flow is forgotten after so long without any answer.
-pub const SILENT_PEER: Duration = Duration::from_secs(30);
 
 /// The tail-loss timer before the path's round trip is known.
 const WAIT_US_INITIAL: u64 = 2_000;
@@ -73,85 +73,6 @@ const REORDERED_MAX: u64 = 3;
 /// Unanswered questions in a row that say that the path is not what it was (RFC 9002, 7.6).
 const SILENT_QUESTIONS: u8 = 3;
 
-/// How a destination's datagrams are treated.
-#[derive(Clone, Copy, Debug)]
-pub struct FlightOptions {
-    /// Whether what is lost is repeated.
-    pub reliable: bool,
-    /// Whether the path stays on this machine, where only the receiver's credit counts.
-    pub loopback: bool,
-    /// How long a peer may be silent: [`DEAD_PEER`] and [`SILENT_PEER`] are the defaults.
-    pub dead_after: Duration,
-}
-
-impl FlightOptions {
-    /// The defaults for a mode.
-    #[must_use]
-    pub const fn new(reliable: bool, loopback: bool) -> Self {
-        Self { reliable, loopback, dead_after: if reliable { DEAD_PEER } else { SILENT_PEER } }
-    }
-}
-
-/// A datagram that leaves for the first time.
-#[derive(Debug)]
-pub struct Sent {
-    /// Its sequence: one more than the last one's.
-    pub sequence: u64,
-    /// Messages that begin in it.
-    pub messages: u16,
-    /// Its bytes as the receiving kernel counts them: [`charge`].
-    pub charge: u32,
-    /// The datagram itself, if it may have to be repeated. A slice of its train.
-    pub kept: Option<Bytes>,
-    /// When it is not worth repeating any more. Never before an earlier datagram's.
-    pub expires: Option<Time>,
-}
-
-/// What a datagram of `bytes` takes of the receiver's credit.
-#[must_use]
-#[allow(clippy::cast_possible_truncation)] // A datagram has at most 65,507 bytes.
-pub const fn charge(bytes: usize) -> u32 {
-    bytes as u32 + DATAGRAM_OVERHEAD_BYTES
-}
-
-/// What the endpoint has to do for a destination.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Send this datagram again, as it is.
-    Repeat(Bytes),
-    /// Send a PROBE with these numbers (and the next message's, which the outbox knows).
-    Probe {
-        /// One past the highest sequence that was sent.
-        next: u64,
-        /// Everything below is given up, or received.
-        floor: u64,
-        /// Now; the answer echoes it.
-        sent_at: Time,
-    },
-    /// The receiver is silent for too long. Reliable: nothing will be repeated any more, the
-    /// destination is dead. Lossy: what was under way is forgotten and sending goes on.
-    Abandon {
-        /// Messages that are not known to have arrived (reliable only).
-        messages: u64,
-    },
-}
-
-/// What a STATUS changed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
-    /// Its numbers were impossible; nothing was taken from it. To be counted as malformed.
-    pub impossible: bool,
-    /// The sender was held back, and is no more: go on with what waits.
-    pub opened: bool,
-    /// The receiver has lost what it knew of the flow (it was started anew, or forgot). Reliable: call
-    /// [`Flight::restart`] with a new flow number. Lossy: nothing to do.
-    pub restarted: bool,
-    /// Datagrams that are acknowledged by this word.
-    pub acknowledged: u32,
-    /// Messages that the receiver counts as lost beyond what it counted before.
-    pub lost_messages: u64,
-}
-
 /// What one destination has under way. Made at its first datagram; one that [`Flight::is_settled`] and
 /// is lossy may be dropped and made again later.
 #[derive(Debug)]
@@ -170,9 +91,17 @@ pub struct Flight {
     tail: Tail,
     probe_wanted: bool,
     probed: Option<Probed>,
+    closing: Closing,
     dead_after_us: u64,
     abandon_wanted: bool,
     dead: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closing {
+    Open,
+    Asking,
+    Answered,
 }
 
 /// The newest PROBE.
@@ -188,13 +117,6 @@ struct Probed {
 enum UnderWay {
     Lossy(Passing),
     Reliable(Box<Reliable>),
-}
-
-#[derive(Debug)]
-struct Reliable {
-    kept: Kept,
-    budget: Budget,
-    congestion: Option<Congestion>,
 }
 
 impl Flight {
@@ -222,6 +144,7 @@ impl Flight {
             tail: Tail::default(),
             probe_wanted: false,
             probed: None,
+            closing: Closing::Open,
             dead_after_us: u64::try_from(options.dead_after.as_micros()).unwrap_or(u64::MAX),
             abandon_wanted: false,
             dead: false,
@@ -264,9 +187,23 @@ impl Flight {
         self.tail.sent(now, wait_us);
     }
 
-    /// Whether nothing is under way (and, if reliable, everything is acknowledged).
+    /// Nothing more will be sent: the receiver is to be told, by PROBEs until it answers one. The outbox
+    /// says in them that it is the end. Ask `poll` afterwards.
+    pub fn close(&mut self) {
+        if !self.dead {
+            self.closing = Closing::Asking;
+            self.probe_wanted = true;
+        }
+    }
+
+    /// Whether nothing is under way (and, if reliable, everything is acknowledged), and the end was
+    /// heard if it was told.
     #[must_use]
     pub fn is_settled(&self) -> bool {
+        self.closing != Closing::Asking && self.is_empty()
+    }
+
+    fn is_empty(&self) -> bool {
         match &self.under_way {
             UnderWay::Lossy(passing) => passing.is_empty(),
             UnderWay::Reliable(reliable) => reliable.kept.is_empty(),
@@ -302,21 +239,15 @@ impl Flight {
 
     // Hearing.
 
-    /// Takes a STATUS. `number` is its header's sequence, `echo` the time of the PROBE that it answers.
-    /// Ask `poll` afterwards.
-    pub fn on_status(
-        &mut self,
-        status: &Status,
-        number: u64,
-        echo: Option<Time>,
-        now: Time,
-    ) -> Outcome {
+    /// Takes a STATUS. `number` is its header's sequence. Ask `poll` afterwards.
+    pub fn on_status(&mut self, status: &Status, number: u64, now: Time) -> Outcome {
         if self.dead || !self.is_possible(status) {
             return Outcome { impossible: !self.dead, ..Outcome::default() };
         }
         // Only the first answer is fresh: the network may double it.
-        let answers_probe = echo.is_some()
-            && self.probed.is_some_and(|probed| !probed.answered && Some(probed.at) == echo);
+        let echo = (status.echo_us > 0).then(|| Time::from_us(status.echo_us));
+        let answers_probe =
+            self.probed.is_some_and(|probed| !probed.answered && Some(probed.at) == echo);
         if self.is_restart(status, answers_probe) {
             return self.on_restart(status, number, now);
         }
@@ -335,7 +266,10 @@ impl Flight {
         }
         let sampled = echo.filter(|_| answers_probe);
         if let Some(sent_at) = sampled {
-            self.round_trip.sample(now.us_since(sent_at), 0);
+            self.round_trip.sample(now.us_since(sent_at), status.delay_us);
+            if self.closing == Closing::Asking {
+                self.closing = Closing::Answered;
+            }
         }
         let moved = self.take(status, sampled, now, &mut outcome);
         let news = moved || self.window_bytes > room_before;
@@ -624,6 +558,9 @@ impl Flight {
         self.tail.answered(true, now);
         self.tail.disarm();
         (self.refused_charge, self.probe_wanted) = (None, false);
+        if self.closing == Closing::Asking {
+            self.closing = Closing::Answered;
+        }
         self.window_bytes = INITIAL_WINDOW_BYTES;
         let messages = match &mut self.under_way {
             UnderWay::Lossy(passing) => {
@@ -657,24 +594,5 @@ impl Flight {
         let wait_us = self.wait_us();
         self.tail.sent(now, wait_us);
         bytes
-    }
-}
-
-impl Reliable {
-    fn learn(&mut self, news: &News, now: Time, round_trip_us: u64) {
-        if let Some(congestion) = &mut self.congestion {
-            // What was under way when the word was written, about: was the window what held it back?
-            let under_way = self.kept.charges() + news.arrived_charges;
-            let used = under_way * 2 >= congestion.window_bytes();
-            congestion.arrived(news.arrived, news.arrived_charges, used);
-        }
-        self.lose(news.lost, now, round_trip_us);
-    }
-
-    fn lose(&mut self, datagrams: u32, now: Time, round_trip_us: u64) {
-        if let Some(congestion) = &mut self.congestion {
-            congestion.lost(datagrams);
-            congestion.judge(now, round_trip_us);
-        }
     }
 }

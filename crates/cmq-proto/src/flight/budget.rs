@@ -40,9 +40,9 @@ impl Budget {
         let share_us = Self::share_us(round_trip_us);
         let earned = now.us_since(self.refilled_at) / share_us;
         if earned > 0 {
+            self.refilled_at = self.refilled_at.after_us(earned * share_us);
             let earned = u32::try_from(earned).unwrap_or(u32::MAX);
             self.shares = self.shares.saturating_add(earned).min(SHARES_MAX);
-            self.refilled_at = now;
         }
         if self.shares < SENT_PER_REPETITION {
             return false;

@@ -26,8 +26,10 @@ const WINDOW_BYTES_MIN: u64 = 8 * 2_300;
 /// More is never under way.
 const WINDOW_BYTES_MAX: u64 = super::WINDOW_BYTES_MAX;
 
-/// What one round trip adds to the window: a segment.
+/// What one round trip adds to the window: a segment, or if that is more this share of the window: a
+/// fast and long path would otherwise take minutes to be filled.
 const STEP_BYTES: u64 = 2_300;
+const STEP_SHARE: u64 = 64;
 
 /// The congestion window of one destination.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +74,7 @@ impl Congestion {
             self.grown += bytes;
             if self.grown >= self.window_bytes {
                 self.grown = 0;
-                self.window_bytes += STEP_BYTES;
+                self.window_bytes += STEP_BYTES.max(self.window_bytes / STEP_SHARE);
             }
         }
         self.window_bytes = self.window_bytes.min(WINDOW_BYTES_MAX);
@@ -91,12 +93,15 @@ impl Congestion {
         if !enough || now.us_since(self.counted_since) < round_trip_us {
             return;
         }
-        (self.arrived, self.lost, self.counted_since) = (0, 0, now);
         if congested {
+            // What got through is what the path carries: up to nine tenths of that the window may
+            // double again at once, so that a wrong judgement costs two round trips and not hundreds.
+            let carried = self.window_bytes * u64::from(known - self.lost) / u64::from(known);
+            self.slow_start_below = carried * 9 / 10;
             self.window_bytes = (self.window_bytes / 2).max(WINDOW_BYTES_MIN);
-            self.slow_start_below = self.window_bytes;
             self.grown = 0;
         }
+        (self.arrived, self.lost, self.counted_since) = (0, 0, now);
     }
 
     /// Nothing was heard for several questions: begin again as on a path that is not known.

@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used)]
 
 mod classic;
+mod flight;
 mod wire;
