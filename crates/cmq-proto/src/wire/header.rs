@@ -1,6 +1,7 @@
 //! The 36 bytes before everything.
 
 use crate::key::Mailbox;
+use crate::seal;
 use crate::wire::Malformed;
 use crate::wire::flags::{self, FlowMode};
 
@@ -18,6 +19,9 @@ pub const NUMBER_MAX: u64 = (1 << 48) - 1;
 
 /// Where in a header the sequence stands, for whoever fills it in last.
 pub const SEQUENCE_AT: usize = 24;
+
+/// Bytes of it.
+pub const SEQUENCE_BYTES: usize = 6;
 
 /// What a datagram is. The numbers are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -142,7 +146,7 @@ impl Header {
         head[4..8].copy_from_slice(&self.flow.to_le_bytes());
         head[8..16].copy_from_slice(&self.session.to_le_bytes());
         head[16..24].copy_from_slice(&self.mailbox.0.to_le_bytes());
-        head[24..30].copy_from_slice(&self.sequence.to_le_bytes()[..6]);
+        head[24..30].copy_from_slice(&self.sequence.to_le_bytes()[..SEQUENCE_BYTES]);
         head[30..32].copy_from_slice(&self.count.to_le_bytes());
         head[32..36].copy_from_slice(&self.first_message.to_le_bytes());
     }
@@ -174,7 +178,11 @@ impl Header {
     /// Bytes of the tag at the datagram's end.
     #[must_use]
     pub const fn tag_bytes(&self) -> usize {
-        if self.has(flags::SEALED) { crate::seal::TAG_BYTES } else { 0 }
+        match self.kind {
+            _ if !self.has(flags::SEALED) => 0,
+            Kind::Hello | Kind::Challenge => seal::HANDSHAKE_TAG_BYTES,
+            _ => seal::TAG_BYTES,
+        }
     }
 }
 

@@ -4,4 +4,5 @@
 
 mod classic;
 mod flight;
+mod seal;
 mod wire;
