@@ -11,6 +11,7 @@
 //! (`congestion`, where something is repeated and the path leaves the machine).
 
 mod action;
+mod asking;
 mod budget;
 mod congestion;
 mod kept;
@@ -249,7 +250,10 @@ impl Flight {
         let answers_probe =
             self.probed.is_some_and(|probed| !probed.answered && Some(probed.at) == echo);
         if self.is_restart(status, answers_probe) {
-            return self.on_restart(status, number, now);
+            if !self.begins_again() {
+                return self.on_restart(status, number, now);
+            }
+            (self.status_number, self.lost_messages) = (None, 0);
         }
         if let Some(probed) = &mut self.probed {
             probed.answered |= answers_probe;
@@ -409,15 +413,6 @@ impl Flight {
         fits && !self.dead && !self.is_full()
     }
 
-    fn wait_us(&self) -> u64 {
-        let patience = self.round_trip.patience_us();
-        let wait = patience.map_or(WAIT_US_INITIAL, |us| us.max(WAIT_US_MIN) + STATUS_DELAY_US);
-        match &self.under_way {
-            UnderWay::Lossy(_) if self.refused_charge.is_none() => wait.max(LOSSY_WAIT_US_MIN),
-            _ => wait,
-        }
-    }
-
     fn is_possible(&self, status: &Status) -> bool {
         let next = match &self.under_way {
             UnderWay::Lossy(passing) => passing.next(),
@@ -440,6 +435,14 @@ impl Flight {
         let another = self.receiver_session.is_some_and(|known| known != status.receiver_session);
         let known_below = self.probed.map_or(0, |probed| probed.known_below);
         another || (answers_probe && status.received_below < known_below)
+    }
+
+    /// Whether the flow can go on as if the receiver had never heard of it.
+    fn begins_again(&mut self) -> bool {
+        match &mut self.under_way {
+            UnderWay::Lossy(_) => false,
+            UnderWay::Reliable(reliable) => reliable.kept.begin_again(),
+        }
     }
 
     fn on_restart(&mut self, status: &Status, number: u64, now: Time) -> Outcome {
@@ -498,83 +501,6 @@ impl Flight {
             self.refused_charge = None;
         }
         opened
-    }
-
-    /// The timer runs as long as there is something to ask for.
-    fn settle_timer(&mut self) {
-        if self.is_settled() && self.refused_charge.is_none() {
-            self.tail.disarm();
-            self.probe_wanted = false;
-        } else {
-            let wait_us = self.wait_us();
-            self.tail.arm(wait_us);
-        }
-    }
-
-    /// When the receiver is to be told that it shall not wait: at once, and then ever more seldom.
-    fn floor_probe_at(&self) -> Option<Time> {
-        let UnderWay::Reliable(reliable) = &self.under_way else { return None };
-        let wanted = reliable.kept.floor_is_news() && !self.probe_wanted;
-        let wait_us = self.tail.wait_us(self.wait_us());
-        wanted.then(|| self.probed.map_or(Time::ZERO, |probed| probed.at.after_us(wait_us)))
-    }
-
-    /// When something that waits for nothing but the budget may be repeated.
-    fn budget_at(&self) -> Option<Time> {
-        let UnderWay::Reliable(reliable) = &self.under_way else { return None };
-        let waiting = reliable.kept.first_lost()?;
-        let (window, charges) = (self.window(), self.charges());
-        let held_back = charges > 0 && charges + waiting.charge > window;
-        let ready = || reliable.budget.ready_at(self.round_trip.smoothed_us().unwrap_or(0));
-        (!held_back && waiting.repeated).then(ready)
-    }
-
-    fn ask(&mut self, now: Time) {
-        self.probe_wanted = true;
-        self.abandon_wanted = self.tail.unanswered_us(now) >= self.dead_after_us;
-    }
-
-    fn probe(&mut self, now: Time) -> Action {
-        let (next, floor, known_below) = match &self.under_way {
-            UnderWay::Lossy(passing) => (passing.next(), passing.next(), 0),
-            UnderWay::Reliable(reliable) => {
-                let kept = &reliable.kept;
-                (kept.next(), kept.floor(), kept.received_below())
-            }
-        };
-        self.probed = Some(Probed { at: now, known_below, answered: false });
-        let wait_us = self.wait_us();
-        self.tail.asked(now, wait_us);
-        if self.tail.unanswered() == SILENT_QUESTIONS
-            && let UnderWay::Reliable(reliable) = &mut self.under_way
-            && let Some(congestion) = &mut reliable.congestion
-        {
-            congestion.silence(now);
-        }
-        Action::Probe { next, floor, sent_at: now }
-    }
-
-    fn abandon(&mut self, now: Time) -> Action {
-        self.tail.answered(true, now);
-        self.tail.disarm();
-        (self.refused_charge, self.probe_wanted) = (None, false);
-        if self.closing == Closing::Asking {
-            self.closing = Closing::Answered;
-        }
-        self.window_bytes = INITIAL_WINDOW_BYTES;
-        let messages = match &mut self.under_way {
-            UnderWay::Lossy(passing) => {
-                passing.clear();
-                0
-            }
-            UnderWay::Reliable(reliable) => {
-                self.dead = true;
-                let messages = reliable.kept.missing_messages();
-                reliable.kept = Kept::new(reliable.kept.next());
-                messages
-            }
-        };
-        Action::Abandon { messages }
     }
 
     /// The next repetition, if window and budget allow one. One may always be under way, even if the

@@ -283,6 +283,25 @@ impl Kept {
         self.entries.iter().filter(missing).map(|entry| u64::from(entry.messages)).sum()
     }
 
+    /// The receiver was started anew, before it acknowledged anything: it lacks everything, but its word
+    /// on the flow still counts from 0 on. Whether that is so.
+    pub(super) fn begin_again(&mut self) -> bool {
+        if self.first != 0 {
+            return false;
+        }
+        (self.received_below, self.floor) = (0, 0);
+        (self.highest, self.told_below, self.evidence_at) = (0, None, None);
+        for (sequence, entry) in (0..).zip(&mut self.entries) {
+            if entry.state == State::Received {
+                entry.state = State::Lost;
+                entry.repeated = true;
+                self.lost.push_back(sequence);
+            }
+        }
+        self.raise_floor();
+        true
+    }
+
     /// Everything that is not acknowledged and not given up, as a new flow from sequence 0 on that is
     /// to be sent as credit allows. `rewrite` puts the new numbers into a datagram.
     pub(super) fn restart(&mut self, mut rewrite: impl FnMut(u64, u16, Bytes) -> Bytes) {

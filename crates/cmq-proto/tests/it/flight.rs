@@ -465,6 +465,20 @@ fn a_receiver_that_was_started_anew_gets_everything_unacknowledged_as_a_new_flow
 }
 
 #[test]
+fn a_receiver_that_was_started_anew_before_it_acknowledged_goes_on_with_the_same_flow() {
+    let mut scene = Scene::reliable();
+    scene.send(4);
+    // The old receiver had three, and handed nothing over.
+    scene.arrive(0..3);
+    let status = Status { acknowledged_below: 0, ..scene.status() };
+    scene.hear(&status);
+    scene.received = [3].into();
+    let anew = Status { receiver_session: 78, ..scene.status() };
+    assert!(!scene.hear(&anew).restarted);
+    assert_eq!(scene.repeated(), [0, 1, 2]);
+}
+
+#[test]
 fn a_receiver_that_forgot_the_flow_is_taken_as_started_anew() {
     let mut scene = Scene::reliable();
     scene.send(6);
@@ -475,6 +489,7 @@ fn a_receiver_that_forgot_the_flow_is_taken_as_started_anew() {
             break probe;
         }
     };
+    assert!(matches!(probe, Action::Probe { next: 6, floor: 0, .. }), "nothing was given up");
     scene.received.clear();
     // A late word from before the question is just that.
     assert!(!scene.report().restarted);
