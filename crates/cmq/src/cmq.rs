@@ -3,12 +3,14 @@
 use std::io;
 use std::marker::PhantomData;
 use std::net::UdpSocket;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use quelea_cmq_proto::{Key, PushError};
+use quelea_cmq_proto::{Config, Key, MailboxOptions, PushError};
 
 use crate::codec::Codec;
 use crate::endpoint::Endpoint;
+use crate::message::Message;
 use crate::queue::Queue;
 
 /// A queue of values of `T`, in and out by one socket (paper, section "newRq"). `C` says how values
@@ -17,6 +19,7 @@ use crate::queue::Queue;
 #[derive(Debug)]
 pub struct Cmq<T, C = crate::codec::Postcard> {
     queue: Queue,
+    undecodable: AtomicU64,
     values: PhantomData<fn(T, C) -> T>,
 }
 
@@ -26,6 +29,7 @@ pub struct Cmq<T, C = crate::codec::Postcard> {
 #[derive(Debug)]
 pub struct Cmq<T, C> {
     queue: Queue,
+    undecodable: AtomicU64,
     values: PhantomData<fn(T, C) -> T>,
 }
 
@@ -40,7 +44,6 @@ pub enum CwPushError<E> {
     Push(#[from] PushError),
 }
 
-#[allow(unused_variables, clippy::todo, clippy::unused_self)]
 impl<T, C: Codec<T>> Cmq<T, C> {
     /// A queue on `socket`, mailbox 0, whose batches have at most `qthresh` bytes and wait at most
     /// `timeout`.
@@ -48,13 +51,16 @@ impl<T, C: Codec<T>> Cmq<T, C> {
     /// # Errors
     /// As the operating system says.
     pub fn new_rq(socket: UdpSocket, qthresh: usize, timeout: Duration) -> io::Result<Self> {
-        todo!()
+        let config = Config { qthresh, timeout, ..Config::default() };
+        let endpoint = Endpoint::from_socket(socket, config)?;
+        let queue = endpoint.queue(0, MailboxOptions::default()).map_err(io::Error::other)?;
+        Ok(Self::from_queue(queue))
     }
 
     /// The typed side of a queue that is open already.
     #[must_use]
     pub const fn from_queue(queue: Queue) -> Self {
-        Self { queue, values: PhantomData }
+        Self { queue, undecodable: AtomicU64::new(0), values: PhantomData }
     }
 
     /// Pushes `value` to `key`.
@@ -62,19 +68,46 @@ impl<T, C: Codec<T>> Cmq<T, C> {
     /// # Errors
     /// [`CwPushError`]: it can't be encoded, or not pushed.
     pub fn cw_push(&self, key: Key, value: &T) -> Result<(), CwPushError<C::Error>> {
-        todo!()
+        let mut bytes = Vec::new();
+        C::encode(value, &mut bytes).map_err(CwPushError::Encode)?;
+        Ok(self.endpoint().push(key, &bytes)?)
     }
 
     /// The next value if one is here. What can't be decoded is counted and skipped.
     #[must_use]
     pub fn cw_pop(&self) -> Option<T> {
-        todo!()
+        loop {
+            if let Some(value) = self.value_of(&self.queue.try_pop()?) {
+                return Some(value);
+            }
+        }
     }
 
     /// Waits for the next value at most so long.
     #[must_use]
     pub fn cw_pop_timeout(&self, within: Duration) -> Option<T> {
-        todo!()
+        let clock = self.endpoint().driver().clock;
+        let deadline = clock.after(within);
+        loop {
+            let left = Duration::from_micros(deadline.us_since(clock.now()));
+            if let Some(value) = self.value_of(&self.queue.pop_timeout(left)?) {
+                return Some(value);
+            }
+        }
+    }
+
+    fn value_of(&self, message: &Message) -> Option<T> {
+        let value = C::decode(&message.bytes).ok();
+        if value.is_none() {
+            self.undecodable.fetch_add(1, Relaxed);
+        }
+        value
+    }
+
+    /// Messages that were not those of a `T`, and were skipped.
+    #[must_use]
+    pub fn undecodable(&self) -> u64 {
+        self.undecodable.load(Relaxed)
     }
 
     /// The endpoint below.

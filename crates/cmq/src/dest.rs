@@ -2,18 +2,20 @@
 
 use std::time::Duration;
 
-use quelea_cmq_proto::{DestinationId, Key, PushError};
+use quelea_cmq_proto::{DestinationId, Key, PushError, WhenFull};
 
 use crate::endpoint::Endpoint;
+use crate::sleep::Sleep;
+use crate::waiting::Until;
 
 /// A destination of an [`Endpoint`]. Clones are handles to the same one; dropping one flushes, and
 /// closes nothing.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
 pub struct Dest {
     endpoint: Endpoint,
     key: Key,
     id: DestinationId,
+    blocks: bool,
 }
 
 /// Why a batch was not pushed whole.
@@ -27,15 +29,64 @@ pub struct PushBatchError {
     pub error: PushError,
 }
 
-#[allow(unused_variables, clippy::todo, clippy::unused_self)]
 impl Dest {
+    pub(crate) const fn new(
+        endpoint: Endpoint,
+        key: Key,
+        id: DestinationId,
+        when_full: WhenFull,
+    ) -> Self {
+        Self { endpoint, key, id, blocks: matches!(when_full, WhenFull::Block) }
+    }
+
     /// Puts a message into the destination's batch; sends the batch first if the message would make
-    /// it too large. With [`crate::WhenFull::Block`] it waits for room.
+    /// it too large. With [`WhenFull::Block`] it waits for room.
     ///
     /// # Errors
     /// [`PushError`]: too large, no room (and told not to wait), or closed.
+    #[inline]
     pub fn push(&self, message: &[u8]) -> Result<(), PushError> {
-        todo!()
+        self.endpoint.driver().push(self.id, message, self.blocks.then_some(None))
+    }
+
+    /// As [`push`](Self::push), but never waits.
+    ///
+    /// # Errors
+    /// [`PushError`]: too large, no room, or closed.
+    #[inline]
+    pub fn try_push(&self, message: &[u8]) -> Result<(), PushError> {
+        self.endpoint.driver().push(self.id, message, None)
+    }
+
+    /// As [`push`](Self::push), but waits for room at most so long, whatever the options say.
+    ///
+    /// # Errors
+    /// [`PushError`]: too large, no room in that time, or closed.
+    pub fn push_timeout(&self, message: &[u8], within: Duration) -> Result<(), PushError> {
+        let driver = self.endpoint.driver();
+        match driver.push(self.id, message, None) {
+            Err(PushError::WouldBlock) => {
+                let deadline = driver.clock.after(within);
+                driver.push(self.id, message, Some(Some(deadline)))
+            }
+            done => done,
+        }
+    }
+
+    /// As [`push`](Self::push), but waits for room as a future of any runtime, whatever the options
+    /// say. Dropped before its end it has pushed nothing.
+    ///
+    /// # Errors
+    /// [`PushError`]: too large, or closed.
+    pub async fn push_async(&self, message: &[u8]) -> Result<(), PushError> {
+        loop {
+            match self.try_push(message) {
+                Err(PushError::WouldBlock) => {
+                    Sleep::new(self.endpoint.driver(), Until::Writable(self.id)).await;
+                }
+                done => return done,
+            }
+        }
     }
 
     /// Pushes many messages under one lock; returns how many.
@@ -47,19 +98,43 @@ impl Dest {
         I: IntoIterator,
         I::Item: AsRef<[u8]>,
     {
-        todo!()
+        self.endpoint.driver().push_batch(self.id, messages, self.blocks.then_some(None))
+    }
+
+    /// As [`push_batch`](Self::push_batch), but never waits.
+    ///
+    /// # Errors
+    /// The first message that could not be pushed, and how many were before it.
+    pub fn try_push_batch<I>(&self, messages: I) -> Result<usize, PushBatchError>
+    where
+        I: IntoIterator,
+        I::Item: AsRef<[u8]>,
+    {
+        self.endpoint.driver().push_batch(self.id, messages, None)
     }
 
     /// Sends what is pending now.
     pub fn flush(&self) {
-        todo!()
+        let driver = self.endpoint.driver();
+        let now = driver.clock.now();
+        let mut state = driver.lock();
+        state.proto.flush(self.id, now);
+        driver.unlock(state);
     }
 
     /// Flushes and waits until everything has left, and in reliable modes is acknowledged. False if
-    /// that took longer than `within`, or the peer was given up.
+    /// that took longer than `within`.
     #[must_use]
     pub fn wait_acknowledged(&self, within: Duration) -> bool {
-        todo!()
+        let driver = self.endpoint.driver();
+        let deadline = driver.clock.after(within);
+        driver.wait(&Until::Settled(self.id), Some(deadline))
+    }
+
+    /// As [`wait_acknowledged`](Self::wait_acknowledged), as a future of any runtime and without a
+    /// limit.
+    pub async fn wait_acknowledged_async(&self) {
+        Sleep::new(self.endpoint.driver(), Until::Settled(self.id)).await;
     }
 
     /// Whom it pushes to.
@@ -68,10 +143,26 @@ impl Dest {
         self.key
     }
 
+    /// The endpoint that it belongs to.
+    #[must_use]
+    pub const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
     /// Flushes, and has the endpoint forget the destination once everything is sent (and
     /// acknowledged, where it is reliable). Later pushes of other handles fail with
     /// [`PushError::Closed`].
     pub fn close(self) {
-        todo!()
+        let driver = self.endpoint.driver();
+        let now = driver.clock.now();
+        let mut state = driver.lock();
+        state.proto.close_destination(self.id, now);
+        driver.unlock(state);
+    }
+}
+
+impl Drop for Dest {
+    fn drop(&mut self) {
+        self.flush();
     }
 }

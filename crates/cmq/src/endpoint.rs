@@ -2,32 +2,53 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use quelea_cmq_proto::endpoint::{DestinationError, MailboxError};
-use quelea_cmq_proto::{Config, DestinationOptions, Event, Key, MailboxOptions, PushError};
+use quelea_cmq_proto::{
+    self as proto, Config, DestinationId, DestinationOptions, Event, Key, Mailbox, MailboxOptions,
+    PushError,
+};
 
+use crate::background;
+use crate::clock::Clock;
 use crate::dest::Dest;
+use crate::driver::Driver;
+use crate::multicast::{self, Interface};
+use crate::net::{self, Net};
 use crate::queue::Queue;
+use crate::state::State;
 use crate::stats::Stats;
+use crate::waiting::Until;
 
-/// One UDP socket with its destinations and mailboxes. Clones are handles to the same one; when the
-/// last one, the last [`Dest`] and the last [`Queue`] are gone, it flushes and closes.
+/// How long the last messages are seen to after the last handle was dropped without
+/// [`Endpoint::close`].
+const LINGER: Duration = Duration::from_secs(5);
+
+/// One UDP socket with its destinations and mailboxes. Clones are handles to the same one. When the
+/// last of them, of its [`Dest`]s and of its [`Queue`]s is dropped, what is pending is sent, and a
+/// thread goes on for some seconds until reliable destinations have their acknowledgements; to wait
+/// for those, [`close`](Endpoint::close) it.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
-pub struct Endpoint(Arc<()>);
+pub struct Endpoint(Arc<Handle>);
 
-/// By which interface a multicast group is joined or reached.
+#[derive(Debug)]
+struct Handle {
+    driver: Arc<Driver>,
+    wire: proto::config::Wire,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// By which calls an endpoint uses its socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Interface {
-    /// The kernel chooses.
+pub enum Backend {
+    /// The system's own: on Linux trains by UDP_SEGMENT and UDP_GRO.
     #[default]
-    Any,
-    /// The one with this address (IPv4).
-    Address(std::net::Ipv4Addr),
-    /// The one with this index (IPv6, and IPv4 on Linux).
-    Index(u32),
+    Native,
+    /// Those that std has, as on systems without a driver of their own: a call for each datagram.
+    Portable,
 }
 
 /// Messages were still pending (or unacknowledged) when the time to close had passed.
@@ -35,14 +56,13 @@ pub enum Interface {
 #[error("closed with messages that were not sent or not acknowledged in time")]
 pub struct Unsettled;
 
-#[allow(unused_variables, clippy::todo, clippy::unused_self, clippy::needless_pass_by_value)]
 impl Endpoint {
     /// Binds a socket to `address`.
     ///
     /// # Errors
     /// As the operating system says.
     pub fn bind(address: impl ToSocketAddrs, config: Config) -> io::Result<Self> {
-        todo!()
+        Self::from_socket(UdpSocket::bind(address)?, config)
     }
 
     /// Takes a bound socket.
@@ -50,13 +70,37 @@ impl Endpoint {
     /// # Errors
     /// As the operating system says.
     pub fn from_socket(socket: UdpSocket, config: Config) -> io::Result<Self> {
-        todo!()
+        Self::with_backend(socket, config, Backend::Native)
+    }
+
+    /// Takes a bound socket, and says how to use it.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    pub fn with_backend(
+        socket: UdpSocket,
+        mut config: Config,
+        backend: Backend,
+    ) -> io::Result<Self> {
+        let local = socket.local_addr()?;
+        let net = open_net(socket.into(), backend)?;
+        // What the kernel says is what it accounts for; half, because senders start with a window of
+        // their own before they hear of ours.
+        config.receive_window_bytes = net.socket().recv_buffer_size()? / 2;
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(io::Error::other)?;
+        let clock = Clock::start();
+        let wire = config.wire;
+        let state = State::new(proto::Endpoint::new(config, seed, clock.now()));
+        let driver = Arc::new(Driver::new(net, clock, local, state));
+        let thread = Mutex::new(Some(background::start(&driver)?));
+        Ok(Self(Arc::new(Handle { driver, wire, thread })))
     }
 
     /// The socket's address.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
-        todo!()
+        self.0.driver.local
     }
 
     /// Opens the mailbox `mailbox`: what peers push to (this address, `mailbox`) comes out there.
@@ -64,48 +108,106 @@ impl Endpoint {
     /// # Errors
     /// [`MailboxError`]: open already, or too many.
     pub fn queue(&self, mailbox: u64, options: MailboxOptions) -> Result<Queue, MailboxError> {
-        todo!()
+        let mailbox = Mailbox(mailbox);
+        let mut state = self.0.driver.lock();
+        state.proto.open_mailbox(mailbox, options)?;
+        let ring = state.open(Some(mailbox));
+        drop(state);
+        Ok(Queue::new(self.clone(), Some(mailbox), ring))
+    }
+
+    /// Opens all mailboxes that are not opened by themselves, as one queue; messages say which one
+    /// they were pushed to.
+    ///
+    /// # Errors
+    /// [`MailboxError`]: open already.
+    pub fn queue_of_others(&self, options: MailboxOptions) -> Result<Queue, MailboxError> {
+        let mut state = self.0.driver.lock();
+        state.proto.open_other_mailboxes(options)?;
+        let ring = state.open(None);
+        drop(state);
+        Ok(Queue::new(self.clone(), None, ring))
     }
 
     /// A handle to the destination `key`, made anew or found. `options.path_bytes` is found out and
-    /// need not be set.
+    /// need not be set; a multicast group has no credit, whatever the options say.
     ///
     /// # Errors
     /// [`DestinationError`]: too many, other options than before, or options that make no sense.
     pub fn dest(&self, key: Key, options: DestinationOptions) -> Result<Dest, DestinationError> {
-        todo!()
+        let when_full = options.when_full;
+        let id = self.destination(key, options)?;
+        Ok(Dest::new(self.clone(), key, id, when_full))
+    }
+
+    fn destination(
+        &self,
+        key: Key,
+        mut options: DestinationOptions,
+    ) -> Result<DestinationId, DestinationError> {
+        let driver = &self.0.driver;
+        // Asks the kernel, the first time; not under a lock.
+        if let Some(bytes) = driver.net.path_bytes(key.address.ip()) {
+            options.path_bytes = bytes;
+        }
+        if key.address.ip().is_multicast() || self.0.wire != proto::config::Wire::Quelea {
+            options.credit = false;
+        }
+        let now = driver.clock.now();
+        driver.lock().proto.destination(key, options, now)
     }
 
     /// Pushes to the destination of `key`, made with the default options if there is none: the paper's
     /// `cwPush`.
     ///
     /// # Errors
-    /// [`PushError`], as [`Dest::push`].
+    /// [`PushError`], as [`Dest::push`]; closed also if there are too many destinations.
     pub fn push(&self, key: Key, message: &[u8]) -> Result<(), PushError> {
-        todo!()
+        let driver = &self.0.driver;
+        let found = driver.lock().proto.find(&key);
+        let id = match found {
+            Some(id) => id,
+            None => self
+                .destination(key, DestinationOptions::default())
+                .map_err(|_| PushError::Closed)?,
+        };
+        driver.push(id, message, Some(None))
     }
 
     /// Sends what is pending to all destinations now.
     pub fn flush(&self) {
-        todo!()
+        let driver = &self.0.driver;
+        let now = driver.clock.now();
+        let mut state = driver.lock();
+        state.proto.flush_all(now);
+        driver.unlock(state);
     }
 
     /// What was counted so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        todo!()
+        Stats::of(&self.0.driver)
     }
 
     /// The next event if there is one.
     #[must_use]
     pub fn try_event(&self) -> Option<Event> {
-        todo!()
+        self.0.driver.lock().events.pop_front()
     }
 
     /// Waits for the next event at most so long.
     #[must_use]
     pub fn next_event(&self, within: Duration) -> Option<Event> {
-        todo!()
+        let driver = &self.0.driver;
+        let deadline = driver.clock.after(within);
+        loop {
+            if let Some(event) = self.try_event() {
+                return Some(event);
+            }
+            if !driver.wait(&Until::Event, Some(deadline)) || driver.lock().closed {
+                return self.try_event();
+            }
+        }
     }
 
     /// Receives what is sent to a multicast group.
@@ -113,7 +215,7 @@ impl Endpoint {
     /// # Errors
     /// As the operating system says.
     pub fn join_multicast(&self, group: IpAddr, interface: Interface) -> io::Result<()> {
-        todo!()
+        multicast::join(self.0.driver.net.socket(), group, interface)
     }
 
     /// Receives it no more.
@@ -121,15 +223,15 @@ impl Endpoint {
     /// # Errors
     /// As the operating system says.
     pub fn leave_multicast(&self, group: IpAddr, interface: Interface) -> io::Result<()> {
-        todo!()
+        multicast::leave(self.0.driver.net.socket(), group, interface)
     }
 
     /// By which interface multicasts leave.
     ///
     /// # Errors
-    /// As the operating system says.
+    /// As the operating system says; of IPv4 sockets also that only an address names an interface.
     pub fn set_multicast_interface(&self, interface: Interface) -> io::Result<()> {
-        todo!()
+        multicast::set_interface(self.0.driver.net.socket(), self.is_ipv6(), interface)
     }
 
     /// Whether sockets of this host that joined get what is sent here (as they do by default).
@@ -137,7 +239,7 @@ impl Endpoint {
     /// # Errors
     /// As the operating system says.
     pub fn set_multicast_loop(&self, on: bool) -> io::Result<()> {
-        todo!()
+        multicast::set_loop(self.0.driver.net.socket(), self.is_ipv6(), on)
     }
 
     /// How many routers a multicast may pass, plus one; 1 by default: it stays in its network.
@@ -145,7 +247,11 @@ impl Endpoint {
     /// # Errors
     /// As the operating system says.
     pub fn set_multicast_ttl(&self, ttl: u32) -> io::Result<()> {
-        todo!()
+        multicast::set_ttl(self.0.driver.net.socket(), self.is_ipv6(), ttl)
+    }
+
+    fn is_ipv6(&self) -> bool {
+        self.0.driver.local.is_ipv6()
     }
 
     /// Flushes, waits at most so long until everything is sent (and acknowledged, where it is
@@ -154,6 +260,42 @@ impl Endpoint {
     /// # Errors
     /// [`Unsettled`] if it took longer; it is closed then too.
     pub fn close(self, within: Duration) -> Result<(), Unsettled> {
-        todo!()
+        let driver = &self.0.driver;
+        let deadline = driver.clock.after(within);
+        let settled = driver.wait(&Until::AllSettled, Some(deadline));
+        let mut state = driver.lock();
+        state.close_all();
+        driver.unlock(state);
+        let thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // It does not panic; if it did, it has ended as well.
+            let _ = thread.join();
+        }
+        if settled { Ok(()) } else { Err(Unsettled) }
+    }
+
+    pub(crate) fn driver(&self) -> &Driver {
+        &self.0.driver
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let now = self.driver.clock.now();
+        let mut state = self.driver.lock();
+        if !state.closed {
+            state.proto.flush_all(now);
+            state.closing = Some(now.after(LINGER));
+            state.background.called = true;
+            self.driver.unlock(state);
+        }
+    }
+}
+
+fn open_net(socket: socket2::Socket, backend: Backend) -> io::Result<Box<dyn Net>> {
+    match backend {
+        #[cfg(target_os = "linux")]
+        Backend::Native => Ok(Box::new(net::linux::Linux::new(socket)?)),
+        _ => Ok(Box::new(net::portable::Portable::new(socket)?)),
     }
 }

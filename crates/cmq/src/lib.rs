@@ -2,13 +2,25 @@
 //! The rules are in `quelea-cmq-proto`; this crate gives them a socket, threads and types, and knows
 //! nothing of the wire. Start reading at [`endpoint`].
 
+mod background;
+mod clock;
 pub mod cmq;
 pub mod codec;
 pub mod dest;
+mod driver;
 pub mod endpoint;
 pub mod message;
+pub mod multicast;
+mod net;
+mod pending;
+mod push;
 pub mod queue;
+mod ring;
+mod sleep;
+mod state;
 pub mod stats;
+mod wait;
+mod waiting;
 
 pub use cmq::Cmq;
 pub use codec::{Codec, Raw};

@@ -1,72 +1,182 @@
 //! A mailbox's messages.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use quelea_cmq_proto::Mailbox;
+use quelea_cmq_proto::endpoint::DeliveryToken;
+use quelea_cmq_proto::{Delivery, Mailbox, Time};
 
 use crate::endpoint::Endpoint;
-use crate::message::{Message, MessageRef, Receipt};
+use crate::message::{Message, MessageRef, Receipt, next_message};
+use crate::ring::Ring;
+use crate::sleep::Sleep;
+use crate::waiting::Until;
 
 /// An open mailbox of an [`Endpoint`]. Any number of threads and tasks may pop; each message goes to
 /// one of them. Dropping it closes the mailbox.
 #[derive(Debug)]
 pub struct Queue {
     endpoint: Endpoint,
-    mailbox: Mailbox,
+    mailbox: Option<Mailbox>,
+    ring: Arc<Ring>,
 }
 
-#[allow(unused_variables, clippy::todo, clippy::unused_self, clippy::unused_async)]
 impl Queue {
+    pub(crate) const fn new(endpoint: Endpoint, mailbox: Option<Mailbox>, ring: Arc<Ring>) -> Self {
+        Self { endpoint, mailbox, ring }
+    }
+
     /// The next message if one is here: the paper's `cwPop`.
     #[must_use]
     pub fn try_pop(&self) -> Option<Message> {
-        todo!()
+        self.pop_here().or_else(|| {
+            self.endpoint.driver().look();
+            self.pop_here()
+        })
     }
 
-    /// Waits for the next message; none once the endpoint is closed and the mailbox empty.
+    /// Waits for the next message; none once the queue is closed and empty.
     #[must_use]
     pub fn pop(&self) -> Option<Message> {
-        todo!()
+        self.pop_until(None)
     }
 
     /// Waits for the next message at most so long.
     #[must_use]
     pub fn pop_timeout(&self, within: Duration) -> Option<Message> {
-        todo!()
+        self.pop_here().or_else(|| self.pop_until(Some(self.endpoint.driver().clock.after(within))))
+    }
+
+    fn pop_until(&self, deadline: Option<Time>) -> Option<Message> {
+        loop {
+            if let Some(message) = self.pop_here() {
+                return Some(message);
+            }
+            if !self.wait(deadline) {
+                return None;
+            }
+        }
+    }
+
+    /// False if there will be nothing in that time, or ever.
+    fn wait(&self, deadline: Option<Time>) -> bool {
+        let until = Until::Ring(Arc::clone(&self.ring));
+        self.endpoint.driver().wait(&until, deadline) && !self.ring.is_over()
+    }
+
+    fn pop_here(&self) -> Option<Message> {
+        let taken = self.ring.pop();
+        self.give_back(taken.done);
+        taken.value
+    }
+
+    fn give_back(&self, mut done: Vec<DeliveryToken>) {
+        if !done.is_empty() {
+            self.endpoint.driver().give_back(&mut done);
+            self.ring.keep(done);
+        }
     }
 
     /// Waits for the next message at most so long, then gives it and those behind it that are here,
     /// at most `max`, to `each`, without a copy or an allocation per message; returns how many.
+    /// `each` runs under no lock, so it may push, pop and acknowledge.
     pub fn pop_batch(
         &self,
         max: usize,
         within: Duration,
-        each: impl FnMut(MessageRef<'_>),
+        mut each: impl FnMut(MessageRef<'_>),
     ) -> usize {
-        todo!()
+        let mut deadline = None;
+        loop {
+            let popped = self.pop_deliveries(max, &mut each);
+            if popped > 0 || max == 0 {
+                return popped;
+            }
+            let deadline =
+                *deadline.get_or_insert_with(|| self.endpoint.driver().clock.after(within));
+            if !self.wait(Some(deadline)) {
+                return 0;
+            }
+        }
     }
 
-    /// Waits for the next message, as a future of any runtime; none once the endpoint is closed and
-    /// the mailbox empty.
+    fn pop_deliveries(&self, max: usize, each: &mut impl FnMut(MessageRef<'_>)) -> usize {
+        let mut popped = 0;
+        while popped < max {
+            let Some(mut delivery) = self.ring.take() else { break };
+            let count = delivery.count as usize;
+            if count <= max - popped {
+                let finish = Finish { queue: self, token: delivery.token };
+                for (at, bytes) in delivery.messages().enumerate() {
+                    each(lend(&delivery, bytes, at + 1 == count));
+                }
+                drop(finish);
+                popped += count;
+            } else {
+                while popped < max
+                    && let Some(bytes) = next_message(&mut delivery)
+                {
+                    each(lend(&delivery, &bytes, false));
+                    popped += 1;
+                }
+                self.ring.put_back(delivery);
+            }
+        }
+        popped
+    }
+
+    /// Waits for the next message, as a future of any runtime; none once the queue is closed and
+    /// empty. Dropped before its end it has popped nothing.
     pub async fn pop_async(&self) -> Option<Message> {
-        todo!()
+        loop {
+            if let Some(message) = self.pop_here() {
+                return Some(message);
+            }
+            if self.ring.is_over() {
+                return None;
+            }
+            Sleep::new(self.endpoint.driver(), Until::Ring(Arc::clone(&self.ring))).await;
+        }
     }
 
     /// For mailboxes with `acknowledged_by_application`: this message, and all before it of the same
-    /// sender, are safe; the sender may forget them.
+    /// sender, are safe; the sender may forget them. Acknowledgements are for whole datagrams: that of
+    /// a message in the middle of one goes out with its last message's.
     pub fn acknowledge(&self, receipt: Receipt) {
-        todo!()
+        if !receipt.is_last {
+            return;
+        }
+        let driver = self.endpoint.driver();
+        let now = driver.clock.now();
+        let mut state = driver.lock();
+        state.proto.acknowledge(receipt.token, now);
+        driver.unlock(state);
     }
 
-    /// Whether the endpoint was closed: what is still here can be popped, nothing more will come.
+    /// Closes the mailbox: pops of other threads end once it is empty, and what is pushed to it is
+    /// refused.
+    pub fn close(&self) {
+        let driver = self.endpoint.driver();
+        let mut state = driver.lock();
+        if !self.ring.is_closed() {
+            if let Some(mailbox) = self.mailbox {
+                state.proto.close_mailbox(mailbox);
+            }
+            state.close(self.mailbox);
+        }
+        driver.unlock(state);
+    }
+
+    /// Whether it, or its endpoint, was closed: what is still here can be popped, nothing more will
+    /// come.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        todo!()
+        self.ring.is_closed()
     }
 
-    /// Its number at this endpoint's address.
+    /// Its number at this endpoint's address; none if it is the queue of all others.
     #[must_use]
-    pub const fn mailbox(&self) -> Mailbox {
+    pub const fn mailbox(&self) -> Option<Mailbox> {
         self.mailbox
     }
 
@@ -74,5 +184,34 @@ impl Queue {
     #[must_use]
     pub const fn endpoint(&self) -> &Endpoint {
         &self.endpoint
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Gives a delivery's room back even if the application's function panics.
+struct Finish<'a> {
+    queue: &'a Queue,
+    token: DeliveryToken,
+}
+
+impl Drop for Finish<'_> {
+    fn drop(&mut self) {
+        let taken = self.queue.ring.finish(self.token);
+        self.queue.give_back(taken.done);
+    }
+}
+
+const fn lend<'a>(delivery: &Delivery, bytes: &'a [u8], is_last: bool) -> MessageRef<'a> {
+    MessageRef {
+        from: delivery.from,
+        session: delivery.session,
+        mailbox: delivery.mailbox,
+        bytes,
+        receipt: Receipt { token: delivery.token, is_last },
     }
 }

@@ -1,0 +1,34 @@
+//! The one place where time is read.
+
+use std::time::{Duration, Instant};
+
+use quelea_cmq_proto::Time;
+
+/// Monotonic time since the endpoint was made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    origin: Instant,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        Self { origin: Instant::now() }
+    }
+
+    /// Microseconds since the start; some 25 ns.
+    pub(crate) fn now(&self) -> Time {
+        let us = self.origin.elapsed().as_micros();
+        Time::from_us(u64::try_from(us).unwrap_or(u64::MAX))
+    }
+
+    /// The time so long from now.
+    pub(crate) fn after(&self, duration: Duration) -> Time {
+        self.now().after(duration)
+    }
+}
+
+/// How long it is until `deadline`; none without one. A microsecond more than none at all, because
+/// what is due is not due before its time.
+pub(crate) fn until(deadline: Option<Time>, now: Time) -> Option<Duration> {
+    deadline.map(|deadline| Duration::from_micros(deadline.us_since(now)))
+}

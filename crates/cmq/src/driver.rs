@@ -1,0 +1,276 @@
+//! The state machine, the socket and the threads that use them. Locks are taken in this order:
+//! `sending` or `receiving`, then `state`, then a ring; a system call is made only under the first two.
+
+use std::mem;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Thread;
+
+use quelea_cmq_proto::endpoint::DeliveryToken;
+use quelea_cmq_proto::{Time, Transmit, limits};
+
+use crate::clock::Clock;
+use crate::net::{Net, Pool, Received, Refused, Watcher};
+use crate::state::State;
+use crate::waiting::Sleeper;
+
+/// Trains, or single datagrams, that are taken from the state machine at once: one sendmmsg of small
+/// ones, some megabytes of large ones.
+const TRANSMITS_MAX: usize = 64;
+
+/// Bytes after which a thread that only pushes looks whether something came, so that credit reaches it
+/// without a switch of threads. A look costs some hundredths of what sending so many costs.
+const GLANCE_BYTES: usize = 128 << 10;
+
+/// All that an endpoint's threads share.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    pub(crate) net: Box<dyn Net>,
+    pub(crate) clock: Clock,
+    pub(crate) local: SocketAddr,
+    pub(crate) background: OnceLock<Thread>,
+    pub(crate) failures: Failures,
+    state: Mutex<State>,
+    sending: Mutex<Sending>,
+    receiving: Mutex<Receiving>,
+}
+
+/// What did not leave, by cause.
+#[derive(Debug, Default)]
+pub(crate) struct Failures {
+    pub(crate) too_long: AtomicU64,
+    pub(crate) unreachable: AtomicU64,
+    pub(crate) no_room: AtomicU64,
+    pub(crate) other: AtomicU64,
+}
+
+/// Who is to be woken, once the lock is free.
+struct Calls {
+    leader: bool,
+    sleepers: Vec<Sleeper>,
+}
+
+impl Calls {
+    fn make(self, driver: &Driver, state: MutexGuard<'_, State>) {
+        drop(state);
+        if self.leader {
+            driver.net.interrupt(Watcher::Caller);
+        }
+        for sleeper in self.sleepers {
+            sleeper.wake();
+        }
+    }
+}
+
+/// Held from taking trains out of the state machine until the kernel has them, so that they leave in
+/// order.
+#[derive(Debug, Default)]
+struct Sending {
+    transmits: Vec<Transmit>,
+    /// Bytes sent since the last look at what came.
+    unread: usize,
+}
+
+/// Held from taking datagrams out of the kernel until the state machine has them.
+#[derive(Debug, Default)]
+struct Receiving {
+    pool: Pool,
+    received: Vec<Received>,
+}
+
+impl Driver {
+    pub(crate) fn new(net: Box<dyn Net>, clock: Clock, local: SocketAddr, state: State) -> Self {
+        Self {
+            net,
+            clock,
+            local,
+            background: OnceLock::new(),
+            failures: Failures::default(),
+            state: Mutex::new(state),
+            sending: Mutex::new(Sending::default()),
+            receiving: Mutex::new(Receiving::default()),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // There is no code of others under the lock; after a defect of ours the rest goes on.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends a turn with the state: whoever has to act on what changed is called, and what is to be
+    /// sent is sent.
+    pub(crate) fn unlock(&self, mut state: MutexGuard<'_, State>) {
+        let transmit = state.proto.has_transmit();
+        self.release(&mut state).make(self, state);
+        if transmit {
+            self.transmit();
+        }
+    }
+
+    fn release(&self, state: &mut State) -> Calls {
+        self.call_background(state);
+        Calls {
+            leader: mem::take(&mut state.leader_called) && state.watcher == Some(Watcher::Caller),
+            sleepers: mem::take(&mut state.called),
+        }
+    }
+
+    /// Wakes the thread "cmq-io" if something is due before it would look.
+    pub(crate) fn call_background(&self, state: &mut State) {
+        let due = state.proto.next_deadline();
+        let background = &mut state.background;
+        let late = match (due, background.looks_at) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(due), Some(looks_at)) => due < looks_at,
+        };
+        if (late || background.called) && background.looks_at != Some(Time::ZERO) {
+            // It looks at once; until it has, nobody needs to call it again.
+            background.looks_at = Some(Time::ZERO);
+            self.wake_background(background.polls);
+        }
+        background.called = false;
+    }
+
+    fn wake_background(&self, polls: bool) {
+        if polls {
+            self.net.interrupt(Watcher::Background);
+        } else if let Some(thread) = self.background.get() {
+            thread.unpark();
+        }
+    }
+
+    /// Sends all that the state machine has.
+    pub(crate) fn transmit(&self) {
+        let mut sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut transmits = mem::take(&mut sending.transmits);
+        loop {
+            let mut state = self.lock();
+            for spent in transmits.drain(..) {
+                // What is kept for repetition is not ours alone, and stays.
+                if let Ok(buffer) = spent.bytes.try_into_mut() {
+                    state.proto.recycle(buffer);
+                }
+            }
+            let now = self.clock.now();
+            while transmits.len() < TRANSMITS_MAX
+                && let Some(transmit) = state.proto.poll_transmit(now)
+            {
+                transmits.push(transmit);
+            }
+            // What left made room.
+            state.check();
+            self.release(&mut state).make(self, state);
+            if transmits.is_empty() {
+                break;
+            }
+            sending.unread += transmits.iter().map(|one| one.bytes.len()).sum::<usize>();
+            let mut too_long = Vec::new();
+            self.net.send(&transmits, &mut |transmit, why| {
+                let segment = transmit.segment_bytes.unwrap_or(transmit.bytes.len());
+                self.count_refused(why);
+                if why == Refused::TooLong {
+                    too_long.push((transmit.to.ip(), segment));
+                }
+            });
+            for (address, segment) in too_long {
+                self.shorten_path(address, segment);
+            }
+        }
+        sending.transmits = transmits;
+    }
+
+    fn count_refused(&self, why: Refused) {
+        let counter = match why {
+            Refused::TooLong => &self.failures.too_long,
+            Refused::Unreachable => &self.failures.unreachable,
+            Refused::NoRoom => &self.failures.no_room,
+            Refused::Other => &self.failures.other,
+        };
+        counter.fetch_add(1, Relaxed);
+    }
+
+    /// A datagram of `failed` bytes was too long for the path.
+    fn shorten_path(&self, address: IpAddr, failed: usize) {
+        let known = self.net.ask_path_bytes(address).filter(|&bytes| bytes < failed);
+        // The kernel does not know better: three quarters, until it fits.
+        let bytes = known.unwrap_or(failed / 4 * 3).max(limits::SEGMENT_BYTES_MIN);
+        let now = self.clock.now();
+        self.lock().proto.set_path_bytes(address, bytes, now);
+    }
+
+    /// Takes what the kernel has, once; says whether there was anything.
+    pub(crate) fn receive(&self) -> bool {
+        let receiving = self.receiving.lock().unwrap_or_else(PoisonError::into_inner);
+        self.receive_with(receiving)
+    }
+
+    fn receive_with(&self, mut receiving: MutexGuard<'_, Receiving>) -> bool {
+        let Receiving { pool, received } = &mut *receiving;
+        self.net.receive(pool, received);
+        if received.is_empty() {
+            return false;
+        }
+        let now = self.clock.now();
+        let mut state = self.lock();
+        for Received { from, bytes, segment_bytes } in received.drain(..) {
+            state.proto.on_datagrams(from, bytes, segment_bytes, now);
+        }
+        if state.proto.next_deadline().is_some_and(|due| due <= now) {
+            state.proto.on_timer(now);
+        }
+        state.deliver();
+        drop(receiving);
+        self.unlock(state);
+        true
+    }
+
+    /// After a push that sent: looks whether credit came, if nobody else does and it is worth it.
+    pub(crate) fn glance(&self) {
+        {
+            let Ok(mut sending) = self.sending.try_lock() else { return };
+            if sending.unread < GLANCE_BYTES {
+                return;
+            }
+            sending.unread = 0;
+        }
+        self.look();
+    }
+
+    /// Takes what the kernel has, if no caller watches the socket anyway.
+    pub(crate) fn look(&self) -> bool {
+        {
+            let mut state = self.lock();
+            state.background.busy += 1;
+            if state.watcher == Some(Watcher::Caller) {
+                return false;
+            }
+        }
+        self.receiving.try_lock().is_ok_and(|receiving| self.receive_with(receiving))
+    }
+
+    /// Gives back the room of what was popped.
+    pub(crate) fn give_back(&self, done: &mut Vec<DeliveryToken>) {
+        if done.is_empty() {
+            return;
+        }
+        let now = self.clock.now();
+        let mut state = self.lock();
+        for token in done.drain(..) {
+            state.proto.popped(token, now);
+        }
+        self.unlock(state);
+    }
+
+    /// Lets go of buffers: nothing is going on.
+    pub(crate) fn trim(&self) {
+        if let Ok(mut receiving) = self.receiving.try_lock() {
+            receiving.pool.trim();
+            receiving.received = Vec::new();
+        }
+        if let Ok(mut sending) = self.sending.try_lock() {
+            sending.transmits = Vec::new();
+        }
+    }
+}

@@ -1,0 +1,461 @@
+//! Linux: trains by UDP_SEGMENT and UDP_GRO, many small datagrams by sendmmsg and recvmmsg, the
+//! kernel's own drops by SO_RXQ_OVFL.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    ControlMessage, ControlMessageOwned, MsgFlags, MultiHeaders, RecvMsg, SockaddrStorage,
+    recvmmsg, recvmsg, sendmmsg, sendmsg, setsockopt, sockopt,
+};
+use quelea_cmq_proto::Transmit;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::net::sockopt::{Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
+use rustix::net::sockopt::{set_ip_mtu_discover, set_ipv6_mtu_discover};
+use smallvec::SmallVec;
+
+use super::path::Paths;
+use super::pool::BUFFER_BYTES;
+use super::{
+    Net, NetCounters, Pool, RECEIVE_BATCH, RECEIVE_BUFFER_BYTES, Received, Refused,
+    SEND_BUFFER_BYTES, SEND_RETRIES, SEND_RETRY, Watcher, canonical, for_socket,
+};
+
+/// Datagrams that one sendmmsg takes: as many as a train has.
+const SEND_BATCH: usize = 64;
+
+/// Small datagrams in a row after which the next are asked for together: nix makes recvmmsg's headers
+/// anew each time (it does not reset their lengths), which pays from the third on.
+const SINGLES_BEFORE_BATCH: usize = 2;
+
+/// Room for what the kernel says beside a datagram: the size of a train's segments, and its drops.
+fn ancillary_space() -> Vec<u8> {
+    nix::cmsg_space!(i32, u32)
+}
+
+/// A UDP socket of Linux.
+#[derive(Debug)]
+pub(crate) struct Linux {
+    socket: socket2::Socket,
+    is_ipv6: bool,
+    /// One for each [`Watcher`].
+    interrupts: [OwnedFd; 2],
+    paths: Paths,
+    /// The kernel or the device does not cut trains; then each datagram is given by itself.
+    trains_refused: AtomicBool,
+    counters: NetCounters,
+}
+
+impl Linux {
+    pub(crate) fn new(socket: socket2::Socket) -> io::Result<Self> {
+        let is_ipv6 = socket.local_addr()?.is_ipv6();
+        set_up(&socket);
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let linux = Self {
+            socket,
+            is_ipv6,
+            interrupts: [eventfd(0, flags)?, eventfd(0, flags)?],
+            paths: Paths::default(),
+            trains_refused: AtomicBool::new(false),
+            counters: NetCounters::default(),
+        };
+        // Routers and the kernel never cut a datagram: one lost piece would lose it whole.
+        linux.allow_fragments(false);
+        Ok(linux)
+    }
+
+    /// As if the kernel had refused a train.
+    #[cfg(test)]
+    pub(crate) fn without_trains(self) -> Self {
+        self.trains_refused.store(true, Relaxed);
+        self
+    }
+
+    const fn interrupt_of(&self, watcher: Watcher) -> &OwnedFd {
+        match watcher {
+            Watcher::Caller => &self.interrupts[0],
+            Watcher::Background => &self.interrupts[1],
+        }
+    }
+
+    fn send_one(
+        &self,
+        to: SocketAddr,
+        bytes: &[u8],
+        segment_bytes: Option<u16>,
+    ) -> Result<(), Errno> {
+        let address = SockaddrStorage::from(for_socket(self.is_ipv6, to));
+        let parts = [IoSlice::new(bytes)];
+        let segments = segment_bytes.as_ref().map(ControlMessage::UdpGsoSegments);
+        let mut tries = 0;
+        loop {
+            self.counters.send_calls.fetch_add(1, Relaxed);
+            let sent = sendmsg(
+                self.socket.as_raw_fd(),
+                &parts,
+                segments.as_slice(),
+                MsgFlags::MSG_DONTWAIT,
+                Some(&address),
+            );
+            match sent {
+                Ok(_) => return Ok(()),
+                Err(error) => self.may_try_again(error, &mut tries)?,
+            }
+        }
+    }
+
+    /// Waits a little if the kernel had no room. An error that is about an earlier datagram
+    /// (ECONNREFUSED) is taken away by having been told, so that is tried again too.
+    fn may_try_again(&self, error: Errno, tries: &mut u32) -> Result<(), Errno> {
+        *tries += 1;
+        if *tries > SEND_RETRIES {
+            return Err(error);
+        }
+        match error {
+            Errno::EINTR => Ok(()),
+            Errno::ECONNREFUSED if *tries == 1 => Ok(()),
+            Errno::EAGAIN => {
+                wait_for(&mut [PollFd::new(&self.socket, PollFlags::OUT)], Some(SEND_RETRY));
+                Ok(())
+            }
+            // The device's queue is full, which no socket becomes ready for.
+            Errno::ENOBUFS | Errno::ENOMEM => {
+                wait_for(&mut [], Some(SEND_RETRY));
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+
+    fn send_train(&self, train: &Transmit, segment_bytes: usize) -> Result<(), Errno> {
+        let segment = u16::try_from(segment_bytes).map_err(|_| Errno::EMSGSIZE)?;
+        if self.trains_refused.load(Relaxed) {
+            return self.send_segments(train, segment_bytes);
+        }
+        match self.send_one(train.to, &train.bytes, Some(segment)) {
+            // The device can't (EIO), or the kernel can't, or a segment is larger than the path.
+            Err(error @ (Errno::EIO | Errno::EINVAL)) => {
+                if self.paths.ask(train.to.ip()).is_some_and(|path| path < segment_bytes) {
+                    return Err(Errno::EMSGSIZE);
+                }
+                self.counters.train_fallbacks.fetch_add(1, Relaxed);
+                // Only if the segments are taken one by one was it the train that was refused.
+                self.send_segments(train, segment_bytes).map_err(|_| error)?;
+                self.trains_refused.store(true, Relaxed);
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    /// Lets the kernel fragment it, and only it: the path has become too short for what may not be
+    /// changed any more. All sends are under one lock, so no other one falls in between.
+    fn send_in_fragments(&self, transmit: &Transmit) -> Result<(), Errno> {
+        self.allow_fragments(true);
+        let segment_bytes = transmit.segment_bytes.unwrap_or(transmit.bytes.len()).max(1);
+        let sent = self.send_segments(transmit, segment_bytes);
+        self.allow_fragments(false);
+        sent
+    }
+
+    fn allow_fragments(&self, allow: bool) {
+        let (v4, v6) = if allow {
+            (Ipv4PathMtuDiscovery::DONT, Ipv6PathMtuDiscovery::DONT)
+        } else {
+            (Ipv4PathMtuDiscovery::DO, Ipv6PathMtuDiscovery::DO)
+        };
+        // What can't be set is done without.
+        let _ = set_ip_mtu_discover(&self.socket, v4);
+        if self.is_ipv6 {
+            let _ = set_ipv6_mtu_discover(&self.socket, v6);
+        }
+    }
+
+    /// The train's datagrams, each by itself.
+    fn send_segments(&self, train: &Transmit, segment_bytes: usize) -> Result<(), Errno> {
+        let to = for_socket(self.is_ipv6, train.to);
+        let mut segments: SmallVec<[(SocketAddr, &[u8]); SEND_BATCH]> = SmallVec::new();
+        segments.extend(train.bytes.chunks(segment_bytes).map(|segment| (to, segment)));
+        let mut result = Ok(());
+        self.send_many(&segments, &mut |_, error| result = Err(error));
+        result
+    }
+
+    /// Datagrams to any addresses, in as few calls as do.
+    fn send_many(&self, datagrams: &[(SocketAddr, &[u8])], failed: &mut dyn FnMut(usize, Errno)) {
+        let mut headers = MultiHeaders::preallocate(SEND_BATCH.min(datagrams.len()), None);
+        let (mut at, mut tries) = (0, 0);
+        while at < datagrams.len() {
+            let end = datagrams.len().min(at + SEND_BATCH);
+            match self.send_batch(&mut headers, &datagrams[at..end]) {
+                Ok(sent) => {
+                    at += sent;
+                    tries = 0;
+                }
+                Err(error) => {
+                    if let Err(error) = self.may_try_again(error, &mut tries) {
+                        failed(at, error);
+                        at += 1;
+                        tries = 0;
+                    }
+                }
+            }
+        }
+    }
+
+    fn send_batch(
+        &self,
+        headers: &mut MultiHeaders<SockaddrStorage>,
+        datagrams: &[(SocketAddr, &[u8])],
+    ) -> Result<usize, Errno> {
+        let slices: SmallVec<[[IoSlice<'_>; 1]; SEND_BATCH]> =
+            datagrams.iter().map(|(_, bytes)| [IoSlice::new(bytes)]).collect();
+        let addresses: SmallVec<[Option<SockaddrStorage>; SEND_BATCH]> =
+            datagrams.iter().map(|(to, _)| Some(SockaddrStorage::from(*to))).collect();
+        self.counters.send_calls.fetch_add(1, Relaxed);
+        let sent = sendmmsg(
+            self.socket.as_raw_fd(),
+            headers,
+            slices.iter(),
+            &addresses,
+            [],
+            MsgFlags::MSG_DONTWAIT,
+        )?;
+        Ok(sent.count())
+    }
+
+    fn count_sent(&self, datagrams: usize, bytes: usize) {
+        self.counters.sent_datagrams.fetch_add(datagrams as u64, Relaxed);
+        self.counters.sent_bytes.fetch_add(bytes as u64, Relaxed);
+    }
+
+    fn receive_singly(
+        &self,
+        pool: &mut Pool,
+        received: &mut Vec<Received>,
+        ancillary: &mut [u8],
+    ) -> bool {
+        let mut small = 0;
+        for _ in 0..RECEIVE_BATCH {
+            if small == SINGLES_BEFORE_BATCH {
+                return self.receive_many(pool, received).is_ok_and(|found| found == RECEIVE_BATCH);
+            }
+            let mut buffer = pool.take();
+            self.counters.receive_calls.fetch_add(1, Relaxed);
+            let found = recvmsg::<SockaddrStorage>(
+                self.socket.as_raw_fd(),
+                &mut [IoSliceMut::new(&mut buffer)],
+                Some(&mut *ancillary),
+                MsgFlags::MSG_DONTWAIT,
+            )
+            .map(|message| (message.bytes, self.look_at(&message)));
+            match found {
+                Ok((length, (Some(from), segment_bytes))) => {
+                    small += usize::from(length <= segment_bytes);
+                    self.count_received(length);
+                    let bytes = pool.cut(buffer, length);
+                    received.push(Received { from, bytes, segment_bytes });
+                }
+                Ok((_, (None, _))) => pool.put_back(buffer),
+                Err(error) => {
+                    pool.put_back(buffer);
+                    if error == Errno::EAGAIN {
+                        return false;
+                    }
+                    // Told of an earlier datagram (ECONNREFUSED), or interrupted: the next may be good.
+                    self.counters.receive_errors.fetch_add(1, Relaxed);
+                }
+            }
+        }
+        true
+    }
+
+    /// Many small datagrams in one call. They are copied out of one block whose pages the kernel
+    /// touches only as far as there are datagrams.
+    fn receive_many(&self, pool: &mut Pool, received: &mut Vec<Received>) -> Result<usize, Errno> {
+        let mut block = vec![0; RECEIVE_BATCH * BUFFER_BYTES];
+        let mut slices: Vec<[IoSliceMut<'_>; 1]> =
+            block.chunks_mut(BUFFER_BYTES).map(|part| [IoSliceMut::new(part)]).collect();
+        let mut headers =
+            MultiHeaders::<SockaddrStorage>::preallocate(RECEIVE_BATCH, Some(ancillary_space()));
+        self.counters.receive_calls.fetch_add(1, Relaxed);
+        let messages = recvmmsg(
+            self.socket.as_raw_fd(),
+            &mut headers,
+            slices.iter_mut(),
+            MsgFlags::MSG_DONTWAIT,
+            None,
+        )?;
+        let found: SmallVec<[_; RECEIVE_BATCH]> =
+            messages.map(|message| (message.bytes, self.look_at(&message))).collect();
+        for ((bytes, (from, segment_bytes)), part) in found.iter().zip(block.chunks(BUFFER_BYTES)) {
+            if let Some(from) = *from {
+                self.count_received(*bytes);
+                let bytes = pool.copy(&part[..*bytes]);
+                received.push(Received { from, bytes, segment_bytes: *segment_bytes });
+            }
+        }
+        Ok(found.len())
+    }
+
+    /// The sender, and the size of the segments.
+    fn look_at(&self, message: &RecvMsg<'_, '_, SockaddrStorage>) -> (Option<SocketAddr>, usize) {
+        let mut segment_bytes = message.bytes;
+        // There is room for all that is asked for; without, this datagram's segments are unknown and
+        // the state machine counts it as malformed.
+        for said in message.cmsgs().into_iter().flatten() {
+            match said {
+                ControlMessageOwned::UdpGroSegments(bytes) => {
+                    segment_bytes = usize::try_from(bytes).unwrap_or(message.bytes);
+                }
+                ControlMessageOwned::RxqOvfl(drops) => self.note_drops(drops),
+                _ => {}
+            }
+        }
+        (message.address.as_ref().and_then(std_address), segment_bytes.max(1))
+    }
+
+    /// The kernel's count has 32 bits and starts anew; ours goes on.
+    fn note_drops(&self, drops: u32) {
+        let before = self.counters.kernel_drops.load(Relaxed);
+        let more = drops.wrapping_sub(before as u32);
+        // Two threads never receive at once; a look at an older count must not count backwards.
+        if more < u32::MAX / 2 {
+            self.counters.kernel_drops.store(before + u64::from(more), Relaxed);
+        }
+    }
+
+    fn count_received(&self, bytes: usize) {
+        self.counters.received_buffers.fetch_add(1, Relaxed);
+        self.counters.received_bytes.fetch_add(bytes as u64, Relaxed);
+    }
+}
+
+impl Net for Linux {
+    fn send(&self, transmits: &[Transmit], refused: &mut dyn FnMut(&Transmit, Refused)) {
+        let mut rest = transmits;
+        while let Some(first) = rest.first() {
+            let singles = rest
+                .iter()
+                .take_while(|one| segment_of(one).is_none() && !one.may_fragment)
+                .count();
+            if singles > 1 {
+                let (run, after) = rest.split_at(singles);
+                rest = after;
+                let mut datagrams: SmallVec<[(SocketAddr, &[u8]); SEND_BATCH]> = SmallVec::new();
+                datagrams.extend(
+                    run.iter().map(|one| (for_socket(self.is_ipv6, one.to), &one.bytes[..])),
+                );
+                self.count_sent(run.len(), run.iter().map(|one| one.bytes.len()).sum());
+                self.send_many(&datagrams, &mut |at, error| refused(&run[at], why(error)));
+                continue;
+            }
+            rest = &rest[1..];
+            let (sent, datagrams) = match segment_of(first) {
+                _ if first.may_fragment => (self.send_in_fragments(first), 1),
+                Some(segment_bytes) => (
+                    self.send_train(first, segment_bytes),
+                    first.bytes.len().div_ceil(segment_bytes),
+                ),
+                None => (self.send_one(first.to, &first.bytes, None), 1),
+            };
+            self.count_sent(datagrams, first.bytes.len());
+            if let Err(error) = sent {
+                refused(first, why(error));
+            }
+        }
+    }
+
+    fn receive(&self, pool: &mut Pool, received: &mut Vec<Received>) -> bool {
+        let mut ancillary = mem::take(&mut pool.ancillary);
+        if ancillary.is_empty() {
+            ancillary = ancillary_space();
+        }
+        let more = self.receive_singly(pool, received, &mut ancillary);
+        pool.ancillary = ancillary;
+        more
+    }
+
+    fn wait(&self, watcher: Watcher, within: Option<Duration>) {
+        let interrupt = self.interrupt_of(watcher);
+        let mut fds =
+            [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(interrupt, PollFlags::IN)];
+        wait_for(&mut fds, within);
+        if !fds[1].revents().is_empty() {
+            // Its count says nothing more; an error means that it was taken already.
+            let _ = rustix::io::read(interrupt, &mut [0_u8; 8]);
+        }
+    }
+
+    fn interrupt(&self, watcher: Watcher) {
+        // It can fail only when the count is full, and then the watcher is called already.
+        let _ = rustix::io::write(self.interrupt_of(watcher), &1_u64.to_ne_bytes());
+    }
+
+    fn path_bytes(&self, address: IpAddr) -> Option<usize> {
+        self.paths.bytes(address)
+    }
+
+    fn ask_path_bytes(&self, address: IpAddr) -> Option<usize> {
+        self.paths.ask(address)
+    }
+
+    fn socket(&self) -> &socket2::Socket {
+        &self.socket
+    }
+
+    fn counters(&self) -> &NetCounters {
+        &self.counters
+    }
+}
+
+/// What can't be set is done without: an older kernel still sends and receives.
+fn set_up(socket: &socket2::Socket) {
+    if setsockopt(socket, sockopt::RcvBufForce, &RECEIVE_BUFFER_BYTES).is_err() {
+        let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES);
+    }
+    if setsockopt(socket, sockopt::SndBufForce, &SEND_BUFFER_BYTES).is_err() {
+        let _ = socket.set_send_buffer_size(SEND_BUFFER_BYTES);
+    }
+    let _ = setsockopt(socket, sockopt::UdpGroSegment, &true);
+    let _ = setsockopt(socket, sockopt::RxqOvfl, &1);
+}
+
+/// The size of a train's segments; none if it is one datagram.
+fn segment_of(transmit: &Transmit) -> Option<usize> {
+    transmit.segment_bytes.filter(|&segment| segment < transmit.bytes.len())
+}
+
+fn why(error: Errno) -> Refused {
+    match error {
+        Errno::EMSGSIZE => Refused::TooLong,
+        Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM => Refused::NoRoom,
+        Errno::ECONNREFUSED
+        | Errno::EHOSTUNREACH
+        | Errno::ENETUNREACH
+        | Errno::ENETDOWN
+        | Errno::EHOSTDOWN
+        | Errno::EADDRNOTAVAIL
+        | Errno::EPERM => Refused::Unreachable,
+        _ => Refused::Other,
+    }
+}
+
+fn std_address(address: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::V4((*v4).into()));
+    v4.or_else(|| address.as_sockaddr_in6().map(|v6| SocketAddr::V6((*v6).into()))).map(canonical)
+}
+
+fn wait_for(fds: &mut [PollFd<'_>], within: Option<Duration>) {
+    let limit = within.map(|within| Timespec {
+        tv_sec: i64::try_from(within.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(within.subsec_nanos()),
+    });
+    // Interrupted by a signal is as good as woken: the caller looks again.
+    let _ = poll(fds, limit.as_ref());
+}

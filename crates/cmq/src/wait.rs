@@ -1,0 +1,87 @@
+//! Waiting. Whoever waits watches the socket itself, so that what it waits for reaches it without a
+//! switch of threads; while one watches, the others are parked and woken by it.
+
+use std::sync::MutexGuard;
+use std::thread;
+
+use quelea_cmq_proto::Time;
+
+use crate::clock::until as time_until;
+use crate::driver::Driver;
+use crate::net::Watcher;
+use crate::state::State;
+use crate::waiting::{Sleeper, Until, Who};
+
+impl Driver {
+    /// Waits until `until` has an end, or the time has come; says whether it has. First sends what is
+    /// pending: what one waits for may be the answer to it.
+    pub(crate) fn wait(&self, until: &Until, deadline: Option<Time>) -> bool {
+        {
+            let mut state = self.lock();
+            let now = self.clock.now();
+            state.proto.flush_all(now);
+            self.unlock(state);
+        }
+        let mut leads = false;
+        loop {
+            let mut state = self.lock();
+            let ready = state.is_ready(until);
+            let now = self.clock.now();
+            if ready || deadline.is_some_and(|deadline| deadline <= now) {
+                self.end_wait(state, until, leads);
+                return ready;
+            }
+            if leads || state.watcher != Some(Watcher::Caller) {
+                if !leads {
+                    state.watcher = Some(Watcher::Caller);
+                    state.leader_until = Some(until.clone());
+                    leads = true;
+                }
+                drop(state);
+                if !self.receive() {
+                    self.net.wait(Watcher::Caller, time_until(deadline, self.clock.now()));
+                    self.receive();
+                }
+            } else {
+                self.follow(state, until, deadline);
+            }
+        }
+    }
+
+    /// Parked beside the caller that watches the socket, until that one finds something for us, or
+    /// leaves.
+    fn follow(&self, mut state: MutexGuard<'_, State>, until: &Until, deadline: Option<Time>) {
+        let number = state.next_number();
+        let sleeper = || Sleeper { number, who: Who::Thread(thread::current()) };
+        state.sleep(until, sleeper());
+        state.followers.push(sleeper());
+        drop(state);
+        match time_until(deadline, self.clock.now()) {
+            Some(within) => thread::park_timeout(within),
+            None => thread::park(),
+        }
+        let mut state = self.lock();
+        state.followers.retain(|follower| follower.number != number);
+        state.leave(until, number);
+    }
+
+    fn end_wait(&self, mut state: MutexGuard<'_, State>, until: &Until, leads: bool) {
+        if leads {
+            state.watcher = None;
+            state.leader_until = None;
+            state.background.busy += 1;
+        }
+        if state.watcher != Some(Watcher::Caller) {
+            match state.followers.pop() {
+                Some(follower) => state.called.push(follower),
+                // Nobody watches now: "cmq-io" does, soon, unless a caller comes back before.
+                None => {
+                    let late = state.background.comes_late(self.clock.now());
+                    state.background.called |= late || state.tasks > 0;
+                }
+            }
+        }
+        state.call_next(until, 1);
+        self.unlock(state);
+    }
+}
