@@ -12,6 +12,7 @@ pub mod limits;
 pub mod mode;
 #[allow(dead_code, reason = "flight comes next")]
 mod outbox;
+pub mod repair;
 pub mod seal;
 pub mod time;
 pub mod wire;

@@ -63,3 +63,13 @@ pub const REPAIR_PARITY_MAX: u8 = 16;
 
 /// Events that wait for the application; beyond, they are only counted.
 pub const EVENTS_MAX: usize = 1_024;
+
+/// DATA of a flow with repair that its receiver keeps, to mend others with: two of the largest groups,
+/// since a group's parity may come after the next group began.
+pub const REPAIR_KEPT_MAX: usize = 128;
+
+/// Groups of a flow whose parities wait for more of the group to come.
+pub const REPAIR_GROUPS_MAX: usize = 8;
+
+/// Bytes that a flow's receiver holds for repair: two of the largest groups of datagrams of 8 KB.
+pub const REPAIR_HELD_BYTES_MAX: usize = 1 << 20;

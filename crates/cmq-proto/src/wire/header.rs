@@ -71,7 +71,7 @@ impl Kind {
 /// | 0 | 1 | magic 0xC3 |
 /// | 1 | 1 | version 1 |
 /// | 2 | 1 | kind |
-/// | 3 | 1 | flags: bits 0–2 mode, bit 3 fragment, bit 4 sealed, bit 5 credit is kept, bit 6 status wanted, bit 7 (PROBE) end: the flow is closed, nothing follows `next` |
+/// | 3 | 1 | flags: bits 0–2 mode, bit 3 fragment, bit 4 sealed, bit 5 credit is kept, bit 6 status wanted, bit 7 (PROBE) end: the flow is closed, nothing follows `next`; bit 7 (DATA) parity follows |
 /// | 4 | 4 | flow: the sender's number of the destination |
 /// | 8 | 8 | session: random, of the data's sender in every kind |
 /// | 16 | 8 | mailbox |
@@ -189,13 +189,7 @@ impl Header {
 /// A flag that a kind does not have is an error, so that it can get a meaning in a later version.
 const fn check_flags(kind: Kind, bits: u8) -> Result<(), Malformed> {
     let known = match kind {
-        Kind::Data => {
-            flags::MODE_MASK
-                | flags::FRAGMENT
-                | flags::SEALED
-                | flags::CREDIT
-                | flags::STATUS_WANTED
-        }
+        Kind::Data => 0xFF,
         Kind::Probe => flags::MODE_MASK | flags::SEALED | flags::CREDIT | flags::END,
         _ => flags::MODE_MASK | flags::SEALED | flags::CREDIT,
     };

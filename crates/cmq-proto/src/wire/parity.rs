@@ -8,6 +8,9 @@ use crate::wire::Malformed;
 /// Bytes before the parity.
 pub const PARITY_HEAD_BYTES: usize = 12;
 
+/// Bytes of the parity that are of the datagrams' heads and not of their bodies: see `repair`.
+pub const BLOCK_HEAD_BYTES: usize = 10;
+
 /// Which parity it is. With one parity for a group it is the XOR of its blocks, with more they are
 /// Reed–Solomon's; see docs/cmq-format.md for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +37,7 @@ impl Parity {
     /// # Errors
     /// It is cut off, or of an impossible group.
     pub fn read(mut body: &[u8], sequence: u64) -> Result<(Self, &[u8]), Malformed> {
-        if body.len() < PARITY_HEAD_BYTES {
+        if body.len() < PARITY_HEAD_BYTES + BLOCK_HEAD_BYTES {
             return Err(Malformed::Parity);
         }
         let first = body.get_u64_le();

@@ -4,5 +4,6 @@
 
 mod classic;
 mod flight;
+mod repair;
 mod seal;
 mod wire;

@@ -1,0 +1,226 @@
+//! The receiver's part: keeps what may be needed, and mends what is missing.
+
+use std::collections::VecDeque;
+
+use crate::limits::{REPAIR_DATA_MAX, REPAIR_GROUPS_MAX, REPAIR_HELD_BYTES_MAX, REPAIR_KEPT_MAX};
+use crate::repair::block::{Block, segment_of};
+use crate::repair::code::{coefficient, solve};
+use crate::repair::field::add_product;
+use crate::wire::parity::{BLOCK_HEAD_BYTES, Parity};
+use crate::wire::{HEADER_BYTES, Header, Malformed};
+
+/// A DATA that was lost and is there again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mended {
+    /// Its header.
+    pub header: Header,
+    /// Header and body, as it was before it was sealed; without STATUS_WANTED.
+    pub segment: Vec<u8>,
+}
+
+/// Mends one flow. It holds at most [`REPAIR_HELD_BYTES_MAX`]: copies of the last DATA, of which any
+/// may be needed, and the parities of groups that are not whole yet.
+#[derive(Debug, Default)]
+pub struct Mender {
+    /// The last DATA, each at its sequence's remainder. Empty until the first.
+    kept: Vec<Option<Kept>>,
+    /// Groups that are not whole, the oldest first.
+    groups: VecDeque<Group>,
+    mended: VecDeque<Result<Mended, Malformed>>,
+    /// Bytes of all of them.
+    held: usize,
+}
+
+#[derive(Debug)]
+struct Kept {
+    header: Header,
+    body: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Group {
+    /// Of its first parity.
+    header: Header,
+    head: Parity,
+    parities: Vec<(u8, Vec<u8>)>,
+}
+
+impl Group {
+    fn has(&self, sequence: u64) -> bool {
+        sequence.checked_sub(self.head.first).is_some_and(|at| at < u64::from(self.head.data))
+    }
+
+    fn bytes(&self) -> usize {
+        self.parities.iter().map(|(_, bytes)| bytes.capacity()).sum()
+    }
+}
+
+impl Mender {
+    /// Of a flow of which nothing came yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes a DATA with the flag [`crate::wire::flags::REPAIR`] that came by itself, after it was
+    /// opened. It may be the one that makes another one mendable.
+    pub fn on_data(&mut self, header: &Header, body: &[u8]) {
+        self.keep(header, body);
+        if let Some(at) = self.groups.iter().position(|group| group.has(header.sequence)) {
+            self.try_mend(at);
+        }
+    }
+
+    /// Takes a PARITY after it was opened: its header, and what [`Parity::read`] gave.
+    pub fn on_parity(&mut self, header: &Header, head: Parity, parity: &[u8]) {
+        if self.missing(&head).is_empty() {
+            return;
+        }
+        let known = self.groups.iter().position(|group| group.head.first == head.first);
+        let at = known.unwrap_or_else(|| {
+            self.groups.push_back(Group { header: *header, head, parities: Vec::new() });
+            self.groups.len() - 1
+        });
+        let group = &mut self.groups[at];
+        let is_new = group.parities.iter().all(|(index, _)| *index != head.index);
+        // Of two groups that contradict each other the first one counts.
+        if !is_new || group.head != (Parity { index: group.head.index, ..head }) {
+            return;
+        }
+        group.parities.push((head.index, parity.to_vec()));
+        self.held += parity.len();
+        self.try_mend(at);
+        while self.groups.len() > REPAIR_GROUPS_MAX || self.held > REPAIR_HELD_BYTES_MAX {
+            if !self.forget_oldest() {
+                break;
+            }
+        }
+    }
+
+    /// What was mended, or how a group of parities was wrong. Ask until there is none.
+    pub fn poll_mended(&mut self) -> Option<Result<Mended, Malformed>> {
+        self.mended.pop_front()
+    }
+
+    /// Bytes that are held, for whoever counts them over all flows.
+    #[must_use]
+    pub const fn held_bytes(&self) -> usize {
+        self.held
+    }
+
+    fn keep(&mut self, header: &Header, body: &[u8]) {
+        if self.kept.is_empty() {
+            self.kept.resize_with(REPAIR_KEPT_MAX, || None);
+        }
+        let place = &mut self.kept[(header.sequence % REPAIR_KEPT_MAX as u64) as usize];
+        // An older one must not displace a newer one.
+        if matches!(place, Some(kept) if kept.header.sequence > header.sequence) {
+            return;
+        }
+        let mut room = place.take().map_or_else(Vec::new, |kept| kept.body);
+        self.held -= room.capacity();
+        // A place keeps its room, unless it was for something much larger.
+        if room.capacity() > 2 * body.len() + 64 {
+            room = Vec::new();
+        }
+        room.clear();
+        room.reserve_exact(body.len());
+        room.extend_from_slice(body);
+        self.held += room.capacity();
+        *place = Some(Kept { header: *header, body: room });
+        while self.held > REPAIR_HELD_BYTES_MAX {
+            if !self.forget_oldest() {
+                break;
+            }
+        }
+    }
+
+    fn find(&self, sequence: u64) -> Option<&Kept> {
+        let place = self.kept.get((sequence % REPAIR_KEPT_MAX as u64) as usize)?;
+        place.as_ref().filter(|kept| kept.header.sequence == sequence)
+    }
+
+    /// Which of a group's datagrams are not here.
+    fn missing(&self, head: &Parity) -> Vec<u8> {
+        (0..head.data).filter(|at| self.find(head.first + u64::from(*at)).is_none()).collect()
+    }
+
+    /// Mends the group if it can be; then, or if nothing is missing, the group is done.
+    fn try_mend(&mut self, at: usize) {
+        let missing = self.missing(&self.groups[at].head);
+        if missing.len() > self.groups[at].parities.len() {
+            return;
+        }
+        let Some(group) = self.groups.remove(at) else { return };
+        self.held -= group.bytes();
+        if missing.is_empty() {
+            return;
+        }
+        let blocks = self.blocks(&group, &missing);
+        for (data, block) in missing.iter().zip(blocks) {
+            let sequence = group.head.first + u64::from(*data);
+            let Some((header, segment)) = segment_of(&block, &group.header, sequence) else {
+                self.mended.push_back(Err(Malformed::Parity));
+                continue;
+            };
+            // The group's other parities are not to mend it again.
+            self.keep(&header, &segment[HEADER_BYTES..]);
+            self.mended.push_back(Ok(Mended { header, segment }));
+        }
+    }
+
+    /// Computes the missing blocks.
+    fn blocks(&self, group: &Group, missing: &[u8]) -> Vec<Vec<u8>> {
+        let parities = &group.parities[..missing.len()];
+        // A parity may have padding behind it; so the longest is what a block has at most, and zeros
+        // behind the others change nothing.
+        let there = (0..group.head.data)
+            .filter_map(|at| Some((at, self.find(group.head.first + u64::from(at))?)))
+            .map(|(at, kept)| (at, Block::new(&kept.header, &kept.body)));
+        let there: Vec<(u8, Block<'_>)> = there.collect();
+        let longest = parities.iter().map(|(_, bytes)| bytes.len());
+        let longest = longest.chain(there.iter().map(|(_, block)| block.bytes())).max();
+        // `add_to` needs a block's head at least.
+        let longest = longest.unwrap_or(0).max(BLOCK_HEAD_BYTES);
+        // What is left of each parity when those that are here are taken out of it.
+        let left: Vec<Vec<u8>> = parities
+            .iter()
+            .map(|(index, bytes)| {
+                let mut left = bytes.clone();
+                left.resize(longest, 0);
+                for (at, block) in &there {
+                    block.add_to(&mut left, coefficient(*index, *at));
+                }
+                left
+            })
+            .collect();
+        let indexes: Vec<u8> = parities.iter().map(|(index, _)| *index).collect();
+        let weigh = |weights: Vec<u8>| {
+            let mut block = vec![0; longest];
+            for (left, weight) in left.iter().zip(weights) {
+                add_product(&mut block, left, weight);
+            }
+            block
+        };
+        solve(&indexes, missing).into_iter().map(weigh).collect()
+    }
+
+    /// Makes room. Gives whether there was anything to forget.
+    fn forget_oldest(&mut self) -> bool {
+        if let Some(group) = self.groups.pop_front() {
+            self.held -= group.bytes();
+            return true;
+        }
+        let oldest = self.kept.iter_mut().filter(|place| place.is_some());
+        let oldest = oldest.min_by_key(|place| place.as_ref().map(|kept| kept.header.sequence));
+        match oldest.and_then(Option::take) {
+            Some(kept) => {
+                self.held -= kept.body.capacity();
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+const _: () = assert!(REPAIR_KEPT_MAX >= 2 * REPAIR_DATA_MAX as usize);

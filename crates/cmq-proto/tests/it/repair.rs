@@ -1,0 +1,306 @@
+//! Whatever is lost of a group, if it is not more than there are parities, is there again bit for bit.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use quelea_cmq_proto::limits::{
+    DATAGRAM_BYTES_MAX, REPAIR_DATA_MAX, REPAIR_GROUPS_MAX, REPAIR_HELD_BYTES_MAX, REPAIR_KEPT_MAX,
+    REPAIR_PARITY_MAX,
+};
+use quelea_cmq_proto::repair::{GroupEncoder, Mended, Mender, PARITY_OVERHEAD_BYTES};
+use quelea_cmq_proto::wire::parity::Parity;
+use quelea_cmq_proto::wire::{Header, Kind, Malformed, flags};
+use quelea_cmq_proto::{Mailbox, Repair};
+
+fn header(kind: Kind, sequence: u64) -> Header {
+    Header {
+        kind,
+        flags: flags::CREDIT | if kind == Kind::Data { flags::REPAIR } else { 0 },
+        flow: 3,
+        session: 4,
+        mailbox: Mailbox(5),
+        sequence,
+        count: 0,
+        first_message: 0,
+    }
+}
+
+/// A datagram on its way: a DATA's header and body, or a PARITY's.
+type Sent = (Header, Vec<u8>);
+
+/// Sends the bodies in a group. Gives its DATA and its PARITY.
+fn send(repair: Repair, first: u64, bodies: &[Vec<u8>]) -> (Vec<Sent>, Vec<Sent>) {
+    let mut encoder = GroupEncoder::new(repair).unwrap();
+    let mut data = Vec::new();
+    for (at, body) in bodies.iter().enumerate() {
+        let head = Header {
+            count: at as u16 * 7,
+            first_message: 0xFFFF_FFF0_u32.wrapping_add(at as u32),
+            flags: flags::CREDIT | flags::REPAIR | if at % 2 == 1 { flags::FRAGMENT } else { 0 },
+            ..header(Kind::Data, first + at as u64)
+        };
+        let full = encoder.add(&head, body);
+        assert_eq!(full, encoder.room() == 0);
+        data.push((head, body.clone()));
+    }
+    let body_bytes = encoder.body_bytes();
+    let mut parity = Vec::new();
+    encoder.finish(|head, sum| {
+        let mut body = Vec::new();
+        head.write(&mut body);
+        body.extend_from_slice(sum);
+        assert_eq!(body.len(), body_bytes);
+        let sequence = first + (bodies.len() + parity.len()) as u64;
+        parity.push((header(Kind::Parity, sequence), body));
+    });
+    assert!(encoder.is_empty());
+    let longest = bodies.iter().map(Vec::len).max().unwrap();
+    assert_eq!(body_bytes, longest + PARITY_OVERHEAD_BYTES);
+    (data, parity)
+}
+
+fn receive(mender: &mut Mender, (header, body): &Sent) {
+    match header.kind {
+        Kind::Data => mender.on_data(header, body),
+        _ => {
+            let (head, parity) = Parity::read(body, header.sequence).unwrap();
+            mender.on_parity(header, head, parity);
+        }
+    }
+    assert!(mender.held_bytes() <= REPAIR_HELD_BYTES_MAX);
+}
+
+fn mended(mender: &mut Mender) -> Vec<Sent> {
+    let found = std::iter::from_fn(|| mender.poll_mended());
+    found
+        .map(|mended| {
+            let Mended { header, segment } = mended.unwrap();
+            assert_eq!(Header::parse(&segment), Ok(header));
+            (header, segment[36..].to_vec())
+        })
+        .collect()
+}
+
+proptest! {
+    // The largest groups cost some 20 ms each without optimisation.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_losses_up_to_the_parities_are_mended_bit_for_bit(
+        bodies in vec(vec(any::<u8>(), 0..70), 1..=usize::from(REPAIR_DATA_MAX)),
+        parity in 1..=REPAIR_PARITY_MAX,
+        losses in vec(any::<Index>(), 0..40),
+        padding in 0_usize..5,
+        first in 0_u64..1 << 40,
+        order in any::<u64>(),
+    ) {
+        let repair = Repair::ReedSolomon { data: bodies.len() as u8, parity };
+        let (data, mut parities) = send(repair, first, &bodies);
+        // What is lost: as many as there are parities, data or parities.
+        let mut lost: Vec<u64> = losses
+            .iter()
+            .map(|index| first + index.index(data.len() + parities.len()) as u64)
+            .collect();
+        lost.sort_unstable();
+        lost.dedup();
+        let mut random = fastrand::Rng::with_seed(order);
+        random.shuffle(&mut lost);
+        lost.truncate(usize::from(parity));
+        for (_, body) in &mut parities {
+            body.resize(body.len() + random.usize(0..=padding), 0);
+        }
+        let mut way: Vec<&Sent> = data
+            .iter()
+            .chain(&parities)
+            .filter(|(header, _)| !lost.contains(&header.sequence))
+            .collect();
+        random.shuffle(&mut way);
+
+        let mut mender = Mender::new();
+        let mut there: Vec<Sent> = Vec::new();
+        for sent in way {
+            receive(&mut mender, sent);
+            if sent.0.kind == Kind::Data {
+                there.push(sent.clone());
+            }
+            // On its way through another order one may be mended that comes later by itself.
+            there.extend(mended(&mut mender));
+        }
+        there.sort_by_key(|(header, _)| header.sequence);
+        there.dedup();
+        prop_assert_eq!(there, data);
+    }
+
+    #[test]
+    fn more_losses_than_parities_mend_nothing(
+        bodies in vec(vec(any::<u8>(), 0..40), 3..12),
+        parity in 1_u8..3,
+    ) {
+        let repair = Repair::ReedSolomon { data: REPAIR_DATA_MAX, parity };
+        let (data, parities) = send(repair, 9, &bodies);
+        let mut mender = Mender::new();
+        for sent in data[usize::from(parity) + 1..].iter().chain(&parities) {
+            receive(&mut mender, sent);
+        }
+        prop_assert_eq!(mender.poll_mended(), None);
+        receive(&mut mender, &data[0]);
+        let expected = &data[1..usize::from(parity) + 1];
+        prop_assert_eq!(mended(&mut mender), expected, "the last that it took came late");
+    }
+
+    #[test]
+    fn nothing_that_comes_is_too_much(steps in vec((any::<bool>(), 0_u64..200, any::<u64>()), 1..300)) {
+        let mut mender = Mender::new();
+        for (is_data, sequence, random) in steps {
+            let body = vec![random as u8; (random >> 8) as usize % 2_000];
+            if is_data {
+                receive(&mut mender, &(header(Kind::Data, sequence), body));
+            } else {
+                let head = Parity {
+                    first: sequence,
+                    data: 1 + (random >> 20) as u8 % REPAIR_DATA_MAX,
+                    parity: REPAIR_PARITY_MAX,
+                    index: (random >> 30) as u8 % REPAIR_PARITY_MAX,
+                };
+                mender.on_parity(&header(Kind::Parity, sequence + 100), head, &body);
+            }
+            prop_assert!(mender.held_bytes() <= REPAIR_HELD_BYTES_MAX);
+            while let Some(mended) = mender.poll_mended() {
+                prop_assert!(matches!(mended, Ok(_) | Err(Malformed::Parity)));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_xor_of_two_is_their_xor() {
+    let bodies = [vec![0b1100], vec![0b1010, 7]];
+    let (data, parities) = send(Repair::Xor { data: 2 }, 5, &bodies);
+    let [(_, body)] = &parities[..] else { panic!("one parity") };
+    // The head, then length 1 ^ 2, flags with and without FRAGMENT, 0, count 0 ^ 7, first message
+    // 0xFFFFFFF0 ^ 0xFFFFFFF1, then the bodies.
+    let expected = [5, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 3, 0, 8, 0, 7, 0, 1, 0, 0, 0, 0b0110, 7];
+    assert_eq!(body, &expected);
+    let mut mender = Mender::new();
+    receive(&mut mender, &data[1]);
+    receive(&mut mender, &parities[0]);
+    assert_eq!(mended(&mut mender), data[..1]);
+}
+
+#[test]
+fn a_group_that_is_whole_costs_nothing_more() {
+    let bodies = vec![vec![1; 100]; 10];
+    let (data, parities) = send(Repair::ReedSolomon { data: 10, parity: 2 }, 0, &bodies);
+    let mut mender = Mender::new();
+    for sent in &data {
+        receive(&mut mender, sent);
+    }
+    let before = mender.held_bytes();
+    for sent in &parities {
+        receive(&mut mender, sent);
+    }
+    assert_eq!(mender.held_bytes(), before);
+    assert_eq!(mender.poll_mended(), None);
+}
+
+#[test]
+fn a_datagram_is_mended_once_however_many_parities_come() {
+    let bodies = vec![vec![1; 100]; 4];
+    let (data, parities) = send(Repair::ReedSolomon { data: 4, parity: 4 }, 0, &bodies);
+    let mut mender = Mender::new();
+    for sent in data[1..].iter().chain(&parities) {
+        receive(&mut mender, sent);
+    }
+    assert_eq!(mended(&mut mender), data[..1]);
+}
+
+#[test]
+fn one_group_after_the_other_is_mended() {
+    let mut encoder = GroupEncoder::new(Repair::Xor { data: 3 }).unwrap();
+    let mut mender = Mender::new();
+    let mut sequence = 0;
+    for round in 0..1_000_u64 {
+        let lost = sequence + round % 3;
+        let mut expected = None;
+        for _ in 0..3 {
+            let head = header(Kind::Data, sequence);
+            let body = sequence.to_le_bytes();
+            encoder.add(&head, &body);
+            match sequence == lost {
+                true => expected = Some((head, body.to_vec())),
+                false => mender.on_data(&head, &body),
+            }
+            sequence += 1;
+        }
+        encoder.finish(|head, sum| mender.on_parity(&header(Kind::Parity, sequence), head, sum));
+        sequence += 1;
+        assert_eq!(mended(&mut mender), [expected.unwrap()]);
+    }
+    assert!(mender.held_bytes() <= REPAIR_KEPT_MAX * 8);
+}
+
+#[test]
+fn parities_whose_group_never_comes_make_room_for_newer_ones() {
+    let mut mender = Mender::new();
+    let bodies = vec![vec![1; 100]; 3];
+    for round in 0..100 {
+        let (_, parities) = send(Repair::Xor { data: 3 }, round * 4, &bodies);
+        receive(&mut mender, &parities[0]);
+    }
+    assert!(mender.held_bytes() <= REPAIR_GROUPS_MAX * 200, "{} bytes", mender.held_bytes());
+    let (data, parities) = send(Repair::Xor { data: 3 }, 400, &bodies);
+    for sent in data[..2].iter().chain(&parities) {
+        receive(&mut mender, sent);
+    }
+    assert_eq!(mended(&mut mender), data[2..]);
+}
+
+#[test]
+fn the_largest_datagrams_do_not_fill_the_memory() {
+    let mut mender = Mender::new();
+    let body = vec![7; DATAGRAM_BYTES_MAX - 100];
+    for sequence in 0..300 {
+        receive(&mut mender, &(header(Kind::Data, sequence), body.clone()));
+        let small = header(Kind::Data, sequence + 1_000);
+        receive(&mut mender, &(small, vec![1]));
+    }
+    assert!(mender.held_bytes() > 0);
+}
+
+#[test]
+fn a_parity_that_contradicts_the_group_is_not_used() {
+    let bodies = vec![vec![1; 10]; 3];
+    let (data, parities) = send(Repair::ReedSolomon { data: 3, parity: 2 }, 0, &bodies);
+    let (other, forged) = send(Repair::ReedSolomon { data: 3, parity: 3 }, 0, &bodies[..2]);
+    assert_eq!(other.len(), 2);
+    let mut mender = Mender::new();
+    for sent in [&data[0], &parities[1], &forged[0], &forged[2], &parities[0]] {
+        receive(&mut mender, sent);
+    }
+    assert_eq!(mended(&mut mender), data[1..]);
+}
+
+#[test]
+fn a_parity_of_nonsense_is_malformed_and_mends_nothing() {
+    let (data, parities) = send(Repair::Xor { data: 2 }, 0, &[vec![1; 10], vec![2; 10]]);
+    // Each byte of the block's head but the count and the first message, which can be anything.
+    for at in [12, 13, 14, 15] {
+        let mut parity = parities[0].clone();
+        parity.1[at] ^= 0x91;
+        let mut mender = Mender::new();
+        receive(&mut mender, &data[0]);
+        receive(&mut mender, &parity);
+        assert_eq!(mender.poll_mended(), Some(Err(Malformed::Parity)), "byte {at}");
+        assert_eq!(mender.poll_mended(), None);
+    }
+}
+
+#[test]
+fn groups_are_within_their_limits() {
+    assert!(GroupEncoder::new(Repair::None).is_none());
+    let encoder = GroupEncoder::new(Repair::ReedSolomon { data: 0, parity: 0 }).unwrap();
+    assert_eq!((encoder.room(), encoder.parities()), (1, 1));
+    let encoder = GroupEncoder::new(Repair::ReedSolomon { data: 255, parity: 255 }).unwrap();
+    assert_eq!(encoder.room(), REPAIR_DATA_MAX);
+    assert_eq!(encoder.parities(), usize::from(REPAIR_PARITY_MAX));
+}
