@@ -7,6 +7,7 @@ pub mod config;
 pub mod endpoint;
 pub mod error;
 pub mod flight;
+pub mod inbox;
 pub mod key;
 pub mod limits;
 pub mod mode;

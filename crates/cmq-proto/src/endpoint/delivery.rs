@@ -32,6 +32,8 @@ pub struct Delivery {
 pub struct DeliveryToken {
     pub(crate) flow: u32,
     pub(crate) flow_generation: u32,
+    pub(crate) mailbox: u32,
+    pub(crate) mailbox_generation: u32,
     pub(crate) sequence: u64,
     pub(crate) bytes: u32,
 }

@@ -1,0 +1,220 @@
+//! What an endpoint receives: the flows of its peers, what is missing in them, what they may send.
+//!
+//! Datagrams of data, PROBEs and parity come in; deliveries, events and answers (STATUS, CHALLENGE,
+//! REFUSAL) go out. A datagram is taken or refused in `taking`, delivered in `delivering`, a flow is
+//! made and forgotten in `admission`, and `reporting` says what its sender may know and send.
+
+mod admission;
+mod budget;
+mod content;
+mod counters;
+mod credit;
+mod delays;
+mod delivering;
+mod events;
+mod flow;
+mod flows;
+mod gaps;
+mod losing;
+mod mailboxes;
+mod partial;
+mod probing;
+mod recency;
+mod replies;
+mod reporting;
+mod taking;
+mod unacknowledged;
+mod waiting;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+use core::net::SocketAddr;
+use std::collections::VecDeque;
+
+pub use content::Arrived;
+pub use counters::Received;
+pub use credit::{INITIAL_WINDOW_BYTES, KERNEL_BYTES};
+pub use reporting::Answer;
+
+use crate::config::{Config, MailboxOptions};
+use crate::endpoint::{Delivery, DeliveryToken, Event, MailboxError};
+use crate::inbox::budget::Budget;
+use crate::inbox::credit::Credit;
+use crate::inbox::delays::{Delay, Delays};
+use crate::inbox::events::Events;
+use crate::inbox::flows::{FlowRef, Flows};
+use crate::inbox::mailboxes::{MailboxRef, Mailboxes};
+use crate::inbox::replies::Replies;
+use crate::key::Mailbox;
+use crate::seal::{Cookies, Salts};
+use crate::time::Time;
+
+/// The receiving side of an endpoint.
+#[derive(Debug)]
+pub struct Inbox {
+    session: u64,
+    /// Flows made so far: each tells its sender another session of the receiver.
+    incarnations: u64,
+    cookies: Cookies,
+    message_bytes_max: usize,
+    flows: Flows,
+    mailboxes: Mailboxes,
+    credit: Credit,
+    budget: Budget,
+    delays: Delays,
+    ready: VecDeque<Delivery>,
+    /// Flows whose STATUS is to leave now.
+    due: VecDeque<FlowRef>,
+    replies: Replies,
+    events: Events,
+    counters: Received,
+}
+
+impl Inbox {
+    /// `session` is this endpoint's own, `secret` random: peers must not be able to guess it.
+    #[must_use]
+    pub fn new(config: &Config, session: u64, secret: [u8; 32]) -> Self {
+        let mut salts = Salts::new(&secret);
+        Self {
+            session,
+            incarnations: 0,
+            message_bytes_max: config.message_bytes_max,
+            flows: Flows::new(config.flows_max, salts.session()),
+            cookies: Cookies::new(&salts.seed()),
+            mailboxes: Mailboxes::default(),
+            credit: Credit::new(config.receive_window_bytes),
+            budget: Budget::new(config.reassembly_bytes_max, config.message_bytes_max),
+            delays: Delays::default(),
+            ready: VecDeque::new(),
+            due: VecDeque::new(),
+            replies: Replies::default(),
+            events: Events::default(),
+            counters: Received::default(),
+        }
+    }
+
+    /// Opens a mailbox.
+    ///
+    /// # Errors
+    /// It is open, or there are too many.
+    pub fn open(&mut self, mailbox: Mailbox, options: &MailboxOptions) -> Result<(), MailboxError> {
+        self.mailboxes.open(mailbox, options)
+    }
+
+    /// Opens one mailbox for all that are not opened by themselves.
+    ///
+    /// # Errors
+    /// There are too many mailboxes.
+    pub fn open_others(&mut self, options: &MailboxOptions) -> Result<(), MailboxError> {
+        self.mailboxes.open_others(options)
+    }
+
+    /// Closes a mailbox and forgets its flows. What waits to be handed over is dropped.
+    pub fn close(&mut self, mailbox: Mailbox) {
+        let Some(closed) = self.mailboxes.close(mailbox) else { return };
+        for slot in self.flows.slots(|flow| flow.room == closed) {
+            self.forget(slot);
+        }
+        self.ready.retain(|delivery| !is_of(&delivery.token, closed));
+    }
+
+    /// The next delivery, for its mailbox's ring.
+    pub fn poll_delivery(&mut self) -> Option<Delivery> {
+        self.ready.pop_front()
+    }
+
+    /// The application has taken a delivery out of its mailbox: its room is credit again, and its
+    /// sender may forget it, unless the application acknowledges by itself.
+    pub fn popped(&mut self, token: DeliveryToken, now: Time) {
+        let at = MailboxRef { slot: token.mailbox, generation: token.mailbox_generation };
+        let Some(room) = self.mailboxes.room(at) else { return };
+        room.used = room.used.saturating_sub(token.bytes as usize);
+        let by_application = room.by_application;
+        self.reopen(at);
+        if !by_application {
+            self.done(token, false, now);
+        }
+    }
+
+    /// The application is done with a delivery and, in its flow, with all that were delivered before.
+    pub fn acknowledge(&mut self, token: DeliveryToken, now: Time) {
+        self.done(token, true, now);
+    }
+
+    fn done(&mut self, token: DeliveryToken, all_before: bool, now: Time) {
+        let at = FlowRef { slot: token.flow, generation: token.flow_generation };
+        let Some(flow) = self.flows.get(at).filter(|flow| flow.mode.is_reliable()) else { return };
+        if all_before {
+            flow.unacknowledged.done_through(token.sequence);
+        } else {
+            flow.unacknowledged.done(token.sequence);
+        }
+        self.report_soon(at.slot, now);
+    }
+
+    /// The next event. The end of a flow comes when all deliveries were asked for.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop(self.ready.is_empty())
+    }
+
+    /// When [`Self::on_timer`] has something to do.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.delays.next()
+    }
+
+    /// Does what is due.
+    pub fn on_timer(&mut self, now: Time) {
+        while let Some((kind, at)) = self.delays.pop(now) {
+            let Some(flow) = self.flows.get(at) else { continue };
+            match kind {
+                Delay::Status => {
+                    flow.report.armed = false;
+                    if flow.report.wanted {
+                        self.report_now(at.slot);
+                    }
+                }
+                Delay::Gap => self.on_gaps_due(at.slot, now),
+                Delay::Held => self.on_held_due(at.slot, now),
+            }
+        }
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub const fn counters(&self) -> &Received {
+        &self.counters
+    }
+
+    /// How many flows are known: proven, and not.
+    #[must_use]
+    pub const fn flow_count(&self) -> (usize, usize) {
+        self.flows.count()
+    }
+
+    /// Bytes that wait for something missing.
+    #[must_use]
+    pub const fn waiting_bytes(&self) -> usize {
+        self.budget.used()
+    }
+
+    /// Messages of `from` are lost for good.
+    fn tell_lost(&mut self, from: SocketAddr, mailbox: Mailbox, messages: u64) {
+        self.counters.lost_messages += messages;
+        if !self.events.lost(from, mailbox, messages) {
+            self.counters.events_dropped += 1;
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        if !self.events.push(event) {
+            self.counters.events_dropped += 1;
+        }
+    }
+}
+
+fn is_of(token: &DeliveryToken, mailbox: MailboxRef) -> bool {
+    (token.mailbox, token.mailbox_generation) == (mailbox.slot, mailbox.generation)
+}

@@ -1,0 +1,216 @@
+//! How a flow comes to be known, proven and forgotten.
+
+use crate::endpoint::Event;
+use crate::inbox::Inbox;
+use crate::inbox::content::Arrived;
+use crate::inbox::credit::{FlowCredit, INITIAL_WINDOW_BYTES};
+use crate::inbox::flow::{COMMON_FLAGS, Ending, Flow, FlowKey, Report};
+use crate::inbox::flows::Peer;
+use crate::inbox::gaps::Gaps;
+use crate::inbox::unacknowledged::Unacknowledged;
+use crate::inbox::window::Window;
+use crate::limits::TRAIN_SEGMENTS_MAX;
+use crate::time::Time;
+use crate::wire::flags::{self, FlowMode};
+use crate::wire::hello::COOKIE_BYTES;
+use crate::wire::probe::Probe;
+use crate::wire::refusal::Refusal;
+use crate::wire::{HEADER_BYTES, Header};
+
+/// A sender that keeps within credit cannot have sent more before it hears of the receiver: what is
+/// missing before its first datagram here is lost. Above, it was heard of before, by the receiver's
+/// previous life.
+const FIRST_CONTACT_MAX: u64 = 1_024;
+
+/// The time between two CHALLENGEs for one flow.
+const CHALLENGE_US: u64 = 100_000;
+
+/// Where a flow begins for its receiver.
+struct Beginning {
+    sequence: u64,
+    message: u64,
+}
+
+impl Inbox {
+    /// Makes a flow for a datagram of data, or a PROBE, that belongs to none. None if there is no such
+    /// mailbox, or its session has ended.
+    #[cold]
+    pub(super) fn admit(&mut self, arrived: &Arrived<'_>, probe: Option<&Probe>) -> Option<u32> {
+        let (header, from, now) = (arrived.header, arrived.from, arrived.now);
+        let Some(room) = self.mailboxes.find(header.mailbox) else {
+            self.counters.unknown_mailbox += 1;
+            self.refuse(arrived, Refusal::NoSuchMailbox);
+            return None;
+        };
+        let peer = self.flows.peer(from, header.mailbox);
+        if peer.is_some_and(|peer| peer.ended_session == Some(header.session)) {
+            self.counters.old_session += 1;
+            return None;
+        }
+        let proven = header.has(flags::SEALED) || self.flows.knows_session(from, header.session);
+        self.make_way(proven);
+        let mode = FlowMode::of_flags(header.flags)?;
+        let begin = probe.map_or_else(
+            || beginning_of_data(header, mode),
+            |probe| beginning_of_probe(probe, header, mode),
+        );
+        let key = arrived.key();
+        self.incarnations = self.incarnations.wrapping_add(1);
+        let receiver_session = self.session.wrapping_add(self.incarnations);
+        let slot = self.flows.insert(|at| Flow {
+            key,
+            at,
+            receiver_session,
+            mailbox: header.mailbox,
+            room,
+            mode,
+            flags: header.flags & COMMON_FLAGS,
+            proven,
+            window: Window::starting_at(begin.sequence),
+            gaps: Gaps::default(),
+            next_message: begin.message,
+            lost_messages: 0,
+            last_arrival: now,
+            credit: FlowCredit { granted: INITIAL_WINDOW_BYTES, ..FlowCredit::default() },
+            report: Report::default(),
+            may_be_sent: 0,
+            challenged_at: None,
+            next_probe: 0,
+            delivered_below: 0,
+            held_armed: false,
+            gaps_armed: false,
+            ending: Ending::Open,
+            waiting: None,
+            unacknowledged: Unacknowledged::default(),
+        });
+        if proven {
+            self.on_proven(slot, now);
+        }
+        Some(slot)
+    }
+
+    /// The flow that was silent longest makes room for another.
+    fn make_way(&mut self, proven: bool) {
+        while let Some(slot) = self.flows.in_the_way(proven) {
+            if proven {
+                self.counters.evicted += 1;
+            } else {
+                self.counters.evicted_unproven += 1;
+            }
+            self.forget(slot);
+        }
+    }
+
+    /// A sender gives back a cookie: its address is its own, for all flows of its session.
+    pub fn on_hello(&mut self, arrived: &Arrived<'_>, cookie: [u8; COOKIE_BYTES]) {
+        let key = arrived.key();
+        if !self.cookies.is_good(cookie, key.from, key.session, key.number, arrived.now) {
+            self.counters.replayed += 1;
+            return;
+        }
+        let same = |flow: &Flow| {
+            !flow.proven && (flow.key.from, flow.key.session) == (key.from, key.session)
+        };
+        for slot in self.flows.slots(same) {
+            self.make_way(true);
+            let flow = self.flows.at(slot);
+            let taken = flow.waiting.as_ref().map_or(0, |waiting| waiting.taken);
+            self.budget.prove(taken);
+            self.flows.prove(slot);
+            self.on_proven(slot, arrived.now);
+        }
+    }
+
+    /// A flow is its sender's beyond doubt. If the sender had another session with this mailbox, that
+    /// one has ended.
+    fn on_proven(&mut self, slot: u32, now: Time) {
+        self.counters.proven += 1;
+        let flow = self.flows.at(slot);
+        let (at, key, mailbox) = (flow.at, flow.key, flow.mailbox);
+        let wants_word = flow.has_credit() || flow.mode.is_reliable();
+        if flow.has_credit() {
+            flow.credit.active = true;
+            self.credit.join(at, now);
+        }
+        if wants_word {
+            self.report_soon(slot, now);
+        }
+        let mut peer = Peer { flow: at, session: key.session, ended_session: None };
+        if let Some(old) = self.flows.peer(key.from, mailbox) {
+            peer.ended_session = old.ended_session;
+            if old.session != key.session {
+                peer.ended_session = Some(old.session);
+                self.end_session(&key, old, mailbox, now);
+            }
+        }
+        self.flows.set_peer(key.from, mailbox, peer);
+    }
+
+    fn end_session(&mut self, key: &FlowKey, old: Peer, mailbox: crate::Mailbox, now: Time) {
+        let of_old = |flow: &Flow| {
+            flow.key.session == old.session && flow.key.from == key.from && flow.mailbox == mailbox
+        };
+        for slot in self.flows.slots(of_old) {
+            self.close_books(slot, now);
+            self.forget(slot);
+        }
+        self.counters.restarts += 1;
+        self.tell(Event::Restarted { from: key.from, mailbox });
+    }
+
+    /// Asks a sender to prove its address, once in a while.
+    #[cold]
+    pub(super) fn challenge(&mut self, slot: u32, now: Time) {
+        let flow = self.flows.at(slot);
+        let asked = flow.challenged_at.is_some_and(|at| now.us_since(at) < CHALLENGE_US);
+        let bytes = HEADER_BYTES + COOKIE_BYTES;
+        if asked || flow.may_be_sent < bytes {
+            return;
+        }
+        let (key, mailbox, flags) = (flow.key, flow.mailbox, flow.flags);
+        let cookie = self.cookies.cookie(key.from, key.session, key.number, now);
+        if self.replies.challenge(key, mailbox, flags, cookie) {
+            self.counters.challenges += 1;
+            let flow = self.flows.at(slot);
+            flow.may_be_sent -= bytes;
+            flow.challenged_at = Some(now);
+        } else {
+            self.counters.withheld += 1;
+        }
+    }
+
+    fn refuse(&mut self, arrived: &Arrived<'_>, why: Refusal) {
+        if self.replies.refuse(arrived, why) {
+            self.counters.refusals += 1;
+        } else {
+            self.counters.withheld += 1;
+        }
+    }
+}
+
+fn beginning_of_data(header: &Header, mode: FlowMode) -> Beginning {
+    let most = if header.flags & flags::CREDIT == 0 {
+        // Who keeps to no credit may be heard in the midst of things: a train is what one call sends.
+        TRAIN_SEGMENTS_MAX as u64
+    } else {
+        FIRST_CONTACT_MAX
+    };
+    let plausible = u64::from(header.first_message) <= header.sequence * u64::from(u16::MAX);
+    if mode.is_reliable() || header.sequence < most && plausible {
+        return Beginning { sequence: 0, message: 0 };
+    }
+    Beginning { sequence: header.sequence, message: u64::from(header.first_message) }
+}
+
+fn beginning_of_probe(probe: &Probe, header: &Header, mode: FlowMode) -> Beginning {
+    let from_start = if mode.is_reliable() {
+        probe.floor == 0
+    } else {
+        header.flags & flags::CREDIT != 0 && probe.next < FIRST_CONTACT_MAX
+    };
+    if from_start {
+        return Beginning { sequence: 0, message: 0 };
+    }
+    let sequence = if mode.is_reliable() { probe.floor } else { probe.next };
+    Beginning { sequence, message: probe.next_message }
+}

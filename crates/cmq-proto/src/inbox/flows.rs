@@ -1,0 +1,193 @@
+//! All flows of an endpoint, by what their senders call them, and who makes room for whom.
+
+use core::hash::BuildHasher;
+use core::net::SocketAddr;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher};
+
+use slab::Slab;
+
+use crate::inbox::flow::{Flow, FlowKey};
+use crate::inbox::recency::Recency;
+use crate::key::Mailbox;
+use crate::limits::FLOWS_UNPROVEN_MAX;
+
+/// A flow's place. Stale once it is forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FlowRef {
+    pub(super) slot: u32,
+    pub(super) generation: u32,
+}
+
+/// The flow that an address has to a mailbox, and the session that it had before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer {
+    pub(super) flow: FlowRef,
+    pub(super) session: u64,
+    pub(super) ended_session: Option<u64>,
+}
+
+/// Hashes with a secret: peers choose sessions and numbers, and must not choose collisions.
+#[derive(Clone, Debug)]
+struct Secret(u64);
+
+impl BuildHasher for Secret {
+    type Hasher = DefaultHasher;
+
+    fn build_hasher(&self) -> DefaultHasher {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(self.0);
+        hasher
+    }
+}
+
+/// The table of flows.
+#[derive(Debug)]
+pub(super) struct Flows {
+    flows: Slab<Flow>,
+    by_key: HashMap<FlowKey, u32, Secret>,
+    /// Proven flows by who sends to whom.
+    peers: HashMap<(SocketAddr, Mailbox), Peer, Secret>,
+    /// Proven flows of each session.
+    sessions: HashMap<(SocketAddr, u64), u32, Secret>,
+    recency: Recency,
+    /// The flow of the last datagram: a train is of one flow, mostly.
+    last: Option<u32>,
+    generations: u32,
+    proven_max: usize,
+}
+
+impl Flows {
+    pub(super) fn new(proven_max: usize, secret: u64) -> Self {
+        let secret = Secret(secret);
+        Self {
+            flows: Slab::new(),
+            by_key: HashMap::with_hasher(secret.clone()),
+            peers: HashMap::with_hasher(secret.clone()),
+            sessions: HashMap::with_hasher(secret),
+            recency: Recency::default(),
+            last: None,
+            generations: 0,
+            proven_max: proven_max.max(1),
+        }
+    }
+
+    /// The slot of a flow.
+    #[inline]
+    pub(super) fn find(&mut self, key: &FlowKey) -> Option<u32> {
+        if let Some(last) = self.last
+            && self.flows.get(last as usize).is_some_and(|flow| flow.key == *key)
+        {
+            return Some(last);
+        }
+        let slot = *self.by_key.get(key)?;
+        self.last = Some(slot);
+        Some(slot)
+    }
+
+    /// The flow of the last datagram.
+    #[inline]
+    pub(super) const fn last(&self) -> Option<u32> {
+        self.last
+    }
+
+    #[inline]
+    pub(super) fn at(&mut self, slot: u32) -> &mut Flow {
+        &mut self.flows[slot as usize]
+    }
+
+    #[inline]
+    pub(super) fn get(&mut self, at: FlowRef) -> Option<&mut Flow> {
+        self.flows.get_mut(at.slot as usize).filter(|flow| flow.at == at)
+    }
+
+    /// It was heard of now.
+    #[inline]
+    pub(super) fn touch(&mut self, slot: u32) {
+        let proven = self.flows[slot as usize].proven;
+        self.recency.touch(slot, proven);
+    }
+
+    /// The flow that has to go before another of its kind comes in.
+    pub(super) fn in_the_way(&self, proven: bool) -> Option<u32> {
+        let most = if proven { self.proven_max } else { FLOWS_UNPROVEN_MAX };
+        if self.recency.length(proven) < most {
+            return None;
+        }
+        self.recency.oldest(proven)
+    }
+
+    /// Takes in a new flow, made from its place.
+    pub(super) fn insert(&mut self, make: impl FnOnce(FlowRef) -> Flow) -> u32 {
+        self.generations = self.generations.wrapping_add(1);
+        let entry = self.flows.vacant_entry();
+        let at = FlowRef { slot: entry.key() as u32, generation: self.generations };
+        let flow = entry.insert(make(at));
+        let (key, proven) = (flow.key, flow.proven);
+        self.by_key.insert(key, at.slot);
+        self.recency.add(at.slot, proven);
+        if proven {
+            *self.sessions.entry((key.from, key.session)).or_insert(0) += 1;
+        }
+        self.last = Some(at.slot);
+        at.slot
+    }
+
+    /// Forgets a flow, and gives what was known of it.
+    pub(super) fn remove(&mut self, slot: u32) -> Flow {
+        let flow = self.flows.remove(slot as usize);
+        self.by_key.remove(&flow.key);
+        self.recency.remove(slot, flow.proven);
+        if flow.proven {
+            let session = (flow.key.from, flow.key.session);
+            if let Some(count) = self.sessions.get_mut(&session) {
+                *count -= 1;
+                if *count == 0 {
+                    self.sessions.remove(&session);
+                }
+            }
+        }
+        let peer = (flow.key.from, flow.mailbox);
+        if self.peers.get(&peer).is_some_and(|peer| peer.flow == flow.at) {
+            self.peers.remove(&peer);
+        }
+        if self.last == Some(slot) {
+            self.last = None;
+        }
+        flow
+    }
+
+    /// Its address is its own: it moves to the proven ones.
+    pub(super) fn prove(&mut self, slot: u32) {
+        let flow = &mut self.flows[slot as usize];
+        debug_assert!(!flow.proven, "it is proven once");
+        flow.proven = true;
+        let session = (flow.key.from, flow.key.session);
+        *self.sessions.entry(session).or_insert(0) += 1;
+        self.recency.remove(slot, false);
+        self.recency.add(slot, true);
+    }
+
+    /// Whether a flow of the same session has proven the address: nobody else knows the session.
+    pub(super) fn knows_session(&self, from: SocketAddr, session: u64) -> bool {
+        self.sessions.contains_key(&(from, session))
+    }
+
+    pub(super) fn peer(&self, from: SocketAddr, mailbox: Mailbox) -> Option<Peer> {
+        self.peers.get(&(from, mailbox)).copied()
+    }
+
+    pub(super) fn set_peer(&mut self, from: SocketAddr, mailbox: Mailbox, peer: Peer) {
+        self.peers.insert((from, mailbox), peer);
+    }
+
+    /// How many there are: proven, and not.
+    pub(super) const fn count(&self) -> (usize, usize) {
+        (self.recency.length(true), self.recency.length(false))
+    }
+
+    /// The slots of all flows to a mailbox, or of those that its successor has to take.
+    pub(super) fn slots(&self, of: impl Fn(&Flow) -> bool) -> Vec<u32> {
+        self.flows.iter().filter(|(_, flow)| of(flow)).map(|(slot, _)| slot as u32).collect()
+    }
+}

@@ -1,0 +1,127 @@
+//! What will not come any more.
+
+use crate::inbox::Inbox;
+use crate::inbox::delays::{Delay, GAP_DELAY_US};
+use crate::time::Time;
+
+/// An incomplete message of a flow that repeats nothing is given up at this age.
+const PARTIAL_AGE_US: u64 = 1_000_000;
+
+/// A sender that repeats is gone when nothing that it left incomplete has moved for so long: twice
+/// the time after which it would itself give up a peer that does not answer.
+const STALLED_US: u64 = 120_000_000;
+
+impl Inbox {
+    /// Messages of a flow are lost for good.
+    pub(super) fn lose(&mut self, slot: u32, messages: u64) {
+        if messages == 0 {
+            return;
+        }
+        let flow = self.flows.at(slot);
+        flow.lost_messages += messages;
+        let (from, mailbox) = (flow.key.from, flow.mailbox);
+        self.tell_lost(from, mailbox, messages);
+    }
+
+    /// Nothing below `floor` will come that has not come yet.
+    pub(super) fn give_up_below(&mut self, slot: u32, floor: u64, now: Time) {
+        let flow = self.flows.at(slot);
+        let window = &flow.window;
+        let incomplete: Vec<u64> = match &flow.waiting {
+            None => Vec::new(),
+            Some(waiting) => waiting
+                .partials
+                .iter()
+                .map(|(first, partial)| (*first, first + u64::from(partial.fragments)))
+                .filter(|(first, past)| window.missing_between(*first, floor.min(*past)) > 0)
+                .map(|(first, _)| first)
+                .collect(),
+        };
+        let lost =
+            flow.gaps.give_up_below(floor, |first, past| window.missing_between(first, past));
+        self.counters.lost_datagrams += flow.window.give_up_below(floor);
+        self.lose(slot, lost);
+        for first in incomplete {
+            self.give_up_partial(slot, first);
+        }
+        self.release(slot, now);
+        self.end_if_complete(slot);
+    }
+
+    /// Gaps of a flow that repeats nothing have had their time.
+    pub(super) fn on_gaps_due(&mut self, slot: u32, now: Time) {
+        self.flows.at(slot).gaps_armed = false;
+        loop {
+            let flow = self.flows.at(slot);
+            let Some(since) = flow.gaps.oldest() else { break };
+            if now.us_since(since) < GAP_DELAY_US {
+                flow.gaps_armed = true;
+                let at = flow.at;
+                self.delays.arm(Delay::Gap, at, now);
+                break;
+            }
+            let Some(past) = flow.gaps.oldest_past() else { break };
+            self.give_up_below(slot, past, now);
+        }
+    }
+
+    /// Looks at what waits in a flow.
+    pub(super) fn on_held_due(&mut self, slot: u32, now: Time) {
+        self.flows.at(slot).held_armed = false;
+        if self.flows.at(slot).mode.is_reliable() {
+            self.release(slot, now);
+            let flow = self.flows.at(slot);
+            let stalled = |progress| now.us_since(progress) >= STALLED_US;
+            if flow.waiting.as_ref().is_some_and(|waiting| stalled(waiting.progress)) {
+                self.abandon(slot);
+                return;
+            }
+        } else {
+            while let Some(waiting) = &self.flows.at(slot).waiting
+                && let Some((&first, partial)) = waiting.partials.first_key_value()
+                && now.us_since(partial.since) >= PARTIAL_AGE_US
+            {
+                self.give_up_partial(slot, first);
+            }
+        }
+        let flow = self.flows.at(slot);
+        if flow.waiting.is_some() {
+            flow.held_armed = true;
+            let at = flow.at;
+            self.delays.arm(Delay::Held, at, now);
+        }
+    }
+
+    /// The sender is gone for good: what it left incomplete is lost.
+    fn abandon(&mut self, slot: u32) {
+        let flow = self.flows.at(slot);
+        let highest = flow.window.highest();
+        let missing = flow.gaps.give_up_below(highest, |_, _| 0);
+        let waiting = flow.waiting.as_ref().map_or(0, |waiting| waiting.messages());
+        self.lose(slot, missing + waiting);
+        self.forget(slot);
+    }
+
+    /// The sender was started anew: what is missing of its old session is lost, and what waits for it
+    /// is delivered.
+    pub(super) fn close_books(&mut self, slot: u32, now: Time) {
+        let highest = self.flows.at(slot).window.highest();
+        self.give_up_below(slot, highest, now);
+        while self.give_up_oldest_partial(slot) {}
+    }
+
+    /// Forgets a flow. What it has still waiting is dropped.
+    pub(super) fn forget(&mut self, slot: u32) {
+        let flow = self.flows.remove(slot);
+        if flow.credit.active {
+            self.credit.leave();
+        }
+        let (taken, kept) =
+            flow.waiting.as_ref().map_or((0, 0), |waiting| (waiting.taken, waiting.room()));
+        self.budget.give_back(taken, flow.proven);
+        if let Some(room) = self.mailboxes.room(flow.room) {
+            room.promised = room.promised.saturating_sub(u64::from(flow.credit.promised));
+            room.waiting = room.waiting.saturating_sub(kept);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! A sender's questions, and how far it says that it has come.
+
+use crate::inbox::Inbox;
+use crate::inbox::content::Arrived;
+use crate::inbox::flow::Ending;
+use crate::limits::WINDOW_DATAGRAMS_MAX;
+use crate::wire::flags;
+use crate::wire::probe::Probe;
+
+impl Inbox {
+    /// Takes a PROBE: what was sent and did not come is missing, what was given up is not waited for,
+    /// and the sender gets a STATUS.
+    pub fn on_probe(&mut self, arrived: &Arrived<'_>, probe: &Probe) {
+        self.counters.probes += 1;
+        let header = arrived.header;
+        let known = self.flows.find(&arrived.key());
+        let Some(slot) = known.or_else(|| self.admit(arrived, Some(probe))) else { return };
+        let flow = self.flows.at(slot);
+        if !flow.agrees(header) {
+            self.counters.inconsistent += 1;
+            return;
+        }
+        if header.sequence < flow.next_probe {
+            self.counters.replayed += 1;
+            return;
+        }
+        flow.next_probe = header.sequence + 1;
+        self.note_heard(slot, arrived.bytes, arrived.now);
+        self.extend(slot, probe, arrived);
+        let flow = self.flows.at(slot);
+        if header.has(flags::END) && flow.ending == Ending::Open {
+            flow.ending = Ending::Announced(probe.next);
+        }
+        if flow.mode.is_reliable() && probe.floor > flow.window.below() {
+            self.give_up_below(slot, probe.floor, arrived.now);
+        }
+        self.end_if_complete(slot);
+        self.flows.at(slot).report.echo = Some((probe.sent_at_us, arrived.now));
+        self.report_now(slot);
+    }
+
+    /// Everything below the PROBE's `next` was sent.
+    fn extend(&mut self, slot: u32, probe: &Probe, arrived: &Arrived<'_>) {
+        let flow = self.flows.at(slot);
+        let reliable = flow.mode.is_reliable();
+        let before = flow.window.highest();
+        let most = if reliable {
+            flow.window.below().max(probe.floor).saturating_add(WINDOW_DATAGRAMS_MAX as u64)
+        } else {
+            u64::MAX
+        };
+        let next = probe.next.min(most);
+        if next <= before {
+            return;
+        }
+        let messages = if next < probe.next {
+            // The rest of them belongs to what cannot be remembered yet.
+            0
+        } else {
+            probe.next_message.saturating_sub(flow.next_message)
+        };
+        self.make_window(slot, next, arrived.now);
+        let flow = self.flows.at(slot);
+        flow.window.extend(next);
+        flow.next_message += messages;
+        self.open_gap(slot, before, next, messages, arrived.now);
+    }
+}

@@ -1,0 +1,118 @@
+//! Flows in the order in which they were last heard of, proven ones and others apart.
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Links {
+    newer: u32,
+    older: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    newest: u32,
+    oldest: u32,
+    length: usize,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self { newest: NONE, oldest: NONE, length: 0 }
+    }
+}
+
+/// Two lines of slots, each from the newest to the oldest.
+#[derive(Debug, Default)]
+pub(super) struct Recency {
+    links: Vec<Links>,
+    /// At 0 what is not proven, at 1 what is.
+    lines: [Line; 2],
+}
+
+impl Recency {
+    pub(super) const fn length(&self, proven: bool) -> usize {
+        self.lines[proven as usize].length
+    }
+
+    pub(super) fn oldest(&self, proven: bool) -> Option<u32> {
+        Some(self.lines[usize::from(proven)].oldest).filter(|&slot| slot != NONE)
+    }
+
+    /// A slot that is in no line becomes the newest of one.
+    pub(super) fn add(&mut self, slot: u32, proven: bool) {
+        if self.links.len() <= slot as usize {
+            self.links.resize(slot as usize + 1, Links { newer: NONE, older: NONE });
+        }
+        let line = &mut self.lines[usize::from(proven)];
+        self.links[slot as usize] = Links { newer: NONE, older: line.newest };
+        match line.newest {
+            NONE => line.oldest = slot,
+            before => self.links[before as usize].newer = slot,
+        }
+        line.newest = slot;
+        line.length += 1;
+    }
+
+    /// Takes a slot out of its line.
+    pub(super) fn remove(&mut self, slot: u32, proven: bool) {
+        let line = &mut self.lines[usize::from(proven)];
+        let Links { newer, older } = self.links[slot as usize];
+        match newer {
+            NONE => line.newest = older,
+            newer => self.links[newer as usize].older = older,
+        }
+        match older {
+            NONE => line.oldest = newer,
+            older => self.links[older as usize].newer = newer,
+        }
+        line.length -= 1;
+    }
+
+    /// It was heard of now.
+    #[inline]
+    pub(super) fn touch(&mut self, slot: u32, proven: bool) {
+        if self.lines[usize::from(proven)].newest != slot {
+            self.remove(slot, proven);
+            self.add(slot, proven);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(recency: &mut Recency, proven: bool) -> Vec<u32> {
+        let mut slots = Vec::new();
+        while let Some(slot) = recency.oldest(proven) {
+            recency.remove(slot, proven);
+            slots.push(slot);
+        }
+        assert_eq!(recency.length(proven), 0);
+        slots
+    }
+
+    #[test]
+    fn the_oldest_is_the_one_that_was_silent_longest() {
+        let mut recency = Recency::default();
+        for slot in 0..5 {
+            recency.add(slot, true);
+        }
+        recency.touch(0, true);
+        recency.touch(3, true);
+        recency.remove(2, true);
+        recency.touch(3, true);
+        assert_eq!(drain(&mut recency, true), [1, 4, 0, 3]);
+    }
+
+    #[test]
+    fn the_lines_are_apart() {
+        let mut recency = Recency::default();
+        recency.add(7, false);
+        recency.add(1, true);
+        recency.remove(7, false);
+        recency.add(7, true);
+        assert_eq!((recency.length(false), recency.length(true)), (0, 2));
+        assert_eq!(drain(&mut recency, true), [1, 7]);
+    }
+}

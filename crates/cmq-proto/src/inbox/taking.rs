@@ -1,0 +1,294 @@
+//! What becomes of a datagram of data: taken, or dropped and counted.
+
+use crate::inbox::Inbox;
+use crate::inbox::content::{Arrived, Content};
+use crate::inbox::credit::KERNEL_BYTES;
+use crate::inbox::delays::Delay;
+use crate::inbox::delivering::{Admission, Whole};
+use crate::inbox::mailboxes::DELIVERY_BYTES;
+use crate::inbox::waiting::{HELD_BYTES, Held, of_its_own};
+use crate::inbox::window::Place;
+use crate::limits::WINDOW_DATAGRAMS_MAX;
+use crate::time::Time;
+use crate::wire::flags::{self, FlowMode};
+use crate::wire::{Header, Malformed};
+
+/// A datagram's place in its flow, and what that says of the ones before it.
+#[derive(Clone, Copy)]
+struct Step {
+    place: Place,
+    missing_messages: u64,
+}
+
+impl Inbox {
+    /// Takes a datagram of data.
+    ///
+    /// # Errors
+    /// What is wrong with its body. It was dropped; the caller counts it by cause.
+    pub fn on_data(&mut self, arrived: &Arrived<'_>) -> Result<(), Malformed> {
+        let header = arrived.header;
+        self.counters.datagrams += 1;
+        self.counters.bytes += arrived.bytes as u64;
+        let before = self.flows.last();
+        let known = self.flows.find(&arrived.key());
+        if let Some(slot) = known
+            && !self.is_wanted(slot, arrived)
+        {
+            return Ok(());
+        }
+        let body = &arrived.buffer[arrived.body.clone()];
+        let content = Content::read(body, header.flags, header.count)?;
+        let Some(slot) = known.or_else(|| self.admit(arrived, None)) else { return Ok(()) };
+        let flow = self.flows.at(slot);
+        let place = flow.window.place(header.sequence, flow.mode.is_reliable());
+        if place == Place::Beyond || place == Place::Late {
+            self.on_useless(slot, place, arrived);
+            return Ok(());
+        }
+        let Some(missing_messages) = flow.missing_messages(header, place) else {
+            self.counters.inconsistent += 1;
+            return Ok(());
+        };
+        // A train is of one flow. What is not, would keep the whole train's buffer for itself.
+        let stranger = before != Some(slot);
+        self.take(slot, arrived, content, Step { place, missing_messages }, stranger);
+        Ok(())
+    }
+
+    /// Whether a datagram of a known flow brings anything; counts it if not. The body was not looked
+    /// at yet: duplicates are cheap.
+    #[inline]
+    fn is_wanted(&mut self, slot: u32, arrived: &Arrived<'_>) -> bool {
+        let flow = self.flows.at(slot);
+        if !flow.agrees(arrived.header) {
+            self.counters.inconsistent += 1;
+            return false;
+        }
+        let place = flow.window.place(arrived.header.sequence, flow.mode.is_reliable());
+        if matches!(place, Place::New { .. } | Place::Missing) {
+            return true;
+        }
+        self.on_useless(slot, place, arrived);
+        false
+    }
+
+    #[cold]
+    fn on_useless(&mut self, slot: u32, place: Place, arrived: &Arrived<'_>) {
+        match place {
+            Place::Duplicate => self.counters.duplicates += 1,
+            Place::Beyond => self.counters.beyond_window += 1,
+            _ => self.counters.late += 1,
+        }
+        self.note_heard(slot, arrived.bytes, arrived.now);
+        // Its sender does not know what came: a STATUS was lost, or the flow was forgotten here.
+        if self.flows.at(slot).mode.is_reliable() || arrived.header.has(flags::STATUS_WANTED) {
+            self.report_now(slot);
+        }
+    }
+
+    fn take(
+        &mut self,
+        slot: u32,
+        arrived: &Arrived<'_>,
+        content: Content,
+        step: Step,
+        stranger: bool,
+    ) {
+        let flow = self.flows.at(slot);
+        let header = arrived.header;
+        let reliable = flow.mode.is_reliable();
+        if flow.mode == FlowMode::LatestOnly && header.sequence < flow.delivered_below {
+            self.counters.late += 1;
+            self.note_heard(slot, arrived.bytes, arrived.now);
+            return;
+        }
+        let next = header.sequence == flow.window.below();
+        let room = content.bytes() + DELIVERY_BYTES;
+        let admits = match self.mailboxes.room(flow.room) {
+            Some(mailbox) => mailbox.admits(room, reliable && next),
+            None => false,
+        };
+        if !admits {
+            self.on_full_mailbox(slot, arrived, step);
+            return;
+        }
+        match content {
+            Content::Messages { bytes } => {
+                let end = arrived.body.start + bytes;
+                let mut body = arrived.buffer.slice(arrived.body.start..end);
+                if flow.mode.is_ordered() && !(next && flow.nothing_before(header.sequence)) {
+                    self.take_ahead(
+                        slot,
+                        arrived,
+                        step,
+                        Held { body, count: header.count, fragment: false, room },
+                    );
+                    return;
+                }
+                if stranger {
+                    body = of_its_own(body, arrived.buffer.len());
+                }
+                self.note_arrival(slot, header, step, arrived.now);
+                if header.count > 0 {
+                    let (first, past) = (header.sequence, header.sequence + 1);
+                    let count = u32::from(header.count);
+                    self.deliver(slot, Whole { first, past, count, batch: body, room }, false);
+                }
+            }
+            Content::Fragment { fragment, start, bytes } => {
+                let start = arrived.body.start + start;
+                if flow.mode.is_ordered() && !(next && flow.nothing_before(header.sequence)) {
+                    let body = arrived.buffer.slice(arrived.body.start..start + bytes);
+                    let held = Held { body, count: header.count, fragment: true, room };
+                    self.take_ahead(slot, arrived, step, held);
+                    return;
+                }
+                let now = arrived.now;
+                let admission = self.admit_fragment(slot, header.sequence, &fragment, now);
+                if admission == Admission::NoMemory && reliable {
+                    self.counters.reassembly_full += 1;
+                    self.note_heard(slot, arrived.bytes, now);
+                    return;
+                }
+                self.note_arrival(slot, header, step, now);
+                if admission == Admission::Admitted {
+                    let piece = &arrived.buffer[start..start + bytes];
+                    self.assemble(slot, header.sequence, &fragment, piece, room, now);
+                } else {
+                    self.skip_fragment(slot, &fragment, admission);
+                }
+            }
+        }
+        self.after_arrival(slot, arrived, step);
+    }
+
+    /// Takes a datagram of an ordered flow before its turn.
+    fn take_ahead(&mut self, slot: u32, arrived: &Arrived<'_>, step: Step, mut held: Held) {
+        let flow = self.flows.at(slot);
+        let proven = flow.proven;
+        if !self.budget.take(held.body.len() + HELD_BYTES, false, proven) {
+            self.counters.reassembly_full += 1;
+            self.note_heard(slot, arrived.bytes, arrived.now);
+            return;
+        }
+        held.body = of_its_own(held.body, arrived.buffer.len());
+        self.note_arrival(slot, arrived.header, step, arrived.now);
+        self.hold(slot, arrived.header.sequence, held, arrived.now);
+        self.after_arrival(slot, arrived, step);
+    }
+
+    fn after_arrival(&mut self, slot: u32, arrived: &Arrived<'_>, step: Step) {
+        if self.flows.at(slot).waiting.is_some() {
+            self.release(slot, arrived.now);
+        }
+        self.end_if_complete(slot);
+        let gap = matches!(step.place, Place::New { missing: 1.. });
+        self.note_credit(slot, arrived, gap);
+    }
+
+    /// There is no room for what a datagram has. What is repeated comes again.
+    #[cold]
+    fn on_full_mailbox(&mut self, slot: u32, arrived: &Arrived<'_>, step: Step) {
+        self.counters.mailbox_full += 1;
+        if self.flows.at(slot).mode.is_reliable() {
+            self.note_heard(slot, arrived.bytes, arrived.now);
+            self.starve(slot);
+            self.report_soon(slot, arrived.now);
+            return;
+        }
+        self.counters.mailbox_full_messages += u64::from(arrived.header.count);
+        self.note_arrival(slot, arrived.header, step, arrived.now);
+        self.after_arrival(slot, arrived, step);
+    }
+
+    /// Enters a datagram in its flow's books.
+    #[inline]
+    fn note_arrival(&mut self, slot: u32, header: &Header, step: Step, now: Time) {
+        self.make_window(slot, header.sequence + 1, now);
+        let flow = self.flows.at(slot);
+        let before = flow.window.highest();
+        flow.window.insert(header.sequence);
+        match step.place {
+            Place::New { missing } => {
+                let first = flow.next_message + step.missing_messages;
+                flow.next_message = first + u64::from(header.count);
+                if missing > 0 {
+                    self.open_gap(slot, before, header.sequence, step.missing_messages, now);
+                }
+            }
+            _ => {
+                self.counters.reordered += 1;
+                let lost = flow.gaps.fill(header.sequence, header.count);
+                self.lose(slot, lost);
+            }
+        }
+    }
+
+    /// The window of a flow that repeats nothing moves on, so that it can know what is below `next`.
+    #[inline]
+    pub(super) fn make_window(&mut self, slot: u32, next: u64, now: Time) {
+        let flow = self.flows.at(slot);
+        let known = next.saturating_sub(WINDOW_DATAGRAMS_MAX as u64);
+        if flow.window.below() < known {
+            self.give_up_below(slot, known, now);
+        }
+    }
+
+    /// Datagrams were skipped. Where nothing is repeated they have a little time to come late.
+    pub(super) fn open_gap(&mut self, slot: u32, first: u64, past: u64, messages: u64, now: Time) {
+        let flow = self.flows.at(slot);
+        flow.gaps.open(first, past, messages, now);
+        if !flow.mode.is_reliable() && !flow.gaps_armed {
+            flow.gaps_armed = true;
+            self.delays.arm(Delay::Gap, flow.at, now);
+        }
+    }
+
+    /// The flow was heard of, with so many bytes.
+    #[inline]
+    pub(super) fn note_heard(&mut self, slot: u32, bytes: usize, now: Time) {
+        let flow = self.flows.at(slot);
+        flow.last_arrival = now;
+        if !flow.proven {
+            flow.may_be_sent = flow.may_be_sent.saturating_add(bytes);
+            self.challenge(slot, now);
+        }
+        self.flows.touch(slot);
+    }
+
+    /// Counts a datagram against what its sender may have under way, and says whether it has to hear
+    /// of that now, soon, or not yet.
+    #[inline]
+    fn note_credit(&mut self, slot: u32, arrived: &Arrived<'_>, gap: bool) {
+        let flow = self.flows.at(slot);
+        let reliable = flow.mode.is_reliable();
+        let new_train = flow.last_arrival != arrived.now || flow.report.trains == 0;
+        let charge = u32::try_from(arrived.bytes + KERNEL_BYTES).unwrap_or(u32::MAX);
+        let mut now = arrived.header.has(flags::STATUS_WANTED) || gap && reliable;
+        if flow.has_credit() {
+            let credit = &mut flow.credit;
+            credit.since_status = credit.since_status.saturating_add(charge);
+            credit.largest = credit.largest.max(charge);
+            now |= credit.since_status >= credit.granted / 4;
+            let spent = credit.promised.min(charge);
+            if spent > 0 {
+                credit.promised -= spent;
+                if let Some(room) = self.mailboxes.room(flow.room) {
+                    room.promised = room.promised.saturating_sub(u64::from(spent));
+                }
+            }
+        }
+        let mut soon = false;
+        if reliable {
+            flow.report.trains = flow.report.trains.saturating_add(u8::from(new_train));
+            now |= flow.report.trains >= 2;
+            soon = true;
+        }
+        self.note_heard(slot, arrived.bytes, arrived.now);
+        if now {
+            self.report_now(slot);
+        } else if soon {
+            self.report_soon(slot, arrived.now);
+        }
+    }
+}
