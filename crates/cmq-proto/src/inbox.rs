@@ -17,7 +17,6 @@ mod flows;
 mod gaps;
 mod losing;
 mod mailboxes;
-mod mending;
 mod partial;
 mod probing;
 mod recency;

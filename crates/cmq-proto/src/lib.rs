@@ -11,10 +11,10 @@ pub mod inbox;
 pub mod key;
 pub mod limits;
 pub mod mode;
-#[allow(dead_code, reason = "flight comes next")]
-mod outbox;
+pub mod outbox;
 pub mod repair;
 pub mod seal;
+pub mod stats;
 pub mod time;
 pub mod wire;
 
@@ -22,4 +22,5 @@ pub use config::{Config, DestinationOptions, MailboxOptions, WhenFull};
 pub use endpoint::{Delivery, DestinationId, Endpoint, Event, PushError, Transmit};
 pub use key::{Key, Mailbox};
 pub use mode::{Mode, Repair};
+pub use stats::Stats;
 pub use time::Time;

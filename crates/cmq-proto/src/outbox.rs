@@ -2,25 +2,31 @@
 //! batch leaves before the message that would make it too large, or when its first message is as old
 //! as the timeout allows.
 
+mod counters;
 mod deadlines;
-pub(crate) mod destination;
+mod departure;
+mod destination;
 mod directory;
+mod ending;
 mod fifo;
 mod fragments;
+mod hearing;
 mod list;
 mod pool;
 mod priority;
 mod profiles;
 mod room;
-pub(crate) mod train;
+mod train;
+mod turns;
 
 use core::net::IpAddr;
 use std::collections::VecDeque;
 
 use bytes::BytesMut;
+pub use counters::Sending;
 
 use crate::config::{Config, DestinationOptions};
-use crate::endpoint::{DestinationError, DestinationId, PushError};
+use crate::endpoint::{DestinationError, DestinationId, Event, PushError, Transmit};
 use crate::key::Key;
 use crate::limits;
 use crate::seal::TAG_BYTES;
@@ -31,6 +37,7 @@ use destination::Destination;
 use directory::Directory;
 use fragments::Cut;
 use pool::{Class, Pool};
+use priority::PrioritySearchQueue;
 use profiles::Profiles;
 use train::{Closed, Shape, Train};
 
@@ -46,25 +53,48 @@ pub(crate) struct Outbox {
     ready: VecDeque<u32>,
     /// Memory of all batches, open and waiting.
     held_bytes: usize,
+    /// Destinations that were pushed to since they were settled.
+    unsettled: usize,
     last_generation: u32,
     last_flow: u32,
-    dropped_messages: u64,
+    /// The last PROBE's number.
+    last_number: u64,
+    /// This endpoint's, on all that it sends of its own.
+    session: u64,
+    /// When each flight has something to do.
+    timers: PrioritySearchQueue,
+    /// Flights that are due, while they are looked at.
+    due: Vec<u32>,
+    /// Destinations with idle flights.
+    resting: VecDeque<DestinationId>,
+    /// Small datagrams that leave before all trains.
+    replies: VecDeque<Transmit>,
+    events: VecDeque<Event>,
+    counters: Sending,
 }
 
 impl Outbox {
-    /// No destinations. Flows are numbered from one past `flow` on.
-    pub(crate) fn new(config: &Config, seed: usize, flow: u32) -> Self {
+    /// No destinations. `seed` must be random.
+    pub(crate) fn new(config: &Config, session: u64, seed: u64) -> Self {
         Self {
             config: config.clone(),
-            directory: Directory::new(seed),
+            directory: Directory::new(seed as usize),
             profiles: Profiles::default(),
             deadlines: Deadlines::default(),
             pool: Pool::default(),
             ready: VecDeque::new(),
             held_bytes: 0,
+            unsettled: 0,
             last_generation: 0,
-            last_flow: flow,
-            dropped_messages: 0,
+            last_flow: 0,
+            last_number: 0,
+            session,
+            timers: PrioritySearchQueue::default(),
+            due: Vec::new(),
+            resting: VecDeque::new(),
+            replies: VecDeque::new(),
+            events: VecDeque::new(),
+            counters: Sending::default(),
         }
     }
 
@@ -97,9 +127,11 @@ impl Outbox {
             flow: self.last_flow,
             generation: self.last_generation,
             path_bytes: u16::try_from(options.path_bytes).unwrap_or(u16::MAX),
+            reliable: options.mode.is_reliable(),
             profile: self.profiles.share(options),
             class: Class::default(),
             queued: false,
+            unsettled: false,
             closing: false,
         });
         Ok(DestinationId { slot, generation: self.last_generation })
@@ -138,7 +170,7 @@ impl Outbox {
         now: impl FnOnce() -> Time,
     ) -> Result<(), PushError> {
         let destination = self.directory.at(slot);
-        if destination.closing {
+        if destination.closing || destination.is_dead() {
             return Err(PushError::Closed);
         }
         if let Some(element) = self.element() {
@@ -181,6 +213,7 @@ impl Outbox {
 
     fn open_train(&mut self, slot: u32, train: Train, now: Time) {
         let destination = self.directory.at_mut(slot);
+        self.unsettled += usize::from(!core::mem::replace(&mut destination.unsettled, true));
         self.held_bytes += train.capacity();
         destination.train = Some(Box::new(train));
         let options = self.profiles.get(destination.profile);
@@ -215,35 +248,25 @@ impl Outbox {
         }
     }
 
-    /// When the oldest batch has to leave.
+    /// When [`Outbox::on_timer`] has something to do.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        self.deadlines.oldest().map(|(deadline, _)| deadline)
+        let due = [self.deadlines.oldest(), self.timers.oldest()];
+        due.into_iter().flatten().map(|(due, _)| due).min()
     }
 
-    /// The batches that are old enough leave.
-    pub(crate) fn on_timer(&mut self, now: Time) {
-        while let Some((_, slot)) = self.deadlines.oldest().filter(|(due, _)| *due <= now) {
-            self.flush(slot);
-        }
+    /// Whether [`Outbox::poll_transmit`] may have something.
+    pub(crate) fn has_transmit(&self) -> bool {
+        !self.ready.is_empty() || !self.replies.is_empty()
     }
 
-    /// Whether [`Outbox::next_train`] may have one.
-    pub(crate) fn has_train(&self) -> bool {
-        !self.ready.is_empty()
+    /// The next event.
+    pub(crate) fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
     }
 
-    /// The next train, of the destination whose turn it is.
-    pub(crate) fn next_train(&mut self) -> Option<(u32, Closed)> {
-        while let Some(slot) = self.ready.pop_front() {
-            self.directory.at_mut(slot).queued = false;
-            if let Some(train) = self.take_train(slot) {
-                if self.has_more(slot) {
-                    self.enqueue(slot);
-                }
-                return Some((slot, train));
-            }
-        }
-        None
+    /// What was counted so far.
+    pub(crate) const fn counters(&self) -> &Sending {
+        &self.counters
     }
 
     /// Gives a train's buffer back for the next.
@@ -251,38 +274,19 @@ impl Outbox {
         self.pool.give(buffer);
     }
 
-    /// Whether everything that was pushed has left.
+    /// Whether everything that was pushed has left, and is acknowledged where it is reliable.
     pub(crate) fn is_settled(&self, id: DestinationId) -> bool {
-        self.directory.get(id).is_none_or(|destination| destination.is_idle())
+        self.directory.get(id).is_none_or(Destination::is_settled)
     }
 
-    /// Whether a push to it may succeed.
+    /// Whether that holds for all, when everything was asked for by [`Outbox::poll_transmit`].
+    pub(crate) const fn all_settled(&self) -> bool {
+        self.unsettled == 0
+    }
+
+    /// Whether a push to it may succeed, or would say that it is closed.
     pub(crate) fn writable(&self, id: DestinationId) -> bool {
-        self.directory.get(id).is_some() && self.has_room(id.slot, 0)
-    }
-
-    /// The destination takes no more, and is forgotten once everything has left.
-    pub(crate) fn close_destination(&mut self, id: DestinationId) {
-        let Some(destination) = self.directory.get_mut(id) else { return };
-        destination.closing = true;
-        if let Some(train) = &mut destination.train {
-            train.seal_off();
-        }
-        self.flush(id.slot);
-        self.forget_if_closed(id.slot);
-    }
-
-    /// Forgets the destination if it was closed and nothing of it is left.
-    pub(crate) fn forget_if_closed(&mut self, slot: u32) {
-        let destination = self.directory.at_mut(slot);
-        if destination.busy.as_ref().is_some_and(|busy| busy.is_idle()) {
-            destination.busy = None;
-        }
-        if destination.closing && destination.is_idle() && !destination.queued {
-            let profile = destination.profile;
-            self.profiles.release(profile);
-            self.directory.remove(slot);
-        }
+        self.directory.get(id).is_none() || self.has_room(id.slot, 0)
     }
 
     /// The path to `address` carries this much: new trains obey.
@@ -294,13 +298,6 @@ impl Outbox {
                 destination.path_bytes = path_bytes;
             }
         }
-    }
-
-    /// The destination in a slot, with its options.
-    pub(crate) fn destination_at(&mut self, slot: u32) -> (&mut Destination, &DestinationOptions) {
-        let destination = self.directory.at_mut(slot);
-        let options = self.profiles.get(destination.profile);
-        (destination, options)
     }
 
     /// The destination's sizes.
@@ -346,21 +343,16 @@ impl Outbox {
 
     fn add_waiting(&mut self, slot: u32, train: Closed) {
         let bytes = train.bytes.capacity();
-        let busy = self.directory.at_mut(slot).busy.get_or_insert_default();
+        let destination = self.directory.at_mut(slot);
+        self.unsettled += usize::from(!core::mem::replace(&mut destination.unsettled, true));
+        let busy = destination.busy.get_or_insert_default();
         busy.waiting_bytes += bytes;
         busy.waiting.push_back(train);
         self.held_bytes += bytes;
         self.enqueue(slot);
     }
 
-    /// The oldest full train, or else the open one if it leaves.
-    fn take_train(&mut self, slot: u32) -> Option<Closed> {
-        if !self.has_waiting(slot) && self.is_leaving(slot) {
-            self.close_train(slot);
-        }
-        self.take_waiting(slot)
-    }
-
+    /// The oldest full train.
     fn take_waiting(&mut self, slot: u32) -> Option<Closed> {
         let busy = self.directory.at_mut(slot).busy.as_mut()?;
         let train = busy.waiting.pop_front()?;
@@ -377,14 +369,12 @@ impl Outbox {
         self.first_waiting(slot).is_some()
     }
 
-    fn is_leaving(&self, slot: u32) -> bool {
-        self.directory.at(slot).train.as_ref().is_some_and(|train| train.leaving)
-    }
-
     fn has_more(&self, slot: u32) -> bool {
-        self.has_waiting(slot) || self.is_leaving(slot)
+        self.has_waiting(slot)
+            || self.directory.at(slot).train.as_ref().is_some_and(|train| train.leaving)
     }
 
+    /// The destination gets a turn to send.
     fn enqueue(&mut self, slot: u32) {
         let destination = self.directory.at_mut(slot);
         if !destination.queued {

@@ -2,11 +2,12 @@
 
 use core::net::SocketAddr;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use crate::key::Mailbox;
 use crate::mode::Mode;
 use crate::wire::data::Messages;
+use crate::wire::varint;
 
 /// Messages of one datagram (or of one reassembled message), as the application gets them.
 #[derive(Clone, Debug)]
@@ -43,5 +44,18 @@ impl Delivery {
     #[must_use]
     pub fn messages(&self) -> Messages<'_> {
         Messages::new(&self.batch, self.count)
+    }
+
+    /// Takes the next message off the batch, as a slice of the buffer that it came in.
+    pub fn next_message(&mut self) -> Option<Bytes> {
+        if self.count == 0 {
+            return None;
+        }
+        let mut rest = &self.batch[..];
+        let bytes = varint::read_u32(&mut rest).ok()? as usize;
+        let head = self.batch.len() - rest.len();
+        self.batch.advance(head);
+        self.count -= 1;
+        (bytes <= self.batch.len()).then(|| self.batch.split_to(bytes))
     }
 }

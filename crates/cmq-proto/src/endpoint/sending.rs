@@ -3,11 +3,7 @@
 use bytes::BytesMut;
 
 use super::{DestinationId, Endpoint, Transmit};
-use crate::config::Wire;
-use crate::outbox::train::{Closed, noted};
 use crate::time::Time;
-use crate::wire::flags::{self, FlowMode};
-use crate::wire::{Header, Kind};
 
 impl Endpoint {
     /// The destination's batch leaves as soon as it may.
@@ -34,6 +30,12 @@ impl Endpoint {
         self.outbox.is_settled(id)
     }
 
+    /// Whether [`Endpoint::is_settled`] holds for every destination.
+    #[must_use]
+    pub fn all_settled(&self) -> bool {
+        self.outbox.all_settled()
+    }
+
     /// Flushes, and forgets it once everything is sent (and acknowledged, where it is reliable). The
     /// receiver is told by a PROBE with the flag END, repeated as any PROBE until a STATUS comes.
     pub fn close_destination(&mut self, id: DestinationId, now: Time) {
@@ -44,7 +46,7 @@ impl Endpoint {
     /// Whether `poll_transmit` may have something.
     #[must_use]
     pub fn has_transmit(&self) -> bool {
-        self.outbox.has_train()
+        self.inbox.has_answer() || self.outbox.has_transmit()
     }
 
     /// Gives a lossy train's buffer back for the next batch.
@@ -54,44 +56,6 @@ impl Endpoint {
 
     /// The next thing to send. Ask until there is none.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
-        let _ = now;
-        let (slot, train) = self.outbox.next_train()?;
-        let transmit = self.send(slot, train);
-        self.outbox.forget_if_closed(slot);
-        Some(transmit)
-    }
-
-    /// Writes the headers of a train that leaves.
-    fn send(&mut self, slot: u32, mut train: Closed) -> Transmit {
-        let (destination, options) = self.outbox.destination_at(slot);
-        if self.config.wire == Wire::Quelea {
-            let mut bits = FlowMode::from(options.mode) as u8;
-            if options.credit {
-                bits |= flags::CREDIT;
-            }
-            for segment in train.bytes.chunks_mut(train.segment_bytes) {
-                let (count, fragment) = noted(segment);
-                let header = Header {
-                    kind: Kind::Data,
-                    flags: if fragment { bits | flags::FRAGMENT } else { bits },
-                    flow: destination.flow,
-                    session: self.session,
-                    mailbox: destination.key.mailbox,
-                    sequence: destination.next_sequence,
-                    count,
-                    first_message: destination.next_message as u32,
-                };
-                header.write(segment);
-                destination.next_sequence += 1;
-                destination.next_message += u64::from(count);
-            }
-        }
-        let several = train.segments() > 1;
-        Transmit {
-            to: destination.key.address,
-            may_fragment: train.segment_bytes > usize::from(destination.path_bytes),
-            bytes: train.bytes.freeze(),
-            segment_bytes: several.then_some(train.segment_bytes),
-        }
+        self.answer(now).or_else(|| self.outbox.poll_transmit(now))
     }
 }

@@ -82,8 +82,6 @@ impl Inbox {
             ending: Ending::Open,
             waiting: None,
             unacknowledged: Unacknowledged::default(),
-            mender: None,
-            mender_taken: 0,
         });
         if proven {
             self.on_proven(slot, now);
@@ -116,7 +114,7 @@ impl Inbox {
         for slot in self.flows.slots(same) {
             self.make_way(true);
             let flow = self.flows.at(slot);
-            let taken = flow.taken();
+            let taken = flow.waiting.as_ref().map_or(0, |waiting| waiting.taken);
             self.budget.prove(taken);
             self.flows.prove(slot);
             self.on_proven(slot, arrived.now);

@@ -11,7 +11,6 @@ use crate::inbox::waiting::Waiting;
 use crate::inbox::window::{Place, Window};
 use crate::key::Mailbox;
 use crate::mode::Mode;
-use crate::repair::Mender;
 use crate::time::Time;
 use crate::wire::Header;
 use crate::wire::flags::{self, FlowMode};
@@ -56,10 +55,6 @@ pub(super) struct Flow {
     /// Only while something waits.
     pub(super) waiting: Option<Box<Waiting>>,
     pub(super) unacknowledged: Unacknowledged,
-    /// Only where parity is sent along.
-    pub(super) mender: Option<Box<Mender>>,
-    /// What it takes of the memory that all flows share.
-    pub(super) mender_taken: usize,
 }
 
 /// How a sender calls a flow, and from where.
@@ -134,11 +129,6 @@ impl Flow {
     pub(super) fn nothing_before(&self, sequence: u64) -> bool {
         let held = self.waiting.as_ref().and_then(|waiting| waiting.next());
         held.is_none_or(|(first, _)| *first > sequence)
-    }
-
-    /// What it takes of the memory that all flows share.
-    pub(super) fn taken(&self) -> usize {
-        self.mender_taken + self.waiting.as_ref().map_or(0, |waiting| waiting.taken)
     }
 
     pub(super) const fn has_credit(&self) -> bool {

@@ -116,8 +116,9 @@ impl Inbox {
         if flow.credit.active {
             self.credit.leave();
         }
-        let kept = flow.waiting.as_ref().map_or(0, |waiting| waiting.room());
-        self.budget.give_back(flow.taken(), flow.proven);
+        let (taken, kept) =
+            flow.waiting.as_ref().map_or((0, 0), |waiting| (waiting.taken, waiting.room()));
+        self.budget.give_back(taken, flow.proven);
         if let Some(room) = self.mailboxes.room(flow.room) {
             room.promised = room.promised.saturating_sub(u64::from(flow.credit.promised));
             room.waiting = room.waiting.saturating_sub(kept);

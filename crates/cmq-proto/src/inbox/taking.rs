@@ -15,11 +15,9 @@ use crate::wire::{Header, Malformed};
 
 /// A datagram's place in its flow, and what that says of the ones before it.
 #[derive(Clone, Copy)]
-pub(super) struct Step {
-    pub(super) place: Place,
-    pub(super) missing_messages: u64,
-    /// Whether it was computed from its group's others and parity.
-    pub(super) mended: bool,
+struct Step {
+    place: Place,
+    missing_messages: u64,
 }
 
 impl Inbox {
@@ -53,18 +51,14 @@ impl Inbox {
         };
         // A train is of one flow. What is not, would keep the whole train's buffer for itself.
         let stranger = before != Some(slot);
-        let step = Step { place, missing_messages, mended: false };
-        self.take(slot, arrived, content, step, stranger);
-        if header.has(flags::REPAIR) {
-            self.keep_for_repair(slot, arrived);
-        }
+        self.take(slot, arrived, content, Step { place, missing_messages }, stranger);
         Ok(())
     }
 
     /// Whether a datagram of a known flow brings anything; counts it if not. The body was not looked
     /// at yet: duplicates are cheap.
     #[inline]
-    pub(super) fn is_wanted(&mut self, slot: u32, arrived: &Arrived<'_>) -> bool {
+    fn is_wanted(&mut self, slot: u32, arrived: &Arrived<'_>) -> bool {
         let flow = self.flows.at(slot);
         if !flow.agrees(arrived.header) {
             self.counters.inconsistent += 1;
@@ -92,7 +86,7 @@ impl Inbox {
         }
     }
 
-    pub(super) fn take(
+    fn take(
         &mut self,
         slot: u32,
         arrived: &Arrived<'_>,
@@ -183,15 +177,13 @@ impl Inbox {
         self.after_arrival(slot, arrived, step);
     }
 
-    pub(super) fn after_arrival(&mut self, slot: u32, arrived: &Arrived<'_>, step: Step) {
+    fn after_arrival(&mut self, slot: u32, arrived: &Arrived<'_>, step: Step) {
         if self.flows.at(slot).waiting.is_some() {
             self.release(slot, arrived.now);
         }
         self.end_if_complete(slot);
-        if !step.mended {
-            let gap = matches!(step.place, Place::New { missing: 1.. });
-            self.note_credit(slot, arrived, gap);
-        }
+        let gap = matches!(step.place, Place::New { missing: 1.. });
+        self.note_credit(slot, arrived, gap);
     }
 
     /// There is no room for what a datagram has. What is repeated comes again.
@@ -211,7 +203,7 @@ impl Inbox {
 
     /// Enters a datagram in its flow's books.
     #[inline]
-    pub(super) fn note_arrival(&mut self, slot: u32, header: &Header, step: Step, now: Time) {
+    fn note_arrival(&mut self, slot: u32, header: &Header, step: Step, now: Time) {
         self.make_window(slot, header.sequence + 1, now);
         let flow = self.flows.at(slot);
         let before = flow.window.highest();
@@ -225,8 +217,7 @@ impl Inbox {
                 }
             }
             _ => {
-                self.counters.reordered += u64::from(!step.mended);
-                self.counters.repaired += u64::from(step.mended);
+                self.counters.reordered += 1;
                 let lost = flow.gaps.fill(header.sequence, header.count);
                 self.lose(slot, lost);
             }

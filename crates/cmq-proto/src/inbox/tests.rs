@@ -3,8 +3,6 @@
 mod credit;
 mod fragments;
 mod lossy;
-mod mending;
-mod peers;
 mod reliable;
 
 use core::net::SocketAddr;

@@ -6,7 +6,9 @@ use std::collections::VecDeque;
 use super::pool::Class;
 use super::profiles::ProfileId;
 use super::train::{Closed, Train};
+use crate::flight::Flight;
 use crate::key::Key;
+use crate::time::Time;
 
 /// One destination.
 #[derive(Debug)]
@@ -28,8 +30,12 @@ pub(crate) struct Destination {
     pub(crate) path_bytes: u16,
     /// How much its last trains held.
     pub(crate) class: Class,
+    /// Whether its losses are mended: it is settled when all is acknowledged.
+    pub(crate) reliable: bool,
     /// Whether it is in the line of those that have something to send.
     pub(crate) queued: bool,
+    /// Whether it was pushed to since it was settled.
+    pub(crate) unsettled: bool,
     /// Whether it goes once it is settled.
     pub(crate) closing: bool,
 }
@@ -41,18 +47,49 @@ pub(crate) struct Busy {
     pub(crate) waiting: VecDeque<Closed>,
     /// Their memory.
     pub(crate) waiting_bytes: usize,
+    /// What is under way, where credit is kept. Made when the first train leaves.
+    pub(crate) flight: Option<Flight>,
+    /// Bytes that it keeps to be sent again.
+    pub(crate) kept_bytes: usize,
+    /// Its farewell, once everything else is settled.
+    pub(crate) ending: Option<Ending>,
+    /// Whether it is in the line of those whose flights may be forgotten.
+    pub(crate) resting: bool,
+}
+
+/// Telling the receiver that nothing follows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ending {
+    /// The flight asks until it has an answer.
+    Asked,
+    /// Nobody answers: it is told some times.
+    Told {
+        /// When it is told again.
+        next_at: Time,
+        /// How long to wait then.
+        wait_us: u64,
+        /// How often it is still to be told.
+        left: u8,
+    },
 }
 
 impl Destination {
-    /// Whether nothing gathers, waits or is under way.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.train.is_none() && self.busy.as_ref().is_none_or(|busy| busy.is_idle())
+    /// Whether everything that was pushed has left, and is acknowledged if it is reliable.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.train.is_none()
+            && self.busy.as_ref().is_none_or(|busy| {
+                busy.waiting.is_empty()
+                    && (!self.reliable || busy.flight.as_ref().is_none_or(Flight::is_settled))
+            })
     }
-}
 
-impl Busy {
-    /// Whether nothing waits or is under way.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.waiting.is_empty()
+    /// Whether its receiver was given up.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.flight().is_some_and(Flight::is_dead)
+    }
+
+    /// What is under way.
+    pub(crate) fn flight(&self) -> Option<&Flight> {
+        self.busy.as_ref().and_then(|busy| busy.flight.as_ref())
     }
 }

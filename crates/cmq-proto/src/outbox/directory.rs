@@ -61,6 +61,13 @@ impl Directory {
         slot
     }
 
+    /// Gives the destination another number on the wire.
+    pub(crate) fn change_flow(&mut self, slot: u32, flow: u32) {
+        let before = core::mem::replace(&mut self.at_mut(slot).flow, flow);
+        self.by_flow.remove(&before);
+        self.by_flow.insert(flow, slot);
+    }
+
     /// Forgets the destination.
     pub(crate) fn remove(&mut self, slot: u32) -> Destination {
         let destination = self.destinations.remove(slot as usize);

@@ -23,13 +23,13 @@ impl Outbox {
         match self.profiles.get(self.directory.at(slot).profile).when_full {
             WhenFull::Block | WhenFull::Refuse => Err(PushError::WouldBlock),
             WhenFull::DropNew => {
-                self.dropped_messages += 1;
+                self.counters.dropped_messages += 1;
                 Ok(false)
             }
             WhenFull::DropOldest => {
                 while !self.has_room(slot, bytes) {
                     if !self.drop_oldest(slot) {
-                        self.dropped_messages += 1;
+                        self.counters.dropped_messages += 1;
                         return Ok(false);
                     }
                 }
@@ -61,11 +61,22 @@ impl Outbox {
             self.close_train(slot);
         }
         let Some(dropped) = self.take_waiting(slot) else { return false };
-        self.dropped_messages += u64::from(dropped.messages);
+        self.counters.dropped_messages += u64::from(dropped.messages);
         self.recycle(dropped.bytes);
         while self.first_waiting(slot).is_some_and(|train| train.messages == 0) {
             self.take_waiting(slot);
         }
         true
+    }
+
+    /// Drops all that the destination has not sent yet; says how many messages.
+    pub(super) fn drop_all(&mut self, slot: u32) -> u64 {
+        self.close_train(slot);
+        let mut messages = 0;
+        while let Some(dropped) = self.take_waiting(slot) {
+            messages += u64::from(dropped.messages);
+            self.recycle(dropped.bytes);
+        }
+        messages
     }
 }

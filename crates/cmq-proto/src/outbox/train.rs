@@ -134,6 +134,11 @@ impl Train {
         self.bytes.capacity()
     }
 
+    /// The size that its datagrams have, if it leaves as it is.
+    pub(crate) fn segment_bytes(&self) -> usize {
+        if self.segment_bytes == 0 { self.bytes.len() } else { self.segment_bytes }
+    }
+
     /// How much it carries, headers included.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()

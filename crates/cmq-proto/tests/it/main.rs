@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod classic;
+mod endpoints;
 mod flight;
+mod pair;
 mod repair;
 mod seal;
 mod wire;

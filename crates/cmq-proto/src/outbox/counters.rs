@@ -1,0 +1,38 @@
+//! What was sent, and every cause for which something was not.
+
+/// Counters of the sending side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sending {
+    /// Messages that left, each once.
+    pub messages: u64,
+    /// Datagrams of data that left, each once.
+    pub datagrams: u64,
+    /// Their bytes, headers too.
+    pub bytes: u64,
+    /// Trains that left: calls of the kernel.
+    pub trains: u64,
+    /// Datagrams sent again.
+    pub repeated: u64,
+    /// Questions to receivers.
+    pub probes: u64,
+    /// Messages dropped for want of room or credit, as their destination wanted it.
+    pub dropped_messages: u64,
+    /// Messages given up because their receiver was gone.
+    pub abandoned_messages: u64,
+    /// Messages that receivers counted as lost.
+    pub lost_messages: u64,
+    /// Trains that had to wait for credit.
+    pub held_back: u64,
+    /// Answers taken.
+    pub statuses: u64,
+    /// Answers that say what cannot be.
+    pub impossible_statuses: u64,
+    /// Answers that no flow here has asked for.
+    pub stray_answers: u64,
+    /// Receivers that have no such mailbox, or no room.
+    pub refusals: u64,
+    /// Receivers that were started anew, so that all that they had not acknowledged was repeated.
+    pub restarts: u64,
+    /// Events that nobody asked for in time.
+    pub events_dropped: u64,
+}

@@ -1,0 +1,133 @@
+//! How a destination goes: when everything else is settled, its receiver is told that nothing
+//! follows, until it answers or has been told often enough.
+
+use super::Outbox;
+use super::destination::Ending;
+use crate::config::Wire;
+use crate::endpoint::DestinationId;
+use crate::flight::Flight;
+use crate::time::Time;
+
+/// Between the first and the second farewell where no receiver answers, since none is asked for
+/// credit; twice as long before the next.
+const WAIT_US: u64 = 4_000;
+
+/// Farewells where no receiver answers.
+const FAREWELLS: u8 = 3;
+
+/// Flights of idle destinations that are kept for what they know of the path.
+const RESTING_MAX: usize = 1_024;
+
+impl Outbox {
+    /// The destination takes no more, and is forgotten once everything has left, or is acknowledged.
+    pub(crate) fn close_destination(&mut self, id: DestinationId) {
+        let Some(destination) = self.directory.get_mut(id) else { return };
+        destination.closing = true;
+        if let Some(train) = &mut destination.train {
+            train.seal_off();
+        }
+        self.flush(id.slot);
+        self.enqueue(id.slot);
+    }
+
+    /// Nothing of the destination may leave now: looks whether something of it may go.
+    pub(super) fn rest(&mut self, slot: u32) {
+        let destination = self.directory.at_mut(slot);
+        let settled = destination.is_settled();
+        if settled {
+            self.unsettled -= usize::from(core::mem::take(&mut destination.unsettled));
+        }
+        if destination.closing && (settled || destination.is_dead()) {
+            return self.part(slot);
+        }
+        let Some(busy) = &mut destination.busy else { return };
+        let idle = busy.flight.as_ref().is_none_or(|flight| flight.is_settled());
+        if !settled || !idle || destination.train.is_some() {
+            return;
+        }
+        if busy.flight.is_none() {
+            destination.busy = None;
+        } else if !busy.resting {
+            busy.resting = true;
+            self.resting.push_back(DestinationId { slot, generation: destination.generation });
+            self.forget_resting();
+        }
+    }
+
+    /// Drops the flights that have been idle longest, where there are too many.
+    fn forget_resting(&mut self) {
+        while self.resting.len() > RESTING_MAX
+            && let Some(id) = self.resting.pop_front()
+        {
+            let Some(destination) = self.directory.get_mut(id) else { continue };
+            let Some(busy) = &mut destination.busy else { continue };
+            busy.resting = false;
+            let idle = busy.flight.as_ref().is_none_or(|flight| {
+                flight.is_settled() && !flight.is_dead() && flight.next_deadline().is_none()
+            });
+            if idle && busy.waiting.is_empty() && busy.ending.is_none() {
+                destination.busy = None;
+            }
+        }
+    }
+
+    /// Begins the farewell of a destination that is settled, and forgets it when that is done, or if
+    /// there is no one to tell.
+    fn part(&mut self, slot: u32) {
+        let destination = self.directory.at(slot);
+        let unknown = destination.next_sequence == 0 || self.config.wire != Wire::Quelea;
+        if unknown || destination.is_dead() {
+            return self.forget(slot);
+        }
+        match destination.busy.as_ref().and_then(|busy| busy.ending) {
+            None => self.begin_farewell(slot),
+            Some(Ending::Asked) if destination.flight().is_none_or(Flight::is_settled) => {
+                self.forget(slot);
+            }
+            Some(Ending::Told { left: 0, .. }) => self.forget(slot),
+            Some(_) => {}
+        }
+    }
+
+    fn begin_farewell(&mut self, slot: u32) {
+        let heard = self.profiles.get(self.directory.at(slot).profile).credit;
+        if heard {
+            self.make_flight(slot, Time::ZERO);
+        }
+        let busy = self.directory.at_mut(slot).busy.get_or_insert_default();
+        busy.ending = Some(if heard {
+            Ending::Asked
+        } else {
+            Ending::Told { next_at: Time::ZERO, wait_us: WAIT_US, left: FAREWELLS }
+        });
+        self.with_flight(slot, Flight::close);
+        self.enqueue(slot);
+    }
+
+    /// Whether a farewell that nobody answers is to be said now; counts it.
+    pub(super) fn is_end_due(&mut self, slot: u32, now: Time) -> bool {
+        let busy = self.directory.at_mut(slot).busy.as_mut();
+        let Some(Ending::Told { next_at, wait_us, left }) =
+            busy.and_then(|busy| busy.ending.as_mut())
+        else {
+            return false;
+        };
+        if *next_at > now || *left == 0 {
+            return false;
+        }
+        *left -= 1;
+        *next_at = now.after_us(*wait_us);
+        *wait_us *= 2;
+        self.set_timer(slot);
+        true
+    }
+
+    /// Forgets the destination.
+    fn forget(&mut self, slot: u32) {
+        self.drop_all(slot);
+        self.timers.delete(slot);
+        let destination = self.directory.remove(slot);
+        self.unsettled -= usize::from(destination.unsettled);
+        self.profiles.release(destination.profile);
+    }
+}

@@ -1,0 +1,156 @@
+//! Whose turn it is to send, and how much of what waits may leave.
+
+use super::Outbox;
+use super::destination::Ending;
+use super::train::Closed;
+use crate::flight::{self, Action, Flight, FlightOptions};
+use crate::time::Time;
+
+/// A train that does not fit the credit goes in parts, but not in smaller ones than this: each is a
+/// call of the kernel.
+const PART_BYTES_MIN: usize = 16 << 10;
+
+/// What a destination has to send.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    /// What its flight wants.
+    Act(Action),
+    /// A train, or a part of one.
+    Send(Closed),
+    /// Word that nothing follows.
+    End,
+}
+
+impl Outbox {
+    /// What leaves next, of the destination whose turn it is.
+    pub(super) fn next_turn(&mut self, now: Time) -> Option<(u32, Turn)> {
+        while let Some(slot) = self.ready.pop_front() {
+            self.directory.at_mut(slot).queued = false;
+            if let Some(turn) = self.turn(slot, now) {
+                return Some((slot, turn));
+            }
+            self.rest(slot);
+        }
+        None
+    }
+
+    /// What was to be done is done. The destination stays in the line if it may have more.
+    pub(super) fn end_turn(&mut self, slot: u32, acted: bool) {
+        if acted || self.has_more(slot) {
+            self.enqueue(slot);
+        } else {
+            self.rest(slot);
+        }
+    }
+
+    fn turn(&mut self, slot: u32, now: Time) -> Option<Turn> {
+        if let Some(action) = self.with_flight(slot, |flight| flight.poll(now)).flatten() {
+            return Some(Turn::Act(action));
+        }
+        if let Some(train) = self.take_allowed(slot, now) {
+            return Some(Turn::Send(train));
+        }
+        self.is_end_due(slot, now).then_some(Turn::End)
+    }
+
+    /// The oldest train of the destination, or what credit allows of it.
+    fn take_allowed(&mut self, slot: u32, now: Time) -> Option<Closed> {
+        let destination = self.directory.at(slot);
+        let (bytes, segment_bytes) = match (self.first_waiting(slot), &destination.train) {
+            (Some(train), _) => (train.bytes.len(), train.segment_bytes),
+            (None, Some(train)) if train.leaving => (train.len(), train.segment_bytes()),
+            _ => return None,
+        };
+        let segments = bytes.div_ceil(segment_bytes);
+        let credited = self.profiles.get(destination.profile).credit;
+        let allowed =
+            if credited { self.allowed(slot, segments, segment_bytes, now) } else { segments };
+        if allowed == 0 {
+            return None;
+        }
+        if !self.has_waiting(slot) {
+            self.close_train(slot);
+        }
+        self.take_segments(slot, allowed)
+    }
+
+    /// How many of a train's segments may leave now.
+    fn allowed(&mut self, slot: u32, segments: usize, segment_bytes: usize, now: Time) -> usize {
+        let destination = self.directory.at(slot);
+        let (fresh, next) = (destination.next_sequence == 0, destination.next_sequence);
+        let options =
+            FlightOptions::new(destination.reliable, destination.key.address.ip().is_loopback());
+        let busy = self.directory.at_mut(slot).busy.get_or_insert_default();
+        busy.flight.get_or_insert_with(|| Flight::new(&options, next, now));
+        let charge = u64::from(flight::charge(segment_bytes));
+        self.with_flight(slot, |flight| {
+            let part = PART_BYTES_MIN.div_ceil(segment_bytes).min(segments);
+            let fits = usize::try_from(flight.room() / charge).unwrap_or(usize::MAX);
+            // A flow's first train is not cut: it may be all that there is to say.
+            let wanted = if fresh { segments } else { part };
+            if fits >= segments || flight.may_send(wanted as u64 * charge) {
+                // A window that is smaller than a part is kept too, as far as one datagram can.
+                if fresh { segments } else { fits.clamp(1, segments) }
+            } else {
+                0
+            }
+        })
+        .unwrap_or(0)
+    }
+
+    /// Makes the destination's flight, if it has none.
+    pub(super) fn make_flight(&mut self, slot: u32, now: Time) {
+        let destination = self.directory.at_mut(slot);
+        let next = destination.next_sequence;
+        let loopback = destination.key.address.ip().is_loopback();
+        let options = FlightOptions::new(destination.reliable, loopback);
+        let busy = destination.busy.get_or_insert_default();
+        busy.flight.get_or_insert_with(|| Flight::new(&options, next, now));
+    }
+
+    /// Takes so many segments of the oldest train.
+    fn take_segments(&mut self, slot: u32, segments: usize) -> Option<Closed> {
+        let busy = self.directory.at_mut(slot).busy.as_mut()?;
+        let first = busy.waiting.front_mut()?;
+        if first.segments() <= segments {
+            return self.take_waiting(slot);
+        }
+        let before = first.bytes.capacity();
+        let part = first.split_off(segments);
+        let taken = before - first.bytes.capacity();
+        busy.waiting_bytes -= taken;
+        self.held_bytes -= taken;
+        Some(part)
+    }
+
+    /// Does something with the destination's flight, if it has one, and takes down what has changed.
+    pub(super) fn with_flight<T>(
+        &mut self,
+        slot: u32,
+        act: impl FnOnce(&mut Flight) -> T,
+    ) -> Option<T> {
+        let busy = self.directory.at_mut(slot).busy.as_mut()?;
+        let flight = busy.flight.as_mut()?;
+        let done = act(flight);
+        let kept = usize::try_from(flight.kept_bytes()).unwrap_or(usize::MAX);
+        self.held_bytes = self.held_bytes - busy.kept_bytes + kept;
+        busy.kept_bytes = kept;
+        self.set_timer(slot);
+        Some(done)
+    }
+
+    /// The flight's next deadline, or the farewell's.
+    pub(super) fn set_timer(&mut self, slot: u32) {
+        let busy = self.directory.at(slot).busy.as_ref();
+        let flight = busy.and_then(|busy| busy.flight.as_ref()).and_then(Flight::next_deadline);
+        let ending = match busy.and_then(|busy| busy.ending) {
+            Some(Ending::Told { next_at, .. }) => Some(next_at),
+            _ => None,
+        };
+        match [flight, ending].into_iter().flatten().min() {
+            Some(due) if self.timers.get(slot) == Some(due) => {}
+            Some(due) => self.timers.set(slot, due),
+            None => self.timers.delete(slot),
+        }
+    }
+}
