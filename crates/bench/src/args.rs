@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use quelea_model::Value;
 
+use crate::cmq::{CmqArgs, CmqMemoryArgs, CmqPushArgs, CmqSoakArgs};
 use crate::sqs::{SqsArgs, SqsHeldArgs, SqsLoadArgs, SqsPollsArgs};
 use crate::uri::BrokerUri;
 
@@ -36,6 +37,14 @@ pub enum BenchCommand {
     SqsPolls(SqsPollsArgs),
     /// What many messages in flight, or delayed, do to an SQS queue's rates
     SqsHeld(SqsHeldArgs),
+    /// CMQ one way and there and back: rates, round trips, CPU time of both ends
+    Cmq(Box<CmqArgs>),
+    /// What a push to a CMQ destination costs, by their number
+    CmqPush(CmqPushArgs),
+    /// The memory of idle CMQ queues and destinations
+    CmqMemory(CmqMemoryArgs),
+    /// CMQ flows of every mode for a long time: nothing lost, memory flat
+    CmqSoak(CmqSoakArgs),
 }
 
 /// Where the broker is, and how to look at it.

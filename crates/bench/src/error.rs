@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::cmq::CmqError;
 use crate::device::DeviceError;
 use crate::inbox::ProtocolError;
 use crate::process::ProcessError;
@@ -104,6 +105,9 @@ pub enum BenchError {
     /// The waiting polls of a measurement broke.
     #[error("{0}")]
     Polls(String),
+    /// A measurement of CMQ failed.
+    #[error(transparent)]
+    Cmq(#[from] CmqError),
     /// A file or the system refused.
     #[error("{doing} {path}: {source}")]
     File {

@@ -9,6 +9,7 @@ mod args;
 mod backlog;
 mod client;
 mod clock;
+mod cmq;
 mod connections;
 mod control;
 mod crew;
@@ -42,6 +43,9 @@ pub use args::{
     AmqpArgs, BacklogArgs, BenchArgs, BenchCommand, BrokerArgs, ConnectionsArgs, DEFAULT_QUEUE,
     DiskArgs, ExchangeType, LoadArgs, Mode, PaperArgs, Preset, SpanArgs,
 };
+pub use cmq::{
+    CmqArgs, CmqError, CmqMemoryArgs, CmqMode, CmqPushArgs, CmqRole, CmqSoakArgs, WireArgs,
+};
 pub use device::DeviceError;
 pub use error::BenchError;
 pub use inbox::ProtocolError;
@@ -66,5 +70,9 @@ pub fn run(args: BenchArgs) -> Result<(), BenchError> {
         BenchCommand::SqsLoad(args) => sqs::load(&args),
         BenchCommand::SqsPolls(args) => sqs::polls(&args),
         BenchCommand::SqsHeld(args) => sqs::held(&args),
+        BenchCommand::Cmq(args) => cmq::experiment(&args),
+        BenchCommand::CmqPush(args) => cmq::push(&args),
+        BenchCommand::CmqMemory(args) => cmq::memory(&args),
+        BenchCommand::CmqSoak(args) => cmq::soak(&args),
     }
 }

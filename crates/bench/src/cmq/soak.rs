@@ -1,0 +1,372 @@
+//! `quelea bench cmq-soak`: the paper's run of five hours, shortened. Flows of every mode and of many
+//! sizes for a long time: every message arrives, unchanged and in order where that is promised, and
+//! memory stays flat.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use quelea_cmq::{
+    Config, Dest, DestinationOptions, Endpoint, Key, MailboxOptions, Mode, PreSharedKey, Queue,
+};
+use serde::Serialize;
+
+use crate::clock::{SECOND_NS, now_ns, seconds_between, seconds_to_ns};
+use crate::cmq::args::CmqSoakArgs;
+use crate::cmq::error::CmqError;
+use crate::error::BenchError;
+use crate::interrupt::Interrupt;
+use crate::process::sample;
+use crate::report::{publish, thousands};
+use crate::schedule::Schedule;
+
+/// Sizes of messages, one after the other: within a segment, above one, above a train.
+const SIZES: [usize; 8] = [8, 64, 200, 512, 1_400, 4_096, 100, 20_000];
+/// The first share of the run fills caches and pools; memory is compared from there on.
+const SETTLING: f64 = 0.2;
+/// The last share, whose memory is compared with the one after settling.
+const CLOSING: f64 = 0.2;
+/// Memory may differ by so much: pages of pools that a burst has touched.
+const TOLERANCE: f64 = 0.05;
+/// And by so much at least: short runs have little memory.
+const TOLERANCE_BYTES: f64 = 2e6;
+/// How long the last messages may take.
+const LAST: Duration = Duration::from_secs(30);
+/// Between two looks at the memory.
+const LOOK: Duration = Duration::from_millis(500);
+
+#[derive(Debug, Serialize)]
+struct SoakReport {
+    seconds: f64,
+    interrupted: bool,
+    flows: Vec<FlowReport>,
+    /// Resident bytes after settling and at the end: medians over a share of the run.
+    resident_settled_bytes: f64,
+    resident_closing_bytes: f64,
+    faults: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct FlowReport {
+    name: &'static str,
+    sent: u64,
+    received: u64,
+    damaged: u64,
+    out_of_order: u64,
+}
+
+/// One sender, one receiver, one mode.
+struct Flow {
+    name: &'static str,
+    mode: Mode,
+    dest: Dest,
+    sender: Endpoint,
+    queue: Queue,
+    sent: AtomicU64,
+    all_sent: AtomicBool,
+    received: AtomicU64,
+    damaged: AtomicU64,
+    out_of_order: AtomicU64,
+}
+
+pub(crate) fn run(args: &CmqSoakArgs) -> Result<(), BenchError> {
+    if !(args.duration_s > 0.0 && args.duration_s <= 86_400.0) || args.rate == 0 {
+        return Err(BenchError::Arguments(
+            "--duration-s takes more than 0 and at most 86,400, --rate at least 1".to_owned(),
+        ));
+    }
+    let interrupt = Interrupt::install();
+    let flows = [
+        Flow::new("lossy, with credit", Mode::Lossy, false)?,
+        Flow::new("reliable, unordered", Mode::ReliableUnordered, false)?,
+        Flow::new("reliable, ordered", Mode::ReliableOrdered, false)?,
+        Flow::new("reliable, encrypted", Mode::ReliableOrdered, true)?,
+    ];
+    let begun = now_ns();
+    let until = begun + seconds_to_ns(args.duration_s);
+    let stop = AtomicBool::new(false);
+    let (failed, residents) = thread::scope(|scope| {
+        let ends: Vec<_> = flows
+            .iter()
+            .flat_map(|flow| {
+                [scope.spawn(|| flow.send(args.rate, until, &stop)), scope.spawn(|| flow.receive())]
+            })
+            .collect();
+        let residents = watch(args, &flows, until, &interrupt, &stop);
+        let ended = ends
+            .into_iter()
+            .map(|end| end.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        (ended.filter_map(Result::err).map(|error| error.to_string()).collect(), residents)
+    });
+    let report = SoakReport::new(begun, interrupt.is_set(), &flows, &residents, failed);
+    publish(&report.to_text(), &report, args.json.as_deref())?;
+    match report.faults.first() {
+        Some(fault) => Err(CmqError::Soak(fault.clone()).into()),
+        None => Ok(()),
+    }
+}
+
+/// Looks at the memory until the time is over.
+fn watch(
+    args: &CmqSoakArgs,
+    flows: &[Flow],
+    until: u64,
+    interrupt: &Interrupt,
+    stop: &AtomicBool,
+) -> Vec<f64> {
+    let begun = now_ns();
+    let mut shown = begun;
+    let mut residents = Vec::new();
+    while now_ns() < until && !interrupt.is_set() {
+        thread::sleep(LOOK);
+        let resident = sample(std::process::id()).map_or(0, |found| found.resident_bytes);
+        residents.push(resident as f64);
+        if !args.quiet && now_ns() > shown + 10 * SECOND_NS {
+            shown = now_ns();
+            let sum: u64 = flows.iter().map(|flow| flow.received.load(Ordering::Relaxed)).sum();
+            let (seconds, sum) = (seconds_between(begun, shown), thousands(sum as f64));
+            eprintln!("{seconds:5.0} s  {sum} messages, {:.1} MB", resident as f64 / 1e6);
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    residents
+}
+
+impl Flow {
+    fn new(name: &'static str, mode: Mode, sealed: bool) -> Result<Self, CmqError> {
+        let here: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
+        let pre_shared_key = sealed.then_some(PreSharedKey([42; 32]));
+        let config = Config { pre_shared_key, ..Config::default() };
+        let bind = || {
+            Endpoint::bind(here, config.clone())
+                .map_err(|source| CmqError::Bind { address: here, source })
+        };
+        let queue = bind()?.queue(0, MailboxOptions::default())?;
+        let sender = bind()?;
+        let to = Key::new(queue.endpoint().local_addr(), 0);
+        let dest = sender.dest(to, DestinationOptions { mode, ..DestinationOptions::default() })?;
+        Ok(Self {
+            name,
+            mode,
+            dest,
+            sender,
+            queue,
+            sent: AtomicU64::new(0),
+            all_sent: AtomicBool::new(false),
+            received: AtomicU64::new(0),
+            damaged: AtomicU64::new(0),
+            out_of_order: AtomicU64::new(0),
+        })
+    }
+
+    fn send(&self, rate: u64, until: u64, stop: &AtomicBool) -> Result<(), CmqError> {
+        let sent = self.send_until(rate, until, stop);
+        self.all_sent.store(true, Ordering::Release);
+        sent
+    }
+
+    fn send_until(&self, rate: u64, until: u64, stop: &AtomicBool) -> Result<(), CmqError> {
+        let mut schedule = Schedule::share(rate, 0, 1, now_ns());
+        let mut message = Vec::new();
+        let mut number = 0;
+        while !stop.load(Ordering::Relaxed) && now_ns() < until {
+            while schedule.take_due(now_ns()).is_some() {
+                write(&mut message, number);
+                self.dest.push(&message)?;
+                number += 1;
+            }
+            self.sent.store(number, Ordering::Relaxed);
+            let wait = schedule.next_ns().saturating_sub(now_ns());
+            thread::sleep(Duration::from_nanos(wait).max(Duration::from_millis(2)));
+        }
+        self.dest.flush();
+        if self.mode.is_reliable() && !self.dest.wait_acknowledged(LAST) {
+            return Err(CmqError::NotAcknowledged { messages: number, seconds: LAST.as_secs() });
+        }
+        Ok(())
+    }
+
+    fn receive(&self) -> Result<(), CmqError> {
+        let mut last = now_ns();
+        let mut next = 0;
+        while !(self.all_sent.load(Ordering::Acquire)
+            && self.received.load(Ordering::Relaxed) == self.sent.load(Ordering::Relaxed))
+        {
+            let mut counts = [0; 3];
+            let popped = self.queue.pop_batch(4_096, Duration::from_millis(100), |message| {
+                counts[0] += 1;
+                match read(message.bytes) {
+                    None => counts[1] += 1,
+                    Some(number) => {
+                        counts[2] += u64::from(number < next);
+                        next = number + 1;
+                    }
+                }
+            });
+            for (counter, count) in
+                [&self.received, &self.damaged, &self.out_of_order].into_iter().zip(counts)
+            {
+                counter.fetch_add(count, Ordering::Relaxed);
+            }
+            if popped > 0 {
+                last = now_ns();
+            } else if seconds_between(last, now_ns()) > LAST.as_secs_f64() {
+                break; // The report says what is missing.
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&self) -> FlowReport {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        FlowReport {
+            name: self.name,
+            sent: of(&self.sent),
+            received: of(&self.received),
+            damaged: of(&self.damaged),
+            out_of_order: of(&self.out_of_order),
+        }
+    }
+
+    fn faults(&self) -> Vec<String> {
+        let found = self.report();
+        let mut faults = Vec::new();
+        if found.received != found.sent {
+            faults.push(format!(
+                "{}: {} of {} messages arrived (sender: {}; receiver: {})",
+                self.name,
+                found.received,
+                found.sent,
+                counters(&self.sender),
+                counters(self.queue.endpoint())
+            ));
+        }
+        if found.damaged > 0 {
+            faults.push(format!("{}: {} messages were damaged", self.name, found.damaged));
+        }
+        // On the machine's own network nothing overtakes, but only ordered modes promise it.
+        if self.mode.is_ordered() && found.out_of_order > 0 {
+            faults.push(format!("{}: {} messages out of order", self.name, found.out_of_order));
+        }
+        faults
+    }
+}
+
+/// What an endpoint has counted, without what it has not.
+fn counters(endpoint: &Endpoint) -> String {
+    let counted = endpoint.stats().counters().filter(|(_, count)| *count > 0);
+    counted.map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Fills `message` with what its number says: the number, then bytes that follow from it.
+fn write(message: &mut Vec<u8>, number: u64) {
+    let size = SIZES[(number % SIZES.len() as u64) as usize];
+    message.clear();
+    message.extend_from_slice(&number.to_le_bytes());
+    message.resize(size, filling(number));
+}
+
+/// The number of an undamaged message.
+fn read(message: &[u8]) -> Option<u64> {
+    let (first, rest) = message.split_first_chunk::<8>()?;
+    let number = u64::from_le_bytes(*first);
+    let size = SIZES[(number % SIZES.len() as u64) as usize];
+    let is_whole = message.len() == size && rest.iter().all(|byte| *byte == filling(number));
+    is_whole.then_some(number)
+}
+
+const fn filling(number: u64) -> u8 {
+    (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8
+}
+
+impl SoakReport {
+    fn new(
+        begun: u64,
+        interrupted: bool,
+        flows: &[Flow],
+        residents: &[f64],
+        failed: Vec<String>,
+    ) -> Self {
+        let mut faults = failed;
+        faults.extend(flows.iter().flat_map(Flow::faults));
+        let (settled, closing) = levels(residents);
+        if closing > (settled * (1.0 + TOLERANCE)).max(settled + TOLERANCE_BYTES) {
+            let (settled, closing) = (settled / 1e6, closing / 1e6);
+            faults.push(format!("memory grew from {settled:.1} MB to {closing:.1} MB"));
+        }
+        Self {
+            seconds: seconds_between(begun, now_ns()),
+            interrupted,
+            flows: flows.iter().map(Flow::report).collect(),
+            resident_settled_bytes: settled,
+            resident_closing_bytes: closing,
+            faults,
+        }
+    }
+
+    fn to_text(&self) -> String {
+        let ended = if self.interrupted { ", interrupted" } else { "" };
+        let mut text = format!("CMQ, soak of {:.0} s{ended}\n", self.seconds);
+        for flow in &self.flows {
+            let counts = [flow.sent, flow.received].map(|count| thousands(count as f64));
+            text += &format!("  {:<20} {} sent, {} received", flow.name, counts[0], counts[1]);
+            text += &format!(", {} damaged, {} out of order\n", flow.damaged, flow.out_of_order);
+        }
+        let levels = [self.resident_settled_bytes, self.resident_closing_bytes].map(|b| b / 1e6);
+        text += &format!(
+            "  memory               {:.1} MB settled, {:.1} MB at the end\n",
+            levels[0], levels[1]
+        );
+        let verdict = if self.faults.is_empty() { "nothing lost, memory flat" } else { "FAILED" };
+        self.faults
+            .iter()
+            .fold(text + &format!("  {verdict}\n"), |text, fault| text + &format!("    {fault}\n"))
+    }
+}
+
+/// The median memory after settling, and at the end.
+fn levels(residents: &[f64]) -> (f64, f64) {
+    let median = |part: &[f64]| {
+        let mut part = part.to_vec();
+        part.sort_by(f64::total_cmp);
+        part.get(part.len() / 2).copied().unwrap_or(0.0)
+    };
+    let count = residents.len();
+    let settled = (count as f64 * SETTLING) as usize;
+    let closing = ((count as f64 * CLOSING) as usize).max(1).min(count);
+    let after = &residents[settled..(settled + closing).min(count)];
+    (median(after), median(&residents[count - closing..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_says_whether_it_is_whole() {
+        let mut message = Vec::new();
+        for number in [0, 1, 7, 1_000_003] {
+            write(&mut message, number);
+            assert_eq!(read(&message), Some(number));
+            if let Some(last) = message.get_mut(8..).and_then(<[u8]>::last_mut) {
+                *last ^= 1;
+                assert_eq!(read(&message), None);
+            }
+        }
+        write(&mut message, 1);
+        message.pop();
+        assert_eq!(read(&message), None);
+        assert_eq!(read(b"short"), None);
+    }
+
+    #[test]
+    fn memory_is_compared_after_settling() {
+        let mut residents = vec![50.0; 20];
+        residents.extend([100.0; 60]);
+        residents.extend([130.0; 20]);
+        assert_eq!(levels(&residents), (100.0, 130.0));
+        assert_eq!(levels(&[]), (0.0, 0.0));
+        assert_eq!(levels(&[7.0]), (7.0, 7.0));
+    }
+}
