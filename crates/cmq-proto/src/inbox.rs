@@ -17,6 +17,7 @@ mod flows;
 mod gaps;
 mod losing;
 mod mailboxes;
+mod mending;
 mod partial;
 mod probing;
 mod recency;

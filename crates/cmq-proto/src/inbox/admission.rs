@@ -82,6 +82,8 @@ impl Inbox {
             ending: Ending::Open,
             waiting: None,
             unacknowledged: Unacknowledged::default(),
+            mender: None,
+            mender_taken: 0,
         });
         if proven {
             self.on_proven(slot, now);
@@ -114,7 +116,7 @@ impl Inbox {
         for slot in self.flows.slots(same) {
             self.make_way(true);
             let flow = self.flows.at(slot);
-            let taken = flow.waiting.as_ref().map_or(0, |waiting| waiting.taken);
+            let taken = flow.taken();
             self.budget.prove(taken);
             self.flows.prove(slot);
             self.on_proven(slot, arrived.now);

@@ -11,6 +11,7 @@ use crate::inbox::waiting::Waiting;
 use crate::inbox::window::{Place, Window};
 use crate::key::Mailbox;
 use crate::mode::Mode;
+use crate::repair::Mender;
 use crate::time::Time;
 use crate::wire::Header;
 use crate::wire::flags::{self, FlowMode};
@@ -55,6 +56,10 @@ pub(super) struct Flow {
     /// Only while something waits.
     pub(super) waiting: Option<Box<Waiting>>,
     pub(super) unacknowledged: Unacknowledged,
+    /// Only where parity is sent along.
+    pub(super) mender: Option<Box<Mender>>,
+    /// What it takes of the memory that all flows share.
+    pub(super) mender_taken: usize,
 }
 
 /// How a sender calls a flow, and from where.
@@ -129,6 +134,11 @@ impl Flow {
     pub(super) fn nothing_before(&self, sequence: u64) -> bool {
         let held = self.waiting.as_ref().and_then(|waiting| waiting.next());
         held.is_none_or(|(first, _)| *first > sequence)
+    }
+
+    /// What it takes of the memory that all flows share.
+    pub(super) fn taken(&self) -> usize {
+        self.mender_taken + self.waiting.as_ref().map_or(0, |waiting| waiting.taken)
     }
 
     pub(super) const fn has_credit(&self) -> bool {

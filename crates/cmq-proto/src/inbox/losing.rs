@@ -116,9 +116,8 @@ impl Inbox {
         if flow.credit.active {
             self.credit.leave();
         }
-        let (taken, kept) =
-            flow.waiting.as_ref().map_or((0, 0), |waiting| (waiting.taken, waiting.room()));
-        self.budget.give_back(taken, flow.proven);
+        let kept = flow.waiting.as_ref().map_or(0, |waiting| waiting.room());
+        self.budget.give_back(flow.taken(), flow.proven);
         if let Some(room) = self.mailboxes.room(flow.room) {
             room.promised = room.promised.saturating_sub(u64::from(flow.credit.promised));
             room.waiting = room.waiting.saturating_sub(kept);

@@ -15,9 +15,11 @@ use crate::wire::{Header, Malformed};
 
 /// A datagram's place in its flow, and what that says of the ones before it.
 #[derive(Clone, Copy)]
-struct Step {
-    place: Place,
-    missing_messages: u64,
+pub(super) struct Step {
+    pub(super) place: Place,
+    pub(super) missing_messages: u64,
+    /// Whether it was computed from its group's others and parity.
+    pub(super) mended: bool,
 }
 
 impl Inbox {
@@ -51,14 +53,18 @@ impl Inbox {
         };
         // A train is of one flow. What is not, would keep the whole train's buffer for itself.
         let stranger = before != Some(slot);
-        self.take(slot, arrived, content, Step { place, missing_messages }, stranger);
+        let step = Step { place, missing_messages, mended: false };
+        self.take(slot, arrived, content, step, stranger);
+        if header.has(flags::REPAIR) {
+            self.keep_for_repair(slot, arrived);
+        }
         Ok(())
     }
 
     /// Whether a datagram of a known flow brings anything; counts it if not. The body was not looked
     /// at yet: duplicates are cheap.
     #[inline]
-    fn is_wanted(&mut self, slot: u32, arrived: &Arrived<'_>) -> bool {
+    pub(super) fn is_wanted(&mut self, slot: u32, arrived: &Arrived<'_>) -> bool {
         let flow = self.flows.at(slot);
         if !flow.agrees(arrived.header) {
             self.counters.inconsistent += 1;
@@ -86,7 +92,7 @@ impl Inbox {
         }
     }
 
-    fn take(
+    pub(super) fn take(
         &mut self,
         slot: u32,
         arrived: &Arrived<'_>,
@@ -177,13 +183,15 @@ impl Inbox {
         self.after_arrival(slot, arrived, step);
     }
 
-    fn after_arrival(&mut self, slot: u32, arrived: &Arrived<'_>, step: Step) {
+    pub(super) fn after_arrival(&mut self, slot: u32, arrived: &Arrived<'_>, step: Step) {
         if self.flows.at(slot).waiting.is_some() {
             self.release(slot, arrived.now);
         }
         self.end_if_complete(slot);
-        let gap = matches!(step.place, Place::New { missing: 1.. });
-        self.note_credit(slot, arrived, gap);
+        if !step.mended {
+            let gap = matches!(step.place, Place::New { missing: 1.. });
+            self.note_credit(slot, arrived, gap);
+        }
     }
 
     /// There is no room for what a datagram has. What is repeated comes again.
@@ -203,7 +211,7 @@ impl Inbox {
 
     /// Enters a datagram in its flow's books.
     #[inline]
-    fn note_arrival(&mut self, slot: u32, header: &Header, step: Step, now: Time) {
+    pub(super) fn note_arrival(&mut self, slot: u32, header: &Header, step: Step, now: Time) {
         self.make_window(slot, header.sequence + 1, now);
         let flow = self.flows.at(slot);
         let before = flow.window.highest();
@@ -217,7 +225,8 @@ impl Inbox {
                 }
             }
             _ => {
-                self.counters.reordered += 1;
+                self.counters.reordered += u64::from(!step.mended);
+                self.counters.repaired += u64::from(step.mended);
                 let lost = flow.gaps.fill(header.sequence, header.count);
                 self.lose(slot, lost);
             }

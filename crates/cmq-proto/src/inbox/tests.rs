@@ -3,6 +3,8 @@
 mod credit;
 mod fragments;
 mod lossy;
+mod mending;
+mod peers;
 mod reliable;
 
 use core::net::SocketAddr;
