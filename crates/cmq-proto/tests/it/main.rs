@@ -5,6 +5,7 @@
 mod classic;
 mod endpoints;
 mod flight;
+mod golden;
 mod pair;
 mod repair;
 mod seal;
