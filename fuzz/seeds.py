@@ -292,12 +292,94 @@ SQS_QUERY = {
 }
 
 
+# The datagrams of docs/cmq-format.md.
+def cmq(kind, flags, number, body=b"", count=0, first=0, flow=1, version=1):
+    head = struct.pack("<BBBBIQQ", 0xC3, version, kind, flags, flow, 0x1122334455667788, 7)
+    return head + number.to_bytes(6, "little") + struct.pack("<HI", count, first) + body
+
+
+def cmq_status(received, acknowledged, highest, *ranges):
+    body = struct.pack("<QQQQIQIQ", 9, received, acknowledged, highest, 65536, 3, 250, 0)
+    return body + bytes([len(ranges)]) + b"".join(bytes(r) for r in ranges)
+
+
+def cmq_block(flags, count, first, body):
+    return struct.pack("<HBBHI", len(body), flags, 0, count, first) + body
+
+
+def cmq_parity(first, data, parity, index, blocks):
+    size = max(len(block) for block in blocks)
+    total = bytes(size)
+    for block in blocks:
+        total = bytes(a ^ b for a, b in zip(total, block.ljust(size, b"\0")))
+    return struct.pack("<QBBBB", first, data, parity, index, 0) + total
+
+
+def way(*datagrams):
+    return b"".join(struct.pack("<H", len(datagram)) + datagram for datagram in datagrams)
+
+
+DATA, STATUS, PROBE, PARITY, HELLO, CHALLENGE, REFUSAL = range(1, 8)
+MESSAGES = b"\x03one\x05three"
+GROUP = [cmq_block(0xA0, 2, 0, MESSAGES), cmq_block(0xA0, 1, 2, b"\x04four"), cmq_block(0xA8, 0, 3, b"\1\2\3ab")]
+CMQ_DATAGRAMS = {
+    "nothing": b"",
+    "short": way(cmq(DATA, 0, 0)[:35]),
+    "messages": way(cmq(DATA, 0x23, 0, MESSAGES, 2), cmq(DATA, 0x63, 1, MESSAGES + bytes(20), 2, 2)),
+    "other-magic-version-kind": way(b"\xc2" + cmq(DATA, 0, 0)[1:], cmq(DATA, 0, 0, version=2), cmq(8, 0, 0), cmq(0, 0, 0)),
+    "unknown-flags": way(*(cmq(kind, flag, 0) for kind in range(1, 8) for flag in (5, 8, 0x40, 0x80))),
+    "count-beyond-the-body": way(cmq(DATA, 0, 0, MESSAGES, 3), cmq(DATA, 0, 0, b"", 65535)),
+    "length-beyond-the-body": way(cmq(DATA, 0, 0, b"\x04one", 1), cmq(DATA, 0, 0, b"\xff\xff\xff\xff\x0f", 1), cmq(DATA, 0, 0, b"\xff" * 9, 1)),
+    "lengths-with-spare-bytes": way(cmq(DATA, 0, 0, b"\x83\x80\0one\x80\0", 2)),
+    "fragments": way(cmq(DATA, 0x2B, 1, b"\0\3\x0a\0\1\2\3", 1), cmq(DATA, 0x2B, 3, b"\2\3\x0a\x08\x09", 0)),
+    "impossible-fragments": way(*(cmq(DATA, 8, 0, body, 0) for body in (b"", b"\3\3\x0a", b"\0\0\0", b"\3\4\x09", b"\1\xff\xff\x03\x0a", b"\1\2\xff\xff\xff\xff\x0f"))),
+    "status": way(cmq(STATUS, 0x23, 0, cmq_status(1, 1, 5, (1, 3))), cmq(STATUS, 0x23, 1, cmq_status(0, 0, 90, *[(1, 1)] * 32))),
+    "impossible-status": way(*(cmq(STATUS, 0, 0, cmq_status(*s)) for s in ((1, 2, 3), (1, 1, 1 << 60), (0, 0, 9, (0, 1)), (0, 0, 9, (1, 0)), (0, 0, 9, (5, 5)), (0, 0, 90, *[(1, 1)] * 33)))),
+    "probes": way(cmq(PROBE, 0xA3, 0, struct.pack("<QQQQ", 5, 0, 3, 1)), cmq(PROBE, 0x23, 0, struct.pack("<QQQQ", 5, 6, 3, 1)), cmq(PROBE, 0, 0)),
+    "mended": way(cmq(DATA, 0xA0, 0, MESSAGES, 2), cmq(DATA, 0xA8, 2, b"\1\2\3ab", 0, 3), cmq(PARITY, 0x20, 3, cmq_parity(0, 3, 1, 0, GROUP))),
+    "mended-from-parity-alone": way(cmq(PARITY, 0x20, 1, cmq_parity(0, 1, 2, 1, GROUP[:1]))),
+    "parity-before-data": way(cmq(PARITY, 0x20, 3, cmq_parity(0, 3, 1, 0, GROUP)), cmq(DATA, 0xA0, 1, b"\x04four", 1, 2), cmq(DATA, 0xA0, 0, MESSAGES, 2)),
+    "parity-of-nonsense": way(*(cmq(PARITY, 0, 3 + n, cmq_parity(n, 1, 1, 0, [bytes([n * 37 % 256] * 24)])) for n in range(9))),
+    "impossible-parity": way(*(cmq(PARITY, 0, 9, body) for body in (b"", struct.pack("<QBBBB", 0, 0, 1, 0, 0) + bytes(9), cmq_parity(9, 1, 1, 0, GROUP), cmq_parity(0, 65, 1, 0, GROUP), cmq_parity(0, 3, 17, 0, GROUP), cmq_parity(0, 3, 2, 2, GROUP)))),
+    "many-groups": way(*(cmq(PARITY, 0, n + 64, cmq_parity(n, 64, 16, n % 16, GROUP)) for n in range(40))),
+    "greetings": way(cmq(CHALLENGE, 0, 0, b"12345678"), cmq(HELLO, 0, 0, b"12345678"), cmq(HELLO, 0, 0, b"1"), cmq(REFUSAL, 0, 0, b"\1"), cmq(REFUSAL, 0, 0, b"\3")),
+    "forged": way(*(cmq(kind, 0x10, 1, bytes(48)) for kind in range(1, 8)), cmq(DATA, 0x10, 0, bytes(15)), cmq(DATA, 0x10, (1 << 48) - 1, bytes(16))),
+}
+
+
+# Of the original library: docs/cmq-format.md, "The classic format".
+def classic(*elements, count=None):
+    return struct.pack(">Q", len(elements) if count is None else count) + b"".join(elements)
+
+
+def element(length, data):
+    return struct.pack(">Q", length) + data
+
+
+CMQ_CLASSIC = {
+    "nothing": b"",
+    "empty-list": classic(),
+    "strings": classic(element(6, b"seq 10"), element(0, b""), element(7, "grün €𝄞".encode())),
+    "bytes-that-are-no-text": classic(element(3, b"\0\xff\x7f"), element(1, b"\x80")),
+    "behind-the-list": classic(element(1, b"a")) + b"behind",
+    "count-too-large": classic(element(1, b"a"), count=2**64 - 1),
+    "count-of-one-more": classic(element(1, b"a"), count=2),
+    "length-too-large": classic(element(2**64 - 1, b"a")),
+    "half-a-character": classic(element(1, b"\xe2\x82")),
+    "surrogate": classic(element(1, b"\xed\xa0\x80")),
+    "longer-than-needed": classic(element(1, b"\xc0\x80")),
+    "full-datagram": classic(*[element(4, b"1234")] * 41),
+}
+
+
 def main():
     for target, seeds in {
         "amqp_frames": FRAMES,
         "amqp_method": METHODS,
         "amqp_table": TABLES,
         "amqp_connection": CONNECTIONS,
+        "cmq_datagram": CMQ_DATAGRAMS,
+        "cmq_classic": CMQ_CLASSIC,
         "node": STORIES,
         "sqs_json": SQS_JSON,
         "sqs_query": SQS_QUERY,

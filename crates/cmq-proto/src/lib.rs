@@ -7,6 +7,8 @@ pub mod config;
 pub mod endpoint;
 pub mod error;
 pub mod flight;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod inbox;
 pub mod key;
 pub mod limits;
