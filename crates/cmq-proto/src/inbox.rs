@@ -21,6 +21,7 @@ mod mending;
 mod partial;
 mod probing;
 mod recency;
+mod receptions;
 mod replies;
 mod reporting;
 mod taking;
@@ -37,7 +38,9 @@ use std::collections::VecDeque;
 pub use content::Arrived;
 pub use counters::Received;
 pub use credit::{INITIAL_WINDOW_BYTES, KERNEL_BYTES};
+pub use receptions::Receptions;
 pub use reporting::Answer;
+pub use taking::Taken;
 
 use crate::config::{Config, MailboxOptions};
 use crate::endpoint::{Delivery, DeliveryToken, Event, MailboxError};

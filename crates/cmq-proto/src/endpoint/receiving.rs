@@ -100,7 +100,7 @@ impl Endpoint {
         let body = place.start + HEADER_BYTES..place.end;
         let arrived = Arrived { from, header: &header, buffer, body, bytes: place.len(), now };
         if header.kind == Kind::Data {
-            return self.inbox.on_data(&arrived);
+            return self.inbox.on_data(&arrived).map(|_| ());
         }
         let body = &buffer[arrived.body.clone()];
         match header.kind {

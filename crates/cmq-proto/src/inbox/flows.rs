@@ -29,7 +29,7 @@ pub(super) struct Peer {
 
 /// Hashes with a secret: peers choose sessions and numbers, and must not choose collisions.
 #[derive(Clone, Debug)]
-struct Secret(u64);
+pub(super) struct Secret(pub(super) u64);
 
 impl BuildHasher for Secret {
     type Hasher = DefaultHasher;

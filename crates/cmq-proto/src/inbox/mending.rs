@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::inbox::Inbox;
 use crate::inbox::content::{Arrived, Content};
-use crate::inbox::taking::Step;
+use crate::inbox::taking::{Step, Taken};
 use crate::inbox::window::Place;
 use crate::repair::{Mended, Mender};
 use crate::time::Time;
@@ -19,7 +19,7 @@ impl Inbox {
     ///
     /// # Errors
     /// What is wrong with its body, or with what it would mend.
-    pub fn on_parity(&mut self, arrived: &Arrived<'_>) -> Result<(), Malformed> {
+    pub fn on_parity(&mut self, arrived: &Arrived<'_>) -> Result<Taken, Malformed> {
         let header = arrived.header;
         let body = &arrived.buffer[arrived.body.clone()];
         let (head, parity) = Parity::read(body, header.sequence)?;
@@ -30,22 +30,24 @@ impl Inbox {
         if let Some(slot) = known
             && !self.is_wanted(slot, arrived)
         {
-            return Ok(());
+            return Ok(Taken::Dropped);
         }
-        let Some(slot) = known.or_else(|| self.admit(arrived, None)) else { return Ok(()) };
+        let Some(slot) = known.or_else(|| self.admit(arrived, None)) else {
+            return Ok(Taken::Dropped);
+        };
         let flow = self.flows.at(slot);
         let place = flow.window.place(header.sequence, flow.mode.is_reliable());
         let messages = flow.missing_messages(header, place);
         let (Place::New { .. } | Place::Missing, Some(missing_messages)) = (place, messages) else {
             self.counters.inconsistent += 1;
-            return Ok(());
+            return Ok(Taken::Dropped);
         };
         let step = Step { place, missing_messages, mended: false };
         self.note_arrival(slot, header, step, arrived.now);
         let mended = self.with_mender(slot, |mender| mender.on_parity(header, head, parity));
         let mended = self.take_mended(slot, mended, arrived.now);
         self.after_arrival(slot, arrived, step);
-        mended
+        mended.map(|()| Taken::Taken)
     }
 
     /// A datagram of data that may be needed to mend another, or that makes another mendable.

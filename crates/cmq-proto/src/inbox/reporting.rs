@@ -176,7 +176,11 @@ impl Inbox {
         } else {
             0
         };
-        let window = wanted.min(free).max(least);
+        let mut window = wanted.min(free).max(least);
+        if window < flow.credit.largest {
+            // What has no room for a datagram would only let one come in vain.
+            window = 0;
+        }
         let starved = window < wanted && !flow.credit.starved;
         flow.credit.granted = window;
         if flow.credit.active {

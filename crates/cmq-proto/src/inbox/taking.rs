@@ -13,6 +13,15 @@ use crate::time::Time;
 use crate::wire::flags::{self, FlowMode};
 use crate::wire::{Header, Malformed};
 
+/// What became of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is in its flow's books: the same again would be a duplicate.
+    Taken,
+    /// It was counted and dropped; it may be welcome when it comes again.
+    Dropped,
+}
+
 /// A datagram's place in its flow, and what that says of the ones before it.
 #[derive(Clone, Copy)]
 pub(super) struct Step {
@@ -27,7 +36,8 @@ impl Inbox {
     ///
     /// # Errors
     /// What is wrong with its body. It was dropped; the caller counts it by cause.
-    pub fn on_data(&mut self, arrived: &Arrived<'_>) -> Result<(), Malformed> {
+    #[inline]
+    pub fn on_data(&mut self, arrived: &Arrived<'_>) -> Result<Taken, Malformed> {
         let header = arrived.header;
         self.counters.datagrams += 1;
         self.counters.bytes += arrived.bytes as u64;
@@ -36,29 +46,31 @@ impl Inbox {
         if let Some(slot) = known
             && !self.is_wanted(slot, arrived)
         {
-            return Ok(());
+            return Ok(Taken::Dropped);
         }
         let body = &arrived.buffer[arrived.body.clone()];
         let content = Content::read(body, header.flags, header.count)?;
-        let Some(slot) = known.or_else(|| self.admit(arrived, None)) else { return Ok(()) };
+        let Some(slot) = known.or_else(|| self.admit(arrived, None)) else {
+            return Ok(Taken::Dropped);
+        };
         let flow = self.flows.at(slot);
         let place = flow.window.place(header.sequence, flow.mode.is_reliable());
         if place == Place::Beyond || place == Place::Late {
             self.on_useless(slot, place, arrived);
-            return Ok(());
+            return Ok(Taken::Dropped);
         }
         let Some(missing_messages) = flow.missing_messages(header, place) else {
             self.counters.inconsistent += 1;
-            return Ok(());
+            return Ok(Taken::Dropped);
         };
         // A train is of one flow. What is not, would keep the whole train's buffer for itself.
         let stranger = before != Some(slot);
         let step = Step { place, missing_messages, mended: false };
-        self.take(slot, arrived, content, step, stranger);
+        let taken = self.take(slot, arrived, content, step, stranger);
         if header.has(flags::REPAIR) {
             self.keep_for_repair(slot, arrived);
         }
-        Ok(())
+        Ok(taken)
     }
 
     /// Whether a datagram of a known flow brings anything; counts it if not. The body was not looked
@@ -99,14 +111,14 @@ impl Inbox {
         content: Content,
         step: Step,
         stranger: bool,
-    ) {
+    ) -> Taken {
         let flow = self.flows.at(slot);
         let header = arrived.header;
         let reliable = flow.mode.is_reliable();
         if flow.mode == FlowMode::LatestOnly && header.sequence < flow.delivered_below {
             self.counters.late += 1;
             self.note_heard(slot, arrived.bytes, arrived.now);
-            return;
+            return Taken::Dropped;
         }
         let next = header.sequence == flow.window.below();
         let room = content.bytes() + DELIVERY_BYTES;
@@ -115,21 +127,19 @@ impl Inbox {
             None => false,
         };
         if !admits {
-            self.on_full_mailbox(slot, arrived, step);
-            return;
+            return self.on_full_mailbox(slot, arrived, step);
         }
         match content {
             Content::Messages { bytes } => {
                 let end = arrived.body.start + bytes;
                 let mut body = arrived.buffer.slice(arrived.body.start..end);
                 if flow.mode.is_ordered() && !(next && flow.nothing_before(header.sequence)) {
-                    self.take_ahead(
+                    return self.take_ahead(
                         slot,
                         arrived,
                         step,
                         Held { body, count: header.count, fragment: false, room },
                     );
-                    return;
                 }
                 if stranger {
                     body = of_its_own(body, arrived.buffer.len());
@@ -146,15 +156,14 @@ impl Inbox {
                 if flow.mode.is_ordered() && !(next && flow.nothing_before(header.sequence)) {
                     let body = arrived.buffer.slice(arrived.body.start..start + bytes);
                     let held = Held { body, count: header.count, fragment: true, room };
-                    self.take_ahead(slot, arrived, step, held);
-                    return;
+                    return self.take_ahead(slot, arrived, step, held);
                 }
                 let now = arrived.now;
                 let admission = self.admit_fragment(slot, header.sequence, &fragment, now);
                 if admission == Admission::NoMemory && reliable {
                     self.counters.reassembly_full += 1;
                     self.note_heard(slot, arrived.bytes, now);
-                    return;
+                    return Taken::Dropped;
                 }
                 self.note_arrival(slot, header, step, now);
                 if admission == Admission::Admitted {
@@ -166,21 +175,29 @@ impl Inbox {
             }
         }
         self.after_arrival(slot, arrived, step);
+        Taken::Taken
     }
 
     /// Takes a datagram of an ordered flow before its turn.
-    fn take_ahead(&mut self, slot: u32, arrived: &Arrived<'_>, step: Step, mut held: Held) {
+    fn take_ahead(
+        &mut self,
+        slot: u32,
+        arrived: &Arrived<'_>,
+        step: Step,
+        mut held: Held,
+    ) -> Taken {
         let flow = self.flows.at(slot);
         let proven = flow.proven;
         if !self.budget.take(held.body.len() + HELD_BYTES, false, proven) {
             self.counters.reassembly_full += 1;
             self.note_heard(slot, arrived.bytes, arrived.now);
-            return;
+            return Taken::Dropped;
         }
         held.body = of_its_own(held.body, arrived.buffer.len());
         self.note_arrival(slot, arrived.header, step, arrived.now);
         self.hold(slot, arrived.header.sequence, held, arrived.now);
         self.after_arrival(slot, arrived, step);
+        Taken::Taken
     }
 
     pub(super) fn after_arrival(&mut self, slot: u32, arrived: &Arrived<'_>, step: Step) {
@@ -196,17 +213,18 @@ impl Inbox {
 
     /// There is no room for what a datagram has. What is repeated comes again.
     #[cold]
-    fn on_full_mailbox(&mut self, slot: u32, arrived: &Arrived<'_>, step: Step) {
+    fn on_full_mailbox(&mut self, slot: u32, arrived: &Arrived<'_>, step: Step) -> Taken {
         self.counters.mailbox_full += 1;
         if self.flows.at(slot).mode.is_reliable() {
             self.note_heard(slot, arrived.bytes, arrived.now);
             self.starve(slot);
             self.report_soon(slot, arrived.now);
-            return;
+            return Taken::Dropped;
         }
         self.counters.mailbox_full_messages += u64::from(arrived.header.count);
         self.note_arrival(slot, arrived.header, step, arrived.now);
         self.after_arrival(slot, arrived, step);
+        Taken::Taken
     }
 
     /// Enters a datagram in its flow's books.

@@ -144,7 +144,7 @@ impl Receiver {
             bytes: HEADER_BYTES + sent.body.len(),
             now: self.now,
         };
-        self.inbox.on_data(&arrived)
+        self.inbox.on_data(&arrived).map(|_| ())
     }
 
     fn take_all<'a>(&mut self, sender: &Sender, sent: impl IntoIterator<Item = &'a Sent>) {

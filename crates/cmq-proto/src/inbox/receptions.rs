@@ -1,0 +1,213 @@
+//! The keys of the flows that come here sealed.
+
+use core::net::SocketAddr;
+use std::collections::HashMap;
+
+use slab::Slab;
+
+use crate::inbox::flow::FlowKey;
+use crate::inbox::flows::Secret;
+use crate::inbox::recency::Recency;
+use crate::limits::FLOWS_UNPROVEN_MAX;
+use crate::seal::{FlowSeal, HANDSHAKE_BYTES, Keyring, Reception, Rejected};
+use crate::wire::Header;
+use crate::wire::hello::SALT_BYTES;
+
+/// What opens a flow.
+#[derive(Debug)]
+enum Kept {
+    /// Keys of both ends' salts.
+    Reception(Box<Reception>),
+    /// Keys of a group.
+    Group(Box<FlowSeal>),
+}
+
+#[derive(Debug)]
+struct Entry {
+    key: FlowKey,
+    kept: Kept,
+    /// Whether something was opened with it: a HELLO may be a recorded one.
+    proven: bool,
+}
+
+/// The seals of all flows that were greeted, by what their senders call them. As flows, those that
+/// are not proven are few, and make room for one another only.
+#[derive(Debug)]
+pub struct Receptions {
+    entries: Slab<Entry>,
+    by_key: HashMap<FlowKey, u32, Secret>,
+    recency: Recency,
+    /// That of the last datagram.
+    last: Option<u32>,
+    proven_max: usize,
+}
+
+impl Receptions {
+    /// For so many proven flows; `secret` is random.
+    #[must_use]
+    pub fn new(flows_max: usize, secret: u64) -> Self {
+        Self {
+            entries: Slab::new(),
+            by_key: HashMap::with_hasher(Secret(secret)),
+            recency: Recency::default(),
+            last: None,
+            proven_max: flows_max.max(1),
+        }
+    }
+
+    /// Answers a HELLO with a CHALLENGE, which is to be sent as it is.
+    ///
+    /// # Errors
+    /// It is not authentic, or an old one.
+    pub fn on_hello(
+        &mut self,
+        keyring: &Keyring,
+        from: SocketAddr,
+        header: &Header,
+        datagram: &[u8],
+        salt: impl FnOnce() -> [u8; SALT_BYTES],
+    ) -> Result<[u8; HANDSHAKE_BYTES], Rejected> {
+        let key = FlowKey { from, session: header.session, number: header.flow };
+        if let Some(slot) = self.find(&key)
+            && let Kept::Reception(reception) = &mut self.entries[slot as usize].kept
+        {
+            return reception.on_hello(keyring, header, datagram);
+        }
+        let (reception, challenge) = Reception::new(keyring, header, datagram, salt)?;
+        self.insert(key, Kept::Reception(Box::new(reception)), false);
+        Ok(challenge)
+    }
+
+    /// A flow to a group was opened by the group's keys.
+    pub fn join_group(&mut self, from: SocketAddr, header: &Header, seal: FlowSeal) {
+        let key = FlowKey { from, session: header.session, number: header.flow };
+        if self.find(&key).is_none() {
+            self.insert(key, Kept::Group(Box::new(seal)), true);
+        }
+    }
+
+    /// What opens and seals the datagrams of a flow; none if it was not greeted, or is forgotten.
+    #[inline]
+    pub fn seal(&mut self, from: SocketAddr, header: &Header) -> Option<&mut FlowSeal> {
+        let key = FlowKey { from, session: header.session, number: header.flow };
+        let slot = self.find(&key)?;
+        Some(match &mut self.entries[slot as usize].kept {
+            Kept::Reception(reception) => &mut reception.seal,
+            Kept::Group(seal) => seal,
+        })
+    }
+
+    /// The last datagram that was looked for was opened: its sender has the keys, now.
+    #[inline]
+    pub fn opened(&mut self) {
+        let Some(slot) = self.last else { return };
+        if self.entries[slot as usize].proven {
+            self.recency.touch(slot, true);
+            return;
+        }
+        self.entries[slot as usize].proven = true;
+        self.recency.remove(slot, false);
+        self.make_way(true);
+        self.recency.add(slot, true);
+    }
+
+    /// How many there are: of proven flows, and of others.
+    #[must_use]
+    pub const fn count(&self) -> (usize, usize) {
+        (self.recency.length(true), self.recency.length(false))
+    }
+
+    #[inline]
+    fn find(&mut self, key: &FlowKey) -> Option<u32> {
+        if let Some(last) = self.last
+            && self.entries.get(last as usize).is_some_and(|entry| entry.key == *key)
+        {
+            return Some(last);
+        }
+        self.last = self.by_key.get(key).copied();
+        self.last
+    }
+
+    fn insert(&mut self, key: FlowKey, kept: Kept, proven: bool) {
+        self.make_way(proven);
+        let slot = self.entries.insert(Entry { key, kept, proven }) as u32;
+        self.by_key.insert(key, slot);
+        self.recency.add(slot, proven);
+        self.last = Some(slot);
+    }
+
+    fn make_way(&mut self, proven: bool) {
+        let most = if proven { self.proven_max } else { FLOWS_UNPROVEN_MAX };
+        while self.recency.length(proven) >= most
+            && let Some(slot) = self.recency.oldest(proven)
+        {
+            let entry = self.entries.remove(slot as usize);
+            self.by_key.remove(&entry.key);
+            self.recency.remove(slot, proven);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::PreSharedKey;
+    use crate::key::Mailbox;
+    use crate::seal::Greeting;
+    use crate::wire::{Kind, flags};
+
+    fn header(session: u64) -> Header {
+        Header {
+            kind: Kind::Hello,
+            flags: flags::SEALED,
+            flow: 1,
+            session,
+            mailbox: Mailbox(7),
+            sequence: 0,
+            count: 0,
+            first_message: 0,
+        }
+    }
+
+    fn greet(receptions: &mut Receptions, keyring: &Keyring, session: u64) {
+        let from = SocketAddr::from(([127, 0, 0, 1], 1));
+        let header = header(session);
+        let hello = Greeting::new([session as u8; SALT_BYTES]).hello(keyring, header);
+        let header = Header::parse(&hello).unwrap();
+        receptions.on_hello(keyring, from, &header, &hello, || [9; SALT_BYTES]).unwrap();
+    }
+
+    #[test]
+    fn recorded_greetings_do_not_push_out_flows_that_were_opened() {
+        let keyring = Keyring::new(PreSharedKey([3; 32]));
+        let mut receptions = Receptions::new(10, 5);
+        let from = SocketAddr::from(([127, 0, 0, 1], 1));
+        greet(&mut receptions, &keyring, 0);
+        assert!(receptions.seal(from, &header(0)).is_some());
+        receptions.opened();
+        for session in 1..2_000 {
+            greet(&mut receptions, &keyring, session);
+        }
+        assert_eq!(receptions.count(), (1, FLOWS_UNPROVEN_MAX));
+        assert!(receptions.seal(from, &header(0)).is_some());
+        assert!(receptions.seal(from, &header(1)).is_none());
+    }
+
+    #[test]
+    fn the_flow_that_was_silent_longest_is_forgotten() {
+        let keyring = Keyring::new(PreSharedKey([3; 32]));
+        let mut receptions = Receptions::new(3, 5);
+        let from = SocketAddr::from(([127, 0, 0, 1], 1));
+        for session in 0..3 {
+            greet(&mut receptions, &keyring, session);
+            receptions.opened();
+        }
+        receptions.seal(from, &header(0));
+        receptions.opened();
+        greet(&mut receptions, &keyring, 3);
+        receptions.opened();
+        let known: Vec<bool> =
+            (0..4).map(|session| receptions.seal(from, &header(session)).is_some()).collect();
+        assert_eq!(known, [true, false, true, true]);
+    }
+}
