@@ -7,7 +7,8 @@
 //!
 //! Why not the crate reed-solomon-simd, which was tried: its codes are for thousands of blocks. Any
 //! decoding took 0.25 ms here, for 4 + 2 blocks of 1,400 bytes as for 64 + 16, and its tables 8 MB
-//! and 16 ms at the first use. These groups are mended in some 10 to 50 µs without tables.
+//! and 16 ms at the first use. Here two losses of 10 + 2 are mended in 13 µs, and a datagram costs
+//! its sender 1 µs. Only the largest groups are slower: 16 losses of 64 + 16 in 0.8 ms.
 
 mod block;
 mod code;

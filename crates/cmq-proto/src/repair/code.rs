@@ -13,7 +13,7 @@ const _: () = assert!(REPAIR_DATA_MAX <= PARITY_POINTS && REPAIR_PARITY_MAX <= 2
 /// Cauchy's matrix 1 / (x ⊕ y) with the points x of the parities and y of the data; every square part
 /// of it can be inverted. Each column is divided by its first element, which keeps that and makes the
 /// first parity a plain XOR.
-pub(super) const fn coefficient(index: u8, data: u8) -> u8 {
+pub(super) fn coefficient(index: u8, data: u8) -> u8 {
     let first = PARITY_POINTS ^ data;
     let own = (PARITY_POINTS + index) ^ data;
     product(first, inverse(own))

@@ -7,28 +7,39 @@ const MODULUS: u8 = 0x1D;
 /// Bytes that are multiplied side by side: two or more vector registers on any processor.
 const LANES: usize = 32;
 
-/// The product of two elements.
-pub(super) const fn product(a: u8, b: u8) -> u8 {
-    let mut sum = 0;
-    let mut bit = 8;
-    while bit > 0 {
-        bit -= 1;
-        sum = times_x(sum) ^ if b >> bit & 1 == 1 { a } else { 0 };
+/// Powers of x, which generates all elements but 0, and which power each of those is.
+struct Tables {
+    powers: [u8; 255],
+    logarithms: [u8; 256],
+}
+
+static TABLES: Tables = {
+    let mut tables = Tables { powers: [0; 255], logarithms: [0; 256] };
+    let mut power = 1;
+    let mut at = 0;
+    while at < 255 {
+        tables.powers[at] = power;
+        tables.logarithms[power as usize] = at as u8;
+        power = times_x(power);
+        at += 1;
     }
-    sum
+    tables
+};
+
+/// The product of two elements.
+pub(super) fn product(a: u8, b: u8) -> u8 {
+    if a == 0 || b == 0 {
+        return 0;
+    }
+    let sum = usize::from(TABLES.logarithms[usize::from(a)])
+        + usize::from(TABLES.logarithms[usize::from(b)]);
+    TABLES.powers[sum % 255]
 }
 
 /// The element whose product with `a` is 1. `a` is not 0.
-pub(super) const fn inverse(a: u8) -> u8 {
+pub(super) fn inverse(a: u8) -> u8 {
     debug_assert!(a != 0, "0 has no inverse");
-    // a^254: the group of units has 255 elements.
-    let mut power = 1;
-    let mut step = 0;
-    while step < 254 {
-        power = product(power, a);
-        step += 1;
-    }
-    power
+    TABLES.powers[(255 - usize::from(TABLES.logarithms[usize::from(a)])) % 255]
 }
 
 /// Adds `factor` times `from` to `to`, byte by byte. `to` is at least as long.
@@ -96,6 +107,7 @@ mod tests {
             power = product(power, 2);
         }
         for a in 0..=255 {
+            assert_eq!(product(a, 2), times_x(a));
             assert_eq!(product(a, 1), a);
             assert_eq!(product(a, 0), 0);
             if a != 0 {
