@@ -1,0 +1,6 @@
+//! CMQ for Python.
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _core {
+}
