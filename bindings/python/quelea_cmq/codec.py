@@ -5,6 +5,7 @@ is an object with ``encode`` and ``decode``.
 """
 
 import json
+from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
 __all__ = ["BYTES", "JSON", "TEXT", "BytesCodec", "Codec", "JsonCodec", "MessagePackCodec", "TextCodec"]
@@ -54,8 +55,7 @@ class MessagePackCodec:
     """MessagePack, as ``rmp-serde`` writes it in Rust. Needs the package ``msgpack``: ``quelea-cmq[msgpack]``."""
 
     def __init__(self) -> None:
-        import msgpack
-
+        msgpack = import_module("msgpack")
         self._pack = msgpack.packb
         self._unpack = msgpack.unpackb
 

@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias, TypedDict
 
 from quelea_cmq.mode import Mode, WhenFull, Wire
 
-__all__ = ["DestOptions", "EndpointConfig", "ModeLike", "QueueOptions", "WhenFullLike", "WireLike"]
+__all__ = ["DestOptions", "EndpointConfig", "ModeLike", "QueueOptions", "SocketConfig", "WhenFullLike", "WireLike"]
 
 ModeLike: TypeAlias = (
     Mode | Literal["lossy", "latest_only", "reliable_unordered", "reliable_ordered", "reliable_until"]
@@ -13,15 +13,11 @@ WhenFullLike: TypeAlias = WhenFull | Literal["block", "refuse", "drop_new", "dro
 WireLike: TypeAlias = Wire | Literal["quelea", "classic_string", "classic_bytes"]
 
 
-class EndpointConfig(TypedDict, total=False):
-    """An endpoint's settings. Seconds are seconds, bytes are bytes; what is not given has the library's default."""
+class SocketConfig(TypedDict, total=False):
+    """An endpoint's settings but those of its batches. What is not given has the library's default."""
 
     wire: WireLike
     """Whose datagrams; with a classic one, ``qthresh`` is 512 and ``timeout`` 0.2 unless given."""
-    qthresh: int
-    """Bytes of a batch: it leaves before the message that would make it larger."""
-    timeout: float
-    """The longest that a message waits in a batch, from the batch's first message on."""
     pre_shared_key: bytes
     """32 secret bytes that both ends share: everything is encrypted and authenticated."""
     linger: float
@@ -38,6 +34,15 @@ class EndpointConfig(TypedDict, total=False):
     """Peers' flows that are remembered."""
     reassembly_bytes_max: int
     """Bytes that wait for what is missing before them, over all flows."""
+
+
+class EndpointConfig(SocketConfig, total=False):
+    """An endpoint's settings. Times are in seconds."""
+
+    qthresh: int
+    """Bytes of a batch: it leaves before the message that would make it larger."""
+    timeout: float
+    """The longest that a message waits in a batch, from the batch's first message on."""
 
 
 class DestOptions(TypedDict, total=False):

@@ -1,13 +1,15 @@
 """The paper's three functions over whatever a codec can write: ``new_rq``, ``cw_push``, ``cw_pop``."""
 
 import socket as sockets
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from typing import Any, Generic, TypeVar, Unpack, overload
 
 from quelea_cmq._core import Dest, Endpoint, Message, Queue
 from quelea_cmq.address import Address, AddressLike, KeyLike
 from quelea_cmq.codec import JSON, Codec
 from quelea_cmq.errors import DecodeError
+from quelea_cmq.options import EndpointConfig, SocketConfig
 
 __all__ = ["Cmq", "Received", "new_rq"]
 
@@ -20,7 +22,8 @@ DESTINATIONS_KEPT = 4_096
 """Handles that a queue keeps, so that a push need not look its key up; beyond, it starts anew."""
 
 
-class Received(NamedTuple, Generic[T]):
+@dataclass(frozen=True, slots=True)
+class Received(Generic[T]):
     """A value, and where it is from."""
 
     value: T
@@ -99,8 +102,14 @@ class Cmq(Generic[T]):
 
 @overload
 def new_rq(
-    socket: AddressLike | sockets.socket, qthresh: int = ..., timeout: float = ..., *, mailbox: int = ..., **config: Any
-) -> Cmq[Any]: ...
+    socket: AddressLike | sockets.socket,
+    qthresh: int = ...,
+    timeout: float = ...,
+    *,
+    codec: Codec[T],
+    mailbox: int = ...,
+    **config: Unpack[SocketConfig],
+) -> Cmq[T]: ...
 
 
 @overload
@@ -109,10 +118,9 @@ def new_rq(
     qthresh: int = ...,
     timeout: float = ...,
     *,
-    codec: Codec[T],
     mailbox: int = ...,
-    **config: Any,
-) -> Cmq[T]: ...
+    **config: Unpack[SocketConfig],
+) -> Cmq[Any]: ...
 
 
 def new_rq(
@@ -122,15 +130,16 @@ def new_rq(
     *,
     codec: Codec[Any] = JSON,
     mailbox: int = 0,
-    **config: Any,
+    **config: Unpack[SocketConfig],
 ) -> Cmq[Any]:
     """The paper's ``newRq``: a queue on a UDP socket (or on an address to bind).
 
     Batches leave before they would exceed ``qthresh`` bytes, or when their first message has waited
     for ``timeout`` seconds. ``config`` is as for :class:`Endpoint`.
     """
+    options: EndpointConfig = {"qthresh": qthresh, "timeout": timeout, **config}
     if isinstance(socket, sockets.socket):
-        endpoint = Endpoint.from_socket(socket, qthresh=qthresh, timeout=timeout, **config)
+        endpoint = Endpoint.from_socket(socket, **options)
     else:
-        endpoint = Endpoint(socket, qthresh=qthresh, timeout=timeout, **config)
+        endpoint = Endpoint(socket, **options)
     return Cmq(endpoint, codec, mailbox=mailbox)

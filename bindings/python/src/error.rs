@@ -22,6 +22,10 @@ pub(crate) fn closed(py: Python<'_>, what: &str) -> PyErr {
     raise(py, "Closed", (format!("the {what} is closed"),))
 }
 
+pub(crate) fn is_closed(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
+    Ok(error.is_instance(py, &py.import("quelea_cmq.errors")?.getattr("Closed")?))
+}
+
 pub(crate) fn forked(py: Python<'_>) -> PyErr {
     raise(py, "Forked", ("it belongs to the parent process; bind a new endpoint",))
 }

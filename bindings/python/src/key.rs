@@ -90,10 +90,7 @@ static ADDRESS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static KEY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 /// `quelea_cmq.Address`.
-pub(crate) fn to_address<'py>(
-    py: Python<'py>,
-    address: SocketAddr,
-) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn to_address<'py>(py: Python<'py>, address: SocketAddr) -> PyResult<Bound<'py, PyAny>> {
     let host = match address {
         SocketAddr::V6(v6) if v6.scope_id() != 0 => format!("{}%{}", v6.ip(), v6.scope_id()),
         other => other.ip().to_string(),
