@@ -7,7 +7,6 @@ use quelea_cmq::{Dest, PushError};
 
 use crate::address::QueleaCmqKey;
 use crate::code::{Failure, QueleaCmqCode, guarded};
-use crate::later::*;
 use crate::wait::{duration, given, given_out};
 
 /// A destination: one mailbox at one address.

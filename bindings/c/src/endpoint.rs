@@ -10,7 +10,6 @@ use crate::address::{QueleaCmqAddress, QueleaCmqKey, address_of, text_of};
 use crate::code::{Failure, QueleaCmqCode, guarded};
 use crate::dest::QueleaCmqDest;
 use crate::event::{QueleaCmqEvent, to_c};
-use crate::later::*;
 use crate::options::{self, QueleaCmqConfig, QueleaCmqDestOptions, QueleaCmqQueueOptions};
 use crate::queue::QueleaCmqQueue;
 use crate::wait::{duration, given, given_out};

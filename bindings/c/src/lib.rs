@@ -7,7 +7,6 @@ mod code;
 mod dest;
 mod endpoint;
 mod event;
-mod later;
 mod message;
 mod options;
 mod queue;

@@ -7,7 +7,6 @@ use quelea_cmq::{Message, Queue};
 
 use crate::code::{Failure, QueleaCmqCode, guarded};
 use crate::dest::QueleaCmqSlice;
-use crate::later::*;
 use crate::message::QueleaCmqMessage;
 use crate::wait::{duration, given, given_out};
 

@@ -10,7 +10,18 @@ from quelea_cmq.events import Event
 from quelea_cmq.options import DestOptions, EndpointConfig, QueueOptions
 from quelea_cmq.waiting import Waiters
 
-__all__ = ["Alarm", "Dest", "Endpoint", "Message", "Queue", "__version__", "_after_fork_in_child", "_at_exit"]
+__all__ = [
+    "Alarm",
+    "Bell",
+    "Dest",
+    "Endpoint",
+    "Message",
+    "Pending",
+    "Queue",
+    "__version__",
+    "_after_fork_in_child",
+    "_at_exit",
+]
 
 __version__: Final[str]
 
@@ -38,6 +49,10 @@ class Endpoint:
 
     def queue(self, mailbox: int = 0, **options: Unpack[QueueOptions]) -> Queue:
         """Opens a mailbox: what peers push to (this address, `mailbox`) comes out there."""
+
+    def queue_of_others(self, **options: Unpack[QueueOptions]) -> Queue:
+        """Opens all mailboxes that are not opened by themselves, as one queue; each message says which one it
+        was pushed to."""
 
     def dest(self, key: KeyLike, **options: Unpack[DestOptions]) -> Dest:
         """A handle to a destination, made anew or found."""
@@ -92,6 +107,9 @@ class Dest:
         is no room, unless `when_full` says otherwise; with a timeout at most so many seconds, then it
         raises `WouldBlock`."""
 
+    async def push_async(self, message: Buffer) -> None:
+        """As `push`, but the event loop goes on while it waits for room."""
+
     def push_batch(self, messages: Iterable[Buffer]) -> int:
         """Pushes every message of an iterable; returns how many there were."""
 
@@ -102,6 +120,12 @@ class Dest:
         """Flushes and waits until everything has left and, in reliable modes, is acknowledged. Raises
         `NotAcknowledged` when the time is over."""
 
+    async def acknowledged_async(self) -> None:
+        """As `wait_acknowledged`, for an event loop; bound it in time with `asyncio.timeout`."""
+
+    def _push_now(self, message: Buffer) -> bool: ...
+    def _push_later(self, message: Buffer, bell: Bell, number: int) -> Pending: ...
+    def _settle_later(self, bell: Bell, number: int) -> Pending: ...
     def close(self) -> None:
         """Flushes, and has the endpoint forget the destination once everything is sent (and acknowledged,
         where it is reliable). Later pushes fail."""
@@ -117,8 +141,8 @@ class Queue:
     each message goes to one of them."""
 
     @property
-    def mailbox(self) -> int:
-        """The mailbox's number."""
+    def mailbox(self) -> int | None:
+        """The mailbox's number; None for the queue of all others."""
 
     @property
     def closed(self) -> bool:
@@ -147,6 +171,13 @@ class Queue:
         """For queues with `acknowledged_by_application`: this message, and all before it of the same sender,
         are safe; the sender may forget them."""
 
+    def close(self) -> None:
+        """Closes the mailbox: waiting pops end once it is empty, and what is pushed to it is refused."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None, /
+    ) -> None: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> Message:
         """Waits for the next message; the end is when the endpoint is closed."""
@@ -155,7 +186,7 @@ class Queue:
     async def __anext__(self) -> Message: ...
     @property
     def _waiters(self) -> Waiters: ...
-    def _alarm(self) -> Alarm: ...
+    def _alarm(self, bell: Bell, number: int) -> Alarm: ...
 
 @final
 class Message:
@@ -183,15 +214,28 @@ class Message:
     def __len__(self) -> int: ...
 
 @final
-class Alarm:
-    """One event loop's ear at a queue."""
+class Bell:
+    """One event loop's bell: a descriptor that becomes readable."""
 
+    def __new__(cls) -> Self: ...
     def fileno(self) -> int: ...
-    def silence(self) -> None: ...
+    def heard(self) -> list[int]: ...
+
+@final
+class Alarm:
+    """Rings a loop's bell when a queue has a message."""
+
     def take(self, max: int) -> list[Message]: ...
     def arm(self) -> bool: ...
     def disarm(self) -> None: ...
     def put_back(self, message: Message) -> None: ...
+
+@final
+class Pending:
+    """An operation that an event loop waits for."""
+
+    def poll(self) -> bool: ...
+    def drop(self) -> None: ...
 
 def _after_fork_in_child() -> None: ...
 def _at_exit() -> None: ...

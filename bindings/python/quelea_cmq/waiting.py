@@ -1,16 +1,18 @@
-"""Pops that wait in an event loop: one descriptor for each queue and loop, and no thread.
-
-The library rings a descriptor when a message is there; the loop watches it while somebody waits.
-"""
+"""Pops, pushes and acknowledgements that wait in an event loop."""
 
 import asyncio
 from collections import OrderedDict
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from quelea_cmq._core import Alarm, Message, Queue
+from quelea_cmq._core import Alarm, Dest, Message, Pending, Queue
 from quelea_cmq.errors import Closed
+from quelea_cmq.loops import Ears
 
-__all__ = ["Waiter", "Waiters", "next_message", "pop", "pop_batch"]
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = ["Waiter", "Waiters", "acknowledged", "next_message", "pop", "pop_batch", "push"]
 
 
 async def pop(queue: Queue) -> Message:
@@ -33,12 +35,54 @@ async def next_message(queue: Queue) -> Message:
         raise StopAsyncIteration from None
 
 
+async def push(dest: Dest, message: "Buffer") -> None:
+    """Pushes; waits for room."""
+    if not dest._push_now(message):
+        ears, number = _listener()
+        await _done(ears, number, dest._push_later(message, ears.bell, number))
+
+
+async def acknowledged(dest: Dest) -> None:
+    """Waits until everything pushed is acknowledged."""
+    ears, number = _listener()
+    await _done(ears, number, dest._settle_later(ears.bell, number))
+
+
+def _listener() -> tuple[Ears, int]:
+    ears = Ears.of(asyncio.get_running_loop())
+    return ears, ears.number()
+
+
+async def _done(ears: Ears, number: int, pending: Pending) -> None:
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def look() -> None:
+        if done.done():
+            return
+        try:
+            if pending.poll():
+                done.set_result(None)
+        except Exception as error:  # told to whoever waits
+            done.set_exception(error)
+
+    ears.listen(loop, number, look)
+    try:
+        look()
+        await done
+    finally:
+        ears.leave(loop, number)
+        pending.drop()
+
+
 def _waiter(queue: Queue) -> "Waiter":
     loop = asyncio.get_running_loop()
     waiters = queue._waiters
     waiter = waiters.get(loop)
     if waiter is None:
-        waiter = waiters[loop] = Waiter(queue._alarm())
+        ears = Ears.of(loop)
+        number = ears.number()
+        waiter = waiters[loop] = Waiter(ears, number, queue._alarm(ears.bell, number))
     return waiter
 
 
@@ -48,19 +92,18 @@ class Waiter:
     It holds neither the loop nor the queue while nobody waits.
     """
 
-    def __init__(self, alarm: Alarm) -> None:
+    def __init__(self, ears: Ears, number: int, alarm: Alarm) -> None:
+        self._ears = ears
+        self._number = number
         self._alarm = alarm
         self._futures: OrderedDict[asyncio.Future[Message], None] = OrderedDict()
-        self._watched = False
 
     async def wait(self) -> Message:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Message] = loop.create_future()
         self._futures[future] = None
-        if not self._watched:
-            loop.add_reader(self._alarm.fileno(), self._serve, loop)
-            self._watched = True
         if len(self._futures) == 1:  # the others find the alarm armed
+            self._ears.listen(loop, self._number, lambda: self._serve(loop))
             self._serve(loop)
         try:
             return await future
@@ -75,16 +118,15 @@ class Waiter:
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         """Gives out what is there, and arms the alarm for those who still wait."""
         try:
-            self._alarm.silence()
             while self._futures:
                 messages = self._alarm.take(len(self._futures))
                 if not messages and not self._alarm.arm():
                     return
                 self._give(messages)
-        except Exception as error:  # the endpoint was closed: all who wait shall know
+            self._alarm.disarm()
+        except Exception as error:  # the queue was closed: all who wait shall know
             self._fail(error)
-        # Whoever was woken just now may wait again in the turn before this is called.
-        loop.call_soon(self._rest, loop)
+        self._ears.leave(loop, self._number)
 
     def _give(self, messages: list[Message]) -> None:
         for at, message in enumerate(messages):
@@ -105,12 +147,6 @@ class Waiter:
             if not future.done():
                 return future
         return None
-
-    def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._watched and not self._futures:
-            loop.remove_reader(self._alarm.fileno())
-            self._alarm.disarm()
-            self._watched = False
 
 
 Waiters = WeakKeyDictionary[asyncio.AbstractEventLoop, Waiter]

@@ -7,10 +7,11 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use quelea_cmq::{Dest as CmqDest, PushError};
 
+use crate::bell::Bell;
 use crate::bytes_like::{bytes_like, copied};
 use crate::fork::Owned;
 use crate::key::to_key;
-use crate::later::DestLater as _;
+use crate::pending::Pending;
 use crate::{error, wait};
 
 /// Messages of an iterable that are gathered before they are pushed: enough to make one call of the
@@ -94,6 +95,14 @@ impl Dest {
         self.push_bytes(py, &copied(message)?, timeout)
     }
 
+    /// `await dest.push_async(message)`: as `push`, but the event loop goes on while it waits for room.
+    fn push_async<'py>(
+        slf: &Bound<'py, Self>,
+        message: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("quelea_cmq.waiting")?.call_method1("push", (slf, message))
+    }
+
     /// Pushes every message of an iterable; returns how many there were.
     fn push_batch(&self, messages: &Bound<'_, PyAny>) -> PyResult<usize> {
         let py = messages.py();
@@ -126,6 +135,42 @@ impl Dest {
         let timeout = wait::timeout(timeout)?;
         let done = wait::until(py, timeout, |slice| dest.wait_acknowledged(slice).then_some(()))?;
         done.ok_or_else(|| error::not_acknowledged(py, timeout.unwrap_or_default()))
+    }
+
+    /// `await dest.acknowledged_async()`: as `wait_acknowledged`, for an event loop.
+    fn acknowledged_async<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("quelea_cmq.waiting")?.call_method1("acknowledged", (slf,))
+    }
+
+    /// Whether the message was pushed without waiting.
+    fn _push_now(&self, message: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = message.py();
+        match self.dest.get(py)?.try_push(&bytes_like(message)?) {
+            Ok(()) => Ok(true),
+            Err(PushError::WouldBlock) if self.waits => Ok(false),
+            Err(error) => Err(error::push(py, error, 0)),
+        }
+    }
+
+    fn _push_later(
+        &self,
+        message: &Bound<'_, PyAny>,
+        bell: &Bound<'_, Bell>,
+        number: u64,
+    ) -> PyResult<Pending> {
+        let dest = self.dest.get(message.py())?.clone();
+        let message = bytes_like(message)?;
+        let pushed = async move { dest.push_async(&message).await };
+        Ok(Pending::new(pushed, bell.get(), number))
+    }
+
+    fn _settle_later(&self, bell: &Bound<'_, Bell>, number: u64) -> PyResult<Pending> {
+        let dest = self.dest.get(bell.py())?.clone();
+        let settled = async move {
+            dest.wait_acknowledged_async().await;
+            Ok(())
+        };
+        Ok(Pending::new(settled, bell.get(), number))
     }
 
     /// Flushes, and has the endpoint forget the destination once everything is sent (and

@@ -8,13 +8,12 @@ use std::time::Duration;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
-use quelea_cmq::endpoint::Interface;
+use quelea_cmq::multicast::Interface;
 use quelea_cmq::{Endpoint as CmqEndpoint, WhenFull};
 
 use crate::dest::Dest;
 use crate::exit::{self, Leaving};
 use crate::fork::Owned;
-use crate::later::StatsLater as _;
 use crate::options::{self, EndpointOptions};
 use crate::queue::Queue;
 use crate::{error, events, key, wait};
@@ -96,6 +95,19 @@ impl Endpoint {
     ) -> PyResult<Queue> {
         let options = options::mailbox(options)?;
         let queue = self.open(py)?.queue(mailbox, options);
+        queue.map(Queue::new).map_err(|error| error::mailbox(py, error))
+    }
+
+    /// Opens all mailboxes that are not opened by themselves, as one queue; each message says which one
+    /// it was pushed to.
+    #[pyo3(signature = (**options))]
+    fn queue_of_others(
+        &self,
+        py: Python<'_>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Queue> {
+        let options = options::mailbox(options)?;
+        let queue = self.open(py)?.queue_of_others(options);
         queue.map(Queue::new).map_err(|error| error::mailbox(py, error))
     }
 

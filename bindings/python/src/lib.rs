@@ -3,6 +3,7 @@
 //! reading at [`endpoint`]; what is simpler in Python stands in `quelea_cmq/`.
 
 mod alarm;
+mod bell;
 mod bytes_like;
 mod dest;
 mod endpoint;
@@ -11,9 +12,9 @@ mod events;
 mod exit;
 mod fork;
 mod key;
-mod later;
 mod message;
 mod options;
+mod pending;
 mod queue;
 mod wait;
 
@@ -25,6 +26,8 @@ mod _core {
     #[pymodule_export]
     use crate::alarm::Alarm;
     #[pymodule_export]
+    use crate::bell::Bell;
+    #[pymodule_export]
     use crate::dest::Dest;
     #[pymodule_export]
     use crate::endpoint::Endpoint;
@@ -34,6 +37,8 @@ mod _core {
     use crate::fork::_after_fork_in_child;
     #[pymodule_export]
     use crate::message::Message;
+    #[pymodule_export]
+    use crate::pending::Pending;
     #[pymodule_export]
     use crate::queue::Queue;
 

@@ -11,6 +11,7 @@ use pyo3::types::PyBytes;
 use quelea_cmq::Queue as CmqQueue;
 
 use crate::alarm::Alarm;
+use crate::bell::Bell;
 use crate::fork::Owned;
 use crate::message::Message;
 use crate::{error, wait};
@@ -131,10 +132,10 @@ impl Queue {
 
 #[pymethods]
 impl Queue {
-    /// The mailbox's number.
+    /// The mailbox's number; None for the queue of all others.
     #[getter]
-    fn mailbox(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.mailbox.get(py)?.queue.mailbox().0)
+    fn mailbox(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        Ok(self.mailbox.get(py)?.queue.mailbox().map(|mailbox| mailbox.0))
     }
 
     /// Whether nothing more will come. What is still here can be popped.
@@ -198,6 +199,27 @@ impl Queue {
         Ok(())
     }
 
+    /// Closes the mailbox: waiting pops end once it is empty, and what is pushed to it is refused.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let mailbox = self.mailbox.get(py)?;
+        py.detach(|| mailbox.queue.close());
+        Ok(())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _trace: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
     fn __iter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
@@ -224,13 +246,15 @@ impl Queue {
         Ok(made.clone_ref(py))
     }
 
-    fn _alarm(&self, py: Python<'_>) -> PyResult<Alarm> {
-        Alarm::new(Arc::clone(self.mailbox.get(py)?))
+    fn _alarm(&self, bell: &Bound<'_, Bell>, number: u64) -> PyResult<Alarm> {
+        let mailbox = Arc::clone(self.mailbox.get(bell.py())?);
+        Ok(Alarm::new(mailbox, bell.get(), number))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let queue = &self.mailbox.get(py)?.queue;
-        Ok(format!("<Queue {}/{}>", queue.endpoint().local_addr(), queue.mailbox()))
+        let mailbox = queue.mailbox().map_or_else(|| "others".to_owned(), |one| one.to_string());
+        Ok(format!("<Queue {}/{mailbox}>", queue.endpoint().local_addr()))
     }
 }
 

@@ -9,6 +9,9 @@ use pyo3::prelude::*;
 /// person at a keyboard does not notice.
 const SIGNAL_SLICE: Duration = Duration::from_millis(50);
 
+/// The other threads wait until there is something; a number that no clock overflows with.
+const LONG: Duration = Duration::from_secs(3_600);
+
 /// Seconds from Python as a duration; none waits for ever.
 pub(crate) fn timeout(seconds: Option<f64>) -> PyResult<Option<Duration>> {
     let Some(seconds) = seconds else { return Ok(None) };
@@ -41,7 +44,7 @@ pub(crate) fn until<T: Send>(
         }
         // Asked only by those who have waited already: it costs more than a pop.
         if longest == SIGNAL_SLICE && !in_main_thread(py)? {
-            longest = Duration::MAX;
+            longest = LONG;
         }
     }
 }
