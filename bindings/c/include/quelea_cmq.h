@@ -210,7 +210,7 @@ enum quelea_cmq_code quelea_cmq_key_format(const struct quelea_cmq_key *key,
                                            char *text,
                                            size_t bytes);
 
-// What the last call of this thread that did not answer QUELEA_CMQ_OK had to say: empty if there was
+// What the last call of this thread that did not answer QUELEA_CMQ_CODE_OK had to say: empty if there was
 // none. Valid until the thread's next such call. Thread-safe.
 const char *quelea_cmq_last_error(void);
 
@@ -230,7 +230,7 @@ enum quelea_cmq_code quelea_cmq_dest_key(const struct quelea_cmq_dest *dest,
 
 // Puts a copy of `size` bytes into the destination's batch, which leaves when it is full or old
 // enough. Waits for room at most `timeout_us` microseconds (for ever if negative) and then answers
-// QUELEA_CMQ_WOULD_BLOCK; a destination that does not wait answers at once. Thread-safe.
+// QUELEA_CMQ_CODE_WOULD_BLOCK; a destination that does not wait answers at once. Thread-safe.
 //
 // # Safety
 // `dest` is not freed; `size` bytes can be read from `data`.
@@ -267,7 +267,7 @@ enum quelea_cmq_code quelea_cmq_wait_acknowledged(const struct quelea_cmq_dest *
                                                   int64_t timeout_us);
 
 // Flushes, and has the endpoint forget the destination once everything is sent (and acknowledged,
-// where it is reliable). Later pushes by any handle answer QUELEA_CMQ_CLOSED. Thread-safe.
+// where it is reliable). Later pushes by any handle answer QUELEA_CMQ_CODE_CLOSED. Thread-safe.
 //
 // # Safety
 // `dest` is not freed.
@@ -357,8 +357,8 @@ enum quelea_cmq_code quelea_cmq_endpoint_next_event(const struct quelea_cmq_endp
                                                     struct quelea_cmq_event *event);
 
 // Flushes, waits at most `timeout_us` microseconds until everything is sent and, in reliable modes,
-// acknowledged, and closes: waiting pops of all threads end, later pushes answer QUELEA_CMQ_CLOSED.
-// QUELEA_CMQ_TIMEOUT if it took longer; it is closed then too. Thread-safe.
+// acknowledged, and closes: waiting pops of all threads end, later pushes answer QUELEA_CMQ_CODE_CLOSED.
+// QUELEA_CMQ_CODE_TIMEOUT if it took longer; it is closed then too. Thread-safe.
 //
 // # Safety
 // `endpoint` is not freed.
@@ -373,7 +373,7 @@ enum quelea_cmq_code quelea_cmq_endpoint_close(const struct quelea_cmq_endpoint 
 void quelea_cmq_endpoint_free(struct quelea_cmq_endpoint *endpoint);
 
 // Pops one message; waits for it at most `timeout_us` microseconds, for ever if negative.
-// QUELEA_CMQ_TIMEOUT if there was none, QUELEA_CMQ_CLOSED if there will be none. Release the message.
+// QUELEA_CMQ_CODE_TIMEOUT if there was none, QUELEA_CMQ_CODE_CLOSED if there will be none. Release the message.
 // Thread-safe: each message goes to one thread.
 //
 // # Safety
