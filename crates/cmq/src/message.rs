@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use bytes::{Buf, Bytes};
 use quelea_cmq_proto::endpoint::DeliveryToken;
-use quelea_cmq_proto::{Delivery, Mailbox};
+use quelea_cmq_proto::{Delivery, Mailbox, Mode};
 
 /// A message, and who sent it.
 #[derive(Clone, Debug)]
@@ -15,6 +15,8 @@ pub struct Message {
     pub session: u64,
     /// The mailbox that it was pushed to.
     pub mailbox: Mailbox,
+    /// What its sender does about losses.
+    pub mode: Mode,
     /// The message: a slice of what the kernel gave, not a copy.
     pub bytes: Bytes,
     pub(crate) receipt: Receipt,
@@ -37,6 +39,8 @@ pub struct MessageRef<'a> {
     pub session: u64,
     /// The mailbox that it was pushed to.
     pub mailbox: Mailbox,
+    /// What its sender does about losses.
+    pub mode: Mode,
     /// The message.
     pub bytes: &'a [u8],
     pub(crate) receipt: Receipt,

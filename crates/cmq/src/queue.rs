@@ -135,7 +135,7 @@ impl Queue {
             if self.ring.is_over() {
                 return None;
             }
-            Sleep::new(self.endpoint.driver(), Until::Ring(Arc::clone(&self.ring))).await;
+            Sleep::new(self.endpoint.driver(), Until::Ring(Arc::clone(&self.ring)), None).await;
         }
     }
 
@@ -211,6 +211,7 @@ const fn lend<'a>(delivery: &Delivery, bytes: &'a [u8], is_last: bool) -> Messag
         from: delivery.from,
         session: delivery.session,
         mailbox: delivery.mailbox,
+        mode: delivery.mode,
         bytes,
         receipt: Receipt { token: delivery.token, is_last },
     }

@@ -134,15 +134,14 @@ impl Inside {
             let delivery = self.deliveries.front_mut()?;
             let bytes = next_message(delivery);
             let is_last = delivery.count == 0;
-            let (from, session, mailbox, token) =
-                (delivery.from, delivery.session, delivery.mailbox, delivery.token);
+            let Delivery { from, session, mailbox, mode, token, .. } = *delivery;
             if is_last || bytes.is_none() {
                 self.deliveries.pop_front();
                 self.done.push(token);
             }
             if let Some(bytes) = bytes {
                 let receipt = Receipt { token, is_last };
-                return Some(Message { from, session, mailbox, bytes, receipt });
+                return Some(Message { from, session, mailbox, mode, bytes, receipt });
             }
         }
     }
