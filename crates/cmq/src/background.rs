@@ -12,7 +12,6 @@ use quelea_cmq_proto::Time;
 use crate::clock::until as time_until;
 use crate::driver::Driver;
 use crate::net::Watcher;
-use crate::pending::Pending as _;
 use crate::state::{Background, State};
 
 /// While callers are active the thread looks so often whether they still are. It is the longest that a

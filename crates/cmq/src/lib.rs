@@ -14,7 +14,6 @@ pub mod message;
 pub mod multicast;
 mod net;
 mod numbered;
-mod pending;
 mod push;
 pub mod queue;
 pub mod replace;

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use quelea_cmq_proto::endpoint::DeliveryToken;
-use quelea_cmq_proto::{Delivery, Mailbox, Mode};
+use quelea_cmq_proto::{Mailbox, Mode};
 
 /// A message, and who sent it.
 #[derive(Clone, Debug)]
@@ -60,16 +60,4 @@ pub struct Receipt {
     pub(crate) token: DeliveryToken,
     /// Acknowledgements are for whole datagrams: only the last message of one sends any.
     pub(crate) is_last: bool,
-}
-
-/// Cuts the next message off what is left of a delivery, without a copy.
-pub(crate) fn next_message(delivery: &mut Delivery) -> Option<Bytes> {
-    let (bytes, end) = {
-        let message = delivery.messages().next()?;
-        let start = message.as_ptr() as usize - delivery.batch.as_ptr() as usize;
-        (delivery.batch.slice(start..start + message.len()), start + message.len())
-    };
-    delivery.batch.advance(end);
-    delivery.count -= 1;
-    Some(bytes)
 }

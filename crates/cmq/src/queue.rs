@@ -7,7 +7,7 @@ use quelea_cmq_proto::endpoint::DeliveryToken;
 use quelea_cmq_proto::{Delivery, Mailbox, Time};
 
 use crate::endpoint::Endpoint;
-use crate::message::{Message, MessageRef, Receipt, next_message};
+use crate::message::{Message, MessageRef, Receipt};
 use crate::ring::Ring;
 use crate::sleep::Sleep;
 use crate::waiting::Until;
@@ -114,7 +114,7 @@ impl Queue {
                 popped += count;
             } else {
                 while popped < max
-                    && let Some(bytes) = next_message(&mut delivery)
+                    && let Some(bytes) = delivery.next_message()
                 {
                     each(lend(&delivery, &bytes, false));
                     popped += 1;

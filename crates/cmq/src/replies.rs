@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use quelea_cmq_proto::Delivery;
 
-use crate::message::next_message;
 use crate::request::Frame;
 use crate::waiting::Sleeper;
 
@@ -71,7 +70,7 @@ impl Replies {
     /// Takes a delivery; adds whom to wake.
     pub(crate) fn put(&self, mut delivery: Delivery, called: &mut Vec<Sleeper>) {
         let mut inside = self.lock();
-        while let Some(message) = next_message(&mut delivery) {
+        while let Some(message) = delivery.next_message() {
             let slot = match Frame::read(&message) {
                 Some(Frame::Answer { id }) => inside.outstanding.remove(&id),
                 _ => None,

@@ -7,7 +7,6 @@ use std::task::Waker;
 use quelea_cmq_proto::{self as proto, Event, Mailbox, Time, limits};
 
 use crate::net::Watcher;
-use crate::pending::Pending as _;
 use crate::replies::Replies;
 use crate::ring::Ring;
 use crate::waiting::{Sleeper, Until, Who};
