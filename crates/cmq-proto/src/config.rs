@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::classic::Element;
 use crate::endpoint::DestinationError;
 use crate::key::Key;
 use crate::limits;
@@ -48,6 +49,17 @@ pub enum Wire {
     ClassicString,
     /// Those of the original library for a queue of strict `ByteString`.
     ClassicBytes,
+}
+
+impl Wire {
+    /// What the lists are of, if it is the original's.
+    pub(crate) const fn element(self) -> Option<Element> {
+        match self {
+            Self::Quelea => None,
+            Self::ClassicString => Some(Element::Text),
+            Self::ClassicBytes => Some(Element::Bytes),
+        }
+    }
 }
 
 /// 32 secret bytes, not shown when printed.

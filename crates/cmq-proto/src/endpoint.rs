@@ -8,12 +8,15 @@ mod event;
 mod receiving;
 mod sending;
 mod transmit;
+mod unsealing;
 
 use core::net::IpAddr;
+use std::collections::VecDeque;
 
+use crate::classic::Element;
 use crate::config::{Config, DestinationOptions};
 pub use crate::error::{DestinationError, MailboxError, PushError};
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, Receptions};
 use crate::key::Key;
 use crate::outbox::Outbox;
 use crate::seal::Salts;
@@ -22,6 +25,7 @@ use crate::time::Time;
 pub use delivery::{Delivery, DeliveryToken};
 pub use event::Event;
 pub use transmit::Transmit;
+use unsealing::Opened;
 
 /// A destination's place in its endpoint. Stale once the destination is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,6 +39,15 @@ pub struct DestinationId {
 pub struct Endpoint {
     outbox: Outbox,
     inbox: Inbox,
+    /// The seals of what is sent here.
+    receptions: Receptions,
+    /// CHALLENGEs that wait to be sent.
+    challenges: VecDeque<Transmit>,
+    /// What was opened of a buffer, while it is looked at.
+    opened: Vec<Opened>,
+    /// What the lists are of, where the original's datagrams are spoken.
+    element: Option<Element>,
+    salts: Salts,
     dropped: Dropped,
 }
 
@@ -47,8 +60,13 @@ impl Endpoint {
         let mut salts = Salts::new(&seed);
         let session = salts.session();
         Self {
-            outbox: Outbox::new(&config, session, salts.session()),
+            outbox: Outbox::new(&config, session, &salts.seed()),
             inbox: Inbox::new(&config, session, salts.seed()),
+            receptions: Receptions::new(config.flows_max, salts.session()),
+            challenges: VecDeque::new(),
+            opened: Vec::new(),
+            element: config.wire.element(),
+            salts,
             dropped: Dropped::default(),
         }
     }

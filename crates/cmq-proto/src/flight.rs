@@ -226,6 +226,15 @@ impl Flight {
         }
     }
 
+    /// Messages that are not known to have arrived (reliable only).
+    #[must_use]
+    pub fn missing_messages(&self) -> u64 {
+        match &self.under_way {
+            UnderWay::Lossy(_) => 0,
+            UnderWay::Reliable(reliable) => reliable.kept.missing_messages(),
+        }
+    }
+
     /// Messages that the receiver counts as lost, as far as it said.
     #[must_use]
     pub fn lost_messages(&self) -> u64 {

@@ -15,6 +15,7 @@ mod events;
 mod flow;
 mod flows;
 mod gaps;
+mod list;
 mod losing;
 mod mailboxes;
 mod mending;

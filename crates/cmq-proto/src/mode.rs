@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::limits;
+use crate::{flight, limits};
 
 /// What the sender and the receiver do for the messages of one destination. The sender chooses; every
 /// datagram says it, so the receiver needs no configuration.
@@ -66,5 +66,17 @@ impl Repair {
         };
         (1..=limits::REPAIR_DATA_MAX).contains(&data)
             && (1..=limits::REPAIR_PARITY_MAX).contains(&parity)
+    }
+
+    /// What a datagram takes of the receiver's credit, with its part of its group's parity.
+    pub(crate) fn charge(self, bytes: usize) -> u64 {
+        let charge = u64::from(flight::charge(bytes));
+        match self {
+            Self::None => charge,
+            Self::Xor { data } => charge + charge / u64::from(data.max(1)),
+            Self::ReedSolomon { data, parity } => {
+                charge + charge * u64::from(parity) / u64::from(data.max(1))
+            }
+        }
     }
 }

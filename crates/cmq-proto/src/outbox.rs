@@ -12,10 +12,12 @@ mod fifo;
 mod fragments;
 mod hearing;
 mod list;
+mod parities;
 mod pool;
 mod priority;
 mod profiles;
 mod room;
+mod sealing;
 mod train;
 mod turns;
 
@@ -25,11 +27,13 @@ use std::collections::VecDeque;
 use bytes::BytesMut;
 pub use counters::Sending;
 
-use crate::config::{Config, DestinationOptions};
+use crate::config::{Config, DestinationOptions, Wire};
 use crate::endpoint::{DestinationError, DestinationId, Event, PushError, Transmit};
 use crate::key::Key;
 use crate::limits;
-use crate::seal::TAG_BYTES;
+use crate::mode::Repair;
+use crate::repair::PARITY_OVERHEAD_BYTES;
+use crate::seal::{Keyring, Salts, TAG_BYTES};
 use crate::time::Time;
 use crate::wire::data::framed_bytes;
 use deadlines::Deadlines;
@@ -61,6 +65,8 @@ pub(crate) struct Outbox {
     last_number: u64,
     /// This endpoint's, on all that it sends of its own.
     session: u64,
+    keyring: Option<Keyring>,
+    salts: Salts,
     /// When each flight has something to do.
     timers: PrioritySearchQueue,
     /// Flights that are due, while they are looked at.
@@ -75,10 +81,11 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     /// No destinations. `seed` must be random.
-    pub(crate) fn new(config: &Config, session: u64, seed: u64) -> Self {
+    pub(crate) fn new(config: &Config, session: u64, seed: &[u8; 32]) -> Self {
+        let mut salts = Salts::new(seed);
         Self {
             config: config.clone(),
-            directory: Directory::new(seed as usize),
+            directory: Directory::new(salts.session() as usize),
             profiles: Profiles::default(),
             deadlines: Deadlines::default(),
             pool: Pool::default(),
@@ -89,6 +96,12 @@ impl Outbox {
             last_flow: 0,
             last_number: 0,
             session,
+            keyring: config
+                .pre_shared_key
+                .clone()
+                .filter(|_| config.wire == Wire::Quelea)
+                .map(Keyring::new),
+            salts,
             timers: PrioritySearchQueue::default(),
             due: Vec::new(),
             resting: VecDeque::new(),
@@ -132,6 +145,7 @@ impl Outbox {
             class: Class::default(),
             queued: false,
             unsettled: false,
+            dead: false,
             closing: false,
         });
         Ok(DestinationId { slot, generation: self.last_generation })
@@ -303,10 +317,16 @@ impl Outbox {
     /// The destination's sizes.
     fn shape(&self, destination: &Destination) -> Shape {
         let train_bytes = self.config.qthresh;
-        let segment_bytes =
+        let mut segment_bytes =
             usize::from(destination.path_bytes).min(self.config.segment_bytes_max).min(train_bytes);
-        let tag_bytes = if self.config.pre_shared_key.is_some() { TAG_BYTES } else { 0 };
-        Shape { segment_bytes, train_bytes, tag_bytes }
+        if self.profiles.get(destination.profile).repair != Repair::None {
+            segment_bytes -= PARITY_OVERHEAD_BYTES;
+        }
+        Shape { segment_bytes, train_bytes, tag_bytes: self.tag_bytes() }
+    }
+
+    const fn tag_bytes(&self) -> usize {
+        if self.keyring.is_some() { TAG_BYTES } else { 0 }
     }
 
     /// How the message is cut, if no datagram holds it.

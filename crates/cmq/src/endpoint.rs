@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-pub use quelea_cmq_proto::endpoint::{DestinationError, MailboxError};
+use quelea_cmq_proto::endpoint::{DestinationError, MailboxError};
 use quelea_cmq_proto::{
     self as proto, Config, DestinationId, DestinationOptions, Event, Key, Mailbox, MailboxOptions,
     PushError,
@@ -19,8 +19,7 @@ use crate::driver::Driver;
 use crate::multicast::{self, Interface};
 use crate::net::{self, Net};
 use crate::queue::Queue;
-use crate::ring::Ring;
-use crate::state::{Sink, State};
+use crate::state::State;
 use crate::stats::Stats;
 use crate::waiting::Until;
 
@@ -112,8 +111,7 @@ impl Endpoint {
         let mailbox = Mailbox(mailbox);
         let mut state = self.0.driver.lock();
         state.proto.open_mailbox(mailbox, options)?;
-        let ring = Arc::new(Ring::default());
-        state.open(Some(mailbox), Sink::Ring(Arc::clone(&ring)));
+        let ring = state.open(Some(mailbox));
         drop(state);
         Ok(Queue::new(self.clone(), Some(mailbox), ring))
     }
@@ -126,8 +124,7 @@ impl Endpoint {
     pub fn queue_of_others(&self, options: MailboxOptions) -> Result<Queue, MailboxError> {
         let mut state = self.0.driver.lock();
         state.proto.open_other_mailboxes(options)?;
-        let ring = Arc::new(Ring::default());
-        state.open(None, Sink::Ring(Arc::clone(&ring)));
+        let ring = state.open(None);
         drop(state);
         Ok(Queue::new(self.clone(), None, ring))
     }

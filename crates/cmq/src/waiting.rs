@@ -6,7 +6,6 @@ use std::thread::Thread;
 
 use quelea_cmq_proto::DestinationId;
 
-use crate::replies::Slot;
 use crate::ring::Ring;
 
 /// What a caller waits for.
@@ -14,8 +13,6 @@ use crate::ring::Ring;
 pub(crate) enum Until {
     /// A delivery in this ring, or its end.
     Ring(Arc<Ring>),
-    /// The answer to a request, or the end of hoping for one.
-    Reply(Arc<Slot>),
     /// Room for a push.
     Writable(DestinationId),
     /// All that was pushed to it has left, or is acknowledged.

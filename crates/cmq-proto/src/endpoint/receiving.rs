@@ -2,12 +2,14 @@
 //! destination that it answers. Nothing that comes can do more than be counted and dropped.
 
 use core::net::SocketAddr;
+use core::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
 use super::{Delivery, DeliveryToken, Endpoint, Event, MailboxError};
+use crate::classic::{self, Element};
 use crate::config::MailboxOptions;
-use crate::inbox::Arrived;
+use crate::inbox::{Arrived, Taken};
 use crate::key::Mailbox;
 use crate::time::Time;
 use crate::wire::challenge::Challenge;
@@ -15,7 +17,7 @@ use crate::wire::hello::Hello;
 use crate::wire::probe::Probe;
 use crate::wire::refusal::Refusal;
 use crate::wire::status::Status;
-use crate::wire::{HEADER_BYTES, Header, Kind, Malformed};
+use crate::wire::{HEADER_BYTES, Header, Kind, Malformed, flags};
 
 impl Endpoint {
     /// Opens a mailbox.
@@ -73,57 +75,69 @@ impl Endpoint {
         now: Time,
     ) {
         let segment_bytes = if segment_bytes == 0 { bytes.len().max(1) } else { segment_bytes };
-        let buffer = bytes.freeze();
-        let mut start = 0;
-        // An empty datagram is one too.
-        loop {
-            let end = (start + segment_bytes).min(buffer.len());
-            if let Err(cause) = self.on_datagram(from, &buffer, start..end, now) {
-                self.dropped.count(cause);
+        match self.element {
+            Some(element) => self.on_lists(from, &bytes, segment_bytes, element, now),
+            None if self.outbox.keyring().is_some() => {
+                self.on_sealed(from, bytes, segment_bytes, now);
             }
-            start = end;
-            if start == buffer.len() {
-                return;
+            None => {
+                let buffer = bytes.freeze();
+                for place in segments(buffer.len(), segment_bytes) {
+                    if let Err(cause) = self.on_plain(from, &buffer, place, now) {
+                        self.dropped.count(cause);
+                    }
+                }
             }
         }
     }
 
     #[inline]
-    fn on_datagram(
+    fn on_plain(
         &mut self,
         from: SocketAddr,
         buffer: &Bytes,
-        place: core::ops::Range<usize>,
+        place: Range<usize>,
         now: Time,
-    ) -> Result<(), Malformed> {
+    ) -> Result<Taken, Malformed> {
         let header = Header::parse(&buffer[place.clone()])?;
-        let body = place.start + HEADER_BYTES..place.end;
-        let arrived = Arrived { from, header: &header, buffer, body, bytes: place.len(), now };
-        if header.kind == Kind::Data {
-            return self.inbox.on_data(&arrived).map(|_| ());
+        if header.has(flags::SEALED) {
+            self.dropped.not_authentic += 1;
+            return Ok(Taken::Dropped);
         }
-        let body = &buffer[arrived.body.clone()];
-        match header.kind {
-            Kind::Probe => self.inbox.on_probe(&arrived, &Probe::read(body)?),
+        let body = place.start + HEADER_BYTES..place.end;
+        self.on_opened(&Arrived { from, header: &header, buffer, body, bytes: place.len(), now })
+    }
+
+    /// Takes a datagram that is what it says.
+    #[inline]
+    pub(super) fn on_opened(&mut self, arrived: &Arrived<'_>) -> Result<Taken, Malformed> {
+        let body = &arrived.buffer[arrived.body.clone()];
+        match arrived.header.kind {
+            Kind::Data => return self.inbox.on_data(arrived),
+            Kind::Parity => return self.inbox.on_parity(arrived),
+            Kind::Probe => self.inbox.on_probe(arrived, &Probe::read(body)?),
             Kind::Hello => {
                 if let Hello::Cookie(cookie) = Hello::read(body, false)? {
-                    self.inbox.on_hello(&arrived, cookie);
+                    self.inbox.on_hello(arrived, cookie);
                 }
             }
-            _ => self.on_answer(from, &header, body, now)?,
+            Kind::Status | Kind::Challenge | Kind::Refusal => {
+                if let Some(slot) = self.outbox.find_answered(arrived.from, arrived.header) {
+                    self.on_answer(slot, arrived.header, body, arrived.now)?;
+                }
+            }
         }
-        Ok(())
+        Ok(Taken::Taken)
     }
 
     /// What receivers say.
-    fn on_answer(
+    pub(super) fn on_answer(
         &mut self,
-        from: SocketAddr,
+        slot: u32,
         header: &Header,
         body: &[u8],
         now: Time,
     ) -> Result<(), Malformed> {
-        let Some(slot) = self.outbox.find_answered(from, header) else { return Ok(()) };
         match header.kind {
             Kind::Status => {
                 let status = Status::read(body)?;
@@ -142,4 +156,30 @@ impl Endpoint {
         }
         Ok(())
     }
+
+    /// Takes the lists of the original library.
+    #[cold]
+    fn on_lists(
+        &mut self,
+        from: SocketAddr,
+        bytes: &[u8],
+        segment_bytes: usize,
+        element: Element,
+        now: Time,
+    ) {
+        for place in segments(bytes.len(), segment_bytes) {
+            let mut batch = Vec::new();
+            match classic::reframe(&bytes[place], element, &mut batch) {
+                Ok(count) => self.inbox.on_list(from, batch.into(), count, now),
+                Err(cause) => self.dropped.count(cause),
+            }
+        }
+    }
+}
+
+/// Where the datagrams of a buffer are. An empty one is one too.
+pub(super) fn segments(bytes: usize, segment_bytes: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..bytes.max(1))
+        .step_by(segment_bytes)
+        .map(move |start| start..(start + segment_bytes).min(bytes))
 }

@@ -46,7 +46,7 @@ impl Endpoint {
     /// Whether `poll_transmit` may have something.
     #[must_use]
     pub fn has_transmit(&self) -> bool {
-        self.inbox.has_answer() || self.outbox.has_transmit()
+        !self.challenges.is_empty() || self.inbox.has_answer() || self.outbox.has_transmit()
     }
 
     /// Gives a lossy train's buffer back for the next batch.

@@ -13,6 +13,12 @@ pub struct Sending {
     pub trains: u64,
     /// Datagrams sent again.
     pub repeated: u64,
+    /// Parity sent along.
+    pub parities: u64,
+    /// HELLOs for keys.
+    pub hellos: u64,
+    /// Messages dropped because their flow has sealed all that it may.
+    pub unsealed_messages: u64,
     /// Questions to receivers.
     pub probes: u64,
     /// Messages dropped for want of room or credit, as their destination wanted it.

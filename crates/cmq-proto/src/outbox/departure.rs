@@ -1,15 +1,17 @@
 //! A train's last steps: its datagrams get their numbers, headers and seals, and the flight takes
 //! them down.
 
-use bytes::BytesMut;
+use bytes::{BufMut, BytesMut};
 
 use super::Outbox;
+use super::parities::Parities;
+use super::sealing::seal_or_write;
 use super::train::{Closed, noted};
 use super::turns::Turn;
 use crate::config::Wire;
 use crate::endpoint::Transmit;
 use crate::flight::{self, Action, Sent};
-use crate::mode::Mode;
+use crate::mode::{Mode, Repair};
 use crate::time::Time;
 use crate::wire::flags::{self, FlowMode};
 use crate::wire::hello::{COOKIE_BYTES, Hello};
@@ -26,13 +28,14 @@ impl Outbox {
             return Some(reply);
         }
         while let Some((slot, turn)) = self.next_turn(now) {
-            let acted = matches!(turn, Turn::Act(_));
+            let acted = !matches!(turn, Turn::Send(_) | Turn::End);
             let transmit = match turn {
-                Turn::Send(train) => Some(self.depart(slot, train, now)),
+                Turn::Send(train) => self.depart(slot, train, now),
+                Turn::Greet => self.greet(slot, now),
                 Turn::Act(action) => self.act(slot, action),
                 Turn::End => {
                     let next = self.directory.at(slot).next_sequence;
-                    Some(self.probe(slot, next, next, now))
+                    self.probe(slot, next, next, now)
                 }
             };
             self.end_turn(slot, acted);
@@ -56,7 +59,10 @@ impl Outbox {
                     bytes,
                 })
             }
-            Action::Probe { next, floor, sent_at } => Some(self.probe(slot, next, floor, sent_at)),
+            Action::Probe { next, floor, sent_at } => {
+                self.note_probe(slot, sent_at);
+                self.probe(slot, next, floor, sent_at)
+            }
             Action::Abandon { messages } => {
                 self.abandon(slot, messages);
                 None
@@ -64,26 +70,35 @@ impl Outbox {
         }
     }
 
-    fn depart(&mut self, slot: u32, mut train: Closed, now: Time) -> Transmit {
+    /// Gives a train to the network; parity that belongs to it follows at once.
+    fn depart(&mut self, slot: u32, mut train: Closed, now: Time) -> Option<Transmit> {
         self.counters.trains += 1;
         self.counters.datagrams += train.segments() as u64;
         self.counters.messages += u64::from(train.messages);
         self.counters.bytes += train.bytes.len() as u64;
         let first = self.directory.at(slot).next_sequence;
-        if self.config.wire == Wire::Quelea {
-            self.write_headers(slot, &mut train);
+        if self.config.wire == Wire::Quelea && !self.write_headers(slot, &mut train) {
+            self.counters.unsealed_messages += u64::from(train.messages);
+            return None;
         }
+        let begun = train.begun;
+        let transmit = self.release(slot, train.bytes, train.segment_bytes);
+        self.take_down(slot, first, &transmit, begun, now);
+        self.send_parities(slot, begun, now);
+        self.greet_the_unheard(slot, now);
+        Some(transmit)
+    }
+
+    /// Segments as they are given to the driver.
+    fn release(&mut self, slot: u32, bytes: BytesMut, segment_bytes: usize) -> Transmit {
         let destination = self.directory.at(slot);
         let (to, path_bytes) = (destination.key.address, usize::from(destination.path_bytes));
-        let segment_bytes = train.segment_bytes;
-        let transmit = Transmit {
+        Transmit {
             to,
-            segment_bytes: (train.segments() > 1).then_some(segment_bytes),
+            segment_bytes: (bytes.len() > segment_bytes).then_some(segment_bytes),
             may_fragment: segment_bytes > path_bytes,
-            bytes: self.compact(slot, train.bytes).freeze(),
-        };
-        self.take_down(slot, first, segment_bytes, &transmit, train.begun, now);
-        transmit
+            bytes: self.compact(slot, bytes).freeze(),
+        }
     }
 
     /// What is kept to be repeated keeps its whole buffer: a large one with little in it is changed
@@ -97,37 +112,87 @@ impl Outbox {
         small
     }
 
-    fn write_headers(&mut self, slot: u32, train: &mut Closed) {
+    /// Writes the headers and seals; false if the flow cannot seal any more.
+    fn write_headers(&mut self, slot: u32, train: &mut Closed) -> bool {
         let bits = self.flow_flags(slot);
+        let session = self.session;
+        let tag_bytes = self.tag_bytes();
+        let repair = self.profiles.get(self.directory.at(slot).profile).repair;
         let destination = self.directory.at_mut(slot);
+        let busy = destination.busy.get_or_insert_default();
+        if repair != Repair::None && busy.parities.is_none() {
+            busy.parities = Parities::new(repair).map(Box::new);
+        }
         for segment in train.bytes.chunks_mut(train.segment_bytes) {
             let (count, fragment) = noted(segment);
-            let header = Header {
+            let mut header = Header {
                 kind: Kind::Data,
                 flags: if fragment { bits | flags::FRAGMENT } else { bits },
                 flow: destination.flow,
-                session: self.session,
+                session,
                 mailbox: destination.key.mailbox,
                 sequence: destination.next_sequence,
                 count,
                 first_message: destination.next_message as u32,
             };
-            header.write(segment);
+            if let Some(parities) = &mut busy.parities {
+                header.flags |= flags::REPAIR;
+                parities.add(&header, &segment[HEADER_BYTES..segment.len() - tag_bytes]);
+            }
+            if !seal_or_write(busy.sealing.as_deref_mut(), header, segment) {
+                return false;
+            }
             destination.next_sequence += 1;
             destination.next_message += u64::from(count);
+        }
+        true
+    }
+
+    /// The parity of a train's groups, which follows it.
+    fn send_parities(&mut self, slot: u32, begun: Time, now: Time) {
+        // The fragments of a message have consecutive sequences.
+        if self.first_waiting(slot).is_some_and(Closed::continues) {
+            return;
+        }
+        let busy = self.directory.at_mut(slot).busy.as_mut();
+        let Some(mut parities) = busy.and_then(|busy| busy.parities.take()) else { return };
+        let bits = self.flow_flags(slot);
+        let tag_bytes = self.tag_bytes();
+        parities.finish();
+        while let Some((mut bytes, segment_bytes)) = parities.next_train(tag_bytes) {
+            let session = self.session;
+            let destination = self.directory.at_mut(slot);
+            let first = destination.next_sequence;
+            for segment in bytes.chunks_mut(segment_bytes) {
+                let header = Header {
+                    kind: Kind::Parity,
+                    flags: bits,
+                    flow: destination.flow,
+                    session,
+                    mailbox: destination.key.mailbox,
+                    sequence: destination.next_sequence,
+                    count: 0,
+                    first_message: destination.next_message as u32,
+                };
+                destination.next_sequence += 1;
+                let busy = destination.busy.as_mut();
+                let sealing = busy.and_then(|busy| busy.sealing.as_deref_mut());
+                if !seal_or_write(sealing, header, segment) {
+                    return;
+                }
+            }
+            self.counters.parities += (bytes.len() / segment_bytes) as u64;
+            let transmit = self.release(slot, bytes, segment_bytes);
+            self.take_down(slot, first, &transmit, begun, now);
+            self.replies.push_back(transmit);
+        }
+        if let Some(busy) = &mut self.directory.at_mut(slot).busy {
+            busy.parities = Some(parities);
         }
     }
 
     /// Tells the flight, if there is one, of each datagram from `first` on.
-    fn take_down(
-        &mut self,
-        slot: u32,
-        first: u64,
-        segment_bytes: usize,
-        transmit: &Transmit,
-        begun: Time,
-        now: Time,
-    ) {
+    fn take_down(&mut self, slot: u32, first: u64, transmit: &Transmit, begun: Time, now: Time) {
         let destination = self.directory.at(slot);
         let reliable = destination.reliable;
         let expires = match self.profiles.get(destination.profile).mode {
@@ -135,6 +200,7 @@ impl Outbox {
             _ => None,
         };
         let bytes = &transmit.bytes;
+        let segment_bytes = transmit.segment_bytes.unwrap_or(bytes.len());
         self.with_flight(slot, |flight| {
             let starts = (0..bytes.len()).step_by(segment_bytes);
             for (sequence, start) in (first..).zip(starts) {
@@ -159,18 +225,23 @@ impl Outbox {
         FlowMode::from(options.mode) as u8 | credit
     }
 
-    fn probe(&mut self, slot: u32, next: u64, floor: u64, sent_at: Time) -> Transmit {
+    fn probe(&mut self, slot: u32, next: u64, floor: u64, sent_at: Time) -> Option<Transmit> {
         self.counters.probes += 1;
         let mut header = self.small_header(slot, Kind::Probe);
-        let destination = self.directory.at(slot);
+        let tag_bytes = self.tag_bytes();
+        let destination = self.directory.at_mut(slot);
         if destination.busy.as_ref().is_some_and(|busy| busy.ending.is_some()) {
             header.flags |= flags::END;
         }
-        let mut bytes = BytesMut::with_capacity(HEADER_BYTES + PROBE_BYTES);
+        let mut bytes = BytesMut::with_capacity(HEADER_BYTES + PROBE_BYTES + tag_bytes);
         bytes.extend_from_slice(&header.to_bytes());
         let next_message = destination.next_message;
         Probe { next, floor, next_message, sent_at_us: sent_at.as_us() }.write(&mut bytes);
-        self.small(slot, bytes)
+        if let Some(sealing) = destination.busy.as_mut().and_then(|busy| busy.sealing.as_mut()) {
+            bytes.put_bytes(0, tag_bytes);
+            sealing.seal(header, &mut bytes).ok()?;
+        }
+        Some(self.small(slot, bytes))
     }
 
     /// A HELLO that gives the cookie of a CHALLENGE back.
@@ -187,7 +258,7 @@ impl Outbox {
     }
 
     /// The header of a datagram of the flow that carries no messages.
-    fn small_header(&mut self, slot: u32, kind: Kind) -> Header {
+    pub(super) fn small_header(&mut self, slot: u32, kind: Kind) -> Header {
         self.last_number += 1;
         let destination = self.directory.at(slot);
         Header {
@@ -202,7 +273,7 @@ impl Outbox {
         }
     }
 
-    fn small(&self, slot: u32, bytes: BytesMut) -> Transmit {
+    pub(super) fn small(&self, slot: u32, bytes: BytesMut) -> Transmit {
         let to = self.directory.at(slot).key.address;
         Transmit { to, bytes: bytes.freeze(), segment_bytes: None, may_fragment: false }
     }

@@ -3,8 +3,10 @@
 
 use std::collections::VecDeque;
 
+use super::parities::Parities;
 use super::pool::Class;
 use super::profiles::ProfileId;
+use super::sealing::Sealing;
 use super::train::{Closed, Train};
 use crate::flight::Flight;
 use crate::key::Key;
@@ -36,6 +38,8 @@ pub(crate) struct Destination {
     pub(crate) queued: bool,
     /// Whether it was pushed to since it was settled.
     pub(crate) unsettled: bool,
+    /// Whether its receiver never answered a HELLO.
+    pub(crate) dead: bool,
     /// Whether it goes once it is settled.
     pub(crate) closing: bool,
 }
@@ -51,6 +55,10 @@ pub(crate) struct Busy {
     pub(crate) flight: Option<Flight>,
     /// Bytes that it keeps to be sent again.
     pub(crate) kept_bytes: usize,
+    /// Its handshake and seal, where there is a key.
+    pub(crate) sealing: Option<Box<Sealing>>,
+    /// Parity in the making, where it is sent along.
+    pub(crate) parities: Option<Box<Parities>>,
     /// Its farewell, once everything else is settled.
     pub(crate) ending: Option<Ending>,
     /// Whether it is in the line of those whose flights may be forgotten.
@@ -85,7 +93,12 @@ impl Destination {
 
     /// Whether its receiver was given up.
     pub(crate) fn is_dead(&self) -> bool {
-        self.flight().is_some_and(Flight::is_dead)
+        self.dead || self.flight().is_some_and(Flight::is_dead)
+    }
+
+    /// Its handshake and seal.
+    pub(crate) fn sealing(&self) -> Option<&Sealing> {
+        self.busy.as_ref().and_then(|busy| busy.sealing.as_deref())
     }
 
     /// What is under way.

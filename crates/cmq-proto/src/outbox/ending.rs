@@ -45,7 +45,7 @@ impl Outbox {
         if !settled || !idle || destination.train.is_some() {
             return;
         }
-        if busy.flight.is_none() {
+        if busy.flight.is_none() && busy.sealing.is_none() && busy.parities.is_none() {
             destination.busy = None;
         } else if !busy.resting {
             busy.resting = true;
@@ -65,7 +65,8 @@ impl Outbox {
             let idle = busy.flight.as_ref().is_none_or(|flight| {
                 flight.is_settled() && !flight.is_dead() && flight.next_deadline().is_none()
             });
-            if idle && busy.waiting.is_empty() && busy.ending.is_none() {
+            let asks = busy.sealing.as_ref().is_some_and(|sealing| sealing.next_at().is_some());
+            if idle && !asks && busy.waiting.is_empty() && busy.ending.is_none() {
                 destination.busy = None;
             }
         }
@@ -75,11 +76,12 @@ impl Outbox {
     /// there is no one to tell.
     fn part(&mut self, slot: u32) {
         let destination = self.directory.at(slot);
+        let ending = destination.busy.as_ref().and_then(|busy| busy.ending);
         let unknown = destination.next_sequence == 0 || self.config.wire != Wire::Quelea;
-        if unknown || destination.is_dead() {
+        if destination.is_dead() || unknown && ending.is_none() {
             return self.forget(slot);
         }
-        match destination.busy.as_ref().and_then(|busy| busy.ending) {
+        match ending {
             None => self.begin_farewell(slot),
             Some(Ending::Asked) if destination.flight().is_none_or(Flight::is_settled) => {
                 self.forget(slot);

@@ -34,8 +34,10 @@ impl Outbox {
         self.counters.lost_messages += outcome.lost_messages;
         if outcome.restarted {
             self.counters.restarts += 1;
-            if self.directory.at(slot).reliable {
-                self.restart(slot, now);
+            match self.directory.at(slot) {
+                destination if !destination.reliable => {}
+                destination if destination.sealing().is_some() => self.seal_anew(slot, now),
+                _ => self.restart(slot, now),
             }
         }
         self.enqueue(slot);

@@ -7,7 +7,6 @@ use bytes::BytesMut;
 use super::train::{Closed, Train};
 use super::{Outbox, pool};
 use crate::classic::{self, Element};
-use crate::config::Wire;
 use crate::endpoint::PushError;
 use crate::limits;
 use crate::time::Time;
@@ -38,11 +37,7 @@ impl Train {
 impl Outbox {
     /// What the elements of the endpoint's lists are, if it speaks the original's datagrams.
     pub(super) const fn element(&self) -> Option<Element> {
-        match self.config.wire {
-            Wire::Quelea => None,
-            Wire::ClassicString => Some(Element::Text),
-            Wire::ClassicBytes => Some(Element::Bytes),
-        }
+        self.config.wire.element()
     }
 
     /// `cwPush`: a list's first message goes in however large it is, another only if the list stays

@@ -205,6 +205,11 @@ impl Closed {
         self.bytes.len().div_ceil(self.segment_bytes)
     }
 
+    /// Whether it goes on with the message of the train before it.
+    pub(crate) const fn continues(&self) -> bool {
+        self.messages == 0
+    }
+
     /// Takes the first `segments` datagrams off, at least one and not all.
     pub(crate) fn split_off(&mut self, segments: usize) -> Self {
         let bytes = self.bytes.split_to(segments * self.segment_bytes);

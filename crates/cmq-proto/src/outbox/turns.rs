@@ -2,8 +2,9 @@
 
 use super::Outbox;
 use super::destination::Ending;
+use super::sealing::Handshake;
 use super::train::Closed;
-use crate::flight::{self, Action, Flight, FlightOptions};
+use crate::flight::{Action, Flight, FlightOptions};
 use crate::time::Time;
 
 /// A train that does not fit the credit goes in parts, but not in smaller ones than this: each is a
@@ -17,6 +18,8 @@ pub(crate) enum Turn {
     Act(Action),
     /// A train, or a part of one.
     Send(Closed),
+    /// A HELLO, for keys.
+    Greet,
     /// Word that nothing follows.
     End,
 }
@@ -44,6 +47,15 @@ impl Outbox {
     }
 
     fn turn(&mut self, slot: u32, now: Time) -> Option<Turn> {
+        match self.handshake(slot, now) {
+            Handshake::Done => {}
+            Handshake::Greet => return Some(Turn::Greet),
+            Handshake::Waits => return None,
+            Handshake::Silent => {
+                self.on_silence(slot, now);
+                return None;
+            }
+        }
         if let Some(action) = self.with_flight(slot, |flight| flight.poll(now)).flatten() {
             return Some(Turn::Act(action));
         }
@@ -82,7 +94,8 @@ impl Outbox {
             FlightOptions::new(destination.reliable, destination.key.address.ip().is_loopback());
         let busy = self.directory.at_mut(slot).busy.get_or_insert_default();
         busy.flight.get_or_insert_with(|| Flight::new(&options, next, now));
-        let charge = u64::from(flight::charge(segment_bytes));
+        let charge =
+            self.profiles.get(self.directory.at(slot).profile).repair.charge(segment_bytes);
         self.with_flight(slot, |flight| {
             let part = PART_BYTES_MIN.div_ceil(segment_bytes).min(segments);
             let fits = usize::try_from(flight.room() / charge).unwrap_or(usize::MAX);
@@ -147,7 +160,8 @@ impl Outbox {
             Some(Ending::Told { next_at, .. }) => Some(next_at),
             _ => None,
         };
-        match [flight, ending].into_iter().flatten().min() {
+        let hello = busy.and_then(|busy| busy.sealing.as_ref()).and_then(|it| it.next_at());
+        match [flight, ending, hello].into_iter().flatten().min() {
             Some(due) if self.timers.get(slot) == Some(due) => {}
             Some(due) => self.timers.set(slot, due),
             None => self.timers.delete(slot),

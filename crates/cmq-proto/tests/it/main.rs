@@ -9,4 +9,5 @@ mod golden;
 mod pair;
 mod repair;
 mod seal;
+mod sealed;
 mod wire;

@@ -45,6 +45,7 @@ pub(crate) enum Fate {
 }
 
 type Network = Box<dyn FnMut(&Datagram) -> Fate>;
+type Flips = Box<dyn FnMut(&mut [u8])>;
 
 pub(crate) struct Pair {
     pub(crate) client: Endpoint,
@@ -53,6 +54,8 @@ pub(crate) struct Pair {
     pub(crate) server_address: SocketAddr,
     pub(crate) now: Time,
     pub(crate) network: Network,
+    /// What the network does to the bytes that arrive.
+    pub(crate) flips: Flips,
     /// Whether the server's application takes what is delivered.
     pub(crate) pops: bool,
     /// What it took, message by message.
@@ -65,6 +68,7 @@ pub(crate) struct Pair {
     pub(crate) sent: BTreeMap<u8, u64>,
     /// Calls of the kernel.
     pub(crate) calls: u64,
+    pub(crate) sent_by_server: u64,
     under_way: BTreeMap<(Time, u64), Datagram>,
     order: u64,
 }
@@ -82,6 +86,7 @@ impl Pair {
             server_address: "10.0.0.2:2000".parse().unwrap(),
             now: Time::from_us(1),
             network: Box::new(|_| Fate::Arrives),
+            flips: Box::new(|_| {}),
             pops: true,
             received: Vec::new(),
             deliveries: VecDeque::new(),
@@ -89,6 +94,7 @@ impl Pair {
             client_events: Vec::new(),
             sent: BTreeMap::new(),
             calls: 0,
+            sent_by_server: 0,
             under_way: BTreeMap::new(),
             order: 0,
         };
@@ -199,6 +205,7 @@ impl Pair {
             while let Some(transmit) = endpoint.poll_transmit(self.now) {
                 acted = true;
                 self.calls += 1;
+                self.sent_by_server += u64::from(from == self.server_address);
                 let segment_bytes =
                     transmit.segment_bytes.unwrap_or_else(|| transmit.bytes.len().max(1));
                 for start in (0..transmit.bytes.len()).step_by(segment_bytes) {
@@ -231,7 +238,8 @@ impl Pair {
             }
             let datagram = entry.remove();
             let segment_bytes = datagram.bytes.len();
-            let bytes = BytesMut::from(&datagram.bytes[..]);
+            let mut bytes = BytesMut::from(&datagram.bytes[..]);
+            (self.flips)(&mut bytes);
             let endpoint = match datagram.to {
                 to if to == self.server_address => &mut self.server,
                 to if to == self.client_address => &mut self.client,

@@ -1,0 +1,336 @@
+//! The sender's part of encryption: a flow's handshake, and its seal. What is pushed waits for the
+//! keys. A flow's number is used with one receiver's salt only: where the receiver has forgotten the
+//! keys, another flow takes what it has not acknowledged.
+
+use bytes::{Bytes, BytesMut};
+
+use super::Outbox;
+use crate::endpoint::Transmit;
+use crate::flight::{DEAD_PEER, SILENT_PEER};
+use crate::seal::{Answer, FlowSeal, Greeting, Keyring, Rejected, SealError};
+use crate::time::Time;
+use crate::wire::{Header, Kind, flags};
+
+/// How long the first answer to a HELLO is waited for; twice as long after each, up to the limit.
+const HELLO_US: u64 = 2_000;
+const HELLO_US_MAX: u64 = 1_000_000;
+
+/// PROBEs without an answer after which HELLO is said again: the receiver may have forgotten the keys.
+const UNANSWERED_MAX: u8 = 2;
+
+/// How often HELLO is said to a receiver that says nothing by itself.
+const UNHEARD_US: u64 = 5_000_000;
+
+/// A destination's handshake and seal.
+#[derive(Debug)]
+pub(crate) struct Sealing {
+    greeting: Greeting,
+    seal: Option<Box<FlowSeal>>,
+    /// The seal of what is kept to be repeated, where that is not sealed anew yet.
+    old: Option<Box<FlowSeal>>,
+    /// The HELLO that waits for its answer.
+    asked: Option<Asked>,
+    /// PROBEs since the last authentic answer.
+    unanswered: u8,
+    /// When the last CHALLENGE came.
+    challenged_at: Time,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    since: Time,
+    next_at: Time,
+    wait_us: u64,
+}
+
+/// What the handshake wants of a destination's turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Handshake {
+    /// There are keys, or nothing to seal.
+    Done,
+    /// HELLO is to be said now.
+    Greet,
+    /// An answer is waited for.
+    Waits,
+    /// It was waited for too long.
+    Silent,
+}
+
+impl Sealing {
+    fn new(greeting: Greeting, seal: Option<Box<FlowSeal>>, now: Time) -> Self {
+        let asked = seal.is_none().then(|| Asked::now(now));
+        Self { greeting, seal, old: None, asked, unanswered: 0, challenged_at: now }
+    }
+
+    /// When HELLO is to be said again.
+    pub(super) fn next_at(&self) -> Option<Time> {
+        self.asked.map(|asked| asked.next_at)
+    }
+
+    /// Seals a datagram; `header` is its header.
+    pub(super) fn seal(&mut self, header: Header, segment: &mut [u8]) -> Result<(), SealError> {
+        self.seal.as_mut().ok_or(SealError::Impossible)?.seal(header, segment)
+    }
+}
+
+impl Asked {
+    const fn now(now: Time) -> Self {
+        Self { since: now, next_at: now, wait_us: HELLO_US }
+    }
+}
+
+impl Outbox {
+    /// How far the destination's handshake is; begins it if there is something to seal.
+    pub(super) fn handshake(&mut self, slot: u32, now: Time) -> Handshake {
+        if self.keyring.is_none() {
+            return Handshake::Done;
+        }
+        if self.directory.at(slot).sealing().is_none() {
+            let destination = self.directory.at(slot);
+            let farewell = destination.busy.as_ref().is_some_and(|busy| busy.ending.is_some());
+            if !self.has_more(slot) && !farewell {
+                return Handshake::Done;
+            }
+            self.begin_sealing(slot, now);
+        }
+        let destination = self.directory.at(slot);
+        let patience = if destination.reliable { DEAD_PEER } else { SILENT_PEER };
+        let Some(sealing) = destination.sealing() else { return Handshake::Done };
+        match sealing.asked {
+            Some(asked) if asked.next_at > now => {
+                if sealing.seal.is_some() {
+                    Handshake::Done
+                } else {
+                    Handshake::Waits
+                }
+            }
+            Some(asked) if sealing.seal.is_none() && asked.since.after(patience) <= now => {
+                Handshake::Silent
+            }
+            Some(_) => Handshake::Greet,
+            None => Handshake::Done,
+        }
+    }
+
+    /// A seal for a flow that has sent nothing yet.
+    fn begin_sealing(&mut self, slot: u32, now: Time) {
+        if self.directory.at(slot).next_sequence > 0 {
+            // Its keys were forgotten here, with its flight.
+            self.renew_flow(slot);
+        }
+        let greeting = Greeting::new(self.salts.salt());
+        let destination = self.directory.at_mut(slot);
+        let group = destination.key.address.ip().is_multicast();
+        let keyring = self.keyring.as_ref().filter(|_| group);
+        let seal =
+            keyring.map(|keyring| FlowSeal::group_sender(keyring, self.session, destination.flow));
+        let sealing = Sealing::new(greeting, seal.map(Box::new), now);
+        destination.busy.get_or_insert_default().sealing = Some(Box::new(sealing));
+    }
+
+    /// The destination's datagrams are numbered from the start, in a flow that nobody knows.
+    fn renew_flow(&mut self, slot: u32) {
+        self.last_flow = self.last_flow.wrapping_add(1);
+        self.directory.change_flow(slot, self.last_flow);
+        let destination = self.directory.at_mut(slot);
+        (destination.next_sequence, destination.next_message) = (0, 0);
+    }
+
+    /// The next HELLO.
+    pub(super) fn greet(&mut self, slot: u32, now: Time) -> Option<Transmit> {
+        let header = self.small_header(slot, Kind::Hello);
+        let keyring = self.keyring.as_ref()?;
+        let busy = self.directory.at_mut(slot).busy.as_mut()?;
+        let sealing = busy.sealing.as_mut()?;
+        let asked = sealing.asked.as_mut()?;
+        asked.next_at = now.after_us(asked.wait_us);
+        asked.wait_us = (asked.wait_us * 2).min(HELLO_US_MAX);
+        let hello = sealing.greeting.hello(keyring, header);
+        self.counters.hellos += 1;
+        self.set_timer(slot);
+        Some(self.small(slot, BytesMut::from(&hello[..])))
+    }
+
+    /// Nobody has answered: what waits is given up.
+    pub(super) fn on_silence(&mut self, slot: u32, now: Time) {
+        let destination = self.directory.at_mut(slot);
+        let reliable = destination.reliable;
+        if let Some(sealing) = destination.busy.as_mut().and_then(|busy| busy.sealing.as_mut()) {
+            sealing.asked = Some(Asked::now(now));
+        }
+        if reliable {
+            destination.dead = true;
+            let kept = self.with_flight(slot, |flight| flight.missing_messages()).unwrap_or(0);
+            self.abandon(slot, kept);
+        } else {
+            self.counters.abandoned_messages += self.drop_all(slot);
+        }
+        self.forget_flight(slot);
+    }
+
+    /// A PROBE has left. If those before have no answer, HELLO is said too.
+    pub(super) fn note_probe(&mut self, slot: u32, now: Time) {
+        let busy = self.directory.at_mut(slot).busy.as_mut();
+        let Some(sealing) = busy.and_then(|busy| busy.sealing.as_mut()) else { return };
+        sealing.unanswered = sealing.unanswered.saturating_add(1);
+        if sealing.unanswered > UNANSWERED_MAX && sealing.asked.is_none() {
+            sealing.asked = Some(Asked::now(now));
+            self.set_timer(slot);
+        }
+    }
+
+    /// A receiver that is not asked for credit says nothing, not even that it has forgotten the keys:
+    /// it gets a HELLO from time to time.
+    pub(super) fn greet_the_unheard(&mut self, slot: u32, now: Time) {
+        let destination = self.directory.at_mut(slot);
+        let heard = self.profiles.get(destination.profile).credit;
+        let group = destination.key.address.ip().is_multicast();
+        if heard || group {
+            return;
+        }
+        let busy = destination.busy.as_mut();
+        if let Some(sealing) = busy.and_then(|busy| busy.sealing.as_mut())
+            && sealing.asked.is_none()
+            && sealing.challenged_at.after_us(UNHEARD_US) <= now
+        {
+            sealing.asked = Some(Asked::now(now));
+            self.enqueue(slot);
+        }
+    }
+
+    /// Takes the CHALLENGE of an encrypted flow.
+    pub(crate) fn on_challenge(
+        &mut self,
+        slot: u32,
+        header: &Header,
+        datagram: &[u8],
+        now: Time,
+    ) -> Result<(), Rejected> {
+        let keyring = self.keyring.as_ref().ok_or(Rejected::NotAuthentic)?;
+        let busy = self.directory.at_mut(slot).busy.as_mut();
+        let sealing = busy.and_then(|busy| busy.sealing.as_mut()).ok_or(Rejected::NotAuthentic)?;
+        let answer = sealing.greeting.on_challenge(keyring, header, datagram)?;
+        sealing.asked = None;
+        sealing.unanswered = 0;
+        sealing.challenged_at = now;
+        match answer {
+            Answer::Same => {}
+            // The receiver has forgotten the flow, and all that was sealed for it.
+            Answer::Keys(_) if sealing.seal.is_some() => self.seal_anew(slot, now),
+            Answer::Keys(seal) => {
+                sealing.seal = Some(seal);
+                self.on_keys(slot, now);
+            }
+        }
+        self.set_timer(slot);
+        self.enqueue(slot);
+        Ok(())
+    }
+
+    /// What was sealed for a receiver that has forgotten it goes to another flow, when that has keys.
+    pub(super) fn seal_anew(&mut self, slot: u32, now: Time) {
+        self.renew_flow(slot);
+        let greeting = Greeting::new(self.salts.salt());
+        let destination = self.directory.at_mut(slot);
+        let reliable = destination.reliable;
+        let Some(busy) = &mut destination.busy else { return };
+        if !reliable {
+            busy.flight = None;
+        }
+        let Some(sealing) = &mut busy.sealing else { return };
+        let sealed = sealing.seal.take();
+        sealing.old = sealing.old.take().or(sealed).filter(|_| reliable);
+        sealing.greeting = greeting;
+        sealing.asked = Some(Asked::now(now));
+        self.set_timer(slot);
+    }
+
+    /// There are keys: what was sealed with others is sealed anew.
+    fn on_keys(&mut self, slot: u32, now: Time) {
+        let destination = self.directory.at_mut(slot);
+        let flow = destination.flow;
+        let Some(busy) = &mut destination.busy else { return };
+        let Some(mut sealing) = busy.sealing.take() else { return };
+        if let (Some(old), Some(new)) = (&mut sealing.old, &mut sealing.seal) {
+            let mut first_message = 0;
+            let next = self.with_flight(slot, |flight| {
+                flight.restart(now, |sequence, count, bytes| {
+                    let place = Place { flow, sequence, first_message: first_message as u32 };
+                    first_message += u64::from(count);
+                    resealed(&bytes, place, old, new)
+                })
+            });
+            let destination = self.directory.at_mut(slot);
+            destination.next_sequence = next.unwrap_or(0);
+            destination.next_message = first_message;
+        }
+        sealing.old = None;
+        if let Some(busy) = &mut self.directory.at_mut(slot).busy {
+            busy.sealing = Some(sealing);
+        }
+    }
+
+    /// Opens an answer in place, and says where its body is.
+    pub(crate) fn open_answer(
+        &mut self,
+        slot: u32,
+        header: &Header,
+        datagram: &mut [u8],
+    ) -> Result<core::ops::Range<usize>, Rejected> {
+        let busy = self.directory.at_mut(slot).busy.as_mut();
+        let sealing = busy.and_then(|busy| busy.sealing.as_mut()).ok_or(Rejected::NotAuthentic)?;
+        let seal = sealing.seal.as_mut().ok_or(Rejected::NotAuthentic)?;
+        let body = seal.open(header, datagram)?;
+        sealing.unanswered = 0;
+        sealing.asked = None;
+        self.set_timer(slot);
+        Ok(body)
+    }
+
+    fn forget_flight(&mut self, slot: u32) {
+        if let Some(busy) = &mut self.directory.at_mut(slot).busy {
+            self.held_bytes -= core::mem::take(&mut busy.kept_bytes);
+            busy.flight = None;
+        }
+        self.set_timer(slot);
+        self.enqueue(slot);
+    }
+
+    /// The keys of the endpoint.
+    pub(crate) const fn keyring(&self) -> Option<&Keyring> {
+        self.keyring.as_ref()
+    }
+}
+
+/// Finishes a datagram of the flow's, sealed if the flow is; false if it cannot be.
+pub(super) fn seal_or_write(
+    sealing: Option<&mut Sealing>,
+    header: Header,
+    segment: &mut [u8],
+) -> bool {
+    match sealing {
+        Some(sealing) => sealing.seal(header, segment).is_ok(),
+        None => {
+            header.write(segment);
+            true
+        }
+    }
+}
+
+/// Where a datagram stands in its new flow.
+#[derive(Clone, Copy)]
+struct Place {
+    flow: u32,
+    sequence: u64,
+    first_message: u32,
+}
+
+fn resealed(datagram: &Bytes, place: Place, old: &mut FlowSeal, new: &mut FlowSeal) -> Bytes {
+    let mut bytes = BytesMut::from(&datagram[..]);
+    let (header, _) = old.recover(&mut bytes).expect("it was sealed here, with this seal");
+    let Place { flow, sequence, first_message } = place;
+    let header =
+        Header { flow, sequence, first_message, flags: header.flags & !flags::SEALED, ..header };
+    new.seal(header, &mut bytes).expect("the flow is new, and its sequences rise");
+    bytes.freeze()
+}

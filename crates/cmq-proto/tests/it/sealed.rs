@@ -1,0 +1,194 @@
+//! Two endpoints that share a key.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use quelea_cmq_proto::config::PreSharedKey;
+use quelea_cmq_proto::wire::{Header, Kind, flags};
+use quelea_cmq_proto::{Config, DestinationOptions, Event, Mode, Repair};
+
+use crate::endpoints::{ALL_MODES, in_mode, losing_every, sort};
+use crate::pair::{Datagram, Fate, Pair, messages};
+
+fn sealed() -> Config {
+    with_key(7)
+}
+
+fn with_key(byte: u8) -> Config {
+    Config { pre_shared_key: Some(PreSharedKey([byte; 32])), ..Config::default() }
+}
+
+#[test]
+fn what_is_pushed_is_delivered_sealed_in_every_mode() {
+    for mode in ALL_MODES {
+        let mut pair = Pair::new(sealed());
+        let to = pair.destination(in_mode(mode));
+        let secret = b"a secret that nobody on the way may read".to_vec();
+        let seen = Rc::new(RefCell::new(0));
+        let (count, looked_for) = (Rc::clone(&seen), secret.clone());
+        pair.network = Box::new(move |datagram: &Datagram| {
+            let clear = datagram.bytes.windows(looked_for.len()).any(|part| part == looked_for);
+            assert!(!clear, "it can be read on the way");
+            let header = Header::parse(&datagram.bytes).unwrap();
+            assert!(header.has(flags::SEALED), "{header:?}");
+            *count.borrow_mut() += 1;
+            Fate::Arrives
+        });
+        let mut sent = messages(5_000, 64);
+        sent.push(secret);
+        sent.push(vec![3; 100_000]);
+        pair.push_all(to, &sent);
+        pair.run();
+        assert!(pair.received == sent, "{mode:?}: {}", pair.received.len());
+        assert!(*seen.borrow() > 100);
+        assert!(pair.client.is_settled(to));
+        assert_eq!(pair.client.stats().dropped.total() + pair.server.stats().dropped.total(), 0);
+        assert_eq!(pair.client.stats().sent.hellos, 1);
+    }
+}
+
+#[test]
+fn a_handshake_survives_losses_and_so_does_everything_else() {
+    for mode in [Mode::ReliableUnordered, Mode::ReliableOrdered] {
+        let mut pair = Pair::new(sealed());
+        let mut count = 0;
+        pair.network = Box::new(move |_| {
+            count += 1;
+            if count < 6 || count % 5 == 0 { Fate::Lost } else { Fate::Arrives }
+        });
+        let to = pair.destination(in_mode(mode));
+        let sent = messages(3_000, 100);
+        pair.push_all(to, &sent);
+        pair.run();
+        if !mode.is_ordered() {
+            sort(&mut pair.received);
+        }
+        assert!(pair.received == sent, "{mode:?}: {}", pair.received.len());
+    }
+}
+
+#[test]
+fn peers_with_another_key_or_none_get_nothing_and_leave_no_trace() {
+    for client in [with_key(8), Config::default()] {
+        let mut pair = Pair::with(client, sealed());
+        let to = pair.destination(in_mode(Mode::ReliableOrdered));
+        pair.push_all(to, [b"hello"]);
+        pair.run_for(Duration::from_secs(70));
+        assert!(pair.received.is_empty());
+        let stats = pair.server.stats();
+        assert!(stats.dropped.not_authentic > 3, "{stats:?}");
+        assert_eq!(stats.received.datagrams, 0);
+        assert_eq!(pair.sent_by_server, 0, "no answer to those who prove nothing");
+        assert!(
+            matches!(pair.client_events.last(), Some(Event::Abandoned { messages: 1, .. })),
+            "{:?}",
+            pair.client_events
+        );
+    }
+    // And one with a key takes nothing from one without.
+    let mut pair = Pair::with(sealed(), Config::default());
+    let to = pair.destination(in_mode(Mode::Lossy));
+    pair.push_all(to, [b"hello"]);
+    pair.run_for(Duration::from_secs(1));
+    assert!(pair.received.is_empty());
+    assert!(pair.server.stats().dropped.not_authentic > 0);
+}
+
+#[test]
+fn what_was_recorded_is_worth_nothing_neither_now_nor_after_a_restart() {
+    for mode in [Mode::Lossy, Mode::ReliableUnordered] {
+        let mut pair = Pair::new(sealed());
+        let recorded = Rc::new(RefCell::new(Vec::new()));
+        let tape = Rc::clone(&recorded);
+        pair.network = Box::new(move |datagram: &Datagram| {
+            tape.borrow_mut().push(datagram.clone());
+            Fate::Arrives
+        });
+        let to = pair.destination(in_mode(mode));
+        let sent = messages(500, 100);
+        pair.push_all(to, &sent);
+        pair.run();
+        assert_eq!(pair.received.len(), 500);
+        let play = |pair: &mut Pair| {
+            for datagram in recorded.borrow().iter() {
+                if datagram.to == pair.server_address {
+                    let bytes = BytesMut::from(&datagram.bytes[..]);
+                    let len = bytes.len();
+                    pair.server.on_datagrams(datagram.from, bytes, len, pair.now);
+                }
+            }
+        };
+        play(&mut pair);
+        pair.run_for(Duration::from_secs(1));
+        assert_eq!(pair.received.len(), 500, "{mode:?}: replayed");
+        pair.restart_server(sealed());
+        play(&mut pair);
+        pair.run_for(Duration::from_secs(1));
+        assert_eq!(pair.received.len(), 500, "{mode:?}: replayed after a restart");
+    }
+}
+
+#[test]
+fn a_restarted_receiver_gets_new_keys_and_what_it_had_not_taken() {
+    for mode in [Mode::ReliableUnordered, Mode::ReliableOrdered, Mode::Lossy] {
+        let mut pair = Pair::new(sealed());
+        let to = pair.destination(in_mode(mode));
+        let (first, second) = (messages(2_000, 100), messages(1_500, 90));
+        pair.push_all(to, &first);
+        pair.run_for(Duration::from_micros(220));
+        pair.restart_server(sealed());
+        pair.push_all(to, &second);
+        pair.run();
+        pair.push_all(to, [b"at last"]);
+        pair.run();
+        assert!(pair.client.is_settled(to), "{mode:?}");
+        assert_eq!(pair.received.last().map(Vec::as_slice), Some(&b"at last"[..]), "{mode:?}");
+        for message in first.iter().chain(&second).filter(|_| mode.is_reliable()) {
+            assert!(pair.received.contains(message), "{mode:?}: {}", pair.received.len());
+        }
+    }
+}
+
+#[test]
+fn changed_bits_are_never_delivered() {
+    let mut pair = Pair::new(sealed());
+    let to = pair.destination(in_mode(Mode::ReliableOrdered));
+    let mut rng = fastrand::Rng::with_seed(5);
+    pair.flips = Box::new(move |bytes| {
+        if rng.u8(..4) == 0 {
+            let at = rng.usize(..bytes.len());
+            bytes[at] ^= 1 << rng.u8(..8);
+        }
+    });
+    let sent = messages(3_000, 100);
+    pair.push_all(to, &sent);
+    pair.run();
+    assert!(pair.received == sent, "{}", pair.received.len());
+    assert!(pair.server.stats().dropped.not_authentic > 0);
+}
+
+#[test]
+fn parity_mends_losses_without_a_repetition_sealed_or_not() {
+    for config in [Config::default(), sealed()] {
+        for (repair, nth) in
+            [(Repair::Xor { data: 8 }, 20), (Repair::ReedSolomon { data: 16, parity: 4 }, 7)]
+        {
+            let mut pair = Pair::new(config.clone());
+            pair.network = losing_every(nth);
+            let to = pair.destination(DestinationOptions { repair, ..Default::default() });
+            let mut sent = messages(10_000, 100);
+            sent.push(vec![5; 60_000]);
+            pair.push_all(to, &sent);
+            pair.run();
+            let stats = pair.server.stats().received;
+            sort(&mut pair.received);
+            sort(&mut sent);
+            assert!(stats.repaired > 20, "{stats:?}");
+            assert!(pair.received == sent, "{repair:?}: {} {stats:?}", pair.received.len());
+            assert_eq!(stats.lost_messages, 0);
+            assert!(pair.sent[&(Kind::Parity as u8)] > 100);
+        }
+    }
+}
