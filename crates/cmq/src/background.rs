@@ -12,7 +12,6 @@ use quelea_cmq_proto::Time;
 use crate::clock::until as time_until;
 use crate::driver::Driver;
 use crate::net::Watcher;
-use crate::pending::Pending as _;
 use crate::state::{Background, State};
 
 /// While callers are active the thread looks so often whether they still are. It is the longest that a
@@ -63,8 +62,9 @@ fn run(driver: &Driver) {
         state.background.looks_at = Some(Time::ZERO);
         if state.proto.next_deadline().is_some_and(|due| due <= now) {
             state.proto.on_timer(now);
-            state.deliver();
+            state.deliver(now);
         }
+        state.ring_alarms(now);
         if state.proto.has_transmit() || !state.called.is_empty() || state.leader_called {
             driver.unlock(state);
             continue;
@@ -102,7 +102,7 @@ fn next_turn(state: &mut State, seen: &mut u64, now: Time) -> Turn {
     if state.closed || state.closing.is_some_and(|end| end <= now || state.proto.all_settled()) {
         return Turn::End;
     }
-    let due = [state.proto.next_deadline(), state.closing].into_iter().flatten().min();
+    let due = [state.next_deadline(), state.closing].into_iter().flatten().min();
     let busy = mem::replace(seen, state.background.busy) != state.background.busy;
     let led = state.watcher == Some(Watcher::Caller);
     state.background.looks_at = due;

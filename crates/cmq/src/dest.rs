@@ -8,8 +8,8 @@ use crate::endpoint::Endpoint;
 use crate::sleep::Sleep;
 use crate::waiting::Until;
 
-/// A destination of an [`Endpoint`]. Clones are handles to the same one; dropping one flushes, and
-/// closes nothing.
+/// A destination of an [`Endpoint`]. Clones are handles to the same one; dropping one closes nothing,
+/// and what is pending leaves when its time has come.
 #[derive(Clone, Debug)]
 pub struct Dest {
     endpoint: Endpoint,
@@ -82,7 +82,7 @@ impl Dest {
         loop {
             match self.try_push(message) {
                 Err(PushError::WouldBlock) => {
-                    Sleep::new(self.endpoint.driver(), Until::Writable(self.id)).await;
+                    Sleep::new(self.endpoint.driver(), Until::Writable(self.id), None).await;
                 }
                 done => return done,
             }
@@ -134,7 +134,7 @@ impl Dest {
     /// As [`wait_acknowledged`](Self::wait_acknowledged), as a future of any runtime and without a
     /// limit.
     pub async fn wait_acknowledged_async(&self) {
-        Sleep::new(self.endpoint.driver(), Until::Settled(self.id)).await;
+        Sleep::new(self.endpoint.driver(), Until::Settled(self.id), None).await;
     }
 
     /// Whom it pushes to.
@@ -158,11 +158,5 @@ impl Dest {
         let mut state = driver.lock();
         state.proto.close_destination(self.id, now);
         driver.unlock(state);
-    }
-}
-
-impl Drop for Dest {
-    fn drop(&mut self) {
-        self.flush();
     }
 }

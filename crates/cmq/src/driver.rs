@@ -118,7 +118,7 @@ impl Driver {
 
     /// Wakes the thread "cmq-io" if something is due before it would look.
     pub(crate) fn call_background(&self, state: &mut State) {
-        let due = state.proto.next_deadline();
+        let due = state.next_deadline();
         let background = &mut state.background;
         let late = match (due, background.looks_at) {
             (None, _) => false,
@@ -220,7 +220,7 @@ impl Driver {
         if state.proto.next_deadline().is_some_and(|due| due <= now) {
             state.proto.on_timer(now);
         }
-        state.deliver();
+        state.deliver(now);
         drop(receiving);
         self.unlock(state);
         true

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use quelea_cmq_proto::endpoint::{DestinationError, MailboxError};
+pub use quelea_cmq_proto::endpoint::{DestinationError, MailboxError};
 use quelea_cmq_proto::{
     self as proto, Config, DestinationId, DestinationOptions, Event, Key, Mailbox, MailboxOptions,
     PushError,
@@ -19,7 +19,8 @@ use crate::driver::Driver;
 use crate::multicast::{self, Interface};
 use crate::net::{self, Net};
 use crate::queue::Queue;
-use crate::state::State;
+use crate::ring::Ring;
+use crate::state::{Sink, State};
 use crate::stats::Stats;
 use crate::waiting::Until;
 
@@ -111,7 +112,8 @@ impl Endpoint {
         let mailbox = Mailbox(mailbox);
         let mut state = self.0.driver.lock();
         state.proto.open_mailbox(mailbox, options)?;
-        let ring = state.open(Some(mailbox));
+        let ring = Arc::new(Ring::default());
+        state.open(Some(mailbox), Sink::Ring(Arc::clone(&ring)));
         drop(state);
         Ok(Queue::new(self.clone(), Some(mailbox), ring))
     }
@@ -124,7 +126,8 @@ impl Endpoint {
     pub fn queue_of_others(&self, options: MailboxOptions) -> Result<Queue, MailboxError> {
         let mut state = self.0.driver.lock();
         state.proto.open_other_mailboxes(options)?;
-        let ring = state.open(None);
+        let ring = Arc::new(Ring::default());
+        state.open(None, Sink::Ring(Arc::clone(&ring)));
         drop(state);
         Ok(Queue::new(self.clone(), None, ring))
     }

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use quelea_cmq_proto::endpoint::DeliveryToken;
-use quelea_cmq_proto::{Delivery, Mailbox};
+use quelea_cmq_proto::{Mailbox, Mode};
 
 /// A message, and who sent it.
 #[derive(Clone, Debug)]
@@ -15,6 +15,8 @@ pub struct Message {
     pub session: u64,
     /// The mailbox that it was pushed to.
     pub mailbox: Mailbox,
+    /// What its sender does about losses.
+    pub mode: Mode,
     /// The message: a slice of what the kernel gave, not a copy.
     pub bytes: Bytes,
     pub(crate) receipt: Receipt,
@@ -37,6 +39,8 @@ pub struct MessageRef<'a> {
     pub session: u64,
     /// The mailbox that it was pushed to.
     pub mailbox: Mailbox,
+    /// What its sender does about losses.
+    pub mode: Mode,
     /// The message.
     pub bytes: &'a [u8],
     pub(crate) receipt: Receipt,
@@ -56,16 +60,4 @@ pub struct Receipt {
     pub(crate) token: DeliveryToken,
     /// Acknowledgements are for whole datagrams: only the last message of one sends any.
     pub(crate) is_last: bool,
-}
-
-/// Cuts the next message off what is left of a delivery, without a copy.
-pub(crate) fn next_message(delivery: &mut Delivery) -> Option<Bytes> {
-    let (bytes, end) = {
-        let message = delivery.messages().next()?;
-        let start = message.as_ptr() as usize - delivery.batch.as_ptr() as usize;
-        (delivery.batch.slice(start..start + message.len()), start + message.len())
-    };
-    delivery.batch.advance(end);
-    delivery.count -= 1;
-    Some(bytes)
 }

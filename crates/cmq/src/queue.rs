@@ -7,7 +7,7 @@ use quelea_cmq_proto::endpoint::DeliveryToken;
 use quelea_cmq_proto::{Delivery, Mailbox, Time};
 
 use crate::endpoint::Endpoint;
-use crate::message::{Message, MessageRef, Receipt, next_message};
+use crate::message::{Message, MessageRef, Receipt};
 use crate::ring::Ring;
 use crate::sleep::Sleep;
 use crate::waiting::Until;
@@ -114,7 +114,7 @@ impl Queue {
                 popped += count;
             } else {
                 while popped < max
-                    && let Some(bytes) = next_message(&mut delivery)
+                    && let Some(bytes) = delivery.next_message()
                 {
                     each(lend(&delivery, &bytes, false));
                     popped += 1;
@@ -135,7 +135,7 @@ impl Queue {
             if self.ring.is_over() {
                 return None;
             }
-            Sleep::new(self.endpoint.driver(), Until::Ring(Arc::clone(&self.ring))).await;
+            Sleep::new(self.endpoint.driver(), Until::Ring(Arc::clone(&self.ring)), None).await;
         }
     }
 
@@ -211,6 +211,7 @@ const fn lend<'a>(delivery: &Delivery, bytes: &'a [u8], is_last: bool) -> Messag
         from: delivery.from,
         session: delivery.session,
         mailbox: delivery.mailbox,
+        mode: delivery.mode,
         bytes,
         receipt: Receipt { token: delivery.token, is_last },
     }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use quelea_cmq_proto::Delivery;
 use quelea_cmq_proto::endpoint::DeliveryToken;
 
-use crate::message::{Message, Receipt, next_message};
+use crate::message::{Message, Receipt};
 use crate::waiting::Sleeper;
 
 /// Deliveries that are used up, before their room is given back under one lock.
@@ -132,17 +132,16 @@ impl Inside {
     fn next_message(&mut self) -> Option<Message> {
         loop {
             let delivery = self.deliveries.front_mut()?;
-            let bytes = next_message(delivery);
+            let bytes = delivery.next_message();
             let is_last = delivery.count == 0;
-            let (from, session, mailbox, token) =
-                (delivery.from, delivery.session, delivery.mailbox, delivery.token);
+            let Delivery { from, session, mailbox, mode, token, .. } = *delivery;
             if is_last || bytes.is_none() {
                 self.deliveries.pop_front();
                 self.done.push(token);
             }
             if let Some(bytes) = bytes {
                 let receipt = Receipt { token, is_last };
-                return Some(Message { from, session, mailbox, bytes, receipt });
+                return Some(Message { from, session, mailbox, mode, bytes, receipt });
             }
         }
     }

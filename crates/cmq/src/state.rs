@@ -1,24 +1,25 @@
 //! What the threads of an endpoint share, under one lock that is never held over a system call.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
+use std::task::Waker;
 
 use quelea_cmq_proto::{self as proto, Event, Mailbox, Time, limits};
 
 use crate::net::Watcher;
-use crate::pending::Pending as _;
+use crate::replies::Replies;
 use crate::ring::Ring;
-use crate::waiting::{Sleeper, Until};
+use crate::waiting::{Sleeper, Until, Who};
 
 /// The state.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) proto: proto::Endpoint,
-    rings: HashMap<Mailbox, Arc<Ring>>,
+    sinks: HashMap<Mailbox, Sink>,
     /// For the mailboxes that have none of their own.
-    other: Option<Arc<Ring>>,
-    /// The last ring that was put into: most deliveries go to the same one as the one before.
-    last: Option<(Mailbox, Arc<Ring>)>,
+    other: Option<Sink>,
+    /// The last one that was put into: most deliveries go to the same one as the one before.
+    last: Option<(Mailbox, Sink)>,
     /// What the application may ask for; when it is full, the state machine keeps and counts them.
     pub(crate) events: VecDeque<Event>,
     /// Who watches the socket.
@@ -31,6 +32,8 @@ pub(crate) struct State {
     pub(crate) waiting: Vec<(Until, Sleeper)>,
     /// Futures that wait: the thread "cmq-io" watches the socket for them.
     pub(crate) tasks: usize,
+    /// When futures are to be woken though nothing came.
+    pub(crate) alarms: BTreeMap<(Time, u64), Waker>,
     /// To be woken once the lock is free.
     pub(crate) called: Vec<Sleeper>,
     /// The watching caller is to look again.
@@ -41,6 +44,15 @@ pub(crate) struct State {
     /// Pushes fail, pops end.
     pub(crate) closed: bool,
     numbers: u64,
+}
+
+/// Where a mailbox's deliveries go.
+#[derive(Clone, Debug)]
+pub(crate) enum Sink {
+    /// To a queue.
+    Ring(Arc<Ring>),
+    /// To those who asked for them.
+    Replies(Arc<Replies>),
 }
 
 /// What is known of the thread "cmq-io".
@@ -60,7 +72,7 @@ impl State {
     pub(crate) fn new(proto: proto::Endpoint) -> Self {
         Self {
             proto,
-            rings: HashMap::new(),
+            sinks: HashMap::new(),
             other: None,
             last: None,
             events: VecDeque::new(),
@@ -69,6 +81,7 @@ impl State {
             followers: Vec::new(),
             waiting: Vec::new(),
             tasks: 0,
+            alarms: BTreeMap::new(),
             called: Vec::new(),
             leader_called: false,
             background: Background::default(),
@@ -83,39 +96,39 @@ impl State {
         self.numbers
     }
 
-    pub(crate) fn open(&mut self, mailbox: Option<Mailbox>) -> Arc<Ring> {
-        let ring = Arc::new(Ring::default());
+    pub(crate) fn open(&mut self, mailbox: Option<Mailbox>, sink: Sink) {
         match mailbox {
-            Some(mailbox) => drop(self.rings.insert(mailbox, Arc::clone(&ring))),
-            None => self.other = Some(Arc::clone(&ring)),
+            Some(mailbox) => drop(self.sinks.insert(mailbox, sink)),
+            None => self.other = Some(sink),
         }
         self.last = None;
-        ring
     }
 
     pub(crate) fn close(&mut self, mailbox: Option<Mailbox>) {
-        let ring = match mailbox {
-            Some(mailbox) => self.rings.remove(&mailbox),
+        let sink = match mailbox {
+            Some(mailbox) => self.sinks.remove(&mailbox),
             None => self.other.take(),
         };
         self.last = None;
-        if let Some(ring) = ring {
-            self.end(&ring);
+        if let Some(sink) = sink {
+            self.end(&sink);
         }
     }
 
-    fn end(&mut self, ring: &Arc<Ring>) {
-        self.called.extend(ring.close());
-        self.leader_called |=
-            matches!(&self.leader_until, Some(Until::Ring(led)) if Arc::ptr_eq(led, ring));
+    fn end(&mut self, sink: &Sink) {
+        match sink {
+            Sink::Ring(ring) => self.called.extend(ring.close()),
+            Sink::Replies(replies) => self.called.extend(replies.close()),
+        }
+        self.leader_called = true;
     }
 
     /// Ends all that waits.
     pub(crate) fn close_all(&mut self) {
         self.closed = true;
-        let rings: Vec<_> = self.rings.values().chain(&self.other).cloned().collect();
-        for ring in rings {
-            self.end(&ring);
+        let sinks: Vec<_> = self.sinks.values().chain(&self.other).cloned().collect();
+        for sink in sinks {
+            self.end(&sink);
         }
         self.called.extend(self.waiting.drain(..).map(|(_, sleeper)| sleeper));
         self.leader_called = true;
@@ -123,13 +136,23 @@ impl State {
     }
 
     /// Moves what the state machine has for the application to where it waits for it.
-    pub(crate) fn deliver(&mut self) {
+    pub(crate) fn deliver(&mut self, now: Time) {
         while let Some(delivery) = self.proto.poll_delivery() {
-            let Some(ring) = self.ring_of(delivery.mailbox) else { continue };
-            if let Some(Until::Ring(led)) = &self.leader_until {
-                self.leader_called |= Arc::ptr_eq(led, &ring);
+            match self.sink_of(delivery.mailbox) {
+                Some(Sink::Ring(ring)) => {
+                    if let Some(Until::Ring(led)) = &self.leader_until {
+                        self.leader_called |= Arc::ptr_eq(led, &ring);
+                    }
+                    self.called.extend(ring.put(delivery));
+                }
+                Some(Sink::Replies(replies)) => {
+                    let token = delivery.token;
+                    replies.put(delivery, &mut self.called);
+                    self.proto.popped(token, now);
+                }
+                // It was closed a moment ago.
+                None => self.proto.popped(delivery.token, now),
             }
-            self.called.extend(ring.put(delivery));
         }
         while self.events.len() < limits::EVENTS_MAX
             && let Some(event) = self.proto.poll_event()
@@ -151,15 +174,31 @@ impl State {
         self.leader_called |= leader_ready;
     }
 
-    fn ring_of(&mut self, mailbox: Mailbox) -> Option<Arc<Ring>> {
-        if let Some((last, ring)) = &self.last
+    fn sink_of(&mut self, mailbox: Mailbox) -> Option<Sink> {
+        if let Some((last, sink)) = &self.last
             && *last == mailbox
         {
-            return Some(Arc::clone(ring));
+            return Some(sink.clone());
         }
-        let ring = Arc::clone(self.rings.get(&mailbox).or(self.other.as_ref())?);
-        self.last = Some((mailbox, Arc::clone(&ring)));
-        Some(ring)
+        let sink = self.sinks.get(&mailbox).or(self.other.as_ref())?.clone();
+        self.last = Some((mailbox, sink.clone()));
+        Some(sink)
+    }
+
+    /// Calls the futures whose time has come.
+    pub(crate) fn ring_alarms(&mut self, now: Time) {
+        while let Some(first) = self.alarms.first_entry()
+            && first.key().0 <= now
+        {
+            let ((_, number), waker) = first.remove_entry();
+            self.called.push(Sleeper { number, who: Who::Task(waker) });
+        }
+    }
+
+    /// When something is due.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        let alarm = self.alarms.first_key_value().map(|((time, _), _)| *time);
+        [self.proto.next_deadline(), alarm].into_iter().flatten().min()
     }
 
     fn call_ready(&mut self) {
@@ -178,6 +217,7 @@ impl State {
     pub(crate) fn is_ready(&self, until: &Until) -> bool {
         match until {
             Until::Ring(ring) => ring.is_ready(),
+            Until::Reply(slot) => slot.is_ready(),
             Until::Writable(id) => self.closed || self.proto.writable(*id),
             Until::Settled(id) => self.closed || self.proto.is_settled(*id),
             Until::AllSettled => self.closed || self.proto.all_settled(),
@@ -189,14 +229,17 @@ impl State {
     pub(crate) fn sleep(&mut self, until: &Until, sleeper: Sleeper) {
         match until {
             Until::Ring(ring) => ring.sleep(sleeper),
+            Until::Reply(slot) => slot.sleep(sleeper),
             other => self.waiting.push((other.clone(), sleeper)),
         }
     }
 
     /// It does not wait any more, woken or not; says whether it was still asleep.
     pub(crate) fn leave(&mut self, until: &Until, number: u64) -> bool {
-        if let Until::Ring(ring) = until {
-            return ring.leave(number);
+        match until {
+            Until::Ring(ring) => return ring.leave(number),
+            Until::Reply(slot) => return slot.leave(),
+            _ => {}
         }
         let before = self.waiting.len();
         self.waiting.retain(|(_, sleeper)| sleeper.number != number);

@@ -2,6 +2,9 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use quelea_cmq_proto as proto;
+use quelea_cmq_proto::wire::Malformed;
+
 use crate::driver::Driver;
 
 /// An endpoint's counters since it was made.
@@ -34,7 +37,26 @@ pub struct Stats {
     pub receive_calls: u64,
     /// Errors that it told of instead; none of them stops the receiver.
     pub receive_errors: u64,
+    /// What the state machine counted: messages, losses, repetitions, and what was dropped and why.
+    pub proto: proto::Stats,
 }
+
+/// Names of the counters of malformed datagrams, in the order of [`Malformed::ALL`].
+const MALFORMED: [&str; Malformed::ALL.len()] = [
+    "malformed_short",
+    "malformed_magic",
+    "malformed_version",
+    "malformed_kind",
+    "malformed_flags",
+    "malformed_varint",
+    "malformed_messages",
+    "malformed_fragment",
+    "malformed_status",
+    "malformed_probe",
+    "malformed_parity",
+    "malformed_handshake",
+    "malformed_classic",
+];
 
 impl Stats {
     pub(crate) fn of(driver: &Driver) -> Self {
@@ -54,26 +76,110 @@ impl Stats {
             received_bytes: net.received_bytes.load(Relaxed),
             receive_calls: net.receive_calls.load(Relaxed),
             receive_errors: net.receive_errors.load(Relaxed),
+            proto: driver.lock().proto.stats(),
         }
     }
 
-    /// All of them, with their names, in a fixed order.
+    /// All of them, with names that stay: the socket's begin with `socket_`, the outbox's with `sent_`,
+    /// the inbox's with `received_`, those of datagrams that were dropped unread with `dropped_` and
+    /// `malformed_`.
     pub fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+        let malformed: Vec<_> = MALFORMED.into_iter().zip(self.proto.dropped.malformed).collect();
+        self.socket().into_iter().chain(self.sent()).chain(self.received()).chain(malformed)
+    }
+
+    const fn socket(&self) -> [(&'static str, u64); 13] {
         [
-            ("kernel_drops", self.kernel_drops),
-            ("sent_datagrams", self.sent_datagrams),
-            ("sent_bytes", self.sent_bytes),
-            ("send_calls", self.send_calls),
-            ("train_fallbacks", self.train_fallbacks),
-            ("refused_too_long", self.refused_too_long),
-            ("refused_unreachable", self.refused_unreachable),
-            ("refused_no_room", self.refused_no_room),
-            ("refused_other", self.refused_other),
-            ("received_buffers", self.received_buffers),
-            ("received_bytes", self.received_bytes),
-            ("receive_calls", self.receive_calls),
-            ("receive_errors", self.receive_errors),
+            ("socket_kernel_drops", self.kernel_drops),
+            ("socket_sent_datagrams", self.sent_datagrams),
+            ("socket_sent_bytes", self.sent_bytes),
+            ("socket_send_calls", self.send_calls),
+            ("socket_train_fallbacks", self.train_fallbacks),
+            ("socket_refused_too_long", self.refused_too_long),
+            ("socket_refused_unreachable", self.refused_unreachable),
+            ("socket_refused_no_room", self.refused_no_room),
+            ("socket_refused_other", self.refused_other),
+            ("socket_received_buffers", self.received_buffers),
+            ("socket_received_bytes", self.received_bytes),
+            ("socket_receive_calls", self.receive_calls),
+            ("socket_receive_errors", self.receive_errors),
         ]
-        .into_iter()
+    }
+
+    const fn sent(&self) -> [(&'static str, u64); 16] {
+        let sent = &self.proto.sent;
+        [
+            ("sent_messages", sent.messages),
+            ("sent_datagrams", sent.datagrams),
+            ("sent_bytes", sent.bytes),
+            ("sent_trains", sent.trains),
+            ("sent_repeated", sent.repeated),
+            ("sent_probes", sent.probes),
+            ("sent_dropped_messages", sent.dropped_messages),
+            ("sent_abandoned_messages", sent.abandoned_messages),
+            ("sent_lost_messages", sent.lost_messages),
+            ("sent_held_back", sent.held_back),
+            ("sent_statuses", sent.statuses),
+            ("sent_impossible_statuses", sent.impossible_statuses),
+            ("sent_stray_answers", sent.stray_answers),
+            ("sent_refusals", sent.refusals),
+            ("sent_restarts", sent.restarts),
+            ("sent_events_dropped", sent.events_dropped),
+        ]
+    }
+
+    const fn received(&self) -> [(&'static str, u64); 32] {
+        let received = &self.proto.received;
+        let dropped = &self.proto.dropped;
+        [
+            ("received_datagrams", received.datagrams),
+            ("received_bytes", received.bytes),
+            ("received_messages", received.messages),
+            ("received_message_bytes", received.message_bytes),
+            ("received_duplicates", received.duplicates),
+            ("received_reordered", received.reordered),
+            ("received_late", received.late),
+            ("received_beyond_window", received.beyond_window),
+            ("received_inconsistent", received.inconsistent),
+            ("received_old_session", received.old_session),
+            ("received_unknown_mailbox", received.unknown_mailbox),
+            ("received_mailbox_full", received.mailbox_full),
+            ("received_mailbox_full_messages", received.mailbox_full_messages),
+            ("received_reassembly_full", received.reassembly_full),
+            ("received_incomplete_messages", received.incomplete_messages),
+            ("received_lost_datagrams", received.lost_datagrams),
+            ("received_lost_messages", received.lost_messages),
+            ("received_repaired", received.repaired),
+            ("received_parity_unused", received.parity_unused),
+            ("received_probes", received.probes),
+            ("received_replayed", received.replayed),
+            ("received_statuses", received.statuses),
+            ("received_challenges", received.challenges),
+            ("received_refusals", received.refusals),
+            ("received_withheld", received.withheld),
+            ("received_proven", received.proven),
+            ("received_evicted", received.evicted),
+            ("received_evicted_unproven", received.evicted_unproven),
+            ("received_restarts", received.restarts),
+            ("received_events_dropped", received.events_dropped),
+            ("dropped_not_authentic", dropped.not_authentic),
+            ("dropped_replayed", dropped.replayed),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_counter_has_a_name_of_its_own() {
+        let names: Vec<_> = Stats::default().counters().map(|(name, _)| name).collect();
+        assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());
+        for (name, cause) in MALFORMED.iter().zip(Malformed::ALL) {
+            assert_eq!(*name, format!("malformed_{}", cause.name()));
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::thread::Thread;
 
 use quelea_cmq_proto::DestinationId;
 
+use crate::replies::Slot;
 use crate::ring::Ring;
 
 /// What a caller waits for.
@@ -13,6 +14,8 @@ use crate::ring::Ring;
 pub(crate) enum Until {
     /// A delivery in this ring, or its end.
     Ring(Arc<Ring>),
+    /// The answer to a request, or the end of hoping for one.
+    Reply(Arc<Slot>),
     /// Room for a push.
     Writable(DestinationId),
     /// All that was pushed to it has left, or is acknowledged.

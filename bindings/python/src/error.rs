@@ -1,0 +1,79 @@
+//! The library's errors as Python's. The classes stand in quelea_cmq/errors.py.
+
+use std::time::Duration;
+
+use pyo3::call::PyCallArgs;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use quelea_cmq::{DestinationError, MailboxError, PushError};
+
+fn raise<'py>(py: Python<'py>, class: &str, arguments: impl PyCallArgs<'py>) -> PyErr {
+    let error = py
+        .import("quelea_cmq.errors")
+        .and_then(|errors| errors.getattr(class))
+        .and_then(|class| class.call1(arguments));
+    match error {
+        Ok(error) => PyErr::from_value(error),
+        Err(error) => error,
+    }
+}
+
+pub(crate) fn closed(py: Python<'_>, what: &str) -> PyErr {
+    raise(py, "Closed", (format!("the {what} is closed"),))
+}
+
+pub(crate) fn is_closed(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
+    Ok(error.is_instance(py, &py.import("quelea_cmq.errors")?.getattr("Closed")?))
+}
+
+pub(crate) fn forked(py: Python<'_>) -> PyErr {
+    raise(py, "Forked", ("it belongs to the parent process; bind a new endpoint",))
+}
+
+pub(crate) fn not_acknowledged(py: Python<'_>, within: Duration) -> PyErr {
+    raise(py, "NotAcknowledged", (within.as_secs_f64(),))
+}
+
+/// An option with a value that it cannot have.
+pub(crate) fn configuration(
+    option: &str,
+    value: &Bound<'_, PyAny>,
+    reason: impl AsRef<str>,
+) -> PyErr {
+    raise(value.py(), "ConfigurationError", (option, value, reason.as_ref()))
+}
+
+pub(crate) fn unknown_option(name: &str) -> PyErr {
+    PyTypeError::new_err(format!("'{name}' is not an option here"))
+}
+
+/// `pushed` messages of the batch were taken before.
+pub(crate) fn push(py: Python<'_>, error: PushError, pushed: usize) -> PyErr {
+    match error {
+        PushError::TooLarge { bytes, limit } => raise(py, "MessageTooLarge", (bytes, limit)),
+        PushError::WouldBlock => raise(py, "WouldBlock", (pushed,)),
+        PushError::Closed => closed(py, "destination"),
+        PushError::NotText => {
+            raise(py, "NotText", ("the message is not UTF-8, and this wire carries strings only",))
+        }
+    }
+}
+
+pub(crate) fn mailbox(py: Python<'_>, error: MailboxError) -> PyErr {
+    match error {
+        MailboxError::Open(mailbox) => raise(py, "MailboxInUse", (mailbox.0,)),
+        MailboxError::TooMany { limit } => raise(py, "TooMany", ("mailboxes", limit)),
+    }
+}
+
+pub(crate) fn destination(py: Python<'_>, error: DestinationError) -> PyErr {
+    match error {
+        DestinationError::TooMany { limit } => raise(py, "TooMany", ("destinations", limit)),
+        DestinationError::Conflict => {
+            raise(py, "DestinationConflict", ("the destination exists with other options",))
+        }
+        DestinationError::Invalid(reason) => {
+            raise(py, "ConfigurationError", ("options", py.None(), reason))
+        }
+    }
+}

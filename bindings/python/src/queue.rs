@@ -1,0 +1,270 @@
+//! A mailbox's messages.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyBytes;
+use quelea_cmq::Queue as CmqQueue;
+
+use crate::alarm::Alarm;
+use crate::bell::Bell;
+use crate::fork::Owned;
+use crate::message::Message;
+use crate::{error, wait};
+
+/// The library's queue, and messages that were taken from it for somebody who no longer wanted them.
+pub(crate) struct Mailbox {
+    pub(crate) queue: CmqQueue,
+    returned: Mutex<VecDeque<Py<Message>>>,
+    returned_count: AtomicUsize,
+}
+
+impl Mailbox {
+    fn next_returned(&self) -> Option<Py<Message>> {
+        if self.returned_count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let mut returned = self.returned.lock().unwrap_or_else(PoisonError::into_inner);
+        let message = returned.pop_front();
+        self.returned_count.store(returned.len(), Ordering::Release);
+        message
+    }
+
+    pub(crate) fn put_back(&self, message: Py<Message>) {
+        let mut returned = self.returned.lock().unwrap_or_else(PoisonError::into_inner);
+        returned.push_front(message);
+        self.returned_count.store(returned.len(), Ordering::Release);
+    }
+
+    fn try_pop<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, Message>>> {
+        if let Some(message) = self.next_returned() {
+            return Ok(Some(message.into_bound(py)));
+        }
+        self.queue
+            .try_pop()
+            .map(|popped| Message::copied(py, &popped).into_pyobject(py))
+            .transpose()
+    }
+
+    /// What is here now, at most `max`.
+    pub(crate) fn take<'py>(
+        &self,
+        py: Python<'py>,
+        max: usize,
+    ) -> PyResult<Vec<Bound<'py, Message>>> {
+        let mut messages = Vec::new();
+        while messages.len() < max
+            && let Some(message) = self.next_returned()
+        {
+            messages.push(message.into_bound(py));
+        }
+        // Only bytes are made in the library's callback: nothing there may run Python code, which
+        // could come back to this queue.
+        let mut popped = Vec::new();
+        self.queue.pop_batch(max - messages.len(), Duration::ZERO, |message| {
+            let bytes = PyBytes::new(py, message.bytes);
+            let (mailbox, receipt) = (message.mailbox.0, message.receipt());
+            popped.push(Message::new(bytes, message.from, mailbox, message.session, receipt));
+        });
+        for message in popped {
+            messages.push(message.into_pyobject(py)?);
+        }
+        Ok(messages)
+    }
+}
+
+/// An open mailbox: what peers push to it comes out here. Any number of threads and tasks may pop;
+/// each message goes to one of them.
+#[pyclass(frozen, module = "quelea_cmq", weakref)]
+pub(crate) struct Queue {
+    mailbox: Owned<Arc<Mailbox>>,
+    waiters: PyOnceLock<Py<PyAny>>,
+}
+
+impl Queue {
+    pub(crate) fn new(queue: CmqQueue) -> Self {
+        let mailbox = Mailbox {
+            queue,
+            returned: Mutex::new(VecDeque::new()),
+            returned_count: AtomicUsize::new(0),
+        };
+        Self { mailbox: Owned::new(Arc::new(mailbox)), waiters: PyOnceLock::new() }
+    }
+
+    /// The next message; none when the time is over.
+    fn wait<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<Duration>,
+    ) -> PyResult<Option<Bound<'py, Message>>> {
+        let mailbox = self.mailbox.get(py)?;
+        if let Some(message) = mailbox.try_pop(py)? {
+            return Ok(Some(message));
+        }
+        if timeout == Some(Duration::ZERO) {
+            return if mailbox.queue.is_closed() {
+                Err(error::closed(py, "queue"))
+            } else {
+                Ok(None)
+            };
+        }
+        let popped = wait::until(py, timeout, |slice| match mailbox.queue.pop_timeout(slice) {
+            Some(popped) => Some(Ok(popped)),
+            None if mailbox.queue.is_closed() => Some(Err(())),
+            None => None,
+        })?;
+        match popped {
+            Some(Ok(popped)) => Ok(Some(Message::copied(py, &popped).into_pyobject(py)?)),
+            Some(Err(())) => Err(error::closed(py, "queue")),
+            None => Ok(None),
+        }
+    }
+
+    /// Has quelea_cmq/waiting.py do it.
+    fn in_loop<'py>(slf: &Bound<'py, Self>, function: &str) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("quelea_cmq.waiting")?.call_method1(function, (slf,))
+    }
+}
+
+#[pymethods]
+impl Queue {
+    /// The mailbox's number; None for the queue of all others.
+    #[getter]
+    fn mailbox(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        Ok(self.mailbox.get(py)?.queue.mailbox().map(|mailbox| mailbox.0))
+    }
+
+    /// Whether nothing more will come. What is still here can be popped.
+    #[getter]
+    fn closed(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.mailbox.get(py)?.queue.is_closed())
+    }
+
+    /// The next message. Waits for it; with a timeout at most so many seconds, then it is None.
+    #[pyo3(signature = (timeout=None))]
+    fn pop<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+    ) -> PyResult<Option<Bound<'py, Message>>> {
+        self.wait(py, wait::timeout(timeout)?)
+    }
+
+    /// The next message if one is here: the paper's `cwPop`.
+    fn pop_nowait<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, Message>>> {
+        self.wait(py, Some(Duration::ZERO))
+    }
+
+    /// The next message and those behind it that are here, at most `max`. Waits for the first as
+    /// `pop` does; an empty list when the time is over.
+    #[pyo3(signature = (max=1024, timeout=None))]
+    fn pop_batch<'py>(
+        &self,
+        py: Python<'py>,
+        max: usize,
+        timeout: Option<f64>,
+    ) -> PyResult<Vec<Bound<'py, Message>>> {
+        let timeout = wait::timeout(timeout)?;
+        let mailbox = self.mailbox.get(py)?;
+        let mut messages = mailbox.take(py, max)?;
+        if messages.is_empty()
+            && max > 0
+            && let Some(first) = self.wait(py, timeout)?
+        {
+            messages = mailbox.take(py, max - 1)?;
+            messages.insert(0, first);
+        }
+        Ok(messages)
+    }
+
+    /// `await queue.pop_async()`: the next message. No thread waits for it.
+    fn pop_async<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::in_loop(slf, "pop")
+    }
+
+    /// `await queue.pop_batch_async()`: the next message and those behind it that are here.
+    #[pyo3(signature = (max=1024))]
+    fn pop_batch_async<'py>(slf: &Bound<'py, Self>, max: usize) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("quelea_cmq.waiting")?.call_method1("pop_batch", (slf, max))
+    }
+
+    /// For queues with `acknowledged_by_application`: this message, and all before it of the same
+    /// sender, are safe; the sender may forget them.
+    fn acknowledge(&self, py: Python<'_>, message: &Bound<'_, Message>) -> PyResult<()> {
+        self.mailbox.get(py)?.queue.acknowledge(message.get().receipt());
+        Ok(())
+    }
+
+    /// Closes the mailbox: waiting pops end once it is empty, and what is pushed to it is refused.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let mailbox = self.mailbox.get(py)?;
+        py.detach(|| mailbox.queue.close());
+        Ok(())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _trace: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// Waits for the next message; the end is when the endpoint is closed.
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, Message>>> {
+        self.wait(py, None).or_else(|error| self.end_if_closed(py, error))
+    }
+
+    fn __aiter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __anext__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::in_loop(slf, "next_message")
+    }
+
+    /// What quelea_cmq/waiting.py keeps here.
+    #[getter]
+    fn _waiters(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let made = self.waiters.get_or_try_init(py, || {
+            Ok::<_, PyErr>(py.import("quelea_cmq.waiting")?.call_method0("Waiters")?.unbind())
+        })?;
+        Ok(made.clone_ref(py))
+    }
+
+    fn _alarm(&self, bell: &Bound<'_, Bell>, number: u64) -> PyResult<Alarm> {
+        let mailbox = Arc::clone(self.mailbox.get(bell.py())?);
+        Ok(Alarm::new(mailbox, bell.get(), number))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let queue = &self.mailbox.get(py)?.queue;
+        let mailbox = queue.mailbox().map_or_else(|| "others".to_owned(), |one| one.to_string());
+        Ok(format!("<Queue {}/{mailbox}>", queue.endpoint().local_addr()))
+    }
+}
+
+impl Queue {
+    fn end_if_closed<'py>(
+        &self,
+        py: Python<'py>,
+        error: PyErr,
+    ) -> PyResult<Option<Bound<'py, Message>>> {
+        let is_end = self.mailbox.get(py)?.queue.is_closed() && error::is_closed(py, &error)?;
+        if is_end { Ok(None) } else { Err(error) }
+    }
+}

@@ -1,0 +1,233 @@
+//! Request and response (paper, "Request - Response"): requests carry a number, the answer carries it
+//! back, and what is outstanding is kept until it is answered or lost. [`Caller`] asks, as
+//! [`crate::responder::Responder`] answers; docs/cmq.md has the bytes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use bytes::Bytes;
+use quelea_cmq_proto::{DestinationOptions, Key, Mailbox, MailboxOptions, PushError};
+
+use crate::dest::Dest;
+use crate::endpoint::{DestinationError, Endpoint, MailboxError};
+use crate::future::{Lost, OnLoss, Pending};
+use crate::replies::Replies;
+use crate::state::Sink;
+
+/// How often a [`Caller`] looks for a mailbox that is not open yet: its number is random, and there
+/// are 2^64.
+const MAILBOX_TRIES: u32 = 8;
+
+/// What stands before a request's or an answer's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// 1, the request's number (8 bytes, little-endian), the mailbox for the answer (8 bytes).
+    Request { id: u64, reply_to: u64 },
+    /// 2, the request's number.
+    Answer { id: u64 },
+}
+
+impl Frame {
+    pub(crate) const REQUEST_BYTES: usize = 17;
+    pub(crate) const ANSWER_BYTES: usize = 9;
+
+    pub(crate) fn write(self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Request { id, reply_to } => {
+                bytes.push(1);
+                bytes.extend_from_slice(&id.to_le_bytes());
+                bytes.extend_from_slice(&reply_to.to_le_bytes());
+            }
+            Self::Answer { id } => {
+                bytes.push(2);
+                bytes.extend_from_slice(&id.to_le_bytes());
+            }
+        }
+    }
+
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let (kind, rest) = bytes.split_first()?;
+        let (id, rest) = rest.split_first_chunk()?;
+        let id = u64::from_le_bytes(*id);
+        match kind {
+            1 => {
+                let reply_to = u64::from_le_bytes(*rest.first_chunk()?);
+                Some(Self::Request { id, reply_to })
+            }
+            2 => Some(Self::Answer { id }),
+            _ => None,
+        }
+    }
+}
+
+/// Asks one server. Any number of threads and tasks may use it at once; each waits for its own answer.
+#[derive(Debug)]
+pub struct Caller {
+    dest: Dest,
+    replies: Arc<Replies>,
+    reply_to: u64,
+    next_id: AtomicU64,
+}
+
+/// Why there is no caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallerError {
+    /// The server's destination was refused.
+    #[error(transparent)]
+    Destination(#[from] DestinationError),
+    /// The mailbox for answers was refused.
+    #[error(transparent)]
+    Mailbox(#[from] MailboxError),
+    /// The system gives no random numbers.
+    #[error("no random number for the mailbox of the answers")]
+    Random,
+}
+
+impl Caller {
+    /// Asks `server`, with its answers in a mailbox of a random number. The answers come in the mode
+    /// of the requests, which `options` say.
+    ///
+    /// # Errors
+    /// [`CallerError`].
+    pub fn new(
+        endpoint: &Endpoint,
+        server: Key,
+        options: DestinationOptions,
+    ) -> Result<Self, CallerError> {
+        let dest = endpoint.dest(server, options)?;
+        let replies = Arc::new(Replies::default());
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let mut random = [0; 16];
+            getrandom::fill(&mut random).map_err(|_| CallerError::Random)?;
+            let random = u128::from_le_bytes(random);
+            // The numbers of requests begin at random too: a server that answers resent requests from
+            // memory must not take ours for those of the process before us.
+            let (reply_to, first_id) = (random as u64, (random >> 64) as u64);
+            let mut state = endpoint.driver().lock();
+            match state.proto.open_mailbox(Mailbox(reply_to), MailboxOptions::default()) {
+                Ok(()) => {
+                    state.open(Some(Mailbox(reply_to)), Sink::Replies(Arc::clone(&replies)));
+                    drop(state);
+                    let next_id = AtomicU64::new(first_id);
+                    return Ok(Self { dest, replies, reply_to, next_id });
+                }
+                Err(MailboxError::Open(_)) if tries < MAILBOX_TRIES => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Asks; the answer comes out of the future. It is lost if there is none within `within`, and
+    /// then `on_loss` says what is done.
+    ///
+    /// # Errors
+    /// [`PushError`]: the request was not sent.
+    pub fn request(
+        &self,
+        request: &[u8],
+        within: Duration,
+        on_loss: OnLoss,
+    ) -> Result<Pending<'_>, PushError> {
+        Pending::ask(self, request, within, on_loss)
+    }
+
+    /// Asks and waits for the answer. A request without an answer is resent after each
+    /// `resend_after`, as long as `within` lasts.
+    ///
+    /// # Errors
+    /// [`CallError`]: it could not be sent, or there was no answer.
+    pub fn call(
+        &self,
+        request: &[u8],
+        resend_after: Duration,
+        within: Duration,
+    ) -> Result<Bytes, CallError> {
+        let one = resend_after.as_nanos().max(1);
+        let times = u32::try_from(within.as_nanos().div_ceil(one)).unwrap_or(u32::MAX);
+        let on_loss = OnLoss::Resend { times: times.saturating_sub(1) };
+        Ok(self.request(request, resend_after.min(within), on_loss)?.wait()?)
+    }
+
+    /// Requests that are neither answered nor lost.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.replies.outstanding()
+    }
+
+    /// Answers that nobody waited for any more.
+    #[must_use]
+    pub fn unwanted(&self) -> u64 {
+        self.replies.unwanted()
+    }
+
+    /// The server.
+    #[must_use]
+    pub const fn dest(&self) -> &Dest {
+        &self.dest
+    }
+
+    pub(crate) fn replies(&self) -> &Replies {
+        &self.replies
+    }
+
+    pub(crate) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Relaxed)
+    }
+
+    /// The request's bytes before `payload`.
+    pub(crate) fn frame(&self, id: u64, payload: &[u8]) -> Vec<u8> {
+        let mut message = Vec::with_capacity(Frame::REQUEST_BYTES + payload.len());
+        Frame::Request { id, reply_to: self.reply_to }.write(&mut message);
+        message.extend_from_slice(payload);
+        message
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        let driver = self.dest.endpoint().driver();
+        let mut state = driver.lock();
+        let mailbox = Mailbox(self.reply_to);
+        if !state.closed {
+            state.proto.close_mailbox(mailbox);
+        }
+        state.close(Some(mailbox));
+        driver.unlock(state);
+    }
+}
+
+/// Why a call has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// The request was not sent.
+    #[error(transparent)]
+    Push(#[from] PushError),
+    /// It was, and nothing came back.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_read_as_they_were_written_and_shorter_ones_do_not_read() {
+        for (frame, length) in [
+            (Frame::Request { id: 7, reply_to: u64::MAX }, Frame::REQUEST_BYTES),
+            (Frame::Answer { id: u64::MAX - 1 }, Frame::ANSWER_BYTES),
+        ] {
+            let mut bytes = Vec::new();
+            frame.write(&mut bytes);
+            assert_eq!(bytes.len(), length);
+            assert_eq!(Frame::read(&bytes), Some(frame));
+            for short in 0..length {
+                assert_eq!(Frame::read(&bytes[..short]), None);
+            }
+        }
+        assert_eq!(Frame::read(&[3; 20]), None);
+    }
+}

@@ -1,0 +1,239 @@
+//! The answering side of request and response: remembers what it answered, so that a request that was
+//! sent again is answered again and not done again.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use quelea_cmq_proto::{DestinationOptions, Key, Mode, PushError};
+
+use crate::dest::Dest;
+use crate::message::Message;
+use crate::queue::Queue;
+use crate::request::Frame;
+
+/// What a [`Responder`] may remember.
+#[derive(Clone, Copy, Debug)]
+pub struct ResponderOptions {
+    /// Requests whose answers are remembered; the oldest make room.
+    pub answers_max: usize,
+    /// Bytes of remembered answers; the oldest make room.
+    pub answer_bytes_max: usize,
+    /// Callers with a destination of their own; the oldest is closed, and opened anew if it asks
+    /// again.
+    pub callers_max: usize,
+}
+
+impl Default for ResponderOptions {
+    fn default() -> Self {
+        // A caller that resends after milliseconds does so long before 4,096 others have been served.
+        Self { answers_max: 4_096, answer_bytes_max: 4 << 20, callers_max: 16_384 }
+    }
+}
+
+/// Takes requests out of a queue and answers them. Any number of threads may use it at once.
+#[derive(Debug)]
+pub struct Responder {
+    queue: Queue,
+    options: ResponderOptions,
+    inside: Mutex<Inside>,
+}
+
+#[derive(Debug, Default)]
+struct Inside {
+    /// None while it is being worked on.
+    answers: HashMap<Asked, Option<Bytes>>,
+    /// The same, the oldest first.
+    order: VecDeque<Asked>,
+    answer_bytes: usize,
+    callers: HashMap<Key, Dest>,
+    caller_order: VecDeque<Key>,
+    repeated: u64,
+    not_requests: u64,
+}
+
+/// Who asked what: the same again is the same request, sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Asked {
+    from: SocketAddr,
+    session: u64,
+    reply_to: u64,
+    id: u64,
+}
+
+/// A request, to be answered by [`Responder::answer`].
+#[derive(Debug)]
+pub struct Request {
+    /// What is asked.
+    pub bytes: Bytes,
+    /// Who asks.
+    pub from: SocketAddr,
+    asked: Asked,
+    mode: Mode,
+}
+
+impl Responder {
+    /// Answers the requests that are pushed to `queue`.
+    #[must_use]
+    pub fn new(queue: Queue, options: ResponderOptions) -> Self {
+        Self { queue, options, inside: Mutex::new(Inside::default()) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next request; none once the queue is closed. Those that were answered before are answered
+    /// again, those that are being worked on are passed over.
+    #[must_use]
+    pub fn next(&self) -> Option<Request> {
+        loop {
+            if let Some(request) = self.take(self.queue.pop()?) {
+                return Some(request);
+            }
+        }
+    }
+
+    /// As [`next`](Self::next), at most so long.
+    #[must_use]
+    pub fn next_timeout(&self, within: Duration) -> Option<Request> {
+        let clock = self.queue.endpoint().driver().clock;
+        let deadline = clock.after(within);
+        loop {
+            let left = Duration::from_micros(deadline.us_since(clock.now()));
+            if let Some(request) = self.take(self.queue.pop_timeout(left)?) {
+                return Some(request);
+            }
+        }
+    }
+
+    /// As [`next`](Self::next), as a future of any runtime.
+    pub async fn next_async(&self) -> Option<Request> {
+        loop {
+            if let Some(request) = self.take(self.queue.pop_async().await?) {
+                return Some(request);
+            }
+        }
+    }
+
+    /// Answers a request; the answer is remembered.
+    ///
+    /// # Errors
+    /// [`PushError`]: it was not sent. It is remembered all the same.
+    pub fn answer(&self, request: &Request, answer: &[u8]) -> Result<(), PushError> {
+        let mut message = Vec::with_capacity(Frame::ANSWER_BYTES + answer.len());
+        Frame::Answer { id: request.asked.id }.write(&mut message);
+        message.extend_from_slice(answer);
+        let message = Bytes::from(message);
+        self.lock().remember(&request.asked, message.clone(), &self.options);
+        self.send(&request.asked, request.mode, &message)
+    }
+
+    /// Answers all requests with what `answer` makes of them, until the queue is closed.
+    pub fn serve(&self, mut answer: impl FnMut(&Request) -> Vec<u8>) {
+        while let Some(request) = self.next() {
+            let answer = answer(&request);
+            // An answer that can't be sent is as lost as one that was lost on its way.
+            let _ = self.answer(&request, &answer);
+        }
+    }
+
+    fn take(&self, message: Message) -> Option<Request> {
+        let Some(Frame::Request { id, reply_to }) = Frame::read(&message.bytes) else {
+            self.lock().not_requests += 1;
+            return None;
+        };
+        let Message { from, session, mode, bytes, .. } = message;
+        let asked = Asked { from, session, reply_to, id };
+        let mut inside = self.lock();
+        if let Some(known) = inside.answers.get(&asked).cloned() {
+            inside.repeated += 1;
+            drop(inside);
+            if let Some(answer) = known {
+                // As in `serve`.
+                let _ = self.send(&asked, mode, &answer);
+            }
+            return None;
+        }
+        inside.begin(asked, &self.options);
+        drop(inside);
+        Some(Request { bytes: bytes.slice(Frame::REQUEST_BYTES..), from, asked, mode })
+    }
+
+    fn send(&self, asked: &Asked, mode: Mode, message: &[u8]) -> Result<(), PushError> {
+        let key = Key::new(asked.from, asked.reply_to);
+        let known = self.lock().callers.get(&key).cloned();
+        let dest = match known {
+            Some(dest) => dest,
+            None => self.caller(key, mode)?,
+        };
+        dest.push(message)
+    }
+
+    fn caller(&self, key: Key, mode: Mode) -> Result<Dest, PushError> {
+        let options = DestinationOptions { mode, ..DestinationOptions::default() };
+        let dest = self.queue.endpoint().dest(key, options).map_err(|_| PushError::Closed)?;
+        let mut inside = self.lock();
+        if inside.callers.insert(key, dest.clone()).is_none() {
+            inside.caller_order.push_back(key);
+        }
+        let oldest = (inside.callers.len() > self.options.callers_max)
+            .then(|| inside.caller_order.pop_front())
+            .flatten()
+            .and_then(|oldest| inside.callers.remove(&oldest));
+        drop(inside);
+        if let Some(oldest) = oldest {
+            oldest.close();
+        }
+        Ok(dest)
+    }
+
+    /// Requests that came again.
+    #[must_use]
+    pub fn repeated(&self) -> u64 {
+        self.lock().repeated
+    }
+
+    /// Messages that were no requests, and were passed over.
+    #[must_use]
+    pub fn not_requests(&self) -> u64 {
+        self.lock().not_requests
+    }
+
+    /// The queue that the requests come out of.
+    #[must_use]
+    pub const fn queue(&self) -> &Queue {
+        &self.queue
+    }
+}
+
+impl Inside {
+    fn begin(&mut self, asked: Asked, options: &ResponderOptions) {
+        self.answers.insert(asked, None);
+        self.order.push_back(asked);
+        self.shrink(options);
+    }
+
+    fn remember(&mut self, asked: &Asked, answer: Bytes, options: &ResponderOptions) {
+        // If it took so long that others have pushed it out, it is not remembered.
+        if let Some(place) = self.answers.get_mut(asked) {
+            self.answer_bytes += answer.len();
+            if let Some(before) = place.replace(answer) {
+                self.answer_bytes -= before.len();
+            }
+            self.shrink(options);
+        }
+    }
+
+    fn shrink(&mut self, options: &ResponderOptions) {
+        while self.order.len() > options.answers_max || self.answer_bytes > options.answer_bytes_max
+        {
+            let Some(oldest) = self.order.pop_front() else { break };
+            if let Some(Some(answer)) = self.answers.remove(&oldest) {
+                self.answer_bytes -= answer.len();
+            }
+        }
+    }
+}
