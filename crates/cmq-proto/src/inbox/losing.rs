@@ -92,9 +92,14 @@ impl Inbox {
         }
     }
 
-    /// The sender is gone for good: what it left incomplete is lost.
+    /// The sender is gone for good: what it left incomplete is lost. If it was never proven, there may
+    /// have been nothing.
     fn abandon(&mut self, slot: u32) {
         let flow = self.flows.at(slot);
+        if !flow.proven {
+            self.forget(slot);
+            return;
+        }
         let highest = flow.window.highest();
         let missing = flow.gaps.give_up_below(highest, |_, _| 0);
         let waiting = flow.waiting.as_ref().map_or(0, |waiting| waiting.messages());

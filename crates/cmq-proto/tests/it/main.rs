@@ -6,6 +6,7 @@ mod classic;
 mod endpoints;
 mod flight;
 mod golden;
+mod inbox;
 mod pair;
 mod repair;
 mod seal;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod receiving;
+
 use std::net::SocketAddr;
 
 use allocation_counter::measure;
