@@ -129,7 +129,7 @@ impl Inbox {
         self.counters.proven += 1;
         let flow = self.flows.at(slot);
         let (at, key, mailbox) = (flow.at, flow.key, flow.mailbox);
-        let wants_word = flow.has_credit() || flow.mode.is_reliable();
+        let wants_word = flow.wants_word();
         if flow.has_credit() {
             flow.credit.active = true;
             self.credit.join(at, now);
@@ -164,7 +164,10 @@ impl Inbox {
     #[cold]
     pub(super) fn challenge(&mut self, slot: u32, now: Time) {
         let flow = self.flows.at(slot);
-        let asked = flow.challenged_at.is_some_and(|at| now.us_since(at) < CHALLENGE_US);
+        // Who wants no word may be sending to a group: it is asked once.
+        let asked = flow
+            .challenged_at
+            .is_some_and(|at| !flow.wants_word() || now.us_since(at) < CHALLENGE_US);
         let bytes = HEADER_BYTES + COOKIE_BYTES;
         if asked || flow.may_be_sent < bytes {
             return;

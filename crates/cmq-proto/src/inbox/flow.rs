@@ -141,6 +141,12 @@ impl Flow {
         self.mender_taken + self.waiting.as_ref().map_or(0, |waiting| waiting.taken)
     }
 
+    /// Whether its sender gets answers. Not one that keeps to no credit and repeats nothing: it may be
+    /// sending to a group, where all would answer at once.
+    pub(super) fn wants_word(&self) -> bool {
+        self.has_credit() || self.mode.is_reliable()
+    }
+
     pub(super) const fn has_credit(&self) -> bool {
         self.flags & flags::CREDIT != 0
     }

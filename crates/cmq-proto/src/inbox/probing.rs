@@ -35,8 +35,12 @@ impl Inbox {
             self.give_up_below(slot, probe.floor, arrived.now);
         }
         self.end_if_complete(slot);
-        self.flows.at(slot).report.echo = Some((probe.sent_at_us, arrived.now));
-        self.report_now(slot);
+        let flow = self.flows.at(slot);
+        // A farewell without credit may be said to a group, where all would answer at once.
+        if flow.wants_word() || !header.has(flags::END) {
+            flow.report.echo = Some((probe.sent_at_us, arrived.now));
+            self.report_now(slot);
+        }
     }
 
     /// Everything below the PROBE's `next` was sent.

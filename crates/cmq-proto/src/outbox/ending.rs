@@ -16,7 +16,7 @@ const WAIT_US: u64 = 4_000;
 const FAREWELLS: u8 = 3;
 
 /// Flights of idle destinations that are kept for what they know of the path.
-const RESTING_MAX: usize = 1_024;
+const RESTING_MAX: usize = 256;
 
 impl Outbox {
     /// The destination takes no more, and is forgotten once everything has left, or is acknowledged.

@@ -7,6 +7,7 @@ mod endpoints;
 mod flight;
 mod golden;
 mod inbox;
+mod outbox;
 mod pair;
 mod repair;
 mod seal;

@@ -26,6 +26,8 @@ pub(crate) struct Datagram {
     pub(crate) from: SocketAddr,
     pub(crate) to: SocketAddr,
     pub(crate) bytes: Bytes,
+    /// Whether the sender allows IP fragments.
+    pub(crate) may_fragment: bool,
 }
 
 impl Datagram {
@@ -212,7 +214,8 @@ impl Pair {
                     let end = (start + segment_bytes).min(transmit.bytes.len());
                     let bytes = transmit.bytes.slice(start..end);
                     *self.sent.entry(bytes[2]).or_default() += 1;
-                    let datagram = Datagram { from, to: transmit.to, bytes };
+                    let may_fragment = transmit.may_fragment;
+                    let datagram = Datagram { from, to: transmit.to, bytes, may_fragment };
                     let (copies, late_us) = match (self.network)(&datagram) {
                         Fate::Arrives => (1, 0),
                         Fate::Lost => (0, 0),

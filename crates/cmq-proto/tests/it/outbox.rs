@@ -1,0 +1,460 @@
+//! What an endpoint does with what is pushed: batches, bounds, paths, groups, lists.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use quelea_cmq_proto::config::Wire;
+use quelea_cmq_proto::error::DestinationError;
+use quelea_cmq_proto::{
+    Config, DestinationId, DestinationOptions, Endpoint, Event, Key, Mailbox, MailboxOptions, Mode,
+    PushError, Repair, Time, Transmit, WhenFull,
+};
+
+use crate::endpoints::in_mode;
+use crate::pair::{Fate, Pair, messages};
+
+fn key(port: u16) -> Key {
+    Key::new(SocketAddr::from(([10, 0, 0, 9], port)), 1)
+}
+
+fn endpoint(config: Config) -> Endpoint {
+    Endpoint::new(config, [9; 32], Time::ZERO)
+}
+
+/// A destination that may send as much as it likes.
+fn unbounded() -> DestinationOptions {
+    DestinationOptions { credit: false, ..DestinationOptions::default() }
+}
+
+fn open(endpoint: &mut Endpoint, port: u16, options: DestinationOptions) -> DestinationId {
+    endpoint.destination(key(port), options, Time::ZERO).unwrap()
+}
+
+fn at(us: u64) -> Time {
+    Time::from_us(us)
+}
+
+fn transmits(endpoint: &mut Endpoint, now: Time) -> Vec<Transmit> {
+    std::iter::from_fn(|| endpoint.poll_transmit(now)).collect()
+}
+
+#[test]
+fn each_batch_leaves_when_its_own_timeout_says() {
+    let mut endpoint = endpoint(Config::default());
+    let timeouts = [None, Some(300), Some(5_000), None, Some(1_000)];
+    let ids: Vec<_> = timeouts
+        .iter()
+        .zip(1..)
+        .map(|(timeout, port)| {
+            let timeout = timeout.map(Duration::from_micros);
+            open(&mut endpoint, port, DestinationOptions { timeout, ..unbounded() })
+        })
+        .collect();
+    for (id, us) in ids.iter().zip([0, 10, 20, 400, 500]) {
+        endpoint.push(*id, b"first", || at(us)).unwrap();
+        endpoint.push(*id, b"second", || panic!("a batch that is open needs no clock")).unwrap();
+    }
+    let mut left = Vec::new();
+    while let Some(due) = endpoint.next_deadline() {
+        endpoint.on_timer(at(due.as_us() - 1));
+        assert!(!endpoint.has_transmit(), "nothing leaves before its time");
+        endpoint.on_timer(due);
+        let ports = transmits(&mut endpoint, due).iter().map(|it| it.to.port()).collect::<Vec<_>>();
+        left.push((due.as_us(), ports));
+    }
+    let expected = [(310, 2), (1_000, 1), (1_400, 4), (1_500, 5), (5_020, 3)];
+    assert_eq!(left, expected.map(|(us, port)| (us, vec![port])));
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused_with_the_reason() {
+    let mut endpoint = endpoint(Config { destinations_max: 2, ..Config::default() });
+    let bad = [
+        DestinationOptions { credit: false, ..in_mode(Mode::ReliableOrdered) },
+        DestinationOptions { when_full: WhenFull::DropOldest, ..in_mode(Mode::ReliableUnordered) },
+        DestinationOptions { path_bytes: 100, ..DestinationOptions::default() },
+        DestinationOptions { repair: Repair::Xor { data: 0 }, ..DestinationOptions::default() },
+    ];
+    for options in bad {
+        let refused = endpoint.destination(key(1), options.clone(), Time::ZERO);
+        assert!(matches!(refused, Err(DestinationError::Invalid(_))), "{options:?}");
+    }
+    let group = Key::new(SocketAddr::from(([239, 1, 2, 3], 9)), 1);
+    let refused = endpoint.destination(group, in_mode(Mode::ReliableOrdered), Time::ZERO);
+    assert!(matches!(refused, Err(DestinationError::Invalid(_))));
+
+    let first = open(&mut endpoint, 1, in_mode(Mode::ReliableOrdered));
+    let larger = DestinationOptions { path_bytes: 9_000, ..in_mode(Mode::ReliableOrdered) };
+    assert_eq!(open(&mut endpoint, 1, larger), first, "the path is the driver's matter");
+    let other = endpoint.destination(key(1), in_mode(Mode::Lossy), Time::ZERO);
+    assert_eq!(other, Err(DestinationError::Conflict));
+    open(&mut endpoint, 2, unbounded());
+    let third = endpoint.destination(key(3), unbounded(), Time::ZERO);
+    assert_eq!(third, Err(DestinationError::TooMany { limit: 2 }));
+    assert_eq!(endpoint.find(&key(1)), Some(first));
+    assert_eq!(endpoint.find(&key(3)), None);
+}
+
+#[test]
+fn a_message_that_can_never_be_sent_is_refused_with_the_limit() {
+    let config = Config { message_bytes_max: 10_000, ..Config::default() };
+    let mut endpoint = endpoint(config);
+    let id = open(&mut endpoint, 1, unbounded());
+    assert_eq!(endpoint.push(id, &[0; 10_000], || Time::ZERO), Ok(()));
+    assert_eq!(
+        endpoint.push(id, &[0; 10_001], || Time::ZERO),
+        Err(PushError::TooLarge { bytes: 10_001, limit: 10_000 })
+    );
+}
+
+#[test]
+fn an_outbox_that_is_full_refuses_or_drops_as_its_destinations_want() {
+    let config = Config { outbox_bytes_max: 1 << 20, ..Config::default() };
+    for when_full in [WhenFull::Block, WhenFull::Refuse, WhenFull::DropNew, WhenFull::DropOldest] {
+        let mut endpoint = endpoint(config.clone());
+        let ids: Vec<_> = (1..200)
+            .map(|port| open(&mut endpoint, port, DestinationOptions { when_full, ..unbounded() }))
+            .collect();
+        let (mut pushed, mut refused) = (0_u64, 0_u64);
+        for round in 0..100 {
+            for id in &ids {
+                match endpoint.push(*id, &[round; 500], || Time::ZERO) {
+                    Ok(()) => pushed += 1,
+                    Err(PushError::WouldBlock) => refused += 1,
+                    Err(other) => panic!("{other}"),
+                }
+            }
+        }
+        let drops = matches!(when_full, WhenFull::DropNew | WhenFull::DropOldest);
+        assert_eq!(refused == 0, drops, "{when_full:?}: {refused} refused");
+        assert_eq!(endpoint.stats().sent.dropped_messages > 0, drops);
+        endpoint.flush_all(Time::ZERO);
+        let bytes: usize =
+            transmits(&mut endpoint, Time::ZERO).iter().map(|it| it.bytes.len()).sum();
+        assert!(bytes <= 1 << 20, "{bytes} bytes were held");
+        let stats = endpoint.stats().sent;
+        assert_eq!(stats.messages + stats.dropped_messages, pushed, "{when_full:?}");
+        assert!(ids.iter().all(|id| endpoint.writable(*id)));
+    }
+}
+
+#[test]
+fn a_full_outbox_lets_the_oldest_batches_leave_before_their_time() {
+    let config = Config { outbox_bytes_max: 1 << 20, ..Config::default() };
+    let mut endpoint = endpoint(config);
+    let mut refused = None;
+    for port in 1..u16::MAX {
+        let id = open(&mut endpoint, port, unbounded());
+        if endpoint.push(id, &[0; 1_000], || at(port.into())).is_err() {
+            refused = Some(id);
+            break;
+        }
+        assert!(!endpoint.has_transmit(), "there is room, and no time has passed");
+    }
+    let refused = refused.expect("a megabyte is not endless");
+    let early: Vec<_> =
+        transmits(&mut endpoint, at(0)).iter().map(|transmit| transmit.to.port()).collect();
+    assert!(!early.is_empty());
+    assert!(early.iter().zip(1..).all(|(port, nth)| *port == nth), "the oldest first: {early:?}");
+    assert_eq!(endpoint.push(refused, &[0; 1_000], || at(1)), Ok(()));
+}
+
+#[test]
+fn the_newest_batches_stay_where_the_oldest_are_dropped() {
+    let mut endpoint = endpoint(Config::default());
+    let options = DestinationOptions {
+        when_full: WhenFull::DropOldest,
+        credit: true,
+        ..DestinationOptions::default()
+    };
+    let id = open(&mut endpoint, 1, options);
+    // The first train leaves; the receiver never answers, so the others wait.
+    for message in messages(20_000, 100) {
+        endpoint.push(id, &message, || Time::ZERO).unwrap();
+        transmits(&mut endpoint, Time::ZERO);
+    }
+    let stats = endpoint.stats().sent;
+    assert!(stats.dropped_messages > 10_000, "{stats:?}");
+    // After each silence as much leaves as a new flow may send.
+    let mut now = Time::ZERO;
+    let mut last = Vec::new();
+    while let Some(due) = endpoint.next_deadline() {
+        now = now.max(due);
+        endpoint.on_timer(now);
+        for transmit in transmits(&mut endpoint, now) {
+            if transmit.bytes[2] == 1 {
+                last = transmit.bytes.to_vec();
+            }
+        }
+        if now > at(600_000_000) {
+            break;
+        }
+    }
+    let newest = (19_999_u32).to_le_bytes();
+    assert!(last.windows(4).any(|part| part == newest), "the newest message has left");
+}
+
+#[test]
+fn new_trains_obey_a_path_that_has_changed_and_old_ones_may_be_fragmented() {
+    let mut endpoint = endpoint(Config::default());
+    let id = open(&mut endpoint, 1, DestinationOptions { path_bytes: 1_400, ..unbounded() });
+    let other = open(&mut endpoint, 2, DestinationOptions { path_bytes: 1_400, ..unbounded() });
+    for _ in 0..100 {
+        endpoint.push(id, &[7; 100], || Time::ZERO).unwrap();
+    }
+    endpoint.set_path_bytes(key(1).address.ip(), 600, Time::ZERO);
+    endpoint.flush_all(Time::ZERO);
+    let old = transmits(&mut endpoint, Time::ZERO);
+    assert!(old.iter().all(|transmit| transmit.may_fragment), "{old:?}");
+    for id in [id, other] {
+        for _ in 0..100 {
+            endpoint.push(id, &[7; 100], || Time::ZERO).unwrap();
+        }
+    }
+    endpoint.flush_all(Time::ZERO);
+    let new = transmits(&mut endpoint, Time::ZERO);
+    assert_eq!(new.len(), 2);
+    for transmit in new {
+        assert!(!transmit.may_fragment && transmit.segment_bytes.unwrap() <= 600);
+    }
+}
+
+#[test]
+fn what_is_kept_for_a_path_that_became_smaller_is_repeated_and_may_be_fragmented() {
+    let mut pair = Pair::new(Config::default());
+    let to = pair.destination(in_mode(Mode::ReliableOrdered));
+    pair.network = Box::new(|datagram| {
+        if datagram.bytes.len() > 600 && !datagram.may_fragment {
+            Fate::Lost
+        } else {
+            Fate::Arrives
+        }
+    });
+    let sent = messages(200, 100);
+    pair.push_all(to, &sent);
+    pair.run_for(Duration::from_millis(3));
+    assert!(pair.received.is_empty());
+    let (address, now) = (pair.server_address.ip(), pair.now);
+    pair.client.set_path_bytes(address, 600, now);
+    pair.run();
+    assert!(pair.received == sent);
+}
+
+#[test]
+fn a_group_is_sent_to_without_credit_and_answers_nothing() {
+    let mut pair = Pair::new(Config::default());
+    let group = Key::new(SocketAddr::from(([239, 1, 2, 3], 2_000)), crate::pair::MAILBOX.0);
+    pair.server_address = group.address;
+    let now = pair.now;
+    let to = pair.client.destination(group, DestinationOptions::default(), now).unwrap();
+    let sent = messages(20_000, 64);
+    pair.push_all(to, &sent);
+    pair.client.close_destination(to, now);
+    pair.run();
+    assert!(pair.sent_by_server <= 1, "a challenge at most: {}", pair.sent_by_server);
+    assert!(pair.received == sent);
+    assert!(matches!(pair.events.last(), Some(Event::Ended { .. })), "{:?}", pair.events);
+}
+
+#[test]
+fn a_mailbox_that_opens_later_gets_what_reliable_senders_kept() {
+    let mut pair = Pair::new(Config::default());
+    let key = Key::new(pair.server_address, 99);
+    let now = pair.now;
+    let to = pair.client.destination(key, in_mode(Mode::ReliableOrdered), now).unwrap();
+    let sent = messages(1_000, 100);
+    pair.push_all(to, &sent);
+    pair.run_for(Duration::from_secs(3));
+    assert!(pair.client.stats().sent.refusals > 0);
+    assert!(!pair.client.is_settled(to));
+    pair.server.open_mailbox(Mailbox(99), MailboxOptions::default()).unwrap();
+    pair.run();
+    assert!(pair.received == sent);
+    assert!(pair.client.is_settled(to));
+}
+
+#[test]
+fn a_receiver_that_is_gone_is_given_up_and_the_application_is_told() {
+    let mut pair = Pair::new(Config::default());
+    let to = pair.destination(in_mode(Mode::ReliableOrdered));
+    pair.network = Box::new(|_| Fate::Lost);
+    pair.push_all(to, messages(100, 100));
+    pair.run();
+    assert_eq!(
+        pair.client_events,
+        [Event::Abandoned { to: Key::new(pair.server_address, 7), messages: 100 }]
+    );
+    assert!(pair.now > at(60_000_000) && pair.now < at(90_000_000), "{:?}", pair.now);
+    assert_eq!(pair.push(to, b"more"), Err(PushError::Closed));
+    assert!(pair.client.is_settled(to) && pair.client.all_settled());
+    // Closed, it may be opened again.
+    let now = pair.now;
+    pair.client.close_destination(to, now);
+    pair.run();
+    pair.network = Box::new(|_| Fate::Arrives);
+    let again = pair.destination(in_mode(Mode::ReliableOrdered));
+    pair.push_all(again, [b"again"]);
+    pair.run();
+    assert_eq!(pair.received, [b"again"]);
+}
+
+#[test]
+fn the_original_is_spoken_as_it_was() {
+    for wire in [Wire::ClassicString, Wire::ClassicBytes] {
+        let config = Config { wire, ..Config::classic() };
+        let mut pair = Pair::new(config);
+        pair.server.open_mailbox(Mailbox(0), MailboxOptions::default()).unwrap();
+        let now = pair.now;
+        let key = Key::new(pair.server_address, 5);
+        let to = pair.client.destination(key, DestinationOptions::default(), now).unwrap();
+        let sent: Vec<Vec<u8>> = (0..100).map(|nth| format!("{nth:04}").into_bytes()).collect();
+        pair.push_all(to, &sent);
+        assert_eq!(pair.client.stats().sent.trains, 0, "the network has not worked yet");
+        let due = pair.client.next_deadline();
+        pair.run();
+        // 41 messages of four bytes are 500 bytes; the next would make 512, which is not below.
+        let stats = pair.client.stats().sent;
+        assert_eq!((stats.trains, stats.bytes), (3, 2 * 500 + 8 + 18 * 12), "{wire:?}");
+        assert_eq!(due, Some(now.after_us(200_000)), "the last list waits for its age");
+        assert!(pair.received == sent);
+        assert_eq!(pair.sent_by_server, 0);
+        let text = pair.push(to, &[0xFF, 0xFE]);
+        assert_eq!(text == Err(PushError::NotText), wire == Wire::ClassicString);
+        // What killed the original's receiver is counted.
+        let (from, now) = (pair.client_address, pair.now);
+        pair.server.on_datagrams(from, (&b"\x00\x01garbage"[..]).into(), 9, now);
+        assert_eq!(pair.server.stats().dropped.total(), 1);
+    }
+}
+
+#[test]
+fn no_datagram_can_do_more_than_be_counted() {
+    let mut rng = fastrand::Rng::with_seed(11);
+    for config in [Config::default(), Config::classic()] {
+        let mut pair = Pair::new(config);
+        pair.server.open_other_mailboxes(MailboxOptions::default()).unwrap();
+        let to = pair.destination(DestinationOptions::default());
+        pair.push_all(to, messages(100, 50));
+        pair.run();
+        for len in 0..3_000 {
+            let mut bytes: Vec<u8> = (0..len % 200).map(|_| rng.u8(..)).collect();
+            if let [magic, version, kind, ..] = &mut bytes[..] {
+                (*magic, *version, *kind) = (0xC3, 1, 1 + *kind % 7);
+            }
+            let (from, now) = (pair.client_address, pair.now);
+            pair.server.on_datagrams(from, (&bytes[..]).into(), rng.usize(..100), now);
+            let from = pair.server_address;
+            pair.client.on_datagrams(from, (&bytes[..]).into(), bytes.len(), now);
+            if len % 100 == 0 {
+                pair.run_for(Duration::from_millis(1));
+            }
+        }
+        assert!(pair.server.stats().dropped.total() > 0);
+        let before = pair.received.len();
+        pair.push_all(to, [b"still here"]);
+        pair.run_for(Duration::from_secs(5));
+        assert!(pair.received.len() > before, "it goes on");
+    }
+}
+
+/// What an application does with three destinations.
+#[derive(Clone, Debug)]
+enum Step {
+    Push(usize, usize),
+    Flush(usize),
+    Wait(u64),
+    Close(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        10 => (0..3usize, 0..3_000usize).prop_map(|(to, len)| Step::Push(to, len)),
+        2 => (0..3usize).prop_map(Step::Flush),
+        4 => (0..2_000u64).prop_map(Step::Wait),
+        1 => (0..3usize).prop_map(Step::Close),
+    ];
+    prop::collection::vec(step, 1..120)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever is done in whatever order: each message arrives once and in order, no timer fires in
+    /// vain for ever, and at the end nothing is left.
+    #[test]
+    fn every_message_of_every_destination_arrives_in_order(
+        steps in steps(),
+        modes in prop::collection::vec(
+            prop_oneof![
+                Just(Mode::Lossy),
+                Just(Mode::ReliableUnordered),
+                Just(Mode::ReliableOrdered),
+            ],
+            3,
+        ),
+        lossy_network in any::<bool>(),
+        sealed in any::<bool>(),
+    ) {
+        let key = quelea_cmq_proto::config::PreSharedKey([4; 32]);
+        let config = Config { pre_shared_key: sealed.then_some(key), ..Config::default() };
+        let mut pair = Pair::new(config);
+        pair.server.open_other_mailboxes(MailboxOptions::default()).unwrap();
+        let modes: Vec<Mode> = modes
+            .into_iter()
+            .map(|mode| if lossy_network { Mode::ReliableOrdered } else { mode })
+            .collect();
+        if lossy_network {
+            let mut count = 0;
+            pair.network = Box::new(move |_| {
+                count += 1;
+                if count % 4 == 0 { Fate::Lost } else { Fate::Arrives }
+            });
+        }
+        let open = |pair: &mut Pair, nth: usize| {
+            let key = Key::new(pair.server_address, 100 + nth as u64);
+            let now = pair.now;
+            pair.client.destination(key, in_mode(modes[nth]), now)
+        };
+        let mut ids: Vec<_> = (0..3).map(|nth| open(&mut pair, nth).unwrap()).collect();
+        let mut pushed = vec![Vec::new(); 3];
+        for (number, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Push(to, len) => {
+                    let mut message = vec![to as u8; len + 5];
+                    message[1..5].copy_from_slice(&(number as u32).to_le_bytes());
+                    match pair.push(ids[to], &message) {
+                        Ok(()) => pushed[to].push(message),
+                        // It is being closed; opened again when that is done.
+                        Err(PushError::Closed) => {
+                            if let Ok(id) = open(&mut pair, to) {
+                                ids[to] = id;
+                            }
+                        }
+                        Err(refused) => prop_assert_eq!(refused, PushError::WouldBlock),
+                    }
+                }
+                Step::Flush(to) => {
+                    let now = pair.now;
+                    pair.client.flush(ids[to], now);
+                }
+                Step::Wait(us) => pair.run_for(Duration::from_micros(us)),
+                Step::Close(to) => {
+                    let now = pair.now;
+                    pair.client.close_destination(ids[to], now);
+                }
+            }
+        }
+        pair.run();
+        prop_assert!(pair.client.all_settled());
+        prop_assert_eq!(pair.client.next_deadline(), None);
+        for (to, pushed) in pushed.iter().enumerate() {
+            let mut got: Vec<_> =
+                pair.received.iter().filter(|message| message[0] == to as u8).cloned().collect();
+            if !modes[to].is_ordered() {
+                got.sort_by_key(|message| u32::from_le_bytes([message[1], message[2], message[3], message[4]]));
+            }
+            prop_assert!(&got == pushed, "{:?}: {} of {}", modes[to], got.len(), pushed.len());
+        }
+    }
+}
