@@ -268,7 +268,7 @@ impl Flight {
             probed.answered |= answers_probe;
         }
         self.receiver_session = Some(status.receiver_session);
-        let newest = answers_probe || self.status_number.is_none_or(|newest| number > newest);
+        let newest = self.status_number.is_none_or(|newest| number > newest);
         let mut outcome = Outcome::default();
         let room_before = self.window_bytes;
         if newest {

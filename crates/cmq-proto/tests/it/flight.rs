@@ -209,6 +209,19 @@ fn an_old_status_does_not_bring_an_old_window_back() {
 }
 
 #[test]
+fn losses_are_told_of_once_whatever_the_order_of_the_words() {
+    let mut scene = Scene::reliable();
+    scene.send(3);
+    let actions = scene.next_actions();
+    let Some(&Action::Probe { sent_at, .. }) = actions.last() else { panic!("{actions:?}") };
+    let answer = Status { echo_us: sent_at.as_us(), ..scene.status() };
+    let newer = Status { lost_messages: 2, ..scene.status() };
+    let told = [(&newer, 5), (&answer, 4), (&newer, 6)]
+        .map(|(status, number)| scene.flight.on_status(status, number, scene.now).lost_messages);
+    assert_eq!(told, [2, 0, 0]);
+}
+
+#[test]
 fn the_tail_of_a_lossy_flow_is_asked_for_and_then_settled() {
     let mut scene = Scene::lossy();
     scene.send(3);
