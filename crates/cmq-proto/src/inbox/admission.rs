@@ -209,7 +209,8 @@ fn beginning_of_data(header: &Header, mode: FlowMode) -> Beginning {
 
 fn beginning_of_probe(probe: &Probe, header: &Header, mode: FlowMode) -> Beginning {
     let from_start = if mode.is_reliable() {
-        probe.floor == 0
+        // All that it has sent so far may have expired on the way.
+        probe.floor < FIRST_CONTACT_MAX
     } else {
         header.flags & flags::CREDIT != 0 && probe.next < FIRST_CONTACT_MAX
     };

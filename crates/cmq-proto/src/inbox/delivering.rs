@@ -123,7 +123,27 @@ impl Inbox {
                 self.deliver(slot, whole, true);
             }
         }
+        self.give_up_broken(slot);
         self.drop_if_empty(slot);
+    }
+
+    /// In order, a message is put together fragment by fragment: one whose next fragment was given up
+    /// will never be whole.
+    fn give_up_broken(&mut self, slot: u32) {
+        loop {
+            let flow = self.flows.at(slot);
+            if !flow.mode.is_ordered() {
+                return;
+            }
+            let below = flow.window.below();
+            let Some(waiting) = &flow.waiting else { return };
+            let Some((&first, partial)) = waiting.partials.first_key_value() else { return };
+            let next = first + u64::from(partial.next());
+            if next >= below || waiting.held.contains_key(&next) {
+                return;
+            }
+            self.give_up_partial(slot, first);
+        }
     }
 
     fn take_held(&mut self, slot: u32, sequence: u64, now: Time) -> Option<Held> {

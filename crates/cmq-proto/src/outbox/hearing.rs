@@ -32,6 +32,12 @@ impl Outbox {
         let Some(outcome) = heard else { return self.enqueue(slot) };
         self.counters.impossible_statuses += u64::from(outcome.impossible);
         self.counters.lost_messages += outcome.lost_messages;
+        let destination = self.directory.at(slot);
+        if destination.reliable && outcome.lost_messages > 0 {
+            // Only a deadline lets a receiver of a reliable flow count losses.
+            let (to, messages) = (destination.key, outcome.lost_messages);
+            self.tell(Event::Abandoned { to, messages });
+        }
         if outcome.restarted {
             self.counters.restarts += 1;
             match self.directory.at(slot) {
