@@ -12,4 +12,5 @@ mod pair;
 mod repair;
 mod seal;
 mod sealed;
+mod sim;
 mod wire;

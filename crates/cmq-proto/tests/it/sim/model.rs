@@ -1,0 +1,215 @@
+//! What was pushed, and what each mode promises about it.
+
+use std::collections::BTreeMap;
+
+use quelea_cmq_proto::Mode;
+
+use super::message::Name;
+use super::node::End;
+use super::plan::{Family, Plan};
+
+/// Everything that the application knows of one flow in one life of its sender.
+#[derive(Debug, Default)]
+struct Stream {
+    /// Messages that a push took.
+    accepted: u32,
+    /// How often each came to the application, in any life of the receiver.
+    times: Vec<u8>,
+    /// The newest that came in the receiver's present life.
+    newest: Option<u32>,
+    /// All below were processed by the application, if the mode keeps order.
+    processed_below: u32,
+    receiver_life: u16,
+}
+
+/// What both ends say of a flow's losses.
+#[derive(Debug, Default)]
+struct Losses {
+    at_receiver: u64,
+    at_sender: u64,
+}
+
+/// The naive model of all flows.
+#[derive(Debug)]
+pub(crate) struct Model {
+    plan: Plan,
+    streams: BTreeMap<(u16, u16), Stream>,
+    losses: Vec<Losses>,
+    /// Deliveries in all, to compare runs.
+    pub(crate) delivered: u64,
+}
+
+impl Model {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let losses = plan.flows.iter().map(|_| Losses::default()).collect();
+        Self { plan: plan.clone(), streams: BTreeMap::new(), losses, delivered: 0 }
+    }
+
+    /// The name of the next message of a flow, in the sender's present life.
+    pub(crate) fn next(&mut self, flow: usize, life: u16) -> Name {
+        let flow = flow as u16;
+        let stream = self.streams.entry((flow, life)).or_default();
+        Name { flow, life, index: stream.accepted }
+    }
+
+    pub(crate) fn accepted(&mut self, name: Name) {
+        let stream = self.streams.get_mut(&(name.flow, name.life)).expect("it was named by next");
+        stream.accepted += 1;
+        stream.times.push(0);
+    }
+
+    pub(crate) fn lost_at_receiver(&mut self, flow: usize, messages: u64) {
+        self.losses[flow].at_receiver += messages;
+    }
+
+    pub(crate) fn lost_at_sender(&mut self, flow: usize, messages: u64) {
+        self.losses[flow].at_sender += messages;
+    }
+
+    /// The application got a message.
+    pub(crate) fn deliver(&mut self, flow: usize, receiver_life: u16, message: &[u8]) {
+        self.delivered += 1;
+        let name = Name::of(message).unwrap_or_else(|| panic!("flow {flow}: bytes nobody pushed"));
+        assert_eq!(usize::from(name.flow), flow, "a message came to another flow's mailbox");
+        let mode = self.plan.flows[flow].mode;
+        let stream = self.streams.get_mut(&(name.flow, name.life)).expect("somebody pushed it");
+        let index = name.index;
+        assert!(index < stream.accepted, "{name:?} was never pushed");
+        let anew = stream.receiver_life != receiver_life;
+        if anew {
+            stream.receiver_life = receiver_life;
+            stream.newest = None;
+        }
+        let newest = stream.newest;
+        match mode {
+            // Another life of the receiver may get again what the last one got.
+            Mode::Lossy | Mode::ReliableUnordered => {
+                let again = stream.times[index as usize] > 0 && receiver_life == 0;
+                assert!(!again, "{name:?} came twice");
+            }
+            Mode::LatestOnly => {
+                assert!(newest.is_none_or(|newest| newest < index), "{name:?} after {newest:?}");
+            }
+            // Another life's first flow may end when the sender learns of it, and a new one begins
+            // with what was not processed.
+            Mode::ReliableUntil(_) => {
+                let newer = newest.is_none_or(|newest| newest < index) || receiver_life > 0;
+                assert!(newer, "{name:?} after {newest:?}");
+            }
+            Mode::ReliableOrdered => {
+                let next = newest.map_or_else(|| index.min(stream.processed_below), |at| at + 1);
+                assert_eq!(index, next, "{name:?} after {newest:?}");
+            }
+        }
+        stream.newest = newest.max(Some(index));
+        stream.processed_below = stream.processed_below.max(index + 1);
+        stream.times[index as usize] = stream.times[index as usize].saturating_add(1);
+    }
+
+    /// What must hold once everything is settled.
+    pub(crate) fn check_settled(&self, ends: &[End]) {
+        for (&(flow, life), stream) in &self.streams {
+            let plan = &self.plan.flows[usize::from(flow)];
+            let losses = &self.losses[usize::from(flow)];
+            let came = stream.times.iter().filter(|&&times| times > 0).count() as u64;
+            let accepted = u64::from(stream.accepted);
+            let ended = life != ends[plan.from].life;
+            let restarts = self.plan.restarts(plan.from) || self.plan.restarts(plan.to);
+            let what = format!("flow {flow}, life {life}, {:?}", plan.mode);
+            match plan.mode {
+                Mode::ReliableOrdered | Mode::ReliableUnordered if !ended => {
+                    assert_eq!(came, accepted, "{what}: messages are missing");
+                    assert_eq!(losses.at_sender, 0, "{what}");
+                }
+                Mode::Lossy if !restarts => {
+                    let known = came + losses.at_receiver;
+                    // A full mailbox drops, and counts for all its flows together.
+                    let full = ends[plan.to].mailbox_full;
+                    assert!(known + full >= accepted, "{what}: {came} of {accepted}, {losses:?}");
+                    // A forger can claim what was never sent, if there is no key.
+                    let forged = self.plan.family == Family::Forgeries;
+                    assert!(
+                        known <= accepted || forged,
+                        "{what}: {came} of {accepted}, {losses:?}"
+                    );
+                }
+                Mode::ReliableUntil(_) if !restarts => {
+                    assert_eq!(came + losses.at_receiver, accepted, "{what}: {losses:?}");
+                    assert_eq!(losses.at_sender, losses.at_receiver, "{what}");
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The model itself must be able to fail.
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    /// Five messages pushed, those of `came` delivered: whether the model says yes, at once and when
+    /// all is settled with so many messages counted as lost.
+    fn says_yes(mode: Mode, came: &[u32], lost: u64) -> bool {
+        let mut plan = Plan::plain(mode, 5);
+        plan.flows[0].mode = mode;
+        let mut model = Model::new(&plan);
+        for _ in 0..5 {
+            let name = model.next(0, 0);
+            model.accepted(name);
+        }
+        let check = || {
+            for &index in came {
+                model.deliver(0, 0, &Name { flow: 0, life: 0, index }.message(20));
+            }
+            model.lost_at_receiver(0, lost);
+            model.lost_at_sender(0, lost);
+            model.check_settled(&[End::default(); 2]);
+        };
+        catch_unwind(AssertUnwindSafe(check)).is_ok()
+    }
+
+    #[test]
+    fn the_model_knows_what_each_mode_promises() {
+        let until = Mode::ReliableUntil(std::time::Duration::from_secs(1));
+        let cases: [(Mode, &[u32], u64, bool); 20] = [
+            (Mode::Lossy, &[3, 0, 1], 2, true),
+            (Mode::Lossy, &[3, 0, 1], 1, false),
+            (Mode::Lossy, &[3, 0, 1, 0], 2, false),
+            (Mode::LatestOnly, &[0, 2, 4], 0, true),
+            (Mode::LatestOnly, &[0, 2, 1], 0, false),
+            (Mode::LatestOnly, &[0, 0], 0, false),
+            (Mode::ReliableUnordered, &[4, 0, 2, 1, 3], 0, true),
+            (Mode::ReliableUnordered, &[4, 0, 2, 1], 0, false),
+            (Mode::ReliableUnordered, &[4, 0, 2, 1, 3, 3], 0, false),
+            (Mode::ReliableOrdered, &[0, 1, 2, 3, 4], 0, true),
+            (Mode::ReliableOrdered, &[0, 1, 2, 3], 0, false),
+            (Mode::ReliableOrdered, &[1, 2, 3, 4], 0, false),
+            (Mode::ReliableOrdered, &[0, 2, 1, 3, 4], 0, false),
+            (Mode::ReliableOrdered, &[0, 1, 1, 2, 3, 4], 0, false),
+            (Mode::ReliableOrdered, &[0, 1, 2, 3, 4, 5], 0, false),
+            (until, &[0, 1, 4], 2, true),
+            (until, &[0, 1, 4], 1, false),
+            (until, &[0, 1, 4], 3, false),
+            (until, &[0, 4, 1], 2, false),
+            (until, &[0, 1, 1, 4], 2, false),
+        ];
+        for (mode, came, lost, yes) in cases {
+            assert_eq!(says_yes(mode, came, lost), yes, "{mode:?}: {came:?}, {lost} lost");
+        }
+    }
+
+    #[test]
+    fn a_message_that_was_changed_is_seen() {
+        let name = Name { flow: 1, life: 2, index: 3 };
+        let message = name.message(100);
+        assert_eq!(Name::of(&message), Some(name));
+        for at in 0..message.len() {
+            let mut changed = message.clone();
+            changed[at] ^= 0x10;
+            assert_ne!(Name::of(&changed), Some(name), "byte {at}");
+        }
+        assert_eq!(Name::of(&message[..7]), None);
+    }
+}

@@ -1,0 +1,114 @@
+//! A process: one endpoint, its driver and its application.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use fastrand::Rng;
+use quelea_cmq_proto::{
+    Config, Delivery, DestinationId, DestinationOptions, Endpoint, Key, Mailbox, MailboxOptions,
+    Time,
+};
+
+use super::plan::Plan;
+
+/// How a node stands at the end of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct End {
+    pub(crate) life: u16,
+    /// Messages for which its mailboxes had no room.
+    pub(crate) mailbox_full: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) address: SocketAddr,
+    /// None while the process is down.
+    pub(crate) endpoint: Option<Endpoint>,
+    /// How often it was started before.
+    pub(crate) life: u16,
+    /// Whether the application pops nothing.
+    pub(crate) stalled: bool,
+    /// Delivered, not yet popped.
+    pub(crate) ring: VecDeque<Delivery>,
+    /// The flows that begin here, by their numbers in the plan.
+    pub(crate) destinations: Vec<(usize, DestinationId)>,
+}
+
+impl Node {
+    pub(crate) const fn down(address: SocketAddr) -> Self {
+        Self {
+            address,
+            endpoint: None,
+            life: 0,
+            stalled: false,
+            ring: VecDeque::new(),
+            destinations: Vec::new(),
+        }
+    }
+
+    /// Starts the process as its part in the plan says.
+    pub(crate) fn start(
+        &mut self,
+        plan: &Plan,
+        number: usize,
+        addresses: &[SocketAddr],
+        path_bytes: usize,
+        now: Time,
+    ) {
+        let config = Config {
+            receive_window_bytes: plan.receive_window_bytes,
+            outbox_bytes_max: plan.outbox_bytes,
+            ..Config::default()
+        };
+        let mut rng =
+            Rng::with_seed(plan.seed ^ ((number as u64) << 48) ^ (u64::from(self.life) << 40));
+        let mut seed = [0; 32];
+        rng.fill(&mut seed);
+        let mut endpoint = Endpoint::new(config, seed, now);
+        self.destinations.clear();
+        for (index, flow) in plan.flows.iter().enumerate() {
+            if flow.to == number {
+                let options = MailboxOptions {
+                    bytes_max: plan.mailbox_bytes,
+                    acknowledged_by_application: flow.by_application,
+                };
+                endpoint.open_mailbox(Mailbox(index as u64), options).unwrap();
+            }
+            if flow.from == number {
+                let key = Key::new(addresses[flow.to], index as u64);
+                let options = DestinationOptions {
+                    mode: flow.mode,
+                    path_bytes,
+                    ..DestinationOptions::default()
+                };
+                let id = endpoint.destination(key, options, now).unwrap();
+                self.destinations.push((index, id));
+            }
+        }
+        self.endpoint = Some(endpoint);
+    }
+
+    /// Ends the process as `kill -9` does.
+    pub(crate) fn kill(&mut self) {
+        self.endpoint = None;
+        self.ring.clear();
+        self.destinations.clear();
+        self.life += 1;
+    }
+
+    pub(crate) fn next_us(&self) -> Option<u64> {
+        self.endpoint.as_ref()?.next_deadline().map(Time::as_us)
+    }
+
+    pub(crate) fn end(&self) -> End {
+        let stats = self.endpoint.as_ref().map(Endpoint::stats);
+        let mailbox_full = stats.map_or(0, |stats| stats.received.mailbox_full_messages);
+        End { life: self.life, mailbox_full }
+    }
+
+    /// Whether nothing that was pushed here waits for anything, and nothing for the application.
+    pub(crate) fn is_settled(&self) -> bool {
+        let Some(endpoint) = &self.endpoint else { return false };
+        self.ring.is_empty() && self.destinations.iter().all(|&(_, id)| endpoint.is_settled(id))
+    }
+}

@@ -1,0 +1,320 @@
+//! What a seed stands for.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+use quelea_cmq_proto::Mode;
+
+/// What a run is about. Everything else is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    Lossy,
+    LatestOnly,
+    Unordered,
+    Ordered,
+    Until,
+    Mixed,
+    ReceiverRestarts,
+    SenderRestarts,
+    Stalls,
+    PathChanges,
+    Forgeries,
+}
+
+impl Family {
+    pub(crate) const ALL: [Self; 11] = [
+        Self::Lossy,
+        Self::LatestOnly,
+        Self::Unordered,
+        Self::Ordered,
+        Self::Until,
+        Self::Mixed,
+        Self::ReceiverRestarts,
+        Self::SenderRestarts,
+        Self::Stalls,
+        Self::PathChanges,
+        Self::Forgeries,
+    ];
+
+    fn mode(self, rng: &mut Rng) -> Mode {
+        let until = Mode::ReliableUntil(Duration::from_micros(rng.u64(5_000..400_000)));
+        match self {
+            Self::Lossy => Mode::Lossy,
+            Self::LatestOnly => Mode::LatestOnly,
+            Self::Unordered => Mode::ReliableUnordered,
+            Self::Ordered => Mode::ReliableOrdered,
+            Self::Until => until,
+            Self::ReceiverRestarts => {
+                *pick(rng, &[Mode::Lossy, Mode::ReliableOrdered, Mode::ReliableUnordered])
+            }
+            _ => {
+                let all = [
+                    Mode::Lossy,
+                    Mode::LatestOnly,
+                    Mode::ReliableUnordered,
+                    Mode::ReliableOrdered,
+                    until,
+                ];
+                *pick(rng, &all)
+            }
+        }
+    }
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) family: Family,
+    pub(crate) seed: u64,
+    pub(crate) nodes: usize,
+    /// Whether addresses are loopback ones, where there is no congestion window.
+    pub(crate) loopback: bool,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) path: Path,
+    pub(crate) faults: Vec<Fault>,
+    /// Whether trains that arrive whole are handed over whole.
+    pub(crate) whole_trains: bool,
+    pub(crate) receive_window_bytes: usize,
+    pub(crate) mailbox_bytes: usize,
+    pub(crate) outbox_bytes: usize,
+}
+
+/// One destination and what is pushed to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) mode: Mode,
+    pub(crate) messages: u32,
+    /// Messages' sizes, both included.
+    pub(crate) bytes: (usize, usize),
+    /// How many are pushed at once, and how long until the next.
+    pub(crate) burst: u32,
+    pub(crate) gap_us: u64,
+    pub(crate) starts_us: u64,
+    /// Whether each burst is flushed, or leaves by its timeout.
+    pub(crate) flushed: bool,
+    /// Whether the receiving application acknowledges.
+    pub(crate) by_application: bool,
+}
+
+/// What all paths between the nodes are like.
+#[derive(Clone, Debug)]
+pub(crate) struct Path {
+    pub(crate) delay_us: u64,
+    pub(crate) jitter_us: u64,
+    pub(crate) duplicated: f64,
+    /// Those that take the long way.
+    pub(crate) detoured: f64,
+    pub(crate) detour_us: u64,
+    /// Loss in the good state and in the bad one, and the chances to go from one to the other
+    /// (Gilbert and Elliott's model).
+    pub(crate) loss: (f64, f64),
+    pub(crate) turns: (f64, f64),
+    /// Bytes a microsecond, and what the queue before that holds.
+    pub(crate) rate: Option<(f64, u64)>,
+    pub(crate) path_bytes: usize,
+}
+
+/// Something that goes wrong for a while.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fault {
+    pub(crate) from_us: u64,
+    pub(crate) until_us: u64,
+    pub(crate) kind: FaultKind,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FaultKind {
+    /// Nothing gets from one to the other; the way back is open.
+    Partition { from: usize, to: usize },
+    /// The process is gone, and comes back with nothing of what it knew.
+    Down { node: usize },
+    /// The application takes nothing out of its mailboxes.
+    Stall { node: usize },
+    /// Larger datagrams are lost.
+    Narrow { path_bytes: usize },
+    /// Somebody sends datagrams of his own making.
+    Forger { to: usize },
+}
+
+/// The first push; what is before would be the clock's origin.
+pub(crate) const START_US: u64 = 1_000_000;
+
+/// Faults begin within this time.
+const FAULTS_US: u64 = 300_000;
+
+impl Plan {
+    pub(crate) fn draw(family: Family, seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed ^ ((family as u64 + 1) << 56));
+        let rng = &mut rng;
+        let nodes = rng.usize(2..=3);
+        let path = Path::draw(rng);
+        let flows = (0..rng.usize(1..=3)).map(|_| Flow::draw(family, nodes, rng)).collect();
+        let mut plan = Self {
+            family,
+            seed,
+            nodes,
+            loopback: rng.bool(),
+            flows,
+            path,
+            faults: Vec::new(),
+            whole_trains: rng.bool(),
+            receive_window_bytes: *pick(rng, &[64 << 10, 212_992, 4 << 20]),
+            mailbox_bytes: 64 << 20,
+            outbox_bytes: *pick(rng, &[256 << 10, 64 << 20]),
+        };
+        plan.faults = plan.draw_faults(rng);
+        plan
+    }
+
+    /// Two nodes, one flow that pushes everything at once, and a path without faults.
+    pub(crate) fn plain(mode: Mode, messages: u32) -> Self {
+        let mut plan = Self::draw(Family::Lossy, 0);
+        plan.nodes = 2;
+        plan.loopback = true;
+        plan.flows.truncate(1);
+        plan.flows[0] = Flow {
+            from: 0,
+            to: 1,
+            mode,
+            messages,
+            bytes: (8, 100),
+            burst: messages,
+            gap_us: 1_000,
+            starts_us: START_US + 1_000,
+            flushed: true,
+            by_application: false,
+        };
+        plan.path = Path {
+            delay_us: 20,
+            jitter_us: 0,
+            duplicated: 0.0,
+            detoured: 0.0,
+            detour_us: 0,
+            loss: (0.0, 0.0),
+            turns: (0.0, 1.0),
+            rate: None,
+            path_bytes: 1_472,
+        };
+        plan.faults.clear();
+        plan.receive_window_bytes = 212_992;
+        plan.mailbox_bytes = 64 << 20;
+        plan.outbox_bytes = 64 << 20;
+        plan
+    }
+
+    fn draw_faults(&mut self, rng: &mut Rng) -> Vec<Fault> {
+        let nodes = self.nodes;
+        // A process takes longer to start than its datagrams live.
+        let lives_us = self.path.life_us() + 1_000;
+        let flow = self.flows[rng.usize(..self.flows.len())].clone();
+        let mut faults = Vec::new();
+        match self.family {
+            Family::ReceiverRestarts => {
+                faults.push(Fault::draw(FaultKind::Down { node: flow.to }, lives_us, rng));
+            }
+            Family::SenderRestarts => {
+                faults.push(Fault::draw(FaultKind::Down { node: flow.from }, lives_us, rng));
+            }
+            Family::Stalls => {
+                self.mailbox_bytes = *pick(rng, &[32 << 10, 256 << 10]);
+                faults.push(Fault::draw(FaultKind::Stall { node: flow.to }, 1_000, rng));
+            }
+            Family::PathChanges => {
+                let path_bytes = *pick(rng, &[548, 1_000, 1_200]);
+                faults.push(Fault::draw(FaultKind::Narrow { path_bytes }, 1_000, rng));
+            }
+            Family::Forgeries => {
+                faults.push(Fault::draw(FaultKind::Forger { to: flow.to }, 1_000, rng));
+                faults.push(Fault::draw(FaultKind::Forger { to: flow.from }, 1_000, rng));
+            }
+            _ => {}
+        }
+        if rng.u8(..3) == 0 {
+            let from = rng.usize(..nodes);
+            let to = (from + rng.usize(1..nodes)) % nodes;
+            faults.push(Fault::draw(FaultKind::Partition { from, to }, 1_000, rng));
+        }
+        faults
+    }
+
+    /// From then on nothing goes wrong but what the path does by itself.
+    pub(crate) fn calm_us(&self) -> u64 {
+        self.faults.iter().map(|fault| fault.until_us).fold(START_US, u64::max)
+    }
+
+    /// Whether the node is started anew while the run lasts.
+    pub(crate) fn restarts(&self, node: usize) -> bool {
+        let is =
+            |fault: &Fault| matches!(fault.kind, FaultKind::Down { node: down } if down == node);
+        self.faults.iter().any(is)
+    }
+}
+
+impl Flow {
+    fn draw(family: Family, nodes: usize, rng: &mut Rng) -> Self {
+        let from = rng.usize(..nodes);
+        let bytes = *pick(rng, &[(8, 40), (8, 600), (8, 600), (1_000, 1_400), (8, 12_000)]);
+        let most = if bytes.1 > 2_000 { 60 } else { 600 };
+        Self {
+            from,
+            to: (from + rng.usize(1..nodes)) % nodes,
+            mode: family.mode(rng),
+            messages: rng.u32(1..=most),
+            bytes,
+            burst: *pick(rng, &[1, 8, 50, 200]),
+            gap_us: *pick(rng, &[20, 500, 3_000, 20_000]),
+            starts_us: START_US + rng.u64(..50_000),
+            flushed: rng.bool(),
+            by_application: family == Family::ReceiverRestarts || rng.bool(),
+        }
+    }
+}
+
+impl Path {
+    fn draw(rng: &mut Rng) -> Self {
+        let delay_us = *pick(rng, &[15, 200, 2_000, 20_000]);
+        let jitter_us = if rng.bool() { delay_us / 2 } else { 0 };
+        let loss = *pick(
+            rng,
+            &[
+                // None; the paper's; much; bursts of a few; bursts that take all.
+                ((0.0, 0.0), (0.0, 1.0)),
+                ((0.014, 0.0), (0.0, 1.0)),
+                ((0.2, 0.0), (0.0, 1.0)),
+                ((0.001, 0.5), (0.02, 0.3)),
+                ((0.0, 1.0), (0.005, 0.05)),
+            ],
+        );
+        Self {
+            delay_us,
+            jitter_us,
+            duplicated: *pick(rng, &[0.0, 0.0, 0.02]),
+            detoured: *pick(rng, &[0.0, 0.0, 0.03]),
+            detour_us: delay_us * 3,
+            loss: loss.0,
+            turns: loss.1,
+            rate: *pick(rng, &[None, None, Some((10.0, 100_000)), Some((100.0, 300_000))]),
+            path_bytes: *pick(rng, &[1_232, 1_472, 8_972, 65_507]),
+        }
+    }
+
+    /// How long a datagram lives at most.
+    pub(crate) fn life_us(&self) -> u64 {
+        let queued = self.rate.map_or(0, |(rate, queue)| (queue as f64 / rate) as u64 + 10_000);
+        self.delay_us + self.jitter_us + self.detour_us + queued
+    }
+}
+
+impl Fault {
+    fn draw(kind: FaultKind, at_least_us: u64, rng: &mut Rng) -> Self {
+        let from_us = START_US + rng.u64(..FAULTS_US);
+        let lasts_us = at_least_us + *pick(rng, &[0, 10_000, 200_000, 1_500_000]);
+        Self { from_us, until_us: from_us + lasts_us, kind }
+    }
+}
+
+pub(crate) fn pick<'a, T>(rng: &mut Rng, from: &'a [T]) -> &'a T {
+    &from[rng.usize(..from.len())]
+}
