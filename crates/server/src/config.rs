@@ -23,6 +23,7 @@ pub(crate) struct Config {
     pub(crate) amqp: Amqp,
     pub(crate) http: Http,
     pub(crate) sqs: Sqs,
+    pub(crate) cmq: Cmq,
     pub(crate) log: Log,
     pub(crate) limits: Limits,
     pub(crate) access: Access,
@@ -60,6 +61,42 @@ pub(crate) struct Sqs {
     pub(crate) idle_timeout_ms: u64,
     pub(crate) request_timeout_ms: u64,
     pub(crate) cooldown_ms: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Cmq {
+    pub(crate) listen: String,
+    pub(crate) key_file: String,
+    pub(crate) user: String,
+    pub(crate) vhost: String,
+    pub(crate) exchange: String,
+    pub(crate) routing_key: String,
+    pub(crate) message_bytes_max: usize,
+    pub(crate) waiting_bytes_max: usize,
+    pub(crate) route: Vec<CmqRoute>,
+    pub(crate) forward: Vec<CmqForward>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CmqRoute {
+    pub(crate) mailboxes: String,
+    pub(crate) vhost: String,
+    pub(crate) exchange: String,
+    pub(crate) routing_key: String,
+    pub(crate) persistent: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CmqForward {
+    pub(crate) queue: String,
+    pub(crate) vhost: String,
+    pub(crate) to: String,
+    pub(crate) mode: String,
+    pub(crate) prefetch: u16,
+    pub(crate) timeout_ms: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +152,18 @@ impl Default for Config {
                 idle_timeout_ms: 60_000,
                 request_timeout_ms: 20_000,
                 cooldown_ms: 60_000,
+            },
+            cmq: Cmq {
+                listen: String::new(),
+                key_file: String::new(),
+                user: "guest".to_owned(),
+                vhost: "/".to_owned(),
+                exchange: String::new(),
+                routing_key: "cmq.{mailbox}".to_owned(),
+                message_bytes_max: 1 << 20,
+                waiting_bytes_max: 64 << 20,
+                route: Vec::new(),
+                forward: Vec::new(),
             },
             log: Log { segment_bytes: limits::SEGMENT_BYTES },
             limits: Limits {

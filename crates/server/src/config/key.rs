@@ -3,7 +3,7 @@
 use quelea_model::limits;
 
 /// One key. Its default is in [`super::Config::default`].
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     /// Dotted, as in `amqp.listen`.
     pub(crate) name: &'static str,
@@ -19,6 +19,8 @@ pub(crate) enum Kind {
     TextList,
     /// `HOST:PORT`; port 0 takes a free one.
     Address,
+    /// The same, or empty for none.
+    OptionalAddress,
     AddressList,
     Flag,
     Integer {
@@ -30,6 +32,16 @@ pub(crate) enum Kind {
         min: u64,
         max: u64,
     },
+    /// A list of tables, each with these fields: `[[section.key]]` in the file.
+    Tables(&'static [Field]),
+}
+
+/// A key of a table in a list.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Field {
+    pub(crate) key: Key,
+    /// What it is if it is not given, as TOML; `None`: it has to be given.
+    pub(crate) default: Option<&'static str>,
 }
 
 impl Key {
@@ -162,6 +174,62 @@ pub(crate) const KEYS: &[Key] = &[
                   deleted, in milliseconds. SQS has a minute.",
     },
     Key {
+        name: "cmq.listen",
+        kind: Kind::OptionalAddress,
+        meaning: "Address (UDP) at which CMQ's datagrams are taken and published to exchanges; empty: \
+                  none. 4711 is CMQ's port.",
+    },
+    Key {
+        name: "cmq.key_file",
+        kind: Kind::Text,
+        meaning: "File with the secret that CMQ's peers share, 32 bytes or 64 hexadecimal digits; only \
+                  who has it is listened to then. Empty: none, nothing is encrypted.",
+    },
+    Key {
+        name: "cmq.user",
+        kind: Kind::Text,
+        meaning: "User with whose permissions CMQ's messages are published and forwarded. One of \
+                  `access.loopback_users` is for datagrams from this machine only.",
+    },
+    Key {
+        name: "cmq.vhost",
+        kind: Kind::Text,
+        meaning: "Virtual host for messages to mailboxes without a route.",
+    },
+    Key {
+        name: "cmq.exchange",
+        kind: Kind::Text,
+        meaning: "Exchange for messages to mailboxes without a route. Empty is the default exchange, \
+                  which takes them to the queue that has the routing key's name.",
+    },
+    Key {
+        name: "cmq.routing_key",
+        kind: Kind::Text,
+        meaning: "Routing key of messages to mailboxes without a route; `{mailbox}` stands for the \
+                  mailbox's number.",
+    },
+    Key {
+        name: "cmq.message_bytes_max",
+        kind: Kind::Size { min: 1, max: 64 * MIB },
+        meaning: "Largest message of CMQ, either way.",
+    },
+    Key {
+        name: "cmq.waiting_bytes_max",
+        kind: Kind::Size { min: MIB, max: 4 * GIB },
+        meaning: "Bytes that were taken from CMQ's peers and wait to be published. Their credit ends \
+                  before.",
+    },
+    Key {
+        name: "cmq.route",
+        kind: Kind::Tables(ROUTE_FIELDS),
+        meaning: "Where messages to certain mailboxes are published; the first one that fits holds.",
+    },
+    Key {
+        name: "cmq.forward",
+        kind: Kind::Tables(FORWARD_FIELDS),
+        meaning: "Queues whose messages are pushed to CMQ's peers.",
+    },
+    Key {
         name: "log.segment_bytes",
         kind: Kind::Size { min: MIB, max: GIB },
         meaning: "Size of one file of the log. Smaller files are given back sooner, larger ones are \
@@ -204,5 +272,103 @@ pub(crate) const KEYS: &[Key] = &[
         kind: Kind::Text,
         meaning: "What is logged to standard error: `error`, `warn`, `info`, `debug`, `trace`, or \
                   filters such as `info,quelea_net=debug`.",
+    },
+];
+
+/// `[[cmq.route]]`.
+const ROUTE_FIELDS: &[Field] = &[
+    Field {
+        key: Key {
+            name: "cmq.route.mailboxes",
+            kind: Kind::Text,
+            meaning: "Mailboxes that it is for: one, as in `7`, or all from one to another, as in \
+                      `0-15`.",
+        },
+        default: None,
+    },
+    Field {
+        key: Key {
+            name: "cmq.route.vhost",
+            kind: Kind::Text,
+            meaning: "Virtual host of the exchange.",
+        },
+        default: Some("\"/\""),
+    },
+    Field {
+        key: Key {
+            name: "cmq.route.exchange",
+            kind: Kind::Text,
+            meaning: "Exchange that they are published to.",
+        },
+        default: Some("\"\""),
+    },
+    Field {
+        key: Key {
+            name: "cmq.route.routing_key",
+            kind: Kind::Text,
+            meaning: "Their routing key; `{mailbox}` stands for the mailbox's number.",
+        },
+        default: Some("\"cmq.{mailbox}\""),
+    },
+    Field {
+        key: Key {
+            name: "cmq.route.persistent",
+            kind: Kind::Flag,
+            meaning: "Whether they are persistent. Durable queues keep those, and a reliable sender is \
+                      acknowledged when they are safe.",
+        },
+        default: Some("true"),
+    },
+];
+
+/// `[[cmq.forward]]`.
+const FORWARD_FIELDS: &[Field] = &[
+    Field {
+        key: Key {
+            name: "cmq.forward.queue",
+            kind: Kind::Text,
+            meaning: "Queue that is consumed from. It need not exist yet.",
+        },
+        default: None,
+    },
+    Field {
+        key: Key { name: "cmq.forward.vhost", kind: Kind::Text, meaning: "Its virtual host." },
+        default: Some("\"/\""),
+    },
+    Field {
+        key: Key {
+            name: "cmq.forward.to",
+            kind: Kind::Text,
+            meaning: "Whom its messages are pushed to, `HOST:PORT/MAILBOX`.",
+        },
+        default: None,
+    },
+    Field {
+        key: Key {
+            name: "cmq.forward.mode",
+            kind: Kind::Text,
+            meaning: "`reliable`: in order, and acknowledged to the queue when the peer has acknowledged \
+                      it. `unordered`: the same without the order. `lossy`: acknowledged when it is sent. \
+                      `latest`: the same, and the peer drops what is older than the newest.",
+        },
+        default: Some("\"reliable\""),
+    },
+    Field {
+        key: Key {
+            name: "cmq.forward.prefetch",
+            kind: Kind::Integer { min: 1, max: 65_535 },
+            meaning: "Most messages that are under way to the peer.",
+        },
+        default: Some("1000"),
+    },
+    Field {
+        key: Key {
+            name: "cmq.forward.timeout_ms",
+            kind: Kind::Integer { min: 100, max: DAY_MS },
+            meaning: "How long the peer may be without acknowledging anything, in milliseconds; then what \
+                      is under way goes back to the queue, for other consumers too, and the peer is tried \
+                      again later.",
+        },
+        default: Some("10000"),
     },
 ];

@@ -14,7 +14,8 @@ directory, or the file of `--config FILE`; then environment variables; then flag
 does not start, and says which.
 
 The environment variable of `amqp.listen` is `QUELEA__AMQP__LISTEN`: two underscores where the key has a
-dot. A list is separated by commas there. Sizes may have a unit: `65536`, `64MiB`, `1GiB`, `500kB`.
+dot. A list is separated by commas there; a list of tables is written in one line, as in
+`QUELEA__CMQ__ROUTE=[{mailboxes='7', exchange='amq.topic'}]`. Sizes may have a unit: `65536`, `64MiB`, `1GiB`, `500kB`.
 
 `quelea config --show` prints what is in force.
 ";
@@ -33,11 +34,19 @@ pub(crate) fn markdown() -> String {
                 "\n## {title}\n\n| key | type | default | meaning |\n|---|---|---|---|\n"
             ));
         }
-        let kind = type_name(key.kind);
-        let default = defaults.show(key);
-        page.push_str(&format!("| `{}` | {kind} | `{default}` | {} |\n", key.name, key.meaning));
+        row(&mut page, key, &defaults.show(key));
+        if let Kind::Tables(fields) = key.kind {
+            for field in fields {
+                row(&mut page, &field.key, field.default.unwrap_or("has to be given"));
+            }
+        }
     }
     page
+}
+
+fn row(page: &mut String, key: &Key, default: &str) {
+    let kind = type_name(key.kind);
+    page.push_str(&format!("| `{}` | {kind} | `{default}` | {} |\n", key.name, key.meaning));
 }
 
 /// What is in force, as a TOML file that would set exactly this. Passwords are not shown.
@@ -68,12 +77,14 @@ fn type_name(kind: Kind) -> String {
         Kind::Text => "text".to_owned(),
         Kind::TextList => "list of texts".to_owned(),
         Kind::Address => "`HOST:PORT`".to_owned(),
+        Kind::OptionalAddress => "`HOST:PORT` or empty".to_owned(),
         Kind::AddressList => "list of `HOST:PORT`".to_owned(),
         Kind::Flag => "`true` or `false`".to_owned(),
         Kind::Integer { min, max } => format!("integer, {min} to {max}"),
         Kind::Size { min, max } => {
             format!("size, {} to {}", byte_size::format(min), byte_size::format(max))
         }
+        Kind::Tables(_) => "list of tables".to_owned(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::Value;
 
-use super::key::{ENVIRONMENT_PREFIX, KEYS, Key, Kind};
+use super::key::{ENVIRONMENT_PREFIX, Field, KEYS, Key, Kind};
 use super::{Config, byte_size};
 
 /// Why a configuration is refused. Every message names where it came from, the key, the value and
@@ -25,6 +25,8 @@ pub(crate) enum ConfigError {
     Range { origin: String, key: &'static str, value: String, min: String, max: String },
     #[error("{origin}: {key} is empty")]
     Empty { origin: String, key: &'static str },
+    #[error("{origin}: {key} has to be given")]
+    Missing { origin: String, key: &'static str },
 }
 
 /// Checked values by dotted key; sizes are plain integers here.
@@ -90,13 +92,16 @@ impl Settings {
     pub(crate) fn text(&mut self, origin: &str, name: &str, text: &str) -> Result<(), ConfigError> {
         let kind = find(origin, name)?.kind;
         let value = match kind {
-            Kind::Text | Kind::Address | Kind::Size { .. } => Value::String(text.to_owned()),
+            Kind::Text | Kind::Address | Kind::OptionalAddress | Kind::Size { .. } => {
+                Value::String(text.to_owned())
+            }
             Kind::TextList | Kind::AddressList => {
                 let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
                 Value::Array(items.map(|item| Value::String(item.to_owned())).collect())
             }
             Kind::Flag => text.parse().map_or_else(|_| text.into(), Value::Boolean),
             Kind::Integer { .. } => text.parse().map_or_else(|_| text.into(), Value::Integer),
+            Kind::Tables(_) => inline(origin, text)?,
         };
         self.set(origin, name, value)
     }
@@ -154,6 +159,9 @@ fn check(origin: &str, key: &'static Key, value: Value) -> Result<Value, ConfigE
     match (key.kind, &value) {
         (Kind::Text, Value::String(_)) | (Kind::Flag, Value::Boolean(_)) => Ok(value),
         (Kind::Address, Value::String(text)) if is_address(text) => Ok(value),
+        (Kind::OptionalAddress, Value::String(text)) if text.is_empty() || is_address(text) => {
+            Ok(value)
+        }
         (Kind::TextList, Value::Array(items)) if items.iter().all(Value::is_str) => Ok(value),
         (Kind::AddressList, Value::Array(items)) => {
             if items.is_empty() {
@@ -177,8 +185,51 @@ fn check(origin: &str, key: &'static Key, value: Value) -> Result<Value, ConfigE
             }
             None => wrong(&value, "a size such as 65536 or 64MiB"),
         },
+        (Kind::Tables(fields), Value::Array(items)) => {
+            let tables = items.iter().map(|item| match item {
+                Value::Table(table) => check_table(origin, key, fields, table),
+                other => wrong(other, "a table"),
+            });
+            Ok(Value::Array(tables.collect::<Result<_, _>>()?))
+        }
         (kind, _) => wrong(&value, kind.expected()),
     }
+}
+
+/// Checks a table of a list; gives it with the defaults of what it lacks.
+fn check_table(
+    origin: &str,
+    key: &'static Key,
+    fields: &'static [Field],
+    table: &toml::Table,
+) -> Result<Value, ConfigError> {
+    let mut checked = toml::Table::new();
+    for (name, value) in table {
+        let dotted = format!("{}.{name}", key.name);
+        let Some(field) = fields.iter().find(|field| field.key.name == dotted) else {
+            return Err(ConfigError::UnknownKey { origin: origin.to_owned(), name: dotted });
+        };
+        checked.insert(name.clone(), check(origin, &field.key, value.clone())?);
+    }
+    for Field { key: field, default } in fields {
+        let (_, name) = field.name.rsplit_once('.').expect("a field's name begins with its list's");
+        if checked.contains_key(name) {
+            continue;
+        }
+        let Some(default) = default else {
+            return Err(ConfigError::Missing { origin: origin.to_owned(), key: field.name });
+        };
+        checked.insert(name.to_owned(), inline("default", default)?);
+    }
+    Ok(Value::Table(checked))
+}
+
+/// A value that is written as in a TOML file.
+fn inline(origin: &str, text: &str) -> Result<Value, ConfigError> {
+    let parsed = format!("value = {text}").parse::<toml::Table>();
+    let syntax = |reason| ConfigError::Syntax { origin: origin.to_owned(), reason };
+    let mut table = parsed.map_err(|error| syntax(error.to_string()))?;
+    table.remove("value").ok_or_else(|| syntax(format!("{text:?} is no value")))
 }
 
 fn ranged(
@@ -213,10 +264,12 @@ impl Kind {
             Self::Text => "text",
             Self::TextList => "a list of texts",
             Self::Address => "an address HOST:PORT",
+            Self::OptionalAddress => "an address HOST:PORT, or empty",
             Self::AddressList => "a list of addresses HOST:PORT",
             Self::Flag => "true or false",
             Self::Integer { .. } => "an integer",
             Self::Size { .. } => "a size such as 65536 or 64MiB",
+            Self::Tables(_) => "a list of tables",
         }
     }
 }
@@ -236,17 +289,21 @@ fn flatten(table: toml::Table) -> Vec<(String, Value)> {
     flat
 }
 
-/// The key that was probably meant: same last part, or one that starts alike.
+/// The key that was probably meant: same last part, or the one that starts most alike.
 fn suggest(name: &str) -> String {
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
     let same = KEYS.iter().find(|key| last(key.name) == last(name));
-    let alike = || {
-        KEYS.iter().find(|key| {
-            let common = key.name.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
-            common > key.name.rfind('.').map_or(0, |dot| dot + 1) + 2
-        })
-    };
-    same.or_else(alike).map_or_else(String::new, |key| format!(" (did you mean {:?}?)", key.name))
+    let fields = KEYS.iter().flat_map(|key| match key.kind {
+        Kind::Tables(fields) => fields,
+        _ => &[],
+    });
+    let common = |key: &Key| key.name.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
+    let alike = KEYS.iter().chain(fields.map(|field| &field.key)).filter(|key| {
+        let section = key.name.rfind('.').map_or(0, |dot| dot + 1);
+        common(key) > section + 2
+    });
+    let meant = same.or_else(|| alike.max_by_key(|key| common(key)));
+    meant.map_or_else(String::new, |key| format!(" (did you mean {:?}?)", key.name))
 }
 
 #[cfg(test)]
@@ -339,6 +396,38 @@ mod tests {
             "quelea.toml: log.segment_bytes = -1 is not within 1MiB to 1GiB"
         );
         assert!(message(toml("[amqp")).starts_with("quelea.toml: TOML parse error"));
+    }
+
+    #[test]
+    fn a_list_of_tables_is_checked_field_by_field() {
+        let config = toml(
+            "[cmq]\nlisten = '127.0.0.1:4711'\n[[cmq.route]]\nmailboxes = '7'\nexchange = 'x'\n\
+             [[cmq.forward]]\nqueue = 'q'\nto = '[::1]:4711/3'\nprefetch = 5\n",
+        )
+        .unwrap();
+        assert_eq!(config.cmq.route[0].mailboxes, "7");
+        assert_eq!(config.cmq.route[0].exchange, "x");
+        assert_eq!(config.cmq.route[0].routing_key, "cmq.{mailbox}");
+        assert_eq!((config.cmq.forward[0].prefetch, config.cmq.forward[0].timeout_ms), (5, 10_000));
+        let text = "[{queue='a',to='h'},{queue='b',to='h',mode='lossy'}]";
+        let config = environment(&[("QUELEA__CMQ__FORWARD", text)]).unwrap();
+        assert_eq!(config.cmq.forward[1].mode, "lossy");
+        for (text, error) in [
+            ("[[cmq.forward]]\nqueue = 'q'", "quelea.toml: cmq.forward.to has to be given"),
+            (
+                "[[cmq.forward]]\nqueue = 'q'\nto = 'h'\nprefetch = 0",
+                "quelea.toml: cmq.forward.prefetch = 0 is not within 1 to 65535",
+            ),
+            (
+                "[[cmq.route]]\nmailbox = '7'",
+                "quelea.toml: there is no key \"cmq.route.mailbox\" (did you mean \
+                 \"cmq.route.mailboxes\"?)",
+            ),
+            ("[cmq]\nroute = 7", "quelea.toml: cmq.route = 7 is not a list of tables"),
+            ("[cmq]\nroute = [7]", "quelea.toml: cmq.route = 7 is not a table"),
+        ] {
+            assert_eq!(toml(text).unwrap_err().to_string(), error);
+        }
     }
 
     #[test]
