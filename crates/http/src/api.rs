@@ -18,6 +18,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{delete, get, put};
+use prometheus_client::collector::Collector;
 use quelea_net::{Authenticator, CoreHandle};
 use serde_json::Value as Json;
 use tokio::net::TcpListener;
@@ -42,6 +43,8 @@ pub(crate) struct Api {
     pub(crate) account_id: Arc<str>,
     /// What the SQS front counts, if there is one.
     pub(crate) sqs: Option<Arc<SqsCounters>>,
+    /// What other fronts count.
+    pub(crate) collectors: Arc<[Arc<dyn Collector>]>,
 }
 
 /// What [`serve`] needs to know.
@@ -55,6 +58,8 @@ pub struct HttpSettings {
     pub account_id: String,
     /// What the SQS front counts, if there is one.
     pub sqs: Option<Arc<SqsCounters>>,
+    /// What other fronts count, for the metrics page.
+    pub collectors: Vec<Arc<dyn Collector>>,
 }
 
 /// Serves the management API until `stop` resolves; answers what is under way before it returns.
@@ -75,6 +80,7 @@ pub async fn serve(
         node: settings.node.into(),
         account_id: settings.account_id.into(),
         sqs: settings.sqs,
+        collectors: settings.collectors.into(),
     };
     let service = routes(api).into_make_service_with_connect_info::<SocketAddr>();
     axum::serve(listener, service).with_graceful_shutdown(stop).await

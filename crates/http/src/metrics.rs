@@ -22,20 +22,37 @@ use crate::sqs::SqsCounters;
 pub(crate) async fn text(State(api): State<Api>) -> Result<Response, ApiError> {
     let overview =
         api.core.call(|core| core.broker.overview()).await.map_err(|_| ApiError::Stopping)?;
-    let body = render(overview, api.sqs).map_err(ApiError::bad)?;
+    let body = render(overview, api.sqs, &api.collectors).map_err(ApiError::bad)?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(CONTENT_TYPE, kind)], body).into_response())
 }
 
-fn render(overview: Overview, sqs: Option<Arc<SqsCounters>>) -> Result<String, std::fmt::Error> {
+fn render(
+    overview: Overview,
+    sqs: Option<Arc<SqsCounters>>,
+    collectors: &[Arc<dyn Collector>],
+) -> Result<String, std::fmt::Error> {
     let mut registry = Registry::with_prefix("quelea");
     registry.register_collector(Box::new(Snapshot(overview)));
     if let Some(counters) = sqs {
         registry.register_collector(Box::new(sqs::SqsSnapshot(counters)));
     }
+    for collector in collectors {
+        registry.register_collector(Box::new(Shared(Arc::clone(collector))));
+    }
     let mut body = String::new();
     text::encode(&mut body, &registry)?;
     Ok(body)
+}
+
+/// What another front counts.
+#[derive(Debug)]
+struct Shared(Arc<dyn Collector>);
+
+impl Collector for Shared {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        self.0.encode(encoder)
+    }
 }
 
 #[derive(Debug)]

@@ -21,6 +21,7 @@ use rustc_hash::FxHashMap;
 use slab::Slab;
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::attached::Attached;
 use crate::authenticator::Authenticator;
 use crate::clock::Clock;
 use crate::connection::{ARENA_BYTES, Connection};
@@ -72,6 +73,7 @@ pub struct Core {
     pub(crate) connections: Slab<Connection>,
     pub(crate) generation: u64,
     pub(crate) routes: Routes,
+    pub(crate) attached: Attached,
     /// Connections to look after at the end of the turn.
     pub(crate) dirty: Vec<usize>,
     /// Connections that promised something that waits for the store.
@@ -110,6 +112,7 @@ impl Core {
             connections: Slab::new(),
             generation: 0,
             routes: Routes::default(),
+            attached: Attached::default(),
             dirty: Vec::new(),
             waiting: Vec::new(),
             timers: Timers::default(),
@@ -341,6 +344,8 @@ impl Core {
             if let Some(slot) = self.routes.slot(connection) {
                 self.connections[slot].session.effect(&mut self.broker, effect, self.now);
                 self.touch(slot);
+            } else {
+                self.attached.effect(&mut self.broker, connection, effect, self.now);
             }
         }
         acted

@@ -9,6 +9,7 @@
 //!
 //! Other threads reach the core through [`CoreHandle`]. What a panic does is told in `panics.rs`.
 
+mod attached;
 mod authenticator;
 mod clock;
 mod connection;

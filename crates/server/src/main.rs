@@ -2,6 +2,7 @@
 
 mod admin;
 mod cli;
+mod cmq;
 mod config;
 mod key_file;
 mod pipe;

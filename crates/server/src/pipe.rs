@@ -3,10 +3,8 @@
 
 mod framing;
 mod signals;
-mod target;
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,7 +15,6 @@ use quelea_cmq::{Config, PreSharedKey};
 
 pub(crate) use framing::{Cutter, Framing, FramingError};
 pub(crate) use signals::on_signal;
-pub(crate) use target::Target;
 
 use crate::config::byte_size;
 use crate::key_file::{self, KeyFileError};
@@ -77,18 +74,6 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
-/// Where to bind a socket that only sends to `peer`: not where others could reach it if the peer is on
-/// this machine.
-pub(crate) fn local_address(peer: SocketAddr) -> SocketAddr {
-    let ip: IpAddr = match peer.ip() {
-        IpAddr::V4(ip) if ip.is_loopback() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(ip) if ip.is_loopback() => Ipv6Addr::LOCALHOST.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    SocketAddr::new(ip, 0)
-}
-
 /// Something that the user has to mend in the command: exit code 2, as clap has it.
 pub(crate) fn refuse(command: &str, error: &impl fmt::Display) -> ExitCode {
     eprintln!("quelea {command}: {error}");
@@ -112,18 +97,6 @@ mod tests {
         assert_eq!(message_bytes_max("65MiB").unwrap_err(), "not within 1 to 64MiB");
         assert_eq!(message_bytes_max("0").unwrap_err(), "not within 1 to 64MiB");
         assert!(message_bytes_max("much").unwrap_err().contains("such as"));
-    }
-
-    #[test]
-    fn a_sender_binds_where_only_its_peer_reaches_it() {
-        for (peer, local) in [
-            ("127.0.0.1:4711", "127.0.0.1:0"),
-            ("192.0.2.1:4711", "0.0.0.0:0"),
-            ("[::1]:4711", "[::1]:0"),
-            ("[2001:db8::1]:4711", "[::]:0"),
-        ] {
-            assert_eq!(local_address(peer.parse().unwrap()).to_string(), local);
-        }
     }
 
     #[test]

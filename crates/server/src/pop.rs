@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use quelea_cmq::{Endpoint, Event, MailboxError, MailboxOptions, Message, Queue, Receipt};
+use quelea_datagram::Peer;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::key_file::KeyFileError;
-use crate::pipe::{self, Framing, PipeArgs, Target, fail, on_signal, refuse};
+use crate::pipe::{self, Framing, PipeArgs, fail, on_signal, refuse};
 
 /// Messages that are written before what comes beside them is looked at.
 const BATCH_MESSAGES: usize = 4_096;
@@ -37,7 +38,7 @@ const CLOSE_MAX: Duration = Duration::from_secs(1);
 pub(crate) struct PopArgs {
     /// Where to listen, as in 127.0.0.1:4711/7. The port is 4711 and the mailbox 0 if not given.
     #[arg(value_name = "HOST:PORT/MAILBOX")]
-    at: Target,
+    at: Peer,
     /// Acknowledge only what was written, and fail if anything is lost.
     #[arg(long)]
     reliable: bool,

@@ -9,11 +9,10 @@ use clap::Args;
 use quelea_cmq::{
     Dest, DestinationOptions, Endpoint, Event, Key, Mode, PushError, proto::endpoint,
 };
+use quelea_datagram::{Peer, local_address};
 
 use crate::key_file::KeyFileError;
-use crate::pipe::{
-    self, Cutter, FramingError, PipeArgs, Target, fail, local_address, on_signal, refuse,
-};
+use crate::pipe::{self, Cutter, FramingError, PipeArgs, fail, on_signal, refuse};
 
 /// Bytes that one read takes from standard input: a pipe's capacity.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -27,7 +26,7 @@ const CHUNKS_AHEAD: usize = 4;
 pub(crate) struct PushArgs {
     /// Whom to push to, as in 127.0.0.1:4711/7. The port is 4711 and the mailbox 0 if not given.
     #[arg(value_name = "HOST:PORT/MAILBOX")]
-    to: Target,
+    to: Peer,
     /// Repeat what is lost, keep the order, and end only when all is acknowledged.
     #[arg(long)]
     reliable: bool,

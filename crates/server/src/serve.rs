@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use prometheus_client::collector::Collector;
+use quelea_datagram::DatagramCounters;
 use quelea_http::HttpSettings;
 use quelea_http::sqs::SqsCounters;
 use quelea_net::{ListenError, Node, StartError, Stopped};
@@ -15,6 +17,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tracing_subscriber::EnvFilter;
 
+use crate::cmq::{self, CmqError, CmqFront};
 use crate::config::Config;
 use crate::sqs::{self, SqsError, SqsFront};
 use crate::wiring::node_config;
@@ -33,6 +36,8 @@ enum ServeError {
     Listen(#[from] ListenError),
     #[error(transparent)]
     Sqs(#[from] SqsError),
+    #[error(transparent)]
+    Cmq(#[from] CmqError),
     #[error("cannot {what}: {source}")]
     System { what: &'static str, source: std::io::Error },
 }
@@ -80,22 +85,29 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
         false => None,
     };
     let sqs = sqs::prepare(&config.sqs)?;
+    let cmq = cmq::prepare(config)?;
     let settings = node_config(config);
     let connections_max = settings.connections_max;
     let node = Node::start(settings)?;
     let counters = Arc::<SqsCounters>::default();
     let counted = sqs.is_some().then(|| Arc::clone(&counters));
-    let http =
-        listener.map(|listener| Http::start(listener, &node, config, counted)).transpose()?;
+    let cmq_counters = Arc::<DatagramCounters>::default();
+    let collectors: Vec<Arc<dyn Collector>> =
+        cmq.iter().map(|_| Arc::clone(&cmq_counters) as Arc<dyn Collector>).collect();
+    let http = listener
+        .map(|listener| Http::start(listener, &node, config, counted, collectors))
+        .transpose()?;
     let sqs = match sqs {
         Some(prepared) => Some(prepared.start(&node, config, counters).await?),
         None => None,
     };
+    let cmq = cmq.map(|prepared| prepared.start(&node, &cmq_counters)).transpose()?;
     let addresses: Vec<_> = node.amqp_addresses().iter().map(ToString::to_string).collect();
-    let (amqp, http_address, sqs_address) = (
+    let (amqp, http_address, sqs_address, cmq_address) = (
         addresses.join(","),
         http.as_ref().map_or_else(|| "-".to_owned(), |http| http.address.clone()),
         sqs.as_ref().map_or_else(|| "-".to_owned(), SqsFront::addresses),
+        cmq.as_ref().map_or_else(|| "-".to_owned(), CmqFront::address),
     );
     let (pid, data_dir) = (std::process::id(), node.data_dir().display().to_string());
     tracing::info!(
@@ -103,6 +115,7 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
         amqp,
         http = http_address,
         sqs = sqs_address,
+        cmq = cmq_address,
         data_dir,
         connections_max,
         recovered_messages = node.recovery().entries,
@@ -112,12 +125,12 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
         "started"
     );
     say(&format!(
-        "quelea ready amqp={amqp} http={http_address} sqs={sqs_address} pid={pid} \
-         data_dir={data_dir}"
+        "quelea ready amqp={amqp} http={http_address} sqs={sqs_address} cmq={cmq_address} \
+         pid={pid} data_dir={data_dir}"
     ));
     let name = signals.next().await;
     tracing::info!(signal = name, "stopping");
-    let stopped = stop(node, http, sqs, &mut signals).await;
+    let stopped = stop(node, http, sqs, cmq, &mut signals).await;
     let clean = stopped == Stopped::Clean;
     let uptime_s = started.elapsed().as_secs();
     tracing::info!(clean, uptime_s, "stopped");
@@ -125,16 +138,20 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
     Ok(stopped)
 }
 
-/// Stops the SQS interface, then the core, then the management API, which may ask the core to the
+/// Stops the other interfaces, then the core, then the management API, which may ask the core to the
 /// last. A second signal ends the process at once: what was confirmed is in the log.
 async fn stop(
     node: Node,
     http: Option<Http>,
     sqs: Option<SqsFront>,
+    cmq: Option<CmqFront>,
     signals: &mut Signals,
 ) -> Stopped {
     if let Some(sqs) = sqs {
         sqs.stop().await;
+    }
+    if let Some(cmq) = cmq {
+        cmq.stop().await;
     }
     // It only fails if the core has stopped already.
     let _ = node.handle().call(|core| core.begin_stop()).await;
@@ -171,6 +188,7 @@ impl Http {
         node: &Node,
         config: &Config,
         sqs: Option<Arc<SqsCounters>>,
+        collectors: Vec<Arc<dyn Collector>>,
     ) -> Result<Self, ServeError> {
         let address = listener.local_addr().map_err(system("read the listener's address"))?;
         let listener = tokio::net::TcpListener::from_std(listener)
@@ -180,6 +198,7 @@ impl Http {
             node: "quelea@localhost".to_owned(),
             account_id: config.sqs.account_id.clone(),
             sqs,
+            collectors,
         };
         let (stop, stopped) = oneshot::channel::<()>();
         let stopped = async move {

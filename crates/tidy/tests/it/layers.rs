@@ -9,7 +9,7 @@ use crate::assert_none;
 
 /// Each crate with what it may depend on, lowest first. Session counts as half a layer above the
 /// broker: it joins a front to it.
-const LAYERS: [(&str, &[&str]); 14] = [
+const LAYERS: [(&str, &[&str]); 15] = [
     ("model", &[]),
     ("amqp", &["model"]),
     ("sqs", &["model"]),
@@ -21,10 +21,14 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("session", &["model", "amqp", "store", "broker"]),
     ("net", &["model", "amqp", "store", "broker", "session"]),
     ("http", &["sqs", "model", "store", "broker", "session", "net"]),
+    ("datagram", &["model", "store", "broker", "net", "cmq"]),
     ("bench", &["model", "amqp", "sqs", "client", "cmq"]),
     (
         "server",
-        &["model", "amqp", "sqs", "store", "broker", "session", "net", "http", "bench", "cmq"],
+        &[
+            "model", "amqp", "sqs", "store", "broker", "session", "net", "http", "bench", "cmq",
+            "datagram",
+        ],
     ),
     ("tidy", &["model", "amqp", "sqs", "cmq-proto", "store", "broker", "session"]),
 ];

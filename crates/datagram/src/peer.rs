@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::str::FromStr;
 
 /// The port that is meant when none is given.
@@ -10,35 +10,39 @@ const PORT: u16 = 4711;
 
 /// A host by name or address, its port, and a mailbox there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
+pub struct Peer {
     host: String,
     port: u16,
-    pub(crate) mailbox: u64,
+    /// Who there.
+    pub mailbox: u64,
 }
 
-/// Why a text is no target.
+/// Why a text names no peer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not HOST[:PORT][/MAILBOX]: {reason}")]
-pub(crate) struct TargetError {
+pub struct PeerError {
     text: String,
     reason: &'static str,
 }
 
-impl Target {
+impl Peer {
     /// The socket's address. A name with addresses of both families means the IPv4 one: a sender of
     /// datagrams cannot find out which of them is listened at, and both ends choose alike.
-    pub(crate) fn resolve(&self) -> io::Result<SocketAddr> {
+    ///
+    /// # Errors
+    /// As the operating system says; or that there is none.
+    pub fn resolve(&self) -> io::Result<SocketAddr> {
         let found: Vec<_> = (self.host.as_str(), self.port).to_socket_addrs()?.collect();
         let chosen = found.iter().find(|address| address.is_ipv4()).or_else(|| found.first());
         chosen.copied().ok_or_else(|| io::Error::other("the name has no address"))
     }
 }
 
-impl FromStr for Target {
-    type Err = TargetError;
+impl FromStr for Peer {
+    type Err = PeerError;
 
-    fn from_str(text: &str) -> Result<Self, TargetError> {
-        let refuse = |reason| TargetError { text: text.to_owned(), reason };
+    fn from_str(text: &str) -> Result<Self, PeerError> {
+        let refuse = |reason| PeerError { text: text.to_owned(), reason };
         let (socket, mailbox) = match text.split_once('/') {
             Some((socket, mailbox)) => (socket, mailbox),
             None => (text, "0"),
@@ -72,7 +76,7 @@ impl FromStr for Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port, mailbox } = self;
         if host.contains(':') {
@@ -81,6 +85,19 @@ impl fmt::Display for Target {
             write!(f, "{host}:{port}/{mailbox}")
         }
     }
+}
+
+/// Where to bind a socket that only sends to `peer`: not where others could reach it if the peer is on
+/// this machine.
+#[must_use]
+pub fn local_address(peer: SocketAddr) -> SocketAddr {
+    let ip: IpAddr = match peer.ip() {
+        IpAddr::V4(ip) if ip.is_loopback() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(ip) if ip.is_loopback() => Ipv6Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    SocketAddr::new(ip, 0)
 }
 
 #[cfg(test)]
@@ -97,14 +114,14 @@ mod tests {
             ("[::1]:5/3", "[::1]:5/3"),
             ("[fe80::1%eth0]", "[fe80::1%eth0]:4711/0"),
         ] {
-            let target: Target = text.parse().unwrap();
-            assert_eq!(target.to_string(), shown);
-            assert_eq!(shown.parse::<Target>().unwrap(), target);
+            let peer: Peer = text.parse().unwrap();
+            assert_eq!(peer.to_string(), shown);
+            assert_eq!(shown.parse::<Peer>().unwrap(), peer);
         }
     }
 
     #[test]
-    fn a_wrong_target_says_what_is_wrong_with_it() {
+    fn a_wrong_peer_says_what_is_wrong_with_it() {
         for (text, reason) in [
             ("", "no host"),
             (":4711", "no host"),
@@ -117,16 +134,28 @@ mod tests {
             ("h:1/-1", "the mailbox"),
             ("h:1/18446744073709551616", "the mailbox"),
         ] {
-            let error = text.parse::<Target>().unwrap_err().to_string();
+            let error = text.parse::<Peer>().unwrap_err().to_string();
             assert!(error.contains(reason), "{text}: {error}");
         }
     }
 
     #[test]
     fn addresses_of_both_families_are_found() {
-        let address = |text: &str| text.parse::<Target>().unwrap().resolve().unwrap().to_string();
+        let address = |text: &str| text.parse::<Peer>().unwrap().resolve().unwrap().to_string();
         assert_eq!(address("127.0.0.1:1/2"), "127.0.0.1:1");
         assert_eq!(address("[::1]:1"), "[::1]:1");
         assert!(["127.0.0.1:4711", "[::1]:4711"].contains(&address("localhost").as_str()));
+    }
+
+    #[test]
+    fn a_sender_binds_where_only_its_peer_reaches_it() {
+        for (peer, local) in [
+            ("127.0.0.1:4711", "127.0.0.1:0"),
+            ("192.0.2.1:4711", "0.0.0.0:0"),
+            ("[::1]:4711", "[::1]:0"),
+            ("[2001:db8::1]:4711", "[::]:0"),
+        ] {
+            assert_eq!(local_address(peer.parse().unwrap()).to_string(), local);
+        }
     }
 }

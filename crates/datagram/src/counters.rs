@@ -1,0 +1,165 @@
+//! What the front counts, for `/metrics`.
+
+use std::fmt::Error;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use quelea_cmq::Endpoint;
+
+/// Why a message from a peer reached no queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The exchange has no queue for it.
+    Unroutable,
+    /// There is no such exchange.
+    NoExchange,
+    /// There is no such virtual host.
+    NoVhost,
+    /// The user may not publish there.
+    Refused,
+    /// The broker takes no bodies of that size.
+    TooLarge,
+    /// A full queue refused it.
+    QueueFull,
+    /// The user may come from this machine only, and the datagram did not.
+    NotLoopback,
+    /// The broker refused it for another reason.
+    Invalid,
+}
+
+impl Cause {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 8] = [
+        Self::Unroutable,
+        Self::NoExchange,
+        Self::NoVhost,
+        Self::Refused,
+        Self::TooLarge,
+        Self::QueueFull,
+        Self::NotLoopback,
+        Self::Invalid,
+    ];
+
+    /// Its label.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unroutable => "unroutable",
+            Self::NoExchange => "no_exchange",
+            Self::NoVhost => "no_vhost",
+            Self::Refused => "refused",
+            Self::TooLarge => "too_large",
+            Self::QueueFull => "queue_full",
+            Self::NotLoopback => "not_loopback",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
+/// Counters since the start, shared by the front's tasks and whoever reads them.
+#[derive(Debug, Default)]
+pub struct DatagramCounters {
+    pub(crate) received: AtomicU64,
+    pub(crate) published: AtomicU64,
+    dropped: [AtomicU64; Cause::ALL.len()],
+    pub(crate) forwarded: AtomicU64,
+    pub(crate) requeued: AtomicU64,
+    pub(crate) not_forwarded: AtomicU64,
+    /// Forwards whose queue is consumed from now.
+    pub(crate) forwarding: AtomicU64,
+    pub(crate) listener: OnceLock<Endpoint>,
+}
+
+impl DatagramCounters {
+    pub(crate) fn drop_messages(&self, cause: Cause, messages: u64) {
+        self.dropped[cause as usize].fetch_add(messages, Relaxed);
+    }
+
+    /// Messages that reached no queue for that cause.
+    #[must_use]
+    pub fn dropped(&self, cause: Cause) -> u64 {
+        self.dropped[cause as usize].load(Relaxed)
+    }
+}
+
+impl Collector for DatagramCounters {
+    /// All of them, those that are zero too: a rate needs the zero before the first.
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+        for (name, help, value) in [
+            ("cmq_messages_received", "Messages taken from CMQ peers", &self.received),
+            ("cmq_messages_published", "Those that were published", &self.published),
+            ("cmq_messages_forwarded", "Messages of queues that CMQ peers have", &self.forwarded),
+            (
+                "cmq_messages_requeued",
+                "Messages that went back to their queues, since a CMQ peer was silent or the \
+                 front stopped",
+                &self.requeued,
+            ),
+            (
+                "cmq_messages_not_forwarded",
+                "Messages that are too large for CMQ, and were discarded or dead-lettered",
+                &self.not_forwarded,
+            ),
+        ] {
+            let counter = ConstCounter::new(value.load(Relaxed));
+            counter.encode(encoder.encode_descriptor(
+                name,
+                help,
+                None,
+                counter.metric_type(),
+            )?)?;
+        }
+        let help = "Messages from CMQ peers that reached no queue, by cause";
+        let mut family =
+            encoder.encode_descriptor("cmq_messages_dropped", help, None, MetricType::Counter)?;
+        for cause in Cause::ALL {
+            let labels = [("cause", cause.name())];
+            ConstCounter::new(self.dropped(cause)).encode(family.encode_family(&labels)?)?;
+        }
+        let gauge = ConstGauge::new(self.forwarding.load(Relaxed));
+        let help = "Forwards that consume from their queues now";
+        gauge.encode(encoder.encode_descriptor(
+            "cmq_forwards_active",
+            help,
+            None,
+            gauge.metric_type(),
+        )?)?;
+        self.encode_socket(encoder)
+    }
+}
+
+impl DatagramCounters {
+    /// What the library counted at the listener's socket.
+    fn encode_socket(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+        let Some(listener) = self.listener.get() else { return Ok(()) };
+        let help = "What CMQ's listening socket counted, by the library's names";
+        let mut family =
+            encoder.encode_descriptor("cmq_listener", help, None, MetricType::Counter)?;
+        for (name, value) in listener.stats().counters() {
+            let labels = [("counter", name)];
+            ConstCounter::new(value).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_counted_in_its_own_place() {
+        let counters = DatagramCounters::default();
+        for (place, cause) in Cause::ALL.into_iter().enumerate() {
+            counters.drop_messages(cause, place as u64 + 1);
+        }
+        for (place, cause) in Cause::ALL.into_iter().enumerate() {
+            assert_eq!(counters.dropped(cause), place as u64 + 1, "{}", cause.name());
+        }
+    }
+}
