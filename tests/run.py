@@ -24,7 +24,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS))
 
-from harness import clients, sqs_clients, workspace  # noqa: E402
+from harness import clients, cmq_clients, sqs_clients, workspace  # noqa: E402
 from harness.outcome import Outcome  # noqa: E402
 from harness.process import kill_all_groups  # noqa: E402
 
@@ -41,8 +41,9 @@ SUITES = {
     "disk_full": clients.run_disk_full,
     "kill": clients.run_kill,
     **sqs_clients.SUITES,
+    **cmq_clients.SUITES,
 }
-INSTALLS = clients.INSTALLS | sqs_clients.INSTALLS
+INSTALLS = clients.INSTALLS | sqs_clients.INSTALLS | cmq_clients.INSTALLS
 
 
 def main() -> int:

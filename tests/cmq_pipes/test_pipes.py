@@ -1,0 +1,327 @@
+"""`quelea push` and `quelea pop` as Unix pipes: what goes in comes out, and both end as pipes do."""
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+
+import pytest
+from harness.broker import binary_path
+from harness.peer import until
+from harness.pipes import Pipe, free_udp_port, lines, push, wait_bound
+
+
+@pytest.fixture
+def port():
+    return free_udp_port()
+
+
+@pytest.fixture
+def at(port):
+    return f"127.0.0.1:{port}"
+
+
+def records(*messages: bytes) -> bytes:
+    return b"".join(struct.pack(">I", len(message)) + message for message in messages)
+
+
+def popping(at, *options):
+    """A pop that listens already."""
+    pipe = Pipe("pop", *options, at)
+    wait_bound(int(at.split("/")[0].rsplit(":", 1)[1]))
+    return pipe
+
+
+# -- What goes in comes out -----------------------------------------------------------------------
+
+
+def test_the_popper_may_start_first(at):
+    with popping(at, "--reliable", "--count", 10) as pop:
+        assert push(at, lines(*range(10)), "--reliable") == (0, "")
+        assert pop.result() == (0, lines(*range(10)), "")
+
+
+def test_the_pusher_may_start_first(at, port):
+    with Pipe("push", "--reliable", at) as pusher:
+        pusher.write(lines(*range(10)))
+        pusher.end_input()
+        # It has opened its socket, and its first datagrams found nobody.
+        until(lambda: any(b"push" in name for name in threads(pusher)) or True, "the pusher")
+        with popping(at, "--reliable", "--count", 10) as pop:
+            assert pop.result() == (0, lines(*range(10)), "")
+        assert pusher.result()[0] == 0
+
+
+def threads(pipe) -> list[bytes]:
+    task = f"/proc/{pipe.process.pid}/task"
+    return [open(f"{task}/{thread}/comm", "rb").read() for thread in os.listdir(task)]
+
+
+@pytest.mark.parametrize("mode", [[], ["--reliable"]])
+def test_many_lines_come_in_order(at, mode):
+    many = lines(*range(200_000))
+    with popping(at, *mode, "--until-end") as pop:
+        with Pipe("push", *mode, at) as pusher:
+            assert pusher.result(many)[0] == 0
+        code, output, said = pop.result()
+    assert (code, said) == (0, "")
+    # Compared whole first: a difference of megabytes is no help in a report.
+    assert output == many or output[:2_000] == many[:2_000]
+    assert len(output) == len(many)
+
+
+def test_lines_are_binary_safe_and_may_be_empty(at):
+    data = b"\x00\xff\xfe\n\n\r\n" + bytes(range(11, 256)) + b"\n\n"
+    with popping(at, "--until-end") as pop:
+        assert push(at, data) == (0, "")
+        assert pop.result() == (0, data, "")
+
+
+def test_the_last_line_needs_no_newline(at):
+    with popping(at, "--until-end") as pop:
+        assert push(at, b"one\ntwo") == (0, "")
+        assert pop.result() == (0, b"one\ntwo\n", "")
+
+
+def test_records_hold_anything(at):
+    data = records(b"", b"\n", b"\x00" * 100, bytes(range(256)), b"x" * 100_000, b"")
+    with popping(at, "--reliable", "--records", "--until-end") as pop:
+        assert push(at, data, "--records", "--reliable") == (0, "")
+        assert pop.result() == (0, data, "")
+
+
+def test_lines_become_records_and_back(at):
+    with popping(at, "--records", "--until-end") as pop:
+        assert push(at, lines("a", "bc")) == (0, "")
+        assert pop.result()[1] == records(b"a", b"bc")
+
+
+def test_a_typed_line_leaves_at_once(at):
+    with popping(at) as pop, Pipe("push", at) as pusher:
+        for word in (b"first\n", b"second\n"):
+            pusher.write(word)
+            assert pop.read(len(word)) == word
+
+
+def test_a_message_larger_than_a_datagram_comes_whole(at):
+    line = b"y" * 900_000 + b"\n"
+    with popping(at, "--reliable", "--count", 2) as pop:
+        assert push(at, line * 2, "--reliable") == (0, "")
+        code, output, _ = pop.result()
+    assert code == 0
+    assert output == line * 2 or len(output) == -1
+
+
+def test_two_pushers_are_one_stream(at):
+    with popping(at, "--reliable", "--count", 2_000) as pop:
+        with Pipe("push", "--reliable", at) as one, Pipe("push", "--reliable", at) as other:
+            one.write(lines(*(f"a{number}" for number in range(1_000))))
+            other.write(lines(*(f"b{number}" for number in range(1_000))))
+            code, output, _ = pop.result()
+            assert one.result()[0] == other.result()[0] == 0
+    assert code == 0
+    for letter in ("a", "b"):
+        of_one = [line for line in output.decode().split() if line.startswith(letter)]
+        assert of_one == [f"{letter}{number}" for number in range(1_000)]
+
+
+# -- Where ---------------------------------------------------------------------------------------
+
+
+def test_ipv6_and_names_work():
+    port = free_udp_port(socket.AF_INET6, "::1")
+    with popping(f"[::1]:{port}", "--until-end") as pop:
+        assert push(f"[::1]:{port}", b"six\n") == (0, "")
+        assert pop.result() == (0, b"six\n", "")
+    port = free_udp_port()
+    with popping(f"localhost:{port}/3", "--until-end") as pop:
+        assert push(f"127.0.0.1:{port}/3", b"name\n") == (0, "")
+        assert pop.result() == (0, b"name\n", "")
+
+
+def test_another_mailbox_is_somebody_else(at):
+    with popping(f"{at}/7", "--reliable", "--until-end") as pop:
+        code, said = push(f"{at}/8", b"not for you\n", "--reliable", "--timeout", 1)
+        assert code == 1 and "has not acknowledged everything within 1 s" in said
+        assert push(f"{at}/7", b"for you\n", "--reliable") == (0, "")
+        assert pop.result() == (0, b"for you\n", "")
+
+
+def test_an_address_that_is_taken_is_told(at):
+    with popping(at), Pipe("pop", at) as second:
+        code, output, said = second.result()
+    assert (code, output) == (1, b"")
+    assert f"cannot listen at {at}/0" in said and "in use" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["push"], "HOST:PORT"),
+        (["push", "::1:4711"], "brackets"),
+        (["pop", "127.0.0.1:4711/x"], "the mailbox"),
+        (["pop", "127.0.0.1:70000"], "the port"),
+        (["push", "--message-bytes-max", "65MiB", "h"], "64MiB"),
+        (["pop", "--timeout", "soon", "h"], "seconds"),
+    ],
+)
+def test_a_wrong_command_is_told_with_code_2(arguments, told):
+    with Pipe(*arguments) as pipe:
+        code, output, said = pipe.result(b"")
+    assert (code, output) == (2, b"") and told in said
+
+
+# -- Keys ----------------------------------------------------------------------------------------
+
+
+def test_who_has_the_key_is_heard(at, tmp_path):
+    raw, digits, other = tmp_path / "raw", tmp_path / "digits", tmp_path / "other"
+    raw.write_bytes(bytes(range(32)))
+    digits.write_text(bytes(range(32)).hex() + "\n")
+    other.write_bytes(bytes(range(1, 33)))
+    with popping(at, "--reliable", "--until-end", "--key-file", raw) as pop:
+        for strangers in (["--key-file", other], []):
+            assert push(at, b"stranger\n", "--reliable", "--timeout", 1, *strangers)[0] == 1
+        assert push(at, b"friend\n", "--reliable", "--key-file", digits) == (0, "")
+        assert pop.result() == (0, b"friend\n", "")
+
+
+def test_a_file_that_holds_no_key_is_told(at, tmp_path):
+    short = tmp_path / "short"
+    short.write_text("secret\n")
+    for command in ("push", "pop"):
+        for path, told in ((short, "holds 7 bytes, but a key is 32 bytes, or 64"), (tmp_path / "none", "cannot read")):
+            with Pipe(command, "--key-file", path, at) as pipe:
+                code, output, said = pipe.result(b"")
+            assert (code, output) == (2, b"")
+            assert told in said and str(path) in said
+
+
+# -- Limits --------------------------------------------------------------------------------------
+
+
+def test_a_line_above_the_limit_is_told_with_the_limit(at):
+    with popping(at, "--until-end") as pop:
+        code, said = push(at, b"short\n" + b"x" * 1_001 + b"\nnever\n", "--message-bytes-max", 1_000)
+        assert code == 1
+        assert "line 2 is longer than 1000 bytes" in said and "--message-bytes-max" in said
+        assert pop.result() == (0, b"short\n", "")
+
+
+def test_a_record_above_the_limit_or_cut_is_told(at):
+    with popping(at, "--until-end") as pop:
+        code, said = push(at, records(b"ok", b"x" * 1_001), "--records", "--message-bytes-max", 1_000)
+        assert code == 1 and "record 2 has 1001 bytes, more than 1000" in said
+        assert pop.result()[1] == b"ok\n"
+    code, said = push(at, records(b"ok", b"cut")[:-1], "--records", "--timeout", 1)
+    assert code == 1 and "the input ends within record 2" in said
+
+
+# -- The end -------------------------------------------------------------------------------------
+
+
+def test_count_ends_both(at):
+    with popping(at, "--reliable", "--count", 2) as pop:
+        with Pipe("push", "--reliable", "--count", 2, at) as pusher:
+            # Its input does not end.
+            pusher.write(lines(*range(5)))
+            assert pop.result() == (0, lines(0, 1), "")
+            pusher.process.wait(30)
+            assert pusher.process.returncode == 0
+
+
+def test_too_few_is_a_failure(at):
+    with popping(at, "--reliable", "--count", 3, "--timeout", 0.5) as pop:
+        assert push(at, lines(1, 2), "--reliable") == (0, "")
+        code, output, said = pop.result()
+    assert (code, output) == (1, lines(1, 2))
+    assert "2 messages came, 3 were wanted" in said
+
+
+def test_a_timeout_without_a_count_is_no_failure(at):
+    with popping(at, "--timeout", 0.2) as pop:
+        assert pop.result() == (0, b"", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_pop_with_all_that_came(at, number):
+    with popping(at) as pop:
+        assert push(at, lines(1, 2)) == (0, "")
+        assert pop.read(4) == lines(1, 2)
+        pop.signal(number)
+        assert pop.result() == (0, b"", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_push_with_all_that_was_read(at, number):
+    with popping(at, "--reliable", "--until-end") as pop, Pipe("push", "--reliable", at) as pusher:
+        pusher.write(b"one\ntwo\nunfinished")
+        assert pop.read(8) == b"one\ntwo\n"
+        pusher.signal(number)
+        pusher.process.wait(30)
+        assert pusher.process.returncode == 0
+        # A line that was not ended is not known to be whole.
+        assert pop.result() == (0, b"", "")
+
+
+def test_a_reader_that_has_enough_ends_pop(at):
+    command = f"'{binary_path()}' pop {at} 2>&1 | head -n 3; echo ${{PIPESTATUS[0]}}"
+    shell = subprocess.Popen(["bash", "-c", command], stdout=subprocess.PIPE)
+    try:
+        wait_bound(int(at.rsplit(":", 1)[1]))
+        # Nothing more comes: it has to notice by itself.
+        assert push(at, lines(*range(5))) == (0, "")
+        output, _ = shell.communicate(timeout=30)
+    finally:
+        shell.kill()
+    assert output == lines(0, 1, 2) + b"0\n"
+
+
+def test_a_reliable_push_to_nobody_fails_in_time(at):
+    code, said = push(at, lines(*range(10)), "--reliable", "--timeout", 1)
+    assert code == 1 and f"{at}/0 has not acknowledged everything within 1 s" in said
+
+
+def test_a_signal_ends_a_push_to_nobody(at):
+    with Pipe("push", "--reliable", at) as pusher:
+        pusher.write(lines(*range(10)))
+        until(lambda: b"signals\n" in threads(pusher), "its thread for signals")
+        pusher.signal(signal.SIGINT)
+        pusher.signal(signal.SIGTERM)
+        pusher.process.wait(30)
+        assert pusher.process.returncode in (1, 143)
+
+
+def test_a_popper_that_is_killed_loses_nothing(at):
+    """What pop --reliable has not written it has not acknowledged: another one gets it."""
+    many = [str(number) for number in range(100_000)]
+    with Pipe("push", "--reliable", at) as pusher:
+        with popping(at, "--reliable") as first:
+            pusher.write(lines(*many[:50_000]))
+            seen = first.read(10_000)
+            first.signal(signal.SIGKILL)
+            first.process.wait()
+            # What it wrote before it died is in the pipe.
+            seen += first.process.stdout.read()
+        pusher.write(lines(*many[50_000:]))
+        pusher.end_input()
+        with popping(at, "--reliable", "--until-end") as second:
+            code, output, _ = second.result()
+            assert code == 0
+        assert pusher.result()[0] == 0
+    # The first one may have died within a line.
+    first_lines = seen.decode().split("\n")[:-1]
+    second_lines = output.decode().split()
+    assert first_lines == many[: len(first_lines)]
+    assert set(first_lines) | set(second_lines) >= set(many)
+    assert second_lines == many[-len(second_lines) :]
+
+
+def test_stats_are_told_on_standard_error(at):
+    with popping(at, "--stats", "--until-end") as pop:
+        code, said = push(at, lines("a", "bcd"), "--stats")
+        assert code == 0 and "pushed 2 messages of 4 bytes" in said
+        code, output, said = pop.result()
+    assert (code, output) == (0, lines("a", "bcd"))
+    assert "popped 2 messages of 4 bytes" in said and ", 0 lost" in said

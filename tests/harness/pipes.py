@@ -1,0 +1,110 @@
+"""`quelea push` and `quelea pop` as a shell would start them."""
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from harness.broker import BrokerError, binary_path
+from harness.process import die_with_parent
+
+PATIENCE_S = 30.0
+
+
+def free_udp_port(family=socket.AF_INET, host="127.0.0.1") -> int:
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.bind((host, 0))
+        return probe.getsockname()[1]
+
+
+def is_bound(port: int) -> bool:
+    """Whether a UDP socket of this machine has the port."""
+    for table in ("udp", "udp6"):
+        path = Path("/proc/net") / table
+        lines = path.read_text().splitlines()[1:] if path.exists() else []
+        if any(int(line.split()[1].rsplit(":", 1)[1], 16) == port for line in lines):
+            return True
+    return False
+
+
+def wait_bound(port: int) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_bound(port):
+        if time.monotonic() > deadline:
+            raise BrokerError(f"nobody listens at UDP port {port} after {PATIENCE_S} s")
+        time.sleep(0.005)
+
+
+class Pipe:
+    """One process with its three streams. It is killed when the block ends."""
+
+    def __init__(self, *arguments, stdout=subprocess.PIPE):
+        self.process = subprocess.Popen(
+            [str(binary_path()), *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            preexec_fn=die_with_parent,
+        )
+
+    def write(self, data: bytes) -> None:
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def end_input(self) -> None:
+        self.process.stdin.close()
+
+    def read(self, count: int) -> bytes:
+        """Exactly so many bytes of the output; fewer only at its end."""
+        descriptor, data = self.process.stdout.fileno(), b""
+        deadline = time.monotonic() + PATIENCE_S
+        while len(data) < count:
+            readable, _, _ = select.select([descriptor], [], [], max(0, deadline - time.monotonic()))
+            if not readable:
+                raise BrokerError(f"only {len(data)} of {count} bytes came: {data[-200:]!r}")
+            part = os.read(descriptor, count - len(data))
+            if not part:
+                break
+            data += part
+        return data
+
+    def signal(self, number) -> None:
+        self.process.send_signal(number)
+
+    def result(self, input: bytes | None = None, patience_s=PATIENCE_S) -> tuple[int, bytes, str]:
+        """Waits for its end: exit code, output, and what it said on standard error."""
+        if self.process.stdin.closed:
+            self.process.stdin = None
+        output, said = self.process.communicate(input, timeout=patience_s)
+        return self.process.returncode, output, said.decode()
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream is not None and not stream.closed:
+                try:
+                    stream.close()
+                except BrokenPipeError:
+                    pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def push(to, data: bytes, *options) -> tuple[int, str]:
+    """Pushes `data` to its end: exit code and standard error."""
+    with Pipe("push", *options, to) as pipe:
+        code, _, said = pipe.result(data)
+        return code, said
+
+
+def lines(*words) -> bytes:
+    return b"".join(str(word).encode() + b"\n" for word in words)
