@@ -29,7 +29,11 @@ const OUTPUT_BYTES: usize = 64 << 10;
 /// How long one wait for an event lasts; it only bounds the thread's life.
 const EVENT_WAIT: Duration = Duration::from_secs(3_600);
 
-/// How long the last acknowledgements may take to leave.
+/// How long we are there at the end for senders who ask for an acknowledgement again: it may be
+/// delayed, or lost. Whoever has it ends, and is not waited for.
+const LINGER_MAX: Duration = Duration::from_millis(200);
+
+/// How long the socket may take to close.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
 
 /// Exit codes: 0, everything that was asked for came (or a signal, or the reader's end, ended it); 1,
@@ -99,7 +103,7 @@ fn pop(args: &PopArgs) -> Result<(), PopFailure> {
         MailboxOptions { acknowledged_by_application: args.reliable, ..MailboxOptions::default() };
     let queue = Arc::new(endpoint.queue(args.at.mailbox, options)?);
     let output = io::stdout().as_fd().try_clone_to_owned().map_err(PopFailure::Output)?;
-    let (sender, beside) = unbounded_channel();
+    let (sender, mut beside) = unbounded_channel();
     watch(&queue, &output, sender).map_err(PopFailure::Start)?;
     let started = Instant::now();
     let mut popping = Popping {
@@ -114,8 +118,10 @@ fn pop(args: &PopArgs) -> Result<(), PopFailure> {
         lost: 0,
     };
     let runtime = Builder::new_current_thread().enable_time().build().map_err(PopFailure::Start)?;
-    let end = runtime.block_on(popping.until(args, beside)).map_err(PopFailure::Output)?;
-    // What was acknowledged has to get there; nobody waits for anything else.
+    let end = runtime.block_on(popping.until(args, &mut beside));
+    runtime.block_on(popping.linger(&mut beside));
+    let end = end.map_err(PopFailure::Output)?;
+    // Nothing was pushed here, so nothing is left to be sent.
     let _ = endpoint.clone().close(CLOSE_MAX);
     let Popping { popped, bytes, lost, .. } = popping;
     if args.pipe.stats {
@@ -187,7 +193,7 @@ impl Popping<'_> {
     async fn until(
         &mut self,
         args: &PopArgs,
-        mut beside: UnboundedReceiver<Beside>,
+        beside: &mut UnboundedReceiver<Beside>,
     ) -> io::Result<End> {
         while self.left > 0 {
             let idle = args.timeout.unwrap_or(Duration::MAX);
@@ -221,6 +227,23 @@ impl Popping<'_> {
             }
         }
         Ok(End::Came)
+    }
+
+    /// Until all senders know that they may end, but not for long.
+    async fn linger(&mut self, beside: &mut UnboundedReceiver<Beside>) {
+        let all_ended = async {
+            while !self.senders.live.is_empty() {
+                match beside.recv().await {
+                    Some(Beside::Event(event)) => {
+                        self.senders.on_event(&event);
+                    }
+                    Some(_) => {}
+                    None => return,
+                }
+            }
+        };
+        // A sender that goes on, or does not answer, is left.
+        let _ = tokio::time::timeout(LINGER_MAX, all_ended).await;
     }
 
     /// Everything that is here.
