@@ -98,8 +98,11 @@ def test_the_last_line_needs_no_newline(at):
 def test_records_hold_anything(at):
     data = records(b"", b"\n", b"\x00" * 100, bytes(range(256)), b"x" * 100_000, b"")
     with popping(at, "--reliable", "--records", "--until-end") as pop:
-        assert push(at, data, "--records", "--reliable") == (0, "")
-        assert pop.result() == (0, data, "")
+        with Pipe("push", "--records", "--reliable", at) as pusher:
+            pusher.write(data)
+            pusher.end_input()
+            assert pop.result() == (0, data, "")
+            assert pusher.result()[0] == 0
 
 
 def test_lines_become_records_and_back(at):
@@ -118,8 +121,11 @@ def test_a_typed_line_leaves_at_once(at):
 def test_a_message_larger_than_a_datagram_comes_whole(at):
     line = b"y" * 900_000 + b"\n"
     with popping(at, "--reliable", "--count", 2) as pop:
-        assert push(at, line * 2, "--reliable") == (0, "")
-        code, output, _ = pop.result()
+        with Pipe("push", "--reliable", at) as pusher:
+            pusher.write(line * 2)
+            pusher.end_input()
+            code, output, _ = pop.result()
+            assert pusher.result()[0] == 0
     assert code == 0
     assert (output == line * 2) is True
 
