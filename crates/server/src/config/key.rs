@@ -332,7 +332,11 @@ const FORWARD_FIELDS: &[Field] = &[
         default: None,
     },
     Field {
-        key: Key { name: "cmq.forward.vhost", kind: Kind::Text, meaning: "Its virtual host." },
+        key: Key {
+            name: "cmq.forward.vhost",
+            kind: Kind::Text,
+            meaning: "Virtual host that the queue is in. `cmq.user` has to have permission there.",
+        },
         default: Some("\"/\""),
     },
     Field {
