@@ -192,14 +192,12 @@ impl Outbox {
         }
         let shape = self.shape(destination);
         let cut = self.cut(message, &shape)?;
-        let bytes = cut.map_or_else(|| framed_bytes(message.len()), |cut| cut.bytes());
+        let bytes = cut.map_or_else(|| framed_bytes(message.len()), |cut| cut.bytes_from(0));
         if !self.has_room(slot, bytes) && !self.make_room(slot, bytes)? {
             return Ok(());
         }
         if let Some(cut) = cut {
-            self.close_train(slot);
-            let begun = now();
-            cut.trains(message, begun, &shape).for_each(|train| self.add_waiting(slot, train));
+            self.push_fragments(slot, message, &cut, &shape, now);
             return Ok(());
         }
         if let Some(train) = &mut self.directory.at_mut(slot).train {
@@ -215,6 +213,7 @@ impl Outbox {
         Ok(())
     }
 
+    /// Begins a train with a message that a segment holds.
     fn begin_train(&mut self, slot: u32, message: &[u8], now: Time, shape: &Shape) {
         let destination = self.directory.at(slot);
         let first = train::first_bytes(message.len(), shape);
@@ -223,6 +222,38 @@ impl Outbox {
         let pushed = train.push(message, shape);
         debug_assert!(pushed, "an empty train has room for what a segment holds");
         self.open_train(slot, train, now);
+    }
+
+    /// Appends the fragments of a message to the open train, and to as many others as it takes.
+    fn push_fragments(
+        &mut self,
+        slot: u32,
+        message: &[u8],
+        cut: &Cut,
+        shape: &Shape,
+        now: impl FnOnce() -> Time,
+    ) {
+        let mut next = 0;
+        if let Some(train) = &mut self.directory.at_mut(slot).train {
+            let before = train.capacity();
+            next = train.push_fragments(message, cut, next, shape);
+            self.held_bytes += train.capacity() - before;
+            if next == cut.fragments() {
+                return;
+            }
+            self.close_train(slot);
+        }
+        let now = now();
+        while next < cut.fragments() {
+            self.close_train(slot);
+            let rest = cut.bytes_from(next).min(shape.train_bytes);
+            let buffer = self.pool.take(self.directory.at(slot).class, rest);
+            let mut train = Train::begin(buffer, now, shape);
+            let first = next;
+            next = train.push_fragments(message, cut, first, shape);
+            debug_assert!(next > first, "an empty train has room for a fragment");
+            self.open_train(slot, train, now);
+        }
     }
 
     fn open_train(&mut self, slot: u32, train: Train, now: Time) {
@@ -342,7 +373,7 @@ impl Outbox {
         // What does not fit in an empty outbox, or in a flow's window, can never be sent.
         let limit = self.config.outbox_bytes_max / 2;
         let window = limits::WINDOW_DATAGRAMS_MAX * shape.body_bytes();
-        match Cut::of(bytes, shape).filter(|cut| cut.bytes() <= limit) {
+        match Cut::of(bytes, shape).filter(|cut| cut.bytes_from(0) <= limit) {
             Some(cut) => Ok(Some(cut)),
             None => Err(PushError::TooLarge { bytes, limit: limit.min(window) }),
         }
@@ -383,6 +414,15 @@ impl Outbox {
 
     fn first_waiting(&self, slot: u32) -> Option<&Closed> {
         self.directory.at(slot).busy.as_ref().and_then(|busy| busy.waiting.front())
+    }
+
+    /// Whether what leaves next begins in the midst of a message.
+    fn next_continues(&self, slot: u32) -> bool {
+        match (self.first_waiting(slot), &self.directory.at(slot).train) {
+            (Some(train), _) => train.continues,
+            (None, Some(train)) => train.continues,
+            (None, None) => false,
+        }
     }
 
     fn has_waiting(&self, slot: u32) -> bool {

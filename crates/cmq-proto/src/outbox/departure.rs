@@ -151,7 +151,7 @@ impl Outbox {
     /// The parity of a train's groups, which follows it.
     fn send_parities(&mut self, slot: u32, begun: Time, now: Time) {
         // The fragments of a message have consecutive sequences.
-        if self.first_waiting(slot).is_some_and(Closed::continues) {
+        if self.next_continues(slot) {
             return;
         }
         let busy = self.directory.at_mut(slot).busy.as_mut();

@@ -1,11 +1,10 @@
-//! A message that no datagram holds, cut into trains of fragments. The cut is even, so that the
-//! trains stay uniform and the last fragment is about as large as the others.
+//! A message that no datagram holds, cut into fragments, each a segment of a train. The cut is even, so
+//! that the trains stay uniform and the last fragment is about as large as the others.
 
-use bytes::{BufMut, BytesMut};
+use bytes::BufMut;
 
-use super::train::{Closed, Shape, note};
-use crate::limits;
-use crate::time::Time;
+use super::pool;
+use super::train::{Shape, Train, note};
 use crate::wire::HEADER_BYTES;
 use crate::wire::data::Fragment;
 
@@ -16,7 +15,6 @@ pub(crate) struct Cut {
     fragments: u32,
     /// Every fragment's with header, numbers and tag, but the last's, which has the rest.
     segment_bytes: usize,
-    train_segments: usize,
 }
 
 impl Cut {
@@ -28,53 +26,90 @@ impl Cut {
         let numbers = Fragment::head_bytes_max(total, fragments);
         let piece = total.div_ceil(fragments) as usize;
         let segment_bytes = HEADER_BYTES + numbers + piece + shape.tag_bytes;
-        let train_segments =
-            (shape.train_bytes / segment_bytes).clamp(1, limits::TRAIN_SEGMENTS_MAX);
-        Some(Self { total, fragments, segment_bytes, train_segments })
+        Some(Self { total, fragments, segment_bytes })
     }
 
-    /// Bytes of all its trains.
-    pub(crate) const fn bytes(&self) -> usize {
-        self.fragments as usize * self.segment_bytes
+    /// Bytes of the fragments from `first` on, as they go over the wire.
+    pub(crate) const fn bytes_from(&self, first: u32) -> usize {
+        (self.fragments - first) as usize * self.segment_bytes
     }
 
-    /// The trains.
-    pub(crate) fn trains<'a>(
-        self,
-        message: &'a [u8],
-        begun: Time,
-        shape: &'a Shape,
-    ) -> impl Iterator<Item = Closed> + 'a {
-        (0..self.fragments)
-            .step_by(self.train_segments)
-            .map(move |first| self.train(first, message, begun, shape))
+    /// How many fragments the message has.
+    pub(crate) const fn fragments(&self) -> u32 {
+        self.fragments
     }
 
-    fn train(&self, first: u32, message: &[u8], begun: Time, shape: &Shape) -> Closed {
-        let end = (first + self.train_segments as u32).min(self.fragments);
-        let mut bytes = BytesMut::with_capacity((end - first) as usize * self.segment_bytes);
-        for index in first..end {
-            let start = bytes.len();
-            bytes.put_bytes(0, HEADER_BYTES);
-            let fragment = Fragment { index, fragments: self.fragments, total: self.total };
-            fragment.write(&mut bytes, message);
-            if index + 1 < self.fragments {
-                bytes.resize(start + self.segment_bytes - shape.tag_bytes, 0);
-            }
-            bytes.put_bytes(0, shape.tag_bytes);
-            note(&mut bytes[start..], u16::from(index == 0), true);
+    /// Whether its fragments go well in segments of `segment_bytes`: they fit, and little is left.
+    const fn suits(&self, segment_bytes: usize) -> bool {
+        self.segment_bytes <= segment_bytes && self.segment_bytes >= segment_bytes / 8 * 7
+    }
+}
+
+impl Train {
+    /// Appends the message's fragments from `first` on, as many as go in, and says which is the next.
+    pub(crate) fn push_fragments(
+        &mut self,
+        message: &[u8],
+        cut: &Cut,
+        first: u32,
+        shape: &Shape,
+    ) -> u32 {
+        if self.is_fresh() {
+            self.continues = first > 0;
+            self.bytes.clear();
+        } else if self.segment_bytes == 0 || !cut.suits(self.segment_bytes) {
+            return first;
         }
-        let segment_bytes = self.segment_bytes.min(bytes.len());
-        Closed { bytes, segment_bytes, messages: u32::from(first == 0), begun }
+        for index in first..cut.fragments {
+            let fragment = Fragment { index, fragments: cut.fragments, total: cut.total };
+            if !self.push_fragment(message, fragment, cut, shape) {
+                return index;
+            }
+        }
+        cut.fragments
+    }
+
+    fn push_fragment(
+        &mut self,
+        message: &[u8],
+        fragment: Fragment,
+        cut: &Cut,
+        shape: &Shape,
+    ) -> bool {
+        let Cut { segment_bytes, fragments, .. } = *cut;
+        if self.is_fresh() {
+            self.segment_bytes = segment_bytes;
+            pool::grow(&mut self.bytes, segment_bytes);
+            self.bytes.put_bytes(0, HEADER_BYTES);
+        } else if self.has_segment(self.segment_bytes, segment_bytes, shape) {
+            self.end_segment();
+            self.begin_segment(segment_bytes);
+        } else {
+            return false;
+        }
+        fragment.write(&mut self.bytes, message);
+        self.bytes.put_bytes(0, shape.tag_bytes);
+        if fragment.index + 1 < fragments {
+            // The tag is where the segment ends, and all behind the fragment is zeros.
+            self.bytes.resize(self.segment_start + segment_bytes, 0);
+        }
+        note(&mut self.bytes[self.segment_start..], u16::from(fragment.index == 0), true);
+        self.messages += u32::from(fragment.index == 0);
+        self.ends_in_fragment = true;
+        self.room_end = 0;
+        true
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::BytesMut;
     use proptest::prelude::*;
 
     use super::super::train::noted;
     use super::*;
+    use crate::limits;
+    use crate::time::Time;
 
     proptest! {
         #[test]
@@ -87,12 +122,16 @@ mod tests {
             let shape = Shape { segment_bytes, train_bytes, tag_bytes };
             let message: Vec<u8> = (0..total).map(|at| (at / 7) as u8).collect();
             let cut = Cut::of(total, &shape).expect("8,192 datagrams suffice");
-            let mut found = Vec::new();
-            let mut next = 0;
-            for train in cut.trains(&message, Time::ZERO, &shape) {
+            let (mut found, mut next, mut first) = (Vec::new(), 0, 0);
+            while first < cut.fragments {
+                let mut train = Train::begin(BytesMut::new(), Time::ZERO, &shape);
+                let continues = first > 0;
+                first = train.push_fragments(&message, &cut, first, &shape);
+                let train = train.close(&shape);
                 prop_assert!(train.bytes.len() <= train_bytes);
                 prop_assert!(train.segments() <= limits::TRAIN_SEGMENTS_MAX);
-                prop_assert_eq!(train.messages, u32::from(next == 0));
+                prop_assert_eq!(train.continues, continues);
+                prop_assert_eq!(train.messages, u32::from(!continues));
                 for segment in train.bytes.chunks(train.segment_bytes) {
                     prop_assert!(segment.len() <= segment_bytes);
                     let (count, fragment) = noted(segment);
@@ -107,6 +146,28 @@ mod tests {
             prop_assert_eq!(next, cut.fragments);
             prop_assert!(found == message);
         }
+    }
+
+    #[test]
+    fn messages_of_about_one_size_share_a_train_with_small_ones_between_them() {
+        let shape = Shape { segment_bytes: 1_232, train_bytes: 65_507, tag_bytes: 16 };
+        let mut train = Train::begin(BytesMut::new(), Time::ZERO, &shape);
+        for len in [4_096, 4_090, 4_050] {
+            let cut = Cut::of(len, &shape).expect("it is cut");
+            assert_eq!(train.push_fragments(&vec![1; len], &cut, 0, &shape), 4);
+            assert!(train.push(&[2; 5], &shape) && train.push_here(&[2; 100]));
+        }
+        let other = Cut::of(2_000, &shape).expect("it is cut");
+        assert_eq!(train.push_fragments(&[1; 2_000], &other, 0, &shape), 2);
+        let much_smaller = Cut::of(1_300, &shape).expect("it is cut");
+        assert_eq!(train.push_fragments(&[1; 1_300], &much_smaller, 0, &shape), 0);
+        let train = train.close(&shape);
+        let notes: Vec<_> = train.bytes.chunks(train.segment_bytes).map(noted).collect();
+        let message = [(1, true), (0, true), (0, true), (0, true), (2, false)];
+        let mut expected = message.repeat(3);
+        expected.extend([(1, true), (0, true)]);
+        assert_eq!(notes, expected);
+        assert_eq!(train.messages, 10);
     }
 
     #[test]

@@ -30,7 +30,8 @@ impl Train {
     pub(super) fn close_list(mut self) -> Closed {
         classic::write_count(&mut self.bytes, u64::from(self.messages));
         let segment_bytes = self.bytes.len();
-        Closed { bytes: self.bytes, segment_bytes, messages: self.messages, begun: self.begun }
+        let Self { bytes, messages, begun, .. } = self;
+        Closed { bytes, segment_bytes, messages, begun, continues: false }
     }
 }
 

@@ -1,7 +1,6 @@
 //! The bounds of the outbox's memory, and what a push does at them.
 
 use super::Outbox;
-use super::train::Closed;
 use crate::config::WhenFull;
 use crate::endpoint::PushError;
 use crate::limits;
@@ -64,7 +63,7 @@ impl Outbox {
         let Some(dropped) = self.take_waiting(slot) else { return false };
         self.counters.dropped_messages += u64::from(dropped.messages);
         self.recycle(dropped.bytes);
-        while self.first_waiting(slot).is_some_and(Closed::continues) {
+        while self.first_waiting(slot).is_some_and(|train| train.continues && train.messages == 0) {
             self.take_waiting(slot);
         }
         true

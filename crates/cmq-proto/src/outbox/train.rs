@@ -37,15 +37,19 @@ impl Shape {
 pub(crate) struct Train {
     pub(super) bytes: BytesMut,
     /// To here the open segment may grow without a second thought: its end, or the buffer's.
-    room_end: usize,
-    segment_start: usize,
+    pub(super) room_end: usize,
+    pub(super) segment_start: usize,
     /// The size of all segments, once the first is closed.
-    segment_bytes: usize,
-    segments: usize,
+    pub(super) segment_bytes: usize,
+    pub(super) segments: usize,
     /// Messages in the open segment. Even of empty ones no segment holds 65,536.
     count: u16,
     pub(super) messages: u32,
     pub(super) begun: Time,
+    /// Whether the last segment is a fragment, which takes nothing else.
+    pub(super) ends_in_fragment: bool,
+    /// Whether it begins in the midst of a message.
+    pub(super) continues: bool,
     /// Whether it leaves as soon as what is before it has left; until then it may still grow.
     pub(crate) leaving: bool,
 }
@@ -62,6 +66,8 @@ pub(crate) struct Closed {
     pub(crate) messages: u32,
     /// When its first message was pushed.
     pub(crate) begun: Time,
+    /// Whether it begins in the midst of a message.
+    pub(crate) continues: bool,
 }
 
 impl Train {
@@ -85,6 +91,8 @@ impl Train {
             count: 0,
             messages: 0,
             begun,
+            ends_in_fragment: false,
+            continues: false,
             leaving: false,
         }
     }
@@ -105,8 +113,8 @@ impl Train {
     pub(crate) fn push(&mut self, message: &[u8], shape: &Shape) -> bool {
         let framed = framed_bytes(message.len());
         debug_assert!(framed <= shape.body_bytes());
-        if self.bytes.len() + framed > self.segment_end(shape) && !self.next_segment(framed, shape)
-        {
+        let full = self.ends_in_fragment || self.bytes.len() + framed > self.segment_end(shape);
+        if full && !self.next_segment(framed, shape) {
             return false;
         }
         pool::grow(&mut self.bytes, framed + shape.tag_bytes);
@@ -122,11 +130,18 @@ impl Train {
 
     /// Nothing is added any more.
     pub(crate) fn close(mut self, shape: &Shape) -> Closed {
-        note(&mut self.bytes[self.segment_start..], self.count, false);
-        self.bytes.put_bytes(0, shape.tag_bytes);
-        let segment_bytes =
-            if self.segment_bytes == 0 { self.bytes.len() } else { self.segment_bytes };
-        Closed { bytes: self.bytes, segment_bytes, messages: self.messages, begun: self.begun }
+        if !self.ends_in_fragment {
+            self.end_segment();
+            self.bytes.put_bytes(0, shape.tag_bytes);
+        }
+        let segment_bytes = self.segment_bytes();
+        let Self { bytes, messages, begun, continues, .. } = self;
+        Closed { bytes, segment_bytes, messages, begun, continues }
+    }
+
+    /// Whether nothing was pushed to it.
+    pub(super) const fn is_fresh(&self) -> bool {
+        self.messages == 0 && !self.ends_in_fragment
     }
 
     /// The memory that it holds.
@@ -172,30 +187,43 @@ impl Train {
     /// Closes the open segment and opens one that has `framed` bytes of room; false if there is none,
     /// and then nothing is changed. The first segment's size is every segment's.
     fn next_segment(&mut self, framed: usize, shape: &Shape) -> bool {
-        let (segment_bytes, start) = match self.segment_bytes {
-            0 => {
-                let end = self.bytes.len() + shape.tag_bytes;
-                (end, end)
-            }
-            uniform => (uniform, self.segment_start + uniform),
-        };
         let needed = HEADER_BYTES + framed + shape.tag_bytes;
-        if needed > segment_bytes
-            || start + needed > shape.train_bytes
-            || self.segments == limits::TRAIN_SEGMENTS_MAX
-        {
+        let segment_bytes = match self.segment_bytes {
+            0 => self.bytes.len() + shape.tag_bytes,
+            uniform => uniform,
+        };
+        if needed > segment_bytes || !self.has_segment(segment_bytes, needed, shape) {
             return false;
         }
-        note(&mut self.bytes[self.segment_start..], self.count, false);
-        let more = start + needed - self.bytes.len();
-        pool::grow(&mut self.bytes, more);
-        self.bytes.resize(start, 0);
-        self.bytes.put_bytes(0, HEADER_BYTES);
+        self.end_segment();
         self.segment_bytes = segment_bytes;
-        self.segment_start = start;
-        self.segments += 1;
+        self.begin_segment(needed);
+        self.ends_in_fragment = false;
         self.count = 0;
         true
+    }
+
+    /// Remembers what the last segment has.
+    pub(super) fn end_segment(&mut self) {
+        if !self.ends_in_fragment {
+            note(&mut self.bytes[self.segment_start..], self.count, false);
+        }
+    }
+
+    /// Whether another segment, of `needed` bytes, goes behind the last one.
+    pub(super) fn has_segment(&self, segment_bytes: usize, needed: usize, shape: &Shape) -> bool {
+        self.segment_start + segment_bytes + needed <= shape.train_bytes
+            && self.segments < limits::TRAIN_SEGMENTS_MAX
+    }
+
+    /// Fills the last segment up, and begins another with the place for a header.
+    pub(super) fn begin_segment(&mut self, needed: usize) {
+        let start = self.segment_start + self.segment_bytes;
+        let more = start + needed - self.bytes.len();
+        pool::grow(&mut self.bytes, more);
+        self.bytes.resize(start + HEADER_BYTES, 0);
+        self.segment_start = start;
+        self.segments += 1;
     }
 }
 
@@ -205,18 +233,14 @@ impl Closed {
         self.bytes.len().div_ceil(self.segment_bytes)
     }
 
-    /// Whether it goes on with the message of the train before it.
-    pub(crate) const fn continues(&self) -> bool {
-        self.messages == 0
-    }
-
     /// Takes the first `segments` datagrams off, at least one and not all.
     pub(crate) fn split_off(&mut self, segments: usize) -> Self {
         let bytes = self.bytes.split_to(segments * self.segment_bytes);
         let messages =
             bytes.chunks(self.segment_bytes).map(|segment| u32::from(noted(segment).0)).sum();
         self.messages -= messages;
-        Self { bytes, segment_bytes: self.segment_bytes, messages, begun: self.begun }
+        let continues = core::mem::replace(&mut self.continues, noted(&self.bytes) == (0, true));
+        Self { bytes, segment_bytes: self.segment_bytes, messages, begun: self.begun, continues }
     }
 }
 

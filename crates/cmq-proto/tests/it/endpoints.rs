@@ -133,7 +133,7 @@ fn large_messages_go_in_fragments_in_every_mode() {
         pair.push_all(to, &sent);
         pair.run();
         let sizes: Vec<_> = pair.received.iter().map(Vec::len).collect();
-        assert!(pair.received == sent, "{mode:?}: {sizes:?}");
+        assert!(pair.received == sent, "{mode:?}: {sizes:?} {:?}", pair.server.stats());
     }
 }
 
