@@ -1,0 +1,56 @@
+"""A broker whose CMQ front listens, and brokers with forwards."""
+
+import pytest
+from harness.broker import Broker, binary_path
+from harness.peer import Peer
+from harness.pipes import free_udp_port
+
+
+class Front(Broker):
+    """A broker with a CMQ listener that keeps its port, too."""
+
+    def __init__(self, **settings):
+        self.cmq_port = free_udp_port()
+        environment = {"QUELEA__CMQ__LISTEN": f"127.0.0.1:{self.cmq_port}", "QUELEA__STOP_TIMEOUT_MS": "300"}
+        environment |= {f"QUELEA__{name.upper()}": value for name, value in settings.items()}
+        super().__init__(binary_path(), environment=environment)
+
+    def mailbox(self, number=0) -> str:
+        return f"127.0.0.1:{self.cmq_port}/{number}"
+
+
+@pytest.fixture
+def front():
+    """Starts fronts: `front(cmq__user="ada")`."""
+    started = []
+
+    def start(**settings):
+        started.append(Front(**settings))
+        return started[-1].start()
+
+    yield start
+    for broker in started:
+        broker.close()
+
+
+@pytest.fixture(scope="module")
+def shared():
+    with Front(
+        cmq__route="[{mailboxes='10-19', exchange='amq.topic', routing_key='sensor.{mailbox}.value'},"
+        "{mailboxes='20', exchange='nowhere'},"
+        "{mailboxes='21', vhost='no vhost'},"
+        "{mailboxes='22', persistent=false}]",
+        limits__message_bytes_max="100kB",
+    ) as broker:
+        yield broker
+
+
+@pytest.fixture
+def peer(shared):
+    with Peer(shared) as opened:
+        yield opened
+
+
+@pytest.fixture
+def channel(peer):
+    return peer.channel()
