@@ -1,5 +1,8 @@
 """A broker whose CMQ front listens, and brokers with forwards."""
 
+import contextlib
+from pathlib import Path
+
 import pytest
 from harness.broker import Broker, binary_path
 from harness.peer import Peer
@@ -17,6 +20,29 @@ class Front(Broker):
 
     def mailbox(self, number=0) -> str:
         return f"127.0.0.1:{self.cmq_port}/{number}"
+
+
+class SmallDisk(Front):
+    """A front on a disk of its own, of 48 MiB, which we can fill through the process's view of it."""
+
+    MOUNTED = 'mount -t tmpfs -o size=48M tmpfs "$QUELEA__DATA_DIR" && exec "$@"'
+
+    def __init__(self, **settings):
+        super().__init__(**settings)
+        self.data_dir.mkdir()
+        self.wrapper = ["unshare", "--mount", "--propagation", "private", "sh", "-c", self.MOUNTED, "sh"]
+
+    def _ballast(self) -> Path:
+        return Path(f"/proc/{self.process.pid}/root{self.data_dir}/ballast")
+
+    def fill(self):
+        """Somebody else's file takes the space."""
+        with open(self._ballast(), "ab", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(b"\0" * (1 << 20))
+
+    def clear(self):
+        self._ballast().unlink()
 
 
 @pytest.fixture

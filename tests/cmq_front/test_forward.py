@@ -128,7 +128,7 @@ def test_the_broker_stops_and_starts_without_a_loss(front, durable):
 
         def has_all():
             nonlocal seen
-            seen += pop.read(1)
+            seen += pop.read_some()
             return set(seen.split()) >= wanted
 
         until(has_all, "all messages")

@@ -59,17 +59,18 @@ class Pipe:
 
     def read(self, count: int) -> bytes:
         """Exactly so many bytes of the output; fewer only at its end."""
-        descriptor, data = self.process.stdout.fileno(), b""
-        deadline = time.monotonic() + PATIENCE_S
-        while len(data) < count:
-            readable, _, _ = select.select([descriptor], [], [], max(0, deadline - time.monotonic()))
-            if not readable:
-                raise BrokerError(f"only {len(data)} of {count} bytes came: {data[-200:]!r}")
-            part = os.read(descriptor, count - len(data))
-            if not part:
-                break
+        data = b""
+        while len(data) < count and (part := self.read_some(count - len(data))):
             data += part
         return data
+
+    def read_some(self, at_most=65_536) -> bytes:
+        """What is there of the output; waits until there is something. Nothing: it has ended."""
+        descriptor = self.process.stdout.fileno()
+        readable, _, _ = select.select([descriptor], [], [], PATIENCE_S)
+        if not readable:
+            raise BrokerError(f"nothing came for {PATIENCE_S} s")
+        return os.read(descriptor, at_most)
 
     def signal(self, number) -> None:
         self.process.send_signal(number)

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::Args;
 use quelea_cmq::proto::limits;
-use quelea_cmq::{Config, PreSharedKey};
+use quelea_cmq::{Config, Endpoint, PreSharedKey};
 
 pub(crate) use framing::{Cutter, Framing, FramingError};
 pub(crate) use signals::on_signal;
@@ -72,6 +72,13 @@ fn message_bytes_max(text: &str) -> Result<usize, String> {
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// What the library counted, but for what never happened.
+pub(crate) fn print_counters(endpoint: &Endpoint) {
+    for (name, value) in endpoint.stats().counters().filter(|(_, value)| *value > 0) {
+        eprintln!("{name} {value}");
+    }
 }
 
 /// Something that the user has to mend in the command: exit code 2, as clap has it.

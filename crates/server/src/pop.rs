@@ -18,7 +18,7 @@ use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::key_file::KeyFileError;
-use crate::pipe::{self, Framing, PipeArgs, fail, on_signal, refuse};
+use crate::pipe::{self, Framing, PipeArgs, fail, on_signal, print_counters, refuse};
 
 /// Messages that are written before what comes beside them is looked at.
 const BATCH_MESSAGES: usize = 4_096;
@@ -127,7 +127,7 @@ fn pop(args: &PopArgs) -> Result<(), PopFailure> {
     if args.pipe.stats {
         let seconds = started.elapsed().as_secs_f64();
         eprintln!("popped {popped} messages of {bytes} bytes in {seconds:.3} s, {lost} lost");
-        eprintln!("{:?}", endpoint.stats());
+        print_counters(&endpoint);
     }
     match (end, args.count) {
         (End::Came, Some(wanted)) if popped < wanted => Err(PopFailure::TooFew { popped, wanted }),

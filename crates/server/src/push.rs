@@ -12,7 +12,7 @@ use quelea_cmq::{
 use quelea_datagram::{Peer, local_address};
 
 use crate::key_file::KeyFileError;
-use crate::pipe::{self, Cutter, FramingError, PipeArgs, fail, on_signal, refuse};
+use crate::pipe::{self, Cutter, FramingError, PipeArgs, fail, on_signal, print_counters, refuse};
 
 /// Bytes that one read takes from standard input: a pipe's capacity.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -125,7 +125,7 @@ fn push(args: &PushArgs) -> Result<(), PushFailure> {
         let Pushing { messages, bytes, .. } = pushing;
         let seconds = started.elapsed().as_secs_f64();
         eprintln!("pushed {messages} messages of {bytes} bytes in {seconds:.3} s");
-        eprintln!("{:?}", endpoint.stats());
+        print_counters(&endpoint);
     }
     pushed.and(settled)
 }
