@@ -30,7 +30,10 @@ def metric(broker, name, **labels) -> int:
 
 def everything(channel, name) -> list[str]:
     """All messages of a queue, by a consumer: a get for each takes too long for thousands."""
-    return bodies(take(channel, name, depth(channel, name)))
+    there = []
+    while (count := min(depth(channel, name), 10_000)) > 0:
+        there += bodies(take(channel, name, count))
+    return there
 
 
 def dropped(broker, cause) -> int:
@@ -299,7 +302,7 @@ def test_blocked_publishers_take_no_more_credit(front):
             broker.clear()
             assert pusher.result(patience_s=90)[0] == 0
             feeding.join(10)
-        assert [int(body) for body in everything(channel, "cmq.7")] == list(range(2_000))
+        assert (everything(channel, "cmq.7") == numbers) is True
 
 
 def test_amqp_and_cmq_meet_in_one_queue(shared, channel):
