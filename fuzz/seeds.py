@@ -372,6 +372,44 @@ CMQ_CLASSIC = {
 }
 
 
+# Steps of crates/cmq-proto/src/fuzzing/endpoint.rs; four bytes of settings before them.
+PUSH, PUSH_LARGE, FLUSH_ALL, ARRIVE, REORDER, FLIP, LOSE, AGAIN, MADE_UP, WAIT, POP, RARE = 0, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 15
+DOWN, STRANGER = 0x80, 0x40
+KEY, CLASSIC, SMALL_BATCHES = 1, 2, 4
+
+
+def cmq_story(what, mode, repair, path, *steps):
+    return bytes([what, mode, repair, path]) + b"".join(bytes(step if isinstance(step, tuple) else (step,)) for step in steps)
+
+
+def pushes(count, size=20):
+    return [(PUSH, size)] * count + [FLUSH_ALL]
+
+
+SETTLE_CMQ = [ARRIVE] * 8 + [ARRIVE | DOWN] * 8 + [(POP, 50), (WAIT, 12)] + [ARRIVE] * 4 + [ARRIVE | DOWN] * 4
+LARGE = [(PUSH_LARGE, 100), FLUSH_ALL]
+CMQ_ENDPOINT = {
+    "nothing": b"",
+    "classic": cmq_story(CLASSIC, 0, 0, 0, *pushes(5), *SETTLE_CMQ, (FLIP, 1, 255), (MADE_UP, 8, *bytes(8))),
+    "forged-status": cmq_story(0, 3, 0, 0, *pushes(3), ARRIVE, (AGAIN | DOWN, 0, 36, 8, *bytes(8)), (AGAIN | DOWN, 0, 44, 8, *b"\xff" * 8), *SETTLE_CMQ),
+    "made-up": cmq_story(0, 0, 0, 0, *pushes(1), ARRIVE, *[(MADE_UP | side, 60, *(cmq(kind, 0, 0, bytes(24)))) for kind in range(1, 8) for side in (0, DOWN, STRANGER)]),
+    "mailbox-full": cmq_story(0, 3, 0, 0, *(LARGE * 6), *[ARRIVE, ARRIVE | DOWN] * 12, (POP, 1), *SETTLE_CMQ, (POP, 99), *SETTLE_CMQ),
+    "closed-while-under-way": cmq_story(0, 2, 0, 0, *pushes(4), (RARE, 0), ARRIVE, *SETTLE_CMQ, *pushes(1), *SETTLE_CMQ),
+    "mailbox-closed-and-opened": cmq_story(0, 3, 0, 0, *pushes(4), ARRIVE, (RARE, 2), *pushes(4), *SETTLE_CMQ, (RARE, 3), *SETTLE_CMQ, (WAIT, 22), *SETTLE_CMQ),
+    "parity-of-a-flow-that-restarts": cmq_story(SMALL_BATCHES, 2, 6, 1, *(LARGE * 2), ARRIVE, ARRIVE | DOWN, *LARGE, (AGAIN | DOWN, 0, 36, 8, *b"restarts"), *LARGE, *SETTLE_CMQ),
+} | {
+    f"{name}-{'sealed' if key else 'plain'}-{trouble}": cmq_story(key | SMALL_BATCHES, mode, repair, 1, *SETTLE_CMQ, *pushes(6), *bad, *LARGE, *bad, *SETTLE_CMQ, (WAIT, 15), *SETTLE_CMQ)
+    for name, mode, repair in (("lossy", 0, 0), ("latest", 1, 0), ("unordered", 2, 6), ("ordered", 3, 0), ("until", 4, 7), ("no-credit", 130, 7))
+    for key in (0, KEY)
+    for trouble, bad in {
+        "lost": [LOSE, LOSE | DOWN],
+        "reordered": [(REORDER, 1), (REORDER, 2), (REORDER | DOWN, 1)],
+        "changed": [(FLIP, 9, 1), (FLIP | DOWN, 8, 1), (AGAIN, 0, 24, 3, 1, 2, 3)],
+        "repeated": [(AGAIN, 0, 0, 0), (AGAIN, 0x81, 0, 0), (AGAIN | DOWN, 0, 0, 0)],
+    }.items()
+}
+
+
 def main():
     for target, seeds in {
         "amqp_frames": FRAMES,
@@ -380,6 +418,7 @@ def main():
         "amqp_connection": CONNECTIONS,
         "cmq_datagram": CMQ_DATAGRAMS,
         "cmq_classic": CMQ_CLASSIC,
+        "cmq_endpoint": CMQ_ENDPOINT,
         "node": STORIES,
         "sqs_json": SQS_JSON,
         "sqs_query": SQS_QUERY,

@@ -2,6 +2,10 @@
 //!
 //! Each panics if something does not hold that should hold for every input.
 
+mod endpoint;
+
+pub use endpoint::fuzz_endpoint;
+
 use crate::classic::{self, Element};
 use crate::config::PreSharedKey;
 use crate::limits::{DATAGRAM_BYTES_MAX, REPAIR_HELD_BYTES_MAX, STATUS_RANGES_MAX};

@@ -38,7 +38,11 @@ impl Outbox {
             self.unsettled -= usize::from(core::mem::take(&mut destination.unsettled));
         }
         if destination.closing && (settled || destination.is_dead()) {
-            return self.part(slot);
+            // In the line a slot has its destination; its turn ends here again.
+            if !destination.queued {
+                self.part(slot);
+            }
+            return;
         }
         let Some(busy) = &mut destination.busy else { return };
         let idle = busy.flight.as_ref().is_none_or(|flight| flight.is_settled());

@@ -93,6 +93,10 @@ impl Outbox {
         let destination = self.directory.at_mut(slot);
         destination.next_sequence = next.unwrap_or(0);
         destination.next_message = first_message;
+        // Parity that waits is of the old flow.
+        if let Some(busy) = &mut destination.busy {
+            busy.parities = None;
+        }
     }
 
     /// The receiver is gone. What waits for a reliable one is given up too.

@@ -134,6 +134,9 @@ impl Outbox {
         self.directory.change_flow(slot, self.last_flow);
         let destination = self.directory.at_mut(slot);
         (destination.next_sequence, destination.next_message) = (0, 0);
+        if let Some(busy) = &mut destination.busy {
+            busy.parities = None;
+        }
     }
 
     /// The next HELLO.

@@ -43,17 +43,16 @@ impl GroupEncoder {
 
     /// Puts a DATA to the group, before it is sealed. Gives whether the group is full: then
     /// [`GroupEncoder::finish`] is due. The header's flags have [`crate::wire::flags::REPAIR`], so
-    /// that the receiver keeps it.
+    /// that the receiver keeps it. A datagram that is not the next one begins another group, and the
+    /// one that was not finished has no parity.
     pub fn add(&mut self, header: &Header, body: &[u8]) -> bool {
+        let next = self.first + u64::from(self.data);
+        if self.data == self.data_max || header.sequence != next {
+            self.abandon();
+        }
         if self.data == 0 {
             self.first = header.sequence;
         }
-        debug_assert_eq!(
-            header.sequence,
-            self.first + u64::from(self.data),
-            "consecutive sequences"
-        );
-        debug_assert!(self.data < self.data_max, "a full group is finished first");
         let block = Block::new(header, body);
         self.longest = self.longest.max(block.bytes());
         for (index, parity) in self.parities.iter_mut().enumerate() {
@@ -97,12 +96,18 @@ impl GroupEncoder {
             return;
         }
         let parity = self.parities.len() as u8;
-        for (index, sum) in self.parities.iter_mut().enumerate() {
+        for (index, sum) in self.parities.iter().enumerate() {
             let head = Parity { first: self.first, data: self.data, parity, index: index as u8 };
             give(head, &sum[..self.longest]);
-            sum.clear();
         }
+        self.abandon();
+    }
+
+    fn abandon(&mut self) {
         self.data = 0;
         self.longest = 0;
+        for parity in &mut self.parities {
+            parity.clear();
+        }
     }
 }

@@ -5,6 +5,7 @@
 mod classic;
 mod endpoints;
 mod flight;
+mod fuzz_endpoint;
 mod golden;
 mod inbox;
 mod outbox;

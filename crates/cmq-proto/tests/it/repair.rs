@@ -296,6 +296,18 @@ fn a_parity_of_nonsense_is_malformed_and_mends_nothing() {
 }
 
 #[test]
+fn a_datagram_that_is_not_the_next_one_begins_another_group() {
+    let mut encoder = GroupEncoder::new(Repair::Xor { data: 2 }).unwrap();
+    let mut groups = Vec::new();
+    for sequence in [5, 0, 1, 2, 3] {
+        // Nobody finishes the group of 0 and 1 either.
+        encoder.add(&header(Kind::Data, sequence), &[sequence as u8; 9]);
+    }
+    encoder.finish(|head, sum| groups.push((head.first, head.data, sum[10])));
+    assert_eq!(groups, [(2, 2, 2 ^ 3)]);
+}
+
+#[test]
 fn groups_are_within_their_limits() {
     assert!(GroupEncoder::new(Repair::None).is_none());
     let encoder = GroupEncoder::new(Repair::ReedSolomon { data: 0, parity: 0 }).unwrap();

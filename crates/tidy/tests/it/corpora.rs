@@ -10,13 +10,14 @@ use crate::assert_none;
 type Run = fn(&[u8]);
 
 /// Each fuzz target with the function that it calls.
-const TARGETS: [(&str, Run); 11] = [
+const TARGETS: [(&str, Run); 12] = [
     ("amqp_connection", quelea_amqp::fuzzing::fuzz_connection),
     ("amqp_frames", quelea_amqp::fuzzing::fuzz_frames),
     ("amqp_method", quelea_amqp::fuzzing::fuzz_method),
     ("amqp_table", quelea_amqp::fuzzing::fuzz_table),
     ("cmq_classic", quelea_cmq_proto::fuzzing::fuzz_classic),
     ("cmq_datagram", quelea_cmq_proto::fuzzing::fuzz_datagrams),
+    ("cmq_endpoint", quelea_cmq_proto::fuzzing::fuzz_endpoint),
     ("node", quelea_tidy::fuzz_node),
     ("sqs_json", quelea_sqs::fuzzing::fuzz_json),
     ("sqs_query", quelea_sqs::fuzzing::fuzz_query),
