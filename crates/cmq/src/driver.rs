@@ -5,13 +5,13 @@ use std::mem;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::Thread;
+use std::thread::{self, Thread};
 
 use quelea_cmq_proto::endpoint::DeliveryToken;
 use quelea_cmq_proto::{Time, Transmit, limits};
 
 use crate::clock::Clock;
-use crate::net::{Net, Pool, Received, Refused, Watcher};
+use crate::net::{Amount, Net, Pool, Received, Refused, Watcher};
 use crate::state::State;
 use crate::waiting::Sleeper;
 
@@ -110,10 +110,9 @@ impl Driver {
 
     fn release(&self, state: &mut State) -> Calls {
         self.call_background(state);
-        Calls {
-            leader: mem::take(&mut state.leader_called) && state.watcher == Some(Watcher::Caller),
-            sleepers: mem::take(&mut state.called),
-        }
+        let leader = mem::take(&mut state.leader_called)
+            && state.leader_thread.is_some_and(|leader| leader != thread::current().id());
+        Calls { leader, sleepers: mem::take(&mut state.called) }
     }
 
     /// Wakes the thread "cmq-io" if something is due before it would look.
@@ -159,12 +158,10 @@ impl Driver {
             {
                 transmits.push(transmit);
             }
+            let more = state.proto.has_transmit();
             // What left made room.
             state.check();
             self.release(&mut state).make(self, state);
-            if transmits.is_empty() {
-                break;
-            }
             sending.unread += transmits.iter().map(|one| one.bytes.len()).sum::<usize>();
             let mut too_long = Vec::new();
             self.net.send(&transmits, &mut |transmit, why| {
@@ -174,8 +171,13 @@ impl Driver {
                     too_long.push((transmit.to.ip(), segment));
                 }
             });
-            for (address, segment) in too_long {
-                self.shorten_path(address, segment);
+            for (address, segment) in &too_long {
+                self.shorten_path(*address, *segment);
+            }
+            // What came meanwhile is sent by those who pushed it: they wait for `sending`. The buffers
+            // go back the next time.
+            if !more && too_long.is_empty() {
+                break;
             }
         }
         sending.transmits = transmits;
@@ -201,14 +203,14 @@ impl Driver {
     }
 
     /// Takes what the kernel has, once; says whether there was anything.
-    pub(crate) fn receive(&self) -> bool {
+    pub(crate) fn receive(&self, amount: Amount) -> bool {
         let receiving = self.receiving.lock().unwrap_or_else(PoisonError::into_inner);
-        self.receive_with(receiving)
+        self.receive_with(receiving, amount)
     }
 
-    fn receive_with(&self, mut receiving: MutexGuard<'_, Receiving>) -> bool {
+    fn receive_with(&self, mut receiving: MutexGuard<'_, Receiving>, amount: Amount) -> bool {
         let Receiving { pool, received } = &mut *receiving;
-        self.net.receive(pool, received);
+        self.net.receive(amount, pool, received);
         if received.is_empty() {
             return false;
         }
@@ -247,7 +249,7 @@ impl Driver {
                 return false;
             }
         }
-        self.receiving.try_lock().is_ok_and(|receiving| self.receive_with(receiving))
+        self.receiving.try_lock().is_ok_and(|receiving| self.receive_with(receiving, Amount::All))
     }
 
     /// Gives back the room of what was popped.

@@ -45,6 +45,16 @@ pub(crate) struct Received {
     pub(crate) segment_bytes: usize,
 }
 
+/// How much to take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Amount {
+    /// What is there, up to [`RECEIVE_BATCH`].
+    All,
+    /// No more if the first one is a small datagram: likely it is an answer that somebody waits for,
+    /// and another look would only delay it.
+    One,
+}
+
 /// Who waits for the socket; each can be called away from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Watcher {
@@ -86,8 +96,8 @@ pub(crate) trait Net: fmt::Debug + Send + Sync {
     /// Gives all to the kernel, in their order; tells what it did not take.
     fn send(&self, transmits: &[Transmit], refused: &mut dyn FnMut(&Transmit, Refused));
 
-    /// Takes what is there, at most [`RECEIVE_BATCH`] buffers; says whether there may be more.
-    fn receive(&self, pool: &mut Pool, received: &mut Vec<Received>) -> bool;
+    /// Takes what is there; says whether there may be more.
+    fn receive(&self, amount: Amount, pool: &mut Pool, received: &mut Vec<Received>) -> bool;
 
     /// Until there is something to receive, or `interrupt`, or so long.
     fn wait(&self, watcher: Watcher, within: Option<Duration>);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
+use std::thread::ThreadId;
 
 use quelea_cmq_proto::{self as proto, Event, Mailbox, Time, limits};
 
@@ -26,6 +27,8 @@ pub(crate) struct State {
     pub(crate) watcher: Option<Watcher>,
     /// What the caller that watches it waits for.
     pub(crate) leader_until: Option<Until>,
+    /// Which thread that is: it looks again by itself after all that it does.
+    pub(crate) leader_thread: Option<ThreadId>,
     /// Threads that wait while another one watches: one of them goes on when that one leaves.
     pub(crate) followers: Vec<Sleeper>,
     /// Waiting for something else than a ring.
@@ -78,6 +81,7 @@ impl State {
             events: VecDeque::new(),
             watcher: None,
             leader_until: None,
+            leader_thread: None,
             followers: Vec::new(),
             waiting: Vec::new(),
             tasks: 0,

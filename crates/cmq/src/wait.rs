@@ -8,7 +8,7 @@ use quelea_cmq_proto::Time;
 
 use crate::clock::until as time_until;
 use crate::driver::Driver;
-use crate::net::Watcher;
+use crate::net::{Amount, Watcher};
 use crate::state::State;
 use crate::waiting::{Sleeper, Until, Who};
 
@@ -35,12 +35,13 @@ impl Driver {
                 if !leads {
                     state.watcher = Some(Watcher::Caller);
                     state.leader_until = Some(until.clone());
+                    state.leader_thread = Some(thread::current().id());
                     leads = true;
                 }
                 drop(state);
-                if !self.receive() {
+                if !self.receive(Amount::All) {
                     self.net.wait(Watcher::Caller, time_until(deadline, self.clock.now()));
-                    self.receive();
+                    self.receive(Amount::One);
                 }
             } else {
                 self.follow(state, until, deadline);
@@ -69,6 +70,7 @@ impl Driver {
         if leads {
             state.watcher = None;
             state.leader_until = None;
+            state.leader_thread = None;
             state.background.busy += 1;
         }
         if state.watcher != Some(Watcher::Caller) {

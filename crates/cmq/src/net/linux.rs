@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use super::path::Paths;
 use super::pool::BUFFER_BYTES;
 use super::{
-    Net, NetCounters, Pool, RECEIVE_BATCH, RECEIVE_BUFFER_BYTES, Received, Refused,
+    Amount, Net, NetCounters, Pool, RECEIVE_BATCH, RECEIVE_BUFFER_BYTES, Received, Refused,
     SEND_BUFFER_BYTES, SEND_RETRIES, SEND_RETRY, Watcher, canonical, for_socket,
 };
 
@@ -236,6 +236,7 @@ impl Linux {
 
     fn receive_singly(
         &self,
+        amount: Amount,
         pool: &mut Pool,
         received: &mut Vec<Received>,
         ancillary: &mut [u8],
@@ -260,6 +261,9 @@ impl Linux {
                     self.count_received(length);
                     let bytes = pool.cut(buffer, length);
                     received.push(Received { from, bytes, segment_bytes });
+                    if amount == Amount::One && length <= segment_bytes {
+                        return true;
+                    }
                 }
                 Ok((_, (None, _))) => pool.put_back(buffer),
                 Err(error) => {
@@ -371,12 +375,12 @@ impl Net for Linux {
         }
     }
 
-    fn receive(&self, pool: &mut Pool, received: &mut Vec<Received>) -> bool {
+    fn receive(&self, amount: Amount, pool: &mut Pool, received: &mut Vec<Received>) -> bool {
         let mut ancillary = mem::take(&mut pool.ancillary);
         if ancillary.is_empty() {
             ancillary = ancillary_space();
         }
-        let more = self.receive_singly(pool, received, &mut ancillary);
+        let more = self.receive_singly(amount, pool, received, &mut ancillary);
         pool.ancillary = ancillary;
         more
     }

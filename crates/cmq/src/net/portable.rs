@@ -9,7 +9,7 @@ use std::time::Duration;
 use quelea_cmq_proto::Transmit;
 
 use super::{
-    Net, NetCounters, Pool, RECEIVE_BATCH, RECEIVE_BUFFER_BYTES, Received, Refused,
+    Amount, Net, NetCounters, Pool, RECEIVE_BATCH, RECEIVE_BUFFER_BYTES, Received, Refused,
     SEND_BUFFER_BYTES, SEND_RETRIES, SEND_RETRY, Watcher, canonical, for_socket,
 };
 
@@ -105,7 +105,7 @@ impl Net for Portable {
         }
     }
 
-    fn receive(&self, pool: &mut Pool, received: &mut Vec<Received>) -> bool {
+    fn receive(&self, amount: Amount, pool: &mut Pool, received: &mut Vec<Received>) -> bool {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if self.udp.set_nonblocking(true).is_err() {
             return false;

@@ -38,7 +38,7 @@ fn receive_datagrams(net: &dyn Net, count: usize) -> Vec<Vec<u8>> {
     let (mut pool, mut received, mut datagrams) = (Pool::default(), Vec::new(), Vec::new());
     while datagrams.len() < count {
         net.wait(Watcher::Caller, Some(Duration::from_secs(10)));
-        net.receive(&mut pool, &mut received);
+        net.receive(Amount::All, &mut pool, &mut received);
         assert!(!received.is_empty(), "only {} of {count} came", datagrams.len());
         for one in received.drain(..) {
             datagrams.extend(one.bytes.chunks(one.segment_bytes).map(<[u8]>::to_vec));
@@ -85,11 +85,11 @@ fn a_socket_of_both_families_reaches_both_and_knows_ipv4_peers_by_their_name() {
         send_all(&*dual, &[transmit(address_of(&*v4), b"to you", None)]);
         let mut received = Vec::new();
         v4.wait(Watcher::Caller, Some(Duration::from_secs(10)));
-        v4.receive(&mut Pool::default(), &mut received);
+        v4.receive(Amount::All, &mut Pool::default(), &mut received);
         send_all(&*v4, &[transmit(received[0].from, b"and back", None)]);
         received.clear();
         dual.wait(Watcher::Caller, Some(Duration::from_secs(10)));
-        dual.receive(&mut Pool::default(), &mut received);
+        dual.receive(Amount::All, &mut Pool::default(), &mut received);
         assert_eq!(received[0].bytes[..], *b"and back");
         assert_eq!(received[0].from, address_of(&*v4));
     }
@@ -129,13 +129,13 @@ fn the_kernels_drops_are_counted() {
         sender.send_to(&[1; 1_000], address_of(receiver)).unwrap();
     }
     let (mut pool, mut received) = (Pool::default(), Vec::new());
-    while receiver.receive(&mut pool, &mut received) {}
+    while receiver.receive(Amount::All, &mut pool, &mut received) {}
     let arrived = received.len();
     received.clear();
     // The kernel tells with the next datagram that it takes.
     sender.send_to(&[1; 1_000], address_of(receiver)).unwrap();
     receiver.wait(Watcher::Caller, Some(Duration::from_secs(10)));
-    receiver.receive(&mut pool, &mut received);
+    receiver.receive(Amount::All, &mut pool, &mut received);
     let drops = receiver.counters().kernel_drops.load(std::sync::atomic::Ordering::Relaxed);
     assert_eq!(drops, 100 - arrived as u64);
     assert!(drops > 0);
@@ -151,7 +151,7 @@ fn a_waiting_thread_is_called_away() {
         });
         assert!(started.elapsed() < Duration::from_secs(60), "it waited to the end");
         let (mut pool, mut received) = (Pool::default(), Vec::new());
-        net.receive(&mut pool, &mut received);
+        net.receive(Amount::All, &mut pool, &mut received);
         assert!(received.is_empty(), "the call is not a datagram of anybody's");
     }
 }
