@@ -86,7 +86,7 @@ impl From<PushError> for Failure {
 impl From<MailboxError> for Failure {
     fn from(error: MailboxError) -> Self {
         let code = match error {
-            MailboxError::Open(_) => QueleaCmqCode::InUse,
+            MailboxError::Open(_) | MailboxError::OthersOpen => QueleaCmqCode::InUse,
             MailboxError::TooMany { .. } => QueleaCmqCode::TooMany,
         };
         Self::new(code, error.to_string())

@@ -62,6 +62,8 @@ pub(crate) fn push(py: Python<'_>, error: PushError, pushed: usize) -> PyErr {
 pub(crate) fn mailbox(py: Python<'_>, error: MailboxError) -> PyErr {
     match error {
         MailboxError::Open(mailbox) => raise(py, "MailboxInUse", (mailbox.0,)),
+        // It has no number of its own.
+        MailboxError::OthersOpen => raise(py, "MailboxInUse", (0_u64,)),
         MailboxError::TooMany { limit } => raise(py, "TooMany", ("mailboxes", limit)),
     }
 }

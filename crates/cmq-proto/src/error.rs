@@ -47,6 +47,9 @@ pub enum MailboxError {
     /// It is open already.
     #[error("mailbox {0} is open already")]
     Open(Mailbox),
+    /// All that have no mailbox of their own are open already.
+    #[error("the mailboxes that are not opened by themselves are open already")]
+    OthersOpen,
     /// There are too many.
     #[error("there are {limit} mailboxes, which is the limit")]
     TooMany {

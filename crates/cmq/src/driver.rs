@@ -3,7 +3,7 @@
 
 use std::mem;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 
@@ -23,6 +23,9 @@ const TRANSMITS_MAX: usize = 64;
 /// without a switch of threads. A look costs some hundredths of what sending so many costs.
 const GLANCE_BYTES: usize = 128 << 10;
 
+/// Of so many waits in a row, one begins with a look at the socket.
+const LOOKS: u32 = 4;
+
 /// All that an endpoint's threads share.
 #[derive(Debug)]
 pub(crate) struct Driver {
@@ -31,6 +34,8 @@ pub(crate) struct Driver {
     pub(crate) local: SocketAddr,
     pub(crate) background: OnceLock<Thread>,
     pub(crate) failures: Failures,
+    /// How often in a row a look at the socket found nothing; see [`Driver::is_worth_a_try`].
+    idle_looks: AtomicU32,
     state: Mutex<State>,
     sending: Mutex<Sending>,
     receiving: Mutex<Receiving>,
@@ -87,6 +92,7 @@ impl Driver {
             local,
             background: OnceLock::new(),
             failures: Failures::default(),
+            idle_looks: AtomicU32::new(0),
             state: Mutex::new(state),
             sending: Mutex::new(Sending::default()),
             receiving: Mutex::new(Receiving::default()),
@@ -202,6 +208,12 @@ impl Driver {
         self.lock().proto.set_path_bytes(address, bytes, now);
     }
 
+    /// Whether to look at the socket before waiting for it: while datagrams come in a stream the look
+    /// saves a call, while one waits for each it only costs one. So it is tried now and then.
+    pub(crate) fn is_worth_a_try(&self) -> bool {
+        self.idle_looks.fetch_add(1, Relaxed).is_multiple_of(LOOKS)
+    }
+
     /// Takes what the kernel has, once; says whether there was anything.
     pub(crate) fn receive(&self, amount: Amount) -> bool {
         let receiving = self.receiving.lock().unwrap_or_else(PoisonError::into_inner);
@@ -210,9 +222,12 @@ impl Driver {
 
     fn receive_with(&self, mut receiving: MutexGuard<'_, Receiving>, amount: Amount) -> bool {
         let Receiving { pool, received } = &mut *receiving;
-        self.net.receive(amount, pool, received);
+        let more = self.net.receive(amount, pool, received);
         if received.is_empty() {
             return false;
+        }
+        if more || amount == Amount::All {
+            self.idle_looks.store(0, Relaxed);
         }
         let now = self.clock.now();
         let mut state = self.lock();

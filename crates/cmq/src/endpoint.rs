@@ -125,6 +125,9 @@ impl Endpoint {
     /// [`MailboxError`]: open already.
     pub fn queue_of_others(&self, options: MailboxOptions) -> Result<Queue, MailboxError> {
         let mut state = self.0.driver.lock();
+        if state.has_other() {
+            return Err(MailboxError::OthersOpen);
+        }
         state.proto.open_other_mailboxes(options)?;
         let ring = Arc::new(Ring::default());
         state.open(None, Sink::Ring(Arc::clone(&ring)));
@@ -267,6 +270,7 @@ impl Endpoint {
         let deadline = driver.clock.after(within);
         let settled = driver.wait(&Until::AllSettled, Some(deadline));
         let mut state = driver.lock();
+        state.say_what_is_delayed(driver.clock.now());
         state.close_all();
         driver.unlock(state);
         let thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -288,6 +292,7 @@ impl Drop for Handle {
         let mut state = self.driver.lock();
         if !state.closed {
             state.proto.flush_all(now);
+            state.say_what_is_delayed(now);
             state.closing = Some(now.after(LINGER));
             state.background.called = true;
             self.driver.unlock(state);

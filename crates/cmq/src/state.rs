@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
 use std::thread::ThreadId;
+use std::time::Duration;
 
 use quelea_cmq_proto::{self as proto, Event, Mailbox, Time, limits};
 
@@ -48,6 +49,9 @@ pub(crate) struct State {
     pub(crate) closed: bool,
     numbers: u64,
 }
+
+/// The longest that the state machine holds an acknowledgement back.
+const STATUS_DELAY_MAX: Duration = Duration::from_millis(1);
 
 /// Where a mailbox's deliveries go.
 #[derive(Clone, Debug)]
@@ -125,6 +129,16 @@ impl State {
             Sink::Replies(replies) => self.called.extend(replies.close()),
         }
         self.leader_called = true;
+    }
+
+    pub(crate) const fn has_other(&self) -> bool {
+        self.other.is_some()
+    }
+
+    /// Before the socket goes: acknowledgements that wait for more of their like leave now, or their
+    /// senders would wait in vain.
+    pub(crate) fn say_what_is_delayed(&mut self, now: Time) {
+        self.proto.on_timer(now.after(STATUS_DELAY_MAX));
     }
 
     /// Ends all that waits.

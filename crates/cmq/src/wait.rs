@@ -39,8 +39,8 @@ impl Driver {
                     leads = true;
                 }
                 drop(state);
-                if !self.receive(Amount::All) {
-                    self.net.wait(Watcher::Caller, time_until(deadline, self.clock.now()));
+                if !(self.is_worth_a_try() && self.receive(Amount::All)) {
+                    self.net.wait(Watcher::Caller, time_until(deadline, now));
                     self.receive(Amount::One);
                 }
             } else {

@@ -262,7 +262,7 @@ impl Linux {
                     let bytes = pool.cut(buffer, length);
                     received.push(Received { from, bytes, segment_bytes });
                     if amount == Amount::One && length <= segment_bytes {
-                        return true;
+                        return false;
                     }
                 }
                 Ok((_, (None, _))) => pool.put_back(buffer),

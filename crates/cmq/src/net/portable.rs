@@ -122,6 +122,9 @@ impl Net for Portable {
                     self.counters.received_bytes.fetch_add(length as u64, Relaxed);
                     let bytes = pool.cut(buffer, length);
                     received.push(Received { from: canonical(from), bytes, segment_bytes: length });
+                    if amount == Amount::One {
+                        break;
+                    }
                 }
                 Err(error) => {
                     pool.put_back(buffer);
