@@ -2,6 +2,7 @@
 //! batch leaves before the message that would make it too large, or when its first message is as old
 //! as the timeout allows.
 
+mod copying;
 mod counters;
 mod deadlines;
 mod departure;
