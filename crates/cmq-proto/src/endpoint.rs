@@ -124,6 +124,19 @@ impl Endpoint {
         self.outbox.set_path_bytes(address, path_bytes);
     }
 
+    /// Bytes that wait here to be sent or acknowledged: at most `Config::outbox_bytes_max`.
+    #[must_use]
+    pub const fn outbox_bytes(&self) -> usize {
+        self.outbox.held_bytes()
+    }
+
+    /// Bytes that came and wait for something missing before them: at most
+    /// `Config::reassembly_bytes_max`, or twice the longest message if that is more.
+    #[must_use]
+    pub const fn reassembly_bytes(&self) -> usize {
+        self.inbox.waiting_bytes()
+    }
+
     /// What was counted so far.
     #[must_use]
     pub fn stats(&self) -> Stats {

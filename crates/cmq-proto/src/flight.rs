@@ -307,9 +307,13 @@ impl Flight {
 
     /// After a STATUS that said `restarted`: everything that is not acknowledged begins a new flow, from
     /// sequence 0 on, and is repeated as credit allows. `rewrite` gets the new sequence, the count of
-    /// messages and the datagram, and returns it as the new flow's. The next new datagram's sequence is
-    /// what is returned. Ask `poll` afterwards.
-    pub fn restart(&mut self, now: Time, rewrite: impl FnMut(u64, u16, Bytes) -> Bytes) -> u64 {
+    /// messages and the datagram, and returns it as the new flow's, or nothing if it is of no use there.
+    /// The next new datagram's sequence is what is returned. Ask `poll` afterwards.
+    pub fn restart(
+        &mut self,
+        now: Time,
+        rewrite: impl FnMut(u64, u16, Bytes) -> Option<Bytes>,
+    ) -> u64 {
         let next = match &mut self.under_way {
             UnderWay::Lossy(passing) => passing.next(),
             UnderWay::Reliable(reliable) => {

@@ -2,7 +2,6 @@
 //! batch leaves before the message that would make it too large, or when its first message is as old
 //! as the timeout allows.
 
-mod copying;
 mod counters;
 mod deadlines;
 mod departure;
@@ -318,6 +317,11 @@ impl Outbox {
     /// Gives a train's buffer back for the next.
     pub(crate) fn recycle(&mut self, buffer: BytesMut) {
         self.pool.give(buffer);
+    }
+
+    /// Memory of what waits to be sent or acknowledged.
+    pub(crate) const fn held_bytes(&self) -> usize {
+        self.held_bytes
     }
 
     /// Whether everything that was pushed has left, and is acknowledged where it is reliable.

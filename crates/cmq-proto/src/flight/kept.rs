@@ -303,15 +303,16 @@ impl Kept {
     }
 
     /// Everything that is not acknowledged and not given up, as a new flow from sequence 0 on that is
-    /// to be sent as credit allows. `rewrite` puts the new numbers into a datagram.
-    pub(super) fn restart(&mut self, mut rewrite: impl FnMut(u64, u16, Bytes) -> Bytes) {
+    /// to be sent as credit allows. `rewrite` puts the new numbers into a datagram, or drops it.
+    pub(super) fn restart(&mut self, mut rewrite: impl FnMut(u64, u16, Bytes) -> Option<Bytes>) {
         let old = std::mem::take(self);
         for mut entry in old.entries {
             if entry.state == State::GivenUp {
                 continue;
             }
             let sequence = self.next();
-            entry.bytes = rewrite(sequence, entry.messages, entry.bytes);
+            let Some(bytes) = rewrite(sequence, entry.messages, entry.bytes) else { continue };
+            entry.bytes = bytes;
             entry.state = State::Unsent;
             entry.repeated = true;
             self.bytes += entry.bytes.len() as u64;

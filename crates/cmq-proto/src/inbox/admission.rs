@@ -154,7 +154,6 @@ impl Inbox {
         };
         for slot in self.flows.slots(of_old) {
             self.close_books(slot, now);
-            self.forget(slot);
         }
         self.counters.restarts += 1;
         self.tell(Event::Restarted { from: key.from, mailbox });

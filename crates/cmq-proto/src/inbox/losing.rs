@@ -3,6 +3,7 @@
 use crate::inbox::Inbox;
 use crate::inbox::delays::{Delay, GAP_DELAY_US};
 use crate::time::Time;
+use crate::wire::flags::FlowMode;
 
 /// An incomplete message of a flow that repeats nothing is given up at this age.
 const PARTIAL_AGE_US: u64 = 1_000_000;
@@ -108,11 +109,15 @@ impl Inbox {
     }
 
     /// The sender was started anew: what is missing of its old session is lost, and what waits for it
-    /// is delivered.
+    /// is delivered, unless nothing may be missing before it.
     pub(super) fn close_books(&mut self, slot: u32, now: Time) {
+        if self.flows.at(slot).mode == FlowMode::ReliableOrdered {
+            return self.abandon(slot);
+        }
         let highest = self.flows.at(slot).window.highest();
         self.give_up_below(slot, highest, now);
         while self.give_up_oldest_partial(slot) {}
+        self.forget(slot);
     }
 
     /// Forgets a flow. What it has still waiting is dropped.

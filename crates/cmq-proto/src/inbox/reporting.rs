@@ -168,10 +168,9 @@ impl Inbox {
         let repairs = flow.mode.is_reliable() && flow.window.below() < flow.window.highest();
         let Some(room) = self.mailboxes.room(flow.room) else { return 0 };
         let free = u32::try_from(room.free_for(flow.credit.promised)).unwrap_or(u32::MAX);
-        // Two datagrams may come if nothing keeps them out but what waits for them, or if a mailbox
-        // is so small that even empty it has no room for them.
-        let least = if room.used == 0 && room.waiting == 0 || repairs && room.used < room.bytes_max
-        {
+        // Two datagrams may come if nothing keeps them out but what waits for them, or if no pop will
+        // ever make room: what came of a message may be waiting for its rest, which was not sent yet.
+        let least = if room.used == 0 || repairs && room.used < room.bytes_max {
             2 * flow.credit.largest
         } else {
             0

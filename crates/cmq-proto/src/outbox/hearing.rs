@@ -9,8 +9,8 @@ use super::Outbox;
 use crate::endpoint::Event;
 use crate::limits;
 use crate::time::Time;
-use crate::wire::Header;
 use crate::wire::status::Status;
+use crate::wire::{Header, Kind};
 
 impl Outbox {
     /// The destination that an answer is for: its flow is ours and it comes from where that goes.
@@ -120,10 +120,13 @@ impl Outbox {
     }
 }
 
-/// The datagram as one of another flow.
-fn renumbered(datagram: &Bytes, flow: u32, sequence: u64, first_message: u32) -> Bytes {
+/// The datagram as one of another flow. None for parity, which names others by their old numbers.
+fn renumbered(datagram: &Bytes, flow: u32, sequence: u64, first_message: u32) -> Option<Bytes> {
     let header = Header::parse(datagram).expect("it was written here, and left");
+    if header.kind == Kind::Parity {
+        return None;
+    }
     let mut bytes = BytesMut::from(&datagram[..]);
     Header { flow, sequence, first_message, ..header }.write(&mut bytes);
-    bytes.freeze()
+    Some(bytes.freeze())
 }

@@ -62,6 +62,11 @@ impl Sealing {
         Self { greeting, seal, old: None, asked, unanswered: 0, challenged_at: now }
     }
 
+    /// Whether there are no keys yet.
+    pub(super) const fn is_mute(&self) -> bool {
+        self.seal.is_none()
+    }
+
     /// When HELLO is to be said again.
     pub(super) fn next_at(&self) -> Option<Time> {
         self.asked.map(|asked| asked.next_at)
@@ -266,6 +271,9 @@ impl Outbox {
             let destination = self.directory.at_mut(slot);
             destination.next_sequence = next.unwrap_or(0);
             destination.next_message = first_message;
+            if let Some(busy) = &mut destination.busy {
+                busy.parities = None;
+            }
         }
         sealing.old = None;
         if let Some(busy) = &mut self.directory.at_mut(slot).busy {
@@ -328,12 +336,21 @@ struct Place {
     first_message: u32,
 }
 
-fn resealed(datagram: &Bytes, place: Place, old: &mut FlowSeal, new: &mut FlowSeal) -> Bytes {
+fn resealed(
+    datagram: &Bytes,
+    place: Place,
+    old: &mut FlowSeal,
+    new: &mut FlowSeal,
+) -> Option<Bytes> {
     let mut bytes = BytesMut::from(&datagram[..]);
     let (header, _) = old.recover(&mut bytes).expect("it was sealed here, with this seal");
+    if header.kind == Kind::Parity {
+        // It names others by their old numbers.
+        return None;
+    }
     let Place { flow, sequence, first_message } = place;
     let header =
         Header { flow, sequence, first_message, flags: header.flags & !flags::SEALED, ..header };
     new.seal(header, &mut bytes).expect("the flow is new, and its sequences rise");
-    bytes.freeze()
+    Some(bytes.freeze())
 }

@@ -160,7 +160,11 @@ impl Outbox {
             Some(Ending::Told { next_at, .. }) => Some(next_at),
             _ => None,
         };
-        let hello = busy.and_then(|busy| busy.sealing.as_ref()).and_then(|it| it.next_at());
+        let sealing = busy.and_then(|busy| busy.sealing.as_ref());
+        let hello = sealing.and_then(|it| it.next_at());
+        // Without keys nothing else can leave, whatever is due.
+        let mute = sealing.is_some_and(|it| it.is_mute());
+        let (flight, ending) = if mute { (None, None) } else { (flight, ending) };
         match [flight, ending, hello].into_iter().flatten().min() {
             Some(due) if self.timers.get(slot) == Some(due) => {}
             Some(due) => self.timers.set(slot, due),

@@ -57,7 +57,7 @@ impl FlowSeal {
 
     /// The seal of a flow to a multicast group, of its sender. Nobody answers there, so the keys are
     /// the session's and the flow's alone: they prove that the sender is of the group, not who it is,
-    /// and a receiver that does not remember the flow takes what was recorded of it.
+    /// and a receiver that was restarted takes what was recorded before.
     #[must_use]
     pub fn group_sender(keyring: &Keyring, session: u64, flow: u32) -> Self {
         Self::new(true, keyring.group_secret(), session, flow)

@@ -466,7 +466,7 @@ fn a_receiver_that_was_started_anew_gets_everything_unacknowledged_as_a_new_flow
     assert!(scene.hear(&anew).restarted);
     let next = scene.flight.restart(scene.now, |sequence, messages, bytes| {
         assert_eq!((number(&bytes), messages), (sequence + 2, 3));
-        datagram(sequence + 100)
+        Some(datagram(sequence + 100))
     });
     assert_eq!(next, 4);
     assert_eq!(scene.repeated(), [100, 101, 102, 103]);
