@@ -72,6 +72,7 @@ families! {
     consumers_may_stall: Stalls,
     paths_may_become_narrower: PathChanges,
     forged_datagrams_change_nothing: Forgeries,
+    everything_may_happen_at_once: Chaos,
 }
 
 #[test]
@@ -140,4 +141,16 @@ fn a_lost_tail_costs_milliseconds() {
     let report = World::new(plan).run();
     assert!(report.lost > 5, "{report:?}");
     assert!(report.virtual_ms < 10_000 + 20, "{report:?}");
+}
+
+#[test]
+fn a_full_window_of_datagrams_is_repeated_from() {
+    // More under way than a receiver keeps apart, on a path that loses much.
+    let mut plan = Plan::plain(Mode::ReliableOrdered, 12_000);
+    plan.flows[0].bytes = (1_000, 1_400);
+    plan.path.delay_us = 20_000;
+    plan.path.loss.0 = 0.1;
+    plan.receive_window_bytes = 64 << 20;
+    let report = World::new(plan).run();
+    assert!(report.lost > 1_000, "{report:?}");
 }

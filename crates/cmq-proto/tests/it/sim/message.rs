@@ -18,7 +18,7 @@ pub(crate) struct Name {
 pub(crate) const NAME_BYTES: usize = 8;
 
 /// Bytes of a message at most.
-const MESSAGE_BYTES_MAX: usize = 16 << 10;
+pub(crate) const MESSAGE_BYTES_MAX: usize = 16 << 10;
 
 /// Offsets into [`NOISE`]: messages of different names have different bytes at the same place.
 const OFFSETS: usize = 4_093;

@@ -4,19 +4,25 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use fastrand::Rng;
+use quelea_cmq_proto::config::PreSharedKey;
+use quelea_cmq_proto::limits::OUTBOX_BYTES_MIN;
 use quelea_cmq_proto::{
     Config, Delivery, DestinationId, DestinationOptions, Endpoint, Key, Mailbox, MailboxOptions,
-    Time,
+    Repair, Time,
 };
 
+use super::message::MESSAGE_BYTES_MAX;
 use super::plan::Plan;
+
+/// A mailbox takes what it waits for, though it is full: one datagram more.
+const BEYOND_BYTES: usize = 65_507;
 
 /// How a node stands at the end of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct End {
     pub(crate) life: u16,
-    /// Messages for which its mailboxes had no room.
-    pub(crate) mailbox_full: u64,
+    /// Messages for which its mailboxes or its memory had no room.
+    pub(crate) no_room: u64,
 }
 
 #[derive(Debug)]
@@ -58,6 +64,9 @@ impl Node {
         let config = Config {
             receive_window_bytes: plan.receive_window_bytes,
             outbox_bytes_max: plan.outbox_bytes,
+            reassembly_bytes_max: plan.reassembly_bytes,
+            message_bytes_max: MESSAGE_BYTES_MAX,
+            pre_shared_key: plan.sealed.then_some(PreSharedKey([7; 32])),
             ..Config::default()
         };
         let mut rng =
@@ -78,6 +87,8 @@ impl Node {
                 let key = Key::new(addresses[flow.to], index as u64);
                 let options = DestinationOptions {
                     mode: flow.mode,
+                    repair: flow.repair,
+                    credit: flow.credit,
                     path_bytes,
                     ..DestinationOptions::default()
                 };
@@ -91,6 +102,7 @@ impl Node {
     /// Ends the process as `kill -9` does.
     pub(crate) fn kill(&mut self) {
         self.endpoint = None;
+        self.stalled = false;
         self.ring.clear();
         self.destinations.clear();
         self.life += 1;
@@ -100,10 +112,31 @@ impl Node {
         self.endpoint.as_ref()?.next_deadline().map(Time::as_us)
     }
 
+    /// Memory is bounded whatever comes.
+    pub(crate) fn check_bounds(&self, plan: &Plan) {
+        let Some(endpoint) = &self.endpoint else { return };
+        // Parity of what was taken comes on top, with its headers.
+        let parity = plan.flows.iter().map(|flow| match flow.repair {
+            Repair::None => 0,
+            Repair::Xor { data } => 100 / usize::from(data),
+            Repair::ReedSolomon { data, parity } => 100 * usize::from(parity) / usize::from(data),
+        });
+        let percent = parity.max().filter(|&parity| parity > 0).map_or(100, |parity| 110 + parity);
+        let most = plan.outbox_bytes.max(OUTBOX_BYTES_MIN) * percent / 100;
+        let held = endpoint.outbox_bytes();
+        assert!(held <= most, "{held} of {most} bytes are held to be sent");
+        let (held, least) = (endpoint.reassembly_bytes(), 2 * MESSAGE_BYTES_MAX * 9 / 8);
+        let most = plan.reassembly_bytes.max(least);
+        assert!(held <= most, "{held} of {most} bytes wait for something missing");
+        let popped: usize = self.ring.iter().map(|delivery| delivery.batch.len()).sum();
+        let most = (plan.mailbox_bytes + BEYOND_BYTES) * plan.flows.len();
+        assert!(popped <= most, "{popped} of {most} bytes wait to be popped");
+    }
+
     pub(crate) fn end(&self) -> End {
         let stats = self.endpoint.as_ref().map(Endpoint::stats);
-        let mailbox_full = stats.map_or(0, |stats| stats.received.mailbox_full_messages);
-        End { life: self.life, mailbox_full }
+        let no_room = stats.map_or(0, |stats| stats.received.mailbox_full_messages);
+        End { life: self.life, no_room }
     }
 
     /// Whether nothing that was pushed here waits for anything, and nothing for the application.

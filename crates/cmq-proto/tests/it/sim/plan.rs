@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fastrand::Rng;
-use quelea_cmq_proto::Mode;
+use quelea_cmq_proto::{Mode, Repair};
 
 /// What a run is about. Everything else is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,10 +19,11 @@ pub(crate) enum Family {
     Stalls,
     PathChanges,
     Forgeries,
+    Chaos,
 }
 
 impl Family {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Lossy,
         Self::LatestOnly,
         Self::Unordered,
@@ -34,6 +35,7 @@ impl Family {
         Self::Stalls,
         Self::PathChanges,
         Self::Forgeries,
+        Self::Chaos,
     ];
 
     fn mode(self, rng: &mut Rng) -> Mode {
@@ -77,6 +79,9 @@ pub(crate) struct Plan {
     pub(crate) receive_window_bytes: usize,
     pub(crate) mailbox_bytes: usize,
     pub(crate) outbox_bytes: usize,
+    pub(crate) reassembly_bytes: usize,
+    /// Whether the nodes share a secret.
+    pub(crate) sealed: bool,
 }
 
 /// One destination and what is pushed to it.
@@ -96,6 +101,9 @@ pub(crate) struct Flow {
     pub(crate) flushed: bool,
     /// Whether the receiving application acknowledges.
     pub(crate) by_application: bool,
+    /// Whether the receiver's credit bounds it, where that may be chosen.
+    pub(crate) credit: bool,
+    pub(crate) repair: Repair,
 }
 
 /// What all paths between the nodes are like.
@@ -163,6 +171,8 @@ impl Plan {
             receive_window_bytes: *pick(rng, &[64 << 10, 212_992, 4 << 20]),
             mailbox_bytes: 64 << 20,
             outbox_bytes: *pick(rng, &[256 << 10, 64 << 20]),
+            reassembly_bytes: *pick(rng, &[128 << 10, 64 << 20]),
+            sealed: rng.u8(..4) == 0,
         };
         plan.faults = plan.draw_faults(rng);
         plan
@@ -185,6 +195,8 @@ impl Plan {
             starts_us: START_US + 1_000,
             flushed: true,
             by_application: false,
+            credit: true,
+            repair: Repair::None,
         };
         plan.path = Path {
             delay_us: 20,
@@ -201,6 +213,8 @@ impl Plan {
         plan.receive_window_bytes = 212_992;
         plan.mailbox_bytes = 64 << 20;
         plan.outbox_bytes = 64 << 20;
+        plan.reassembly_bytes = 64 << 20;
+        plan.sealed = false;
         plan
     }
 
@@ -212,7 +226,15 @@ impl Plan {
         let mut faults = Vec::new();
         match self.family {
             Family::ReceiverRestarts => {
-                faults.push(Fault::draw(FaultKind::Down { node: flow.to }, lives_us, rng));
+                let down = Fault::draw(FaultKind::Down { node: flow.to }, lives_us, rng);
+                if rng.bool() {
+                    // What it has delivered and not popped is lost with it.
+                    let stall_us = rng.u64(..20_000);
+                    let from_us = (down.from_us - stall_us).max(START_US);
+                    let kind = FaultKind::Stall { node: flow.to };
+                    faults.push(Fault { from_us, until_us: down.from_us, kind });
+                }
+                faults.push(down);
             }
             Family::SenderRestarts => {
                 faults.push(Fault::draw(FaultKind::Down { node: flow.from }, lives_us, rng));
@@ -229,9 +251,15 @@ impl Plan {
                 faults.push(Fault::draw(FaultKind::Forger { to: flow.to }, 1_000, rng));
                 faults.push(Fault::draw(FaultKind::Forger { to: flow.from }, 1_000, rng));
             }
+            Family::Chaos => {
+                for node in 0..nodes {
+                    let kinds = [FaultKind::Stall { node }, FaultKind::Down { node }];
+                    faults.push(Fault::draw(*pick(rng, &kinds), lives_us, rng));
+                }
+            }
             _ => {}
         }
-        if rng.u8(..3) == 0 {
+        for _ in 0..*pick(rng, &[0, 0, 1, 2]) {
             let from = rng.usize(..nodes);
             let to = (from + rng.usize(1..nodes)) % nodes;
             faults.push(Fault::draw(FaultKind::Partition { from, to }, 1_000, rng));
@@ -255,19 +283,29 @@ impl Plan {
 impl Flow {
     fn draw(family: Family, nodes: usize, rng: &mut Rng) -> Self {
         let from = rng.usize(..nodes);
+        let mode = family.mode(rng);
+        let repairs = [
+            Repair::None,
+            Repair::None,
+            Repair::Xor { data: rng.u8(1..=10) },
+            Repair::ReedSolomon { data: rng.u8(1..=10), parity: rng.u8(1..=3) },
+        ];
         let bytes = *pick(rng, &[(8, 40), (8, 600), (8, 600), (1_000, 1_400), (8, 12_000)]);
         let most = if bytes.1 > 2_000 { 60 } else { 600 };
         Self {
             from,
             to: (from + rng.usize(1..nodes)) % nodes,
-            mode: family.mode(rng),
+            mode,
             messages: rng.u32(1..=most),
             bytes,
             burst: *pick(rng, &[1, 8, 50, 200]),
             gap_us: *pick(rng, &[20, 500, 3_000, 20_000]),
             starts_us: START_US + rng.u64(..50_000),
             flushed: rng.bool(),
-            by_application: family == Family::ReceiverRestarts || rng.bool(),
+            by_application: matches!(family, Family::ReceiverRestarts | Family::Chaos)
+                || rng.bool(),
+            credit: mode.is_reliable() || rng.u8(..4) > 0,
+            repair: *pick(rng, &repairs),
         }
     }
 }

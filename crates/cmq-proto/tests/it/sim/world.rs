@@ -301,6 +301,7 @@ impl World {
             let sent = self.transmit(node);
             let unblocked = self.push_blocked(node);
             let taken = self.take(node);
+            self.nodes[node].check_bounds(&self.plan);
             if !sent && !unblocked && !taken {
                 return;
             }
@@ -483,7 +484,10 @@ impl World {
                     // Another magic, version, or kind that does not exist.
                     1 => bytes[rng.usize(..3)] ^= 0x80,
                     // Another session: that of nobody.
-                    2 if bytes[2] != 1 => bytes[8 + rng.usize(..8)] ^= 1 + rng.u8(..255),
+                    // Data of an unknown session is taken, as UDP's is.
+                    2 if ![Kind::Data as u8, Kind::Parity as u8].contains(&bytes[2]) => {
+                        bytes[8 + rng.usize(..8)] ^= 1 + rng.u8(..255)
+                    }
                     // From elsewhere.
                     _ => from = format!("203.0.113.{}:9", rng.u8(1..)).parse().unwrap(),
                 }
