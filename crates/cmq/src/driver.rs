@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
+use std::time::Duration;
 
 use quelea_cmq_proto::endpoint::DeliveryToken;
 use quelea_cmq_proto::{Time, Transmit, limits};
@@ -13,7 +14,7 @@ use quelea_cmq_proto::{Time, Transmit, limits};
 use crate::clock::Clock;
 use crate::net::{Amount, Net, Pool, Received, Refused, Watcher};
 use crate::state::State;
-use crate::waiting::Sleeper;
+use crate::waiting::{Sleeper, Until};
 
 /// Trains, or single datagrams, that are taken from the state machine at once: one sendmmsg of small
 /// ones, some megabytes of large ones.
@@ -25,6 +26,12 @@ const GLANCE_BYTES: usize = 128 << 10;
 
 /// Of so many waits in a row, one begins with a look at the socket.
 const LOOKS: u32 = 4;
+
+/// The longest that the state machine holds an acknowledgement back.
+const STATUS_DELAY_MAX: Duration = Duration::from_millis(1);
+
+/// How long closing waits for the proof of an address: many round trips of a near peer.
+const PROOF_MAX: Duration = Duration::from_millis(50);
 
 /// All that an endpoint's threads share.
 #[derive(Debug)]
@@ -265,6 +272,28 @@ impl Driver {
             }
         }
         self.receiving.try_lock().is_ok_and(|receiving| self.receive_with(receiving, Amount::All))
+    }
+
+    /// Before a mailbox or the socket goes: acknowledgements that wait for more of their like leave
+    /// now, or their senders would wait in vain. One that is withheld, because its sender's address is
+    /// not proven yet, is given a moment: the proof is under way.
+    pub(crate) fn say_what_is_delayed(&self) {
+        for _ in 0..2 {
+            let now = self.clock.now();
+            let mut state = self.lock();
+            if state.closed {
+                return;
+            }
+            let before = state.proto.stats().received;
+            state.proto.on_timer(now.after(STATUS_DELAY_MAX));
+            state.deliver(now);
+            self.unlock(state);
+            let withheld = self.lock().proto.stats().received.withheld;
+            let deadline = Some(now.after(PROOF_MAX));
+            if withheld == before.withheld || !self.wait(&Until::Proven(before.proven), deadline) {
+                return;
+            }
+        }
     }
 
     /// Gives back the room of what was popped.

@@ -269,8 +269,8 @@ impl Endpoint {
         let driver = &self.0.driver;
         let deadline = driver.clock.after(within);
         let settled = driver.wait(&Until::AllSettled, Some(deadline));
+        driver.say_what_is_delayed();
         let mut state = driver.lock();
-        state.say_what_is_delayed(driver.clock.now());
         state.close_all();
         driver.unlock(state);
         let thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -288,11 +288,11 @@ impl Endpoint {
 
 impl Drop for Handle {
     fn drop(&mut self) {
+        self.driver.say_what_is_delayed();
         let now = self.driver.clock.now();
         let mut state = self.driver.lock();
         if !state.closed {
             state.proto.flush_all(now);
-            state.say_what_is_delayed(now);
             state.closing = Some(now.after(LINGER));
             state.background.called = true;
             self.driver.unlock(state);

@@ -157,6 +157,7 @@ impl Queue {
     /// refused.
     pub fn close(&self) {
         let driver = self.endpoint.driver();
+        driver.say_what_is_delayed();
         let mut state = driver.lock();
         if !self.ring.is_closed() {
             if let Some(mailbox) = self.mailbox {

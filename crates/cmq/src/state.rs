@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
 use std::thread::ThreadId;
-use std::time::Duration;
 
 use quelea_cmq_proto::{self as proto, Event, Mailbox, Time, limits};
 
@@ -49,9 +48,6 @@ pub(crate) struct State {
     pub(crate) closed: bool,
     numbers: u64,
 }
-
-/// The longest that the state machine holds an acknowledgement back.
-const STATUS_DELAY_MAX: Duration = Duration::from_millis(1);
 
 /// Where a mailbox's deliveries go.
 #[derive(Clone, Debug)]
@@ -135,12 +131,6 @@ impl State {
         self.other.is_some()
     }
 
-    /// Before the socket goes: acknowledgements that wait for more of their like leave now, or their
-    /// senders would wait in vain.
-    pub(crate) fn say_what_is_delayed(&mut self, now: Time) {
-        self.proto.on_timer(now.after(STATUS_DELAY_MAX));
-    }
-
     /// Ends all that waits.
     pub(crate) fn close_all(&mut self) {
         self.closed = true;
@@ -168,8 +158,8 @@ impl State {
                     replies.put(delivery, &mut self.called);
                     self.proto.popped(token, now);
                 }
-                // It was closed a moment ago.
-                None => self.proto.popped(delivery.token, now),
+                // Closed a moment ago: nobody has seen it, and it is not acknowledged.
+                None => {}
             }
         }
         while self.events.len() < limits::EVENTS_MAX
@@ -239,6 +229,7 @@ impl State {
             Until::Writable(id) => self.closed || self.proto.writable(*id),
             Until::Settled(id) => self.closed || self.proto.is_settled(*id),
             Until::AllSettled => self.closed || self.proto.all_settled(),
+            Until::Proven(before) => self.closed || self.proto.stats().received.proven > *before,
             Until::Event => self.closed || !self.events.is_empty(),
         }
     }

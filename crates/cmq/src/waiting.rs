@@ -24,6 +24,8 @@ pub(crate) enum Until {
     AllSettled,
     /// An event.
     Event,
+    /// More addresses are proven than so many.
+    Proven(u64),
 }
 
 /// One who waits, by a number that nobody else has.

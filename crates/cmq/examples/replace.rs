@@ -1,0 +1,58 @@
+//! Replace (paper, "Replace vs Replay"): a position that was lost is not worth sending again, the
+//! newest one is. Every third datagram is lost on the way.
+//!
+//! `cargo run -p quelea-cmq --example replace`
+
+mod link;
+
+use std::error::Error;
+use std::thread;
+use std::time::Duration;
+
+use link::Link;
+use quelea_cmq::watched::WatchOptions;
+use quelea_cmq::{Config, DestinationOptions, Endpoint, Key, MailboxOptions, Replace, Watched};
+
+const POSITIONS: u32 = 61;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
+    let receiver = Endpoint::bind("127.0.0.1:0", Config::default())?;
+    let positions = receiver.queue(0, MailboxOptions::default())?;
+    // Position 60, the last and the one that matters, is lost too.
+    let link = Link::to(receiver.local_addr(), |number| number % 3 == 0)?;
+
+    let sender = Endpoint::bind("127.0.0.1:0", Config::default())?;
+    let dest = sender.dest(Key::new(link.address(), 0), DestinationOptions::default())?;
+    let reports = sender.queue(1, MailboxOptions::default())?;
+
+    let popping = thread::spawn(move || {
+        let mut watched = Watched::new(positions, WatchOptions::default());
+        let (mut newest, mut replacements) = (None, 0);
+        while newest != Some(POSITIONS - 1)
+            && let Some(position) = watched.pop_timeout(PATIENCE)
+        {
+            replacements += u32::from(position.replaces.is_some());
+            let place = position.bytes.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+            newest = newest.max(place);
+        }
+        (newest, replacements)
+    });
+
+    let mut replace = Replace::new(dest, reports);
+    for position in 0..POSITIONS {
+        replace.push(&position.to_le_bytes())?;
+        replace.dest().flush();
+    }
+    let newest = POSITIONS - 1;
+    while !popping.is_finished() {
+        replace.attend(Duration::from_millis(10), |_lost| Some(newest.to_le_bytes().to_vec()))?;
+    }
+    let (arrived, replacements) = popping.join().map_err(|_| "the receiver panicked")?;
+    println!(
+        "the newest position arrived: {arrived:?}; {} datagrams were lost, {replacements} positions \
+         replaced",
+        link.lost()
+    );
+    if arrived == Some(newest) && replacements > 0 { Ok(()) } else { Err("it did not come".into()) }
+}
