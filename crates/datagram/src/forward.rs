@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::counters::DatagramCounters;
+use crate::front::stopped;
 use crate::pause::Pause;
 use crate::peer::{Peer, local_address};
 use crate::publish::open_channel;
@@ -91,7 +92,7 @@ impl Forward {
             self.tell(&mut told, &trouble);
             tokio::select! {
                 biased;
-                _ = stop.changed() => return,
+                () = stopped(&mut stop) => return,
                 () = tokio::time::sleep(pause.next()) => {}
             }
         }
@@ -167,14 +168,14 @@ impl Forward {
         loop {
             let first = tokio::select! {
                 biased;
-                _ = stop.changed() => return Ok(()),
+                () = stopped(stop) => return Ok(()),
                 effect = subscription.effects.recv() => effect.ok_or(CoreStopped)?,
             };
             let batch = gather(first, &mut subscription.effects)?;
             let count = batch.messages.len() as u64;
             let pushed = tokio::select! {
                 biased;
-                _ = stop.changed() => Ok(None),
+                () = stopped(stop) => Ok(None),
                 pushed = self.push(&batch, endpoint, dest) => pushed.map(Some),
             };
             match pushed {

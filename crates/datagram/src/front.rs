@@ -9,7 +9,7 @@ use quelea_cmq::{Endpoint, MailboxError, MailboxOptions};
 use quelea_net::CoreHandle;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
-use tokio::task::LocalSet;
+use tokio::task::{LocalSet, spawn_local};
 
 use crate::counters::DatagramCounters;
 use crate::forward::Forward;
@@ -121,18 +121,27 @@ fn serve(
     forwards: Vec<Forward>,
     stop: &watch::Receiver<bool>,
 ) {
-    let tasks = LocalSet::new();
-    for forward in forwards {
-        tasks.spawn_local(forward.run(stop.clone()));
-    }
     let listener = intake.as_ref().map(|intake| intake.queue.endpoint().clone());
-    if let Some(intake) = intake {
-        tasks.spawn_local(intake.run(stop.clone()));
-    }
-    // Ends when all tasks have.
-    runtime.block_on(tasks);
+    let tasks = LocalSet::new();
+    runtime.block_on(tasks.run_until(async {
+        let forwards = forwards.into_iter().map(|forward| spawn_local(forward.run(stop.clone())));
+        let mut ends: Vec<_> = forwards.collect();
+        ends.extend(intake.map(|intake| spawn_local(intake.run(stop.clone()))));
+        for end in ends {
+            if end.await.is_err() {
+                // The hook has logged where. The other ways go on.
+                tracing::error!("a task of CMQ's front panicked");
+            }
+        }
+    }));
     if let Some(listener) = listener {
         // Whoever is not acknowledged by then repeats it to the next broker.
         let _ = listener.close(CLOSE_MAX);
     }
+}
+
+/// Waits until the front stops; at once if it does already.
+pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // Whoever could stop it and is gone has stopped it.
+    let _ = stop.wait_for(|stop| *stop).await;
 }

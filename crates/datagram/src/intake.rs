@@ -22,6 +22,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, spawn_local};
 
 use crate::counters::{Cause, DatagramCounters};
+use crate::front::stopped;
 use crate::publish::{Outcome, Outgoing, Publishers};
 use crate::route::Routes;
 
@@ -37,6 +38,9 @@ const BATCHES_UNACKNOWLEDGED_MAX: usize = 1_024;
 
 /// While the broker has too much to write, we look again after so long.
 const RETRY_AFTER: Duration = Duration::from_millis(5);
+
+/// How long a stop waits for what is published to become safe.
+const END_MAX: Duration = Duration::from_secs(1);
 
 /// What becomes of everything that is pushed to the listener.
 pub(crate) struct Intake {
@@ -81,7 +85,7 @@ impl Intake {
         loop {
             let taken = tokio::select! {
                 biased;
-                _ = stop.changed() => break,
+                () = stopped(&mut stop) => break,
                 Some(effect) = effects.recv() => self.on_effect(&taking, effect).await,
                 message = self.queue.pop_async() => match message {
                     Some(message) => self.take(&mut taking, message, &mut stop).await,
@@ -103,8 +107,9 @@ impl Intake {
     ) {
         let Taking { publishers, unacknowledged, .. } = taking;
         drop(unacknowledged);
-        // What is published becomes safe soon, and then its sender need not repeat it.
-        let _ = acknowledging.await;
+        // What is published becomes safe soon, and then its sender need not repeat it; but not while
+        // the disk is full.
+        let _ = tokio::time::timeout(END_MAX, acknowledging).await;
         let closed = self.core.call(move |core| lock(&publishers).close_all(core)).await;
         drop((closed, effects));
     }
@@ -208,7 +213,7 @@ impl Intake {
             }
             tokio::select! {
                 biased;
-                _ = stop.changed() => return Ok(None),
+                () = stopped(stop) => return Ok(None),
                 () = tokio::time::sleep(RETRY_AFTER) => {}
             }
         }
