@@ -13,7 +13,7 @@ import pytest
 from harness.broker import binary_path
 from harness.management import Management
 from harness.peer import Consumer, Peer, bodies, depth, drain, publish, queue, take, until
-from harness.pipes import Pipe, lines, push
+from harness.pipes import Pipe, free_udp_port, lines, push
 
 from conftest import SmallDisk
 
@@ -185,6 +185,41 @@ def test_permissions_are_the_users(front):
         api.permit("/", "ada", configure="", write=".*", read="")
         assert push(broker.mailbox(7), b"again\n", "--reliable") == (0, "")
         assert bodies(take(channel, "cmq.7", 1)) == ["again"]
+
+
+def own_address() -> str | None:
+    """An address of this machine that is not loopback. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        with contextlib.suppress(OSError):
+            probe.connect(("192.0.2.1", 9))
+            return probe.getsockname()[0]
+    return None
+
+
+@pytest.mark.skipif(own_address() is None, reason="this machine has no address but loopback")
+def test_guest_is_for_this_machine_only(front):
+    port = free_udp_port()
+    broker = front(cmq__listen=f"0.0.0.0:{port}")
+    outside = f"{own_address()}:{port}/7"
+    with Peer(broker) as peer:
+        channel = peer.channel()
+        queue(channel, "cmq.7")
+        assert push(outside, b"from outside\n", "--reliable", "--timeout", 1)[0] == 1
+        assert dropped(broker, "not_loopback") == 1
+        assert "user 'guest' may come from this machine only" in broker.log.read_text()
+        assert push(f"127.0.0.1:{port}/7", b"from here\n", "--reliable") == (0, "")
+        assert drain(channel, "cmq.7") == ["from here"]
+        api = Management(broker.http)
+        api.put_user("ada", "secret")
+        api.permit("/", "ada")
+    port = free_udp_port()
+    broker.environment |= {"QUELEA__CMQ__USER": "ada", "QUELEA__CMQ__LISTEN": f"0.0.0.0:{port}"}
+    broker.restart_gracefully()
+    with Peer(broker) as peer:
+        channel = peer.channel()
+        queue(channel, "cmq.7")
+        assert push(f"{own_address()}:{port}/7", b"from outside\n", "--reliable") == (0, "")
+        assert drain(channel, "cmq.7") == ["from outside"]
 
 
 def test_what_is_no_datagram_stops_nothing(shared, channel):
