@@ -63,6 +63,8 @@ pub struct Inbox {
     /// Flows made so far: each tells its sender another session of the receiver.
     incarnations: u64,
     cookies: Cookies,
+    /// Whether what comes sealed was opened with a key.
+    is_sealed: bool,
     message_bytes_max: usize,
     flows: Flows,
     mailboxes: Mailboxes,
@@ -85,6 +87,7 @@ impl Inbox {
         Self {
             session,
             incarnations: 0,
+            is_sealed: config.pre_shared_key.is_some(),
             message_bytes_max: config.message_bytes_max,
             flows: Flows::new(config.flows_max, salts.session()),
             cookies: Cookies::new(&salts.seed()),
@@ -111,13 +114,22 @@ impl Inbox {
     /// Opens one mailbox for all that are not opened by themselves.
     ///
     /// # Errors
-    /// There are too many mailboxes.
+    /// It is open, or there are too many mailboxes.
     pub fn open_others(&mut self, options: &MailboxOptions) -> Result<(), MailboxError> {
         self.mailboxes.open_others(options)
     }
 
     /// Closes a mailbox and forgets its flows. What waits to be handed over is dropped.
     pub fn close(&mut self, mailbox: Mailbox) {
+        self.close_one(Some(mailbox));
+    }
+
+    /// Closes the mailbox of all that are not opened by themselves.
+    pub fn close_others(&mut self) {
+        self.close_one(None);
+    }
+
+    fn close_one(&mut self, mailbox: Option<Mailbox>) {
         let Some(closed) = self.mailboxes.close(mailbox) else { return };
         for slot in self.flows.slots(|flow| flow.room == closed) {
             self.forget(slot);

@@ -160,8 +160,9 @@ impl Queue {
         driver.say_what_is_delayed();
         let mut state = driver.lock();
         if !self.ring.is_closed() {
-            if let Some(mailbox) = self.mailbox {
-                state.proto.close_mailbox(mailbox);
+            match self.mailbox {
+                Some(mailbox) => state.proto.close_mailbox(mailbox),
+                None => state.proto.close_other_mailboxes(),
             }
             state.close(self.mailbox);
         }

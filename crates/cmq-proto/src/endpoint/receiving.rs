@@ -36,7 +36,7 @@ impl Endpoint {
     /// for. The broker's front takes any mailbox that way.
     ///
     /// # Errors
-    /// There are too many mailboxes.
+    /// It is open, or there are too many mailboxes.
     pub fn open_other_mailboxes(&mut self, options: MailboxOptions) -> Result<(), MailboxError> {
         self.inbox.open_others(&options)
     }
@@ -44,6 +44,11 @@ impl Endpoint {
     /// Closes a mailbox and forgets its flows.
     pub fn close_mailbox(&mut self, mailbox: Mailbox) {
         self.inbox.close(mailbox);
+    }
+
+    /// Closes the mailbox of all that are not opened by themselves, and forgets its flows.
+    pub fn close_other_mailboxes(&mut self) {
+        self.inbox.close_others();
     }
 
     /// The next delivery, for its mailbox's ring.

@@ -47,7 +47,8 @@ impl Inbox {
             self.counters.old_session += 1;
             return None;
         }
-        let proven = header.has(flags::SEALED) || self.flows.knows_session(from, header.session);
+        let sealed = self.is_sealed && header.has(flags::SEALED);
+        let proven = sealed || self.flows.knows_session(from, header.session);
         self.make_way(proven);
         let mode = FlowMode::of_flags(header.flags)?;
         let begin = probe.map_or_else(
@@ -110,10 +111,7 @@ impl Inbox {
             self.counters.replayed += 1;
             return;
         }
-        let same = |flow: &Flow| {
-            !flow.proven && (flow.key.from, flow.key.session) == (key.from, key.session)
-        };
-        for slot in self.flows.slots(same) {
+        for slot in self.flows.unproven_of(key.from, key.session) {
             self.make_way(true);
             let flow = self.flows.at(slot);
             let taken = flow.taken();
@@ -207,15 +205,9 @@ fn beginning_of_data(header: &Header, mode: FlowMode) -> Beginning {
 }
 
 fn beginning_of_probe(probe: &Probe, header: &Header, mode: FlowMode) -> Beginning {
-    let from_start = if mode.is_reliable() {
-        // All that it has sent so far may have expired on the way.
-        probe.floor < FIRST_CONTACT_MAX
-    } else {
-        header.flags & flags::CREDIT != 0 && probe.next < FIRST_CONTACT_MAX
-    };
-    if from_start {
+    let young = header.flags & flags::CREDIT != 0 && probe.next < FIRST_CONTACT_MAX;
+    if mode.is_reliable() || young {
         return Beginning { sequence: 0, message: 0 };
     }
-    let sequence = if mode.is_reliable() { probe.floor } else { probe.next };
-    Beginning { sequence, message: probe.next_message }
+    Beginning { sequence: probe.next, message: probe.next_message }
 }

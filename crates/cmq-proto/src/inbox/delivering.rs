@@ -295,6 +295,7 @@ impl Inbox {
         let flow = self.flows.at(slot);
         if let Ending::Announced(end) = flow.ending
             && flow.window.below() >= end
+            && flow.waiting.is_none()
         {
             flow.ending = Ending::Told;
             let (from, session, mailbox) = (flow.key.from, flow.key.session, flow.mailbox);

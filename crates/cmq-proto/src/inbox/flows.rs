@@ -173,6 +173,15 @@ impl Flows {
         self.sessions.contains_key(&(from, session))
     }
 
+    /// The slots of the flows of a session that are not proven.
+    pub(super) fn unproven_of(&self, from: SocketAddr, session: u64) -> Vec<u32> {
+        let of = |slot: &u32| {
+            let key = &self.flows[*slot as usize].key;
+            (key.from, key.session) == (from, session)
+        };
+        self.recency.line(false).filter(of).collect()
+    }
+
     pub(super) fn peer(&self, from: SocketAddr, mailbox: Mailbox) -> Option<Peer> {
         self.peers.get(&(from, mailbox)).copied()
     }

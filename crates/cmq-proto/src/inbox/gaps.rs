@@ -15,8 +15,8 @@ struct Gap {
     past: u64,
     /// Sequences in it that neither came nor were given up.
     open: u64,
-    /// Messages that are missing with them.
-    messages: u64,
+    /// Messages that are missing with them; none if the flow was not known when they were sent.
+    messages: Option<u64>,
     since: Time,
 }
 
@@ -38,14 +38,14 @@ impl Gaps {
     }
 
     /// Sequences were skipped, above all that were before.
-    pub(super) fn open(&mut self, first: u64, past: u64, messages: u64, now: Time) {
+    pub(super) fn open(&mut self, first: u64, past: u64, messages: Option<u64>, now: Time) {
         if self.list.len() == GAPS_MAX
             && let Some(oldest) = self.list.pop_front()
             && let Some(next) = self.list.front_mut()
         {
             next.first = oldest.first;
             next.open += oldest.open;
-            next.messages += oldest.messages;
+            next.messages = next.messages.zip(oldest.messages).map(|(next, oldest)| next + oldest);
             next.since = oldest.since;
         }
         self.list.push_back(Gap { first, past, open: past - first, messages, since: now });
@@ -53,7 +53,9 @@ impl Gaps {
 
     /// Whether a missing datagram can have so many messages.
     pub(super) fn has_room_for(&self, sequence: u64, count: u16) -> bool {
-        self.find(sequence).is_some_and(|at| self.list[at].messages >= u64::from(count))
+        self.find(sequence).is_some_and(|at| {
+            self.list[at].messages.is_none_or(|messages| messages >= u64::from(count))
+        })
     }
 
     /// A missing datagram came, with `count` messages. Gives the messages that are lost for good
@@ -62,11 +64,11 @@ impl Gaps {
         let Some(at) = self.find(sequence) else { return 0 };
         let gap = &mut self.list[at];
         gap.open = gap.open.saturating_sub(1);
-        gap.messages = gap.messages.saturating_sub(u64::from(count));
+        gap.messages = gap.messages.map(|messages| messages.saturating_sub(u64::from(count)));
         if gap.open > 0 {
             return 0;
         }
-        self.list.remove(at).map_or(0, |gap| gap.messages)
+        self.list.remove(at).and_then(|gap| gap.messages).unwrap_or(0)
     }
 
     /// Nothing below `floor` will come; `missing(first, past)` says how many of a range did not.
@@ -85,7 +87,7 @@ impl Gaps {
             if gap.open > 0 {
                 break;
             }
-            lost += self.list.pop_front().map_or(0, |gap| gap.messages);
+            lost += self.list.pop_front().and_then(|gap| gap.messages).unwrap_or(0);
         }
         lost
     }
@@ -103,7 +105,7 @@ mod tests {
     fn gaps(of: &[(u64, u64, u64)]) -> Gaps {
         let mut gaps = Gaps::default();
         for &(first, past, messages) in of {
-            gaps.open(first, past, messages, Time::from_us(first));
+            gaps.open(first, past, Some(messages), Time::from_us(first));
         }
         gaps
     }
@@ -131,7 +133,7 @@ mod tests {
         let mut gaps = Gaps::default();
         let count = GAPS_MAX as u64 + 10;
         for at in 0..count {
-            gaps.open(2 * at, 2 * at + 1, 3, Time::from_us(at));
+            gaps.open(2 * at, 2 * at + 1, Some(3), Time::from_us(at));
         }
         assert_eq!(gaps.list.len(), GAPS_MAX);
         assert_eq!(gaps.oldest(), Some(Time::ZERO));

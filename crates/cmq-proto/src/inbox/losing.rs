@@ -85,6 +85,7 @@ impl Inbox {
                 self.give_up_partial(slot, first);
             }
         }
+        self.end_if_complete(slot);
         let flow = self.flows.at(slot);
         if flow.waiting.is_some() {
             flow.held_armed = true;

@@ -79,13 +79,10 @@ impl Mailboxes {
         Ok(())
     }
 
-    /// Opens one for all numbers that are not opened by themselves; again, it only changes its
-    /// options.
+    /// Opens one for all numbers that are not opened by themselves.
     pub(super) fn open_others(&mut self, options: &MailboxOptions) -> Result<(), MailboxError> {
-        if let Some(room) = self.others.and_then(|slot| self.rooms.get_mut(slot as usize)) {
-            room.bytes_max = options.bytes_max;
-            room.by_application = options.acknowledged_by_application;
-            return Ok(());
+        if self.others.is_some() {
+            return Err(MailboxError::OthersOpen);
         }
         self.others = Some(self.make(options)?);
         Ok(())
@@ -108,9 +105,13 @@ impl Mailboxes {
         Ok(slot as u32)
     }
 
-    /// Closes one, and says which it was. Tokens of its deliveries mean nothing from now on.
-    pub(super) fn close(&mut self, mailbox: Mailbox) -> Option<MailboxRef> {
-        let slot = self.by_number.remove(&mailbox)?;
+    /// Closes one, or with none the one of all others, and says which it was. Tokens of its deliveries
+    /// mean nothing from now on.
+    pub(super) fn close(&mut self, mailbox: Option<Mailbox>) -> Option<MailboxRef> {
+        let slot = match mailbox {
+            Some(mailbox) => self.by_number.remove(&mailbox)?,
+            None => self.others.take()?,
+        };
         let room = self.rooms.try_remove(slot as usize)?;
         Some(MailboxRef { slot, generation: room.generation })
     }
@@ -143,9 +144,13 @@ mod tests {
         assert_eq!(mailboxes.open(Mailbox(1), &options(1)), Err(MailboxError::Open(Mailbox(1))));
         assert_eq!(mailboxes.find(Mailbox(2)), None);
         mailboxes.open_others(&options(2)).unwrap();
+        assert_eq!(mailboxes.open_others(&options(2)), Err(MailboxError::OthersOpen));
         let others = mailboxes.find(Mailbox(2)).unwrap();
         assert_eq!(mailboxes.find(Mailbox(3)), Some(others));
         assert_ne!(mailboxes.find(Mailbox(1)), Some(others));
+        assert_eq!(mailboxes.close(None), Some(others));
+        assert_eq!(mailboxes.find(Mailbox(2)), None);
+        mailboxes.open_others(&options(3)).unwrap();
     }
 
     #[test]
@@ -153,7 +158,7 @@ mod tests {
         let mut mailboxes = Mailboxes::default();
         mailboxes.open(Mailbox(1), &options(1)).unwrap();
         let first = mailboxes.find(Mailbox(1)).unwrap();
-        assert_eq!(mailboxes.close(Mailbox(1)), Some(first));
+        assert_eq!(mailboxes.close(Some(Mailbox(1))), Some(first));
         mailboxes.open(Mailbox(1), &options(1)).unwrap();
         assert!(mailboxes.room(first).is_none());
     }

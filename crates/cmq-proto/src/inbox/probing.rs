@@ -4,8 +4,11 @@ use crate::inbox::Inbox;
 use crate::inbox::content::Arrived;
 use crate::inbox::flow::Ending;
 use crate::limits::WINDOW_DATAGRAMS_MAX;
+use crate::time::Time;
 use crate::wire::flags;
 use crate::wire::probe::Probe;
+
+const SPAN: u64 = WINDOW_DATAGRAMS_MAX as u64;
 
 impl Inbox {
     /// Takes a PROBE: what was sent and did not come is missing, what was given up is not waited for,
@@ -46,27 +49,39 @@ impl Inbox {
     /// Everything below the PROBE's `next` was sent.
     fn extend(&mut self, slot: u32, probe: &Probe, arrived: &Arrived<'_>) {
         let flow = self.flows.at(slot);
-        let reliable = flow.mode.is_reliable();
-        let before = flow.window.highest();
-        let most = if reliable {
-            flow.window.below().max(probe.floor).saturating_add(WINDOW_DATAGRAMS_MAX as u64)
-        } else {
-            u64::MAX
-        };
-        let next = probe.next.min(most);
+        let (before, next) = (flow.window.highest(), probe.next);
         if next <= before {
             return;
         }
-        let messages = if next < probe.next {
-            // The rest of them belongs to what cannot be remembered yet.
-            0
-        } else {
-            probe.next_message.saturating_sub(flow.next_message)
-        };
+        let mut messages = Some(probe.next_message.saturating_sub(flow.next_message));
+        if flow.mode.is_reliable() && next - flow.window.below() > SPAN {
+            // No more is under way than a window has. If all before was given up, this receiver hears
+            // of the flow for the first time; if not, an earlier life of it knew the flow, and the
+            // flow begins anew when its sender hears of that.
+            if probe.floor <= flow.window.below() || next - probe.floor > SPAN {
+                return;
+            }
+            self.leap(slot, probe.floor, arrived.now);
+            messages = None;
+        }
         self.make_window(slot, next, arrived.now);
         let flow = self.flows.at(slot);
+        let before = flow.window.highest();
         flow.window.extend(next);
-        flow.next_message += messages;
-        self.open_gap(slot, before, next, messages, arrived.now);
+        flow.next_message = flow.next_message.max(probe.next_message);
+        if before < next {
+            self.open_gap(slot, before, next, messages, arrived.now);
+        }
+    }
+
+    /// Nothing below `floor` is waited for, and nothing is known of it.
+    fn leap(&mut self, slot: u32, floor: u64, now: Time) {
+        let flow = self.flows.at(slot);
+        let before = flow.window.highest();
+        if before < floor {
+            flow.window.extend(floor);
+            self.open_gap(slot, before, floor, None, now);
+        }
+        self.give_up_below(slot, floor, now);
     }
 }

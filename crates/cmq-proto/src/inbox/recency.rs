@@ -38,6 +38,13 @@ impl Recency {
         Some(self.lines[usize::from(proven)].oldest).filter(|&slot| slot != NONE)
     }
 
+    /// A line, the oldest first.
+    pub(super) fn line(&self, proven: bool) -> impl Iterator<Item = u32> {
+        let newer =
+            |slot: &u32| Some(self.links[*slot as usize].newer).filter(|&slot| slot != NONE);
+        core::iter::successors(self.oldest(proven), newer)
+    }
+
     /// A slot that is in no line becomes the newest of one.
     pub(super) fn add(&mut self, slot: u32, proven: bool) {
         if self.links.len() <= slot as usize {
@@ -102,6 +109,7 @@ mod tests {
         recency.touch(3, true);
         recency.remove(2, true);
         recency.touch(3, true);
+        assert_eq!(recency.line(true).collect::<Vec<_>>(), [1, 4, 0, 3]);
         assert_eq!(drain(&mut recency, true), [1, 4, 0, 3]);
     }
 

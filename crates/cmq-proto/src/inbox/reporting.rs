@@ -163,9 +163,11 @@ impl Inbox {
         let flow = self.flows.at(slot);
         let mut wanted = if flow.proven { share } else { share.min(INITIAL_WINDOW_BYTES) };
         if flow.mode.is_reliable() {
-            wanted = wanted.min(waiting_room);
+            // What is in order needs no memory to wait in; the rest can be repeated.
+            wanted = wanted.min(waiting_room.max(INITIAL_WINDOW_BYTES));
         }
-        let repairs = flow.mode.is_reliable() && flow.window.below() < flow.window.highest();
+        let repairs = flow.waiting.is_some()
+            || flow.mode.is_reliable() && flow.window.below() < flow.window.highest();
         let Some(room) = self.mailboxes.room(flow.room) else { return 0 };
         let free = u32::try_from(room.free_for(flow.credit.promised)).unwrap_or(u32::MAX);
         // Two datagrams may come if nothing keeps them out but what waits for them, or if no pop will

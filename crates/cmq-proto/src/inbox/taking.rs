@@ -121,11 +121,10 @@ impl Inbox {
             return Taken::Dropped;
         }
         let next = header.sequence == flow.window.below();
+        let awaited = next && (reliable || matches!(content, Content::Fragment { .. }));
         let room = content.bytes() + DELIVERY_BYTES;
-        let admits = match self.mailboxes.room(flow.room) {
-            Some(mailbox) => mailbox.admits(room, reliable && next),
-            None => false,
-        };
+        let mailbox = self.mailboxes.room(flow.room);
+        let admits = mailbox.is_some_and(|mailbox| mailbox.admits(room, awaited));
         if !admits {
             return self.on_full_mailbox(slot, arrived, step);
         }
@@ -239,7 +238,8 @@ impl Inbox {
                 let first = flow.next_message + step.missing_messages;
                 flow.next_message = first + u64::from(header.count);
                 if missing > 0 {
-                    self.open_gap(slot, before, header.sequence, step.missing_messages, now);
+                    let messages = Some(step.missing_messages);
+                    self.open_gap(slot, before, header.sequence, messages, now);
                 }
             }
             _ => {
@@ -262,7 +262,7 @@ impl Inbox {
     }
 
     /// Datagrams were skipped. Where nothing is repeated they have a little time to come late.
-    pub(super) fn open_gap(&mut self, slot: u32, first: u64, past: u64, messages: u64, now: Time) {
+    pub(super) fn open_gap(&mut self, slot: u32, first: u64, past: u64, messages: Option<u64>, now: Time) {
         let flow = self.flows.at(slot);
         flow.gaps.open(first, past, messages, now);
         if !flow.mode.is_reliable() && !flow.gaps_armed {
@@ -279,6 +279,10 @@ impl Inbox {
         if !flow.proven {
             flow.may_be_sent = flow.may_be_sent.saturating_add(bytes);
             self.challenge(slot, now);
+        } else if !flow.credit.active && flow.has_credit() {
+            flow.credit.active = true;
+            let at = flow.at;
+            self.credit.join(at, now);
         }
         self.flows.touch(slot);
     }

@@ -1,5 +1,6 @@
 //! What peers can make an endpoint keep: no more than its configuration says.
 
+use quelea_cmq_proto::config::PreSharedKey;
 use quelea_cmq_proto::inbox::{Arrived, Inbox};
 use quelea_cmq_proto::limits::FLOWS_UNPROVEN_MAX;
 use quelea_cmq_proto::wire::data::{Fragment, write_message};
@@ -15,6 +16,7 @@ fn config() -> Config {
         reassembly_bytes_max: REASSEMBLY_BYTES,
         message_bytes_max: 100_000,
         flows_max: 100,
+        pre_shared_key: Some(PreSharedKey([1; 32])),
         ..Config::default()
     }
 }

@@ -133,3 +133,67 @@ fn a_sender_without_credit_is_told_nothing_unless_it_asks() {
     receiver.take(&sender, &asking);
     assert_eq!(receiver.status().highest, 102);
 }
+
+#[test]
+fn a_sender_that_was_silent_has_its_share_again_when_it_speaks() {
+    let mut receiver = Receiver::with(&config(100_000), &MailboxOptions::default());
+    let mut first = Sender::new(FlowMode::Lossy);
+    let mut second = other(&first, 6_000);
+    receiver.meet(&mut first);
+    receiver.meet(&mut second);
+    receiver.wait(5_000_000);
+    for _ in 0..2 {
+        for sender in [&mut first, &mut second] {
+            let probe = sender.probe(0);
+            receiver.probe(sender, &probe);
+            receiver.statuses();
+        }
+    }
+    let probe = first.probe(0);
+    receiver.probe(&first, &probe);
+    assert_eq!(receiver.status().window_bytes, 50_000);
+}
+
+#[test]
+fn a_message_larger_than_its_mailbox_gets_through_if_nothing_else_is_there() {
+    let options = MailboxOptions { bytes_max: 10_000, ..MailboxOptions::default() };
+    for mode in [FlowMode::Lossy, FlowMode::ReliableUnordered, FlowMode::ReliableOrdered] {
+        let mut receiver = Receiver::with(&config(1 << 20), &options);
+        let mut sender = Sender::new(mode);
+        receiver.meet(&mut sender);
+        for sent in sender.fragments(&[b'x'; 50_000], 50) {
+            receiver.take(&sender, &sent);
+            receiver.wait(1_000);
+            for status in receiver.statuses() {
+                let open = status.window_bytes >= 1_000 || status.highest == 51;
+                assert!(open, "{mode:?}: {status:?}");
+            }
+        }
+        assert_eq!(receiver.messages().len(), 1, "{mode:?}");
+    }
+}
+
+#[test]
+fn a_reliable_flow_in_order_goes_on_when_others_have_taken_the_memory() {
+    let config = Config {
+        receive_window_bytes: 1 << 20,
+        reassembly_bytes_max: 50_000,
+        message_bytes_max: 10_000,
+        ..Config::default()
+    };
+    let mut receiver = Receiver::with(&config, &MailboxOptions::default());
+    let mut stuck = Sender::new(FlowMode::ReliableOrdered);
+    receiver.meet(&mut stuck);
+    stuck.one();
+    for _ in 0..100 {
+        let sent = stuck.data(&[&[b'x'; 1_000]]);
+        receiver.take(&stuck, &sent);
+    }
+    assert!(receiver.inbox.counters().reassembly_full > 0);
+    receiver.statuses();
+    let mut free = other(&Sender::new(FlowMode::ReliableOrdered), 6_000);
+    receiver.meet(&mut free);
+    let probe = free.probe(0);
+    receiver.probe(&free, &probe);
+    assert!(receiver.status().window_bytes >= INITIAL_WINDOW_BYTES);
+}

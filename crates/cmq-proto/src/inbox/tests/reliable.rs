@@ -223,3 +223,52 @@ fn memory_for_what_waits_is_bounded_and_what_is_next_comes_in() {
     assert_eq!(receiver.messages().len(), 100);
     assert_eq!(receiver.inbox.waiting_bytes(), 0);
 }
+
+#[test]
+fn a_flow_whose_first_datagrams_were_given_up_begins_behind_them() {
+    let mut sender = Sender::new(FlowMode::ReliableUntil);
+    let mut receiver = Receiver::new();
+    let sent: Vec<Sent> = (0..5).map(|_| sender.data(&[b"a", b"b"])).collect();
+    let probe = sender.probe(3);
+    receiver.probe(&sender, &probe);
+    receiver.take_all(&sender, &sent[3..]);
+    assert_eq!(receiver.messages().len(), 4);
+    assert_eq!(receiver.inbox.counters().inconsistent, 0);
+    assert_eq!(receiver.inbox.counters().lost_messages, 6);
+}
+
+#[test]
+fn a_message_of_which_the_end_is_lost_is_given_up_before_the_flow_ends() {
+    let mut sender = Sender::new(FlowMode::Lossy);
+    let mut receiver = Receiver::proven(&mut sender);
+    let sent = sender.fragments(&[b'x'; 1_000], 4);
+    receiver.take_all(&sender, &sent[..3]);
+    let (mut header, probe) = sender.probe(0);
+    header.flags |= flags::END;
+    receiver.probe(&sender, &(header, probe));
+    assert!(receiver.events().is_empty());
+    receiver.wait(60_000);
+    let events = receiver.events();
+    assert!(matches!(events[..], [Event::Lost { messages: 1, .. }, Event::Ended { .. }]));
+}
+
+#[test]
+fn a_receiver_that_comes_late_hears_what_was_not_given_up() {
+    let mut sender = Sender::new(FlowMode::ReliableUntil);
+    let mut receiver = Receiver::new();
+    for _ in 0..50_000 {
+        sender.one();
+    }
+    let sent: Vec<Sent> = (0..4).map(|_| sender.one()).collect();
+    receiver.take(&sender, &sent[1]);
+    assert_eq!(receiver.inbox.counters().beyond_window, 1);
+    receiver.probe(&sender, &sender.clone().probe(50_001));
+    receiver.take_all(&sender, &sent);
+    assert_eq!(receiver.numbers(), [50_001, 50_002, 50_003]);
+    assert_eq!(receiver.inbox.counters().inconsistent, 0);
+    assert_eq!(receiver.inbox.counters().late, 1);
+    let next = sender.one();
+    receiver.take(&sender, &next);
+    assert_eq!(receiver.numbers(), [50_004]);
+    assert_eq!(receiver.inbox.counters().lost_messages, 0, "nobody knows how many were before");
+}
