@@ -262,7 +262,14 @@ impl Inbox {
     }
 
     /// Datagrams were skipped. Where nothing is repeated they have a little time to come late.
-    pub(super) fn open_gap(&mut self, slot: u32, first: u64, past: u64, messages: Option<u64>, now: Time) {
+    pub(super) fn open_gap(
+        &mut self,
+        slot: u32,
+        first: u64,
+        past: u64,
+        messages: Option<u64>,
+        now: Time,
+    ) {
         let flow = self.flows.at(slot);
         flow.gaps.open(first, past, messages, now);
         if !flow.mode.is_reliable() && !flow.gaps_armed {
