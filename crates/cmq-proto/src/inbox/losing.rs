@@ -78,12 +78,7 @@ impl Inbox {
                 return;
             }
         } else {
-            while let Some(waiting) = &self.flows.at(slot).waiting
-                && let Some((&first, partial)) = waiting.partials.first_key_value()
-                && now.us_since(partial.since) >= PARTIAL_AGE_US
-            {
-                self.give_up_partial(slot, first);
-            }
+            self.give_up_old_partials(slot, now);
         }
         self.end_if_complete(slot);
         let flow = self.flows.at(slot);
@@ -94,18 +89,38 @@ impl Inbox {
         }
     }
 
+    /// In a flow that repeats nothing, what is missing of a message is waited for only so long.
+    fn give_up_old_partials(&mut self, slot: u32, now: Time) {
+        let flow = self.flows.at(slot);
+        let room = self.mailboxes.room(flow.room);
+        let may_be_popped = room.is_some_and(|room| room.used > 0);
+        if flow.credit.starved
+            && may_be_popped
+            && let Some(waiting) = &mut flow.waiting
+        {
+            // What the sender may not send for want of room here is not late.
+            waiting.partials.values_mut().for_each(|partial| partial.since = now);
+            return;
+        }
+        while let Some(waiting) = &self.flows.at(slot).waiting
+            && let Some((&first, partial)) = waiting.partials.first_key_value()
+            && now.us_since(partial.since) >= PARTIAL_AGE_US
+        {
+            self.give_up_partial(slot, first);
+        }
+    }
+
     /// The sender is gone for good: what it left incomplete is lost. If it was never proven, there may
     /// have been nothing.
     fn abandon(&mut self, slot: u32) {
         let flow = self.flows.at(slot);
-        if !flow.proven {
-            self.forget(slot);
-            return;
+        if flow.proven {
+            let highest = flow.window.highest();
+            let missing = flow.gaps.give_up_below(highest, |_, _| 0);
+            let waiting = flow.waiting.as_ref().map_or(0, |waiting| waiting.messages());
+            self.counters.lost_datagrams += flow.window.give_up_below(highest);
+            self.lose(slot, missing + waiting);
         }
-        let highest = flow.window.highest();
-        let missing = flow.gaps.give_up_below(highest, |_, _| 0);
-        let waiting = flow.waiting.as_ref().map_or(0, |waiting| waiting.messages());
-        self.lose(slot, missing + waiting);
         self.forget(slot);
     }
 

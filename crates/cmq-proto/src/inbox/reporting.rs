@@ -166,16 +166,17 @@ impl Inbox {
             // What is in order needs no memory to wait in; the rest can be repeated.
             wanted = wanted.min(waiting_room.max(INITIAL_WINDOW_BYTES));
         }
-        let repairs = flow.waiting.is_some()
-            || flow.mode.is_reliable() && flow.window.below() < flow.window.highest();
+        let repairs = flow.mode.is_reliable()
+            && (flow.waiting.is_some() || flow.window.below() < flow.window.highest());
         let Some(room) = self.mailboxes.room(flow.room) else { return 0 };
         let free = u32::try_from(room.free_for(flow.credit.promised)).unwrap_or(u32::MAX);
-        // Two datagrams may come if nothing keeps them out but what waits for them, or if no pop will
-        // ever make room: what came of a message may be waiting for its rest, which was not sent yet.
-        let least = if room.used == 0 || repairs && room.used < room.bytes_max {
-            2 * flow.credit.largest
-        } else {
-            0
+        // A datagram may come if nothing keeps it out but what waits for it, or if its mailbox is so
+        // small that even empty it has no room for it. What is repeated may be refused, so it may come
+        // while the application pops.
+        let least = match (repairs, room.used) {
+            (true, used) if used < room.bytes_max => 2 * flow.credit.largest,
+            (false, 0) => flow.credit.largest,
+            _ => 0,
         };
         let mut window = wanted.min(free).max(least);
         if window < flow.credit.largest {

@@ -197,3 +197,24 @@ fn a_reliable_flow_in_order_goes_on_when_others_have_taken_the_memory() {
     receiver.probe(&free, &probe);
     assert!(receiver.status().window_bytes >= INITIAL_WINDOW_BYTES);
 }
+
+#[test]
+fn a_message_whose_end_waits_for_room_is_not_given_up() {
+    let options = MailboxOptions { bytes_max: 20_000, ..MailboxOptions::default() };
+    let mut receiver = Receiver::with(&config(1 << 20), &options);
+    let mut sender = Sender::new(FlowMode::Lossy);
+    receiver.meet(&mut sender);
+    let whole = sender.data(&[&[b'x'; 8_000]]);
+    receiver.take(&sender, &whole);
+    let mut sent = sender.fragments(&[b'y'; 10_000], 5);
+    sent[3].header.flags |= flags::STATUS_WANTED;
+    receiver.take_all(&sender, &sent[..4]);
+    assert_eq!(receiver.messages().len(), 1);
+    assert_eq!(receiver.statuses().pop().unwrap().window_bytes, 0);
+    receiver.wait(10_000_000);
+    receiver.pop_all();
+    assert!(receiver.status().window_bytes > 2_000);
+    receiver.take(&sender, &sent[4]);
+    assert_eq!(receiver.messages().len(), 1);
+    assert_eq!(receiver.inbox.counters().lost_messages, 0);
+}
