@@ -18,7 +18,7 @@ use crate::config::{Config, DestinationOptions};
 pub use crate::error::{DestinationError, MailboxError, PushError};
 use crate::inbox::{Inbox, Receptions};
 use crate::key::Key;
-use crate::outbox::Outbox;
+use crate::outbox::{DestinationStats, Outbox};
 use crate::seal::Salts;
 use crate::stats::{Dropped, Stats};
 use crate::time::Time;
@@ -137,11 +137,17 @@ impl Endpoint {
         self.inbox.waiting_bytes()
     }
 
+    /// What is known of one destination; none if it is closed and forgotten.
+    #[must_use]
+    pub fn destination_stats(&self, id: DestinationId) -> Option<DestinationStats> {
+        self.outbox.destination_stats(id)
+    }
+
     /// What was counted so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats {
-            sent: *self.outbox.counters(),
+            sent: self.outbox.counters(),
             received: *self.inbox.counters(),
             dropped: self.dropped,
         }

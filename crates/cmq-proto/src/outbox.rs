@@ -2,6 +2,7 @@
 //! batch leaves before the message that would make it too large, or when its first message is as old
 //! as the timeout allows.
 
+mod copying;
 mod counters;
 mod deadlines;
 mod departure;
@@ -25,10 +26,11 @@ use core::net::IpAddr;
 use std::collections::VecDeque;
 
 use bytes::BytesMut;
-pub use counters::Sending;
+pub use counters::{DestinationStats, Sending};
 
 use crate::config::{Config, DestinationOptions, Wire};
 use crate::endpoint::{DestinationError, DestinationId, Event, PushError, Transmit};
+use crate::flight::Flight;
 use crate::key::Key;
 use crate::limits;
 use crate::mode::Repair;
@@ -123,7 +125,7 @@ impl Outbox {
             let same = DestinationOptions { path_bytes: 0, ..options }
                 == *self.profiles.get(found.profile);
             let id = DestinationId { slot, generation: found.generation };
-            return if same && !found.closing { Ok(id) } else { Err(DestinationError::Conflict) };
+            return if same { Ok(id) } else { Err(DestinationError::Conflict) };
         }
         let limit = self.config.destinations_max.min(limits::DESTINATIONS_MAX);
         if self.directory.len() >= limit {
@@ -310,8 +312,25 @@ impl Outbox {
     }
 
     /// What was counted so far.
-    pub(crate) const fn counters(&self) -> &Sending {
-        &self.counters
+    pub(crate) fn counters(&self) -> Sending {
+        Sending { destinations: self.directory.len() as u64, ..self.counters }
+    }
+
+    /// What is known of one destination; none if it is closed and forgotten.
+    pub(crate) fn destination_stats(&self, id: DestinationId) -> Option<DestinationStats> {
+        let destination = self.directory.get(id)?;
+        let busy = destination.busy.as_deref();
+        let flight = destination.flight();
+        let gathering = destination.train.as_ref().map_or(0, |train| train.len());
+        Some(DestinationStats {
+            messages: destination.next_message,
+            datagrams: destination.next_sequence,
+            waiting_bytes: gathering + busy.map_or(0, |busy| busy.waiting_bytes),
+            kept_bytes: busy.map_or(0, |busy| busy.kept_bytes),
+            lost_messages: flight.map_or(0, Flight::lost_messages),
+            round_trip: flight.and_then(Flight::round_trip),
+            is_dead: destination.is_dead(),
+        })
     }
 
     /// Gives a train's buffer back for the next.

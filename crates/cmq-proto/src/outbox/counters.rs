@@ -1,5 +1,7 @@
 //! What was sent, and every cause for which something was not.
 
+use std::time::Duration;
+
 /// Counters of the sending side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sending {
@@ -41,4 +43,26 @@ pub struct Sending {
     pub restarts: u64,
     /// Events that nobody asked for in time.
     pub events_dropped: u64,
+    /// Now: destinations.
+    pub destinations: u64,
+}
+
+/// What an endpoint knows of one of its destinations. Of one whose receiver was started anew, it is
+/// what has happened since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DestinationStats {
+    /// Messages that left, each once.
+    pub messages: u64,
+    /// Datagrams that left, each once, parity among them.
+    pub datagrams: u64,
+    /// Bytes that gather or wait for credit.
+    pub waiting_bytes: usize,
+    /// Bytes that are kept until they are acknowledged.
+    pub kept_bytes: usize,
+    /// Messages that the receiver counts as lost.
+    pub lost_messages: u64,
+    /// The smoothed round trip, if it is known.
+    pub round_trip: Option<Duration>,
+    /// Whether the receiver was given up.
+    pub is_dead: bool,
 }

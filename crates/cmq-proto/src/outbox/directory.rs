@@ -68,13 +68,18 @@ impl Directory {
         self.by_flow.insert(flow, slot);
     }
 
-    /// Forgets the destination.
-    pub(crate) fn remove(&mut self, slot: u32) -> Destination {
-        let destination = self.destinations.remove(slot as usize);
-        let hash = self.hash(&destination.key);
+    /// Takes the key from the destination: another may have it, while this one ends.
+    pub(crate) fn release_key(&mut self, slot: u32) {
+        let hash = self.hash(&self.at(slot).key);
         if let Ok(entry) = self.by_key.find_entry(hash, |found| *found == slot) {
             entry.remove();
         }
+    }
+
+    /// Forgets the destination.
+    pub(crate) fn remove(&mut self, slot: u32) -> Destination {
+        self.release_key(slot);
+        let destination = self.destinations.remove(slot as usize);
         self.by_flow.remove(&destination.flow);
         destination
     }

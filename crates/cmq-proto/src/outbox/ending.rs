@@ -20,12 +20,16 @@ const RESTING_MAX: usize = 256;
 
 impl Outbox {
     /// The destination takes no more, and is forgotten once everything has left, or is acknowledged.
+    /// Its key is free at once: a destination that is made of it anew is another flow.
     pub(crate) fn close_destination(&mut self, id: DestinationId) {
         let Some(destination) = self.directory.get_mut(id) else { return };
-        destination.closing = true;
+        if core::mem::replace(&mut destination.closing, true) {
+            return;
+        }
         if let Some(train) = &mut destination.train {
             train.seal_off();
         }
+        self.directory.release_key(id.slot);
         self.flush(id.slot);
         self.enqueue(id.slot);
     }
@@ -133,6 +137,7 @@ impl Outbox {
         self.drop_all(slot);
         self.timers.delete(slot);
         let destination = self.directory.remove(slot);
+        self.held_bytes -= destination.busy.map_or(0, |busy| busy.kept_bytes);
         self.unsettled -= usize::from(destination.unsettled);
         self.profiles.release(destination.profile);
     }

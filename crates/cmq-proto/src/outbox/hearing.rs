@@ -67,12 +67,15 @@ impl Outbox {
             due.push(slot);
         }
         for slot in due.drain(..) {
+            self.enqueue(slot);
+            if self.directory.at(slot).sealing().is_some_and(|sealing| !sealing.has_keys()) {
+                continue;
+            }
             self.with_flight(slot, |flight| {
                 if flight.next_deadline().is_some_and(|at| at <= now) {
                     flight.on_timer(now);
                 }
             });
-            self.enqueue(slot);
         }
         self.due = due;
     }

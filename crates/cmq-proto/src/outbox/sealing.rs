@@ -62,14 +62,14 @@ impl Sealing {
         Self { greeting, seal, old: None, asked, unanswered: 0, challenged_at: now }
     }
 
-    /// Whether there are no keys yet.
-    pub(super) const fn is_mute(&self) -> bool {
-        self.seal.is_none()
-    }
-
     /// When HELLO is to be said again.
     pub(super) fn next_at(&self) -> Option<Time> {
         self.asked.map(|asked| asked.next_at)
+    }
+
+    /// Whether datagrams can be sealed now.
+    pub(super) const fn has_keys(&self) -> bool {
+        self.seal.is_some()
     }
 
     /// Seals a datagram; `header` is its header.
@@ -90,29 +90,28 @@ impl Outbox {
         if self.keyring.is_none() {
             return Handshake::Done;
         }
-        if self.directory.at(slot).sealing().is_none() {
-            let destination = self.directory.at(slot);
-            let farewell = destination.busy.as_ref().is_some_and(|busy| busy.ending.is_some());
-            if !self.has_more(slot) && !farewell {
-                return Handshake::Done;
-            }
-            self.begin_sealing(slot, now);
-        }
-        let destination = self.directory.at(slot);
+        let has_more = self.has_more(slot);
+        let destination = self.directory.at_mut(slot);
         let patience = if destination.reliable { DEAD_PEER } else { SILENT_PEER };
-        let Some(sealing) = destination.sealing() else { return Handshake::Done };
+        let wanted = has_more || destination.busy.as_ref().is_some_and(|it| it.ending.is_some());
+        let busy = destination.busy.as_mut();
+        let Some(sealing) = busy.and_then(|busy| busy.sealing.as_mut()) else {
+            if wanted {
+                self.begin_sealing(slot, now);
+                return self.handshake(slot, now);
+            }
+            return Handshake::Done;
+        };
+        let has_keys = sealing.has_keys();
         match sealing.asked {
-            Some(asked) if asked.next_at > now => {
-                if sealing.seal.is_some() {
-                    Handshake::Done
-                } else {
-                    Handshake::Waits
-                }
-            }
-            Some(asked) if sealing.seal.is_none() && asked.since.after(patience) <= now => {
-                Handshake::Silent
-            }
+            Some(asked) if asked.next_at > now && has_keys => Handshake::Done,
+            Some(asked) if asked.next_at > now => Handshake::Waits,
+            Some(asked) if asked.since.after(patience) <= now => Handshake::Silent,
             Some(_) => Handshake::Greet,
+            None if wanted && !has_keys => {
+                sealing.asked = Some(Asked::now(now));
+                Handshake::Greet
+            }
             None => Handshake::Done,
         }
     }
@@ -159,21 +158,25 @@ impl Outbox {
         Some(self.small(slot, BytesMut::from(&hello[..])))
     }
 
-    /// Nobody has answered: what waits is given up.
-    pub(super) fn on_silence(&mut self, slot: u32, now: Time) {
+    /// Nobody has answered a HELLO. Where there are no keys, what waits for them is given up.
+    pub(super) fn on_silence(&mut self, slot: u32) {
         let destination = self.directory.at_mut(slot);
-        let reliable = destination.reliable;
-        if let Some(sealing) = destination.busy.as_mut().and_then(|busy| busy.sealing.as_mut()) {
-            sealing.asked = Some(Asked::now(now));
+        let (reliable, closing) = (destination.reliable, destination.closing);
+        let busy = destination.busy.as_mut();
+        let Some(sealing) = busy.and_then(|busy| busy.sealing.as_mut()) else { return };
+        sealing.asked = None;
+        if !sealing.has_keys() {
+            destination.dead = reliable || closing;
+            if reliable {
+                let kept = self.with_flight(slot, |it| it.missing_messages()).unwrap_or(0);
+                self.abandon(slot, kept);
+            } else {
+                self.counters.abandoned_messages += self.drop_all(slot);
+            }
+            self.forget_flight(slot);
         }
-        if reliable {
-            destination.dead = true;
-            let kept = self.with_flight(slot, |flight| flight.missing_messages()).unwrap_or(0);
-            self.abandon(slot, kept);
-        } else {
-            self.counters.abandoned_messages += self.drop_all(slot);
-        }
-        self.forget_flight(slot);
+        self.set_timer(slot);
+        self.enqueue(slot);
     }
 
     /// A PROBE has left. If those before have no answer, HELLO is said too.
@@ -303,8 +306,6 @@ impl Outbox {
             self.held_bytes -= core::mem::take(&mut busy.kept_bytes);
             busy.flight = None;
         }
-        self.set_timer(slot);
-        self.enqueue(slot);
     }
 
     /// The keys of the endpoint.

@@ -3,16 +3,12 @@
 
 use bytes::{BufMut, BytesMut};
 
+use super::copying::append_framed;
 use super::pool;
 use crate::limits;
 use crate::time::Time;
 use crate::wire::HEADER_BYTES;
 use crate::wire::data::framed_bytes;
-use crate::wire::varint;
-
-/// Copies above this go in pieces: memcpy's `rep movsb` collapses by a factor of 12 where source and
-/// target have almost the same offset in their pages (research/cmq.md, section 3.7).
-const COPY_BYTES_MAX: usize = 1 << 10;
 
 /// The sizes that a destination's trains obey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,14 +157,7 @@ impl Train {
 
     #[inline]
     fn append(&mut self, message: &[u8]) {
-        varint::write(&mut self.bytes, message.len() as u64);
-        if message.len() < 2 * COPY_BYTES_MAX {
-            self.bytes.extend_from_slice(message);
-        } else {
-            for piece in message.chunks(COPY_BYTES_MAX) {
-                self.bytes.extend_from_slice(piece);
-            }
-        }
+        append_framed(&mut self.bytes, message);
         self.count += 1;
         self.messages += 1;
     }

@@ -52,7 +52,7 @@ impl Outbox {
             Handshake::Greet => return Some(Turn::Greet),
             Handshake::Waits => return None,
             Handshake::Silent => {
-                self.on_silence(slot, now);
+                self.on_silence(slot);
                 return None;
             }
         }
@@ -163,7 +163,7 @@ impl Outbox {
         let sealing = busy.and_then(|busy| busy.sealing.as_ref());
         let hello = sealing.and_then(|it| it.next_at());
         // Without keys nothing else can leave, whatever is due.
-        let mute = sealing.is_some_and(|it| it.is_mute());
+        let mute = sealing.is_some_and(|it| !it.has_keys());
         let (flight, ending) = if mute { (None, None) } else { (flight, ending) };
         match [flight, ending, hello].into_iter().flatten().min() {
             Some(due) if self.timers.get(slot) == Some(due) => {}

@@ -358,6 +358,10 @@ fn no_datagram_can_do_more_than_be_counted() {
     }
 }
 
+fn is_closed(pair: &Pair, id: DestinationId) -> bool {
+    pair.client.destination_stats(id).is_none()
+}
+
 /// What an application does with three destinations.
 #[derive(Clone, Debug)]
 enum Step {
@@ -417,19 +421,22 @@ proptest! {
             pair.client.destination(key, in_mode(modes[nth]), now)
         };
         let mut ids: Vec<_> = (0..3).map(|nth| open(&mut pair, nth).unwrap()).collect();
-        let mut pushed = vec![Vec::new(); 3];
+        // A destination that was closed and made again is another flow, with an order of its own.
+        let mut pushed: Vec<(Mode, Vec<Vec<u8>>)> =
+            modes.iter().map(|mode| (*mode, Vec::new())).collect();
+        let mut flows = [0_u8, 1, 2];
         for (number, step) in steps.into_iter().enumerate() {
             match step {
                 Step::Push(to, len) => {
-                    let mut message = vec![to as u8; len + 5];
+                    let flow = flows[to];
+                    let mut message = vec![flow; len + 5];
                     message[1..5].copy_from_slice(&(number as u32).to_le_bytes());
                     match pair.push(ids[to], &message) {
-                        Ok(()) => pushed[to].push(message),
-                        // It is being closed; opened again when that is done.
+                        Ok(()) => pushed[usize::from(flow)].1.push(message),
                         Err(PushError::Closed) => {
-                            if let Ok(id) = open(&mut pair, to) {
-                                ids[to] = id;
-                            }
+                            ids[to] = open(&mut pair, to).unwrap();
+                            flows[to] = pushed.len() as u8;
+                            pushed.push((modes[to], Vec::new()));
                         }
                         Err(refused) => prop_assert_eq!(refused, PushError::WouldBlock),
                     }
@@ -448,13 +455,74 @@ proptest! {
         pair.run();
         prop_assert!(pair.client.all_settled());
         prop_assert_eq!(pair.client.next_deadline(), None);
-        for (to, pushed) in pushed.iter().enumerate() {
+        let sent = pair.client.stats().sent;
+        prop_assert_eq!(pair.client.outbox_bytes(), 0);
+        prop_assert_eq!(sent.destinations, 3 - ids.iter().filter(|id| is_closed(&pair, **id)).count() as u64);
+        for (flow, (mode, pushed)) in pushed.iter().enumerate() {
             let mut got: Vec<_> =
-                pair.received.iter().filter(|message| message[0] == to as u8).cloned().collect();
-            if !modes[to].is_ordered() {
+                pair.received.iter().filter(|message| message[0] == flow as u8).cloned().collect();
+            if !mode.is_ordered() {
                 got.sort_by_key(|message| u32::from_le_bytes([message[1], message[2], message[3], message[4]]));
             }
-            prop_assert!(&got == pushed, "{:?}: {} of {}", modes[to], got.len(), pushed.len());
+            prop_assert!(&got == pushed, "{mode:?}: {} of {}", got.len(), pushed.len());
         }
     }
+}
+
+#[test]
+fn a_destination_tells_what_is_known_of_it() {
+    let mut pair = Pair::new(Config::default());
+    let to = pair.destination(in_mode(Mode::ReliableOrdered));
+    pair.push_all(to, messages(10, 100));
+    let before = pair.client.destination_stats(to).unwrap();
+    assert!(before.waiting_bytes > 1_000 && before.messages == 0, "{before:?}");
+    pair.run();
+    let after = pair.client.destination_stats(to).unwrap();
+    assert_eq!((after.messages, after.datagrams), (10, 1));
+    assert_eq!((after.waiting_bytes, after.kept_bytes, after.lost_messages), (0, 0, 0));
+    let round_trip = after.round_trip.unwrap();
+    assert!((100..5_000).contains(&round_trip.as_micros()), "{round_trip:?}");
+}
+
+#[test]
+fn a_key_is_free_as_soon_as_its_destination_is_closed() {
+    let mut pair = Pair::new(Config::default());
+    let first = pair.destination(in_mode(Mode::ReliableOrdered));
+    pair.push_all(first, [b"first"]);
+    let now = pair.now;
+    pair.client.close_destination(first, now);
+    let second = pair.destination(in_mode(Mode::Lossy));
+    assert_ne!(first, second);
+    pair.push_all(second, [b"second"]);
+    pair.run();
+    pair.received.sort();
+    assert_eq!(pair.received, [&b"first"[..], b"second"]);
+    assert_eq!(pair.client.stats().sent.destinations, 1);
+    assert_eq!(pair.client.find(&Key::new(pair.server_address, 7)), Some(second));
+}
+
+#[test]
+fn a_receiver_that_is_gone_amid_new_keys_wakes_nobody_in_vain() {
+    let key = quelea_cmq_proto::config::PreSharedKey([4; 32]);
+    let config = Config { pre_shared_key: Some(key), ..Config::default() };
+    let mut pair = Pair::new(config.clone());
+    let to = pair.destination(in_mode(Mode::ReliableOrdered));
+    pair.push_all(to, messages(100, 100));
+    pair.run();
+    // It is started anew, says so, and is gone.
+    pair.restart_server(config);
+    pair.push_all(to, [b"lost"]);
+    let mut challenges = 0;
+    pair.network = Box::new(move |datagram| {
+        challenges += u64::from(datagram.kind() == Some(quelea_cmq_proto::wire::Kind::Challenge));
+        if challenges > 1 { Fate::Lost } else { Fate::Arrives }
+    });
+    pair.run();
+    assert!(
+        matches!(pair.client_events[..], [Event::Abandoned { messages: 1, .. }]),
+        "{:?}",
+        pair.client_events
+    );
+    assert_eq!(pair.push(to, b"more"), Err(PushError::Closed));
+    assert!(pair.client.all_settled());
 }

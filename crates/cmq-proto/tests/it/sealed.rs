@@ -192,3 +192,29 @@ fn parity_mends_losses_without_a_repetition_sealed_or_not() {
         }
     }
 }
+
+#[test]
+fn nobody_is_greeted_for_ever() {
+    for (mode, closed) in [(Mode::Lossy, false), (Mode::Lossy, true), (Mode::LatestOnly, true)] {
+        for answers in [0, 30] {
+            let mut pair = Pair::new(sealed());
+            let to = pair.destination(in_mode(mode));
+            let mut count = 0;
+            pair.network = Box::new(move |_| {
+                count += 1;
+                if count > answers { Fate::Lost } else { Fate::Arrives }
+            });
+            pair.push_all(to, messages(100, 100));
+            pair.run();
+            pair.push_all(to, messages(100, 100));
+            if closed {
+                let now = pair.now;
+                pair.client.close_destination(to, now);
+            }
+            pair.run();
+            assert_eq!(pair.client.next_deadline(), None);
+            assert!(pair.client.all_settled());
+            assert_eq!(pair.client.stats().sent.destinations, u64::from(!closed));
+        }
+    }
+}
