@@ -9,17 +9,21 @@ pub(super) struct Budget {
     reserve: usize,
     used: usize,
     unproven: usize,
+    mending: usize,
 }
 
 /// The part of the memory that unproven flows may take together, as a divisor: a forger must not
 /// keep it from all others.
 const UNPROVEN_PART: usize = 8;
 
+/// The part that may be kept to mend with: it only saves repetitions, what waits is worth more.
+const MENDING_PART: usize = 4;
+
 impl Budget {
     /// At least two messages of the greatest length fit, whatever `bytes_max` says.
     pub(super) fn new(bytes_max: usize, message_bytes_max: usize) -> Self {
         let reserve = message_bytes_max + message_bytes_max / 8;
-        Self { bytes_max: bytes_max.max(2 * reserve), reserve, used: 0, unproven: 0 }
+        Self { bytes_max: bytes_max.max(2 * reserve), reserve, used: 0, unproven: 0, mending: 0 }
     }
 
     /// Takes `bytes` if there is room.
@@ -36,6 +40,20 @@ impl Budget {
         }
         self.used += bytes;
         true
+    }
+
+    /// Takes `bytes` to mend with instead of `before`; false if there is no room, and none is kept.
+    pub(super) fn take_to_mend(&mut self, before: usize, bytes: usize, proven: bool) -> bool {
+        self.give_back_mending(before, proven);
+        let takes = self.mending + bytes <= self.bytes_max / MENDING_PART
+            && self.take(bytes, false, proven);
+        self.mending += if takes { bytes } else { 0 };
+        takes
+    }
+
+    pub(super) fn give_back_mending(&mut self, bytes: usize, proven: bool) {
+        self.mending = self.mending.saturating_sub(bytes);
+        self.give_back(bytes, proven);
     }
 
     /// What a flow took while unproven is a proven flow's from now on.
@@ -75,6 +93,17 @@ mod tests {
         assert!(!budget.take(1, true, true));
         budget.give_back(1_000, true);
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn what_is_kept_to_mend_with_is_a_part() {
+        let mut budget = Budget::new(1_000, 80);
+        assert!(budget.take_to_mend(0, 250, true));
+        assert!(!budget.take_to_mend(0, 1, true));
+        assert!(budget.take_to_mend(250, 200, true));
+        assert_eq!(budget.used(), 200);
+        assert!(!budget.take_to_mend(200, 251, true));
+        assert_eq!(budget.used(), 0, "none is kept then");
     }
 
     #[test]

@@ -143,7 +143,8 @@ impl Inbox {
             self.credit.leave();
         }
         let kept = flow.waiting.as_ref().map_or(0, |waiting| waiting.room());
-        self.budget.give_back(flow.taken(), flow.proven);
+        self.budget.give_back(flow.taken() - flow.mender_taken, flow.proven);
+        self.budget.give_back_mending(flow.mender_taken, flow.proven);
         if let Some(room) = self.mailboxes.room(flow.room) {
             room.promised = room.promised.saturating_sub(u64::from(flow.credit.promised));
             room.waiting = room.waiting.saturating_sub(kept);

@@ -71,8 +71,7 @@ impl Inbox {
         act(&mut mender);
         let mended = core::iter::from_fn(|| mender.poll_mended()).collect();
         let (before, held) = (flow.mender_taken, mender.held_bytes() + MENDER_BYTES);
-        self.budget.give_back(before, proven);
-        let keeps = self.budget.take(held, false, proven);
+        let keeps = self.budget.take_to_mend(before, held, proven);
         let flow = self.flows.at(slot);
         flow.mender_taken = if keeps { held } else { 0 };
         flow.mender = keeps.then_some(mender);

@@ -26,6 +26,12 @@ fn wrong(data: &[u8], probe: &[u8]) -> Vec<(Malformed, Vec<u8>)> {
             header.count = 0;
         })
     };
+    let parity = |bytes: &[u8]| {
+        reheaded(&body(bytes), |header| {
+            header.kind = Kind::Parity;
+            header.count = 0;
+        })
+    };
     vec![
         (Malformed::Short, Vec::new()),
         (Malformed::Short, data[..HEADER_BYTES - 1].to_vec()),
@@ -43,6 +49,8 @@ fn wrong(data: &[u8], probe: &[u8]) -> Vec<(Malformed, Vec<u8>)> {
         (Malformed::Fragment, fragment(&[1, 3, 9, 0, 0])),
         (Malformed::Fragment, fragment(&[1, 0, 9, 0, 0])),
         (Malformed::Probe, probe[..probe.len() - 1].to_vec()),
+        (Malformed::Parity, parity(&[0; 11])),
+        (Malformed::Parity, parity(&[0; 40])),
     ]
 }
 

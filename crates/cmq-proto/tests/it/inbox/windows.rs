@@ -149,3 +149,22 @@ fn an_application_that_acknowledges_holds_the_sender_back_until_it_does() {
     assert!(pair.client.is_settled(to), "the last one stands for all before it");
     assert_eq!(pair.server.stats().received.duplicates, 0, "nothing was repeated meanwhile");
 }
+
+#[test]
+fn a_message_in_many_small_fragments_gets_through_a_mailbox_that_is_smaller() {
+    for mode in MODES {
+        let mut pair = unpopped(20_000, 1 << 20);
+        pair.pops = true;
+        let options = DestinationOptions { path_bytes: 128, ..in_mode(mode) };
+        let to = pair.destination(options);
+        let sent: Vec<Vec<u8>> = [16_000, 100, 12_000, 8_000].map(|len| vec![7; len]).into();
+        pair.push_all(to, &sent);
+        pair.run();
+        let refused = pair.server.stats().received.mailbox_full;
+        // A lossy sender may send a train unasked, for which this mailbox has no room.
+        if mode.is_reliable() || refused == 0 {
+            let sizes: Vec<_> = pair.received.iter().map(Vec::len).collect();
+            assert!(pair.received == sent, "{mode:?}: {sizes:?}");
+        }
+    }
+}
