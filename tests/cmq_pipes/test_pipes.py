@@ -1,5 +1,6 @@
 """`quelea push` and `quelea pop` as Unix pipes: what goes in comes out, and both end as pipes do."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -48,7 +49,7 @@ def test_the_pusher_may_start_first(at, port):
         pusher.write(lines(*range(10)))
         pusher.end_input()
         # It has opened its socket, and its first datagrams found nobody.
-        until(lambda: any(b"push" in name for name in threads(pusher)) or True, "the pusher")
+        until(lambda: b"signals\n" in threads(pusher), "its threads")
         with popping(at, "--reliable", "--count", 10) as pop:
             assert pop.result() == (0, lines(*range(10)), "")
         assert pusher.result()[0] == 0
@@ -300,14 +301,30 @@ def test_a_reliable_push_to_nobody_fails_in_time(at):
     assert code == 1 and f"{at}/0 has not acknowledged everything within 1 s" in said
 
 
-def test_a_signal_ends_a_push_to_nobody(at):
+def test_a_push_that_nobody_takes_fails_in_time(at):
+    many = lines(*range(500_000))
+    for mode in ([], ["--reliable"]):
+        with Pipe("push", *mode, "--timeout", 1, at) as pusher:
+            code, _, said = pusher.result(many)
+        assert code == 1 and f"{at}/0 has taken nothing for 1 s" in said
+
+
+def test_a_signal_ends_a_push_that_nobody_takes(at):
+    """Also while everything is full, up to the pipe that it reads from."""
+    many = lines(*range(500_000))
     with Pipe("push", "--reliable", at) as pusher:
-        pusher.write(lines(*range(10)))
+
+        def feed():
+            with contextlib.suppress(OSError):
+                pusher.write(many)
+
+        feeding = threading.Thread(target=feed, daemon=True)
+        feeding.start()
         until(lambda: b"signals\n" in threads(pusher), "its thread for signals")
-        pusher.signal(signal.SIGINT)
         pusher.signal(signal.SIGTERM)
         pusher.process.wait(30)
-        assert pusher.process.returncode in (1, 143)
+        assert pusher.process.returncode == 1
+        feeding.join(10)
 
 
 def test_a_popper_that_is_killed_loses_nothing(at):

@@ -2,6 +2,8 @@
 
 use std::io::{self, Read as _};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -33,7 +35,8 @@ pub(crate) struct PushArgs {
     /// End after so many messages.
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// How long to wait at the end for what is not yet sent or acknowledged, in seconds.
+    /// How long the peer may take nothing, and how long to wait at the end for what is not yet sent or
+    /// acknowledged, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = pipe::seconds)]
     timeout: Duration,
     #[command(flatten)]
@@ -63,6 +66,8 @@ enum PushFailure {
     NotAcknowledged { to: String, within: Duration },
     #[error("{to} has not taken everything within {}", Seconds(*.within))]
     NotSent { to: String, within: Duration },
+    #[error("{to} has taken nothing for {}", Seconds(*.within))]
+    Silent { to: String, within: Duration },
     #[error("{messages} messages to {to} were given up: it does not answer")]
     Abandoned { to: String, messages: u64 },
 }
@@ -102,10 +107,12 @@ fn push(args: &PushArgs) -> Result<(), PushFailure> {
     let options = DestinationOptions { mode, ..DestinationOptions::default() };
     let dest = endpoint.dest(Key::new(address, args.to.mailbox), options)?;
     let (sender, input) = sync_channel(CHUNKS_AHEAD);
-    let signalled = sender.clone();
+    let (signalled, told) = (Arc::<AtomicBool>::default(), sender.clone());
+    let tell = Arc::clone(&signalled);
     on_signal(move || {
-        // Nobody listens any more when the end was reached anyway.
-        let _ = signalled.send(Input::Signal);
+        tell.store(true, Relaxed);
+        // If there is no place, nobody waits for input, and the flag is seen after the next chunk.
+        let _ = told.try_send(Input::Signal);
     })
     .map_err(PushFailure::Signals)?;
     let reading = std::thread::Builder::new().name("stdin".to_owned()).spawn(move || read(&sender));
@@ -113,14 +120,20 @@ fn push(args: &PushArgs) -> Result<(), PushFailure> {
     let started = Instant::now();
     let mut pushing = Pushing {
         dest: &dest,
+        signalled: &signalled,
+        within: args.timeout,
         cutter: args.pipe.cutter(),
         left: args.count.unwrap_or(u64::MAX),
         messages: 0,
         bytes: 0,
     };
     let pushed = pushing.all(&input);
-    // What was pushed before an error is sent all the same.
-    let settled = settle(args, &endpoint, &dest, to);
+    // What was pushed before an error is sent all the same, unless it is that nothing is taken.
+    let within = match pushed {
+        Err(PushFailure::Silent { .. }) => Duration::ZERO,
+        _ => args.timeout,
+    };
+    let settled = settle(args.reliable, within, &endpoint, &dest, to);
     if args.pipe.stats {
         let Pushing { messages, bytes, .. } = pushing;
         let seconds = started.elapsed().as_secs_f64();
@@ -132,12 +145,12 @@ fn push(args: &PushArgs) -> Result<(), PushFailure> {
 
 /// Waits for what is under way.
 fn settle(
-    args: &PushArgs,
+    reliable: bool,
+    within: Duration,
     endpoint: &Endpoint,
     dest: &Dest,
     to: String,
 ) -> Result<(), PushFailure> {
-    let within = args.timeout;
     let until = Instant::now() + within;
     let acknowledged = dest.wait_acknowledged(within);
     dest.clone().close();
@@ -149,7 +162,7 @@ fn settle(
             abandoned += messages;
         }
     }
-    match (args.reliable, acknowledged && closed.is_ok()) {
+    match (reliable, acknowledged && closed.is_ok()) {
         _ if abandoned > 0 => Err(PushFailure::Abandoned { to, messages: abandoned }),
         (_, true) => Ok(()),
         (true, false) => Err(PushFailure::NotAcknowledged { to, within }),
@@ -182,6 +195,8 @@ fn read(sender: &SyncSender<Input>) {
 /// How far the input was pushed.
 struct Pushing<'a> {
     dest: &'a Dest,
+    signalled: &'a AtomicBool,
+    within: Duration,
     cutter: Cutter,
     left: u64,
     messages: u64,
@@ -191,12 +206,12 @@ struct Pushing<'a> {
 impl Pushing<'_> {
     /// Until the input ends, a signal comes, or enough was pushed.
     fn all(&mut self, input: &Receiver<Input>) -> Result<(), PushFailure> {
-        while self.left > 0 {
+        // A line that is not ended is not known to be whole when a signal ends the input.
+        while self.left > 0 && !self.signalled.load(Relaxed) {
             match self.wait(input) {
                 Input::Chunk(chunk) => self.chunk(&chunk)?,
                 Input::End => return self.last(),
                 Input::Broken(error) => return Err(PushFailure::Input(error)),
-                // A line that is not ended is not known to be whole.
                 Input::Signal => return Ok(()),
             }
         }
@@ -219,7 +234,7 @@ impl Pushing<'_> {
         let mut rest = chunk;
         while self.left > 0 {
             let Some(message) = self.cutter.next(&mut rest)? else { break };
-            push_one(self.dest, message, self.messages + 1)?;
+            push_one(self.dest, message, self.messages + 1, self.within)?;
             self.messages += 1;
             self.bytes += message.len() as u64;
             self.left -= 1;
@@ -229,7 +244,7 @@ impl Pushing<'_> {
 
     fn last(&mut self) -> Result<(), PushFailure> {
         if let Some(message) = self.cutter.finish()? {
-            push_one(self.dest, message, self.messages + 1)?;
+            push_one(self.dest, message, self.messages + 1, self.within)?;
             self.messages += 1;
             self.bytes += message.len() as u64;
         }
@@ -237,6 +252,14 @@ impl Pushing<'_> {
     }
 }
 
-fn push_one(dest: &Dest, message: &[u8], number: u64) -> Result<(), PushFailure> {
-    dest.push(message).map_err(|error| PushFailure::Push { number, error })
+/// Pushes a message; waits for room only if there is none.
+fn push_one(dest: &Dest, message: &[u8], number: u64, within: Duration) -> Result<(), PushFailure> {
+    let pushed = match dest.try_push(message) {
+        Err(PushError::WouldBlock) => dest.push_timeout(message, within),
+        pushed => pushed,
+    };
+    pushed.map_err(|error| match error {
+        PushError::WouldBlock => PushFailure::Silent { to: dest.key().to_string(), within },
+        error => PushFailure::Push { number, error },
+    })
 }
