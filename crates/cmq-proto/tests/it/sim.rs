@@ -1,7 +1,8 @@
 //! Endpoints on a network that does all that a network may do, in virtual time. A [`plan::Plan`] is
 //! drawn from a seed; [`world::World`] carries it out; [`model::Model`] knows what was pushed and says
 //! what each mode promises. A seed that fails is printed, and `QUELEA_SIM_SEED=n` runs it alone.
-//! `QUELEA_SIM_SEEDS=n` runs so many of each family.
+//! `QUELEA_SIM_SEEDS=n` runs so many of each family, from `QUELEA_SIM_FIRST` on, and
+//! `QUELEA_SIM_LOG=1` prints every datagram.
 
 mod message;
 mod model;
@@ -32,7 +33,10 @@ fn run(family: Family, seed: u64) -> Report {
 fn run_family(family: Family) {
     let seeds = match number("QUELEA_SIM_SEED") {
         Some(seed) => seed..=seed,
-        None => 0..=number("QUELEA_SIM_SEEDS").unwrap_or(SEEDS) - 1,
+        None => {
+            let first = number("QUELEA_SIM_FIRST").unwrap_or(0);
+            first..=first + number("QUELEA_SIM_SEEDS").unwrap_or(SEEDS).max(1) - 1
+        }
     };
     let mut sum = Report::default();
     for seed in seeds {
@@ -153,4 +157,22 @@ fn a_full_window_of_datagrams_is_repeated_from() {
     plan.receive_window_bytes = 64 << 20;
     let report = World::new(plan).run();
     assert!(report.lost > 1_000, "{report:?}");
+}
+
+#[test]
+fn isolated_losses_cost_less_than_a_tenth_of_the_rate() {
+    // The paper's figure 6: 1.4 % of all datagrams are lost, on a path of ten bytes a microsecond.
+    let takes_ms = |loss| {
+        let mut plan = Plan::plain(Mode::ReliableOrdered, 8_000);
+        plan.loopback = false;
+        plan.flows[0].bytes = (1_000, 1_400);
+        plan.path.delay_us = 500;
+        plan.path.rate = Some((10.0, 400_000));
+        plan.path.loss.0 = loss;
+        World::new(plan).run().virtual_ms
+    };
+    let (without, with) = (takes_ms(0.0), takes_ms(0.014));
+    assert!(with * 10 <= without * 11, "{without} ms without loss, {with} ms with");
+    // It fills the path, too: 8,000 · 1.2 kB at ten bytes a microsecond are 960 ms.
+    assert!(without < 1_300, "{without} ms");
 }

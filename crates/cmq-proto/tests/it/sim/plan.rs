@@ -285,8 +285,6 @@ impl Flow {
         let from = rng.usize(..nodes);
         let mode = family.mode(rng);
         let repairs = [
-            Repair::None,
-            Repair::None,
             Repair::Xor { data: rng.u8(1..=10) },
             Repair::ReedSolomon { data: rng.u8(1..=10), parity: rng.u8(1..=3) },
         ];
@@ -305,7 +303,8 @@ impl Flow {
             by_application: matches!(family, Family::ReceiverRestarts | Family::Chaos)
                 || rng.bool(),
             credit: mode.is_reliable() || rng.u8(..4) > 0,
-            repair: *pick(rng, &repairs),
+            // Not often: unoptimized, parity takes most of the time.
+            repair: if rng.u8(..4) == 0 { *pick(rng, &repairs) } else { Repair::None },
         }
     }
 }
