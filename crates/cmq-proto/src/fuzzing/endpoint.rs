@@ -2,14 +2,14 @@
 //! and makes up datagrams, also such as look like those of a live flow.
 
 use core::net::SocketAddr;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use bytes::BytesMut;
 
 use crate::config::{Config, DestinationOptions, MailboxOptions, PreSharedKey, WhenFull, Wire};
-use crate::endpoint::{Delivery, DestinationId, Endpoint};
+use crate::endpoint::{Delivery, DestinationId, Endpoint, Event};
 use crate::key::{Key, Mailbox};
-use crate::limits::{DATAGRAM_BYTES_MAX, SEGMENT_BYTES_MIN};
+use crate::limits::DATAGRAM_BYTES_MAX;
 use crate::mode::{Mode, Repair};
 use crate::time::Time;
 
@@ -22,11 +22,15 @@ const TURNS_MAX: usize = 100_000;
 /// Datagrams that are remembered, to be changed and sent again.
 const RECORDED_MAX: usize = 16;
 
+/// Within this time nobody takes a peer that is silent for gone.
+const SILENCE_US: u64 = 25_000_000;
+
 /// Buffers under way in one direction; the network loses what is more.
 const UNDER_WAY_MAX: usize = 256;
 
-/// Bytes of the mailbox: so few that it is full at times.
-const MAILBOX_BYTES: usize = 20_000;
+/// Bytes of the mailbox: so few that it is full at times, and enough for the fragments of the largest
+/// message, as they are charged.
+const MAILBOX_BYTES: usize = 60_000;
 
 /// Runs the input: four bytes of settings, then steps.
 pub fn fuzz_endpoint(input: &[u8]) {
@@ -91,10 +95,16 @@ struct Run {
     pushed: u32,
     /// With a key, nobody but the client can make messages.
     is_sealed: bool,
+    /// Whether nobody has made up anything.
+    is_honest: bool,
     /// Whether a message never comes before one that was pushed before it.
     is_ordered: bool,
     /// Of a message that comes next, if the order is kept; by its number.
     next: u32,
+    /// Whether every message has to arrive in the end.
+    is_reliable: bool,
+    /// Those that did.
+    delivered: BTreeSet<u32>,
 }
 
 impl Run {
@@ -103,13 +113,12 @@ impl Run {
         let is_sealed = what & 1 == 1;
         let is_classic = !is_sealed && what & 2 == 2;
         let config = Config {
-            qthresh: [DATAGRAM_BYTES_MAX, 512, 4_000, SEGMENT_BYTES_MIN]
-                [usize::from(what >> 2 & 3)],
+            qthresh: [DATAGRAM_BYTES_MAX, 512, 4_000, 300][usize::from(what >> 2 & 3)],
             wire: if is_classic { Wire::ClassicBytes } else { Wire::Quelea },
-            message_bytes_max: 16 << 10,
+            message_bytes_max: 8 << 10,
             outbox_bytes_max: 64 << 10,
             flows_max: 8,
-            reassembly_bytes_max: 64 << 10,
+            reassembly_bytes_max: 256 << 10,
             pre_shared_key: is_sealed.then_some(PreSharedKey([9; 32])),
             ..Config::default()
         };
@@ -126,6 +135,7 @@ impl Run {
         let mut server = Endpoint::new(config, [2; 32], now);
         let mailbox = MailboxOptions { bytes_max: MAILBOX_BYTES, ..Default::default() };
         server.open_mailbox(Mailbox(7), mailbox).expect("the first mailbox");
+        let is_reliable = matches!(options.mode, Mode::ReliableUnordered | Mode::ReliableOrdered);
         let is_ordered = options.mode.is_ordered() || options.mode == Mode::LatestOnly;
         let key = Key { address: server_address, mailbox: Mailbox(7 * u64::from(!is_classic)) };
         let destination = client.destination(key, options, now).expect("options that make sense");
@@ -141,16 +151,21 @@ impl Run {
             waiting: VecDeque::new(),
             pushed: 0,
             is_sealed,
+            is_honest: !is_classic,
             is_ordered,
             next: 0,
+            is_reliable,
+            delivered: BTreeSet::new(),
         }
     }
 
     fn step(&mut self, step: u8, input: &mut Input<'_>) {
         let upwards = step & 0x80 == 0;
+        // Whoever can forge can also acknowledge what did not arrive.
+        self.is_honest &= self.is_sealed || !matches!(step & 0x0F, 8 | 10 | 11);
         match step & 0x0F {
             0..=2 => self.push(usize::from(input.byte())),
-            3 => self.push(64 * usize::from(input.byte())),
+            3 => self.push(32 * usize::from(input.byte())),
             4 => self.client.flush_all(self.now),
             5 | 6 => self.arrive(upwards, 0, |_| {}),
             7 => {
@@ -173,9 +188,7 @@ impl Run {
             }
             12 => {
                 let us = 1 << (input.byte() % 26);
-                self.now = self.now.after_us(us);
-                self.client.on_timer(self.now);
-                self.server.on_timer(self.now);
+                self.wait(us);
             }
             13 => self.pop(usize::from(input.byte())),
             14 => self.client.flush(self.destination, self.now),
@@ -187,7 +200,7 @@ impl Run {
         match input.byte() % 4 {
             0 => self.client.close_destination(self.destination, self.now),
             1 => {
-                let bytes = usize::from(input.byte()) * 40;
+                let bytes = 300 + usize::from(input.byte()) * 40;
                 let to = self.server_address.ip();
                 self.client.set_path_bytes(to, bytes, self.now);
             }
@@ -195,6 +208,7 @@ impl Run {
                 // What its flows were is forgotten, so messages may come twice.
                 self.server.close_mailbox(Mailbox(7));
                 self.is_ordered = false;
+                self.is_reliable = false;
             }
             _ => {
                 let mailbox = MailboxOptions { bytes_max: MAILBOX_BYTES, ..Default::default() };
@@ -268,21 +282,25 @@ impl Run {
             self.waiting.push_back(delivery);
         }
         assert!(self.client.poll_delivery().is_none(), "the client has no mailbox");
-        while self.client.poll_event().is_some() || self.server.poll_event().is_some() {}
+        while let Some(event) = self.client.poll_event().or_else(|| self.server.poll_event()) {
+            // The network was down for too long.
+            self.is_reliable &= !matches!(event, Event::Abandoned { .. });
+        }
         let bytes: usize = self.waiting.iter().map(|delivery| delivery.batch.len()).sum();
         assert!(bytes <= MAILBOX_BYTES + DATAGRAM_BYTES_MAX, "{bytes} bytes wait in the mailbox");
     }
 
     fn check(&mut self, delivery: &Delivery) {
         assert_eq!(delivery.messages().count(), delivery.count as usize, "all of it was checked");
-        if !self.is_sealed {
-            return; // Anyone can have made it.
+        if !self.is_honest {
+            return;
         }
         for message in delivery.messages() {
             let (number, rest) = message.split_first_chunk().expect("each message has its number");
             let number = u32::from_le_bytes(*number);
             assert!(number < self.pushed, "message {number} was never pushed");
             assert!(rest.iter().all(|byte| *byte == 0xAB), "message {number} was changed");
+            self.delivered.insert(number);
             if self.is_ordered {
                 assert!(number >= self.next, "message {number} comes after {}", self.next);
                 self.next = number + 1;
@@ -297,26 +315,38 @@ impl Run {
         }
     }
 
-    /// The network does what it should for a while, and time passes.
+    /// The network does what it should for a while, and time passes. What is reliable arrives.
     fn finish(&mut self) {
+        // A peer that was silent for longer is taken for gone, and what it sent is forgotten.
+        self.is_reliable &= self.now.as_us() < SILENCE_US;
+        self.client.flush_all(self.now);
+        self.settle();
         for _ in 0..20 {
-            while !self.up.under_way.is_empty() || !self.down.under_way.is_empty() {
+            for _ in 0..1_000 {
+                if self.up.under_way.is_empty() && self.down.under_way.is_empty() {
+                    break;
+                }
                 self.arrive(true, 0, |_| {});
                 self.arrive(false, 0, |_| {});
                 self.pop(usize::MAX - 1);
                 self.settle();
-                if self.now.as_us() > 1 << 40 {
-                    return;
-                }
-                self.now = self.now.after_us(1 << 12);
-                self.client.on_timer(self.now);
-                self.server.on_timer(self.now);
+                self.wait(1 << 12);
             }
-            self.now = self.now.after_us(1 << 22);
-            self.client.on_timer(self.now);
-            self.server.on_timer(self.now);
+            self.pop(usize::MAX - 1);
             self.settle();
+            self.wait(1 << 20);
         }
+        if self.is_reliable && self.is_honest {
+            let missing = (0..self.pushed).find(|number| !self.delivered.contains(number));
+            assert_eq!(missing, None, "of {} messages", self.pushed);
+        }
+    }
+
+    fn wait(&mut self, us: u64) {
+        self.now = self.now.after_us(us);
+        self.client.on_timer(self.now);
+        self.server.on_timer(self.now);
+        self.settle();
     }
 }
 
