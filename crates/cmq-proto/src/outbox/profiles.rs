@@ -1,5 +1,5 @@
-//! The options of destinations. Nearly all of an endpoint's destinations have the same, so that each
-//! holds two bytes more than nothing: a number.
+//! The options of destinations. Nearly all of an endpoint's destinations have the same, so each holds
+//! only their number.
 
 use rustc_hash::FxHashMap;
 use slab::Slab;
