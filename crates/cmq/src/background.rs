@@ -11,7 +11,7 @@ use quelea_cmq_proto::Time;
 
 use crate::clock::until as time_until;
 use crate::driver::Driver;
-use crate::net::{Amount, Watcher};
+use crate::net::Watcher;
 use crate::state::{Background, State};
 
 /// While callers are active the thread looks so often whether they still are. It is the longest that a
@@ -89,7 +89,7 @@ fn run(driver: &Driver) {
             Turn::Watch => driver.net.wait(Watcher::Background, within),
         }
         let led = driver.lock().watcher == Some(Watcher::Caller);
-        if !led && driver.receive(Amount::All) {
+        if !led && driver.try_receive() {
             keeps_buffers = true;
         } else if trims && !led {
             driver.trim();

@@ -224,16 +224,38 @@ impl Driver {
     /// Takes what the kernel has, once; says whether there was anything.
     pub(crate) fn receive(&self, amount: Amount) -> bool {
         let receiving = self.receiving.lock().unwrap_or_else(PoisonError::into_inner);
-        self.receive_with(receiving, amount)
+        self.receive_with(receiving, |pool, received| self.net.receive(amount, pool, received))
     }
 
-    fn receive_with(&self, mut receiving: MutexGuard<'_, Receiving>, amount: Amount) -> bool {
+    /// For the caller that watches: waits for the next datagram, and takes it.
+    pub(crate) fn receive_next(&self, within: Option<Duration>) {
+        let receiving = self.receiving.lock().unwrap_or_else(PoisonError::into_inner);
+        self.receive_with(receiving, |pool, received| {
+            self.net.receive_next(within, pool, received);
+            received.len() > 1
+        });
+    }
+
+    /// Takes what the kernel has, if nobody else is about it.
+    pub(crate) fn try_receive(&self) -> bool {
+        self.receiving.try_lock().is_ok_and(|receiving| {
+            self.receive_with(receiving, |pool, received| {
+                self.net.receive(Amount::All, pool, received)
+            })
+        })
+    }
+
+    fn receive_with(
+        &self,
+        mut receiving: MutexGuard<'_, Receiving>,
+        receive: impl FnOnce(&mut Pool, &mut Vec<Received>) -> bool,
+    ) -> bool {
         let Receiving { pool, received } = &mut *receiving;
-        let more = self.net.receive(amount, pool, received);
+        let more = receive(pool, received);
         if received.is_empty() {
             return false;
         }
-        if more || amount == Amount::All {
+        if more {
             self.idle_looks.store(0, Relaxed);
         }
         let now = self.clock.now();
@@ -271,7 +293,7 @@ impl Driver {
                 return false;
             }
         }
-        self.receiving.try_lock().is_ok_and(|receiving| self.receive_with(receiving, Amount::All))
+        self.try_receive()
     }
 
     /// Before a mailbox or the socket goes: acknowledgements that wait for more of their like leave

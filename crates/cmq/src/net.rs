@@ -99,6 +99,18 @@ pub(crate) trait Net: fmt::Debug + Send + Sync {
     /// Takes what is there; says whether there may be more.
     fn receive(&self, amount: Amount, pool: &mut Pool, received: &mut Vec<Received>) -> bool;
 
+    /// For the caller that watches: waits until there is something, or `interrupt`, or so long, and
+    /// takes it as [`Amount::One`].
+    fn receive_next(
+        &self,
+        within: Option<Duration>,
+        pool: &mut Pool,
+        received: &mut Vec<Received>,
+    ) {
+        self.wait(Watcher::Caller, within);
+        self.receive(Amount::One, pool, received);
+    }
+
     /// Until there is something to receive, or `interrupt`, or so long.
     fn wait(&self, watcher: Watcher, within: Option<Duration>);
 

@@ -40,8 +40,7 @@ impl Driver {
                 }
                 drop(state);
                 if !(self.is_worth_a_try() && self.receive(Amount::All)) {
-                    self.net.wait(Watcher::Caller, time_until(deadline, now));
-                    self.receive(Amount::One);
+                    self.receive_next(time_until(deadline, now));
                 }
             } else {
                 self.follow(state, until, deadline);

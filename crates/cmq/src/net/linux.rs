@@ -3,9 +3,9 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -33,6 +33,9 @@ const SEND_BATCH: usize = 64;
 /// anew each time (it does not reset their lengths), which pays from the third on.
 const SINGLES_BEFORE_BATCH: usize = 2;
 
+/// Shorter waits are left to ppoll, which is exact; a socket's limit is in the kernel's ticks.
+const LIMIT_MIN: Duration = Duration::from_millis(20);
+
 /// Room for what the kernel says beside a datagram: the size of a train's segments, and its drops.
 fn ancillary_space() -> Vec<u8> {
     nix::cmsg_space!(i32, u32)
@@ -45,6 +48,13 @@ pub(crate) struct Linux {
     is_ipv6: bool,
     /// One for each [`Watcher`].
     interrupts: [OwnedFd; 2],
+    /// Where a datagram to itself goes, if it is sure to come here: then a caller waits in recvmsg
+    /// itself, which saves a call for each round trip, and is called away by an empty datagram.
+    own: Option<SocketAddr>,
+    /// The caller is called away; set before the datagram is sent, which another one may take.
+    called: AtomicBool,
+    /// Microseconds for which recvmsg waits, as the socket was told; 0 for ever.
+    receive_limit_us: AtomicU64,
     paths: Paths,
     /// The kernel or the device does not cut trains; then each datagram is given by itself.
     trains_refused: AtomicBool,
@@ -55,11 +65,20 @@ impl Linux {
     pub(crate) fn new(socket: socket2::Socket) -> io::Result<Self> {
         let is_ipv6 = socket.local_addr()?.is_ipv6();
         set_up(&socket);
+        // Calls that are not to wait say so themselves.
+        socket.set_nonblocking(false)?;
+        let own = own_address(&socket);
+        if own.is_some() {
+            socket.set_read_timeout(None)?;
+        }
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let linux = Self {
             socket,
             is_ipv6,
             interrupts: [eventfd(0, flags)?, eventfd(0, flags)?],
+            own,
+            called: AtomicBool::new(false),
+            receive_limit_us: AtomicU64::new(0),
             paths: Paths::default(),
             trains_refused: AtomicBool::new(false),
             counters: NetCounters::default(),
@@ -246,37 +265,77 @@ impl Linux {
             if small == SINGLES_BEFORE_BATCH {
                 return self.receive_many(pool, received).is_ok_and(|found| found == RECEIVE_BATCH);
             }
-            let mut buffer = pool.take();
-            self.counters.receive_calls.fetch_add(1, Relaxed);
-            let found = recvmsg::<SockaddrStorage>(
-                self.socket.as_raw_fd(),
-                &mut [IoSliceMut::new(&mut buffer)],
-                Some(&mut *ancillary),
-                MsgFlags::MSG_DONTWAIT,
-            )
-            .map(|message| (message.bytes, self.look_at(&message)));
-            match found {
-                Ok((length, (Some(from), segment_bytes))) => {
-                    small += usize::from(length <= segment_bytes);
-                    self.count_received(length);
-                    let bytes = pool.cut(buffer, length);
-                    received.push(Received { from, bytes, segment_bytes });
-                    if amount == Amount::One && length <= segment_bytes {
-                        return false;
-                    }
-                }
-                Ok((_, (None, _))) => pool.put_back(buffer),
-                Err(error) => {
-                    pool.put_back(buffer);
-                    if error == Errno::EAGAIN {
-                        return false;
-                    }
-                    // Told of an earlier datagram (ECONNREFUSED), or interrupted: the next may be good.
+            match self.receive_buffer(MsgFlags::MSG_DONTWAIT, pool, received, ancillary) {
+                Ok(0) if amount == Amount::One => return false,
+                Ok(0) => small += 1,
+                Ok(_) => {}
+                Err(Errno::EAGAIN) => return false,
+                // Told of an earlier datagram (ECONNREFUSED), or interrupted: the next may be good.
+                Err(_) => {
                     self.counters.receive_errors.fetch_add(1, Relaxed);
                 }
             }
         }
         true
+    }
+
+    /// One call; the length of a train, or 0 for a single datagram.
+    fn receive_buffer(
+        &self,
+        flags: MsgFlags,
+        pool: &mut Pool,
+        received: &mut Vec<Received>,
+        ancillary: &mut [u8],
+    ) -> Result<usize, Errno> {
+        let mut buffer = pool.take();
+        self.counters.receive_calls.fetch_add(1, Relaxed);
+        let found = recvmsg::<SockaddrStorage>(
+            self.socket.as_raw_fd(),
+            &mut [IoSliceMut::new(&mut buffer)],
+            Some(ancillary),
+            flags,
+        )
+        .map(|message| (message.bytes, self.look_at(&message)));
+        match found {
+            Ok((length, (Some(from), segment_bytes))) if !self.is_call(length, from) => {
+                self.count_received(length);
+                let bytes = pool.cut(buffer, length);
+                received.push(Received { from, bytes, segment_bytes });
+                Ok(if length > segment_bytes { length } else { 0 })
+            }
+            Ok(_) => {
+                pool.put_back(buffer);
+                Ok(0)
+            }
+            Err(error) => {
+                pool.put_back(buffer);
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether it is the datagram of [`Net::interrupt`], and nobody's. Whoever takes it, `called` stays
+    /// set until the caller has seen it.
+    fn is_call(&self, length: usize, from: SocketAddr) -> bool {
+        length == 0 && self.own.is_some_and(|own| own.port() == from.port())
+    }
+
+    /// Has recvmsg wait no longer than `within`: half of it at least, as a power of two, so that the
+    /// socket need not be told anew for each call. False if it can't be told.
+    fn limit_receive(&self, within: Option<Duration>) -> bool {
+        let us = within.map_or(0, |within| {
+            let us = u64::try_from(within.as_micros()).unwrap_or(u64::MAX);
+            1 << us.max(1).ilog2().min(40)
+        });
+        if self.receive_limit_us.load(Relaxed) == us {
+            return true;
+        }
+        let limit = (us > 0).then(|| Duration::from_micros(us));
+        let told = self.socket.set_read_timeout(limit).is_ok();
+        if told {
+            self.receive_limit_us.store(us, Relaxed);
+        }
+        told
     }
 
     /// Many small datagrams in one call. They are copied out of one block whose pages the kernel
@@ -298,7 +357,9 @@ impl Linux {
         let found: SmallVec<[_; RECEIVE_BATCH]> =
             messages.map(|message| (message.bytes, self.look_at(&message))).collect();
         for ((bytes, (from, segment_bytes)), part) in found.iter().zip(block.chunks(BUFFER_BYTES)) {
-            if let Some(from) = *from {
+            if let Some(from) = *from
+                && !self.is_call(*bytes, from)
+            {
                 self.count_received(*bytes);
                 let bytes = pool.copy(&part[..*bytes]);
                 received.push(Received { from, bytes, segment_bytes: *segment_bytes });
@@ -385,6 +446,34 @@ impl Net for Linux {
         more
     }
 
+    fn receive_next(
+        &self,
+        within: Option<Duration>,
+        pool: &mut Pool,
+        received: &mut Vec<Received>,
+    ) {
+        if self.own.is_none() || within.is_some_and(|within| within < LIMIT_MIN) {
+            self.wait(Watcher::Caller, within);
+            self.receive(Amount::One, pool, received);
+            return;
+        }
+        if self.called.swap(false, SeqCst) || !self.limit_receive(within) {
+            return;
+        }
+        let mut ancillary = mem::take(&mut pool.ancillary);
+        if ancillary.is_empty() {
+            ancillary = ancillary_space();
+        }
+        let first = self.receive_buffer(MsgFlags::empty(), pool, received, &mut ancillary);
+        // Whoever called did so after changing what the caller will look at now.
+        self.called.store(false, SeqCst);
+        // An error is as good as nothing. Behind a train there may be more.
+        if first.is_ok_and(|length| length > 0) {
+            self.receive_singly(Amount::One, pool, received, &mut ancillary);
+        }
+        pool.ancillary = ancillary;
+    }
+
     fn wait(&self, watcher: Watcher, within: Option<Duration>) {
         let interrupt = self.interrupt_of(watcher);
         let mut fds =
@@ -397,6 +486,13 @@ impl Net for Linux {
     }
 
     fn interrupt(&self, watcher: Watcher) {
+        if watcher == Watcher::Caller
+            && let Some(own) = self.own
+        {
+            self.called.store(true, SeqCst);
+            // If there is no room for it, the socket has something to receive anyway.
+            let _ = self.send_one(own, &[], None);
+        }
         // It can fail only when the count is full, and then the watcher is called already.
         let _ = rustix::io::write(self.interrupt_of(watcher), &1_u64.to_ne_bytes());
     }
@@ -416,6 +512,23 @@ impl Net for Linux {
     fn counters(&self) -> &NetCounters {
         &self.counters
     }
+}
+
+/// The address at which a socket reaches itself and no other one: not if it shares its port, and not
+/// if it takes datagrams of one peer only.
+fn own_address(socket: &socket2::Socket) -> Option<SocketAddr> {
+    if socket.peer_addr().is_ok() || socket.reuse_address().ok()? || socket.reuse_port().ok()? {
+        return None;
+    }
+    let local = socket.local_addr().ok()?.as_socket()?;
+    let ip = match local.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip if ip.is_loopback() => ip,
+        // By way of a device something may be in between.
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, local.port()))
 }
 
 /// What can't be set is done without: an older kernel still sends and receives.
