@@ -40,6 +40,7 @@ SUITES = {
     "bad_input": clients.run_bad_input,
     "disk_full": clients.run_disk_full,
     "kill": clients.run_kill,
+    "cmq_network": clients.run_cmq_network,
     **sqs_clients.SUITES,
     **cmq_clients.SUITES,
 }

@@ -85,6 +85,10 @@ def run_kill() -> Outcome:
     return _run_pytest("kill", 3_600)
 
 
+def run_cmq_network() -> Outcome:
+    return _run_pytest("cmq_network", 1_800)
+
+
 def run_disk_full() -> Outcome:
     # One of the Go client's tests wants its publisher blocked: only a full disk does that here.
     os.environ["QUELEA_GO_TESTS"] = str(install_go() / "integration.test")
@@ -199,6 +203,7 @@ INSTALLS = {
     "bad_input": install_python,
     "disk_full": lambda: (install_python(), install_go()),
     "kill": install_python,
+    "cmq_network": install_python,
     "javascript": install_javascript,
     "java": install_java,
 }

@@ -20,6 +20,7 @@ PACKAGES = {"ip": "iproute2", "iptables": "iptables", "ip6tables": "iptables", "
 INSTALL_TIMEOUT_S = 300
 COMMAND_TIMEOUT_S = 30
 MTU = 1_500
+PREFIX = "quelea"
 PAPER_LOSS = 0.014
 """The rule of the paper's figure 6."""
 
@@ -45,12 +46,21 @@ def why_not() -> str | None:
     if missing and (refused := _install(missing)):
         return f"{', '.join(missing)} missing, and apt-get could not install it: {refused}"
     try:
+        _remove_stale()
         with Network() as network:
             network.lose(PAPER_LOSS)
             network.dropped()
     except NetworkError as error:
         return f"this machine allows no network namespaces: {error}"
     return None
+
+
+def _remove_stale():
+    """Namespaces of runs that were killed: their names have the number of the process."""
+    for name in _run("ip", "netns", "list").split():
+        made_by = re.fullmatch(rf"{PREFIX}(\d+)n\d+[sr]", name)
+        if made_by and not os.path.exists(f"/proc/{made_by[1]}"):
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True, timeout=COMMAND_TIMEOUT_S)
 
 
 def _install(packages: list[str]) -> str | None:
@@ -75,7 +85,7 @@ class Network:
 
     def __init__(self, mtu=MTU, offload=False):
         self.mtu, self.offload = mtu, offload
-        stem = f"ql{os.getpid()}n{next(_numbers)}"
+        stem = f"{PREFIX}{os.getpid()}n{next(_numbers)}"
         self.sender = End(f"{stem}s", "veth-s", "10.213.0.1", "fd71:7571::1")
         self.receiver = End(f"{stem}r", "veth-r", "10.213.0.2", "fd71:7571::2")
         self.ends = (self.sender, self.receiver)
@@ -137,6 +147,11 @@ class Network:
         """Packets that the rule of `lose` has dropped."""
         listings = [self.run(self.receiver, tool, "-L", "INPUT", "-v", "-x", "-n") for tool in ("iptables", "ip6tables")]
         return sum(int(count) for count in re.findall(r"^\s*(\d+)\s+\d+\s+DROP\b", "\n".join(listings), re.MULTILINE))
+
+    def refusals(self) -> int:
+        """Datagrams that came to a port of the receiver where nobody listened."""
+        found = re.search(r"Udp:.*\nUdp: \d+ (\d+)", self.run(self.receiver, "cat", "/proc/net/snmp"))
+        return int(found[1])
 
     def set_mtu(self, mtu: int):
         """On both sides, as a path that changes does."""
