@@ -1,6 +1,6 @@
 //! The command lines of `quelea bench cmq…`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -17,6 +17,9 @@ pub struct CmqArgs {
     /// Where the receiver binds; with --role send, where to send
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS:PORT")]
     pub address: SocketAddr,
+    /// With --role receive: the multicast group to join
+    #[arg(long, value_name = "ADDRESS")]
+    pub join: Option<IpAddr>,
     /// What is pushed, and how.
     #[command(flatten)]
     pub wire: WireArgs,

@@ -1,7 +1,7 @@
 //! What can end a measurement of CMQ early.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use quelea_cmq::{DestinationError, MailboxError, PushError};
 
@@ -13,6 +13,14 @@ pub enum CmqError {
     Bind {
         /// Where.
         address: SocketAddr,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The multicast group cannot be joined.
+    #[error("cannot join {group}: {source}")]
+    Join {
+        /// Which.
+        group: IpAddr,
         /// The system's reason.
         source: io::Error,
     },

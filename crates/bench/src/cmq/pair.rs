@@ -126,7 +126,7 @@ impl Line {
         let serve = move || match role {
             CmqRole::Send => role::serve(Sender::new(address, &wire)?, Scope::Thread, its, there),
             CmqRole::Receive => {
-                role::serve(Receiver::new(address, &wire)?, Scope::Thread, its, there)
+                role::serve(Receiver::new(address, &wire, None)?, Scope::Thread, its, there)
             }
         };
         let named = std::thread::Builder::new().name(format!("bench-{}", name(role).1));

@@ -1,8 +1,9 @@
 //! The end that pops, or answers.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use quelea_cmq::multicast::Interface;
 use quelea_cmq::{Dest, DestinationOptions, Endpoint, Event, Key, MailboxOptions, Queue};
 
 use crate::clock::now_ns;
@@ -27,8 +28,16 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn new(at: SocketAddr, wire: &WireArgs) -> Result<Self, CmqError> {
+    pub(crate) fn new(
+        at: SocketAddr,
+        wire: &WireArgs,
+        join: Option<IpAddr>,
+    ) -> Result<Self, CmqError> {
         let endpoint = wire.bind(at)?;
+        if let Some(group) = join {
+            let joined = endpoint.join_multicast(group, Interface::Any);
+            joined.map_err(|source| CmqError::Join { group, source })?;
+        }
         let queue = endpoint.queue(MAILBOX, MailboxOptions::default())?;
         let batch = if wire.batch <= 1 { 1 } else { POP_MAX };
         Ok(Self { endpoint, queue, options: wire.destination(), answers_to: None, batch })
@@ -70,9 +79,15 @@ impl Receiver {
         if self.batch > 1 {
             return self.queue.pop_batch(self.batch, patience, |message| each(message.bytes));
         }
-        let popped = self.queue.pop_timeout(patience);
-        popped.iter().for_each(|message| each(&message.bytes));
-        popped.iter().len()
+        let mut popped = 0;
+        let mut next = self.queue.pop_timeout(patience);
+        while let Some(message) = next {
+            each(&message.bytes);
+            popped += 1;
+            // As with `pop_batch`, the clock is read once for so many.
+            next = if popped < POP_MAX { self.queue.try_pop() } else { None };
+        }
+        popped
     }
 
     fn echo(&mut self, run: &Run) -> Result<Outcome, CmqError> {

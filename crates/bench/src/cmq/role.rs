@@ -86,9 +86,12 @@ pub(crate) fn run(args: &CmqArgs, role: CmqRole) -> Result<(), CmqError> {
         CmqRole::Send => {
             serve(Sender::new(args.address, &args.wire)?, Scope::Process, input, output)
         }
-        CmqRole::Receive => {
-            serve(Receiver::new(args.address, &args.wire)?, Scope::Process, input, output)
-        }
+        CmqRole::Receive => serve(
+            Receiver::new(args.address, &args.wire, args.join)?,
+            Scope::Process,
+            input,
+            output,
+        ),
     }
 }
 
