@@ -24,11 +24,13 @@ lint: ## Checks format and lints, warnings being errors
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	@if command -v cargo-deny >/dev/null; then cargo deny --offline check bans licenses sources; else echo "cargo-deny is not installed: licences and bans were not checked"; fi
 
-bench: build ## Measures every row of docs/benchmarks.md, RabbitMQ and ElasticMQ beside Quelea where they can be had (ARGUMENTS=--quick)
+bench: build ## Measures every row of docs/benchmarks.md, beside RabbitMQ, ElasticMQ, ZeroMQ, MessagePack-RPC and Aeron where they can be had (ARGUMENTS=--quick)
 	$(PYTHON) bench-peers/compare.py --quelea $(BINARY) $(ARGUMENTS)
 	$(PYTHON) bench-peers/compare_sqs.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
+	$(PYTHON) bench-peers/compare_cmq.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
 
-soak: build ## Kills the broker 200 times under load; nothing confirmed may be lost (ROUNDS=200)
+soak: build ## CMQ for ten minutes: nothing lost, memory flat; then kills the broker 200 times under load (SOAK_SECONDS=600 ROUNDS=200)
+	$(BINARY) bench cmq-soak --duration-s $${SOAK_SECONDS:-600}
 	QUELEA_KILL_ROUNDS=$${ROUNDS:-200} $(PYTHON) tests/run.py --binary $(BINARY) kill
 
 fuzz: ## Replays and extends the fuzz corpora (SECONDS_EACH=60); needs cargo-fuzz and a nightly toolchain
