@@ -9,3 +9,4 @@ mod examples;
 mod push_pop;
 mod tasks;
 mod waiting;
+mod wires;
