@@ -60,6 +60,11 @@ def threads(pipe) -> list[bytes]:
     return [open(f"{task}/{thread}/comm", "rb").read() for thread in os.listdir(task)]
 
 
+def bytes_read(pipe) -> int:
+    with open(f"/proc/{pipe.process.pid}/io") as counters:
+        return int(next(line for line in counters if line.startswith("rchar")).split()[1])
+
+
 @pytest.mark.parametrize("mode", [[], ["--reliable"]])
 def test_many_lines_come_in_order(at, mode, tmp_path):
     many = lines(*range(200_000))
@@ -320,7 +325,8 @@ def test_a_signal_ends_a_push_that_nobody_takes(at):
 
         feeding = threading.Thread(target=feed, daemon=True)
         feeding.start()
-        until(lambda: b"signals\n" in threads(pusher), "its thread for signals")
+        # It reads five chunks ahead; with the sixth it has begun to push.
+        until(lambda: bytes_read(pusher) >= 6 * 65_536, "it to be full")
         pusher.signal(signal.SIGTERM)
         pusher.process.wait(30)
         assert pusher.process.returncode == 1

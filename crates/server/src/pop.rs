@@ -121,6 +121,8 @@ fn pop(args: &PopArgs) -> Result<(), PopFailure> {
     let end = runtime.block_on(popping.until(args, &mut beside));
     runtime.block_on(popping.linger(&mut beside));
     let end = end.map_err(PopFailure::Output)?;
+    // Events may be too many to be kept; the counter is not.
+    popping.lost = popping.lost.max(endpoint.stats().proto.received.lost_messages);
     // Nothing was pushed here, so nothing is left to be sent.
     let _ = endpoint.clone().close(CLOSE_MAX);
     let Popping { popped, bytes, lost, .. } = popping;
