@@ -65,6 +65,42 @@ typedef enum quelea_cmq_event_kind {
   QUELEA_CMQ_EVENT_KIND_ABANDONED = 3,
 } quelea_cmq_event_kind;
 
+// What sender and receiver do for the messages of one destination.
+typedef enum quelea_cmq_mode {
+  // As UDP: delivered as it arrives, duplicates dropped, losses counted.
+  QUELEA_CMQ_MODE_LOSSY = 0,
+  // Only what is newer than everything delivered before.
+  QUELEA_CMQ_MODE_LATEST_ONLY = 1,
+  // Each message once, as it arrives.
+  QUELEA_CMQ_MODE_RELIABLE_UNORDERED = 2,
+  // Each message once, in the order in which it was pushed.
+  QUELEA_CMQ_MODE_RELIABLE_ORDERED = 3,
+  // As ReliableOrdered until a message is older than `deadline_us`.
+  QUELEA_CMQ_MODE_RELIABLE_UNTIL = 4,
+} quelea_cmq_mode;
+
+// What a push does when there is no room for it.
+typedef enum quelea_cmq_when_full {
+  // Waits as long as it is told.
+  QUELEA_CMQ_WHEN_FULL_BLOCK = 0,
+  // Answers QUELEA_CMQ_CODE_WOULD_BLOCK.
+  QUELEA_CMQ_WHEN_FULL_REFUSE = 1,
+  // Drops the message and counts it.
+  QUELEA_CMQ_WHEN_FULL_DROP_NEW = 2,
+  // Drops the oldest waiting batch of the same destination and counts its messages.
+  QUELEA_CMQ_WHEN_FULL_DROP_OLDEST = 3,
+} quelea_cmq_when_full;
+
+// Whose datagrams an endpoint speaks.
+typedef enum quelea_cmq_wire {
+  // Quelea's own.
+  QUELEA_CMQ_WIRE_QUELEA = 0,
+  // Those of the original library for a queue of String: 512 bytes and 200 ms unless set.
+  QUELEA_CMQ_WIRE_CLASSIC_STRING = 1,
+  // Those of the original library for a queue of ByteString.
+  QUELEA_CMQ_WIRE_CLASSIC_BYTES = 2,
+} quelea_cmq_wire;
+
 // A destination: one mailbox at one address.
 typedef struct quelea_cmq_dest quelea_cmq_dest;
 
@@ -312,6 +348,15 @@ enum quelea_cmq_code quelea_cmq_endpoint_queue(const struct quelea_cmq_endpoint 
                                                uint64_t mailbox,
                                                const struct quelea_cmq_queue_options *options,
                                                struct quelea_cmq_queue **queue);
+
+// Opens all mailboxes that are not opened by themselves, as one queue; each message says which one it
+// was pushed to. `options` may be NULL. Thread-safe.
+//
+// # Safety
+// `endpoint` is not freed; `options` is as its type says; `queue` can be written.
+enum quelea_cmq_code quelea_cmq_endpoint_queue_of_others(const struct quelea_cmq_endpoint *endpoint,
+                                                         const struct quelea_cmq_queue_options *options,
+                                                         struct quelea_cmq_queue **queue);
 
 // A handle to a destination, made anew or found; each is freed by itself. `options` may be NULL.
 // Thread-safe.

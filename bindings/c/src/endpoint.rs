@@ -111,6 +111,28 @@ pub unsafe extern "C" fn quelea_cmq_endpoint_queue(
     })
 }
 
+/// Opens all mailboxes that are not opened by themselves, as one queue; each message says which one it
+/// was pushed to. `options` may be NULL. Thread-safe.
+///
+/// # Safety
+/// `endpoint` is not freed; `options` is as its type says; `queue` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quelea_cmq_endpoint_queue_of_others(
+    endpoint: *const QueleaCmqEndpoint,
+    options: *const QueleaCmqQueueOptions,
+    queue: *mut *mut QueleaCmqQueue,
+) -> QueleaCmqCode {
+    guarded(|| {
+        // SAFETY: the caller's promises.
+        let (here, options, queue) = unsafe {
+            (given(endpoint, "endpoint")?, options::mailbox(options)?, given_out(queue, "queue")?)
+        };
+        let made = here.endpoint.queue_of_others(options)?;
+        queue.write(Box::into_raw(Box::new(QueleaCmqQueue::new(made))));
+        Ok(())
+    })
+}
+
 /// A handle to a destination, made anew or found; each is freed by itself. `options` may be NULL.
 /// Thread-safe.
 ///
