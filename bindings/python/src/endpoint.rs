@@ -46,7 +46,8 @@ impl Endpoint {
         let py = bind.py();
         let options = EndpointOptions::of(config)?;
         let address = key::address(bind)?;
-        let endpoint = py.detach(|| CmqEndpoint::bind(address, options.config))?;
+        let endpoint = py.detach(|| CmqEndpoint::bind(address, options.config));
+        let endpoint = endpoint.map_err(error::system)?;
         Ok(Self::made(py, endpoint, options.linger))
     }
 
@@ -68,7 +69,8 @@ impl Endpoint {
         // SAFETY: `socket` keeps the descriptor open while it is duplicated here, with the GIL held.
         let descriptor = unsafe { BorrowedFd::borrow_raw(number) }.try_clone_to_owned()?;
         let socket = UdpSocket::from(descriptor);
-        let endpoint = py.detach(|| CmqEndpoint::from_socket(socket, options.config))?;
+        let endpoint = py.detach(|| CmqEndpoint::from_socket(socket, options.config));
+        let endpoint = endpoint.map_err(error::system)?;
         Ok(Self::made(py, endpoint, options.linger))
     }
 
@@ -172,7 +174,8 @@ impl Endpoint {
         group: &str,
         interface: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        Ok(self.open(py)?.join_multicast(ip(group)?, of_interface(interface)?)?)
+        let (group, interface) = (ip(group)?, of_interface(interface)?);
+        self.open(py)?.join_multicast(group, interface).map_err(error::system)
     }
 
     /// Receives it no more.
@@ -183,23 +186,24 @@ impl Endpoint {
         group: &str,
         interface: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        Ok(self.open(py)?.leave_multicast(ip(group)?, of_interface(interface)?)?)
+        let (group, interface) = (ip(group)?, of_interface(interface)?);
+        self.open(py)?.leave_multicast(group, interface).map_err(error::system)
     }
 
     /// By which interface multicasts leave.
     fn set_multicast_interface(&self, interface: &Bound<'_, PyAny>) -> PyResult<()> {
         let endpoint = self.open(interface.py())?;
-        Ok(endpoint.set_multicast_interface(of_interface(Some(interface))?)?)
+        endpoint.set_multicast_interface(of_interface(Some(interface))?).map_err(error::system)
     }
 
     /// Whether sockets of this host that joined get what is sent here, as they do by default.
     fn set_multicast_loop(&self, py: Python<'_>, on: bool) -> PyResult<()> {
-        Ok(self.open(py)?.set_multicast_loop(on)?)
+        self.open(py)?.set_multicast_loop(on).map_err(error::system)
     }
 
     /// How many routers a multicast may pass, plus one; 1 by default: it stays in its network.
     fn set_multicast_ttl(&self, py: Python<'_>, ttl: u32) -> PyResult<()> {
-        Ok(self.open(py)?.set_multicast_ttl(ttl)?)
+        self.open(py)?.set_multicast_ttl(ttl).map_err(error::system)
     }
 
     /// Flushes, waits at most `timeout` seconds (the endpoint's `linger` if not given) until

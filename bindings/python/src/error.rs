@@ -1,9 +1,10 @@
 //! The library's errors as Python's. The classes stand in quelea_cmq/errors.py.
 
+use std::io;
 use std::time::Duration;
 
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use quelea_cmq::{DestinationError, MailboxError, PushError};
 
@@ -15,6 +16,14 @@ fn raise<'py>(py: Python<'py>, class: &str, arguments: impl PyCallArgs<'py>) -> 
     match error {
         Ok(error) => PyErr::from_value(error),
         Err(error) => error,
+    }
+}
+
+/// With the number, by which Python chooses among the kinds of `OSError`.
+pub(crate) fn system(error: io::Error) -> PyErr {
+    match error.raw_os_error() {
+        Some(number) => PyOSError::new_err((number, error.to_string())),
+        None => error.into(),
     }
 }
 
