@@ -85,10 +85,10 @@ static void both(void) {
   uint64_t datagrams = 0;
   check(quelea_cmq_endpoint_counter(here, "sent_datagrams", &datagrams), "counter");
   printf("%d messages in %llu datagrams\n", MESSAGES, (unsigned long long)datagrams);
-  quelea_cmq_dest_free(dest);
-  quelea_cmq_queue_free(queue);
   check(quelea_cmq_endpoint_close(here, PATIENCE_US), "close");
   check(quelea_cmq_endpoint_close(there, PATIENCE_US), "close");
+  quelea_cmq_dest_free(dest);
+  quelea_cmq_queue_free(queue);
   quelea_cmq_endpoint_free(here);
   quelea_cmq_endpoint_free(there);
 }
@@ -109,8 +109,8 @@ static void pop(const char *where, size_t count) {
   check(quelea_cmq_key_format(&here, address, sizeof address), "key_format");
   fprintf(stderr, "%s\n", address);
   receive(queue, count, stdout);
-  quelea_cmq_queue_free(queue);
   check(quelea_cmq_endpoint_close(endpoint, PATIENCE_US), "close");
+  quelea_cmq_queue_free(queue);
   quelea_cmq_endpoint_free(endpoint);
 }
 

@@ -9,7 +9,7 @@
 :func:`new_rq` gives the paper's interface, over values instead of bytes.
 """
 
-from quelea_cmq._core import Dest, Endpoint, Message, Queue, __version__
+from quelea_cmq._core import Caller, Dest, Endpoint, Message, Queue, Request, Responder, __version__
 from quelea_cmq.address import Address, AddressLike, Key, KeyLike
 from quelea_cmq.codec import BYTES, JSON, TEXT, Codec, MessagePackCodec
 from quelea_cmq.errors import (
@@ -21,6 +21,7 @@ from quelea_cmq.errors import (
     Forked,
     MailboxInUse,
     MessageTooLarge,
+    NoAnswer,
     NotAcknowledged,
     NotText,
     TooMany,
@@ -38,6 +39,7 @@ __all__ = [
     "Abandoned",
     "Address",
     "AddressLike",
+    "Caller",
     "Closed",
     "Cmq",
     "CmqError",
@@ -60,11 +62,14 @@ __all__ = [
     "MessagePackCodec",
     "MessageTooLarge",
     "Mode",
+    "NoAnswer",
     "NotAcknowledged",
     "NotText",
     "Queue",
     "QueueOptions",
     "Received",
+    "Request",
+    "Responder",
     "Restarted",
     "TooMany",
     "WhenFull",

@@ -1,7 +1,7 @@
 from builtins import bytes as _bytes
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Final, Protocol, Self, final, overload
+from typing import Final, Generic, Protocol, Self, TypeVar, final, overload
 
 from typing_extensions import Buffer, Unpack
 
@@ -13,17 +13,22 @@ from quelea_cmq.waiting import Waiters
 __all__ = [
     "Alarm",
     "Bell",
+    "Caller",
     "Dest",
     "Endpoint",
     "Message",
     "Pending",
     "Queue",
+    "Request",
+    "Responder",
     "__version__",
     "_after_fork_in_child",
     "_at_exit",
 ]
 
 __version__: Final[str]
+
+_T = TypeVar("_T")
 
 class _HasFileno(Protocol):
     def fileno(self) -> int: ...
@@ -56,6 +61,12 @@ class Endpoint:
 
     def dest(self, key: KeyLike, **options: Unpack[DestOptions]) -> Dest:
         """A handle to a destination, made anew or found."""
+
+    def caller(self, key: KeyLike, **options: Unpack[DestOptions]) -> Caller:
+        """Asks the server at a key. It does not wait for room: `WouldBlock` says that too much is under way."""
+
+    def responder(self, mailbox: int = 0, **options: Unpack[QueueOptions]) -> Responder:
+        """Answers the requests that are pushed to a mailbox."""
 
     def flush(self) -> None:
         """Sends what is pending to all destinations now."""
@@ -124,8 +135,8 @@ class Dest:
         """As `wait_acknowledged`, for an event loop; bound it in time with `asyncio.timeout`."""
 
     def _push_now(self, message: Buffer) -> bool: ...
-    def _push_later(self, message: Buffer, bell: Bell, number: int) -> Pending: ...
-    def _settle_later(self, bell: Bell, number: int) -> Pending: ...
+    def _push_later(self, message: Buffer, bell: Bell, number: int) -> Pending[None]: ...
+    def _settle_later(self, bell: Bell, number: int) -> Pending[None]: ...
     def close(self) -> None:
         """Flushes, and has the endpoint forget the destination once everything is sent (and acknowledged,
         where it is reliable). Later pushes fail."""
@@ -214,6 +225,70 @@ class Message:
     def __len__(self) -> int: ...
 
 @final
+class Caller:
+    """Asks one server. Any thread or task may use it; each waits for its own answer."""
+
+    @property
+    def key(self) -> Key:
+        """The server."""
+
+    @property
+    def outstanding(self) -> int:
+        """Requests that are neither answered nor lost."""
+
+    def call(self, request: Buffer, timeout: float = 1.0, resend_after: float = 0.02) -> _bytes:
+        """Asks and waits for the answer, at most `timeout` seconds; what has no answer is asked again each
+        `resend_after` seconds. Raises `NoAnswer`."""
+
+    async def call_async(self, request: Buffer, timeout: float = 1.0, resend_after: float = 0.02) -> _bytes:
+        """As `call`, for an event loop."""
+
+    def _ask_later(
+        self, request: Buffer, timeout: float, resend_after: float, bell: Bell, number: int
+    ) -> Pending[_bytes]: ...
+
+@final
+class Request:
+    """A request, to be answered by `Responder.answer`."""
+
+    @property
+    def bytes(self) -> _bytes:
+        """What is asked."""
+
+    @property
+    def address(self) -> Address:
+        """Who asks."""
+
+@final
+class Responder:
+    """Answers the requests that are pushed to a mailbox. It remembers its answers: a request that was sent
+    again is answered again, and not done again."""
+
+    @overload
+    def next(self, timeout: None = None) -> Request: ...
+    @overload
+    def next(self, timeout: float) -> Request | None:
+        """The next request. Waits for it; with a timeout at most so many seconds, then it is None."""
+
+    async def next_async(self) -> Request:
+        """As `next`, for an event loop."""
+
+    def _next_later(self, bell: Bell, number: int) -> Pending[Request]: ...
+    def answer(self, request: Request, answer: Buffer) -> None:
+        """Answers a request. The answer is remembered, and leaves with its batch."""
+
+    def close(self) -> None:
+        """Closes the mailbox: waiting threads and tasks are told."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None, /
+    ) -> None: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Request:
+        """Waits for the next request; the end is when it is closed."""
+
+@final
 class Bell:
     """One event loop's bell: a descriptor that becomes readable."""
 
@@ -231,10 +306,10 @@ class Alarm:
     def put_back(self, message: Message) -> None: ...
 
 @final
-class Pending:
+class Pending(Generic[_T]):
     """An operation that an event loop waits for."""
 
-    def poll(self) -> bool: ...
+    def poll(self) -> list[_T]: ...
     def drop(self) -> None: ...
 
 def _after_fork_in_child() -> None: ...

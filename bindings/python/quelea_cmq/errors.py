@@ -17,6 +17,7 @@ __all__ = [
     "Forked",
     "MailboxInUse",
     "MessageTooLarge",
+    "NoAnswer",
     "NotAcknowledged",
     "NotText",
     "TooMany",
@@ -60,7 +61,8 @@ class WouldBlock(CmqError, BlockingIOError):
         self.pushed = pushed
 
     def __str__(self) -> str:
-        return f"no room for the message now; {self.pushed} before it were taken"
+        before = f"; {self.pushed} before it were taken" if self.pushed else ""
+        return f"no room for the message now{before}"
 
 
 class Closed(CmqError):
@@ -79,6 +81,20 @@ class NotAcknowledged(CmqError, TimeoutError):
 
     def __str__(self) -> str:
         return f"not everything was acknowledged within {self.timeout:g} s"
+
+
+class NoAnswer(CmqError, TimeoutError):
+    """No answer came to a request, however often it was sent."""
+
+    asked: int
+    """How often."""
+
+    def __init__(self, asked: int) -> None:
+        super().__init__(asked)
+        self.asked = asked
+
+    def __str__(self) -> str:
+        return f"no answer to {self.asked} requests"
 
 
 class MailboxInUse(CmqError):

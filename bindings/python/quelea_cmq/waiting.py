@@ -2,17 +2,19 @@
 
 import asyncio
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
-from quelea_cmq._core import Alarm, Dest, Message, Pending, Queue
+from quelea_cmq._core import Alarm, Caller, Dest, Message, Pending, Queue, Request, Responder
 from quelea_cmq.errors import Closed
 from quelea_cmq.loops import Ears
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["Waiter", "Waiters", "acknowledged", "next_message", "pop", "pop_batch", "push"]
+__all__ = ["Waiter", "Waiters", "acknowledged", "call", "next_message", "next_request", "pop", "pop_batch", "push"]
+
+T = TypeVar("T")
 
 
 async def pop(queue: Queue) -> Message:
@@ -48,28 +50,40 @@ async def acknowledged(dest: Dest) -> None:
     await _done(ears, number, dest._settle_later(ears.bell, number))
 
 
+async def call(caller: Caller, request: "Buffer", timeout: float, resend_after: float) -> bytes:
+    """Asks, and waits for the answer."""
+    ears, number = _listener()
+    return await _done(ears, number, caller._ask_later(request, timeout, resend_after, ears.bell, number))
+
+
+async def next_request(responder: Responder) -> Request:
+    """The next request; waits for it."""
+    ears, number = _listener()
+    return await _done(ears, number, responder._next_later(ears.bell, number))
+
+
 def _listener() -> tuple[Ears, int]:
     ears = Ears.of(asyncio.get_running_loop())
     return ears, ears.number()
 
 
-async def _done(ears: Ears, number: int, pending: Pending) -> None:
+async def _done(ears: Ears, number: int, pending: "Pending[T]") -> T:
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
+    done: asyncio.Future[T] = loop.create_future()
 
     def look() -> None:
         if done.done():
             return
         try:
-            if pending.poll():
-                done.set_result(None)
+            for result in pending.poll():
+                done.set_result(result)
         except Exception as error:  # told to whoever waits
             done.set_exception(error)
 
     ears.listen(loop, number, look)
     try:
         look()
-        await done
+        return await done
     finally:
         ears.leave(loop, number)
         pending.drop()

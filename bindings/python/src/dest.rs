@@ -11,7 +11,7 @@ use crate::bell::Bell;
 use crate::bytes_like::{bytes_like, copied};
 use crate::fork::Owned;
 use crate::key::to_key;
-use crate::pending::Pending;
+use crate::pending::{Done, Failed, Pending};
 use crate::{error, wait};
 
 /// Messages of an iterable that are gathered before they are pushed: enough to make one call of the
@@ -160,7 +160,10 @@ impl Dest {
     ) -> PyResult<Pending> {
         let dest = self.dest.get(message.py())?.clone();
         let message = bytes_like(message)?;
-        let pushed = async move { dest.push_async(&message).await };
+        let pushed = async move {
+            dest.push_async(&message).await.map_err(Failed::Push)?;
+            Ok(Done::Nothing)
+        };
         Ok(Pending::new(pushed, bell.get(), number))
     }
 
@@ -168,7 +171,7 @@ impl Dest {
         let dest = self.dest.get(bell.py())?.clone();
         let settled = async move {
             dest.wait_acknowledged_async().await;
-            Ok(())
+            Ok(Done::Nothing)
         };
         Ok(Pending::new(settled, bell.get(), number))
     }

@@ -9,13 +9,15 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use quelea_cmq::multicast::Interface;
-use quelea_cmq::{Endpoint as CmqEndpoint, WhenFull};
+use quelea_cmq::responder::{Responder as CmqResponder, ResponderOptions};
+use quelea_cmq::{Caller as CmqCaller, Endpoint as CmqEndpoint, WhenFull};
 
 use crate::dest::Dest;
 use crate::exit::{self, Leaving};
 use crate::fork::Owned;
 use crate::options::{self, EndpointOptions};
 use crate::queue::Queue;
+use crate::request::{Caller, Responder};
 use crate::{error, events, key, wait};
 
 /// One UDP socket with its destinations and mailboxes. Any thread may use it.
@@ -122,6 +124,36 @@ impl Endpoint {
         let waits = options.when_full == WhenFull::Block;
         let dest = self.open(py)?.dest(key, options);
         dest.map(|dest| Dest::new(dest, waits)).map_err(|error| error::destination(py, error))
+    }
+
+    /// Asks the server at a key. Options by name are those of `DestOptions`; answers come in the mode of
+    /// the requests. It does not wait for room: `WouldBlock` says that too much is under way.
+    #[pyo3(signature = (key, **options))]
+    fn caller(
+        &self,
+        key: &Bound<'_, PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Caller> {
+        let py = key.py();
+        let key = key::key(key)?;
+        let mut options = options::destination(options)?;
+        // A loop that waited here would not hear the answers that make room.
+        options.when_full = WhenFull::Refuse;
+        let caller = CmqCaller::new(&self.open(py)?, key, options);
+        caller.map(Caller::new).map_err(|error| error::caller(py, error))
+    }
+
+    /// Answers the requests that are pushed to a mailbox. Options by name are those of `QueueOptions`.
+    #[pyo3(signature = (mailbox=0, **options))]
+    fn responder(
+        &self,
+        py: Python<'_>,
+        mailbox: u64,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Responder> {
+        let queue = self.open(py)?.queue(mailbox, options::mailbox(options)?);
+        let queue = queue.map_err(|error| error::mailbox(py, error))?;
+        Ok(Responder::new(CmqResponder::new(queue, ResponderOptions::default())))
     }
 
     /// Sends what is pending to all destinations now.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyOSError, PyTypeError};
 use pyo3::prelude::*;
+use quelea_cmq::request::CallerError;
 use quelea_cmq::{DestinationError, MailboxError, PushError};
 
 fn raise<'py>(py: Python<'py>, class: &str, arguments: impl PyCallArgs<'py>) -> PyErr {
@@ -22,7 +23,11 @@ fn raise<'py>(py: Python<'py>, class: &str, arguments: impl PyCallArgs<'py>) -> 
 /// With the number, by which Python chooses among the kinds of `OSError`.
 pub(crate) fn system(error: io::Error) -> PyErr {
     match error.raw_os_error() {
-        Some(number) => PyOSError::new_err((number, error.to_string())),
+        Some(number) => {
+            let text = error.to_string();
+            let text = text.split(" (os error").next().unwrap_or_default().to_owned();
+            PyOSError::new_err((number, text))
+        }
         None => error.into(),
     }
 }
@@ -41,6 +46,19 @@ pub(crate) fn forked(py: Python<'_>) -> PyErr {
 
 pub(crate) fn not_acknowledged(py: Python<'_>, within: Duration) -> PyErr {
     raise(py, "NotAcknowledged", (within.as_secs_f64(),))
+}
+
+pub(crate) fn no_answer(py: Python<'_>, asked: u32) -> PyErr {
+    raise(py, "NoAnswer", (asked,))
+}
+
+/// A caller that cannot be.
+pub(crate) fn caller(py: Python<'_>, error: CallerError) -> PyErr {
+    match error {
+        CallerError::Destination(error) => destination(py, error),
+        CallerError::Mailbox(error) => mailbox(py, error),
+        CallerError::Random => PyOSError::new_err(error.to_string()),
+    }
 }
 
 /// An option with a value that it cannot have.

@@ -16,6 +16,7 @@ mod message;
 mod options;
 mod pending;
 mod queue;
+mod request;
 mod wait;
 
 use pyo3::prelude::*;
@@ -41,6 +42,8 @@ mod _core {
     use crate::pending::Pending;
     #[pymodule_export]
     use crate::queue::Queue;
+    #[pymodule_export]
+    use crate::request::{Caller, Request, Responder};
 
     use super::{Bound, PyAnyMethods, PyDict, PyDictMethods, PyModule, PyModuleMethods, PyResult};
 
