@@ -24,7 +24,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS))
 
-from harness import clients, cmq_clients, sqs_clients, workspace  # noqa: E402
+from harness import clients, cmq_bindings, cmq_clients, sqs_clients, workspace  # noqa: E402
 from harness.outcome import Outcome  # noqa: E402
 from harness.process import kill_all_groups  # noqa: E402
 
@@ -43,8 +43,9 @@ SUITES = {
     "cmq_network": clients.run_cmq_network,
     **sqs_clients.SUITES,
     **cmq_clients.SUITES,
+    **cmq_bindings.SUITES,
 }
-INSTALLS = clients.INSTALLS | sqs_clients.INSTALLS | cmq_clients.INSTALLS
+INSTALLS = clients.INSTALLS | sqs_clients.INSTALLS | cmq_clients.INSTALLS | cmq_bindings.INSTALLS
 
 
 def main() -> int:

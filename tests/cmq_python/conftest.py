@@ -8,15 +8,15 @@ PATIENCE_S = 30.0
 
 
 @pytest.fixture
-def here():
-    """The one that mostly sends."""
+def there():
+    """The one that mostly receives."""
     with Endpoint("127.0.0.1:0") as endpoint:
         yield endpoint
 
 
 @pytest.fixture
-def there():
-    """The one that mostly receives."""
+def here(there):
+    """The one that mostly sends: it is closed first, so its last messages are acknowledged."""
     with Endpoint("127.0.0.1:0") as endpoint:
         yield endpoint
 

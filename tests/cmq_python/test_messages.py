@@ -45,8 +45,10 @@ def test_a_reply_goes_to_where_the_message_is_from(here, there):
 )
 def test_whatever_holds_bytes_is_sent(here, there, data):
     queue = there.queue()
-    here.dest(there.address, mode=Mode.RELIABLE_ORDERED).push(data)
+    dest = here.dest(there.address, mode=Mode.RELIABLE_ORDERED)
+    dest.push(data)
     assert queue.pop(PATIENCE_S).bytes == bytes(memoryview(data).cast("B"))
+    dest.wait_acknowledged(PATIENCE_S)
 
 
 @pytest.mark.parametrize("mode", RELIABLE)
@@ -79,8 +81,10 @@ def test_a_lossy_destination_with_credit_loses_nothing_on_loopback(here, there, 
 def test_a_message_larger_than_a_datagram_arrives_whole(here, there):
     queue = there.queue()
     large = bytes(range(256)) * 3_000
-    here.dest(there.address, mode="reliable_ordered").push(large)
+    dest = here.dest(there.address, mode="reliable_ordered")
+    dest.push(large)
     assert queue.pop(PATIENCE_S).bytes == large
+    dest.wait_acknowledged(PATIENCE_S)
 
 
 def test_mailboxes_do_not_mix(here, there):
@@ -142,10 +146,14 @@ def test_iteration_ends_when_the_queue_is_closed(here, there):
 
 
 def test_what_came_before_the_close_can_still_be_popped(here, there):
+    here.dest(there.address).push_batch([b"early", b"earlier than the close"])
     with there.queue() as queue:
-        here.dest(there.address, mode="reliable_ordered").push(b"early")
+        here.flush()
         assert queue.pop(PATIENCE_S).bytes == b"early"
     assert queue.closed
+    assert queue.pop(PATIENCE_S).bytes == b"earlier than the close"
+    with pytest.raises(Closed):
+        queue.pop_nowait()
 
 
 def test_what_the_application_acknowledges_is_not_acknowledged_before(here, there):
@@ -187,8 +195,9 @@ def test_who_shares_a_secret_understands_each_other(receive):
         queue = two.queue()
         dest = one.dest(two.address, mode=Mode.RELIABLE_ORDERED)
         dest.push_batch(b"%d" % number for number in range(1_000))
-        dest.wait_acknowledged(PATIENCE_S)
+        dest.flush()
         assert len(receive(queue, 1_000)) == 1_000
+        dest.wait_acknowledged(PATIENCE_S)
         with Endpoint("127.0.0.1:0") as stranger:
             stranger.dest(two.address).push(b"let me in")
             stranger.flush()

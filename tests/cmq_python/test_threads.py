@@ -36,7 +36,7 @@ def in_thread(function):
 @pytest.mark.parametrize("wait", ["pop", "pop_batch", "next", "event", "acknowledged", "push"])
 def test_other_threads_run_while_one_waits(here, there, wait):
     """The waiting thread waits for what another Python thread does only after it has run for a while."""
-    queue = there.queue(bytes_max=1)
+    queue = there.queue(bytes_max=1 << 20)
     begun = threading.Event()
     finish = None
 
@@ -74,7 +74,7 @@ def test_other_threads_run_while_one_waits(here, there, wait):
     fill(dest)
     finish = waiting(lambda: dest.push(b"the last"))
     work_of_another_thread(begun)
-    while queue.pop(0.2) is not None:
+    while queue.pop(PATIENCE_S).bytes != b"the last":
         pass
     assert finish() is None
 
@@ -86,11 +86,11 @@ def work_of_another_thread(begun):
 
 
 def fill(dest):
-    """Pushes until there is no room."""
+    """Pushes until there is no room, nor will be."""
     large = bytes(60_000)
     with pytest.raises(WouldBlock):
         for _ in range(10_000):
-            dest.push(large, 0.0)
+            dest.push(large, 0.1)
 
 
 def test_each_message_goes_to_one_thread(here, there):
@@ -161,7 +161,7 @@ import asyncio, os, signal, threading
 from quelea_cmq import Endpoint, Mode
 async def forever(): await queue.pop_async()
 endpoint = Endpoint("127.0.0.1:0", linger=0)
-queue = endpoint.queue(acknowledged_by_application=True, bytes_max=1)
+queue = endpoint.queue(acknowledged_by_application=True, bytes_max=1 << 20)
 dest = endpoint.dest(endpoint.address, mode=Mode.RELIABLE_ORDERED)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 print("waiting", flush=True)

@@ -45,9 +45,14 @@ def _names(files: list[Path]) -> str:
     return "\n".join(str(file.relative_to(ROOT)) for file in files)
 
 
-def _cargo_environment() -> dict[str, Path]:
-    """A place of its own, so that this build and the workspace's do not wait for each other."""
-    return {"CARGO_TARGET_DIR": target_directory() / "bindings"}
+def _cargo_environment() -> dict[str, object]:
+    """A place of its own, so that this build and the workspace's do not wait for each other; and without
+    the long link, as the workspace's profile `release-lite`."""
+    return {
+        "CARGO_TARGET_DIR": target_directory() / "bindings",
+        "CARGO_PROFILE_RELEASE_LTO": "off",
+        "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": 16,
+    }
 
 
 def _check(manifest: Path) -> None:
