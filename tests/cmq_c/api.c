@@ -303,8 +303,9 @@ static void what_the_application_acknowledges_is_held_until_then(void) {
 
 static void others_are_one_queue(void) {
   quelea_cmq_endpoint *here = bind_here(NULL), *there = bind_here(NULL);
-  quelea_cmq_queue *others = NULL;
+  quelea_cmq_queue *others = NULL, *again = NULL;
   EXPECT(quelea_cmq_endpoint_queue_of_others(there, NULL, &others) == OK);
+  EXPECT(quelea_cmq_endpoint_queue_of_others(there, NULL, &again) == QUELEA_CMQ_CODE_IN_USE);
   for (uint64_t mailbox = 40; mailbox < 42; mailbox++) {
     quelea_cmq_key key = key_of(there, mailbox);
     quelea_cmq_dest *dest = NULL;

@@ -87,6 +87,10 @@ def test_a_mailbox_is_opened_once(there):
     assert caught.value.mailbox == 5
     queue.close()
     there.queue(5)
+    others = there.queue_of_others()
+    with pytest.raises(MailboxInUse, match="other mailboxes"):
+        there.queue_of_others()
+    others.close()
 
 
 def test_a_destination_has_one_set_of_options(here):

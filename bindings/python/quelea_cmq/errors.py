@@ -100,13 +100,16 @@ class NoAnswer(CmqError, TimeoutError):
 class MailboxInUse(CmqError):
     """The endpoint has a queue for this mailbox already."""
 
-    mailbox: int
+    mailbox: int | None
+    """Its number; None for the queue of others."""
 
-    def __init__(self, mailbox: int) -> None:
+    def __init__(self, mailbox: int | None) -> None:
         super().__init__(mailbox)
         self.mailbox = mailbox
 
     def __str__(self) -> str:
+        if self.mailbox is None:
+            return "the queue of the other mailboxes is open already"
         return f"mailbox {self.mailbox} is open already"
 
 

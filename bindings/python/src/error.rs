@@ -90,7 +90,7 @@ pub(crate) fn mailbox(py: Python<'_>, error: MailboxError) -> PyErr {
     match error {
         MailboxError::Open(mailbox) => raise(py, "MailboxInUse", (mailbox.0,)),
         // It has no number of its own.
-        MailboxError::OthersOpen => raise(py, "MailboxInUse", (0_u64,)),
+        MailboxError::OthersOpen => raise(py, "MailboxInUse", (py.None(),)),
         MailboxError::TooMany { limit } => raise(py, "TooMany", ("mailboxes", limit)),
     }
 }
