@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness.broker import binary_path
+from harness.broker import binary_path, free_port
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 TIMEOUT_S = 300
@@ -19,6 +19,7 @@ def blocks():
 
 
 def test_the_tour_works_when_pasted(own_broker, tmp_path):
+    datagrams = free_port()
     tools = tmp_path / "bin"
     tools.mkdir()
     (tools / "quelea").symlink_to(binary_path().resolve())
@@ -31,6 +32,7 @@ def test_the_tour_works_when_pasted(own_broker, tmp_path):
             .replace(":5672/", f":{own_broker.port}/")
             .replace(":15672/", f":{own_broker.http_port}/")
             .replace(":9324", f":{own_broker.sqs_port}")
+            .replace(":4711", f":{datagrams}")
             .replace("quelea admin ", f"quelea admin --url {own_broker.http} ")
             .replace("quelea bench amqp", f"quelea bench amqp --uri {own_broker.uri()}")
         )
@@ -53,10 +55,11 @@ def test_the_tour_works_when_pasted(own_broker, tmp_path):
         assert run.returncode == 0, f"{text}\n{run.stdout}\n{run.stderr}"
         printed.append(run.stdout)
 
-    overview, sent, received, by_sqs, benchmark = printed
+    overview, sent, received, by_sqs, popped, benchmark = printed
     assert '"product_name":"Quelea"' in overview
     assert "three orders are on disk" in sent
     assert re.search(r"^orders\s+true\s+3\b", sent, re.MULTILINE), sent
     assert received.splitlines() == ["order 0", "order 1", "order 2"]
     assert "received through SQS: published over AMQP" in by_sqs
+    assert popped.split() == [str(number) for number in range(1, 11)]
     assert "broker" in benchmark and "messages" in benchmark
