@@ -135,7 +135,10 @@ def main():
     args = parser.parse_args()
     if args.quick:
         args.samples, args.repeat, args.seconds, args.patience, args.loss_runs = 5, 3, 0.1, 1, 2
-    if args.quelea is None:
+    if args.quelea:
+        # `./quelea` would become `quelea`, which is looked for elsewhere.
+        args.quelea = args.quelea.resolve(strict=True)
+    else:
         args.rows = ",".join(name for name in args.rows.split(",") if name not in cmq_rows.OURS_ALONE)
     args.sizes = [int(size) for size in args.sizes.split(",")]
     memory = pathlib.Path("/dev/shm")

@@ -38,24 +38,24 @@ pub(crate) fn run(args: &CmqMemoryArgs) -> Result<(), BenchError> {
     // One of each first, so that what all share is there.
     drop((queues(1)?, Destinations::new(1)?));
     let before = resident()?;
-    let queues = queues(args.queues)?;
-    let fresh = resident()?;
-    use_queues(&queues)?;
-    let used = resident()?;
-    drop(queues);
-    let none = resident()?;
     let destinations = Destinations::new(args.destinations)?;
     let made = resident()?;
     destinations.use_each()?;
     let idle = resident()?;
+    // The destinations stay: what they would free, the queues would take again.
+    let queues = queues(args.queues)?;
+    let fresh = resident()?;
+    use_queues(&queues)?;
+    let used = resident()?;
+    drop((queues, destinations));
     let each = |bytes: u64, base: u64, count: u32| (bytes as f64 - base as f64) / f64::from(count);
     let report = MemoryReport {
         queues: args.queues,
-        fresh_queue_bytes: each(fresh, before, args.queues),
-        used_queue_bytes: each(used, before, args.queues),
+        fresh_queue_bytes: each(fresh, idle, args.queues),
+        used_queue_bytes: each(used, idle, args.queues),
         destinations: args.destinations,
-        fresh_destination_bytes: each(made, none, args.destinations),
-        used_destination_bytes: each(idle, none, args.destinations),
+        fresh_destination_bytes: each(made, before, args.destinations),
+        used_destination_bytes: each(idle, before, args.destinations),
     };
     publish(&report.to_text(), &report, args.json.as_deref())
 }
