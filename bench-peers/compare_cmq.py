@@ -70,7 +70,7 @@ class Bench:
 
     def measure(self, peer, kind, size, regime, network=None, messages=None, idle_ms=None, **facts):
         """Runs of one load, and their line of JSON."""
-        idle_ms = idle_ms if idle_ms is not None else IDLE_MS if peer.loses and network else 0
+        idle_ms = idle_ms if idle_ms is not None else IDLE_MS if not peer.paced or peer.loses and network else 0
         with self.pair(peer, network) as pair:
             pair.run(kind, size, PAPER_MESSAGES, idle_ms)
             if regime == "1000":
