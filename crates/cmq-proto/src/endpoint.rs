@@ -116,6 +116,7 @@ impl Endpoint {
     pub fn on_timer(&mut self, now: Time) {
         self.outbox.on_timer(now);
         self.inbox.on_timer(now);
+        self.inbox.forget_keys(&mut self.receptions);
     }
 
     /// The path to `address` carries datagrams of `path_bytes` (after EMSGSIZE, or a probe).

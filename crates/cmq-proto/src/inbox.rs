@@ -49,6 +49,7 @@ use crate::inbox::budget::Budget;
 use crate::inbox::credit::Credit;
 use crate::inbox::delays::{Delay, Delays};
 use crate::inbox::events::Events;
+use crate::inbox::flow::FlowKey;
 use crate::inbox::flows::{FlowRef, Flows};
 use crate::inbox::mailboxes::{MailboxRef, Mailboxes};
 use crate::inbox::replies::Replies;
@@ -75,6 +76,8 @@ pub struct Inbox {
     /// Flows whose STATUS is to leave now.
     due: VecDeque<FlowRef>,
     replies: Replies,
+    /// Sealed flows that repeat, and were forgotten.
+    forgotten: Vec<FlowKey>,
     events: Events,
     counters: Received,
 }
@@ -98,6 +101,7 @@ impl Inbox {
             ready: VecDeque::new(),
             due: VecDeque::new(),
             replies: Replies::default(),
+            forgotten: Vec::new(),
             events: Events::default(),
             counters: Received::default(),
         }
@@ -203,6 +207,17 @@ impl Inbox {
     #[must_use]
     pub const fn counters(&self) -> &Received {
         &self.counters
+    }
+
+    /// Drops the keys of the sealed flows that were forgotten since the last call; whether there were
+    /// any. What such a flow repeats would be a replay for ever: its sender has to make it another,
+    /// with new keys. Flows that repeat nothing go on as they are.
+    pub fn forget_keys(&mut self, receptions: &mut Receptions) -> bool {
+        let any = !self.forgotten.is_empty();
+        for key in self.forgotten.drain(..) {
+            receptions.forget(&key);
+        }
+        any
     }
 
     /// How many flows are known: proven, and not.

@@ -44,11 +44,13 @@ impl Endpoint {
     /// Closes a mailbox and forgets its flows.
     pub fn close_mailbox(&mut self, mailbox: Mailbox) {
         self.inbox.close(mailbox);
+        self.inbox.forget_keys(&mut self.receptions);
     }
 
     /// Closes the mailbox of all that are not opened by themselves, and forgets its flows.
     pub fn close_other_mailboxes(&mut self) {
         self.inbox.close_others();
+        self.inbox.forget_keys(&mut self.receptions);
     }
 
     /// The next delivery, for its mailbox's ring.

@@ -46,13 +46,19 @@ impl Endpoint {
             }
         }
         let buffer = bytes.freeze();
+        let mut forgotten = false;
         for Opened { header, place, body } in opened.drain(..) {
             let (header, bytes) = (&header, place.len());
+            if forgotten && self.is_orphan(from, header) {
+                self.reject(Rejected::NotAuthentic);
+                continue;
+            }
             let taken =
                 self.on_authentic(&Arrived { from, header, buffer: &buffer, body, bytes, now });
             if let Err(cause) = taken {
                 self.dropped.count(cause);
             }
+            forgotten |= self.inbox.forget_keys(&mut self.receptions);
         }
         self.opened = opened;
     }
@@ -104,6 +110,11 @@ impl Endpoint {
         let body = seal.open(header, datagram)?;
         self.receptions.join_group(from, header, seal);
         Ok(body)
+    }
+
+    /// Whether a datagram's flow was forgotten since it was opened: without keys it cannot go on.
+    fn is_orphan(&mut self, from: SocketAddr, header: &Header) -> bool {
+        !header.kind.is_answer() && self.receptions.seal(from, header).is_none()
     }
 
     /// Takes what was opened. What was taken is a replay when it comes again.

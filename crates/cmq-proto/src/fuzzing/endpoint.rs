@@ -22,9 +22,6 @@ const TURNS_MAX: usize = 100_000;
 /// Datagrams that are remembered, to be changed and sent again.
 const RECORDED_MAX: usize = 16;
 
-/// Within this time nobody takes a peer that is silent for gone.
-const SILENCE_US: u64 = 25_000_000;
-
 /// Buffers under way in one direction; the network loses what is more.
 const UNDER_WAY_MAX: usize = 256;
 
@@ -317,8 +314,6 @@ impl Run {
 
     /// The network does what it should for a while, and time passes. What is reliable arrives.
     fn finish(&mut self) {
-        // A peer that was silent for longer is taken for gone, and what it sent is forgotten.
-        self.is_reliable &= self.now.as_us() < SILENCE_US;
         self.client.flush_all(self.now);
         self.settle();
         for _ in 0..20 {

@@ -3,12 +3,12 @@
 use crate::inbox::Inbox;
 use crate::inbox::delays::{Delay, GAP_DELAY_US};
 use crate::time::Time;
-use crate::wire::flags::FlowMode;
+use crate::wire::flags::{self, FlowMode};
 
 /// An incomplete message of a flow that repeats nothing is given up at this age.
 const PARTIAL_AGE_US: u64 = 1_000_000;
 
-/// A sender that repeats is gone when nothing that it left incomplete has moved for so long: twice
+/// A sender that repeats is gone when it was silent for so long, and left something incomplete: twice
 /// the time after which it would itself give up a peer that does not answer.
 const STALLED_US: u64 = 120_000_000;
 
@@ -72,8 +72,8 @@ impl Inbox {
         if self.flows.at(slot).mode.is_reliable() {
             self.release(slot, now);
             let flow = self.flows.at(slot);
-            let stalled = |progress| now.us_since(progress) >= STALLED_US;
-            if flow.waiting.as_ref().is_some_and(|waiting| stalled(waiting.progress)) {
+            // One that still asks waits for room here, or cannot help it.
+            if flow.waiting.is_some() && now.us_since(flow.last_arrival) >= STALLED_US {
                 self.abandon(slot);
                 return;
             }
@@ -139,6 +139,9 @@ impl Inbox {
     /// Forgets a flow. What it has still waiting is dropped.
     pub(super) fn forget(&mut self, slot: u32) {
         let flow = self.flows.remove(slot);
+        if flow.mode.is_reliable() && flow.flags & flags::SEALED != 0 {
+            self.forgotten.push(flow.key);
+        }
         if flow.credit.active {
             self.credit.leave();
         }

@@ -111,6 +111,15 @@ impl Receptions {
         self.recency.add(slot, true);
     }
 
+    /// What was received of a flow is forgotten, and its keys go too.
+    pub(super) fn forget(&mut self, key: &FlowKey) {
+        if let Some(slot) = self.find(key)
+            && let Kept::Reception(_) = self.entries[slot as usize].kept
+        {
+            self.remove(slot);
+        }
+    }
+
     /// How many there are: of proven flows, and of others.
     #[must_use]
     pub const fn count(&self) -> (usize, usize) {
@@ -141,10 +150,14 @@ impl Receptions {
         while self.recency.length(proven) >= most
             && let Some(slot) = self.recency.oldest(proven)
         {
-            let entry = self.entries.remove(slot as usize);
-            self.by_key.remove(&entry.key);
-            self.recency.remove(slot, proven);
+            self.remove(slot);
         }
+    }
+
+    fn remove(&mut self, slot: u32) {
+        let entry = self.entries.remove(slot as usize);
+        self.by_key.remove(&entry.key);
+        self.recency.remove(slot, entry.proven);
     }
 }
 

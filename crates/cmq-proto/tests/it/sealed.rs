@@ -1,16 +1,18 @@
 //! Two endpoints that share a key.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use quelea_cmq_proto::config::PreSharedKey;
 use quelea_cmq_proto::wire::{Header, Kind, flags};
-use quelea_cmq_proto::{Config, DestinationOptions, Event, Mode, Repair};
+use quelea_cmq_proto::{
+    Config, DestinationId, DestinationOptions, Event, Key, Mailbox, MailboxOptions, Mode, Repair,
+};
 
 use crate::endpoints::{ALL_MODES, in_mode, losing_every, sort};
-use crate::pair::{Datagram, Fate, Pair, messages};
+use crate::pair::{Datagram, Fate, MAILBOX, Pair, messages};
 
 fn sealed() -> Config {
     with_key(7)
@@ -216,5 +218,79 @@ fn nobody_is_greeted_for_ever() {
             assert!(pair.client.all_settled());
             assert_eq!(pair.client.stats().sent.destinations, u64::from(!closed));
         }
+    }
+}
+
+/// A pair whose server acknowledges nothing yet, in the midst of a large message: a part of its
+/// fragments has come, and data is lost as long as the switch says so.
+fn cut_in_the_midst(config: Config, mode: Mode) -> (Pair, DestinationId, Rc<Cell<bool>>) {
+    let mut pair = Pair::new(config);
+    let to = pair.destination(in_mode(mode));
+    pair.push_all(to, messages(1, 100_000));
+    pair.client.flush(to, pair.now);
+    let (cut, mut count) = (Rc::new(Cell::new(true)), 0);
+    let is_cut = Rc::clone(&cut);
+    pair.network = Box::new(move |datagram: &Datagram| {
+        let is_data = datagram.kind() == Some(Kind::Data);
+        count += u32::from(is_data);
+        if is_data && count > 10 && is_cut.get() { Fate::Lost } else { Fate::Arrives }
+    });
+    pair.run_for(Duration::from_millis(5));
+    assert!(pair.server.stats().received.datagrams >= 5 && pair.received.is_empty());
+    (pair, to, cut)
+}
+
+const REPEATING: [Mode; 3] = [
+    Mode::ReliableUnordered,
+    Mode::ReliableOrdered,
+    Mode::ReliableUntil(Duration::from_secs(3_600)),
+];
+
+#[test]
+fn a_flow_that_was_forgotten_in_the_midst_of_a_message_begins_again_with_new_keys() {
+    for mode in REPEATING {
+        // Its sender slept for so long that the receiver took it for gone.
+        let (mut pair, to, cut) = cut_in_the_midst(sealed(), mode);
+        for _ in 0..200 {
+            pair.now = pair.now.after(Duration::from_secs(1));
+            pair.server.on_timer(pair.now);
+        }
+        assert_eq!(pair.server.reassembly_bytes(), 0, "{mode:?}: it was forgotten");
+        cut.set(false);
+        pair.run_for(Duration::from_secs(5));
+        assert!(pair.received == messages(1, 100_000), "{mode:?}: after a silence");
+        assert!(pair.client.is_settled(to));
+
+        // Its mailbox was closed and opened again.
+        let (mut pair, to, cut) = cut_in_the_midst(sealed(), mode);
+        pair.server.close_mailbox(MAILBOX);
+        pair.server.open_mailbox(MAILBOX, MailboxOptions::default()).unwrap();
+        cut.set(false);
+        pair.run_for(Duration::from_secs(5));
+        assert!(pair.received == messages(1, 100_000), "{mode:?}: after closing");
+        assert!(pair.client.is_settled(to));
+    }
+}
+
+#[test]
+fn a_flow_that_made_room_for_another_begins_again_with_new_keys() {
+    for mode in REPEATING {
+        let config = Config { flows_max: 1, ..sealed() };
+        let (mut pair, to, _) = cut_in_the_midst(config, mode);
+        pair.network = Box::new(|_| Fate::Arrives);
+        let other = Mailbox(8);
+        pair.server.open_mailbox(other, MailboxOptions::default()).unwrap();
+        let key = Key { address: pair.server_address, mailbox: other };
+        let second = pair.client.destination(key, in_mode(mode), pair.now).unwrap();
+        pair.push_all(second, messages(1, 50));
+        pair.client.flush(second, pair.now);
+        pair.run_for(Duration::from_secs(20));
+        assert!(pair.server.stats().received.evicted > 0, "{mode:?}");
+        pair.received.sort();
+        let mut sent = [messages(1, 100_000), messages(1, 50)].concat();
+        sent.sort();
+        pair.received.dedup();
+        assert!(pair.received == sent, "{mode:?}: {}", pair.received.len());
+        assert!(pair.client.is_settled(to) && pair.client.is_settled(second), "{mode:?}");
     }
 }
