@@ -516,16 +516,22 @@ impl Flight {
         opened
     }
 
-    /// The next repetition, if window and budget allow one. One may always be under way, even if the
-    /// window is shut: the receiver may wait for just this one before it can make room.
-    fn repeat(&mut self, now: Time) -> Option<Bytes> {
+    /// Whether the window has no room for a repetition. One may always be under way, however small the
+    /// window is; if it is shut there is no room for any, and a receiver that waits for one says so.
+    fn holds_back(&self, charge: u64) -> bool {
         let (window, charges) = (self.window(), self.charges());
+        window == 0 || charges > 0 && charges + charge > window
+    }
+
+    /// The next repetition, if window and budget allow one.
+    fn repeat(&mut self, now: Time) -> Option<Bytes> {
         let round_trip_us = self.round_trip.smoothed_us().unwrap_or(0);
         let UnderWay::Reliable(reliable) = &mut self.under_way else { return None };
         let waiting = reliable.kept.next_lost()?;
-        if charges > 0 && charges + waiting.charge > window {
+        if self.holds_back(waiting.charge) {
             return None;
         }
+        let UnderWay::Reliable(reliable) = &mut self.under_way else { return None };
         if waiting.repeated && !reliable.budget.take(now, round_trip_us) {
             return None;
         }

@@ -40,8 +40,7 @@ impl Flight {
     pub(super) fn budget_at(&self) -> Option<Time> {
         let UnderWay::Reliable(reliable) = &self.under_way else { return None };
         let waiting = reliable.kept.first_lost()?;
-        let (window, charges) = (self.window(), self.charges());
-        let held_back = charges > 0 && charges + waiting.charge > window;
+        let held_back = self.holds_back(waiting.charge);
         let ready = || reliable.budget.ready_at(self.round_trip.smoothed_us().unwrap_or(0));
         (!held_back && waiting.repeated).then(ready)
     }

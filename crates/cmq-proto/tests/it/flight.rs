@@ -409,6 +409,13 @@ fn repetitions_wait_for_credit_but_one_may_always_go() {
     scene.arrive(5..10);
     scene.window_bytes = 0;
     scene.report();
+    let asks = scene.next_actions();
+    assert!(
+        matches!(asks[..], [Action::Probe { .. }]),
+        "a shut window is only asked for: {asks:?}"
+    );
+    scene.window_bytes = 1;
+    scene.report();
     assert_eq!(scene.repeated(), [0]);
     scene.arrive(0..1);
     scene.window_bytes = 2 * CHARGE;
