@@ -201,7 +201,8 @@ pub struct MailboxOptions {
     /// Bytes delivered and not yet popped; credit ends before.
     pub bytes_max: usize,
     /// Whether reliable messages are acknowledged to their sender only when the application says so
-    /// (the broker does when they are on disk), not when they are popped.
+    /// (the broker does when they are on disk), not when they are popped. A sender is held back when
+    /// [`limits::WINDOW_DATAGRAMS_MAX`] deliveries of its flow are not acknowledged.
     pub acknowledged_by_application: bool,
 }
 

@@ -7,7 +7,9 @@ use slab::Slab;
 
 use crate::config::MailboxOptions;
 use crate::endpoint::MailboxError;
+use crate::inbox::credit::KERNEL_BYTES;
 use crate::inbox::flows::FlowRef;
+use crate::inbox::unacknowledged::{UNACKNOWLEDGED_MAX, Unacknowledged};
 use crate::key::Mailbox;
 use crate::limits::MAILBOXES_MAX;
 
@@ -44,6 +46,17 @@ impl Room {
     pub(super) const fn admits(&self, bytes: usize, awaited: bool) -> bool {
         let held = self.used + self.waiting;
         held + bytes <= self.bytes_max || held == 0 || awaited && self.used < self.bytes_max
+    }
+
+    /// What a flow may send, as the smallest datagrams are charged, until too many of its deliveries
+    /// wait for the application to acknowledge them. Those that it has popped take no room here, but
+    /// memory in the books.
+    pub(super) fn may_wait(&self, unacknowledged: &Unacknowledged) -> u32 {
+        if !self.by_application {
+            return u32::MAX;
+        }
+        let more = UNACKNOWLEDGED_MAX.saturating_sub(unacknowledged.len());
+        u32::try_from(more * KERNEL_BYTES).unwrap_or(u32::MAX)
     }
 
     /// What may be granted to a flow that was granted `own` before, above all that others may send.

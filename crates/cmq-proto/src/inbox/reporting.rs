@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use crate::inbox::Inbox;
-use crate::inbox::credit::{Credit, INITIAL_WINDOW_BYTES};
+use crate::inbox::credit::{Credit, INITIAL_WINDOW_BYTES, KERNEL_BYTES};
 use crate::inbox::delays::Delay;
 use crate::inbox::mailboxes::MailboxRef;
 use crate::limits::STATUS_RANGES_MAX;
@@ -166,6 +166,8 @@ impl Inbox {
             // What is in order needs no memory to wait in; the rest can be repeated.
             wanted = wanted.min(waiting_room.max(INITIAL_WINDOW_BYTES));
         }
+        // Of a sender that was not heard yet, a small datagram is expected.
+        let largest = flow.credit.largest.max(KERNEL_BYTES as u32);
         let repairs = flow.mode.is_reliable()
             && (flow.waiting.is_some() || flow.window.below() < flow.window.highest());
         let Some(room) = self.mailboxes.room(flow.room) else { return 0 };
@@ -174,15 +176,18 @@ impl Inbox {
         // small that even empty it has no room for it. What is repeated may be refused, so it may come
         // while the application pops.
         let least = match (repairs, room.used) {
-            (true, used) if used < room.bytes_max => 2 * flow.credit.largest,
-            (false, 0) => flow.credit.largest,
+            (true, used) if used < room.bytes_max => 2 * largest,
+            (false, 0) => largest,
             _ => 0,
         };
-        let mut window = wanted.min(free).max(least);
+        // The word that the application acknowledges is also the word that opens this.
+        let unacknowledged = room.may_wait(&flow.unacknowledged);
+        let mut window = wanted.min(free).max(least).min(unacknowledged);
         if window < flow.credit.largest {
             // What has no room for a datagram would only let one come in vain.
             window = 0;
         }
+        let wanted = wanted.min(unacknowledged);
         let starved = window < wanted && !flow.credit.starved;
         flow.credit.granted = window;
         if flow.credit.active {

@@ -124,6 +124,14 @@ impl Inbox {
         let awaited = next && (reliable || matches!(content, Content::Fragment { .. }));
         let room = content.bytes() + DELIVERY_BYTES;
         let mailbox = self.mailboxes.room(flow.room);
+        let waits = mailbox.as_ref().is_some_and(|room| room.may_wait(&flow.unacknowledged) == 0);
+        if waits && reliable {
+            // Its sender hears of more room when the application acknowledges.
+            self.counters.beyond_window += 1;
+            self.note_heard(slot, arrived.bytes, arrived.now);
+            self.report_soon(slot, arrived.now);
+            return Taken::Dropped;
+        }
         let admits = mailbox.is_some_and(|mailbox| mailbox.admits(room, awaited));
         if !admits {
             return self.on_full_mailbox(slot, arrived, step);

@@ -2,6 +2,12 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use crate::limits::WINDOW_DATAGRAMS_MAX;
+
+/// Deliveries of one flow that an application may leave unacknowledged: its sender keeps each until
+/// then, and has no more under way than a window.
+pub(super) const UNACKNOWLEDGED_MAX: usize = WINDOW_DATAGRAMS_MAX;
+
 #[derive(Debug)]
 struct Entry {
     first: u64,
@@ -27,6 +33,11 @@ impl Unacknowledged {
         }
         self.highest = self.highest.max(first);
         self.entries.push_back(Entry { first, straggler, done: false });
+    }
+
+    /// How many are remembered; those that are done with too, behind one that is not.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
     }
 
     /// The delivery that began at `first` is done with. Deliveries are popped in their order, so that
