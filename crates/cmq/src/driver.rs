@@ -25,7 +25,7 @@ const TRANSMITS_MAX: usize = 64;
 const GLANCE_BYTES: usize = 128 << 10;
 
 /// Of so many waits in a row, one begins with a look at the socket.
-const LOOKS: u32 = 4;
+const LOOKS: u32 = 16;
 
 /// The longest that the state machine holds an acknowledgement back.
 const STATUS_DELAY_MAX: Duration = Duration::from_millis(1);
@@ -114,9 +114,13 @@ impl Driver {
     /// Ends a turn with the state: whoever has to act on what changed is called, and what is to be
     /// sent is sent.
     pub(crate) fn unlock(&self, mut state: MutexGuard<'_, State>) {
-        let transmit = state.proto.has_transmit();
-        self.release(&mut state).make(self, state);
-        if transmit {
+        if !state.proto.has_transmit() {
+            self.release(&mut state).make(self, state);
+        } else if let Ok(sending) = self.sending.try_lock() {
+            // Nobody is sending: it goes on under the lock that it has.
+            self.transmit_with(sending, state);
+        } else {
+            self.release(&mut state).make(self, state);
             self.transmit();
         }
     }
@@ -154,11 +158,16 @@ impl Driver {
     }
 
     /// Sends all that the state machine has.
-    pub(crate) fn transmit(&self) {
-        let mut sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+    fn transmit(&self) {
+        let sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        self.transmit_with(sending, self.lock());
+    }
+
+    fn transmit_with(&self, mut sending: MutexGuard<'_, Sending>, first: MutexGuard<'_, State>) {
         let mut transmits = mem::take(&mut sending.transmits);
+        let mut turn = Some(first);
         loop {
-            let mut state = self.lock();
+            let mut state = turn.take().unwrap_or_else(|| self.lock());
             for spent in transmits.drain(..) {
                 // What is kept for repetition is not ours alone, and stays.
                 if let Ok(buffer) = spent.bytes.try_into_mut() {
@@ -221,27 +230,34 @@ impl Driver {
         self.idle_looks.fetch_add(1, Relaxed).is_multiple_of(LOOKS)
     }
 
-    /// Takes what the kernel has, once; says whether there was anything.
-    pub(crate) fn receive(&self, amount: Amount) -> bool {
+    /// Takes what the kernel has, once. The turn with the state that it began, and its time, are for
+    /// the caller to go on with; none if there was nothing.
+    pub(crate) fn receive(&self, amount: Amount) -> Option<(MutexGuard<'_, State>, Time)> {
         let receiving = self.receiving.lock().unwrap_or_else(PoisonError::into_inner);
         self.receive_with(receiving, |pool, received| self.net.receive(amount, pool, received))
     }
 
-    /// For the caller that watches: waits for the next datagram, and takes it.
-    pub(crate) fn receive_next(&self, within: Option<Duration>) {
+    /// For the caller that watches: waits for the next datagram, and takes it as [`Driver::receive`].
+    pub(crate) fn receive_next(
+        &self,
+        within: Option<Duration>,
+    ) -> Option<(MutexGuard<'_, State>, Time)> {
         let receiving = self.receiving.lock().unwrap_or_else(PoisonError::into_inner);
         self.receive_with(receiving, |pool, received| {
             self.net.receive_next(within, pool, received);
             received.len() > 1
-        });
+        })
     }
 
     /// Takes what the kernel has, if nobody else is about it.
     pub(crate) fn try_receive(&self) -> bool {
-        self.receiving.try_lock().is_ok_and(|receiving| {
-            self.receive_with(receiving, |pool, received| {
-                self.net.receive(Amount::All, pool, received)
-            })
+        let Ok(receiving) = self.receiving.try_lock() else { return false };
+        let turn = self.receive_with(receiving, |pool, received| {
+            self.net.receive(Amount::All, pool, received)
+        });
+        turn.is_some_and(|(state, _)| {
+            self.unlock(state);
+            true
         })
     }
 
@@ -249,11 +265,11 @@ impl Driver {
         &self,
         mut receiving: MutexGuard<'_, Receiving>,
         receive: impl FnOnce(&mut Pool, &mut Vec<Received>) -> bool,
-    ) -> bool {
+    ) -> Option<(MutexGuard<'_, State>, Time)> {
         let Receiving { pool, received } = &mut *receiving;
         let more = receive(pool, received);
         if received.is_empty() {
-            return false;
+            return None;
         }
         if more {
             self.idle_looks.store(0, Relaxed);
@@ -268,8 +284,7 @@ impl Driver {
         }
         state.deliver(now);
         drop(receiving);
-        self.unlock(state);
-        true
+        Some((state, now))
     }
 
     /// After a push that sent: looks whether credit came, if nobody else does and it is worth it.

@@ -48,14 +48,24 @@ impl Queue {
     }
 
     fn pop_until(&self, deadline: Option<Time>) -> Option<Message> {
-        loop {
-            if let Some(message) = self.pop_here() {
-                return Some(message);
-            }
-            if !self.wait(deadline) {
+        let until = Until::Ring(Arc::clone(&self.ring));
+        let mut here = self.pop_here();
+        while here.is_none() {
+            // Popped in the turn that found it, which gives its room back too.
+            let waited = self.endpoint.driver().wait_then(&until, deadline, |state, now| {
+                let mut taken = self.ring.pop();
+                for token in taken.done.drain(..) {
+                    state.proto.popped(token, now);
+                }
+                self.ring.keep(taken.done);
+                here = taken.value;
+                0
+            });
+            if here.is_none() && (!waited || self.ring.is_over()) {
                 return None;
             }
         }
+        here
     }
 
     /// False if there will be nothing in that time, or ever.

@@ -79,7 +79,7 @@ impl Ring {
     pub(crate) fn keep(&self, list: Vec<DeliveryToken>) {
         debug_assert!(list.is_empty(), "the tokens were given back");
         let mut inside = self.lock();
-        if inside.done.capacity() == 0 {
+        if inside.done.capacity() < list.capacity() && inside.done.is_empty() {
             inside.done = list;
         }
     }

@@ -143,6 +143,11 @@ impl State {
         self.background.called = true;
     }
 
+    /// Whether somebody is to be called, or something to be sent.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.called.is_empty() || self.leader_called || self.proto.has_transmit()
+    }
+
     /// Moves what the state machine has for the application to where it waits for it.
     pub(crate) fn deliver(&mut self, now: Time) {
         while let Some(delivery) = self.proto.poll_delivery() {

@@ -16,22 +16,37 @@ impl Driver {
     /// Waits until `until` has an end, or the time has come; says whether it has. First sends what is
     /// pending: what one waits for may be the answer to it.
     pub(crate) fn wait(&self, until: &Until, deadline: Option<Time>) -> bool {
-        {
-            let mut state = self.lock();
-            let now = self.clock.now();
-            state.proto.flush_all(now);
-            self.unlock(state);
-        }
+        // Its caller takes a message then.
+        self.wait_then(until, deadline, |_, _| 1)
+    }
+
+    /// The same; at the end `then` runs in the turn with the state that found it, and says how many
+    /// messages its caller will still take.
+    pub(crate) fn wait_then(
+        &self,
+        until: &Until,
+        deadline: Option<Time>,
+        then: impl FnOnce(&mut State, Time) -> u32,
+    ) -> bool {
+        let (mut state, mut now) = self.turn();
+        state.proto.flush_all(now);
         let mut leads = false;
         loop {
-            let mut state = self.lock();
             let ready = state.is_ready(until);
-            let now = self.clock.now();
             if ready || deadline.is_some_and(|deadline| deadline <= now) {
-                self.end_wait(state, until, leads);
+                let messages = then(&mut state, now);
+                self.end_wait(state, until, messages, leads, now);
                 return ready;
             }
-            if leads || state.watcher != Some(Watcher::Caller) {
+            // This thread has looked.
+            state.leader_called &= !leads;
+            if state.has_work() {
+                self.unlock(state);
+                (state, now) = self.turn();
+                continue;
+            }
+            self.call_background(&mut state);
+            (state, now) = if leads || state.watcher != Some(Watcher::Caller) {
                 if !leads {
                     state.watcher = Some(Watcher::Caller);
                     state.leader_until = Some(until.clone());
@@ -39,13 +54,23 @@ impl Driver {
                     leads = true;
                 }
                 drop(state);
-                if !(self.is_worth_a_try() && self.receive(Amount::All)) {
-                    self.receive_next(time_until(deadline, now));
-                }
+                let worth = self.is_worth_a_try();
+                let found = if worth { self.receive(Amount::All) } else { None };
+                found
+                    .or_else(|| self.receive_next(time_until(deadline, now)))
+                    .unwrap_or_else(|| self.turn())
             } else {
                 self.follow(state, until, deadline);
-            }
+                self.turn()
+            };
         }
+    }
+
+    /// A turn with the state, and its time.
+    fn turn(&self) -> (MutexGuard<'_, State>, Time) {
+        let state = self.lock();
+        let now = self.clock.now();
+        (state, now)
     }
 
     /// Parked beside the caller that watches the socket, until that one finds something for us, or
@@ -65,7 +90,14 @@ impl Driver {
         state.leave(until, number);
     }
 
-    fn end_wait(&self, mut state: MutexGuard<'_, State>, until: &Until, leads: bool) {
+    fn end_wait(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        until: &Until,
+        messages: u32,
+        leads: bool,
+        now: Time,
+    ) {
         if leads {
             state.watcher = None;
             state.leader_until = None;
@@ -77,12 +109,12 @@ impl Driver {
                 Some(follower) => state.called.push(follower),
                 // Nobody watches now: "cmq-io" does, soon, unless a caller comes back before.
                 None => {
-                    let late = state.background.comes_late(self.clock.now());
+                    let late = state.background.comes_late(now);
                     state.background.called |= late || state.tasks > 0;
                 }
             }
         }
-        state.call_next(until, 1);
+        state.call_next(until, messages);
         self.unlock(state);
     }
 }
