@@ -5,6 +5,7 @@
 mod answering;
 mod delivery;
 mod event;
+mod peers;
 mod receiving;
 mod sending;
 mod transmit;

@@ -20,6 +20,7 @@ mod losing;
 mod mailboxes;
 mod mending;
 mod partial;
+mod peer;
 mod probing;
 mod recency;
 mod receptions;
@@ -39,6 +40,7 @@ use std::collections::VecDeque;
 pub use content::Arrived;
 pub use counters::Received;
 pub use credit::{INITIAL_WINDOW_BYTES, KERNEL_BYTES};
+pub use peer::{Peer, PeerCounts, PeerPage};
 pub use receptions::Receptions;
 pub use reporting::Answer;
 pub use taking::Taken;
@@ -54,8 +56,10 @@ use crate::inbox::flows::{FlowRef, Flows};
 use crate::inbox::mailboxes::{MailboxRef, Mailboxes};
 use crate::inbox::replies::Replies;
 use crate::key::Mailbox;
+use crate::limits::PEERS_PAGE;
 use crate::seal::{Cookies, Salts};
 use crate::time::Time;
+use crate::wire::{Header, Kind};
 
 /// The receiving side of an endpoint.
 #[derive(Debug)]
@@ -80,6 +84,8 @@ pub struct Inbox {
     forgotten: Vec<FlowKey>,
     events: Events,
     counters: Received,
+    /// What was counted of flows that are forgotten.
+    past: PeerCounts,
 }
 
 impl Inbox {
@@ -104,6 +110,7 @@ impl Inbox {
             forgotten: Vec::new(),
             events: Events::default(),
             counters: Received::default(),
+            past: PeerCounts::default(),
         }
     }
 
@@ -218,6 +225,37 @@ impl Inbox {
             receptions.forget(&key);
         }
         any
+    }
+
+    /// The flows of the places from `from` on.
+    #[must_use]
+    pub fn peers(&self, from: u32) -> PeerPage {
+        let past = from.saturating_add(PEERS_PAGE).min(self.flows.places());
+        let peers = (from..past).filter_map(|slot| self.flows.known(slot)).map(Peer::of).collect();
+        PeerPage { peers, next: (past < self.flows.places()).then_some(past) }
+    }
+
+    /// The flow that `address` has to `mailbox`.
+    #[must_use]
+    pub fn peer(&self, address: SocketAddr, mailbox: Mailbox) -> Option<Peer> {
+        self.flows.of_sender(address, mailbox).map(Peer::of)
+    }
+
+    /// What was counted of flows that are forgotten.
+    #[must_use]
+    pub const fn forgotten_peers(&self) -> PeerCounts {
+        self.past
+    }
+
+    /// A datagram was dropped as a replay before it came here.
+    #[cold]
+    pub fn on_replay(&mut self, from: SocketAddr, header: &Header) {
+        let key = FlowKey { from, session: header.session, number: header.flow };
+        if header.kind == Kind::Data
+            && let Some(slot) = self.flows.find(&key)
+        {
+            self.flows.at(slot).counts.duplicates += 1;
+        }
     }
 
     /// How many flows are known: proven, and not.

@@ -22,6 +22,7 @@ pub mod wire;
 
 pub use config::{Config, DestinationOptions, MailboxOptions, WhenFull};
 pub use endpoint::{Delivery, DestinationId, Endpoint, Event, PushError, Transmit};
+pub use inbox::{Peer, PeerCounts, PeerPage};
 pub use key::{Key, Mailbox};
 pub use mode::{Mode, Repair};
 pub use stats::Stats;

@@ -64,6 +64,10 @@ pub const REPAIR_PARITY_MAX: u8 = 16;
 /// Events that wait for the application; beyond, they are only counted.
 pub const EVENTS_MAX: usize = 1_024;
 
+/// Places of peers that one question for them looks at: some tens of microseconds, for which nothing
+/// else is done.
+pub const PEERS_PAGE: u32 = 1_024;
+
 /// DATA of a flow with repair that its receiver keeps, to mend others with: two of the largest groups,
 /// since a group's parity may come after the next group began.
 pub const REPAIR_KEPT_MAX: usize = 128;

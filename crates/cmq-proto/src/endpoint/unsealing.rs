@@ -40,7 +40,7 @@ impl Endpoint {
                         let body = place.start + body.start..place.start + body.end;
                         opened.push(Opened { header, place, body });
                     }
-                    Err(cause) => self.reject(cause),
+                    Err(cause) => self.reject(from, &header, cause),
                 },
                 Err(cause) => self.dropped.count(cause),
             }
@@ -50,7 +50,7 @@ impl Endpoint {
         for Opened { header, place, body } in opened.drain(..) {
             let (header, bytes) = (&header, place.len());
             if forgotten && self.is_orphan(from, header) {
-                self.reject(Rejected::NotAuthentic);
+                self.reject(from, header, Rejected::NotAuthentic);
                 continue;
             }
             let taken =
@@ -130,10 +130,13 @@ impl Endpoint {
         Ok(())
     }
 
-    fn reject(&mut self, cause: Rejected) {
+    fn reject(&mut self, from: SocketAddr, header: &Header, cause: Rejected) {
         match cause {
             Rejected::NotAuthentic => self.dropped.not_authentic += 1,
-            Rejected::Replayed => self.dropped.replayed += 1,
+            Rejected::Replayed => {
+                self.dropped.replayed += 1;
+                self.inbox.on_replay(from, header);
+            }
         }
     }
 }

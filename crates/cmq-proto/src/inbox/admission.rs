@@ -5,10 +5,12 @@ use crate::inbox::Inbox;
 use crate::inbox::content::Arrived;
 use crate::inbox::credit::{FlowCredit, INITIAL_WINDOW_BYTES};
 use crate::inbox::flow::{COMMON_FLAGS, Ending, Flow, FlowKey, Report};
-use crate::inbox::flows::Peer;
+use crate::inbox::flows::Contact;
 use crate::inbox::gaps::Gaps;
+use crate::inbox::peer::PeerCounts;
 use crate::inbox::unacknowledged::Unacknowledged;
 use crate::inbox::window::Window;
+use crate::key::Mailbox;
 use crate::limits::TRAIN_SEGMENTS_MAX;
 use crate::time::Time;
 use crate::wire::flags::{self, FlowMode};
@@ -42,8 +44,8 @@ impl Inbox {
             self.refuse(arrived, Refusal::NoSuchMailbox);
             return None;
         };
-        let peer = self.flows.peer(from, header.mailbox);
-        if peer.is_some_and(|peer| peer.ended_session == Some(header.session)) {
+        let contact = self.flows.contact(from, header.mailbox);
+        if contact.is_some_and(|contact| contact.ended_session == Some(header.session)) {
             self.counters.old_session += 1;
             return None;
         }
@@ -71,6 +73,7 @@ impl Inbox {
             gaps: Gaps::default(),
             next_message: begin.message,
             lost_messages: 0,
+            counts: PeerCounts::default(),
             last_arrival: now,
             credit: FlowCredit { granted: INITIAL_WINDOW_BYTES, ..FlowCredit::default() },
             report: Report::default(),
@@ -135,26 +138,41 @@ impl Inbox {
         if wants_word {
             self.report_soon(slot, now);
         }
-        let mut peer = Peer { flow: at, session: key.session, ended_session: None };
-        if let Some(old) = self.flows.peer(key.from, mailbox) {
-            peer.ended_session = old.ended_session;
-            if old.session != key.session {
-                peer.ended_session = Some(old.session);
-                self.end_session(&key, old, mailbox, now);
-            }
+        let mut contact = Contact { flow: at, session: key.session, ended_session: None };
+        if let Some(old) = self.flows.contact(key.from, mailbox) {
+            contact.ended_session = old.ended_session;
+            let counts = if old.session == key.session {
+                self.flows.get(old.flow).map(|old| core::mem::take(&mut old.counts))
+            } else {
+                contact.ended_session = Some(old.session);
+                Some(self.end_session(&key, old, mailbox, now))
+            };
+            self.flows.at(slot).counts += counts.unwrap_or_default();
         }
-        self.flows.set_peer(key.from, mailbox, peer);
+        self.flows.set_contact(key.from, mailbox, contact);
     }
 
-    fn end_session(&mut self, key: &FlowKey, old: Peer, mailbox: crate::Mailbox, now: Time) {
+    /// Ends the session that a sender had before, and gives what was counted of it.
+    fn end_session(
+        &mut self,
+        key: &FlowKey,
+        old: Contact,
+        mailbox: Mailbox,
+        now: Time,
+    ) -> PeerCounts {
         let of_old = |flow: &Flow| {
             flow.key.session == old.session && flow.key.from == key.from && flow.mailbox == mailbox
         };
+        // What is counted until they are forgotten goes to the sender's new flow.
+        let past = core::mem::take(&mut self.past);
         for slot in self.flows.slots(of_old) {
             self.close_books(slot, now);
         }
+        let mut counts = core::mem::replace(&mut self.past, past);
+        counts.restarts += 1;
         self.counters.restarts += 1;
         self.tell(Event::Restarted { from: key.from, mailbox });
+        counts
     }
 
     /// Asks a sender to prove its address, once in a while.

@@ -48,6 +48,7 @@ impl Inbox {
     pub(super) fn deliver(&mut self, slot: u32, whole: Whole, waited: bool) {
         let flow = self.flows.at(slot);
         flow.delivered_below = flow.delivered_below.max(whole.past);
+        flow.counts.messages += u64::from(whole.count);
         if flow.mode.is_reliable() {
             flow.unacknowledged.delivered(whole.first);
         }

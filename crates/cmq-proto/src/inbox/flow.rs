@@ -6,6 +6,7 @@ use crate::inbox::credit::FlowCredit;
 use crate::inbox::flows::FlowRef;
 use crate::inbox::gaps::Gaps;
 use crate::inbox::mailboxes::MailboxRef;
+use crate::inbox::peer::PeerCounts;
 use crate::inbox::unacknowledged::Unacknowledged;
 use crate::inbox::waiting::Waiting;
 use crate::inbox::window::{Place, Window};
@@ -37,7 +38,10 @@ pub(super) struct Flow {
     pub(super) gaps: Gaps,
     /// The number of the message that comes next after all that is known.
     pub(super) next_message: u64,
+    /// Told to the sender.
     pub(super) lost_messages: u64,
+    /// Told to the application, with those of the sender's sessions before.
+    pub(super) counts: PeerCounts,
     pub(super) last_arrival: Time,
     pub(super) credit: FlowCredit,
     pub(super) report: Report,

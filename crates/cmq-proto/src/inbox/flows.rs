@@ -21,7 +21,7 @@ pub(super) struct FlowRef {
 
 /// The flow that an address has to a mailbox, and the session that it had before.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Peer {
+pub(super) struct Contact {
     pub(super) flow: FlowRef,
     pub(super) session: u64,
     pub(super) ended_session: Option<u64>,
@@ -47,7 +47,7 @@ pub(super) struct Flows {
     flows: Slab<Flow>,
     by_key: HashMap<FlowKey, u32, Secret>,
     /// Proven flows by who sends to whom.
-    peers: HashMap<(SocketAddr, Mailbox), Peer, Secret>,
+    contacts: HashMap<(SocketAddr, Mailbox), Contact, Secret>,
     /// Proven flows of each session.
     sessions: HashMap<(SocketAddr, u64), u32, Secret>,
     recency: Recency,
@@ -63,7 +63,7 @@ impl Flows {
         Self {
             flows: Slab::new(),
             by_key: HashMap::with_hasher(secret.clone()),
-            peers: HashMap::with_hasher(secret.clone()),
+            contacts: HashMap::with_hasher(secret.clone()),
             sessions: HashMap::with_hasher(secret),
             recency: Recency::default(),
             last: None,
@@ -147,9 +147,9 @@ impl Flows {
                 }
             }
         }
-        let peer = (flow.key.from, flow.mailbox);
-        if self.peers.get(&peer).is_some_and(|peer| peer.flow == flow.at) {
-            self.peers.remove(&peer);
+        let sender = (flow.key.from, flow.mailbox);
+        if self.contacts.get(&sender).is_some_and(|contact| contact.flow == flow.at) {
+            self.contacts.remove(&sender);
         }
         if self.last == Some(slot) {
             self.last = None;
@@ -182,12 +182,31 @@ impl Flows {
         self.recency.line(false).filter(of).collect()
     }
 
-    pub(super) fn peer(&self, from: SocketAddr, mailbox: Mailbox) -> Option<Peer> {
-        self.peers.get(&(from, mailbox)).copied()
+    pub(super) fn contact(&self, from: SocketAddr, mailbox: Mailbox) -> Option<Contact> {
+        self.contacts.get(&(from, mailbox)).copied()
     }
 
-    pub(super) fn set_peer(&mut self, from: SocketAddr, mailbox: Mailbox, peer: Peer) {
-        self.peers.insert((from, mailbox), peer);
+    pub(super) fn set_contact(&mut self, from: SocketAddr, mailbox: Mailbox, contact: Contact) {
+        self.contacts.insert((from, mailbox), contact);
+    }
+
+    /// The flow of a sender to a mailbox: the proven one, or that of the others heard of last.
+    pub(super) fn of_sender(&self, from: SocketAddr, mailbox: Mailbox) -> Option<&Flow> {
+        if let Some(contact) = self.contact(from, mailbox) {
+            return self.known(contact.flow.slot);
+        }
+        let unproven = self.recency.line(false).filter_map(|slot| self.known(slot));
+        unproven.filter(|flow| (flow.key.from, flow.mailbox) == (from, mailbox)).last()
+    }
+
+    /// The flow at a place, if there is one.
+    pub(super) fn known(&self, slot: u32) -> Option<&Flow> {
+        self.flows.get(slot as usize)
+    }
+
+    /// No flow's place is beyond.
+    pub(super) fn places(&self) -> u32 {
+        self.flows.capacity() as u32
     }
 
     /// How many there are: proven, and not.

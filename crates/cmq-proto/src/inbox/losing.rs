@@ -20,6 +20,7 @@ impl Inbox {
         }
         let flow = self.flows.at(slot);
         flow.lost_messages += messages;
+        flow.counts.lost_messages += messages;
         let (from, mailbox) = (flow.key.from, flow.mailbox);
         self.tell_lost(from, mailbox, messages);
     }
@@ -40,7 +41,9 @@ impl Inbox {
         };
         let lost =
             flow.gaps.give_up_below(floor, |first, past| window.missing_between(first, past));
-        self.counters.lost_datagrams += flow.window.give_up_below(floor);
+        let never_came = flow.window.give_up_below(floor);
+        flow.counts.lost_datagrams += never_came;
+        self.counters.lost_datagrams += never_came;
         self.lose(slot, lost);
         for first in incomplete {
             self.give_up_partial(slot, first);
@@ -118,7 +121,9 @@ impl Inbox {
             let highest = flow.window.highest();
             let missing = flow.gaps.give_up_below(highest, |_, _| 0);
             let waiting = flow.waiting.as_ref().map_or(0, |waiting| waiting.messages());
-            self.counters.lost_datagrams += flow.window.give_up_below(highest);
+            let never_came = flow.window.give_up_below(highest);
+            flow.counts.lost_datagrams += never_came;
+            self.counters.lost_datagrams += never_came;
             self.lose(slot, missing + waiting);
         }
         self.forget(slot);
@@ -139,6 +144,7 @@ impl Inbox {
     /// Forgets a flow. What it has still waiting is dropped.
     pub(super) fn forget(&mut self, slot: u32) {
         let flow = self.flows.remove(slot);
+        self.past += flow.counts;
         if flow.mode.is_reliable() && flow.flags & flags::SEALED != 0 {
             self.forgotten.push(flow.key);
         }

@@ -43,14 +43,15 @@ impl Inbox {
         self.counters.bytes += arrived.bytes as u64;
         let before = self.flows.last();
         let known = self.flows.find(&arrived.key());
-        if let Some(slot) = known
-            && !self.is_wanted(slot, arrived)
-        {
-            return Ok(Taken::Dropped);
+        if let Some(slot) = known {
+            self.flows.at(slot).counts.datagrams += 1;
+            if !self.is_wanted(slot, arrived) {
+                return Ok(Taken::Dropped);
+            }
         }
         let body = &arrived.buffer[arrived.body.clone()];
         let content = Content::read(body, header.flags, header.count)?;
-        let Some(slot) = known.or_else(|| self.admit(arrived, None)) else {
+        let Some(slot) = known.or_else(|| self.admit_data(arrived)) else {
             return Ok(Taken::Dropped);
         };
         let flow = self.flows.at(slot);
@@ -73,6 +74,14 @@ impl Inbox {
         Ok(taken)
     }
 
+    /// Makes a flow for the first datagram that comes of it.
+    #[cold]
+    fn admit_data(&mut self, arrived: &Arrived<'_>) -> Option<u32> {
+        let slot = self.admit(arrived, None)?;
+        self.flows.at(slot).counts.datagrams += 1;
+        Some(slot)
+    }
+
     /// Whether a datagram of a known flow brings anything; counts it if not. The body was not looked
     /// at yet: duplicates are cheap.
     #[inline]
@@ -92,10 +101,17 @@ impl Inbox {
 
     #[cold]
     fn on_useless(&mut self, slot: u32, place: Place, arrived: &Arrived<'_>) {
+        let counts = &mut self.flows.at(slot).counts;
         match place {
-            Place::Duplicate => self.counters.duplicates += 1,
+            Place::Duplicate => {
+                counts.duplicates += 1;
+                self.counters.duplicates += 1;
+            }
             Place::Beyond => self.counters.beyond_window += 1,
-            _ => self.counters.late += 1,
+            _ => {
+                counts.late += 1;
+                self.counters.late += 1;
+            }
         }
         self.note_heard(slot, arrived.bytes, arrived.now);
         // Its sender does not know what came: a STATUS was lost, or the flow was forgotten here.
@@ -116,9 +132,7 @@ impl Inbox {
         let header = arrived.header;
         let reliable = flow.mode.is_reliable();
         if flow.mode == FlowMode::LatestOnly && header.sequence < flow.delivered_below {
-            self.counters.late += 1;
-            self.note_heard(slot, arrived.bytes, arrived.now);
-            return Taken::Dropped;
+            return self.on_outdated(slot, arrived);
         }
         let next = header.sequence == flow.window.below();
         let awaited = next && (reliable || matches!(content, Content::Fragment { .. }));
@@ -218,6 +232,15 @@ impl Inbox {
         }
     }
 
+    /// Something newer was delivered, where only the latest counts.
+    #[cold]
+    fn on_outdated(&mut self, slot: u32, arrived: &Arrived<'_>) -> Taken {
+        self.flows.at(slot).counts.late += 1;
+        self.counters.late += 1;
+        self.note_heard(slot, arrived.bytes, arrived.now);
+        Taken::Dropped
+    }
+
     /// There is no room for what a datagram has. What is repeated comes again.
     #[cold]
     fn on_full_mailbox(&mut self, slot: u32, arrived: &Arrived<'_>, step: Step) -> Taken {
@@ -228,7 +251,9 @@ impl Inbox {
             self.report_soon(slot, arrived.now);
             return Taken::Dropped;
         }
-        self.counters.mailbox_full_messages += u64::from(arrived.header.count);
+        let messages = u64::from(arrived.header.count);
+        self.flows.at(slot).counts.mailbox_full_messages += messages;
+        self.counters.mailbox_full_messages += messages;
         self.note_arrival(slot, arrived.header, step, arrived.now);
         self.after_arrival(slot, arrived, step);
         Taken::Taken
@@ -251,8 +276,11 @@ impl Inbox {
                 }
             }
             _ => {
-                self.counters.reordered += u64::from(!step.mended);
-                self.counters.repaired += u64::from(step.mended);
+                let (reordered, repaired) = (u64::from(!step.mended), u64::from(step.mended));
+                flow.counts.reordered += reordered;
+                flow.counts.repaired += repaired;
+                self.counters.reordered += reordered;
+                self.counters.repaired += repaired;
                 let lost = flow.gaps.fill(header.sequence, header.count);
                 self.lose(slot, lost);
             }

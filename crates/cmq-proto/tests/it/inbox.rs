@@ -2,6 +2,7 @@
 
 mod causes;
 mod floods;
+mod peers;
 mod windows;
 
 use std::cell::RefCell;

@@ -8,7 +8,7 @@ use quelea_cmq_proto::config::PreSharedKey;
 use quelea_cmq_proto::limits::OUTBOX_BYTES_MIN;
 use quelea_cmq_proto::{
     Config, Delivery, DestinationId, DestinationOptions, Endpoint, Key, Mailbox, MailboxOptions,
-    Repair, Time,
+    PeerCounts, Repair, Time,
 };
 
 use super::message::MESSAGE_BYTES_MAX;
@@ -101,6 +101,7 @@ impl Node {
 
     /// Ends the process as `kill -9` does.
     pub(crate) fn kill(&mut self) {
+        self.check_peers();
         self.endpoint = None;
         self.stalled = false;
         self.ring.clear();
@@ -133,7 +134,44 @@ impl Node {
         assert!(popped <= most, "{popped} of {most} bytes wait to be popped");
     }
 
+    /// What is counted of each peer makes what is counted of all.
+    fn check_peers(&self) {
+        let Some(endpoint) = &self.endpoint else { return };
+        let mut sum = endpoint.forgotten_peers();
+        let mut next = Some(0);
+        while let Some(from) = next {
+            let page = endpoint.peers(from);
+            page.peers.iter().for_each(|peer| sum += peer.counts);
+            next = page.next;
+        }
+        let stats = endpoint.stats();
+        let received = stats.received;
+        // Some never came to a flow: of malformed ones and of replays, not all are of one either.
+        let flowless = received.unknown_mailbox
+            + received.old_session
+            + stats.dropped.malformed.iter().sum::<u64>();
+        assert!(sum.datagrams <= received.datagrams, "{sum:?}, {stats:?}");
+        assert!(received.datagrams <= sum.datagrams + flowless, "{sum:?}, {stats:?}");
+        assert!(received.duplicates <= sum.duplicates, "{sum:?}, {stats:?}");
+        let most = received.duplicates + stats.dropped.replayed;
+        assert!(sum.duplicates <= most, "{sum:?}, {stats:?}");
+        let expected = PeerCounts {
+            datagrams: sum.datagrams,
+            messages: received.messages,
+            lost_datagrams: received.lost_datagrams,
+            lost_messages: received.lost_messages,
+            mailbox_full_messages: received.mailbox_full_messages,
+            duplicates: sum.duplicates,
+            reordered: received.reordered,
+            late: received.late,
+            repaired: received.repaired,
+            restarts: received.restarts,
+        };
+        assert_eq!(sum, expected);
+    }
+
     pub(crate) fn end(&self) -> End {
+        self.check_peers();
         let stats = self.endpoint.as_ref().map(Endpoint::stats);
         let no_room = stats.map_or(0, |stats| stats.received.mailbox_full_messages);
         End { life: self.life, no_room }

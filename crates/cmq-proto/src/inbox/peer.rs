@@ -1,0 +1,97 @@
+//! What the application may know of one sender.
+
+use core::net::SocketAddr;
+use core::ops::AddAssign;
+
+use crate::inbox::flow::Flow;
+use crate::key::Mailbox;
+use crate::mode::Mode;
+use crate::time::Time;
+
+/// One sender's flow to a mailbox here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The sending socket.
+    pub address: SocketAddr,
+    /// The mailbox that it sends to.
+    pub mailbox: Mailbox,
+    /// Its session: another after its restart.
+    pub session: u64,
+    /// What it does about losses.
+    pub mode: Mode,
+    /// Whether it has shown that its address is its own, or has the key. Others may be forged.
+    pub proven: bool,
+    /// When it was heard of last.
+    pub last_heard: Time,
+    /// What was counted of it.
+    pub counts: PeerCounts,
+}
+
+/// What was counted of one sender to one mailbox, its earlier sessions included for as long as they
+/// were known here when it was started anew.
+///
+/// These are eighty bytes of each flow, and change once a datagram. What they count, the counters of
+/// the endpoint ([`Received`](crate::inbox::Received)) count too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PeerCounts {
+    /// Datagrams of data that came, whatever became of them.
+    pub datagrams: u64,
+    /// Messages delivered to the mailbox.
+    pub messages: u64,
+    /// Datagrams that never came.
+    pub lost_datagrams: u64,
+    /// Messages that never came, of lossy flows or given up by their sender.
+    pub lost_messages: u64,
+    /// Messages that came when the mailbox had no room, and will not come again.
+    pub mailbox_full_messages: u64,
+    /// Datagrams that had come before; with a key also those that were dropped as replays.
+    pub duplicates: u64,
+    /// Datagrams that came after what followed them (and were delivered all the same). Where losses
+    /// are repeated, repetitions are among them.
+    pub reordered: u64,
+    /// Datagrams that came when they were counted as lost, or after newer ones where only the latest
+    /// counts.
+    pub late: u64,
+    /// Datagrams brought back by parity.
+    pub repaired: u64,
+    /// How often it was started anew.
+    pub restarts: u64,
+}
+
+impl AddAssign for PeerCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.datagrams += other.datagrams;
+        self.messages += other.messages;
+        self.lost_datagrams += other.lost_datagrams;
+        self.lost_messages += other.lost_messages;
+        self.mailbox_full_messages += other.mailbox_full_messages;
+        self.duplicates += other.duplicates;
+        self.reordered += other.reordered;
+        self.late += other.late;
+        self.repaired += other.repaired;
+        self.restarts += other.restarts;
+    }
+}
+
+/// Some of the peers that are known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PeerPage {
+    /// At most [`PEERS_PAGE`](crate::limits::PEERS_PAGE) of them, in no order.
+    pub peers: Vec<Peer>,
+    /// Where the next page begins; none if this is the last.
+    pub next: Option<u32>,
+}
+
+impl Peer {
+    pub(super) const fn of(flow: &Flow) -> Self {
+        Self {
+            address: flow.key.from,
+            mailbox: flow.mailbox,
+            session: flow.key.session,
+            mode: flow.application_mode(),
+            proven: flow.proven,
+            last_heard: flow.last_arrival,
+            counts: flow.counts,
+        }
+    }
+}
