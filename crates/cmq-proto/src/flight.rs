@@ -111,6 +111,8 @@ struct Probed {
     at: Time,
     /// Below which the receiver was known to have everything.
     known_below: u64,
+    /// Sendings before it (reliable only).
+    departures: u64,
     answered: bool,
 }
 
@@ -483,6 +485,8 @@ impl Flight {
         outcome: &mut Outcome,
     ) -> bool {
         let overdue_us = self.round_trip.overdue_us();
+        let departures =
+            self.probed.filter(|_| probed_at.is_some()).map(|probed| probed.departures);
         let (sample_us, moved) = match &mut self.under_way {
             UnderWay::Lossy(passing) => {
                 let before = passing.charges();
@@ -492,7 +496,7 @@ impl Flight {
             }
             UnderWay::Reliable(reliable) => {
                 let floor_was_news = reliable.kept.floor_is_news();
-                let news = reliable.kept.on_status(status, probed_at, overdue_us, now);
+                let news = reliable.kept.on_status(status, departures, overdue_us, now);
                 reliable.learn(&news, now, overdue_us);
                 outcome.acknowledged = news.acknowledged;
                 let settled = floor_was_news && !reliable.kept.floor_is_news();

@@ -51,16 +51,16 @@ impl Flight {
     }
 
     pub(super) fn probe(&mut self, now: Time) -> Action {
-        let (next, floor, known_below) = match &self.under_way {
-            UnderWay::Lossy(passing) => (passing.next(), passing.next(), 0),
+        let (next, floor, known_below, departures) = match &self.under_way {
+            UnderWay::Lossy(passing) => (passing.next(), passing.next(), 0, 0),
             UnderWay::Reliable(reliable) => {
                 let kept = &reliable.kept;
                 // What the receiver has, it knows. One that was started anew must not skip it.
                 let floor = if kept.floor_is_news() { kept.floor() } else { 0 };
-                (kept.next(), floor, kept.received_below())
+                (kept.next(), floor, kept.received_below(), kept.departures())
             }
         };
-        self.probed = Some(Probed { at: now, known_below, answered: false });
+        self.probed = Some(Probed { at: now, known_below, departures, answered: false });
         let wait_us = self.wait_us();
         self.tail.asked(now, wait_us);
         if self.tail.unanswered() == SILENT_QUESTIONS

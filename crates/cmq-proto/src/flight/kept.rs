@@ -29,8 +29,11 @@ pub(super) struct Kept {
     floor: u64,
     /// Sequences that are `Lost`, lowest mostly first; some may have arrived in the meantime.
     lost: VecDeque<u64>,
-    /// When the latest datagram was sent of which it is known that it arrived.
-    evidence_at: Option<Time>,
+    /// Sendings so far, repetitions with them.
+    departures: u64,
+    /// Everything that departed before this one has arrived, is lost, or is late: one that left at its
+    /// place or later is known to have arrived.
+    evidence: u64,
     /// When the next datagram has been missing for long enough.
     overdue_at: Option<Time>,
     /// The highest of which a STATUS spoke, and, if that STATUS had as many ranges as it can hold, where
@@ -44,6 +47,9 @@ struct Entry {
     bytes: Bytes,
     sent_at: Time,
     expires: Option<Time>,
+    /// Its place among all sendings, at its last one. A train's segments leave in the same
+    /// microsecond, so that `sent_at` would not tell which of them are behind one that arrived.
+    departure: u64,
     charge: u32,
     messages: u16,
     /// Its place in the sequence says nothing of when it was sent last.
@@ -140,18 +146,26 @@ impl Kept {
             bytes,
             sent_at: now,
             expires: datagram.expires,
+            departure: self.departures,
             charge: datagram.charge,
             messages: datagram.messages,
             repeated: false,
             state: State::UnderWay,
         });
+        self.departures += 1;
     }
 
-    /// Takes a STATUS whose numbers are possible. `probed_at`: when the probe was sent that it answers.
+    /// Sendings so far.
+    pub(super) fn departures(&self) -> u64 {
+        self.departures
+    }
+
+    /// Takes a STATUS whose numbers are possible. `probed`: the sendings before the probe that it
+    /// answers.
     pub(super) fn on_status(
         &mut self,
         status: &Status,
-        probed_at: Option<Time>,
+        probed: Option<u64>,
         overdue_us: u64,
         now: Time,
     ) -> News {
@@ -173,7 +187,7 @@ impl Kept {
         {
             news.sample_us = Some(now.us_since(entry.sent_at));
         }
-        self.evidence_at = self.evidence_at.max(probed_at);
+        self.evidence = self.evidence.max(probed.unwrap_or(0));
         if status.highest >= self.highest {
             self.highest = status.highest;
             let full = status.ranges.len() >= STATUS_RANGES_MAX;
@@ -261,6 +275,8 @@ impl Kept {
         entry.state = State::UnderWay;
         entry.repeated = true;
         entry.sent_at = now;
+        entry.departure = self.departures;
+        self.departures += 1;
         self.charges += u64::from(entry.charge);
         Some(entry.bytes.clone())
     }
@@ -290,7 +306,7 @@ impl Kept {
             return false;
         }
         (self.received_below, self.floor) = (0, 0);
-        (self.highest, self.told_below, self.evidence_at) = (0, None, None);
+        (self.highest, self.told_below, self.evidence) = (0, None, 0);
         for (sequence, entry) in (0..).zip(&mut self.entries) {
             if entry.state == State::Received {
                 entry.state = State::Lost;
@@ -341,14 +357,14 @@ impl Kept {
         entry.state = State::Received;
         news.arrived += 1;
         news.arrived_charges += u64::from(entry.charge);
-        // A repeated one may have arrived the first time: its time proves nothing.
+        // A repeated one may have arrived the first time: its last sending proves nothing.
         if !entry.repeated {
-            self.evidence_at = self.evidence_at.max(Some(entry.sent_at));
+            self.evidence = self.evidence.max(entry.departure + 1);
         }
     }
 
-    /// A datagram is lost if [`REORDERED_MAX`] later ones arrived, or if one that was sent no earlier
-    /// arrived and it is overdue itself. The first rule is not for repeated ones, whose place in the
+    /// A datagram is lost if [`REORDERED_MAX`] later ones arrived, or if one that was sent later arrived
+    /// and it is overdue itself. The first rule is not for repeated ones, whose place in the
     /// sequence says nothing of when they were sent.
     fn find_lost(&mut self, status: Option<&Status>, overdue_us: u64, now: Time) -> u32 {
         self.overdue_at = None;
@@ -368,7 +384,7 @@ impl Kept {
             if entry.state != State::UnderWay {
                 continue;
             }
-            let sent_before = self.evidence_at.is_some_and(|at| entry.sent_at <= at);
+            let sent_before = entry.departure < self.evidence;
             if !sent_before && later < REORDERED_MAX {
                 // What was sent for the first time behind this one was sent later still.
                 if entry.repeated { continue } else { break }
