@@ -29,10 +29,12 @@ impl Queue {
     /// The next message if one is here: the paper's `cwPop`.
     #[must_use]
     pub fn try_pop(&self) -> Option<Message> {
-        self.pop_here().or_else(|| {
-            self.endpoint.driver().look();
-            self.pop_here()
-        })
+        let here = self.pop_here();
+        if here.is_some() {
+            return here;
+        }
+        self.endpoint.driver().look();
+        self.pop_here()
     }
 
     /// Waits for the next message; none once the queue is closed and empty.
@@ -44,7 +46,11 @@ impl Queue {
     /// Waits for the next message at most so long.
     #[must_use]
     pub fn pop_timeout(&self, within: Duration) -> Option<Message> {
-        self.pop_here().or_else(|| self.pop_until(Some(self.endpoint.driver().clock.after(within))))
+        let here = self.pop_here();
+        if here.is_some() {
+            return here;
+        }
+        self.pop_until(Some(self.endpoint.driver().clock.after(within)))
     }
 
     fn pop_until(&self, deadline: Option<Time>) -> Option<Message> {
@@ -53,12 +59,12 @@ impl Queue {
         while here.is_none() {
             // Popped in the turn that found it, which gives its room back too.
             let waited = self.endpoint.driver().wait_then(&until, deadline, |state, now| {
-                let mut taken = self.ring.pop();
-                for token in taken.done.drain(..) {
-                    state.proto.popped(token, now);
-                }
-                self.ring.keep(taken.done);
-                here = taken.value;
+                here = self.ring.pop(|mut done| {
+                    for token in done.drain(..) {
+                        state.proto.popped(token, now);
+                    }
+                    self.ring.keep(done);
+                });
                 0
             });
             if here.is_none() && (!waited || self.ring.is_over()) {
@@ -74,17 +80,15 @@ impl Queue {
         self.endpoint.driver().wait(&until, deadline) && !self.ring.is_over()
     }
 
+    #[inline]
     fn pop_here(&self) -> Option<Message> {
-        let taken = self.ring.pop();
-        self.give_back(taken.done);
-        taken.value
+        self.ring.pop(|done| self.give_back(done))
     }
 
+    #[inline(never)]
     fn give_back(&self, mut done: Vec<DeliveryToken>) {
-        if !done.is_empty() {
-            self.endpoint.driver().give_back(&mut done);
-            self.ring.keep(done);
-        }
+        self.endpoint.driver().give_back(&mut done);
+        self.ring.keep(done);
     }
 
     /// Waits for the next message at most so long, then gives it and those behind it that are here,
@@ -213,8 +217,9 @@ struct Finish<'a> {
 
 impl Drop for Finish<'_> {
     fn drop(&mut self) {
-        let taken = self.queue.ring.finish(self.token);
-        self.queue.give_back(taken.done);
+        if let Some(done) = self.queue.ring.finish(self.token) {
+            self.queue.give_back(done);
+        }
     }
 }
 

@@ -30,14 +30,6 @@ struct Inside {
     closed: bool,
 }
 
-/// What a look into the ring gave.
-pub(crate) struct Taken<T> {
-    /// What was there.
-    pub(crate) value: Option<T>,
-    /// Room to give back to the senders; often empty.
-    pub(crate) done: Vec<DeliveryToken>,
-}
-
 impl Ring {
     fn lock(&self) -> MutexGuard<'_, Inside> {
         // A thread that panicked inside left whole deliveries: there is no code of others in there.
@@ -51,11 +43,18 @@ impl Ring {
         inside.sleepers.pop_front()
     }
 
-    /// The next message.
-    pub(crate) fn pop(&self) -> Taken<Message> {
+    /// The next message. Now and then there is room to give back to the senders, once the ring is
+    /// free again.
+    #[inline]
+    pub(crate) fn pop(&self, give_back: impl FnOnce(Vec<DeliveryToken>)) -> Option<Message> {
         let mut inside = self.lock();
-        let value = inside.next_message();
-        inside.taken(value)
+        let message = inside.next_message();
+        let done = inside.done_now();
+        drop(inside);
+        if let Some(done) = done {
+            give_back(done);
+        }
+        message
     }
 
     /// The next delivery, or what is left of it, for [`Ring::finish`] or [`Ring::put_back`].
@@ -63,11 +62,11 @@ impl Ring {
         self.lock().deliveries.pop_front()
     }
 
-    /// The delivery was used up.
-    pub(crate) fn finish(&self, token: DeliveryToken) -> Taken<()> {
+    /// The delivery was used up; gives what room to give back.
+    pub(crate) fn finish(&self, token: DeliveryToken) -> Option<Vec<DeliveryToken>> {
         let mut inside = self.lock();
         inside.done.push(token);
-        inside.taken(None)
+        inside.done_now()
     }
 
     /// Some of it is left.
@@ -129,26 +128,35 @@ impl Ring {
 }
 
 impl Inside {
+    #[inline]
     fn next_message(&mut self) -> Option<Message> {
         loop {
             let delivery = self.deliveries.front_mut()?;
             let bytes = delivery.next_message();
             let is_last = delivery.count == 0;
-            let Delivery { from, session, mailbox, mode, token, .. } = *delivery;
-            if is_last || bytes.is_none() {
+            let message = bytes.map(|bytes| Message {
+                from: delivery.from,
+                session: delivery.session,
+                mailbox: delivery.mailbox,
+                mode: delivery.mode,
+                bytes,
+                receipt: Receipt { token: delivery.token, is_last },
+            });
+            if is_last || message.is_none() {
+                let token = delivery.token;
                 self.deliveries.pop_front();
                 self.done.push(token);
             }
-            if let Some(bytes) = bytes {
-                let receipt = Receipt { token, is_last };
-                return Some(Message { from, session, mailbox, mode, bytes, receipt });
+            if message.is_some() {
+                return message;
             }
         }
     }
 
-    fn taken<T>(&mut self, value: Option<T>) -> Taken<T> {
+    /// What is used up, once that is worth a turn with the state or nothing else is here.
+    #[inline]
+    fn done_now(&mut self) -> Option<Vec<DeliveryToken>> {
         let full = self.done.len() >= DONE_MAX || self.deliveries.is_empty();
-        let done = if full { std::mem::take(&mut self.done) } else { Vec::new() };
-        Taken { value, done }
+        (full && !self.done.is_empty()).then(|| std::mem::take(&mut self.done))
     }
 }
