@@ -30,9 +30,12 @@ def is_bound(port: int) -> bool:
     return False
 
 
-def wait_bound(port: int) -> None:
+def wait_bound(port: int, by: "Pipe | None" = None) -> None:
+    """Until somebody has the port: `by`, if given, which says why if it ends instead."""
     deadline = time.monotonic() + PATIENCE_S
     while not is_bound(port):
+        if by is not None and by.process.poll() is not None:
+            raise BrokerError(f"it ended instead of listening at UDP port {port}: {by.result()}")
         if time.monotonic() > deadline:
             raise BrokerError(f"nobody listens at UDP port {port} after {PATIENCE_S} s")
         time.sleep(0.005)

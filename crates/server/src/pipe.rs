@@ -68,9 +68,15 @@ fn message_bytes_max(text: &str) -> Result<usize, String> {
     }
 }
 
+/// The longest time that one may ask for, a year: a clock overflows when much more is added to it.
+const SECONDS_MAX: f64 = 365.0 * 86_400.0;
+
 /// A time in seconds, as in `2.5`.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if seconds > SECONDS_MAX {
+        return Err(format!("more than {SECONDS_MAX}, a year"));
+    }
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
@@ -110,7 +116,8 @@ mod tests {
     fn seconds_may_have_a_fraction_but_no_sign() {
         assert_eq!(seconds("2.5"), Ok(Duration::from_millis(2_500)));
         assert_eq!(seconds("0"), Ok(Duration::ZERO));
-        for wrong in ["-1", "nan", "inf", "", "1s"] {
+        assert_eq!(seconds("31536000"), Ok(Duration::from_secs(31_536_000)));
+        for wrong in ["-1", "nan", "inf", "", "1s", "1e19", "31536000.1"] {
             assert!(seconds(wrong).is_err(), "{wrong}");
         }
     }
