@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quelea_cmq_proto::{DestinationId, Key, PushError, WhenFull};
+use quelea_cmq_proto::{DestinationId, Key, PushError, Time, WhenFull};
 
 use crate::endpoint::Endpoint;
 use crate::sleep::Sleep;
@@ -71,6 +71,11 @@ impl Dest {
             }
             done => done,
         }
+    }
+
+    /// As [`push`](Self::push), but waits for room, if it does, no longer than to `deadline`.
+    pub(crate) fn push_until(&self, message: &[u8], deadline: Time) -> Result<(), PushError> {
+        self.endpoint.driver().push(self.id, message, self.blocks.then_some(Some(deadline)))
     }
 
     /// As [`push`](Self::push), but waits for room as a future of any runtime, whatever the options

@@ -18,6 +18,7 @@ use crate::dest::Dest;
 use crate::driver::Driver;
 use crate::multicast::{self, Interface};
 use crate::net::{self, Net};
+use crate::push::Patience;
 use crate::queue::Queue;
 use crate::ring::Ring;
 use crate::state::{Sink, State};
@@ -169,6 +170,18 @@ impl Endpoint {
     /// # Errors
     /// [`PushError`], as [`Dest::push`]; closed also if there are too many destinations.
     pub fn push(&self, key: Key, message: &[u8]) -> Result<(), PushError> {
+        self.push_to(key, message, Some(None))
+    }
+
+    /// As [`push`](Self::push), but never waits.
+    ///
+    /// # Errors
+    /// [`PushError`], as [`Dest::try_push`]; closed also if there are too many destinations.
+    pub fn try_push(&self, key: Key, message: &[u8]) -> Result<(), PushError> {
+        self.push_to(key, message, None)
+    }
+
+    fn push_to(&self, key: Key, message: &[u8], patience: Patience) -> Result<(), PushError> {
         let driver = &self.0.driver;
         let found = driver.lock().proto.find(&key);
         let id = match found {
@@ -177,7 +190,7 @@ impl Endpoint {
                 .destination(key, DestinationOptions::default())
                 .map_err(|_| PushError::Closed)?,
         };
-        driver.push(id, message, Some(None))
+        driver.push(id, message, patience)
     }
 
     /// Sends what is pending to all destinations now.

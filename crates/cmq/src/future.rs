@@ -84,7 +84,7 @@ impl<'a> Pending<'a> {
         let deadline = driver.clock.after(within);
         let pending = Self { caller, slot, id, message, within, deadline, on_loss, asked: 1 };
         // If it can't be sent, dropping what we have forgets it.
-        caller.dest().push(&pending.message)?;
+        caller.dest().push_until(&pending.message, deadline)?;
         Ok(pending)
     }
 

@@ -11,6 +11,7 @@ mod driver;
 pub mod endpoint;
 pub mod future;
 pub mod message;
+mod missing;
 pub mod multicast;
 mod net;
 mod numbered;

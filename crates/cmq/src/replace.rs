@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use quelea_cmq_proto::PushError;
+use quelea_cmq_proto::{PushError, Time};
 
 use crate::dest::Dest;
 use crate::numbered::{Frame, read_report};
@@ -42,16 +42,9 @@ impl Replace {
     /// [`PushError`], as [`Dest::push`].
     pub fn push(&mut self, message: &[u8]) -> Result<u64, PushError> {
         let number = self.next;
-        self.push_framed(Frame::Message { report_to: self.report_to(), number }, message)?;
+        self.dest.push(&framed(Frame::Message { report_to: self.report_to(), number }, message))?;
         self.next += 1;
         Ok(number)
-    }
-
-    fn push_framed(&self, frame: Frame, message: &[u8]) -> Result<(), PushError> {
-        let mut bytes = Vec::with_capacity(frame.bytes() + message.len());
-        frame.write(&mut bytes);
-        bytes.extend_from_slice(message);
-        self.dest.push(&bytes)
     }
 
     /// Tells the receiver how far it has pushed, so that the last messages are missed too, and asks
@@ -59,22 +52,23 @@ impl Replace {
     /// many were replaced. Call it now and then, and after the last push until it returns 0.
     ///
     /// # Errors
-    /// [`PushError`], as [`Dest::push`].
+    /// [`PushError`], as [`Dest::push_timeout`].
     pub fn attend(
         &mut self,
         within: Duration,
         mut instead: impl FnMut(u64) -> Option<Vec<u8>>,
     ) -> Result<usize, PushError> {
         let report_to = self.report_to();
-        self.push_framed(Frame::Mark { report_to, next: self.next }, &[])?;
         let clock = self.dest.endpoint().driver().clock;
         let deadline = clock.after(within);
+        let mark = Frame::Mark { report_to, next: self.next };
+        self.dest.push_until(&framed(mark, &[]), deadline)?;
         let mut replaced = 0;
         loop {
             let left = Duration::from_micros(deadline.us_since(clock.now()));
             let Some(report) = self.reports.pop_timeout(left) else { return Ok(replaced) };
             for lost in read_report(&report.bytes) {
-                replaced += usize::from(self.replace(lost, &mut instead)?);
+                replaced += usize::from(self.replace(lost, &mut instead, deadline)?);
             }
         }
     }
@@ -83,22 +77,24 @@ impl Replace {
         &mut self,
         lost: u64,
         instead: &mut impl FnMut(u64) -> Option<Vec<u8>>,
+        deadline: Time,
     ) -> Result<bool, PushError> {
         let report_to = self.report_to();
+        let push = |frame, message: &[u8]| self.dest.push_until(&framed(frame, message), deadline);
         if lost >= self.next {
             // Nobody misses what was not pushed: not a report of ours.
             return Ok(false);
         }
         if self.replaced.contains(&lost) {
-            self.push_framed(Frame::Replaced { report_to, number: lost }, &[])?;
+            push(Frame::Replaced { report_to, number: lost }, &[])?;
             return Ok(false);
         }
         let Some(message) = instead(lost) else {
-            self.push_framed(Frame::Gone { report_to, number: lost }, &[])?;
+            push(Frame::Gone { report_to, number: lost }, &[])?;
             return Ok(false);
         };
         let frame = Frame::Replacement { report_to, number: self.next, replaces: lost };
-        self.push_framed(frame, &message)?;
+        push(frame, &message)?;
         self.next += 1;
         self.replaced.insert(lost);
         if self.replaced.len() > REPLACED_MAX {
@@ -112,4 +108,11 @@ impl Replace {
     pub const fn dest(&self) -> &Dest {
         &self.dest
     }
+}
+
+fn framed(frame: Frame, message: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(frame.bytes() + message.len());
+    frame.write(&mut bytes);
+    bytes.extend_from_slice(message);
+    bytes
 }

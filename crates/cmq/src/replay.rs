@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use quelea_cmq_proto::PushError;
+use quelea_cmq_proto::{PushError, Time};
 
 use crate::dest::Dest;
 use crate::numbered::{Frame, read_report};
@@ -60,34 +60,34 @@ impl Replay {
     /// and then, and after the last push until it returns 0.
     ///
     /// # Errors
-    /// [`PushError`], as [`Dest::push`].
+    /// [`PushError`], as [`Dest::push_timeout`].
     pub fn attend(&mut self, within: Duration) -> Result<usize, PushError> {
         let mut bytes = Vec::new();
         Frame::Mark { report_to: self.report_to(), next: self.next }.write(&mut bytes);
-        self.dest.push(&bytes)?;
         let clock = self.dest.endpoint().driver().clock;
         let deadline = clock.after(within);
+        self.dest.push_until(&bytes, deadline)?;
         let mut replayed = 0;
         loop {
             let left = Duration::from_micros(deadline.us_since(clock.now()));
             let Some(report) = self.reports.pop_timeout(left) else { return Ok(replayed) };
             for number in read_report(&report.bytes) {
-                replayed += usize::from(self.replay(number)?);
+                replayed += usize::from(self.replay(number, deadline)?);
             }
         }
     }
 
-    fn replay(&mut self, number: u64) -> Result<bool, PushError> {
+    fn replay(&mut self, number: u64, deadline: Time) -> Result<bool, PushError> {
         let first = self.next - self.kept.len() as u64;
         let place = number.checked_sub(first).and_then(|place| usize::try_from(place).ok());
         if let Some(message) = place.and_then(|place| self.kept.get(place)) {
-            self.dest.push(message)?;
+            self.dest.push_until(message, deadline)?;
             return Ok(true);
         }
         self.gone += 1;
         let mut bytes = Vec::new();
         Frame::Gone { report_to: self.report_to(), number }.write(&mut bytes);
-        self.dest.push(&bytes)?;
+        self.dest.push_until(&bytes, deadline)?;
         Ok(false)
     }
 

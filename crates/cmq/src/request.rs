@@ -121,7 +121,9 @@ impl Caller {
     }
 
     /// Asks; the answer comes out of the future. It is lost if there is none within `within`, and
-    /// then `on_loss` says what is done.
+    /// then `on_loss` says what is done. To wait for room, where the destination's options say so, is
+    /// a part of that time; a task that must not hold up its thread sets
+    /// [`quelea_cmq_proto::WhenFull::Refuse`].
     ///
     /// # Errors
     /// [`PushError`]: the request was not sent.

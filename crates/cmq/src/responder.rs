@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -38,7 +38,7 @@ impl Default for ResponderOptions {
 pub struct Responder {
     queue: Queue,
     options: ResponderOptions,
-    inside: Mutex<Inside>,
+    inside: Arc<Mutex<Inside>>,
 }
 
 #[derive(Debug, Default)]
@@ -63,26 +63,44 @@ struct Asked {
     id: u64,
 }
 
-/// A request, to be answered by [`Responder::answer`].
+/// A request, to be answered by [`Responder::answer`]. One that is dropped without an answer is
+/// forgotten: sent again, it comes again.
 #[derive(Debug)]
 pub struct Request {
     /// What is asked.
     pub bytes: Bytes,
     /// Who asks.
     pub from: SocketAddr,
-    asked: Asked,
+    work: Work,
     mode: Mode,
+}
+
+/// A request that is being worked on, until this is dropped.
+#[derive(Debug)]
+struct Work {
+    asked: Asked,
+    inside: Arc<Mutex<Inside>>,
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        lock(&self.inside).forget_unanswered(&self.asked);
+    }
+}
+
+fn lock(inside: &Mutex<Inside>) -> MutexGuard<'_, Inside> {
+    inside.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Responder {
     /// Answers the requests that are pushed to `queue`.
     #[must_use]
     pub fn new(queue: Queue, options: ResponderOptions) -> Self {
-        Self { queue, options, inside: Mutex::new(Inside::default()) }
+        Self { queue, options, inside: Arc::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inside)
     }
 
     /// The next request; none once the queue is closed. Those that were answered before are answered
@@ -121,14 +139,15 @@ impl Responder {
     /// Answers a request; the answer is remembered.
     ///
     /// # Errors
-    /// [`PushError`]: it was not sent. It is remembered all the same.
+    /// [`PushError`]: it was not sent, for one because the caller has taken too little and there is no
+    /// room for more. It is remembered all the same, and sent when it is asked for again.
     pub fn answer(&self, request: &Request, answer: &[u8]) -> Result<(), PushError> {
         let mut message = Vec::with_capacity(Frame::ANSWER_BYTES + answer.len());
-        Frame::Answer { id: request.asked.id }.write(&mut message);
+        Frame::Answer { id: request.work.asked.id }.write(&mut message);
         message.extend_from_slice(answer);
         let message = Bytes::from(message);
-        self.lock().remember(&request.asked, message.clone(), &self.options);
-        self.send(&request.asked, request.mode, &message)
+        self.lock().remember(&request.work.asked, message.clone(), &self.options);
+        self.send(&request.work.asked, request.mode, &message)
     }
 
     /// Answers all requests with what `answer` makes of them, until the queue is closed.
@@ -159,7 +178,8 @@ impl Responder {
         }
         inside.begin(asked, &self.options);
         drop(inside);
-        Some(Request { bytes: bytes.slice(Frame::REQUEST_BYTES..), from, asked, mode })
+        let work = Work { asked, inside: Arc::clone(&self.inside) };
+        Some(Request { bytes: bytes.slice(Frame::REQUEST_BYTES..), from, work, mode })
     }
 
     fn send(&self, asked: &Asked, mode: Mode, message: &[u8]) -> Result<(), PushError> {
@@ -169,7 +189,8 @@ impl Responder {
             Some(dest) => dest,
             None => self.caller(key, mode)?,
         };
-        dest.push(message)
+        // It does not wait for room: a caller that takes nothing would hold up the answers to all.
+        dest.try_push(message)
     }
 
     fn caller(&self, key: Key, mode: Mode) -> Result<Dest, PushError> {
@@ -224,6 +245,16 @@ impl Inside {
                 self.answer_bytes -= before.len();
             }
             self.shrink(options);
+        }
+    }
+
+    fn forget_unanswered(&mut self, asked: &Asked) {
+        if matches!(self.answers.get(asked), Some(None)) {
+            self.answers.remove(asked);
+            // Begun lately, as a rule.
+            if let Some(place) = self.order.iter().rposition(|one| one == asked) {
+                self.order.remove(place);
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod ends;
 mod examples;
+mod limits;
 mod push_pop;
 mod tasks;
 mod waiting;
