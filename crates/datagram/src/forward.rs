@@ -6,6 +6,7 @@
 //! queue, which may have been declared again, is consumed again.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -28,7 +29,7 @@ use crate::settings::ForwardSettings;
 /// Bytes that are pushed before their acknowledgement is waited for.
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
-/// How long a clean stop waits for what is under way.
+/// How long a clean stop waits for what is under way, and again for what is then left to send.
 const CLOSE_MAX: Duration = Duration::from_millis(500);
 
 /// One queue and its peer.
@@ -70,6 +71,14 @@ struct Subscription {
     connection: ConnectionId,
     channel: ChannelId,
     effects: UnboundedReceiver<Effect>,
+}
+
+/// What a stop found.
+enum Stop {
+    /// The queue has been told of all that was pushed.
+    Settled,
+    /// What was under way goes back to the queue.
+    Requeued,
 }
 
 /// What was pushed and is not settled.
@@ -116,7 +125,11 @@ impl Forward {
         stop: &mut watch::Receiver<bool>,
     ) -> Result<(), Trouble> {
         let settings = &self.settings;
-        let address = resolve(&settings.to).await?;
+        let address = tokio::select! {
+            biased;
+            () = stopped(stop) => return Ok(()),
+            address = resolve(&settings.to) => address?,
+        };
         let endpoint = Endpoint::bind(local_address(address), self.config.clone());
         let endpoint = endpoint.map_err(Trouble::Socket)?;
         let options = DestinationOptions { mode: settings.mode, ..DestinationOptions::default() };
@@ -127,11 +140,12 @@ impl Forward {
         self.counters.forwarding.fetch_sub(1, Relaxed);
         let connection = subscription.connection;
         let detached = self.core.call(move |core| core.detach(connection)).await;
-        let within = if served.is_ok() { CLOSE_MAX } else { Duration::ZERO };
-        // It waits, so it has a thread of its own; what is not sent by then is in the queue again.
+        // What is in the queue again is not to be sent any more.
+        let within = if matches!(served, Ok(Stop::Settled)) { CLOSE_MAX } else { Duration::ZERO };
+        // It waits, so it has a thread of its own.
         let _ = tokio::task::spawn_blocking(move || endpoint.close(within)).await;
         detached?;
-        served
+        served.map(drop)
     }
 
     async fn subscribe(&self, endpoint: &Endpoint) -> Result<Subscription, Trouble> {
@@ -164,25 +178,29 @@ impl Forward {
         pause: &mut Pause,
         told: &mut Option<String>,
         stop: &mut watch::Receiver<bool>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<Stop, Trouble> {
         loop {
             let first = tokio::select! {
                 biased;
-                () = stopped(stop) => return Ok(()),
+                () = stopped(stop) => return Ok(Stop::Settled),
                 effect = subscription.effects.recv() => effect.ok_or(CoreStopped)?,
             };
             let batch = gather(first, &mut subscription.effects)?;
             let count = batch.messages.len() as u64;
+            let mut pushing = pin!(self.push(&batch, endpoint, dest));
             let pushed = tokio::select! {
                 biased;
-                () = stopped(stop) => Ok(None),
-                pushed = self.push(&batch, endpoint, dest) => pushed.map(Some),
+                () = stopped(stop) => match timeout(CLOSE_MAX, &mut pushing).await {
+                    Ok(pushed) => pushed.map(Some),
+                    Err(_) => Ok(None),
+                },
+                pushed = &mut pushing => pushed.map(Some),
             };
             match pushed {
                 Ok(Some(settled)) => self.settle(subscription, settled).await?,
                 Ok(None) => {
                     self.counters.requeued.fetch_add(count, Relaxed);
-                    return Ok(());
+                    return Ok(Stop::Requeued);
                 }
                 Err(trouble) => {
                     self.counters.requeued.fetch_add(count, Relaxed);

@@ -69,7 +69,11 @@ impl DatagramFront {
         let runtime = runtime.map_err(DatagramStartError::Thread)?;
         let thread = std::thread::Builder::new()
             .name("cmq-front".to_owned())
-            .spawn(move || serve(&runtime, intake, forwards, &stopped))
+            .spawn(move || {
+                serve(&runtime, intake, forwards, &stopped);
+                // A look-up of a name that nobody waits for any more is not waited for here either.
+                runtime.shutdown_background();
+            })
             .map_err(DatagramStartError::Thread)?;
         Ok(Self { address, stop, thread })
     }
