@@ -166,8 +166,10 @@ impl Inbox {
             // What is in order needs no memory to wait in; the rest can be repeated.
             wanted = wanted.min(waiting_room.max(INITIAL_WINDOW_BYTES));
         }
-        // Of a sender that was not heard yet, a small datagram is expected.
+        // Of a sender that was not heard yet, a small datagram is expected. However many share the
+        // buffer, each may send one: less would stop them all, and who is many would stop the others.
         let largest = flow.credit.largest.max(KERNEL_BYTES as u32);
+        wanted = wanted.max(largest);
         let repairs = flow.mode.is_reliable()
             && (flow.waiting.is_some() || flow.window.below() < flow.window.highest());
         let Some(room) = self.mailboxes.room(flow.room) else { return 0 };

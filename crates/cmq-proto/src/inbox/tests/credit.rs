@@ -52,6 +52,29 @@ fn active_senders_share_the_sockets_buffer() {
 }
 
 #[test]
+fn many_senders_may_each_send_a_datagram_while_the_mailbox_has_room() {
+    for mode in [FlowMode::Lossy, FlowMode::ReliableOrdered] {
+        let mut receiver = Receiver::with(&config(100_000), &MailboxOptions::default());
+        let mut senders: Vec<Sender> =
+            (0..50).map(|at| other(&Sender::new(mode), 6_000 + at)).collect();
+        senders.iter_mut().for_each(|sender| receiver.meet(sender));
+        // One delivery stays in the mailbox all the time.
+        for sender in &mut senders {
+            let sent = sender.data(&[&[0; 8_000]]);
+            receiver.take(sender, &sent);
+            receiver.messages();
+            receiver.answers();
+        }
+        for sender in &mut senders {
+            let probe = sender.probe(0);
+            receiver.probe(sender, &probe);
+            let window = receiver.status().window_bytes;
+            assert!((8_000..20_000).contains(&window), "{mode:?}: {window} of the buffer");
+        }
+    }
+}
+
+#[test]
 fn a_mailbox_that_nobody_pops_closes_the_window_and_opens_it_again() {
     let options = MailboxOptions { bytes_max: 20_000, ..MailboxOptions::default() };
     let mut receiver = Receiver::with(&config(1 << 20), &options);
