@@ -8,7 +8,7 @@ use crate::inbox::delivering::{Admission, Whole};
 use crate::inbox::mailboxes::DELIVERY_BYTES;
 use crate::inbox::waiting::{HELD_BYTES, Held, of_its_own};
 use crate::inbox::window::Place;
-use crate::limits::WINDOW_DATAGRAMS_MAX;
+use crate::limits::{TRAIN_SEGMENTS_MAX, WINDOW_DATAGRAMS_MAX};
 use crate::time::Time;
 use crate::wire::flags::{self, FlowMode};
 use crate::wire::{Header, Malformed};
@@ -30,6 +30,9 @@ pub(super) struct Step {
     /// Whether it was computed from its group's others and parity.
     pub(super) mended: bool,
 }
+
+/// Of less, a copy costs more than what it frees.
+const PADDED_BYTES_MIN: usize = 1_024;
 
 impl Inbox {
     /// Takes a datagram of data.
@@ -162,9 +165,7 @@ impl Inbox {
                         Held { body, count: header.count, fragment: false, room },
                     );
                 }
-                if stranger {
-                    body = of_its_own(body, arrived.buffer.len());
-                }
+                body = of_its_own(body, kept_bytes(arrived, stranger));
                 self.note_arrival(slot, header, step, arrived.now);
                 if header.count > 0 {
                     let (first, past) = (header.sequence, header.sequence + 1);
@@ -365,4 +366,16 @@ impl Inbox {
             self.report_soon(slot, arrived.now);
         }
     }
+}
+
+/// Bytes that a delivery would keep from being freed, if it were a slice of what came. A datagram's
+/// padding is its own. The rest of a train is its flow's, and charged to that, unless the flow is
+/// another's.
+fn kept_bytes(arrived: &Arrived<'_>, stranger: bool) -> usize {
+    let buffer = arrived.buffer.len();
+    if stranger {
+        return buffer;
+    }
+    let bytes = arrived.bytes.max(buffer / TRAIN_SEGMENTS_MAX);
+    if bytes < PADDED_BYTES_MIN { 0 } else { bytes }
 }

@@ -123,3 +123,19 @@ fn what_nobody_pops_takes_what_its_mailbox_may_hold() {
         assert!(inbox.counters().mailbox_full > 0);
     }
 }
+
+#[test]
+fn padding_is_not_kept_with_what_it_pads() {
+    for datagram_bytes in [1_200, 9_000, 60_000] {
+        let mut inbox = inbox(1 << 20);
+        let used = measure(|| {
+            for sequence in 0..4_000 {
+                let mut body = vec![0; datagram_bytes];
+                body[0] = 1; // A message of one byte.
+                take(&mut inbox, &header(5, FlowMode::Lossy, sequence, 1), body);
+            }
+        });
+        assert!(inbox.counters().messages > 3_000, "{:?}", inbox.counters());
+        assert!(used.bytes_current < 2 << 20, "{datagram_bytes}: {} bytes", used.bytes_current);
+    }
+}
