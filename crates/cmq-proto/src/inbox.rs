@@ -272,7 +272,7 @@ impl Inbox {
 
     /// Messages of `from` are lost for good.
     fn tell_lost(&mut self, from: SocketAddr, mailbox: Mailbox, messages: u64) {
-        self.counters.lost_messages += messages;
+        self.counters.lost_messages = self.counters.lost_messages.saturating_add(messages);
         if !self.events.lost(from, mailbox, messages) {
             self.counters.events_dropped += 1;
         }

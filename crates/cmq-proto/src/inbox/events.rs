@@ -20,7 +20,7 @@ impl Events {
             self.waiting.back_mut()
             && (*last, *to) == (from, mailbox)
         {
-            *sum += messages;
+            *sum = sum.saturating_add(messages);
             return true;
         }
         self.push(Event::Lost { from, mailbox, messages })

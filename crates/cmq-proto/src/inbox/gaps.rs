@@ -45,7 +45,10 @@ impl Gaps {
         {
             next.first = oldest.first;
             next.open += oldest.open;
-            next.messages = next.messages.zip(oldest.messages).map(|(next, oldest)| next + oldest);
+            next.messages = next
+                .messages
+                .zip(oldest.messages)
+                .map(|(next, oldest)| next.saturating_add(oldest));
             next.since = oldest.since;
         }
         self.list.push_back(Gap { first, past, open: past - first, messages, since: now });
@@ -87,7 +90,8 @@ impl Gaps {
             if gap.open > 0 {
                 break;
             }
-            lost += self.list.pop_front().and_then(|gap| gap.messages).unwrap_or(0);
+            let messages = self.list.pop_front().and_then(|gap| gap.messages);
+            lost = u64::saturating_add(lost, messages.unwrap_or(0));
         }
         lost
     }

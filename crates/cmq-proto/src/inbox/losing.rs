@@ -19,8 +19,8 @@ impl Inbox {
             return;
         }
         let flow = self.flows.at(slot);
-        flow.lost_messages += messages;
-        flow.counts.lost_messages += messages;
+        flow.lost_messages = flow.lost_messages.saturating_add(messages);
+        flow.counts.lost_messages = flow.counts.lost_messages.saturating_add(messages);
         let (from, mailbox) = (flow.key.from, flow.mailbox);
         self.tell_lost(from, mailbox, messages);
     }

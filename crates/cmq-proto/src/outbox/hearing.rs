@@ -31,7 +31,9 @@ impl Outbox {
         let heard = self.with_flight(slot, |flight| flight.on_status(status, number, now));
         let Some(outcome) = heard else { return self.enqueue(slot) };
         self.counters.impossible_statuses += u64::from(outcome.impossible);
-        self.counters.lost_messages += outcome.lost_messages;
+        // Whatever a receiver says.
+        let lost = &mut self.counters.lost_messages;
+        *lost = lost.saturating_add(outcome.lost_messages);
         let destination = self.directory.at(slot);
         if destination.reliable && outcome.lost_messages > 0 {
             // Only a deadline lets a receiver of a reliable flow count losses.

@@ -47,6 +47,10 @@ impl Probe {
         if probe.floor > probe.next || probe.next > NUMBER_MAX + 1 {
             return Err(Malformed::Probe);
         }
+        // A datagram counts its messages in 16 bits; so the number fits, whatever it is added to.
+        if probe.next_message > probe.next * u64::from(u16::MAX) {
+            return Err(Malformed::Probe);
+        }
         Ok(probe)
     }
 }

@@ -201,14 +201,19 @@ proptest! {
     fn a_probe_comes_back_as_it_was_written(
         next in 0..=NUMBER_MAX + 1,
         done in any::<u64>(),
-        next_message in any::<u64>(),
+        counted in any::<u64>(),
         sent_at_us in any::<u64>(),
     ) {
+        let most = next * u64::from(u16::MAX);
+        let next_message = counted % (most + 1);
         let probe = Probe { next, floor: done % (next + 1), next_message, sent_at_us };
         let mut body = Vec::new();
         probe.write(&mut body);
         prop_assert_eq!(Probe::read(&body), Ok(probe));
         prop_assert_eq!(Probe::read(&body[..31]), Err(Malformed::Probe));
+        let mut more = body.clone();
+        more[16..24].copy_from_slice(&(most + 1).to_le_bytes());
+        prop_assert_eq!(Probe::read(&more), Err(Malformed::Probe));
         body[8..16].copy_from_slice(&(next + 1).to_le_bytes());
         prop_assert_eq!(Probe::read(&body), Err(Malformed::Probe));
     }

@@ -49,6 +49,8 @@ fn wrong(data: &[u8], probe: &[u8]) -> Vec<(Malformed, Vec<u8>)> {
         (Malformed::Fragment, fragment(&[1, 3, 9, 0, 0])),
         (Malformed::Fragment, fragment(&[1, 0, 9, 0, 0])),
         (Malformed::Probe, probe[..probe.len() - 1].to_vec()),
+        // More messages than its datagrams can have had.
+        (Malformed::Probe, [&probe[..HEADER_BYTES + 16], &[0xff; 8], &[0; 8]].concat()),
         (Malformed::Parity, parity(&[0; 11])),
         (Malformed::Parity, parity(&[0; 40])),
     ]
