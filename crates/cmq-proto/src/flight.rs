@@ -295,13 +295,22 @@ impl Flight {
     }
 
     /// The receiver has no such mailbox: what was under way was dropped. Reliable flows go on trying,
-    /// the receiver may be starting.
-    pub fn on_refusal(&mut self, now: Time) -> Outcome {
+    /// the receiver may be starting; but if nothing more `follows`, they do so only as long as they
+    /// would for one that is silent. There is nobody to tell of the end.
+    pub fn on_refusal(&mut self, follows: bool, now: Time) -> Outcome {
         let mut outcome = Outcome::default();
-        self.tail.answered(false, now);
+        let reliable = matches!(self.under_way, UnderWay::Reliable(_));
+        if follows || !reliable {
+            self.tail.answered(false, now);
+        }
         if let UnderWay::Lossy(passing) = &mut self.under_way {
             passing.clear();
             outcome.opened = self.reopen();
+        }
+        if self.closing == Closing::Asking && self.is_empty() {
+            self.closing = Closing::Answered;
+        }
+        if !reliable || self.is_settled() {
             self.settle_timer();
         }
         outcome

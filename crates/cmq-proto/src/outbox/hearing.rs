@@ -54,7 +54,8 @@ impl Outbox {
     /// The receiver has no such mailbox, or no room for the flow.
     pub(crate) fn on_refusal(&mut self, slot: u32, now: Time) {
         self.counters.refusals += 1;
-        self.with_flight(slot, |flight| flight.on_refusal(now));
+        let follows = !self.directory.at(slot).closing;
+        self.with_flight(slot, |flight| flight.on_refusal(follows, now));
         self.enqueue(slot);
     }
 

@@ -12,7 +12,7 @@ use quelea_cmq_proto::{
 };
 
 use crate::endpoints::in_mode;
-use crate::pair::{Fate, Pair, messages};
+use crate::pair::{Fate, MAILBOX, Pair, messages};
 
 fn key(port: u16) -> Key {
     Key::new(SocketAddr::from(([10, 0, 0, 9], port)), 1)
@@ -244,7 +244,7 @@ fn what_is_kept_for_a_path_that_became_smaller_is_repeated_and_may_be_fragmented
 #[test]
 fn a_group_is_sent_to_without_credit_and_answers_nothing() {
     let mut pair = Pair::new(Config::default());
-    let group = Key::new(SocketAddr::from(([239, 1, 2, 3], 2_000)), crate::pair::MAILBOX.0);
+    let group = Key::new(SocketAddr::from(([239, 1, 2, 3], 2_000)), MAILBOX.0);
     pair.server_address = group.address;
     let now = pair.now;
     let to = pair.client.destination(group, DestinationOptions::default(), now).unwrap();
@@ -525,4 +525,32 @@ fn a_receiver_that_is_gone_amid_new_keys_wakes_nobody_in_vain() {
     );
     assert_eq!(pair.push(to, b"more"), Err(PushError::Closed));
     assert!(pair.client.all_settled());
+}
+
+#[test]
+fn a_destination_that_is_refused_goes_when_it_is_closed() {
+    let cases =
+        [(Mode::Lossy, false), (Mode::ReliableOrdered, true), (Mode::ReliableOrdered, false)];
+    for (mode, arrives) in cases {
+        let mut pair = Pair::new(Config::default());
+        let to = pair.destination(in_mode(mode));
+        if !arrives {
+            pair.server.close_mailbox(MAILBOX);
+        }
+        pair.push_all(to, [b"hello"]);
+        pair.client.flush(to, pair.now);
+        pair.run_for(Duration::from_secs(200));
+        assert_eq!(pair.client.is_settled(to), arrives || mode == Mode::Lossy, "it keeps trying");
+        if arrives {
+            pair.server.close_mailbox(MAILBOX);
+        }
+        let now = pair.now;
+        pair.client.close_destination(to, now);
+        pair.run_for(Duration::from_secs(70));
+        assert!(pair.client.all_settled(), "{mode:?}, {arrives}");
+        assert_eq!(pair.client.stats().sent.destinations, 0, "{mode:?}, {arrives}");
+        assert_eq!(pair.client.next_deadline(), None, "{mode:?}, {arrives}");
+        let abandoned = matches!(pair.client_events[..], [Event::Abandoned { messages: 1, .. }]);
+        assert_eq!(abandoned, mode.is_reliable() && !arrives, "{:?}", pair.client_events);
+    }
 }

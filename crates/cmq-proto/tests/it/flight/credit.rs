@@ -89,7 +89,7 @@ fn a_refusal_gives_a_lossy_sender_its_credit_back() {
     let mut scene = Scene::lossy();
     scene.send(30);
     assert!(!scene.flight.may_send(INITIAL_WINDOW_BYTES));
-    assert!(scene.flight.on_refusal(scene.now).opened);
+    assert!(scene.flight.on_refusal(true, scene.now).opened);
     assert!(scene.flight.is_settled());
 }
 
