@@ -62,7 +62,8 @@ impl Endpoint {
         let session = salts.session();
         Self {
             outbox: Outbox::new(&config, session, &salts.seed()),
-            inbox: Inbox::new(&config, session, salts.seed()),
+            // What receivers tell is no secret; what senders call themselves is one.
+            inbox: Inbox::new(&config, salts.session(), salts.seed()),
             receptions: Receptions::new(config.flows_max, salts.session()),
             challenges: VecDeque::new(),
             opened: Vec::new(),
