@@ -74,6 +74,7 @@ families! {
     receivers_may_be_started_anew: ReceiverRestarts,
     senders_may_be_started_anew: SenderRestarts,
     consumers_may_stall: Stalls,
+    mailboxes_may_be_closed_and_consumers_stall_for_long: Closings,
     paths_may_become_narrower: PathChanges,
     forged_datagrams_change_nothing: Forgeries,
     everything_may_happen_at_once: Chaos,

@@ -32,6 +32,8 @@ pub(crate) struct Node {
     pub(crate) endpoint: Option<Endpoint>,
     /// How often it was started before.
     pub(crate) life: u16,
+    /// How often its mailboxes were closed, by itself or with it.
+    pub(crate) closings: u16,
     /// Whether the application pops nothing.
     pub(crate) stalled: bool,
     /// Delivered, not yet popped.
@@ -46,6 +48,7 @@ impl Node {
             address,
             endpoint: None,
             life: 0,
+            closings: 0,
             stalled: false,
             ring: VecDeque::new(),
             destinations: Vec::new(),
@@ -76,13 +79,6 @@ impl Node {
         let mut endpoint = Endpoint::new(config, seed, now);
         self.destinations.clear();
         for (index, flow) in plan.flows.iter().enumerate() {
-            if flow.to == number {
-                let options = MailboxOptions {
-                    bytes_max: plan.mailbox_bytes,
-                    acknowledged_by_application: flow.by_application,
-                };
-                endpoint.open_mailbox(Mailbox(index as u64), options).unwrap();
-            }
             if flow.from == number {
                 let key = Key::new(addresses[flow.to], index as u64);
                 let options = DestinationOptions {
@@ -97,6 +93,29 @@ impl Node {
             }
         }
         self.endpoint = Some(endpoint);
+        self.open(plan, number);
+    }
+
+    /// Opens its mailboxes.
+    pub(crate) fn open(&mut self, plan: &Plan, number: usize) {
+        let Some(endpoint) = &mut self.endpoint else { return };
+        for (index, flow) in plan.flows.iter().enumerate().filter(|(_, flow)| flow.to == number) {
+            let options = MailboxOptions {
+                bytes_max: plan.mailbox_bytes,
+                acknowledged_by_application: flow.by_application,
+            };
+            endpoint.open_mailbox(Mailbox(index as u64), options).unwrap();
+        }
+    }
+
+    /// Closes its mailboxes.
+    pub(crate) fn close(&mut self, plan: &Plan, number: usize) {
+        let Some(endpoint) = &mut self.endpoint else { return };
+        for (index, _) in plan.flows.iter().enumerate().filter(|(_, flow)| flow.to == number) {
+            endpoint.close_mailbox(Mailbox(index as u64));
+        }
+        self.ring.clear();
+        self.closings += 1;
     }
 
     /// Ends the process as `kill -9` does.
@@ -107,6 +126,7 @@ impl Node {
         self.ring.clear();
         self.destinations.clear();
         self.life += 1;
+        self.closings += 1;
     }
 
     pub(crate) fn next_us(&self) -> Option<u64> {

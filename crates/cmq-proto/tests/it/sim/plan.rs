@@ -17,13 +17,14 @@ pub(crate) enum Family {
     ReceiverRestarts,
     SenderRestarts,
     Stalls,
+    Closings,
     PathChanges,
     Forgeries,
     Chaos,
 }
 
 impl Family {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Lossy,
         Self::LatestOnly,
         Self::Unordered,
@@ -33,6 +34,7 @@ impl Family {
         Self::ReceiverRestarts,
         Self::SenderRestarts,
         Self::Stalls,
+        Self::Closings,
         Self::PathChanges,
         Self::Forgeries,
         Self::Chaos,
@@ -140,6 +142,8 @@ pub(crate) enum FaultKind {
     Down { node: usize },
     /// The application takes nothing out of its mailboxes.
     Stall { node: usize },
+    /// The application closes its mailboxes, with all that is in them, and opens them again.
+    Close { node: usize },
     /// Larger datagrams are lost.
     Narrow { path_bytes: usize },
     /// Somebody sends datagrams of his own making.
@@ -243,6 +247,16 @@ impl Plan {
                 self.mailbox_bytes = *pick(rng, &[32 << 10, 256 << 10]);
                 faults.push(Fault::draw(FaultKind::Stall { node: flow.to }, 1_000, rng));
             }
+            Family::Closings => {
+                self.sealed = rng.bool();
+                faults.push(Fault::draw(FaultKind::Close { node: flow.to }, 0, rng));
+                if rng.u8(..4) == 0 {
+                    // For longer than anybody waits for a peer that says nothing.
+                    self.mailbox_bytes = 32 << 10;
+                    let kind = FaultKind::Stall { node: flow.to };
+                    faults.push(Fault::draw(kind, 150_000_000, rng));
+                }
+            }
             Family::PathChanges => {
                 let path_bytes = *pick(rng, &[548, 1_000, 1_200]);
                 faults.push(Fault::draw(FaultKind::Narrow { path_bytes }, 1_000, rng));
@@ -272,11 +286,12 @@ impl Plan {
         self.faults.iter().map(|fault| fault.until_us).fold(START_US, u64::max)
     }
 
-    /// Whether the node is started anew while the run lasts.
+    /// Whether the node forgets what came to it, or all it knew, while the run lasts.
     pub(crate) fn restarts(&self, node: usize) -> bool {
-        let is =
-            |fault: &Fault| matches!(fault.kind, FaultKind::Down { node: down } if down == node);
-        self.faults.iter().any(is)
+        self.faults.iter().any(|fault| match fault.kind {
+            FaultKind::Down { node: at } | FaultKind::Close { node: at } => at == node,
+            _ => false,
+        })
     }
 }
 

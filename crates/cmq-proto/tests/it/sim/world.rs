@@ -345,7 +345,7 @@ impl World {
 
     fn take(&mut self, node: usize) -> bool {
         let now = self.now();
-        let Node { endpoint: Some(endpoint), ring, stalled, life, .. } = &mut self.nodes[node]
+        let Node { endpoint: Some(endpoint), ring, stalled, closings, .. } = &mut self.nodes[node]
         else {
             return false;
         };
@@ -380,7 +380,7 @@ impl World {
             if delivery.from == self.addresses[self.plan.flows[flow].from] {
                 for message in delivery.messages() {
                     self.trace.bytes(message);
-                    self.model.deliver(flow, *life, message);
+                    self.model.deliver(flow, *closings, message);
                 }
             }
             endpoint.popped(delivery.token, now);
@@ -435,6 +435,7 @@ impl World {
                 }
             }
             FaultKind::Stall { node } => self.nodes[node].stalled = true,
+            FaultKind::Close { node } => self.nodes[node].close(&self.plan, node),
             FaultKind::Narrow { path_bytes } => {
                 self.network.path_bytes = self.network.path_bytes.min(path_bytes);
                 self.path_learned_us = Some(self.now_us + PATH_LEARNED_US);
@@ -451,6 +452,7 @@ impl World {
                 self.nodes[node].stalled = false;
                 self.serve(node);
             }
+            FaultKind::Close { node } => self.nodes[node].open(&self.plan, node),
             // It stays narrow: nobody tells a sender of a path that became wider.
             FaultKind::Narrow { .. } | FaultKind::Forger { .. } => {}
         }
