@@ -1,6 +1,7 @@
 """The two ends of a transport, each a process that speaks the protocol of the roles (docs/bench.md), and what a run
 of both gives."""
 
+import contextlib
 import json
 import select
 import statistics
@@ -8,8 +9,10 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 
-READY_S = 60
-RUN_S = 300
+READY_S = 30
+RUN_S = 60
+"""No run is meant to take more than some seconds; TCP may wait long for what was lost."""
+END_S = 5
 
 
 class RoleError(Exception):
@@ -27,21 +30,37 @@ class Role:
         try:
             self.process.stdin.write(line + "\n")
         except BrokenPipeError as error:
-            raise RoleError(f"{self.command}: ended with {self.process.wait()}") from error
+            raise RoleError(f"{self.words()}: {self.ended()}") from error
 
     def hear(self, within_s):
         # One line is one answer and none comes unasked, so nothing waits in the reader's buffer.
         ready, _, _ = select.select([self.process.stdout], [], [], within_s)
         line = self.process.stdout.readline() if ready else None
         if not line:
-            why = f"no answer within {within_s} s" if line is None else f"ended with {self.process.wait()}"
-            raise RoleError(f"{' '.join(self.command)}: {why}")
-        return json.loads(line)
+            why = f"no answer within {within_s} s" if line is None else self.ended()
+            raise RoleError(f"{self.words()}: {why}")
+        try:
+            return json.loads(line)
+        except ValueError as error:
+            raise RoleError(f"{self.words()}: not JSON: {line.strip()}") from error
+
+    def words(self):
+        return " ".join(self.command)
+
+    def ended(self):
+        """How it ended; one that only closed its output is made to."""
+        try:
+            return f"ended with {self.process.wait(END_S)}"
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return "closed its output and did not end"
 
     def end(self):
-        self.process.stdin.close()
+        # What was not written yet goes to nobody.
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         try:
-            self.process.wait(5)
+            self.process.wait(END_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

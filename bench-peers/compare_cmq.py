@@ -37,7 +37,7 @@ class Bench:
         self.modes = cmq_peers.queleas(args.quelea) if args.quelea else {}
         self.lines = open(args.json, "w", encoding="utf-8") if args.json else None
         self.tables, self.figures = [], []
-        self.missing = {}
+        self.missing, self.failed = {}, []
 
     def has(self, peer):
         """Whether the peer can be started; says once why not."""
@@ -56,6 +56,15 @@ class Bench:
         return ours + [peer for peer in others if not self.args.no_peer and self.has(peer)]
 
     @contextlib.contextmanager
+    def attempt(self, what):
+        """What fails in here is a line of the report, and everything else goes on."""
+        try:
+            yield
+        except RoleError as error:
+            self.failed.append(f"{what}: {error}")
+            warn(f"FAILED: {self.failed[-1]}")
+
+    @contextlib.contextmanager
     def pair(self, peer, network=None):
         """Both ends of a peer, over loopback or in the namespaces of `network`."""
         if network is None:
@@ -69,7 +78,11 @@ class Bench:
             yield pair
 
     def measure(self, peer, kind, size, regime, network=None, messages=None, idle_ms=None, **facts):
-        """Runs of one load, and their line of JSON."""
+        """Runs of one load, and their line of JSON; None if an end failed."""
+        with self.attempt(f"{peer.label}, {kind}, {size} B, {regime}"):
+            return self.measured(peer, kind, size, regime, network, messages, idle_ms, facts)
+
+    def measured(self, peer, kind, size, regime, network, messages, idle_ms, facts):
         idle_ms = idle_ms if idle_ms is not None else IDLE_MS if not peer.paced or peer.loses and network else 0
         with self.pair(peer, network) as pair:
             pair.run(kind, size, PAPER_MESSAGES, idle_ms)
@@ -125,8 +138,8 @@ def main():
     parser.add_argument("--rows", default=",".join(cmq_rows.ROWS), help="which tables (default: all)")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="bytes of a message")
     parser.add_argument("--samples", type=int, default=30, help="runs of 1,000 messages")
-    parser.add_argument("--patience", type=float, default=5, help="seconds for them, five runs at least")
-    parser.add_argument("--seconds", type=float, default=0.5, help="of a sustained run")
+    parser.add_argument("--patience", type=float, default=3, help="seconds for them, five runs at least")
+    parser.add_argument("--seconds", type=float, default=0.4, help="of a sustained run")
     parser.add_argument("--repeat", type=int, default=5, help="sustained runs")
     parser.add_argument("--loss-runs", type=int, default=10, help="runs with and without loss each")
     parser.add_argument("--no-peer", action="store_true", help="Quelea alone")
@@ -142,25 +155,28 @@ def main():
         args.rows = ",".join(name for name in args.rows.split(",") if name not in cmq_rows.OURS_ALONE)
     args.sizes = [int(size) for size in args.sizes.split(",")]
     memory = pathlib.Path("/dev/shm")
-    failed = []
     with tempfile.TemporaryDirectory(prefix="quelea-aeron-", dir=memory if memory.is_dir() else None) as scratch:
         args.aeron = cmq_peers.aeron(scratch)
         bench = Bench(args)
         for name in args.rows.split(","):
             warn(f"== {name}")
+            begun = time.monotonic()
             try:
                 cmq_rows.ROWS[name](bench)
             except Missing as reason:
                 bench.tables.append(f"{name}: not measured: {reason}")
                 warn(bench.tables[-1])
             except RoleError as error:
-                failed.append(f"{name}: {error}")
-                warn(failed[-1])
+                bench.failed.append(f"{name}: {error}")
+                warn(f"FAILED: {bench.failed[-1]}")
+            warn(f"== {name} took {time.monotonic() - begun:.0f} s")
     if bench.figures:
         bench.table("Figures", ["what", "reach", "reached", "met"], bench.figures)
         bench.tables.insert(0, bench.tables.pop())
+    if bench.failed:
+        bench.table("Failed", ["what"], [[line.replace("|", "/")] for line in bench.failed])
     print("\n\n".join(bench.tables))
-    sys.exit("\n".join(failed) if failed else 0)
+    sys.exit(f"{len(bench.failed)} measurements failed" if bench.failed else 0)
 
 
 if __name__ == "__main__":
