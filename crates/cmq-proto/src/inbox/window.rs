@@ -98,8 +98,8 @@ impl Window {
         if next - self.highest >= SPAN {
             bits.fill(0);
         } else {
-            for sequence in self.highest..next {
-                bits[word(sequence)] &= !bit(sequence);
+            for (word, mask) in words(self.highest, next) {
+                bits[word] &= !mask;
             }
         }
         self.highest = next;
@@ -122,7 +122,9 @@ impl Window {
         let first = first.max(self.below);
         let known = first.max(self.highest.saturating_sub(SPAN)).min(past);
         let forgotten = known.saturating_sub(first);
-        forgotten + (known..past).filter(|&sequence| !self.has(sequence)).count() as u64
+        let Some(bits) = &self.bits else { return forgotten };
+        let missing = words(known, past).map(|(word, mask)| (!bits[word] & mask).count_ones());
+        forgotten + missing.map(u64::from).sum::<u64>()
     }
 
     /// The lowest `most` ranges that arrived above the first gap, as (first, one past the last).
@@ -165,6 +167,22 @@ impl Window {
         }
         at.min(self.highest)
     }
+}
+
+/// The words with the bits of a range, and which bits of each those are: a leap over the whole window
+/// takes no more steps than the window has words.
+fn words(first: u64, past: u64) -> impl Iterator<Item = (usize, u64)> {
+    let mut at = first;
+    core::iter::from_fn(move || {
+        let bits = (64 - at % 64).min(past.saturating_sub(at));
+        if bits == 0 {
+            return None;
+        }
+        let mask = u64::MAX >> (64 - bits) << (at % 64);
+        let word = word(at);
+        at += bits;
+        Some((word, mask))
+    })
 }
 
 const fn word(sequence: u64) -> usize {
@@ -248,6 +266,35 @@ mod tests {
         assert_eq!(window.place(9 * SPAN + 1, false), Place::Missing);
         assert_eq!(window.give_up_below(10 * SPAN), 10 * SPAN - 1);
         assert_eq!(window.below(), 10 * SPAN + 1);
+    }
+
+    #[test]
+    fn a_leap_takes_a_step_a_word() {
+        for first in [0, 1, 63, 64, 12_345] {
+            let leap = SPAN - 1;
+            assert!(words(first, first + leap).count() <= WORDS + 1);
+            let bits = words(first, first + leap).map(|(_, mask)| u64::from(mask.count_ones()));
+            assert_eq!(bits.sum::<u64>(), leap);
+            assert_eq!(words(first, first).count(), 0);
+        }
+    }
+
+    #[test]
+    fn leaps_of_any_length_leave_what_they_skip_missing() {
+        for start in [0, 5, 63, 64, 8_000] {
+            for leap in [1, 2, 62, 63, 64, 65, 127, 128, 129, 1_000, SPAN - 2, SPAN - 1] {
+                let mut window = Window::starting_at(start);
+                window.insert(start);
+                window.insert(start + leap);
+                let missing = |first: u64, past: u64| past.saturating_sub(first.max(start + 1));
+                for past in [start, start + 1, start + leap / 2, start + leap] {
+                    assert_eq!(window.missing_between(start, past), missing(start, past));
+                }
+                assert_eq!(window.missing_between(start, start + leap + 1), leap - 1);
+                assert_eq!(window.place(start, false), Place::Duplicate);
+                assert_eq!(window.give_up_below(start + leap), leap - 1);
+            }
+        }
     }
 
     proptest! {
