@@ -156,6 +156,10 @@ impl Mender {
         if missing.is_empty() {
             return;
         }
+        if self.is_too_short(&group, missing.len()) {
+            self.mended.push_back(Err(Malformed::Parity));
+            return;
+        }
         let blocks = self.blocks(&group, &missing);
         for (data, block) in missing.iter().zip(blocks) {
             let sequence = group.head.first + u64::from(*data);
@@ -169,6 +173,16 @@ impl Mender {
         }
     }
 
+    /// Whether a parity of which so many are used is shorter than a block that is here: its sender made
+    /// none such, and to compute with it would cost much more than to send it.
+    fn is_too_short(&self, group: &Group, used: usize) -> bool {
+        let shortest = group.parities[..used].iter().map(|(_, bytes)| bytes.len()).min();
+        let there = (0..group.head.data)
+            .filter_map(|at| self.find(group.head.first + u64::from(at)))
+            .map(|kept| BLOCK_HEAD_BYTES + kept.body.len());
+        there.max() > shortest
+    }
+
     /// Computes the missing blocks.
     fn blocks(&self, group: &Group, missing: &[u8]) -> Vec<Vec<u8>> {
         let parities = &group.parities[..missing.len()];
@@ -178,8 +192,7 @@ impl Mender {
             .filter_map(|at| Some((at, self.find(group.head.first + u64::from(at))?)))
             .map(|(at, kept)| (at, Block::new(&kept.header, &kept.body)));
         let there: Vec<(u8, Block<'_>)> = there.collect();
-        let longest = parities.iter().map(|(_, bytes)| bytes.len());
-        let longest = longest.chain(there.iter().map(|(_, block)| block.bytes())).max();
+        let longest = parities.iter().map(|(_, bytes)| bytes.len()).max();
         // `add_to` needs a block's head at least.
         let longest = longest.unwrap_or(0).max(BLOCK_HEAD_BYTES);
         // What is left of each parity when those that are here are taken out of it.

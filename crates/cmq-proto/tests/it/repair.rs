@@ -316,3 +316,17 @@ fn groups_are_within_their_limits() {
     assert_eq!(encoder.room(), REPAIR_DATA_MAX);
     assert_eq!(encoder.parities(), usize::from(REPAIR_PARITY_MAX));
 }
+
+#[test]
+fn a_parity_shorter_than_what_it_was_made_of_is_malformed_before_it_is_reckoned_with() {
+    // The long one ends in zeros, so that the reckoning would come out right.
+    let mut long = vec![1; 10];
+    long.resize(60_000, 0);
+    let (data, mut parities) = send(Repair::Xor { data: 2 }, 0, &[long, vec![2; 10]]);
+    parities[0].1.truncate(12 + 10 + 10);
+    let mut mender = Mender::new();
+    receive(&mut mender, &data[0]);
+    receive(&mut mender, &parities[0]);
+    assert_eq!(mender.poll_mended(), Some(Err(Malformed::Parity)));
+    assert_eq!(mender.poll_mended(), None);
+}
