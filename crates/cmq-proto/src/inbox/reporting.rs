@@ -205,12 +205,17 @@ impl Inbox {
 
     /// A flow waits for room in its mailbox.
     pub(super) fn starve(&mut self, slot: u32) {
+        let (proven, others) = self.flows.count();
         let flow = self.flows.at(slot);
         if !flow.credit.starved
             && let Some(room) = self.mailboxes.room(flow.room)
         {
             flow.credit.starved = true;
             room.starved.push(flow.at);
+            // Flows that were forgotten leave their places behind.
+            if room.starved.len() > 2 * (proven + others) {
+                room.starved.retain(|at| self.flows.get(*at).is_some());
+            }
         }
     }
 
