@@ -135,7 +135,7 @@ impl Inbox {
         let header = arrived.header;
         let reliable = flow.mode.is_reliable();
         if flow.mode == FlowMode::LatestOnly && header.sequence < flow.delivered_below {
-            return self.on_outdated(slot, arrived);
+            return self.on_outdated(slot, arrived, step);
         }
         let next = header.sequence == flow.window.below();
         let awaited = next && (reliable || matches!(content, Content::Fragment { .. }));
@@ -233,13 +233,14 @@ impl Inbox {
         }
     }
 
-    /// Something newer was delivered, where only the latest counts.
+    /// Something newer was delivered, where only the latest counts. It came, so nothing of it is lost.
     #[cold]
-    fn on_outdated(&mut self, slot: u32, arrived: &Arrived<'_>) -> Taken {
+    fn on_outdated(&mut self, slot: u32, arrived: &Arrived<'_>, step: Step) -> Taken {
         self.flows.at(slot).counts.late += 1;
         self.counters.late += 1;
-        self.note_heard(slot, arrived.bytes, arrived.now);
-        Taken::Dropped
+        self.note_arrival(slot, arrived.header, step, arrived.now);
+        self.after_arrival(slot, arrived, step);
+        Taken::Taken
     }
 
     /// There is no room for what a datagram has. What is repeated comes again.
