@@ -83,6 +83,8 @@ pub struct Inbox {
     /// Sealed flows that repeat, and were forgotten.
     forgotten: Vec<FlowKey>,
     events: Events,
+    /// Flows whose end found no room among the events.
+    untold: VecDeque<FlowRef>,
     counters: Received,
     /// What was counted of flows that are forgotten.
     past: PeerCounts,
@@ -109,6 +111,7 @@ impl Inbox {
             replies: Replies::default(),
             forgotten: Vec::new(),
             events: Events::default(),
+            untold: VecDeque::new(),
             counters: Received::default(),
             past: PeerCounts::default(),
         }
@@ -184,7 +187,15 @@ impl Inbox {
 
     /// The next event. The end of a flow comes when all deliveries were asked for.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop(self.ready.is_empty())
+        let event = self.events.pop(self.ready.is_empty());
+        if event.is_some()
+            && let Some(at) = self.untold.pop_front()
+            && let Some(flow) = self.flows.get(at)
+        {
+            flow.end_waits = false;
+            self.end_if_complete(at.slot);
+        }
+        event
     }
 
     /// When [`Self::on_timer`] has something to do.

@@ -84,6 +84,7 @@ impl Inbox {
             held_armed: false,
             gaps_armed: false,
             ending: Ending::Open,
+            end_waits: false,
             waiting: None,
             unacknowledged: Unacknowledged::default(),
             mender: None,

@@ -298,9 +298,28 @@ impl Inbox {
             && flow.window.below() >= end
             && flow.waiting.is_none()
         {
-            flow.ending = Ending::Told;
             let (from, session, mailbox) = (flow.key.from, flow.key.session, flow.mailbox);
-            self.tell(Event::Ended { from, session, mailbox });
+            // Where too many wait already it is told later: someone may wait for it.
+            if self.events.push(Event::Ended { from, session, mailbox }) {
+                flow.ending = Ending::Told;
+            } else {
+                self.tell_end_later(slot);
+            }
+        }
+    }
+
+    #[cold]
+    fn tell_end_later(&mut self, slot: u32) {
+        let (proven, others) = self.flows.count();
+        let flow = self.flows.at(slot);
+        if flow.end_waits {
+            return;
+        }
+        flow.end_waits = true;
+        self.untold.push_back(flow.at);
+        // Flows that were forgotten leave their places behind.
+        if self.untold.len() > 2 * (proven + others) {
+            self.untold.retain(|at| self.flows.get(*at).is_some());
         }
     }
 

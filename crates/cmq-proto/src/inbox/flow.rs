@@ -57,6 +57,8 @@ pub(super) struct Flow {
     /// Whether a look at its gaps is due.
     pub(super) gaps_armed: bool,
     pub(super) ending: Ending,
+    /// Whether it is in the line of those whose end is to be told when there is room.
+    pub(super) end_waits: bool,
     /// Only while something waits.
     pub(super) waiting: Option<Box<Waiting>>,
     pub(super) unacknowledged: Unacknowledged,

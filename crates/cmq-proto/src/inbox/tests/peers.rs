@@ -311,6 +311,26 @@ fn events_that_nobody_asks_for_are_bounded() {
 }
 
 #[test]
+fn an_end_is_told_however_many_events_wait() {
+    let mut honest = at(60_000, FlowMode::ReliableOrdered);
+    let mut receiver = Receiver::proven(&mut honest);
+    for port in 1..2_000 {
+        let mut sender = at(port, FlowMode::Lossy);
+        sender.one();
+        let sent = sender.one();
+        receiver.take(&sender, &sent);
+        receiver.wait(30_000);
+    }
+    receiver.messages();
+    let (mut header, probe) = honest.probe(0);
+    header.flags |= flags::END;
+    receiver.probe(&honest, &(header, probe));
+    receiver.probe(&honest, &(header, probe));
+    let ended = |event: &Event| matches!(event, Event::Ended { .. });
+    assert_eq!(receiver.events().into_iter().filter(ended).count(), 1);
+}
+
+#[test]
 fn a_peer_that_died_in_the_midst_of_a_message_gives_its_memory_back() {
     let mut sender = at(5_000, FlowMode::ReliableOrdered);
     let mut receiver = Receiver::proven(&mut sender);
