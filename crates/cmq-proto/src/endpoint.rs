@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use crate::classic::Element;
 use crate::config::{Config, DestinationOptions};
 pub use crate::error::{DestinationError, MailboxError, PushError};
-use crate::inbox::{Inbox, Receptions};
+use crate::inbox::{Groups, Inbox, Receptions};
 use crate::key::Key;
 use crate::outbox::{DestinationStats, Outbox};
 use crate::seal::Salts;
@@ -42,6 +42,8 @@ pub struct Endpoint {
     inbox: Inbox,
     /// The seals of what is sent here.
     receptions: Receptions,
+    /// Those of groups.
+    groups: Groups,
     /// CHALLENGEs that wait to be sent.
     challenges: VecDeque<Transmit>,
     /// What was opened of a buffer, while it is looked at.
@@ -65,6 +67,7 @@ impl Endpoint {
             // What receivers tell is no secret; what senders call themselves is one.
             inbox: Inbox::new(&config, salts.session(), salts.seed()),
             receptions: Receptions::new(config.flows_max, salts.session()),
+            groups: Groups::new(salts.session()),
             challenges: VecDeque::new(),
             opened: Vec::new(),
             element: config.wire.element(),

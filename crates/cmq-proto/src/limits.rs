@@ -29,6 +29,10 @@ pub const FLOWS_MAX_DEFAULT: usize = 65_536;
 /// Flows of peers whose address was not proven: a forger can fill these and no others.
 pub const FLOWS_UNPROVEN_MAX: usize = 1_024;
 
+/// Flows to multicast groups whose keys are kept: a group has few senders. They make room for one
+/// another only, so that what was recorded of groups pushes out no peer.
+pub const GROUP_FLOWS_MAX: usize = 1_024;
+
 /// Mailboxes that an application opens at one endpoint.
 pub const MAILBOXES_MAX: usize = 65_536;
 

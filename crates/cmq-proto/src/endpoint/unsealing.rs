@@ -13,11 +13,23 @@ use crate::seal::{FlowSeal, Rejected};
 use crate::time::Time;
 use crate::wire::{Header, Kind, Malformed, flags};
 
-/// Where a datagram was opened: its place in the buffer, and its body's.
+/// What was opened.
 #[derive(Debug)]
 pub(super) struct Opened {
+    /// The address that its flow is known by.
+    from: SocketAddr,
+    /// Whether its keys are a group's.
+    of_group: bool,
     header: Header,
+    /// Its place in the buffer, and its body's.
     place: Range<usize>,
+    body: Range<usize>,
+}
+
+/// How a datagram was opened: by whose keys, and where in it its body is.
+struct Found {
+    from: SocketAddr,
+    of_group: bool,
     body: Range<usize>,
 }
 
@@ -36,9 +48,10 @@ impl Endpoint {
             match Header::parse(datagram) {
                 Ok(header) => match self.open(from, &header, datagram, now) {
                     Ok(None) => {}
-                    Ok(Some(body)) => {
+                    Ok(Some(found)) => {
+                        let Found { from, of_group, body } = found;
                         let body = place.start + body.start..place.start + body.end;
-                        opened.push(Opened { header, place, body });
+                        opened.push(Opened { from, of_group, header, place, body });
                     }
                     Err(cause) => self.reject(from, &header, cause),
                 },
@@ -47,14 +60,14 @@ impl Endpoint {
         }
         let buffer = bytes.freeze();
         let mut forgotten = false;
-        for Opened { header, place, body } in opened.drain(..) {
+        for Opened { from, of_group, header, place, body } in opened.drain(..) {
             let (header, bytes) = (&header, place.len());
-            if forgotten && self.is_orphan(from, header) {
+            if forgotten && !of_group && self.is_orphan(from, header) {
                 self.reject(from, header, Rejected::NotAuthentic);
                 continue;
             }
-            let taken =
-                self.on_authentic(&Arrived { from, header, buffer: &buffer, body, bytes, now });
+            let arrived = Arrived { from, header, buffer: &buffer, body, bytes, now };
+            let taken = self.on_authentic(&arrived, of_group);
             if let Err(cause) = taken {
                 self.dropped.count(cause);
             }
@@ -63,15 +76,15 @@ impl Endpoint {
         self.opened = opened;
     }
 
-    /// Opens a datagram in place, and says where its body is. None for a HELLO or CHALLENGE, which are
-    /// dealt with here.
+    /// Opens a datagram in place. None for a HELLO or CHALLENGE, which are dealt with here.
     fn open(
         &mut self,
         from: SocketAddr,
         header: &Header,
         datagram: &mut [u8],
         now: Time,
-    ) -> Result<Option<Range<usize>>, Rejected> {
+    ) -> Result<Option<Found>, Rejected> {
+        let found = |body| Some(Found { from, of_group: false, body });
         let Some(keyring) = self.outbox.keyring() else { return Err(Rejected::NotAuthentic) };
         if header.kind == Kind::Hello {
             let salt = || self.salts.salt();
@@ -85,14 +98,14 @@ impl Endpoint {
             };
             let body = seal.open(header, datagram)?;
             self.receptions.opened();
-            return Ok(Some(body));
+            return Ok(found(body));
         }
         let Some(slot) = self.outbox.find_answered(from, header) else { return Ok(None) };
         if header.kind == Kind::Challenge {
             self.outbox.on_challenge(slot, header, datagram, now)?;
             return Ok(None);
         }
-        self.outbox.open_answer(slot, header, datagram).map(Some)
+        self.outbox.open_answer(slot, header, datagram).map(found)
     }
 
     /// A group's members have no handshake: its keys follow from the datagram's head.
@@ -101,15 +114,19 @@ impl Endpoint {
         from: SocketAddr,
         header: &Header,
         datagram: &mut [u8],
-    ) -> Result<Range<usize>, Rejected> {
+    ) -> Result<Found, Rejected> {
         let keyring = self.outbox.keyring().ok_or(Rejected::NotAuthentic)?;
         if header.has(flags::CREDIT) || header.mode().is_reliable() {
             return Err(Rejected::NotAuthentic);
         }
-        let mut seal = FlowSeal::group_receiver(keyring, header.session, header.flow);
-        let body = seal.open(header, datagram)?;
-        self.receptions.join_group(from, header, seal);
-        Ok(body)
+        if let Some((seal, from)) = self.groups.find(header) {
+            let body = seal.open(header, datagram)?;
+            self.groups.touch(header);
+            return Ok(Found { from, of_group: true, body });
+        }
+        let (seal, body) = FlowSeal::open_of_group(keyring, header, datagram)?;
+        self.groups.add(from, header, seal);
+        Ok(Found { from, of_group: true, body })
     }
 
     /// Whether a datagram's flow was forgotten since it was opened: without keys it cannot go on.
@@ -118,14 +135,18 @@ impl Endpoint {
     }
 
     /// Takes what was opened. What was taken is a replay when it comes again.
-    fn on_authentic(&mut self, arrived: &Arrived<'_>) -> Result<(), Malformed> {
+    fn on_authentic(&mut self, arrived: &Arrived<'_>, of_group: bool) -> Result<(), Malformed> {
         let header = arrived.header;
         let taken = self.on_opened(arrived)?;
-        if taken == Taken::Taken
-            && matches!(header.kind, Kind::Data | Kind::Parity)
-            && let Some(seal) = self.receptions.seal(arrived.from, header)
-        {
-            seal.taken(header.sequence);
+        if taken == Taken::Taken && matches!(header.kind, Kind::Data | Kind::Parity) {
+            let seal = if of_group {
+                self.groups.find(header).map(|(seal, _)| seal)
+            } else {
+                self.receptions.seal(arrived.from, header)
+            };
+            if let Some(seal) = seal {
+                seal.taken(header.sequence);
+            }
         }
         Ok(())
     }

@@ -130,14 +130,18 @@ impl Inbox {
     fn on_proven(&mut self, slot: u32, now: Time) {
         self.counters.proven += 1;
         let flow = self.flows.at(slot);
-        let (at, key, mailbox) = (flow.at, flow.key, flow.mailbox);
-        let wants_word = flow.wants_word();
+        let (at, key, mailbox, flags) = (flow.at, flow.key, flow.mailbox, flow.flags);
+        let gets_word = flow.wants_word();
         if flow.has_credit() {
             flow.credit.active = true;
             self.credit.join(at, now);
         }
-        if wants_word {
+        if gets_word {
             self.report_soon(slot, now);
+        }
+        if flags & flags::SEALED != 0 && !gets_word {
+            // It may be of a group, where the address proves nothing: it ends nobody's session.
+            return;
         }
         let mut contact = Contact { flow: at, session: key.session, ended_session: None };
         if let Some(old) = self.flows.contact(key.from, mailbox) {

@@ -13,19 +13,10 @@ use crate::seal::{FlowSeal, HANDSHAKE_BYTES, Keyring, Reception, Rejected};
 use crate::wire::Header;
 use crate::wire::hello::SALT_BYTES;
 
-/// What opens a flow.
-#[derive(Debug)]
-enum Kept {
-    /// Keys of both ends' salts.
-    Reception(Box<Reception>),
-    /// Keys of a group.
-    Group(Box<FlowSeal>),
-}
-
 #[derive(Debug)]
 struct Entry {
     key: FlowKey,
-    kept: Kept,
+    reception: Box<Reception>,
     /// Whether something was opened with it: a HELLO may be a recorded one.
     proven: bool,
 }
@@ -68,22 +59,13 @@ impl Receptions {
         salt: impl FnOnce() -> [u8; SALT_BYTES],
     ) -> Result<[u8; HANDSHAKE_BYTES], Rejected> {
         let key = FlowKey { from, session: header.session, number: header.flow };
-        if let Some(slot) = self.find(&key)
-            && let Kept::Reception(reception) = &mut self.entries[slot as usize].kept
-        {
+        if let Some(slot) = self.find(&key) {
+            let reception = &mut self.entries[slot as usize].reception;
             return reception.on_hello(keyring, header, datagram);
         }
         let (reception, challenge) = Reception::new(keyring, header, datagram, salt)?;
-        self.insert(key, Kept::Reception(Box::new(reception)), false);
+        self.insert(key, Box::new(reception));
         Ok(challenge)
-    }
-
-    /// A flow to a group was opened by the group's keys.
-    pub fn join_group(&mut self, from: SocketAddr, header: &Header, seal: FlowSeal) {
-        let key = FlowKey { from, session: header.session, number: header.flow };
-        if self.find(&key).is_none() {
-            self.insert(key, Kept::Group(Box::new(seal)), true);
-        }
     }
 
     /// What opens and seals the datagrams of a flow; none if it was not greeted, or is forgotten.
@@ -91,10 +73,7 @@ impl Receptions {
     pub fn seal(&mut self, from: SocketAddr, header: &Header) -> Option<&mut FlowSeal> {
         let key = FlowKey { from, session: header.session, number: header.flow };
         let slot = self.find(&key)?;
-        Some(match &mut self.entries[slot as usize].kept {
-            Kept::Reception(reception) => &mut reception.seal,
-            Kept::Group(seal) => seal,
-        })
+        Some(&mut self.entries[slot as usize].reception.seal)
     }
 
     /// The last datagram that was looked for was opened: its sender has the keys, now.
@@ -113,9 +92,7 @@ impl Receptions {
 
     /// What was received of a flow is forgotten, and its keys go too.
     pub(super) fn forget(&mut self, key: &FlowKey) {
-        if let Some(slot) = self.find(key)
-            && let Kept::Reception(_) = self.entries[slot as usize].kept
-        {
+        if let Some(slot) = self.find(key) {
             self.remove(slot);
         }
     }
@@ -137,11 +114,11 @@ impl Receptions {
         self.last
     }
 
-    fn insert(&mut self, key: FlowKey, kept: Kept, proven: bool) {
-        self.make_way(proven);
-        let slot = self.entries.insert(Entry { key, kept, proven }) as u32;
+    fn insert(&mut self, key: FlowKey, reception: Box<Reception>) {
+        self.make_way(false);
+        let slot = self.entries.insert(Entry { key, reception, proven: false }) as u32;
         self.by_key.insert(key, slot);
-        self.recency.add(slot, proven);
+        self.recency.add(slot, false);
         self.last = Some(slot);
     }
 

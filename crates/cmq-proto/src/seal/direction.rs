@@ -76,18 +76,18 @@ impl Direction {
         &self.keys[at].as_ref().expect("it was found there").key
     }
 
-    fn keep(&mut self, key: Box<Key>) -> &LessSafeKey {
+    fn keep(&mut self, key: Key) -> &LessSafeKey {
         self.last = 1 - self.last;
-        &self.keys[self.last].insert(key).key
+        &self.keys[self.last].insert(Box::new(key)).key
     }
 
-    fn derive(&self, generation: u32) -> Box<Key> {
+    fn derive(&self, generation: u32) -> Key {
         let info = [&b"quelea cmq 1"[..], &self.info, &generation.to_le_bytes()];
         let okm = self
             .secret
             .expand(&info, &AES_256_GCM)
             .expect("32 bytes are within what HKDF-SHA256 gives");
-        Box::new(Key { generation, key: LessSafeKey::new(UnboundKey::from(okm)) })
+        Key { generation, key: LessSafeKey::new(UnboundKey::from(okm)) }
     }
 }
 

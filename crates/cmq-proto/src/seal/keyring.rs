@@ -17,6 +17,8 @@ const TAG_AT: usize = HANDSHAKE_BYTES - HANDSHAKE_TAG_BYTES;
 pub struct Keyring {
     shared: PreSharedKey,
     greeting: hmac::Key,
+    /// The secret of all groups.
+    group: hkdf::Prk,
 }
 
 impl Keyring {
@@ -28,7 +30,8 @@ impl Keyring {
         let okm = secret
             .expand(&[b"hello and challenge"], hmac::HMAC_SHA256)
             .expect("32 bytes are within what HKDF-SHA256 gives");
-        Self { shared, greeting: okm.into() }
+        let group = hkdf::Salt::new(hkdf::HKDF_SHA256, b"quelea cmq 1 group").extract(&shared.0);
+        Self { shared, greeting: okm.into(), group }
     }
 
     /// The secret of one flow.
@@ -44,8 +47,8 @@ impl Keyring {
     }
 
     /// The secret of all groups: nobody answers there, so nobody has a salt.
-    pub(super) fn group_secret(&self) -> hkdf::Prk {
-        hkdf::Salt::new(hkdf::HKDF_SHA256, b"quelea cmq 1 group").extract(&self.shared.0)
+    pub(super) const fn group_secret(&self) -> &hkdf::Prk {
+        &self.group
     }
 
     /// Fills in the tag of a HELLO (`sender_salt` is none: it is in the datagram) or of a CHALLENGE.

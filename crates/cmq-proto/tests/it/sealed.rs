@@ -1,6 +1,7 @@
 //! Two endpoints that share a key.
 
 use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use bytes::BytesMut;
 use quelea_cmq_proto::config::PreSharedKey;
 use quelea_cmq_proto::wire::{Header, Kind, flags};
 use quelea_cmq_proto::{
-    Config, DestinationId, DestinationOptions, Event, Key, Mailbox, MailboxOptions, Mode, Repair,
+    Config, DestinationId, DestinationOptions, Endpoint, Event, Key, Mailbox, MailboxOptions, Mode,
+    Repair, Time,
 };
 
 use crate::endpoints::{ALL_MODES, in_mode, losing_every, sort};
@@ -293,4 +295,54 @@ fn a_flow_that_made_room_for_another_begins_again_with_new_keys() {
         assert!(pair.received == sent, "{mode:?}: {}", pair.received.len());
         assert!(pair.client.is_settled(to) && pair.client.is_settled(second), "{mode:?}");
     }
+}
+
+/// A datagram that `sender` sends to a group, with one message.
+fn to_group(sender: &mut Endpoint, message: &[u8], now: Time) -> BytesMut {
+    let key = Key::new(SocketAddr::from(([239, 1, 2, 3], 4_000)), MAILBOX.0);
+    let to = sender.destination(key, DestinationOptions::default(), now).unwrap();
+    sender.push(to, message, || now).unwrap();
+    sender.flush(to, now);
+    BytesMut::from(&sender.poll_transmit(now).unwrap().bytes[..])
+}
+
+fn deliver(pair: &mut Pair, from: SocketAddr, datagram: &BytesMut) -> usize {
+    pair.server.on_datagrams(from, datagram.clone(), datagram.len(), pair.now);
+    let mut delivered = 0;
+    while let Some(delivery) = pair.server.poll_delivery() {
+        delivered += 1;
+        pair.server.popped(delivery.token, pair.now);
+    }
+    delivered
+}
+
+#[test]
+fn what_was_recorded_of_a_group_is_delivered_once_whatever_address_it_comes_from() {
+    let mut pair = Pair::new(sealed());
+    let (first, second) =
+        (to_group(&mut pair.client, b"1", pair.now), to_group(&mut pair.client, b"2", pair.now));
+    let forged = |port| SocketAddr::from(([10, 9, 9, 9], port));
+    let delivered: usize = (1..=1_000).map(|port| deliver(&mut pair, forged(port), &first)).sum();
+    assert_eq!(delivered, 1);
+    let own = pair.client_address;
+    assert_eq!(deliver(&mut pair, own, &second), 1, "what was not there yet");
+    let stats = pair.server.stats();
+    assert_eq!((stats.received.proven, stats.dropped.replayed), (1, 999));
+}
+
+#[test]
+fn what_was_recorded_of_a_group_ends_no_session_of_the_address_that_it_comes_from() {
+    let mut pair = Pair::new(sealed());
+    let to = pair.destination(in_mode(Mode::ReliableOrdered));
+    pair.push_all(to, messages(10, 50));
+    pair.run();
+    let mut other = Endpoint::new(sealed(), [3; 32], pair.now);
+    let recorded = to_group(&mut other, b"other", pair.now);
+    let victim = pair.client_address;
+    assert_eq!(deliver(&mut pair, victim, &recorded), 1);
+    pair.push_all(to, messages(10, 50));
+    pair.run();
+    assert_eq!(pair.received.len(), 20);
+    let stats = pair.server.stats().received;
+    assert_eq!((stats.restarts, stats.old_session, stats.duplicates), (0, 0, 0));
 }

@@ -139,3 +139,55 @@ fn padding_is_not_kept_with_what_it_pads() {
         assert!(used.bytes_current < 2 << 20, "{datagram_bytes}: {} bytes", used.bytes_current);
     }
 }
+
+#[test]
+fn flows_that_wait_for_room_and_are_forgotten_leave_nothing_behind() {
+    let mut receiver = endpoint();
+    let options = MailboxOptions { bytes_max: 1 << 20, ..MailboxOptions::default() };
+    receiver.open_mailbox(Mailbox(7), options).unwrap();
+    let mut now = Time::from_us(1);
+    let mut send = |session: u64, mode, sequence: u64| {
+        let from = SocketAddr::from(([127, 0, 0, 1], session as u16));
+        let mut datagram = BytesMut::zeroed(HEADER_BYTES);
+        header(session, mode, sequence, 1).write(&mut datagram);
+        write_message(&mut datagram, &[0; 60_000]);
+        let bytes = datagram.len();
+        now = now.after(core::time::Duration::from_millis(1));
+        receiver.on_timer(now);
+        receiver.on_datagrams(from, datagram, bytes, now);
+        while receiver.poll_transmit(now).is_some() {}
+    };
+    // Nobody pops, so the mailbox is full.
+    (0..20).for_each(|sequence| send(1, FlowMode::Lossy, sequence));
+    let mut flood = |sessions: core::ops::Range<u64>| {
+        sessions.for_each(|session| send(session, FlowMode::ReliableOrdered, 1));
+    };
+    // Until the tables have their size.
+    flood(10..10_000);
+    let used = measure(|| flood(10_000..20_000)).bytes_current;
+    assert!(used < 10_000, "{used} bytes more");
+}
+
+#[test]
+fn a_forged_datagram_of_a_group_allocates_next_to_nothing() {
+    let mut receiver = Endpoint::new(config(), [1; 32], Time::ZERO);
+    receiver.open_mailbox(Mailbox(7), MailboxOptions::default()).unwrap();
+    let from = SocketAddr::from(([127, 0, 0, 1], 9));
+    let mut buffers = (0..1_000).map(|session| {
+        let mut forged = header(session, FlowMode::Lossy, 0, 0);
+        forged.flags = flags::SEALED;
+        let mut datagram = BytesMut::zeroed(HEADER_BYTES + 20);
+        forged.write(&mut datagram);
+        datagram
+    });
+    let made = measure(|| buffers.by_ref().take(500).for_each(drop)).bytes_total;
+    let used = measure(|| {
+        for datagram in buffers {
+            let bytes = datagram.len();
+            receiver.on_datagrams(from, datagram, bytes, Time::from_us(1));
+        }
+    });
+    assert_eq!(receiver.stats().dropped.not_authentic, 500);
+    let each = (used.bytes_total - made) / 500;
+    assert!(each < 100, "{each} bytes a datagram");
+}
