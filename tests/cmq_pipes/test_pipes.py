@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import struct
@@ -367,3 +368,5 @@ def test_stats_are_told_on_standard_error(at):
         code, output, said = pop.result()
     assert (code, output) == (0, lines("a", "bcd"))
     assert "popped 2 messages of 4 bytes" in said and ", 0 lost" in said
+    peer = r"from 127\.0\.0\.1:\d+: 2 messages in \d+ datagrams, 0 lost, 0 duplicates, 0 reordered, .*, 0 restarts\n"
+    assert len(re.findall(peer, said)) == 1, said

@@ -228,6 +228,12 @@ impl Flight {
         }
     }
 
+    /// Charges of what is under way: bytes, and what the receiver's kernel adds.
+    #[must_use]
+    pub fn under_way_bytes(&self) -> u64 {
+        self.charges()
+    }
+
     /// Messages that are not known to have arrived (reliable only).
     #[must_use]
     pub fn missing_messages(&self) -> u64 {

@@ -25,5 +25,6 @@ pub use endpoint::{Delivery, DestinationId, Endpoint, Event, PushError, Transmit
 pub use inbox::{Peer, PeerCounts, PeerPage};
 pub use key::{Key, Mailbox};
 pub use mode::{Mode, Repair};
+pub use outbox::DestinationStats;
 pub use stats::Stats;
 pub use time::Time;

@@ -140,6 +140,7 @@ impl Outbox {
             train: None,
             busy: None,
             flow: self.last_flow,
+            repeated: 0,
             generation: self.last_generation,
             path_bytes: u16::try_from(options.path_bytes).unwrap_or(u16::MAX),
             reliable: options.mode.is_reliable(),
@@ -325,6 +326,8 @@ impl Outbox {
         Some(DestinationStats {
             messages: destination.next_message,
             datagrams: destination.next_sequence,
+            repeated: u64::from(destination.repeated),
+            under_way_bytes: flight.map_or(0, Flight::under_way_bytes),
             waiting_bytes: gathering + busy.map_or(0, |busy| busy.waiting_bytes),
             kept_bytes: busy.map_or(0, |busy| busy.kept_bytes),
             lost_messages: flight.map_or(0, Flight::lost_messages),

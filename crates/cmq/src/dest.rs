@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quelea_cmq_proto::{DestinationId, Key, PushError, Time, WhenFull};
+use quelea_cmq_proto::{DestinationId, DestinationStats, Key, PushError, Time, WhenFull};
 
 use crate::endpoint::Endpoint;
 use crate::sleep::Sleep;
@@ -140,6 +140,13 @@ impl Dest {
     /// limit.
     pub async fn wait_acknowledged_async(&self) {
         Sleep::new(self.endpoint.driver(), Until::Settled(self.id), None).await;
+    }
+
+    /// What was sent, repeated and lost of what was pushed, what is under way, and the round trip.
+    /// None once it is closed and forgotten.
+    #[must_use]
+    pub fn stats(&self) -> Option<DestinationStats> {
+        self.endpoint.driver().lock().proto.destination_stats(self.id)
     }
 
     /// Whom it pushes to.

@@ -18,6 +18,7 @@ use crate::dest::Dest;
 use crate::driver::Driver;
 use crate::multicast::{self, Interface};
 use crate::net::{self, Net};
+use crate::peer::{self, Peer};
 use crate::push::Patience;
 use crate::queue::Queue;
 use crate::ring::Ring;
@@ -206,6 +207,24 @@ impl Endpoint {
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats::of(&self.0.driver)
+    }
+
+    /// All peers that send here and are known, the one heard of last first: at most
+    /// `Config::flows_max` (65,536) that are proven, and 1,024 others. Looks at some hundred bytes for
+    /// each, and others may use the endpoint meanwhile: who comes or goes while this looks may be
+    /// missing. Of those that made room for others, only [`stats`](Self::stats) still knows.
+    #[must_use]
+    pub fn peers(&self) -> Vec<Peer> {
+        peer::all(&self.0.driver)
+    }
+
+    /// What is known of `address` as a sender to `mailbox`: a look-up, where it is proven.
+    #[must_use]
+    pub fn peer(&self, address: SocketAddr, mailbox: u64) -> Option<Peer> {
+        let driver = &self.0.driver;
+        let now = driver.clock.now();
+        let found = driver.lock().proto.peer(address, Mailbox(mailbox));
+        found.map(|found| Peer::of(&found, now))
     }
 
     /// The next event if there is one.

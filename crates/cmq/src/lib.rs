@@ -15,6 +15,7 @@ mod missing;
 pub mod multicast;
 mod net;
 mod numbered;
+pub mod peer;
 mod push;
 pub mod queue;
 pub mod replace;
@@ -36,6 +37,7 @@ pub use dest::Dest;
 pub use endpoint::Endpoint;
 pub use future::{Lost, OnLoss, Pending};
 pub use message::{Message, MessageRef, Receipt};
+pub use peer::Peer;
 pub use queue::Queue;
 pub use replace::Replace;
 pub use replay::Replay;
@@ -46,8 +48,8 @@ pub use watched::Watched;
 
 pub use quelea_cmq_proto as proto;
 pub use quelea_cmq_proto::{
-    Config, DestinationOptions, Event, Key, Mailbox, MailboxOptions, Mode, PushError, Repair,
-    WhenFull,
+    Config, DestinationOptions, DestinationStats, Event, Key, Mailbox, MailboxOptions, Mode,
+    PeerCounts, PushError, Repair, WhenFull,
     config::{PreSharedKey, Wire},
     endpoint::{DestinationError, MailboxError},
 };

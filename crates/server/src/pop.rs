@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use quelea_cmq::{Endpoint, Event, MailboxError, MailboxOptions, Message, Queue, Receipt};
+use quelea_cmq::{
+    Endpoint, Event, MailboxError, MailboxOptions, Message, PeerCounts, Queue, Receipt,
+};
 use quelea_datagram::Peer;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -78,6 +80,9 @@ enum PopFailure {
     Lost(u64),
 }
 
+/// Senders that `--stats` prints a line for: more than fit on a screen tell nobody anything.
+const PEERS_PRINTED_MAX: usize = 20;
+
 /// What may happen beside messages.
 enum Beside {
     Event(Event),
@@ -123,18 +128,36 @@ fn pop(args: &PopArgs) -> Result<(), PopFailure> {
     let end = end.map_err(PopFailure::Output)?;
     // Events may be too many to be kept; the counter is not.
     popping.lost = popping.lost.max(endpoint.stats().proto.received.lost_messages);
+    let peers = if args.pipe.stats { endpoint.peers() } else { Vec::new() };
     // Nothing was pushed here, so nothing is left to be sent.
     let _ = endpoint.clone().close(CLOSE_MAX);
     let Popping { popped, bytes, lost, .. } = popping;
     if args.pipe.stats {
         let seconds = started.elapsed().as_secs_f64();
         eprintln!("popped {popped} messages of {bytes} bytes in {seconds:.3} s, {lost} lost");
+        print_peers(&peers);
         print_counters(&endpoint);
     }
     match (end, args.count) {
         (End::Came, Some(wanted)) if popped < wanted => Err(PopFailure::TooFew { popped, wanted }),
         _ if args.reliable && lost > 0 => Err(PopFailure::Lost(lost)),
         _ => Ok(()),
+    }
+}
+
+/// What came of each sender, of those heard of last.
+fn print_peers(peers: &[quelea_cmq::Peer]) {
+    for quelea_cmq::Peer { address, counts, .. } in peers.iter().take(PEERS_PRINTED_MAX) {
+        let PeerCounts { datagrams, messages, lost_messages, duplicates, .. } = counts;
+        let PeerCounts { reordered, late, repaired, restarts, .. } = counts;
+        eprintln!(
+            "from {address}: {messages} messages in {datagrams} datagrams, {lost_messages} lost, \
+             {duplicates} duplicates, {reordered} reordered, {late} late, {repaired} repaired, \
+             {restarts} restarts"
+        );
+    }
+    if let Some(more) = peers.len().checked_sub(PEERS_PRINTED_MAX).filter(|more| *more > 0) {
+        eprintln!("and from {more} others");
     }
 }
 

@@ -55,6 +55,11 @@ pub struct DestinationStats {
     pub messages: u64,
     /// Datagrams that left, each once, parity among them.
     pub datagrams: u64,
+    /// Datagrams that were repeated, whatever became of the receiver since.
+    pub repeated: u64,
+    /// Bytes under way, as credit is charged: 800 more for each datagram, as the receiver's kernel
+    /// accounts for them. None where there is no credit.
+    pub under_way_bytes: u64,
     /// Bytes that gather or wait for credit.
     pub waiting_bytes: usize,
     /// Bytes that are kept until they are acknowledged.

@@ -51,7 +51,8 @@ impl Outbox {
         match action {
             Action::Repeat(bytes) => {
                 self.counters.repeated += 1;
-                let destination = self.directory.at(slot);
+                let destination = self.directory.at_mut(slot);
+                destination.repeated = destination.repeated.saturating_add(1);
                 Some(Transmit {
                     to: destination.key.address,
                     segment_bytes: None,

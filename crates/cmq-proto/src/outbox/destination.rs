@@ -28,6 +28,8 @@ pub(crate) struct Destination {
     pub(crate) flow: u32,
     /// Tells a handle of it from one of an earlier destination in the same slot.
     pub(crate) generation: u32,
+    /// Repetitions that left.
+    pub(crate) repeated: u32,
     pub(crate) profile: ProfileId,
     pub(crate) path_bytes: u16,
     /// How much its last trains held.

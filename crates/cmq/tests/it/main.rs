@@ -7,6 +7,7 @@
 mod ends;
 mod examples;
 mod limits;
+mod peers;
 mod push_pop;
 mod tasks;
 mod waiting;
