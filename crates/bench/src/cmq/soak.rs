@@ -170,8 +170,10 @@ impl Flow {
         let mut schedule = Schedule::share(rate, 0, 1, now_ns());
         let mut message = Vec::new();
         let mut number = 0;
-        while !stop.load(Ordering::Relaxed) && now_ns() < until {
-            while schedule.take_due(now_ns()).is_some() {
+        let is_over = || stop.load(Ordering::Relaxed) || now_ns() >= until;
+        while !is_over() {
+            // A machine that is too slow for the rate always has something due.
+            while !is_over() && schedule.take_due(now_ns()).is_some() {
                 write(&mut message, number);
                 self.dest.push(&message)?;
                 number += 1;
@@ -291,10 +293,7 @@ impl SoakReport {
         let mut faults = failed;
         faults.extend(flows.iter().flat_map(Flow::faults));
         let (settled, closing) = levels(residents);
-        if closing > (settled * (1.0 + TOLERANCE)).max(settled + TOLERANCE_BYTES) {
-            let (settled, closing) = (settled / 1e6, closing / 1e6);
-            faults.push(format!("memory grew from {settled:.1} MB to {closing:.1} MB"));
-        }
+        faults.extend(growth(settled, closing));
         Self {
             seconds: seconds_between(begun, now_ns()),
             interrupted,
@@ -323,6 +322,13 @@ impl SoakReport {
             .iter()
             .fold(text + &format!("  {verdict}\n"), |text, fault| text + &format!("    {fault}\n"))
     }
+}
+
+/// What is wrong with the memory, if it grew.
+fn growth(settled: f64, closing: f64) -> Option<String> {
+    let is_flat = closing <= (settled * (1.0 + TOLERANCE)).max(settled + TOLERANCE_BYTES);
+    let (settled, closing) = (settled / 1e6, closing / 1e6);
+    (!is_flat).then(|| format!("memory grew from {settled:.1} MB to {closing:.1} MB"))
 }
 
 /// The median memory after settling, and at the end.
@@ -368,5 +374,39 @@ mod tests {
         assert_eq!(levels(&residents), (100.0, 130.0));
         assert_eq!(levels(&[]), (0.0, 0.0));
         assert_eq!(levels(&[7.0]), (7.0, 7.0));
+    }
+
+    #[test]
+    fn memory_that_grew_is_a_fault() {
+        assert_eq!(growth(100e6, 104e6), None);
+        assert_eq!(growth(10e6, 11.9e6), None);
+        assert_eq!(growth(100e6, 50e6), None);
+        let fault = growth(100e6, 106e6).unwrap();
+        assert_eq!(fault, "memory grew from 100.0 MB to 106.0 MB");
+        assert!(growth(10e6, 12.1e6).is_some());
+    }
+
+    /// A flow whose counts are made up.
+    fn flow(mode: Mode, sent: u64, received: u64) -> Flow {
+        let flow = Flow::new("made up", mode, false).unwrap();
+        flow.sent.store(sent, Ordering::Relaxed);
+        flow.received.store(received, Ordering::Relaxed);
+        flow
+    }
+
+    #[test]
+    fn what_is_lost_damaged_or_out_of_order_is_a_fault() {
+        assert_eq!(flow(Mode::ReliableOrdered, 7, 7).faults(), Vec::<String>::new());
+        let lost = flow(Mode::Lossy, 7, 6).faults();
+        assert!(lost.len() == 1 && lost[0].contains("6 of 7 messages arrived"), "{lost:?}");
+        let found = flow(Mode::ReliableOrdered, 7, 7);
+        found.damaged.store(1, Ordering::Relaxed);
+        found.out_of_order.store(2, Ordering::Relaxed);
+        let faults = found.faults();
+        let words = ["made up: 1 messages were damaged", "made up: 2 messages out of order"];
+        assert_eq!(faults, words);
+        let report = SoakReport::new(now_ns(), false, &[found], &[1e6], Vec::new());
+        assert_eq!(report.faults, words);
+        assert!(report.to_text().contains("FAILED"));
     }
 }
