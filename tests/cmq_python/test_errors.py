@@ -60,6 +60,16 @@ def test_what_nobody_acknowledges_is_told_when_the_time_is_over():
     endpoint.close()
 
 
+def test_what_was_given_up_is_not_acknowledged():
+    endpoint = Endpoint("127.0.0.1:0")
+    dest = endpoint.dest(NOBODY, mode=Mode.RELIABLE_ORDERED, dead_after=0.05)
+    dest.push(b"x")
+    with pytest.raises(NotAcknowledged, match="given up"):
+        dest.wait_acknowledged(30.0)
+    with pytest.raises(NotAcknowledged, match="given up"):
+        endpoint.close()
+
+
 def test_what_is_closed_stays_closed(there):
     endpoint = Endpoint("127.0.0.1:0")
     dest, queue = endpoint.dest(there.address), endpoint.queue()

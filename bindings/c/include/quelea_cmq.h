@@ -51,6 +51,8 @@ typedef enum quelea_cmq_code {
   QUELEA_CMQ_CODE_IO = 10,
   // A defect of the library, reported instead of ending the process. Free the handles.
   QUELEA_CMQ_CODE_PANIC = 11,
+  // Messages were given up: their peer is gone, or their deadline has passed.
+  QUELEA_CMQ_CODE_ABANDONED = 12,
 } quelea_cmq_code;
 
 // What happened.
@@ -295,7 +297,7 @@ enum quelea_cmq_code quelea_cmq_push_batch(const struct quelea_cmq_dest *dest,
 enum quelea_cmq_code quelea_cmq_flush(const struct quelea_cmq_dest *dest);
 
 // Flushes and waits at most `timeout_us` microseconds (for ever if negative) until everything has left
-// and, in reliable modes, is acknowledged. Thread-safe.
+// and, in reliable modes, is acknowledged. QUELEA_CMQ_CODE_ABANDONED if messages were given up. Thread-safe.
 //
 // # Safety
 // `dest` is not freed.
@@ -403,7 +405,8 @@ enum quelea_cmq_code quelea_cmq_endpoint_next_event(const struct quelea_cmq_endp
 
 // Flushes, waits at most `timeout_us` microseconds until everything is sent and, in reliable modes,
 // acknowledged, and closes: waiting pops of all threads end, later pushes answer QUELEA_CMQ_CODE_CLOSED.
-// QUELEA_CMQ_CODE_TIMEOUT if it took longer; it is closed then too. Thread-safe.
+// QUELEA_CMQ_CODE_TIMEOUT if it took longer, QUELEA_CMQ_CODE_ABANDONED if messages were given up; it is
+// closed then too. Thread-safe.
 //
 // # Safety
 // `endpoint` is not freed.

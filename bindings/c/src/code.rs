@@ -36,6 +36,8 @@ pub enum QueleaCmqCode {
     Io = 10,
     /// A defect of the library, reported instead of ending the process. Free the handles.
     Panic = 11,
+    /// Messages were given up: their peer is gone, or their deadline has passed.
+    Abandoned = 12,
 }
 
 /// Why a call did not do what it was asked.

@@ -3,7 +3,7 @@
 use std::slice;
 use std::time::{Duration, Instant};
 
-use quelea_cmq::{Dest, PushError};
+use quelea_cmq::{Dest, Outcome, PushError};
 
 use crate::address::QueleaCmqKey;
 use crate::code::{Failure, QueleaCmqCode, guarded};
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn quelea_cmq_flush(dest: *const QueleaCmqDest) -> QueleaC
 }
 
 /// Flushes and waits at most `timeout_us` microseconds (for ever if negative) until everything has left
-/// and, in reliable modes, is acknowledged. Thread-safe.
+/// and, in reliable modes, is acknowledged. QUELEA_CMQ_CODE_ABANDONED if messages were given up. Thread-safe.
 ///
 /// # Safety
 /// `dest` is not freed.
@@ -187,8 +187,14 @@ pub unsafe extern "C" fn quelea_cmq_wait_acknowledged(
     guarded(|| {
         // SAFETY: the caller's promise.
         let to = unsafe { given(dest, "dest")? };
-        let done = to.dest.wait_acknowledged(duration(timeout_us));
-        if done { Ok(()) } else { Err(Failure::timeout()) }
+        match to.dest.wait_acknowledged(duration(timeout_us)) {
+            Outcome::Acknowledged => Ok(()),
+            Outcome::TimedOut => Err(Failure::timeout()),
+            Outcome::Abandoned => {
+                Err(Failure::new(QueleaCmqCode::Abandoned, "messages were given up"))
+            }
+            Outcome::Closed => Err(Failure::new(QueleaCmqCode::Closed, "it was closed meanwhile")),
+        }
     })
 }
 

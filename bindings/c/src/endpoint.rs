@@ -5,6 +5,7 @@ use std::net::UdpSocket;
 use std::os::fd::BorrowedFd;
 
 use quelea_cmq::Endpoint;
+use quelea_cmq::endpoint::Unsettled;
 
 use crate::address::{QueleaCmqAddress, QueleaCmqKey, address_of, text_of};
 use crate::code::{Failure, QueleaCmqCode, guarded};
@@ -252,7 +253,8 @@ pub unsafe extern "C" fn quelea_cmq_endpoint_next_event(
 
 /// Flushes, waits at most `timeout_us` microseconds until everything is sent and, in reliable modes,
 /// acknowledged, and closes: waiting pops of all threads end, later pushes answer QUELEA_CMQ_CODE_CLOSED.
-/// QUELEA_CMQ_CODE_TIMEOUT if it took longer; it is closed then too. Thread-safe.
+/// QUELEA_CMQ_CODE_TIMEOUT if it took longer, QUELEA_CMQ_CODE_ABANDONED if messages were given up; it is
+/// closed then too. Thread-safe.
 ///
 /// # Safety
 /// `endpoint` is not freed.
@@ -265,7 +267,13 @@ pub unsafe extern "C" fn quelea_cmq_endpoint_close(
         // SAFETY: the caller's promise.
         let here = unsafe { given(endpoint, "endpoint")? };
         let closed = here.endpoint.clone().close(duration(timeout_us));
-        closed.map_err(|error| Failure::new(QueleaCmqCode::Timeout, error.to_string()))
+        closed.map_err(|error| {
+            let code = match error {
+                Unsettled::TimedOut => QueleaCmqCode::Timeout,
+                Unsettled::Abandoned { .. } => QueleaCmqCode::Abandoned,
+            };
+            Failure::new(code, error.to_string())
+        })
     })
 }
 

@@ -129,7 +129,7 @@ class Dest:
 
     def wait_acknowledged(self, timeout: float | None = None) -> None:
         """Flushes and waits until everything has left and, in reliable modes, is acknowledged. Raises
-        `NotAcknowledged` when the time is over."""
+        `NotAcknowledged` when the time is over, or messages were given up."""
 
     async def acknowledged_async(self) -> None:
         """As `wait_acknowledged`, for an event loop; bound it in time with `asyncio.timeout`."""

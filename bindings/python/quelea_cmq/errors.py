@@ -70,16 +70,18 @@ class Closed(CmqError):
 
 
 class NotAcknowledged(CmqError, TimeoutError):
-    """The time was over before the receiver had acknowledged everything."""
+    """The time was over before the receiver had acknowledged everything, or messages were given up."""
 
-    timeout: float
-    """The seconds that were waited."""
+    timeout: float | None
+    """The seconds that were waited; None if messages were given up."""
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, timeout: float | None) -> None:
         super().__init__(timeout)
         self.timeout = timeout
 
     def __str__(self) -> str:
+        if self.timeout is None:
+            return "messages were given up: their peer is gone, or their deadline has passed"
         return f"not everything was acknowledged within {self.timeout:g} s"
 
 

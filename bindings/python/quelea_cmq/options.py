@@ -60,6 +60,8 @@ class DestOptions(TypedDict, total=False):
     """Whether the receiver's credit bounds what is under way. Off only for ``lossy`` and ``latest_only``."""
     timeout: float
     """Another age of batches than the endpoint's."""
+    dead_after: float
+    """Seconds without any answer after which the receiver is given up; 60 by default, 30 in lossy modes."""
     when_full: WhenFullLike
     """What a push does when there is no room."""
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use quelea_cmq::{Dest as CmqDest, PushError};
+use quelea_cmq::{Dest as CmqDest, Outcome, PushError};
 
 use crate::bell::Bell;
 use crate::bytes_like::{bytes_like, copied};
@@ -128,13 +128,21 @@ impl Dest {
     }
 
     /// Flushes and waits until everything has left and, in reliable modes, is acknowledged. Raises
-    /// `NotAcknowledged` when the time is over.
+    /// `NotAcknowledged` when the time is over, or messages were given up.
     #[pyo3(signature = (timeout=None))]
     fn wait_acknowledged(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let dest = self.dest.get(py)?;
         let timeout = wait::timeout(timeout)?;
-        let done = wait::until(py, timeout, |slice| dest.wait_acknowledged(slice).then_some(()))?;
-        done.ok_or_else(|| error::not_acknowledged(py, timeout.unwrap_or_default()))
+        let outcome = wait::until(py, timeout, |slice| match dest.wait_acknowledged(slice) {
+            Outcome::TimedOut => None,
+            outcome => Some(outcome),
+        })?;
+        match outcome.unwrap_or(Outcome::TimedOut) {
+            Outcome::Acknowledged => Ok(()),
+            Outcome::TimedOut => Err(error::not_acknowledged(py, timeout.unwrap_or_default())),
+            Outcome::Abandoned => Err(error::abandoned(py)),
+            Outcome::Closed => Err(error::closed(py, "destination")),
+        }
     }
 
     /// `await dest.acknowledged_async()`: as `wait_acknowledged`, for an event loop.
@@ -170,8 +178,11 @@ impl Dest {
     fn _settle_later(&self, bell: &Bound<'_, Bell>, number: u64) -> PyResult<Pending> {
         let dest = self.dest.get(bell.py())?.clone();
         let settled = async move {
-            dest.wait_acknowledged_async().await;
-            Ok(Done::Nothing)
+            match dest.wait_acknowledged_async().await {
+                Outcome::Acknowledged | Outcome::TimedOut => Ok(Done::Nothing),
+                Outcome::Abandoned => Err(Failed::Abandoned),
+                Outcome::Closed => Err(Failed::Push(PushError::Closed)),
+            }
         };
         Ok(Pending::new(settled, bell.get(), number))
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
+use quelea_cmq::endpoint::Unsettled;
 use quelea_cmq::multicast::Interface;
 use quelea_cmq::responder::{Responder as CmqResponder, ResponderOptions};
 use quelea_cmq::{Caller as CmqCaller, Endpoint as CmqEndpoint, WhenFull};
@@ -246,8 +247,9 @@ impl Endpoint {
         let leaving = self.leaving.get(py)?;
         let within = wait::timeout(timeout)?.unwrap_or_else(|| leaving.linger());
         match py.detach(|| leaving.close(within)) {
-            true => Ok(()),
-            false => Err(error::not_acknowledged(py, within)),
+            Ok(()) => Ok(()),
+            Err(Unsettled::TimedOut) => Err(error::not_acknowledged(py, within)),
+            Err(Unsettled::Abandoned { .. }) => Err(error::abandoned(py)),
         }
     }
 
@@ -267,7 +269,8 @@ impl Endpoint {
             return self.close(py, None);
         }
         let leaving = self.leaving.get(py)?;
-        py.detach(|| leaving.close(Duration::ZERO));
+        // The exception says more.
+        let _ = py.detach(|| leaving.close(Duration::ZERO));
         Ok(())
     }
 

@@ -48,6 +48,11 @@ pub(crate) fn not_acknowledged(py: Python<'_>, within: Duration) -> PyErr {
     raise(py, "NotAcknowledged", (within.as_secs_f64(),))
 }
 
+/// The peer is gone, or a deadline has passed.
+pub(crate) fn abandoned(py: Python<'_>) -> PyErr {
+    raise(py, "NotAcknowledged", (py.None(),))
+}
+
 pub(crate) fn no_answer(py: Python<'_>, asked: u32) -> PyErr {
     raise(py, "NoAnswer", (asked,))
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use quelea_cmq::Endpoint as CmqEndpoint;
+use quelea_cmq::endpoint::Unsettled;
 
 use crate::fork::Owned;
 
@@ -36,11 +37,11 @@ impl Leaving {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether everything was sent, and acknowledged where it is reliable, in that time. Closing
-    /// twice is closing once.
-    pub(crate) fn close(&self, within: Duration) -> bool {
+    /// An error if not everything was sent, and acknowledged where it is reliable, in that time.
+    /// Closing twice is closing once.
+    pub(crate) fn close(&self, within: Duration) -> Result<(), Unsettled> {
         let endpoint = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
-        endpoint.is_none_or(|endpoint| endpoint.close(within).is_ok())
+        endpoint.map_or(Ok(()), |endpoint| endpoint.close(within))
     }
 }
 
@@ -59,6 +60,6 @@ pub(crate) fn _at_exit(py: Python<'_>) {
     let all = std::mem::take(&mut *LEAVING.lock().unwrap_or_else(PoisonError::into_inner));
     for leaving in all.iter().filter_map(|leaving| leaving.get(py).ok()?.upgrade()) {
         // Nobody is left to be told that something was not acknowledged.
-        py.detach(|| leaving.close(leaving.linger()));
+        let _ = py.detach(|| leaving.close(leaving.linger()));
     }
 }

@@ -81,6 +81,7 @@ pub(crate) fn destination(given: Given<'_, '_>) -> PyResult<DestinationOptions> 
             name @ "reed_solomon" => options.repair = reed_solomon(name, &value)?,
             "credit" => options.credit = value.extract()?,
             name @ "timeout" => options.timeout = Some(seconds(name, &value)?),
+            name @ "dead_after" => options.dead_after = Some(seconds(name, &value)?),
             name @ "when_full" => options.when_full = when_full(name, &value)?,
             unknown => return Err(unknown_option(unknown)),
         }

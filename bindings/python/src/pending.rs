@@ -28,6 +28,7 @@ pub(crate) enum Done {
 pub(crate) enum Failed {
     Push(PushError),
     Lost(Lost),
+    Abandoned,
     Closed,
 }
 
@@ -40,6 +41,7 @@ fn to_python(py: Python<'_>, done: Result<Done, Failed>) -> PyResult<Py<PyAny>> 
         Ok(Done::Request(request)) => Ok(Py::new(py, Request::new(*request))?.into_any()),
         Err(Failed::Push(error)) => Err(error::push(py, error, 0)),
         Err(Failed::Lost(lost)) => Err(error::no_answer(py, lost.asked)),
+        Err(Failed::Abandoned) => Err(error::abandoned(py)),
         Err(Failed::Closed) => Err(error::closed(py, "queue")),
     }
 }

@@ -132,6 +132,10 @@ pub struct DestinationOptions {
     pub path_bytes: usize,
     /// What a push does when the endpoint has no room for it, or the receiver gives no credit.
     pub when_full: WhenFull,
+    /// After how long without any answer the receiver is given up, or in a lossy mode what is under
+    /// way to it is forgotten: [`DEAD_PEER`](crate::flight::DEAD_PEER) and
+    /// [`SILENT_PEER`](crate::flight::SILENT_PEER) if not given.
+    pub dead_after: Option<Duration>,
 }
 
 impl Default for DestinationOptions {
@@ -143,6 +147,7 @@ impl Default for DestinationOptions {
             timeout: None,
             path_bytes: 1_232,
             when_full: WhenFull::Block,
+            dead_after: None,
         }
     }
 }
@@ -166,6 +171,9 @@ impl DestinationOptions {
         }
         if reliable && self.when_full == WhenFull::DropOldest {
             return invalid("a reliable destination drops nothing that it took");
+        }
+        if self.dead_after.is_some_and(|dead_after| dead_after.is_zero()) {
+            return invalid("a receiver needs some time to answer");
         }
         if !self.repair.is_valid() {
             return invalid("a repair group has 1 to 64 data and 1 to 16 parity datagrams");

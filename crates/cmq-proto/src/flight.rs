@@ -37,6 +37,7 @@ use round_trip::RoundTrip;
 use tail::Tail;
 
 pub use action::{Action, Outcome};
+pub(crate) use options::patience;
 pub use options::{DEAD_PEER, FlightOptions, SILENT_PEER};
 pub use sent::{DATAGRAM_OVERHEAD_BYTES, Sent, charge};
 

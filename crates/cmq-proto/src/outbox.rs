@@ -146,6 +146,7 @@ impl Outbox {
             reliable: options.mode.is_reliable(),
             profile: self.profiles.share(options),
             class: Class::default(),
+            given_up: 0,
             queued: false,
             unsettled: false,
             dead: false,
@@ -194,7 +195,7 @@ impl Outbox {
             return self.push_to_list(slot, message, element, now);
         }
         let shape = self.shape(destination);
-        let cut = self.cut(message, &shape)?;
+        let cut = self.cut(message.len(), &shape)?;
         let bytes = cut.map_or_else(|| framed_bytes(message.len()), |cut| cut.bytes_from(0));
         if !self.has_room(slot, bytes) && !self.make_room(slot, bytes)? {
             return Ok(());
@@ -356,11 +357,6 @@ impl Outbox {
         self.unsettled == 0
     }
 
-    /// Whether a push to it may succeed, or would say that it is closed.
-    pub(crate) fn writable(&self, id: DestinationId) -> bool {
-        self.directory.get(id).is_none() || self.has_room(id.slot, 0)
-    }
-
     /// The path to `address` carries this much: new trains obey.
     pub(crate) fn set_path_bytes(&mut self, address: IpAddr, path_bytes: usize) {
         let path_bytes = path_bytes.clamp(limits::SEGMENT_BYTES_MIN, limits::DATAGRAM_BYTES_MAX);
@@ -387,9 +383,8 @@ impl Outbox {
         if self.keyring.is_some() { TAG_BYTES } else { 0 }
     }
 
-    /// How the message is cut, if no datagram holds it.
-    fn cut(&self, message: &[u8], shape: &Shape) -> Result<Option<Cut>, PushError> {
-        let bytes = message.len();
+    /// How a message of `bytes` is cut, if no datagram holds it.
+    fn cut(&self, bytes: usize, shape: &Shape) -> Result<Option<Cut>, PushError> {
         let limit = self.config.message_bytes_max;
         if bytes > limit {
             return Err(PushError::TooLarge { bytes, limit });

@@ -1,10 +1,16 @@
 //! A handle to a destination: pushes without the look-up of its key.
 
+use std::future::poll_fn;
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::task::Poll;
 use std::time::Duration;
 
 use quelea_cmq_proto::{DestinationId, DestinationStats, Key, PushError, Time, WhenFull};
 
 use crate::endpoint::Endpoint;
+use crate::outcome::Outcome;
 use crate::sleep::Sleep;
 use crate::waiting::Until;
 
@@ -16,6 +22,8 @@ pub struct Dest {
     key: Key,
     id: DestinationId,
     blocks: bool,
+    /// Of how many occasions to give up messages this handle and its clones have told.
+    told: Arc<AtomicU32>,
 }
 
 /// Why a batch was not pushed whole.
@@ -30,13 +38,15 @@ pub struct PushBatchError {
 }
 
 impl Dest {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         endpoint: Endpoint,
         key: Key,
         id: DestinationId,
         when_full: WhenFull,
     ) -> Self {
-        Self { endpoint, key, id, blocks: matches!(when_full, WhenFull::Block) }
+        let blocks = matches!(when_full, WhenFull::Block);
+        let before = endpoint.driver().lock().proto.given_up(id).map_or(0, |(times, _)| times);
+        Self { endpoint, key, id, blocks, told: Arc::new(AtomicU32::new(before)) }
     }
 
     /// Puts a message into the destination's batch; sends the batch first if the message would make
@@ -84,13 +94,16 @@ impl Dest {
     /// # Errors
     /// [`PushError`]: too large, or closed.
     pub async fn push_async(&self, message: &[u8]) -> Result<(), PushError> {
+        let until = Until::Writable(self.id, message.len());
         loop {
             match self.try_push(message) {
                 Err(PushError::WouldBlock) => {
-                    Sleep::new(self.endpoint.driver(), Until::Writable(self.id), None).await;
+                    Sleep::new(self.endpoint.driver(), until.clone(), None).await;
                 }
                 done => return done,
             }
+            // Room that others take each time must not keep this executor's thread.
+            yield_now().await;
         }
     }
 
@@ -127,19 +140,40 @@ impl Dest {
         driver.unlock(state);
     }
 
-    /// Flushes and waits until everything has left, and in reliable modes is acknowledged. False if
-    /// that took longer than `within`.
-    #[must_use]
-    pub fn wait_acknowledged(&self, within: Duration) -> bool {
+    /// Flushes and waits until everything has left, and in reliable modes is acknowledged, at most so
+    /// long. What was given up since this handle and its clones were last told is
+    /// [`Outcome::Abandoned`].
+    pub fn wait_acknowledged(&self, within: Duration) -> Outcome {
         let driver = self.endpoint.driver();
         let deadline = driver.clock.after(within);
-        driver.wait(&Until::Settled(self.id), Some(deadline))
+        let told = self.told.load(Relaxed);
+        let mut found = None;
+        driver.wait_then(&Until::Settled(self.id), Some(deadline), |state, _| {
+            found = Outcome::of(state, self.id, told);
+            0
+        });
+        self.tell(found)
     }
 
     /// As [`wait_acknowledged`](Self::wait_acknowledged), as a future of any runtime and without a
-    /// limit.
-    pub async fn wait_acknowledged_async(&self) {
-        Sleep::new(self.endpoint.driver(), Until::Settled(self.id), None).await;
+    /// limit: never [`Outcome::TimedOut`].
+    pub async fn wait_acknowledged_async(&self) -> Outcome {
+        let driver = self.endpoint.driver();
+        let told = self.told.load(Relaxed);
+        loop {
+            Sleep::new(driver, Until::Settled(self.id), None).await;
+            // None if another one has pushed between the two looks.
+            let found = Outcome::of(&driver.lock(), self.id, told);
+            if found.is_some() {
+                return self.tell(found);
+            }
+        }
+    }
+
+    fn tell(&self, found: Option<(Outcome, u32)>) -> Outcome {
+        let (outcome, times) = found.unwrap_or((Outcome::TimedOut, 0));
+        self.told.fetch_max(times, Relaxed);
+        outcome
     }
 
     /// What was sent, repeated and lost of what was pushed, what is under way, and the round trip.
@@ -171,4 +205,17 @@ impl Dest {
         state.proto.close_destination(self.id, now);
         driver.unlock(state);
     }
+}
+
+/// Ready the second time that it is asked.
+async fn yield_now() {
+    let mut asked = false;
+    poll_fn(|context| {
+        if mem::replace(&mut asked, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

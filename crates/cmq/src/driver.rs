@@ -181,7 +181,8 @@ impl Driver {
                 transmits.push(transmit);
             }
             let more = state.proto.has_transmit();
-            // What left made room.
+            // What left made room, and who was given up is an event.
+            state.collect_events();
             state.check();
             self.release(&mut state).make(self, state);
             sending.unread += transmits.iter().map(|one| one.bytes.len()).sum::<usize>();

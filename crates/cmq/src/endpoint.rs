@@ -54,10 +54,19 @@ pub enum Backend {
     Portable,
 }
 
-/// Messages were still pending (or unacknowledged) when the time to close had passed.
+/// Why not everything that was pushed is known to have arrived when an endpoint was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("closed with messages that were not sent or not acknowledged in time")]
-pub struct Unsettled;
+pub enum Unsettled {
+    /// Messages were still pending (or unacknowledged) when the time had passed.
+    #[error("closed with messages that were not sent or not acknowledged in time")]
+    TimedOut,
+    /// Peers were given up, now or earlier, with what was pushed to them.
+    #[error("{messages} messages were given up: their peers did not answer")]
+    Abandoned {
+        /// How many messages, over the endpoint's life.
+        messages: u64,
+    },
+}
 
 impl Endpoint {
     /// Binds a socket to `address`.
@@ -296,13 +305,15 @@ impl Endpoint {
     /// reliable), and closes: waiting pops end, later pushes fail.
     ///
     /// # Errors
-    /// [`Unsettled`] if it took longer; it is closed then too.
+    /// [`Unsettled`] if it took longer, or if messages were given up because their peers were gone; it
+    /// is closed then too.
     pub fn close(self, within: Duration) -> Result<(), Unsettled> {
         let driver = &self.0.driver;
         let deadline = driver.clock.after(within);
         let settled = driver.wait(&Until::AllSettled, Some(deadline));
         driver.say_what_is_delayed();
         let mut state = driver.lock();
+        let messages = state.proto.stats().sent.abandoned_messages;
         state.close_all();
         driver.unlock(state);
         let thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -310,7 +321,11 @@ impl Endpoint {
             // It does not panic; if it did, it has ended as well.
             let _ = thread.join();
         }
-        if settled { Ok(()) } else { Err(Unsettled) }
+        match messages {
+            _ if !settled => Err(Unsettled::TimedOut),
+            0 => Ok(()),
+            messages => Err(Unsettled::Abandoned { messages }),
+        }
     }
 
     pub(crate) fn driver(&self) -> &Driver {

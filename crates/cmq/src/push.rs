@@ -41,7 +41,9 @@ impl Driver {
             }
             match (pushed, patience) {
                 (Err(PushError::WouldBlock), Some(deadline)) if waited => {
-                    waited = self.wait(&Until::Writable(id), deadline);
+                    // Others may have taken the room each time; the limit holds all the same.
+                    waited = self.wait(&Until::Writable(id, message.len()), deadline)
+                        && deadline.is_none_or(|deadline| self.clock.now() < deadline);
                 }
                 (pushed, _) => return pushed,
             }

@@ -167,12 +167,17 @@ impl State {
                 None => {}
             }
         }
+        self.collect_events();
+        self.check();
+    }
+
+    /// Takes the state machine's events, as far as there is room for them.
+    pub(crate) fn collect_events(&mut self) {
         while self.events.len() < limits::EVENTS_MAX
             && let Some(event) = self.proto.poll_event()
         {
             self.events.push_back(event);
         }
-        self.check();
     }
 
     /// Calls whoever waits for something else than a delivery, if it has come.
@@ -231,7 +236,7 @@ impl State {
         match until {
             Until::Ring(ring) => ring.is_ready(),
             Until::Reply(slot) => slot.is_ready(),
-            Until::Writable(id) => self.closed || self.proto.writable(*id),
+            Until::Writable(id, bytes) => self.closed || self.proto.writable(*id, *bytes),
             Until::Settled(id) => self.closed || self.proto.is_settled(*id),
             Until::AllSettled => self.closed || self.proto.all_settled(),
             Until::Proven(before) => self.closed || self.proto.stats().received.proven > *before,

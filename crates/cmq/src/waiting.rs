@@ -16,8 +16,8 @@ pub(crate) enum Until {
     Ring(Arc<Ring>),
     /// The answer to a request, or the end of hoping for one.
     Reply(Arc<Slot>),
-    /// Room for a push.
-    Writable(DestinationId),
+    /// Room for a push of so many bytes.
+    Writable(DestinationId, usize),
     /// All that was pushed to it has left, or is acknowledged.
     Settled(DestinationId),
     /// The same, for all destinations.

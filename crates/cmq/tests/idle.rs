@@ -55,7 +55,7 @@ fn nothing_wakes_and_little_is_kept_while_nothing_is_due() {
         dest.flush();
         assert!(queue.pop_timeout(LONG).is_some());
     }
-    assert!(dest.wait_acknowledged(LONG));
+    assert!(dest.wait_acknowledged(LONG).is_acknowledged());
 
     // The passing of time is told by another endpoint, whose mailbox stays empty. As soon as the
     // threads were not woken for a while, they are never woken again.

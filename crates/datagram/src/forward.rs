@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use quelea_broker::{ChannelId, ConnectionId, Consume, ConsumeError, Effect, OpenError};
-use quelea_cmq::{Config, Dest, DestinationOptions, Endpoint, Event, Key, PushError};
+use quelea_cmq::{Config, Dest, DestinationOptions, Endpoint, Key, Outcome, PushError};
 use quelea_model::Message;
 use quelea_net::{CoreHandle, CoreStopped};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -136,7 +136,7 @@ impl Forward {
         let dest = endpoint.dest(Key::new(address, settings.to.mailbox), options)?;
         let mut subscription = self.subscribe(&endpoint).await?;
         self.counters.forwarding.fetch_add(1, Relaxed);
-        let served = self.serve(&mut subscription, &endpoint, &dest, pause, told, stop).await;
+        let served = self.serve(&mut subscription, &dest, pause, told, stop).await;
         self.counters.forwarding.fetch_sub(1, Relaxed);
         let connection = subscription.connection;
         let detached = self.core.call(move |core| core.detach(connection)).await;
@@ -173,7 +173,6 @@ impl Forward {
     async fn serve(
         &self,
         subscription: &mut Subscription,
-        endpoint: &Endpoint,
         dest: &Dest,
         pause: &mut Pause,
         told: &mut Option<String>,
@@ -187,7 +186,7 @@ impl Forward {
             };
             let batch = gather(first, &mut subscription.effects)?;
             let count = batch.messages.len() as u64;
-            let mut pushing = pin!(self.push(&batch, endpoint, dest));
+            let mut pushing = pin!(self.push(&batch, dest));
             let pushed = tokio::select! {
                 biased;
                 () = stopped(stop) => match timeout(CLOSE_MAX, &mut pushing).await {
@@ -216,12 +215,7 @@ impl Forward {
     }
 
     /// Pushes a batch, and waits for its acknowledgement where there is one.
-    async fn push(
-        &self,
-        batch: &Batch,
-        endpoint: &Endpoint,
-        dest: &Dest,
-    ) -> Result<Settled, Trouble> {
+    async fn push(&self, batch: &Batch, dest: &Dest) -> Result<Settled, Trouble> {
         let mut settled = Settled::default();
         let silent = |_| Trouble::Silent(self.settings.timeout);
         for (tag, message) in &batch.messages {
@@ -244,13 +238,7 @@ impl Forward {
         }
         dest.flush();
         if self.settings.mode.is_reliable() {
-            let acknowledged = timeout(self.settings.timeout, dest.wait_acknowledged_async());
-            acknowledged.await.map_err(silent)?;
-        }
-        while let Some(event) = endpoint.try_event() {
-            if matches!(event, Event::Abandoned { .. }) && self.settings.mode.is_reliable() {
-                return Err(Trouble::GivenUp);
-            }
+            acknowledged(dest, self.settings.timeout).await?;
         }
         Ok(settled)
     }
@@ -316,9 +304,43 @@ fn gather(first: Effect, effects: &mut UnboundedReceiver<Effect>) -> Result<Batc
     Ok(batch)
 }
 
+/// Waits until the peer has all that was pushed.
+async fn acknowledged(dest: &Dest, within: Duration) -> Result<(), Trouble> {
+    match timeout(within, dest.wait_acknowledged_async()).await {
+        Ok(Outcome::Acknowledged) => Ok(()),
+        Ok(Outcome::Abandoned | Outcome::Closed) => Err(Trouble::GivenUp),
+        Ok(Outcome::TimedOut) | Err(_) => Err(Trouble::Silent(within)),
+    }
+}
+
 /// The peer's address. Names are looked up by a call that waits, so it has a thread of its own.
 async fn resolve(peer: &Peer) -> Result<SocketAddr, Trouble> {
     let peer = peer.clone();
     let found = tokio::task::spawn_blocking(move || peer.resolve()).await;
     found.map_err(|_| CoreStopped)?.map_err(Trouble::Resolve)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use quelea_cmq::Mode;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_dead_peer_never_got_is_not_acknowledged_to_the_queue() {
+        // Nobody reads it.
+        let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let endpoint = Endpoint::bind("127.0.0.1:0", Config::default()).unwrap();
+        let options = DestinationOptions {
+            mode: Mode::ReliableOrdered,
+            dead_after: Some(Duration::from_millis(50)),
+            ..DestinationOptions::default()
+        };
+        let dest = endpoint.dest(Key::new(peer.local_addr().unwrap(), 0), options).unwrap();
+        dest.push(b"durable").unwrap();
+        let waited = acknowledged(&dest, Duration::from_secs(300)).await;
+        assert!(matches!(waited, Err(Trouble::GivenUp)), "{waited:?}");
+    }
 }

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use quelea_cmq::{
-    Dest, DestinationOptions, Endpoint, Event, Key, Mode, PushError, proto::endpoint,
+    Dest, DestinationOptions, Endpoint, Event, Key, Mode, Outcome, PushError, endpoint::Unsettled,
+    proto::endpoint,
 };
 use quelea_datagram::{Peer, local_address};
 
@@ -152,7 +153,7 @@ fn settle(
     to: String,
 ) -> Result<(), PushFailure> {
     let until = Instant::now() + within;
-    let acknowledged = dest.wait_acknowledged(within);
+    let outcome = dest.wait_acknowledged(within);
     dest.clone().close();
     let left = until.saturating_duration_since(Instant::now());
     let closed = endpoint.clone().close(left);
@@ -162,8 +163,13 @@ fn settle(
             abandoned += messages;
         }
     }
-    match (reliable, acknowledged && closed.is_ok()) {
-        _ if abandoned > 0 => Err(PushFailure::Abandoned { to, messages: abandoned }),
+    if let Err(Unsettled::Abandoned { messages }) = closed {
+        abandoned = abandoned.max(messages);
+    }
+    match (reliable, outcome.is_acknowledged() && closed.is_ok()) {
+        _ if abandoned > 0 || outcome == Outcome::Abandoned => {
+            Err(PushFailure::Abandoned { to, messages: abandoned })
+        }
         (_, true) => Ok(()),
         (true, false) => Err(PushFailure::NotAcknowledged { to, within }),
         (false, false) => Err(PushFailure::NotSent { to, within }),

@@ -53,7 +53,7 @@ impl Sender {
             self.in_batches(run)?;
         }
         self.dest.flush();
-        if self.is_reliable && !self.dest.wait_acknowledged(GONE) {
+        if self.is_reliable && !self.dest.wait_acknowledged(GONE).is_acknowledged() {
             return Err(CmqError::NotAcknowledged {
                 messages: run.messages,
                 seconds: GONE.as_secs(),

@@ -183,7 +183,7 @@ impl Flow {
             thread::sleep(Duration::from_nanos(wait).max(Duration::from_millis(2)));
         }
         self.dest.flush();
-        if self.mode.is_reliable() && !self.dest.wait_acknowledged(LAST) {
+        if self.mode.is_reliable() && !self.dest.wait_acknowledged(LAST).is_acknowledged() {
             return Err(CmqError::NotAcknowledged { messages: number, seconds: LAST.as_secs() });
         }
         Ok(())

@@ -18,16 +18,23 @@ impl Endpoint {
         self.outbox.flush_all();
     }
 
-    /// Whether a push that was refused with `WouldBlock` may succeed now.
+    /// Whether a push of `message_bytes` that was refused with `WouldBlock` may succeed now.
     #[must_use]
-    pub fn writable(&self, id: DestinationId) -> bool {
-        self.outbox.writable(id)
+    pub fn writable(&self, id: DestinationId, message_bytes: usize) -> bool {
+        self.outbox.writable(id, message_bytes)
     }
 
     /// Whether everything pushed so far has left (and is acknowledged, where it is reliable).
     #[must_use]
     pub fn is_settled(&self, id: DestinationId) -> bool {
         self.outbox.is_settled(id)
+    }
+
+    /// How often messages to it were given up since it was made, and whether its receiver was, so that
+    /// nothing can be pushed any more. None once it is closed and forgotten.
+    #[must_use]
+    pub fn given_up(&self, id: DestinationId) -> Option<(u32, bool)> {
+        self.outbox.given_up(id)
     }
 
     /// Whether [`Endpoint::is_settled`] holds for every destination.

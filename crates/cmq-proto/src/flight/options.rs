@@ -8,6 +8,15 @@ pub const DEAD_PEER: Duration = Duration::from_secs(60);
 /// What is under way to a receiver of a lossy flow is forgotten after so long without any answer.
 pub const SILENT_PEER: Duration = Duration::from_secs(30);
 
+/// How long a receiver may be silent, as its sender was told, or by default.
+pub(crate) const fn patience(told: Option<Duration>, reliable: bool) -> Duration {
+    match told {
+        Some(told) => told,
+        None if reliable => DEAD_PEER,
+        None => SILENT_PEER,
+    }
+}
+
 /// How a destination's datagrams are treated.
 #[derive(Clone, Copy, Debug)]
 pub struct FlightOptions {
@@ -23,6 +32,6 @@ impl FlightOptions {
     /// The defaults for a mode.
     #[must_use]
     pub const fn new(reliable: bool, loopback: bool) -> Self {
-        Self { reliable, loopback, dead_after: if reliable { DEAD_PEER } else { SILENT_PEER } }
+        Self { reliable, loopback, dead_after: patience(None, reliable) }
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Destination {
     pub(crate) class: Class,
     /// Whether its losses are mended: it is settled when all is acknowledged.
     pub(crate) reliable: bool,
+    /// How often messages to it were given up.
+    pub(crate) given_up: u32,
     /// Whether it is in the line of those that have something to send.
     pub(crate) queued: bool,
     /// Whether it was pushed to since it was settled.

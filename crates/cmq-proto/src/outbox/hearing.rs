@@ -6,7 +6,7 @@ use core::net::SocketAddr;
 use bytes::{Bytes, BytesMut};
 
 use super::Outbox;
-use crate::endpoint::Event;
+use crate::endpoint::{DestinationId, Event};
 use crate::limits;
 use crate::time::Time;
 use crate::wire::status::Status;
@@ -38,6 +38,7 @@ impl Outbox {
         if destination.reliable && outcome.lost_messages > 0 {
             // Only a deadline lets a receiver of a reliable flow count losses.
             let (to, messages) = (destination.key, outcome.lost_messages);
+            self.note_given_up(slot, messages);
             self.tell(Event::Abandoned { to, messages });
         }
         if outcome.restarted {
@@ -114,7 +115,20 @@ impl Outbox {
         let to = destination.key;
         let messages = messages + self.drop_all(slot);
         self.counters.abandoned_messages += messages;
+        self.note_given_up(slot, messages);
         self.tell(Event::Abandoned { to, messages });
+    }
+
+    /// Whoever waits for acknowledgements is to hear of it.
+    pub(super) fn note_given_up(&mut self, slot: u32, messages: u64) {
+        let destination = self.directory.at_mut(slot);
+        destination.given_up = destination.given_up.saturating_add(u32::from(messages > 0));
+    }
+
+    /// How often messages to the destination were given up, and whether its receiver was; none if it
+    /// is closed and forgotten.
+    pub(crate) fn given_up(&self, id: DestinationId) -> Option<(u32, bool)> {
+        self.directory.get(id).map(|it| (it.given_up, it.is_dead()))
     }
 
     fn tell(&mut self, event: Event) {

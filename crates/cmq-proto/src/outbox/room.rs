@@ -1,9 +1,11 @@
 //! The bounds of the outbox's memory, and what a push does at them.
 
 use super::Outbox;
+use crate::classic;
 use crate::config::WhenFull;
-use crate::endpoint::PushError;
+use crate::endpoint::{DestinationId, PushError};
 use crate::limits;
+use crate::wire::data::framed_bytes;
 
 /// What one push may take beyond its message: a new train's buffer of the largest class.
 const PUSH_BYTES_MAX: usize = 64 << 10;
@@ -14,6 +16,24 @@ impl Outbox {
         let waiting = self.directory.at(slot).busy.as_ref().map_or(0, |busy| busy.waiting_bytes);
         waiting < limits::WAITING_BYTES_MAX
             && self.held_bytes + PUSH_BYTES_MAX + bytes <= self.config.outbox_bytes_max
+    }
+
+    /// Whether a push of so many bytes to it may succeed, or would say why it never will.
+    pub(crate) fn writable(&self, id: DestinationId, message_bytes: usize) -> bool {
+        let Some(destination) = self.directory.get(id) else { return true };
+        if destination.closing || destination.is_dead() {
+            return true;
+        }
+        let bytes = if self.element().is_some() {
+            classic::framed_bytes(message_bytes)
+        } else {
+            match self.cut(message_bytes, &self.shape(destination)) {
+                Ok(Some(cut)) => cut.bytes_from(0),
+                Ok(None) => framed_bytes(message_bytes),
+                Err(_) => return true,
+            }
+        };
+        self.has_room(id.slot, bytes)
     }
 
     /// Does what the destination wants to be done where there is no room: true if there is room now,

@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::Outbox;
 use crate::endpoint::Transmit;
-use crate::flight::{DEAD_PEER, SILENT_PEER};
+use crate::flight;
 use crate::seal::{Answer, FlowSeal, Greeting, Keyring, Rejected, SealError};
 use crate::time::Time;
 use crate::wire::{Header, Kind, flags};
@@ -92,7 +92,8 @@ impl Outbox {
         }
         let has_more = self.has_more(slot);
         let destination = self.directory.at_mut(slot);
-        let patience = if destination.reliable { DEAD_PEER } else { SILENT_PEER };
+        let told = self.profiles.get(destination.profile).dead_after;
+        let patience = flight::patience(told, destination.reliable);
         let wanted = has_more || destination.busy.as_ref().is_some_and(|it| it.ending.is_some());
         let busy = destination.busy.as_mut();
         let Some(sealing) = busy.and_then(|busy| busy.sealing.as_mut()) else {
@@ -171,7 +172,9 @@ impl Outbox {
                 let kept = self.with_flight(slot, |it| it.missing_messages()).unwrap_or(0);
                 self.abandon(slot, kept);
             } else {
-                self.counters.abandoned_messages += self.drop_all(slot);
+                let messages = self.drop_all(slot);
+                self.counters.abandoned_messages += messages;
+                self.note_given_up(slot, messages);
             }
             self.forget_flight(slot);
         }

@@ -4,7 +4,7 @@ use super::Outbox;
 use super::destination::Ending;
 use super::sealing::Handshake;
 use super::train::Closed;
-use crate::flight::{Action, Flight, FlightOptions};
+use crate::flight::{self, Action, Flight, FlightOptions};
 use crate::time::Time;
 
 /// A train that does not fit the credit goes in parts, but not in smaller ones than this: each is a
@@ -89,11 +89,8 @@ impl Outbox {
     /// How many of a train's segments may leave now.
     fn allowed(&mut self, slot: u32, segments: usize, segment_bytes: usize, now: Time) -> usize {
         let destination = self.directory.at(slot);
-        let (fresh, next) = (destination.next_sequence == 0, destination.next_sequence);
-        let options =
-            FlightOptions::new(destination.reliable, destination.key.address.ip().is_loopback());
-        let busy = self.directory.at_mut(slot).busy.get_or_insert_default();
-        busy.flight.get_or_insert_with(|| Flight::new(&options, next, now));
+        let fresh = destination.next_sequence == 0;
+        self.make_flight(slot, now);
         let charge =
             self.profiles.get(self.directory.at(slot).profile).repair.charge(segment_bytes);
         self.with_flight(slot, |flight| {
@@ -114,9 +111,11 @@ impl Outbox {
     /// Makes the destination's flight, if it has none.
     pub(super) fn make_flight(&mut self, slot: u32, now: Time) {
         let destination = self.directory.at_mut(slot);
-        let next = destination.next_sequence;
+        let (next, reliable) = (destination.next_sequence, destination.reliable);
         let loopback = destination.key.address.ip().is_loopback();
-        let options = FlightOptions::new(destination.reliable, loopback);
+        let told = self.profiles.get(destination.profile).dead_after;
+        let dead_after = flight::patience(told, reliable);
+        let options = FlightOptions { reliable, loopback, dead_after };
         let busy = destination.busy.get_or_insert_default();
         busy.flight.get_or_insert_with(|| Flight::new(&options, next, now));
     }

@@ -135,7 +135,7 @@ fn an_outbox_that_is_full_refuses_or_drops_as_its_destinations_want() {
         assert!(bytes <= 1 << 20, "{bytes} bytes were held");
         let stats = endpoint.stats().sent;
         assert_eq!(stats.messages + stats.dropped_messages, pushed, "{when_full:?}");
-        assert!(ids.iter().all(|id| endpoint.writable(*id)));
+        assert!(ids.iter().all(|id| endpoint.writable(*id, 1)));
     }
 }
 

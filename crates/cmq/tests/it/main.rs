@@ -6,6 +6,7 @@
 
 mod ends;
 mod examples;
+mod given_up;
 mod limits;
 mod peers;
 mod push_pop;

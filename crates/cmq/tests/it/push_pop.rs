@@ -42,7 +42,7 @@ fn what_a_sender_pushes_in_a_hurry_is_neither_lost_nor_out_of_order() {
                 for number in 0..MESSAGES {
                     dest.push(&[number.to_le_bytes(); 8].concat()).unwrap();
                 }
-                assert!(dest.wait_acknowledged(LONG));
+                assert!(dest.wait_acknowledged(LONG).is_acknowledged());
             });
             for number in 0..MESSAGES {
                 let message = queue.pop_timeout(LONG).unwrap();

@@ -20,7 +20,7 @@ impl Wake for Unpark {
     }
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut future = pin!(future);
     loop {
@@ -49,10 +49,10 @@ fn a_task_that_waits_for_a_message_is_woken_by_it() {
             for number in 0..200_u32 {
                 dest.push_async(&number.to_le_bytes()).await.unwrap();
                 if number % 3 == 0 {
-                    dest.wait_acknowledged_async().await;
+                    assert!(dest.wait_acknowledged_async().await.is_acknowledged());
                 }
             }
-            dest.wait_acknowledged_async().await;
+            assert!(dest.wait_acknowledged_async().await.is_acknowledged());
         });
         popping.join().unwrap();
     });

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quelea_cmq::endpoint::Backend;
 use quelea_cmq::{
-    Config, DestinationOptions, Endpoint, Event, Key, MailboxOptions, Mode, PushError,
+    Config, DestinationOptions, Endpoint, Event, Key, MailboxOptions, Mode, Outcome, PushError,
 };
 
 use crate::ends::*;
@@ -133,9 +133,9 @@ fn what_the_application_acknowledges_is_what_the_sender_hears_of() {
     dest.push(b"to be kept").unwrap();
     dest.flush();
     let message = queue.pop_timeout(LONG).unwrap();
-    assert!(!dest.wait_acknowledged(Duration::from_millis(50)));
+    assert_eq!(dest.wait_acknowledged(Duration::from_millis(50)), Outcome::TimedOut);
     queue.acknowledge(message.receipt());
-    assert!(dest.wait_acknowledged(LONG));
+    assert!(dest.wait_acknowledged(LONG).is_acknowledged());
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_receiver_that_closes_at_once_has_acknowledged_what_it_popped() {
         assert!(queue.pop_timeout(LONG).is_some());
         drop(queue);
         b.close(LONG).unwrap();
-        assert!(dest.wait_acknowledged(Duration::from_secs(5)));
+        assert!(dest.wait_acknowledged(Duration::from_secs(5)).is_acknowledged());
     }
 }
 
