@@ -117,26 +117,20 @@ impl Queue {
     fn pop_deliveries(&self, max: usize, each: &mut impl FnMut(MessageRef<'_>)) -> usize {
         let mut popped = 0;
         while popped < max {
-            let Some(mut delivery) = self.ring.take() else { break };
-            let count = delivery.count as usize;
-            if count <= max - popped {
-                let finish = Finish { queue: self, token: delivery.token };
-                for (at, bytes) in delivery.messages().enumerate() {
-                    each(lend(&delivery, bytes, at + 1 == count));
-                }
-                drop(finish);
-                popped += count;
-            } else {
-                while popped < max
-                    && let Some(bytes) = delivery.next_message()
-                {
-                    each(lend(&delivery, &bytes, false));
-                    popped += 1;
-                }
-                self.ring.put_back(delivery);
-            }
+            let Some(delivery) = self.ring.take() else { break };
+            let mut lent = Lent { queue: self, seen: 0, delivery: Some(delivery) };
+            popped += lent.give(max - popped, each);
         }
         popped
+    }
+
+    /// Some of a delivery is left. Whoever waits did not see it while it was away.
+    fn put_back(&self, delivery: Delivery) {
+        self.ring.put_back(delivery);
+        let driver = self.endpoint.driver();
+        let mut state = driver.lock();
+        state.call_back(&self.ring);
+        driver.unlock(state);
     }
 
     /// Waits for the next message, as a future of any runtime; none once the queue is closed and
@@ -209,15 +203,35 @@ impl Drop for Queue {
     }
 }
 
-/// Gives a delivery's room back even if the application's function panics.
-struct Finish<'a> {
+/// A delivery that was taken out of the ring. What was not given of it, since there was enough or the
+/// function panicked, goes back.
+struct Lent<'a> {
     queue: &'a Queue,
-    token: DeliveryToken,
+    seen: usize,
+    delivery: Option<Delivery>,
 }
 
-impl Drop for Finish<'_> {
+impl Lent<'_> {
+    /// Gives at most `max` messages; returns how many.
+    fn give(&mut self, max: usize, each: &mut impl FnMut(MessageRef<'_>)) -> usize {
+        let Some(delivery) = &self.delivery else { return 0 };
+        let count = delivery.count as usize;
+        for bytes in delivery.messages().take(max) {
+            self.seen += 1;
+            each(lend(delivery, bytes, self.seen == count));
+        }
+        self.seen
+    }
+}
+
+impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        if let Some(done) = self.queue.ring.finish(self.token) {
+        let Some(mut delivery) = self.delivery.take() else { return };
+        if self.seen < delivery.count as usize {
+            let there = (0..self.seen).all(|_| delivery.next_message().is_some());
+            debug_assert!(there, "they were given before");
+            self.queue.put_back(delivery);
+        } else if let Some(done) = self.queue.ring.finish(delivery.token) {
             self.queue.give_back(done);
         }
     }

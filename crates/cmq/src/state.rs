@@ -265,6 +265,14 @@ impl State {
         self.waiting.len() < before
     }
 
+    /// A delivery is in the ring again: who fell asleep while it was away is called.
+    pub(crate) fn call_back(&mut self, ring: &Arc<Ring>) {
+        let led = self.leader_until.as_ref();
+        self.leader_called |=
+            led.is_some_and(|until| matches!(until, Until::Ring(led) if Arc::ptr_eq(led, ring)));
+        self.called.extend(ring.next_sleeper(0));
+    }
+
     /// There is more than one needs: the next one may have it.
     pub(crate) fn call_next(&mut self, until: &Until, messages: u32) {
         if let Until::Ring(ring) = until {

@@ -120,7 +120,7 @@ fn a_peer_that_is_started_anew_at_its_address_is_told_with_its_restarts() {
         for _ in 0..2 {
             queue.pop_timeout(LONG).unwrap();
         }
-        assert!(dest.wait_acknowledged(LONG));
+        assert!(dest.wait_acknowledged(LONG).is_acknowledged());
         let peer = proven(&here, address, sessions.last().copied());
         sessions.push(peer.session);
         assert_eq!((peer.counts.messages, peer.counts.restarts), (2 * (life + 1), life));
@@ -143,7 +143,7 @@ fn a_destination_tells_what_left_and_what_came() {
     for _ in 0..10 {
         queue.pop_timeout(LONG).unwrap();
     }
-    assert!(dest.wait_acknowledged(LONG));
+    assert!(dest.wait_acknowledged(LONG).is_acknowledged());
     let stats = dest.stats().unwrap();
     assert_eq!((stats.messages, stats.datagrams, stats.lost_messages), (10, 1, 0));
     assert_eq!((stats.waiting_bytes, stats.kept_bytes, stats.under_way_bytes), (0, 0, 0));
@@ -161,7 +161,7 @@ fn a_destination_tells_what_is_under_way_and_repeated_while_nobody_answers() {
     let options = in_mode(Mode::ReliableOrdered);
     let dest = a.dest(Key::new(deaf.local_addr().unwrap(), 7), options).unwrap();
     dest.push(b"hello").unwrap();
-    assert!(!dest.wait_acknowledged(Duration::from_millis(1)));
+    assert!(!dest.wait_acknowledged(Duration::from_millis(1)).is_acknowledged());
     deaf.set_read_timeout(Some(LONG)).unwrap();
     assert_eq!(take_data(&deaf), take_data(&deaf), "it was repeated");
     let stats = dest.stats().unwrap();

@@ -227,3 +227,40 @@ fn the_portable_driver_and_ipv6_do_the_same() {
         }
     }
 }
+
+#[test]
+fn what_a_batch_leaves_over_goes_to_who_waits_meanwhile() {
+    let (a, b) = (endpoint(), endpoint());
+    let queue = queue(&b, 1);
+    let dest = dest(&a, &b, 1, Mode::ReliableOrdered);
+    dest.push_batch((0..10_u8).map(|number| [number])).unwrap();
+    dest.flush();
+    thread::scope(|scope| {
+        let mut other = None;
+        let popped = queue.pop_batch(1, LONG, |_| {
+            // The rest of the delivery is out of the ring while this runs: the other one has to wait.
+            let waits = scope.spawn(|| queue.pop_timeout(LONG).map(|message| message.bytes[0]));
+            (0..1_000).for_each(|_| thread::yield_now());
+            other = Some(waits);
+        });
+        assert_eq!(popped, 1);
+        assert_eq!(other.unwrap().join().unwrap(), Some(1));
+    });
+}
+
+#[test]
+fn a_function_that_panics_loses_only_the_message_that_it_was_given() {
+    let (a, b) = (endpoint(), endpoint());
+    let queue = queue(&b, 1);
+    let dest = dest(&a, &b, 1, Mode::ReliableOrdered);
+    dest.push_batch((0..10_u8).map(|number| [number])).unwrap();
+    dest.flush();
+    for max in [3, 100] {
+        let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            queue.pop_batch(max, LONG, |_| panic!("on purpose"))
+        }));
+        assert!(panics.is_err());
+    }
+    let rest: Vec<_> = std::iter::from_fn(|| queue.try_pop()).map(|each| each.bytes[0]).collect();
+    assert_eq!(rest, (2..10).collect::<Vec<_>>());
+}
