@@ -3,6 +3,7 @@
 //! they are put together.
 
 mod answering;
+mod buffer;
 mod delivery;
 mod event;
 mod peers;
@@ -23,6 +24,7 @@ use crate::outbox::{DestinationStats, Outbox};
 use crate::seal::Salts;
 use crate::stats::{Dropped, Stats};
 use crate::time::Time;
+pub use buffer::Buffer;
 pub use delivery::{Delivery, DeliveryToken};
 pub use event::Event;
 pub use transmit::Transmit;

@@ -85,7 +85,7 @@ struct Sending {
 }
 
 /// Held from taking datagrams out of the kernel until the state machine has them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Receiving {
     pool: Pool,
     received: Vec<Received>,
@@ -93,6 +93,7 @@ struct Receiving {
 
 impl Driver {
     pub(crate) fn new(net: Box<dyn Net>, clock: Clock, local: SocketAddr, state: State) -> Self {
+        let pool = Pool::new(state.proto.opens_in_place());
         Self {
             net,
             clock,
@@ -102,7 +103,7 @@ impl Driver {
             idle_looks: AtomicU32::new(0),
             state: Mutex::new(state),
             sending: Mutex::new(Sending::default()),
-            receiving: Mutex::new(Receiving::default()),
+            receiving: Mutex::new(Receiving { pool, received: Vec::new() }),
         }
     }
 

@@ -6,8 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use bytes::BytesMut;
 use quelea_cmq_proto::Transmit;
+use quelea_cmq_proto::endpoint::Buffer;
 
 #[cfg(target_os = "linux")]
 pub(crate) mod linux;
@@ -41,7 +41,7 @@ pub(crate) const SEND_RETRY: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) from: SocketAddr,
-    pub(crate) bytes: BytesMut,
+    pub(crate) bytes: Buffer,
     pub(crate) segment_bytes: usize,
 }
 

@@ -4,9 +4,9 @@
 use core::net::SocketAddr;
 use core::ops::Range;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
-use super::{Delivery, DeliveryToken, Endpoint, Event, MailboxError};
+use super::{Buffer, Delivery, DeliveryToken, Endpoint, Event, MailboxError};
 use crate::classic::{self, Element};
 use crate::config::MailboxOptions;
 use crate::inbox::{Arrived, Taken};
@@ -74,21 +74,33 @@ impl Endpoint {
     }
 
     /// Takes what the kernel gave in one buffer: a datagram, or a GRO train of `segment_bytes` each.
+    /// With a key the buffer should be the endpoint's own ([`Endpoint::opens_in_place`]), or it is
+    /// copied.
     pub fn on_datagrams(
         &mut self,
         from: SocketAddr,
-        bytes: BytesMut,
+        bytes: impl Into<Buffer>,
         segment_bytes: usize,
         now: Time,
     ) {
+        self.on_buffer(from, bytes.into(), segment_bytes, now);
+    }
+
+    /// Whether what comes is changed where it lies.
+    #[must_use]
+    pub fn opens_in_place(&self) -> bool {
+        self.element.is_none() && self.outbox.keyring().is_some()
+    }
+
+    fn on_buffer(&mut self, from: SocketAddr, bytes: Buffer, segment_bytes: usize, now: Time) {
         let segment_bytes = if segment_bytes == 0 { bytes.len().max(1) } else { segment_bytes };
         match self.element {
             Some(element) => self.on_lists(from, &bytes, segment_bytes, element, now),
             None if self.outbox.keyring().is_some() => {
-                self.on_sealed(from, bytes, segment_bytes, now);
+                self.on_sealed(from, bytes.into_own(), segment_bytes, now);
             }
             None => {
-                let buffer = bytes.freeze();
+                let buffer = bytes.into_shared();
                 for place in segments(buffer.len(), segment_bytes) {
                     if let Err(cause) = self.on_plain(from, &buffer, place, now) {
                         self.dropped.count(cause);

@@ -323,7 +323,7 @@ fn the_original_is_spoken_as_it_was() {
         assert_eq!(text == Err(PushError::NotText), wire == Wire::ClassicString);
         // What killed the original's receiver is counted.
         let (from, now) = (pair.client_address, pair.now);
-        pair.server.on_datagrams(from, (&b"\x00\x01garbage"[..]).into(), 9, now);
+        pair.server.on_datagrams(from, bytes::BytesMut::from(&b"\x00\x01garbage"[..]), 9, now);
         assert_eq!(pair.server.stats().dropped.total(), 1);
     }
 }
@@ -343,9 +343,14 @@ fn no_datagram_can_do_more_than_be_counted() {
                 (*magic, *version, *kind) = (0xC3, 1, 1 + *kind % 7);
             }
             let (from, now) = (pair.client_address, pair.now);
-            pair.server.on_datagrams(from, (&bytes[..]).into(), rng.usize(..100), now);
+            pair.server.on_datagrams(
+                from,
+                bytes::BytesMut::from(&bytes[..]),
+                rng.usize(..100),
+                now,
+            );
             let from = pair.server_address;
-            pair.client.on_datagrams(from, (&bytes[..]).into(), bytes.len(), now);
+            pair.client.on_datagrams(from, bytes::BytesMut::from(&bytes[..]), bytes.len(), now);
             if len % 100 == 0 {
                 pair.run_for(Duration::from_millis(1));
             }

@@ -361,7 +361,7 @@ impl Linux {
                 && !self.is_call(*bytes, from)
             {
                 self.count_received(*bytes);
-                let bytes = pool.copy(&part[..*bytes]);
+                let bytes = pool.copy(&part[..*bytes]).into();
                 received.push(Received { from, bytes, segment_bytes: *segment_bytes });
             }
         }

@@ -3,7 +3,8 @@
 
 use std::collections::VecDeque;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
+use quelea_cmq_proto::endpoint::Buffer;
 
 /// A GRO train has up to 64 KiB.
 pub(crate) const BUFFER_BYTES: usize = 1 << 16;
@@ -22,27 +23,33 @@ const LENT_ASKED: usize = 4;
 pub(crate) struct Pool {
     /// Of full length, zeroed or written before.
     free: Vec<BytesMut>,
-    /// Handles to the allocations of buffers that were handed on: they come back once all that was
-    /// cut from them is gone.
-    lent: VecDeque<BytesMut>,
+    /// Buffers that were handed on, whole: they come back once all that was cut from them is gone,
+    /// and need not be cleared for that.
+    lent: VecDeque<Bytes>,
+    /// What is handed on is changed where it lies: then it is a copy.
+    in_place: bool,
     arena: BytesMut,
     /// Room for what the kernel says beside a datagram.
     pub(super) ancillary: Vec<u8>,
 }
 
 impl Pool {
+    /// `in_place` says that what is handed on is changed where it lies.
+    pub(crate) fn new(in_place: bool) -> Self {
+        Self { in_place, ..Self::default() }
+    }
+
     /// A buffer of [`BUFFER_BYTES`].
     pub(crate) fn take(&mut self) -> BytesMut {
         if let Some(buffer) = self.free.pop() {
             return buffer;
         }
         for _ in 0..LENT_ASKED.min(self.lent.len()) {
-            let Some(mut buffer) = self.lent.pop_front() else { break };
-            if buffer.try_reclaim(BUFFER_BYTES) {
-                buffer.resize(BUFFER_BYTES, 0);
-                return buffer;
+            let Some(buffer) = self.lent.pop_front() else { break };
+            match buffer.try_into_mut() {
+                Ok(buffer) => return buffer,
+                Err(buffer) => self.lent.push_back(buffer),
             }
-            self.lent.push_back(buffer);
         }
         BytesMut::zeroed(BUFFER_BYTES)
     }
@@ -54,18 +61,25 @@ impl Pool {
     }
 
     /// The first `length` bytes of `buffer`, to be handed on.
-    pub(crate) fn cut(&mut self, mut buffer: BytesMut, length: usize) -> BytesMut {
+    pub(crate) fn cut(&mut self, mut buffer: BytesMut, length: usize) -> Buffer {
         if length <= COPY_BYTES_MAX {
             let copy = self.copy(&buffer[..length]);
             self.put_back(buffer);
-            return copy;
+            return copy.into();
         }
-        let part = buffer.split_to(length);
-        buffer.clear();
-        if self.lent.len() < LENT_MAX {
-            self.lent.push_back(buffer);
+        if self.in_place {
+            let copy = BytesMut::from(&buffer[..length]);
+            self.put_back(buffer);
+            return copy.into();
         }
-        part
+        if self.lent.len() >= LENT_MAX {
+            buffer.truncate(length);
+            return buffer.into();
+        }
+        let whole = buffer.freeze();
+        let part = whole.slice(..length);
+        self.lent.push_back(whole);
+        part.into()
     }
 
     /// A copy that shares its allocation with others of its like.
@@ -83,7 +97,7 @@ impl Pool {
 
     /// Lets go of what it keeps: nothing is going on.
     pub(crate) fn trim(&mut self) {
-        *self = Self::default();
+        *self = Self::new(self.in_place);
     }
 }
 
@@ -99,7 +113,9 @@ mod tests {
         buffer[..3].copy_from_slice(b"abc");
         let part = pool.cut(buffer, COPY_BYTES_MAX + 1);
         assert_eq!(&part[..3], b"abc");
-        let kept = part.freeze().slice(1..2);
+        let Buffer::Shared(part) = part else { panic!("a large one is not copied") };
+        let kept = part.slice(1..2);
+        drop(part);
         assert_ne!(pool.take().as_ptr(), place, "a part of it is still in use");
         drop(kept);
         let again = pool.take();
