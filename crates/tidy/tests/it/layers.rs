@@ -9,11 +9,13 @@ use crate::assert_none;
 
 /// Each crate with what it may depend on, lowest first. Session counts as half a layer above the
 /// broker: it joins a front to it.
-const LAYERS: [(&str, &[&str]); 15] = [
+const LAYERS: [(&str, &[&str]); 21] = [
     ("model", &[]),
     ("amqp", &["model"]),
     ("sqs", &["model"]),
-    ("client", &["model", "sqs"]),
+    ("zmtp", &[]),
+    ("elastic-proto", &[]),
+    ("client", &["model", "sqs", "elastic-proto"]),
     ("cmq-proto", &[]),
     ("cmq", &["cmq-proto"]),
     ("store", &["model"]),
@@ -22,15 +24,48 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("net", &["model", "amqp", "store", "broker", "session"]),
     ("http", &["sqs", "model", "store", "broker", "session", "net"]),
     ("datagram", &["model", "store", "broker", "net", "cmq"]),
-    ("bench", &["model", "amqp", "sqs", "client", "cmq"]),
+    ("elastic", &["model", "elastic-proto"]),
+    ("relay", &["elastic", "elastic-proto", "zmtp", "client"]),
+    ("directory", &["model", "elastic", "elastic-proto"]),
+    ("bridge", &["model", "store", "broker", "net", "elastic-proto", "client"]),
+    ("bench", &["model", "amqp", "sqs", "client", "cmq", "elastic-proto", "elastic"]),
     (
         "server",
         &[
-            "model", "amqp", "sqs", "store", "broker", "session", "net", "http", "bench", "cmq",
+            "model",
+            "amqp",
+            "sqs",
+            "store",
+            "broker",
+            "session",
+            "net",
+            "http",
+            "bench",
+            "cmq",
             "datagram",
+            "client",
+            "elastic-proto",
+            "elastic",
+            "relay",
+            "directory",
+            "bridge",
         ],
     ),
-    ("tidy", &["model", "amqp", "sqs", "cmq-proto", "store", "broker", "session"]),
+    (
+        "tidy",
+        &[
+            "model",
+            "amqp",
+            "sqs",
+            "cmq-proto",
+            "zmtp",
+            "elastic-proto",
+            "store",
+            "broker",
+            "session",
+            "elastic",
+        ],
+    ),
 ];
 
 const SECTIONS: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];

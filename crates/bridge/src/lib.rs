@@ -1,0 +1,1 @@
+//! Elastic queues joined to the broker: kept messages, exchanges and queues.

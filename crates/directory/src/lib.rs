@@ -1,0 +1,1 @@
+//! The elastic queue's directory over sockets: metadata, ownership, providers.

@@ -1,0 +1,13 @@
+//! The elastic queue's native protocol: its frames, and the sessions of a producer and a listener as
+//! state machines (order, gaps, duplicates, relocation, resending).
+//! This crate must never do I/O or read a clock; bytes, time and randomness come in as arguments.
+//! Start with [`frame::Frame`]; every limit is in [`limits`].
+
+pub mod frame;
+mod ids;
+pub mod limits;
+mod time;
+
+pub use frame::Frame;
+pub use ids::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot};
+pub use time::Time;

@@ -1,0 +1,111 @@
+//! What goes into the directory's state machine, and what comes out.
+
+use bytes::Bytes;
+use quelea_elastic_proto::frame::{Frame, NoticeCode};
+use quelea_elastic_proto::{Fence, RelayId};
+
+/// A connection to a client or a relay, numbered by the driver; never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Peer(pub u64);
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// Someone connected (HELLO and WELCOME are the driver's).
+    Connected { peer: Peer, role: quelea_elastic_proto::frame::Role },
+    /// A frame came.
+    Received { peer: Peer, frame: Frame },
+    /// The connection ended.
+    Disconnected { peer: Peer },
+    /// This directory owns the queue from now on, under this fence; `record` is what the metadata store has
+    /// of it (`None`: a new queue). `running` is what the provider says is running for it.
+    Owned { queue: String, fence: Fence, record: Option<Bytes>, running: Vec<RelayHandle> },
+    /// It does not own the queue any more: it forgets it, tells clients where to go, and does nothing more for it.
+    Disowned { queue: String, owner: Option<String> },
+    /// A [`Effect::Save`] was done, or refused because the fence is old.
+    Saved { queue: String, save: u64, result: Result<(), SaveError> },
+    /// A provider's answer to [`Effect::StartRelay`], [`Effect::StopRelay`].
+    Provider { queue: String, relay: RelayId, outcome: ProviderOutcome },
+    /// A queue's definition came from outside (API): its SLA, policy and settings as text.
+    Define { queue: String, definition: Bytes },
+    /// Time has passed: call it at the deadline that `next_deadline` gives.
+    Tick,
+}
+
+/// Why a record was not saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaveError {
+    /// Another directory owns the queue.
+    Fenced,
+    /// The metadata store does not answer: try again.
+    Unavailable,
+}
+
+/// What a provider says of one relay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProviderOutcome {
+    /// It runs (it has not registered yet).
+    Started(RelayHandle),
+    /// It could not be started, with the reason.
+    Failed(String),
+    /// It is gone, expectedly or not.
+    Ended(String),
+}
+
+/// A running relay as its provider knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RelayHandle {
+    /// Its number.
+    pub relay: RelayId,
+    /// The request that started it.
+    pub request: String,
+    /// The provider's own name of it (a process id with its start time, a pod).
+    pub name: String,
+}
+
+/// What to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RelaySpec {
+    /// Its number.
+    pub relay: RelayId,
+    /// The queue.
+    pub queue: String,
+    /// Idempotence: the provider starts at most one relay for a request.
+    pub request: String,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Send a frame.
+    Send { peer: Peer, frame: Frame },
+    /// Send an ERROR (already sent before this) and close.
+    Close { peer: Peer },
+    /// The directory needs the queue: claim it, then give [`Input::Owned`] or [`Input::Disowned`].
+    Claim { queue: String },
+    /// Write the queue's record, if the fence still holds; answered by [`Input::Saved`].
+    Save { queue: String, save: u64, fence: Fence, record: Bytes },
+    /// Have a relay started; answered by [`Input::Provider`].
+    StartRelay { queue: String, spec: RelaySpec },
+    /// Have a relay ended (it had its chance to drain); answered by [`Input::Provider`].
+    StopRelay { queue: String, relay: RelayId, name: String },
+    /// For the event log, the API and the metrics.
+    Event(Event),
+}
+
+/// A decision or an observation, with its reason.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// The queue.
+    pub queue: String,
+    /// The generation of the queue in which it was decided.
+    pub generation: u64,
+    /// What: `start`, `move`, `moved`, `drain`, `stop`, `failover`, `restart`, `notice`, `abort`...
+    pub kind: &'static str,
+    /// Whom it concerns, as text: `relay 3`, `producer 5f..`.
+    pub subject: String,
+    /// Why, with figures.
+    pub reason: String,
+    /// A notice to the users, if it is one.
+    pub notice: Option<NoticeCode>,
+}

@@ -1,0 +1,1 @@
+//! The relay's data path over sockets: native protocol and ZMTP.

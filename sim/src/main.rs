@@ -1,0 +1,3 @@
+//! The elastic queue in virtual time.
+
+fn main() {}
