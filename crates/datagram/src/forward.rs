@@ -14,16 +14,15 @@ use std::time::Duration;
 use quelea_broker::{ChannelId, ConnectionId, Consume, ConsumeError, Effect, OpenError};
 use quelea_cmq::{Config, Dest, DestinationOptions, Endpoint, Key, Outcome, PushError};
 use quelea_model::Message;
-use quelea_net::{CoreHandle, CoreStopped};
+use quelea_net::{CoreHandle, CoreStopped, Pause};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::counters::DatagramCounters;
 use crate::front::stopped;
-use crate::pause::Pause;
 use crate::peer::{Peer, local_address};
-use crate::publish::open_channel;
+use crate::publish::inside;
 use crate::settings::ForwardSettings;
 
 /// Bytes that are pushed before their acknowledgement is waited for.
@@ -102,7 +101,7 @@ impl Forward {
             tokio::select! {
                 biased;
                 () = stopped(&mut stop) => return,
-                () = tokio::time::sleep(pause.next()) => {}
+                () = tokio::time::sleep(pause.lengthen()) => {}
             }
         }
     }
@@ -155,8 +154,8 @@ impl Forward {
         let subscribed = self.core.call(move |core| {
             let ForwardSettings { queue, vhost, to, prefetch, .. } = settings;
             let name = format!("CMQ forward to {to}");
-            let (connection, channel) = open_channel(core, &user, &vhost, &local, &name)?;
-            core.attach(connection, sender);
+            let client = inside(&user, &vhost, &local, &name);
+            let (connection, channel) = core.open_inside(client, sender)?;
             let now = core.now();
             core.broker.set_prefetch(now, channel, prefetch, false);
             let consume = Consume { queue: queue.to_string(), ..Consume::default() };

@@ -7,7 +7,6 @@ mod counters;
 mod forward;
 mod front;
 mod intake;
-mod pause;
 mod peer;
 mod publish;
 mod route;

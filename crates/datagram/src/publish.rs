@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use quelea_broker::{
-    ChannelId, ConnectionId, ConnectionInfo, OpenError, Publish, PublishError, exchange::RouteError,
+    ChannelId, ConnectionId, OpenError, Publish, PublishError, exchange::RouteError,
 };
-use quelea_net::Core;
+use quelea_net::{Core, InsideClient};
 use quelea_store::Ticket;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -130,36 +130,21 @@ impl Publishers {
         if let Some((_, channel)) = self.open.get(vhost) {
             return Ok(*channel);
         }
-        let (connection, channel) =
-            open_channel(core, &self.user, vhost, &self.local, "CMQ publisher")?;
-        core.attach(connection, self.effects.clone());
+        let client = inside(&self.user, vhost, &self.local, "CMQ publisher");
+        let (connection, channel) = core.open_inside(client, self.effects.clone())?;
         self.open.insert(Arc::clone(vhost), (connection, channel));
         Ok(channel)
     }
 }
 
-/// A connection of the broker with one channel, for a client inside this process.
-pub(crate) fn open_channel(
-    core: &mut Core,
-    user: &str,
-    vhost: &str,
-    local: &str,
-    name: &str,
-) -> Result<(ConnectionId, ChannelId), OpenError> {
-    let info = ConnectionInfo {
-        user: user.to_owned(),
-        vhost: vhost.to_owned(),
-        local: local.to_owned(),
-        // Whether its datagrams come from this machine is checked for each.
-        loopback: true,
-        name: name.to_owned(),
-        protocol: "CMQ 1",
-        ..ConnectionInfo::default()
-    };
-    let now = core.now();
-    let connection = core.broker.open_connection(now, info)?;
-    let channel = core.broker.open_channel(connection, 1);
-    Ok((connection, channel.expect("the connection was opened a line above")))
+/// How a client of the front looks in the broker.
+pub(crate) const fn inside<'a>(
+    user: &'a str,
+    vhost: &'a str,
+    local: &'a str,
+    name: &'a str,
+) -> InsideClient<'a> {
+    InsideClient { user, vhost, local, name, protocol: "CMQ 1" }
 }
 
 fn open_cause(error: OpenError) -> (Cause, String) {

@@ -1,6 +1,6 @@
 //! Connections of the broker that have no socket of ours: other fronts' own clients.
 
-use quelea_broker::{Broker, ConnectionId, Effect};
+use quelea_broker::{Broker, ChannelId, ConnectionId, ConnectionInfo, Effect, OpenError};
 use quelea_model::Timestamp;
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::UnboundedSender;
@@ -33,7 +33,49 @@ impl Attached {
     }
 }
 
+/// Who a connection inside this process is, for permissions and for people.
+#[derive(Clone, Copy, Debug)]
+pub struct InsideClient<'a> {
+    /// With whose permissions.
+    pub user: &'a str,
+    /// In which virtual host.
+    pub vhost: &'a str,
+    /// The address to show for it.
+    pub local: &'a str,
+    /// What it is for.
+    pub name: &'a str,
+    /// The protocol that its own clients speak.
+    pub protocol: &'static str,
+}
+
 impl Core {
+    /// Opens a connection of the broker with one channel, for a client inside this process. Whether
+    /// its own clients come from this machine is for the caller to check.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the virtual host is unknown, or the user may not use it.
+    pub fn open_inside(
+        &mut self,
+        client: InsideClient<'_>,
+        effects: UnboundedSender<Effect>,
+    ) -> Result<(ConnectionId, ChannelId), OpenError> {
+        let InsideClient { user, vhost, local, name, protocol } = client;
+        let info = ConnectionInfo {
+            user: user.to_owned(),
+            vhost: vhost.to_owned(),
+            local: local.to_owned(),
+            loopback: true,
+            name: name.to_owned(),
+            protocol,
+            ..ConnectionInfo::default()
+        };
+        let now = self.now();
+        let connection = self.broker.open_connection(now, info)?;
+        let channel = self.broker.open_channel(connection, 1);
+        self.attach(connection, effects);
+        Ok((connection, channel.expect("the connection was opened a line above")))
+    }
+
     /// From now on the broker's effects for `connection` go to `effects`, until [`Core::detach`].
     pub fn attach(&mut self, connection: ConnectionId, effects: UnboundedSender<Effect>) {
         self.attached.effects.insert(connection, effects);

@@ -10,22 +10,30 @@ const LONGEST: Duration = Duration::from_secs(5);
 
 /// Doubles from one failure to the next.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pause(Duration);
+pub struct Pause(Duration);
+
+impl Default for Pause {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl Pause {
-    pub(crate) const fn new() -> Self {
+    /// Begins with the shortest wait.
+    #[must_use]
+    pub const fn new() -> Self {
         Self(FIRST)
     }
 
-    /// The wait before the next attempt.
-    pub(crate) fn next(&mut self) -> Duration {
+    /// The wait before the next attempt; the one after that is twice as long.
+    pub fn lengthen(&mut self) -> Duration {
         let this = self.0;
         self.0 = (this * 2).min(LONGEST);
         this
     }
 
     /// It went well: the next failure is the first one again.
-    pub(crate) const fn reset(&mut self) {
+    pub const fn reset(&mut self) {
         self.0 = FIRST;
     }
 }
@@ -37,9 +45,9 @@ mod tests {
     #[test]
     fn pauses_double_up_to_a_bound_and_begin_anew() {
         let mut pause = Pause::new();
-        let waits: Vec<_> = (0..8).map(|_| pause.next().as_millis()).collect();
+        let waits: Vec<_> = (0..8).map(|_| pause.lengthen().as_millis()).collect();
         assert_eq!(waits, [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]);
         pause.reset();
-        assert_eq!(pause.next(), FIRST);
+        assert_eq!(pause.lengthen(), FIRST);
     }
 }
