@@ -4,6 +4,8 @@ use bytes::Bytes;
 use quelea_elastic_proto::frame::{Frame, NoticeCode};
 use quelea_elastic_proto::{Fence, RelayId};
 
+use crate::directory::Definition;
+
 /// A connection to a client or a relay, numbered by the driver; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Peer(pub u64);
@@ -12,22 +14,73 @@ pub struct Peer(pub u64);
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// Someone connected (HELLO and WELCOME are the driver's).
-    Connected { peer: Peer, role: quelea_elastic_proto::frame::Role },
+    Connected {
+        /// Which connection.
+        peer: Peer,
+        /// What it said in HELLO that it is.
+        role: quelea_elastic_proto::frame::Role,
+    },
     /// A frame came.
-    Received { peer: Peer, frame: Frame },
+    Received {
+        /// Which connection.
+        peer: Peer,
+        /// The frame.
+        frame: Frame,
+    },
     /// The connection ended.
-    Disconnected { peer: Peer },
+    Disconnected {
+        /// Which connection.
+        peer: Peer,
+    },
     /// This directory owns the queue from now on, under this fence; `record` is what the metadata store has
     /// of it (`None`: a new queue). `running` is what the provider says is running for it.
-    Owned { queue: String, fence: Fence, record: Option<Bytes>, running: Vec<RelayHandle> },
+    Owned {
+        /// The queue.
+        queue: String,
+        /// The term of this directory's ownership.
+        fence: Fence,
+        /// The queue's record, see [`crate::directory::limits::RECORD_BYTES_MAX`].
+        record: Option<Bytes>,
+        /// What the provider says is running for it.
+        running: Vec<RelayHandle>,
+    },
     /// It does not own the queue any more: it forgets it, tells clients where to go, and does nothing more for it.
-    Disowned { queue: String, owner: Option<String> },
+    Disowned {
+        /// The queue.
+        queue: String,
+        /// Who owns it, as `host:port`, if that is known.
+        owner: Option<String>,
+    },
     /// A [`Effect::Save`] was done, or refused because the fence is old.
-    Saved { queue: String, save: u64, result: Result<(), SaveError> },
+    Saved {
+        /// The queue.
+        queue: String,
+        /// Names this one; counts up.
+        save: u64,
+        /// How it went.
+        result: Result<(), SaveError>,
+    },
     /// A provider's answer to [`Effect::StartRelay`], [`Effect::StopRelay`].
-    Provider { queue: String, relay: RelayId, outcome: ProviderOutcome },
-    /// A queue's definition came from outside (API): its SLA, policy and settings as text.
-    Define { queue: String, definition: Bytes },
+    Provider {
+        /// The queue.
+        queue: String,
+        /// The relay.
+        relay: RelayId,
+        /// What became of it.
+        outcome: ProviderOutcome,
+    },
+    /// A queue's definition came from outside (API, configuration). Makes the queue if it is unknown.
+    Define {
+        /// The queue.
+        queue: String,
+        /// What it is meant to be; checked.
+        definition: Definition,
+    },
+    /// A queue is to be no more (API): its clients are told, its relays stopped, its record removed.
+    Delete {
+        /// The queue.
+        queue: String,
+    },
     /// Time has passed: call it at the deadline that `next_deadline` gives.
     Tick,
 }
@@ -78,17 +131,56 @@ pub struct RelaySpec {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Send a frame.
-    Send { peer: Peer, frame: Frame },
+    Send {
+        /// Which connection.
+        peer: Peer,
+        /// The frame.
+        frame: Frame,
+    },
     /// Send an ERROR (already sent before this) and close.
-    Close { peer: Peer },
+    Close {
+        /// Which connection.
+        peer: Peer,
+    },
     /// The directory needs the queue: claim it, then give [`Input::Owned`] or [`Input::Disowned`].
-    Claim { queue: String },
+    Claim {
+        /// The queue.
+        queue: String,
+    },
     /// Write the queue's record, if the fence still holds; answered by [`Input::Saved`].
-    Save { queue: String, save: u64, fence: Fence, record: Bytes },
+    Save {
+        /// The queue.
+        queue: String,
+        /// Names this one; counts up.
+        save: u64,
+        /// The term of this directory's ownership.
+        fence: Fence,
+        /// The queue's record, see [`crate::directory::limits::RECORD_BYTES_MAX`].
+        record: Bytes,
+    },
+    /// Remove the queue's record, if the fence still holds, and give up its lease. Not answered.
+    Remove {
+        /// The queue.
+        queue: String,
+        /// The term of this directory's ownership.
+        fence: Fence,
+    },
     /// Have a relay started; answered by [`Input::Provider`].
-    StartRelay { queue: String, spec: RelaySpec },
+    StartRelay {
+        /// The queue.
+        queue: String,
+        /// Which relay.
+        spec: RelaySpec,
+    },
     /// Have a relay ended (it had its chance to drain); answered by [`Input::Provider`].
-    StopRelay { queue: String, relay: RelayId, name: String },
+    StopRelay {
+        /// The queue.
+        queue: String,
+        /// The relay.
+        relay: RelayId,
+        /// The provider's name of it, empty if it is not known.
+        name: String,
+    },
     /// For the event log, the API and the metrics.
     Event(Event),
 }

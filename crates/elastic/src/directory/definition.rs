@@ -1,0 +1,263 @@
+//! A queue's definition: its service level, and how its relays treat messages. Text is a JSON object (or a
+//! TOML table) with the fields of [`Sla`] and of this at one level.
+
+use std::collections::BTreeMap;
+
+use quelea_elastic_proto::frame::{Acknowledge, SlowPolicy};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::directory::limits::{RING_BYTES_MAX, RING_BYTES_MIN};
+use crate::plan::Policy;
+use crate::sla::Sla;
+
+/// What a queue is meant to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition {
+    /// What it promises, and what it may cost.
+    pub sla: Sla,
+    /// Which rules scale it.
+    pub policy: Policy,
+    /// When a message is done.
+    pub acknowledge: Acknowledge,
+    /// Listeners that are too slow and say nothing else.
+    pub slow: SlowPolicy,
+    /// A listener's ring in a relay.
+    pub ring_bytes_max: u64,
+    /// The durable queue that keeps the messages, empty if none.
+    pub keep: String,
+    /// What a move does about a listener that does not come along.
+    pub relocation: Relocation,
+}
+
+/// What a move of a producer does when a listener has not answered by the deadline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Relocation {
+    /// It goes on: that listener sees a GAP when it comes.
+    #[default]
+    Prompt,
+    /// It is given up: the producer stays where it is.
+    Strict,
+}
+
+/// A definition that contradicts itself or names what there is not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {text}")]
+pub struct DefinitionError {
+    /// The field that is wrong; empty if the whole is no JSON object.
+    pub field: String,
+    /// Names the limit and the value.
+    pub text: String,
+}
+
+impl Default for Definition {
+    fn default() -> Self {
+        Self {
+            sla: Sla::default(),
+            policy: Policy::Steady,
+            acknowledge: Acknowledge::Relayed,
+            slow: SlowPolicy::DropOldest,
+            ring_bytes_max: 8 << 20,
+            keep: String::new(),
+            relocation: Relocation::Prompt,
+        }
+    }
+}
+
+const ACKNOWLEDGE: [(&str, Acknowledge); 3] = [
+    ("relayed", Acknowledge::Relayed),
+    ("delivered", Acknowledge::Delivered),
+    ("stored", Acknowledge::Stored),
+];
+const SLOW: [(&str, SlowPolicy); 5] = [
+    ("drop_newest", SlowPolicy::DropNewest),
+    ("drop_oldest", SlowPolicy::DropOldest),
+    ("disconnect", SlowPolicy::Disconnect),
+    ("hold_producers", SlowPolicy::HoldProducers),
+    ("spill", SlowPolicy::Spill),
+];
+const POLICY: [(&str, Policy); 2] = [("steady", Policy::Steady), ("paper", Policy::Paper)];
+const RELOCATION: [(&str, Relocation); 2] =
+    [("prompt", Relocation::Prompt), ("strict", Relocation::Strict)];
+
+impl Definition {
+    /// Reads a JSON object; fields that it does not name keep their defaults.
+    ///
+    /// # Errors
+    /// Names the field that is unknown, of the wrong type, outside its limits, or contradicts another.
+    pub fn parse(text: &[u8]) -> Result<Self, DefinitionError> {
+        Self::parse_over(&Self::default(), text)
+    }
+
+    /// As [`Self::parse`], but fields that are not named are those of `base`.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn parse_over(base: &Self, text: &[u8]) -> Result<Self, DefinitionError> {
+        let object: Map<String, Value> = serde_json::from_slice(text)
+            .map_err(|error| DefinitionError::new("", &format!("no JSON object: {error}")))?;
+        let definition = Self::from_object(base, object)?;
+        definition.validate()?;
+        Ok(definition)
+    }
+
+    /// Its text, with all fields, in a fixed order.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut object = match serde_json::to_value(&self.sla) {
+            Ok(Value::Object(object)) => object,
+            _ => Map::new(),
+        };
+        object.insert("policy".into(), text_of(&POLICY, self.policy));
+        object.insert("acknowledge".into(), text_of(&ACKNOWLEDGE, self.acknowledge));
+        object.insert("slow".into(), text_of(&SLOW, self.slow));
+        object.insert("ring_bytes_max".into(), self.ring_bytes_max.into());
+        object.insert("keep".into(), self.keep.clone().into());
+        object.insert("relocation".into(), text_of(&RELOCATION, self.relocation));
+        Value::Object(object)
+    }
+
+    /// Whether its fields are within their limits and go together.
+    ///
+    /// # Errors
+    /// Names the field, the limit and the value.
+    pub fn validate(&self) -> Result<(), DefinitionError> {
+        validate_sla(&self.sla)?;
+        if !(RING_BYTES_MIN..=RING_BYTES_MAX).contains(&self.ring_bytes_max) {
+            return Err(DefinitionError::new(
+                "ring_bytes_max",
+                &format!(
+                    "must be from {RING_BYTES_MIN} to {RING_BYTES_MAX}, is {}",
+                    self.ring_bytes_max
+                ),
+            ));
+        }
+        if self.keep.len() > quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX {
+            return Err(DefinitionError::new(
+                "keep",
+                &format!("a queue's name has at most 255 bytes, this one {}", self.keep.len()),
+            ));
+        }
+        if self.acknowledge == Acknowledge::Stored && self.keep.is_empty() {
+            return Err(DefinitionError::new(
+                "acknowledge",
+                "\"stored\" needs `keep` to name the durable queue",
+            ));
+        }
+        if self.slow == SlowPolicy::Spill && self.keep.is_empty() {
+            return Err(DefinitionError::new(
+                "slow",
+                "\"spill\" needs `keep` to name the durable queue",
+            ));
+        }
+        Ok(())
+    }
+
+    fn from_object(base: &Self, mut object: Map<String, Value>) -> Result<Self, DefinitionError> {
+        let mut definition = base.clone();
+        if let Some(value) = object.remove("policy") {
+            definition.policy = one_of("policy", &POLICY, &value)?;
+        }
+        if let Some(value) = object.remove("acknowledge") {
+            definition.acknowledge = one_of("acknowledge", &ACKNOWLEDGE, &value)?;
+        }
+        if let Some(value) = object.remove("slow") {
+            definition.slow = one_of("slow", &SLOW, &value)?;
+        }
+        if let Some(value) = object.remove("relocation") {
+            definition.relocation = one_of("relocation", &RELOCATION, &value)?;
+        }
+        if let Some(value) = object.remove("ring_bytes_max") {
+            definition.ring_bytes_max = value.as_u64().ok_or_else(|| {
+                DefinitionError::new("ring_bytes_max", &format!("must be a number, is {value}"))
+            })?;
+        }
+        if let Some(value) = object.remove("keep") {
+            let text = value.as_str().ok_or_else(|| {
+                DefinitionError::new("keep", &format!("must be a queue's name, is {value}"))
+            })?;
+            text.clone_into(&mut definition.keep);
+        }
+        definition.sla = sla_over(&base.sla, object)?;
+        Ok(definition)
+    }
+}
+
+/// The fields of `object` over those of `base`, one by one, so that an error names its field.
+fn sla_over(base: &Sla, object: Map<String, Value>) -> Result<Sla, DefinitionError> {
+    let mut whole = match serde_json::to_value(base) {
+        Ok(Value::Object(whole)) => whole,
+        _ => Map::new(),
+    };
+    for (field, value) in object {
+        let mut one = Map::new();
+        one.insert(field.clone(), value.clone());
+        serde_json::from_value::<Sla>(Value::Object(one))
+            .map_err(|error| DefinitionError::new(&field, &error.to_string()))?;
+        whole.insert(field, value);
+    }
+    serde_json::from_value(Value::Object(whole))
+        .map_err(|error| DefinitionError::new("", &error.to_string()))
+}
+
+fn validate_sla(sla: &Sla) -> Result<(), DefinitionError> {
+    if sla.relays_min == 0 {
+        return Err(DefinitionError::new("relays_min", "must be at least 1, is 0"));
+    }
+    let most = u32::try_from(quelea_elastic_proto::limits::RELAYS_MAX).unwrap_or(u32::MAX);
+    if sla.relays_max < sla.relays_min || sla.relays_max > most {
+        return Err(DefinitionError::new(
+            "relays_max",
+            &format!(
+                "must be from relays_min = {} to {most}, is {}",
+                sla.relays_min, sla.relays_max
+            ),
+        ));
+    }
+    if sla.relays_without_budget == 0 || sla.relays_without_budget > sla.relays_max {
+        return Err(DefinitionError::new(
+            "relays_without_budget",
+            &format!(
+                "must be from 1 to relays_max = {}, is {}",
+                sla.relays_max, sla.relays_without_budget
+            ),
+        ));
+    }
+    Ok(())
+}
+
+impl DefinitionError {
+    fn new(field: &str, text: &str) -> Self {
+        Self { field: field.to_owned(), text: text.to_owned() }
+    }
+}
+
+fn one_of<T: Copy>(field: &str, names: &[(&str, T)], value: &Value) -> Result<T, DefinitionError> {
+    let found = names.iter().find(|(name, _)| value.as_str() == Some(*name));
+    found.map(|(_, found)| *found).ok_or_else(|| {
+        let known: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+        DefinitionError::new(field, &format!("must be one of {}, is {value}", known.join(", ")))
+    })
+}
+
+fn text_of<T: PartialEq>(names: &[(&str, T)], value: T) -> Value {
+    let name = names.iter().find(|(_, known)| *known == value).map_or("", |(name, _)| *name);
+    Value::String(name.to_owned())
+}
+
+impl Serialize for Definition {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_json().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Definition {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let object: BTreeMap<String, Value> = BTreeMap::deserialize(deserializer)?;
+        let definition = Self::from_object(&Self::default(), object.into_iter().collect())
+            .map_err(D::Error::custom)?;
+        definition.validate().map_err(D::Error::custom)?;
+        Ok(definition)
+    }
+}
