@@ -1,0 +1,148 @@
+//! Who starts and ends relays: processes of this machine, pods of a cluster (EQS §III-C, "cloud
+//! provider"). A provider knows nothing of queues' states; it makes what it is asked for exactly once.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use quelea_elastic::directory::{RelayHandle, RelaySpec};
+
+use crate::Answer;
+
+/// Starts, lists and ends relays. Shared by tasks; every method may be called at any time, and what it
+/// began goes on if the caller stops waiting.
+pub trait Provider: Send + Sync {
+    /// As in `elastic.provider`, for logs and events.
+    fn name(&self) -> &'static str;
+
+    /// Starts a relay. There is at most one for each queue and request, whatever happens: asked again, also by
+    /// the directory's next life, it gives the handle of the one that runs. It is started when this
+    /// answers, which does not mean that it has registered. A relay of that request that has ended is
+    /// not started again; the answer is [`ProviderError::Ended`], if the provider can still know.
+    fn start<'a>(&'a self, spec: &'a RelaySpec) -> Answer<'a, RelayHandle, ProviderError>;
+
+    /// What runs of one queue, or of all, in the order of queue and relay. Only what this provider has
+    /// started for this site, in this or an earlier life.
+    fn list<'a>(&'a self, queue: Option<&'a str>) -> Answer<'a, Vec<Running>, ProviderError>;
+
+    /// Begins to end a relay: it is asked to (SIGTERM, a deletion timestamp), and made to when `grace`
+    /// has passed. Answers when it was asked; that it is gone is told by [`Provider::ended`]. One that
+    /// is gone already, or was never there, is no error.
+    fn stop<'a>(
+        &'a self,
+        queue: &'a str,
+        handle: &'a RelayHandle,
+        grace: Duration,
+    ) -> Answer<'a, (), ProviderError>;
+
+    /// The next relay that has ended, expectedly or not, each once: also those that were adopted, and
+    /// those that ended while nobody looked, as far as the provider can know. Waits until there is one.
+    /// Nothing is lost if the caller drops the future.
+    fn ended(&self) -> Pin<Box<dyn Future<Output = Ended> + Send + '_>>;
+}
+
+/// A relay that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// The queue that it serves.
+    pub queue: String,
+    /// Which, and how the provider calls it.
+    pub handle: RelayHandle,
+}
+
+/// A relay that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The queue that it served.
+    pub queue: String,
+    /// Which, and how the provider called it.
+    pub handle: RelayHandle,
+    /// How, for people: `exit code 1: cannot listen on …`, `signal 9`, `pod evicted`.
+    pub cause: String,
+}
+
+/// Why a provider did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProviderError {
+    /// What was asked cannot work until something is changed: a wrong path, a right that is missing.
+    #[error("{provider} cannot {what}: {cause}")]
+    Refused {
+        /// The provider's name.
+        provider: &'static str,
+        /// `start relay 3 of "prices"`.
+        what: String,
+        /// With the value that is wrong.
+        cause: String,
+    },
+    /// It did not work this time: trying again may help.
+    #[error("{provider} could not {what} now: {cause}")]
+    Unavailable {
+        /// The provider's name.
+        provider: &'static str,
+        /// `start relay 3 of "prices"`.
+        what: String,
+        /// What happened.
+        cause: String,
+    },
+    /// The relay of this request was started earlier, and is gone.
+    #[error("the relay of request {request:?} has ended: {cause}")]
+    Ended {
+        /// The request.
+        request: String,
+        /// How it ended.
+        cause: String,
+    },
+}
+
+/// What every relay of a site is started with, besides its [`RelaySpec`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RelayCommand {
+    /// Directories to register at, `host:port`.
+    pub directories: Vec<String>,
+    /// Where it listens; port 0 takes a free one.
+    pub listen: String,
+    /// File with the site's key, empty if there is none.
+    pub key_file: String,
+}
+
+impl RelayCommand {
+    /// The arguments of the program `quelea`.
+    #[must_use]
+    pub fn arguments(&self, spec: &RelaySpec) -> Vec<String> {
+        let mut arguments = vec![
+            "relay".to_owned(),
+            format!("--queue={}", spec.queue),
+            format!("--relay-id={}", spec.relay.0),
+            format!("--request={}", spec.request),
+            format!("--directory={}", self.directories.join(",")),
+            format!("--listen={}", self.listen),
+        ];
+        if !self.key_file.is_empty() {
+            arguments.push(format!("--key-file={}", self.key_file));
+        }
+        arguments
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quelea_elastic_proto::RelayId;
+
+    use super::*;
+
+    #[test]
+    fn a_relay_is_told_its_queue_its_number_and_its_directories() {
+        let mut command = RelayCommand {
+            directories: vec!["a:1".to_owned(), "b:2".to_owned()],
+            listen: "127.0.0.1:0".to_owned(),
+            key_file: String::new(),
+        };
+        let spec =
+            RelaySpec { relay: RelayId(3), queue: "-x y".to_owned(), request: "r".to_owned() };
+        let expected =
+            ["relay", "--queue=-x y", "--relay-id=3", "--request=r", "--directory=a:1,b:2"];
+        assert_eq!(command.arguments(&spec)[..5], expected);
+        assert_eq!(command.arguments(&spec).len(), 6);
+        command.key_file = "/k".to_owned();
+        assert_eq!(command.arguments(&spec)[6], "--key-file=/k");
+    }
+}
