@@ -4,7 +4,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use quelea_elastic::directory::{RelayHandle, RelaySpec};
+use quelea_elastic::directory::{Definition, QueueStatus, RelayHandle, RelaySpec};
 
 use crate::Answer;
 
@@ -16,7 +16,7 @@ pub trait Provider: Send + Sync {
 
     /// Starts a relay. There is at most one for each queue and request, whatever happens: asked again, also by
     /// the directory's next life, it gives the handle of the one that runs. It is started when this
-    /// answers, which does not mean that it has registered. A relay of that request that has ended is
+    /// answers (which may be late: the caller does not wait in line), and may not have registered yet. A relay of that request that has ended is
     /// not started again; the answer is [`ProviderError::Ended`], if the provider can still know.
     fn start<'a>(&'a self, spec: &'a RelaySpec) -> Answer<'a, RelayHandle, ProviderError>;
 
@@ -25,7 +25,7 @@ pub trait Provider: Send + Sync {
     fn list<'a>(&'a self, queue: Option<&'a str>) -> Answer<'a, Vec<Running>, ProviderError>;
 
     /// Begins to end a relay: it is asked to (SIGTERM, a deletion timestamp), and made to when `grace`
-    /// has passed. Answers when it was asked; that it is gone is told by [`Provider::ended`]. One that
+    /// has passed. Answers when it was asked; that it is gone is told by [`Provider::event`]. One that
     /// is gone already, or was never there, is no error.
     fn stop<'a>(
         &'a self,
@@ -34,10 +34,35 @@ pub trait Provider: Send + Sync {
         grace: Duration,
     ) -> Answer<'a, (), ProviderError>;
 
-    /// The next relay that has ended, expectedly or not, each once: also those that were adopted, and
-    /// those that ended while nobody looked, as far as the provider can know. Waits until there is one.
-    /// Nothing is lost if the caller drops the future.
-    fn ended(&self) -> Pin<Box<dyn Future<Output = Ended> + Send + '_>>;
+    /// What happened at the provider, next: also of relays that were adopted, and of those that ended
+    /// while nobody looked, as far as the provider can know. Waits until there is something. Nothing is
+    /// lost if the caller drops the future.
+    fn event(&self) -> Pin<Box<dyn Future<Output = ProviderEvent> + Send + '_>>;
+
+    /// A queue's state has changed (told at most once a second): for providers that show it.
+    /// Returns at once.
+    fn show(&self, status: &QueueStatus) {
+        let _ = status;
+    }
+}
+
+/// What happened at a provider without being asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ProviderEvent {
+    /// A relay has ended, expectedly or not. Told once of each.
+    Ended(Ended),
+    /// Somebody has defined a queue at the provider (a custom resource); checked.
+    Define {
+        /// The queue.
+        queue: String,
+        /// What it is meant to be.
+        definition: Definition,
+    },
+    /// Somebody has deleted a queue at the provider.
+    Delete {
+        /// The queue.
+        queue: String,
+    },
 }
 
 /// A relay that runs.
