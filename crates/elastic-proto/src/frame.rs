@@ -12,6 +12,10 @@ use crate::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot};
 
 /// One frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(
+    missing_docs,
+    reason = "the fields are named by their types, and told by their frame's words"
+)]
 pub enum Frame {
     // All connections.
     /// The first frame of who connects.
@@ -127,17 +131,18 @@ pub struct Hello {
     pub key: Bytes,
 }
 
-/// What a connection is for.
+/// What a connection is for; the numbers are the wire's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub enum Role {
     /// A client of the library: may produce and listen.
-    Client,
+    Client = 1,
     /// A relay that registers.
-    Relay,
+    Relay = 2,
     /// A relay that has messages kept.
-    Keeper,
+    Keeper = 3,
     /// A directory that asks another one.
-    Directory,
+    Directory = 4,
 }
 
 /// The answer to HELLO.

@@ -3,11 +3,16 @@
 //! This crate must never do I/O or read a clock; bytes, time and randomness come in as arguments.
 //! Start with [`frame::Frame`]; every limit is in [`limits`].
 
+pub mod error;
 pub mod frame;
 mod ids;
 pub mod limits;
+pub mod parts;
 mod time;
+pub mod wire;
 
+pub use error::FrameError;
 pub use frame::Frame;
 pub use ids::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot};
 pub use time::Time;
+pub use wire::FrameBuffer;

@@ -1,0 +1,7 @@
+//! The frames on the wire.
+
+mod any_frame;
+mod buffer;
+mod parts;
+mod refusals;
+mod round_trip;
