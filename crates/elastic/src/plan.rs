@@ -1,8 +1,50 @@
 //! What to do about a queue's load: a pure function from what is known to actions with reasons
 //! (EQS §III-D; DESIGN.md section 8). Same arguments, same plan.
+//!
+//! Begin with [`plan`]; [`steady`] says in which order things are decided, [`tuning`] has every number
+//! with its reason.
 
+mod board;
+mod draft;
+mod growth;
+mod health;
+mod history;
+mod kpi;
+mod paper;
+mod pick;
+mod relief;
+mod shrink;
+mod steady;
+mod tuning;
 mod view;
 
-pub use view::{
+use quelea_elastic_proto::Time;
+
+use self::draft::Draft;
+pub use self::history::History;
+pub use self::view::{
     Action, Load, Plan, Planned, Policy, ProducerView, RelayState, RelayView, Snapshot,
 };
+use crate::sla::Sla;
+
+/// Decides what to do about a queue. Gives the history for the next call with it, which is to be kept
+/// only if the plan is carried out: a dry run throws both away.
+///
+/// A caller passes what is: the snapshot must show the effect of the last plan (relays that start, moves
+/// that are under way) under a higher [`Snapshot::generation`], or the plan waits for it. A relay that is
+/// [`RelayState::Dead`] stays in the snapshot until an action says what becomes of it.
+#[must_use]
+pub fn plan(
+    snapshot: &Snapshot,
+    sla: &Sla,
+    policy: Policy,
+    history: &History,
+    now: Time,
+) -> (Plan, History) {
+    let mut draft = Draft::new(snapshot, sla, history.clone(), now);
+    match policy {
+        Policy::Steady => steady::steady(&mut draft),
+        Policy::Paper => paper::paper(&mut draft),
+    }
+    (draft.plan, draft.history)
+}

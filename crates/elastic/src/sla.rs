@@ -1,5 +1,6 @@
 //! A queue's service level agreement: what it promises, what it may cost (EQS §III-B.3, §III-C).
 
+use quelea_elastic_proto::limits::RELAYS_MAX;
 use serde::{Deserialize, Serialize};
 
 /// The agreement of one queue. All limits are per relay unless they say otherwise; 0 means none.
@@ -40,4 +41,130 @@ impl Default for Sla {
             relays_without_budget: 1,
         }
     }
+}
+
+/// Fewest clients of a relay that carries anything: a producer and a listener.
+const CLIENTS_LEAST: u64 = 2;
+
+/// A field of an agreement that cannot be kept.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} is {value}, {bound} is {limit}: {why}")]
+pub struct SlaError {
+    /// The field, as it is written in the definition.
+    pub field: &'static str,
+    /// What it says.
+    pub value: u64,
+    /// Which bound it breaks: `the least`, `the most`, or another field with which it does not go.
+    pub bound: &'static str,
+    /// That bound.
+    pub limit: u64,
+    /// Why there is such a bound.
+    pub why: &'static str,
+}
+
+impl Sla {
+    /// Whether the agreement can be kept at all.
+    ///
+    /// # Errors
+    /// The first field that contradicts its limits or another field.
+    pub fn validate(&self) -> Result<(), SlaError> {
+        at_least("relays_min", self.relays_min, "the least", 1, "a queue needs a relay")?;
+        at_most(
+            "relays_max",
+            self.relays_max,
+            "the most",
+            RELAYS_MAX as u64,
+            "a listener can be told of no more",
+        )?;
+        at_most(
+            "relays_min",
+            self.relays_min,
+            "relays_max",
+            u64::from(self.relays_max),
+            "the fewest cannot be more than the most",
+        )?;
+        at_least(
+            "relays_without_budget",
+            self.relays_without_budget,
+            "the least",
+            1,
+            "the minimal service level is some service",
+        )?;
+        at_most(
+            "relays_without_budget",
+            self.relays_without_budget,
+            "relays_max",
+            u64::from(self.relays_max),
+            "a spent budget cannot pay for more than the most",
+        )?;
+        if self.clients_max != 0 {
+            let why = "a relay carries nothing without a producer and a listener";
+            at_least("clients_max", self.clients_max, "the least", CLIENTS_LEAST, why)?;
+        }
+        self.validate_rates()
+    }
+
+    /// A relay that may take messages and no bytes, or the other way round, may take nothing.
+    fn validate_rates(&self) -> Result<(), SlaError> {
+        let (bytes, messages) = (self.bytes_in_per_s_max, self.messages_in_per_s_max);
+        if bytes != 0 && bytes < messages {
+            return Err(SlaError {
+                field: "bytes_in_per_s_max",
+                value: bytes,
+                bound: "messages_in_per_s_max",
+                limit: messages,
+                why: "messages of less than a byte do not exist",
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether the budget pays for what the agreement promises always to run, at a provider's price.
+    ///
+    /// # Errors
+    /// `budget_per_hour_micros` with what `relays_min` relays, or the minimal service level, cost.
+    pub fn validate_cost(&self, relay_cost_per_hour_micros: u64) -> Result<(), SlaError> {
+        let budget = self.budget_per_hour_micros;
+        if budget == 0 {
+            return Ok(());
+        }
+        let promises = [
+            (self.relays_min, "the cost of relays_min", "relays_min relays always run"),
+            (
+                self.relays_without_budget,
+                "the cost of relays_without_budget",
+                "that many run even without budget",
+            ),
+        ];
+        for (relays, bound, why) in promises {
+            let limit = u64::from(relays).saturating_mul(relay_cost_per_hour_micros);
+            if budget < limit {
+                let field = "budget_per_hour_micros";
+                return Err(SlaError { field, value: budget, bound, limit, why });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn at_least(
+    field: &'static str,
+    value: u32,
+    bound: &'static str,
+    limit: u64,
+    why: &'static str,
+) -> Result<(), SlaError> {
+    let value = u64::from(value);
+    if value < limit { Err(SlaError { field, value, bound, limit, why }) } else { Ok(()) }
+}
+
+fn at_most(
+    field: &'static str,
+    value: u32,
+    bound: &'static str,
+    limit: u64,
+    why: &'static str,
+) -> Result<(), SlaError> {
+    let value = u64::from(value);
+    if value > limit { Err(SlaError { field, value, bound, limit, why }) } else { Ok(()) }
 }

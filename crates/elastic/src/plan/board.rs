@@ -1,0 +1,256 @@
+//! The planner's working copy of a snapshot: each relay with its projected load, changed move by move.
+
+use quelea_elastic_proto::{RelayId, Time};
+
+use super::history::History;
+use super::kpi::{KPIS, Kpi, Limits, Vector, vector};
+use super::tuning::{
+    HOT, HOT_SAMPLES, HOT_WINDOW, LAG_MAX, OVER_SAMPLES, PRODUCER_COOLDOWN_MS, STALE_MS, TARGET,
+};
+use super::view::{Load, ProducerView, RelayState, RelayView, Snapshot};
+use crate::sla::Sla;
+
+/// All relays, by id, and what their producers are estimated to need.
+#[derive(Clone)]
+pub(crate) struct Board<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) now: Time,
+    pub(crate) seats: Vec<Seat>,
+    /// By the producer's place in the snapshot.
+    pub(crate) needs: Vec<Vector>,
+    /// Producers whose relay is not known (any more).
+    pub(crate) homeless: Vec<usize>,
+    /// What a new relay could carry.
+    pub(crate) new_limits: Limits,
+}
+
+/// A relay and its load.
+#[derive(Clone)]
+pub(crate) struct Seat {
+    pub(crate) id: RelayId,
+    pub(crate) state: RelayState,
+    pub(crate) limits: Limits,
+    /// What it carries once all moves so far are done, by estimate.
+    pub(crate) usage: Vector,
+    /// Places of its producers in the snapshot.
+    pub(crate) producers: Vec<usize>,
+    /// Its last report is recent.
+    pub(crate) reports: bool,
+    /// A plan's actions on it are not done, or not yet seen in its reports.
+    pub(crate) waits: bool,
+    /// Its reports say that it is hot: by which KPI, and what it was in the last one.
+    pub(crate) hot: Option<(Kpi, Vector)>,
+    /// A witness says that it is gone.
+    pub(crate) doubted: bool,
+}
+
+impl Seat {
+    pub(crate) fn load(&self) -> (f64, Kpi) {
+        self.limits.load(&self.usage)
+    }
+
+    /// Whether producers may be sent there.
+    pub(crate) fn takes(&self) -> bool {
+        self.state == RelayState::Up && self.reports && !self.doubted
+    }
+
+    /// Its load with that much more. Latency is its own: no sum tells it.
+    pub(crate) fn load_with(&self, need: &Vector) -> f64 {
+        let mut usage = self.usage;
+        for kpi in Kpi::ALL.into_iter().filter(|kpi| kpi.adds_up()) {
+            usage[kpi as usize] += need[kpi as usize];
+        }
+        self.limits.load(&usage).0
+    }
+
+    /// By how much it is above the target, over all dimensions.
+    pub(crate) fn excess(&self) -> f64 {
+        let over = |kpi: usize| (self.usage[kpi] / self.limits.values[kpi] - TARGET).max(0.0);
+        (0..KPIS).map(over).sum()
+    }
+}
+
+impl<'a> Board<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, sla: &Sla, history: &History, now: Time) -> Self {
+        let mut views: Vec<&RelayView> = snapshot.relays.iter().collect();
+        views.sort_unstable_by_key(|view| view.id);
+        let mut samples: Vec<Vec<Vector>> = Vec::with_capacity(views.len());
+        let mut seats: Vec<Seat> = Vec::with_capacity(views.len());
+        for view in &views {
+            let fresh = history.relay(view.id).map_or(0, |relay| relay.fresh);
+            let from = view.samples.len().saturating_sub(fresh.min(HOT_WINDOW));
+            let recent: Vec<Vector> = view.samples[from..].iter().map(vector).collect();
+            seats.push(seat(view, sla, history, &recent, now));
+            samples.push(recent);
+        }
+        let new_limits = new_limits(&seats, sla);
+        let mut board =
+            Self { snapshot, now, seats, needs: Vec::new(), homeless: Vec::new(), new_limits };
+        board.seat_producers();
+        board.estimate(&samples);
+        board
+    }
+
+    fn seat_producers(&mut self) {
+        for (at, producer) in self.snapshot.producers.iter().enumerate() {
+            match self.find(producer.relay) {
+                Some(seat) => self.seats[seat].producers.push(at),
+                None => self.homeless.push(at),
+            }
+        }
+    }
+
+    pub(crate) fn find(&self, id: RelayId) -> Option<usize> {
+        self.seats.binary_search_by_key(&id, |seat| seat.id).ok()
+    }
+
+    /// What each producer needs, and with it each relay. An average lags behind a rise: where a relay's
+    /// own reports show more than the sum of its producers', each of them is held to need more.
+    fn estimate(&mut self, samples: &[Vec<Vector>]) {
+        self.needs = self.snapshot.producers.iter().map(estimate).collect();
+        for (seat, recent) in self.seats.iter_mut().zip(samples) {
+            let measured = if seat.reports { mean_of_last(recent) } else { [0.0; KPIS] };
+            let mut sum = [0.0; KPIS];
+            for &at in &seat.producers {
+                add(&mut sum, &self.needs[at]);
+            }
+            let weight = weight_of(&sum);
+            let factor = lag(&sum, &measured);
+            for &at in &seat.producers {
+                let need = &mut self.needs[at];
+                let share = if sum[weight] > 0.0 { need[weight] / sum[weight] } else { 0.0 };
+                for kpi in 0..KPIS {
+                    need[kpi] *= factor[kpi];
+                }
+                if sum[Kpi::Cpu as usize] == 0.0 {
+                    need[Kpi::Cpu as usize] = measured[Kpi::Cpu as usize] * share;
+                }
+                need[Kpi::Latency as usize] = measured[Kpi::Latency as usize] * share;
+            }
+            for kpi in 0..KPIS {
+                seat.usage[kpi] = measured[kpi].max(sum[kpi] * factor[kpi]);
+            }
+            let present = f64::from(self.snapshot.listeners) + seat.producers.len() as f64;
+            let clients = &mut seat.usage[Kpi::Clients as usize];
+            *clients = clients.max(present);
+        }
+    }
+
+    /// Whether a producer may be moved now.
+    pub(crate) fn movable(&self, at: usize) -> bool {
+        let producer = &self.snapshot.producers[at];
+        !producer.fixed
+            && !producer.moving
+            && self.now.since_ms(producer.moved_at) >= PRODUCER_COOLDOWN_MS
+    }
+
+    /// Moves a producer on the board.
+    pub(crate) fn shift(&mut self, at: usize, from: usize, to: usize) {
+        let need = self.needs[at];
+        for kpi in 0..KPIS {
+            let left = &mut self.seats[from].usage[kpi];
+            *left = (*left - need[kpi]).max(0.0);
+            if Kpi::ALL[kpi].adds_up() {
+                self.seats[to].usage[kpi] += need[kpi];
+            }
+        }
+        self.seats[from].producers.retain(|other| *other != at);
+        self.seats[to].producers.push(at);
+    }
+
+    /// Relays that serve or are about to.
+    pub(crate) fn count(&self, state: RelayState) -> u32 {
+        self.seats.iter().filter(|seat| seat.state == state).count() as u32
+    }
+
+    /// Relays that cost something.
+    pub(crate) fn paid(&self) -> u32 {
+        self.seats.len() as u32
+    }
+}
+
+fn seat(view: &RelayView, sla: &Sla, history: &History, recent: &[Vector], now: Time) -> Seat {
+    let limits = Limits::of(sla, &view.capacity);
+    let known = history.relay(view.id);
+    let reports = view.reported_at.is_some_and(|at| now.since_ms(at) < STALE_MS);
+    Seat {
+        id: view.id,
+        state: view.state,
+        limits,
+        usage: [0.0; KPIS],
+        producers: Vec::new(),
+        reports,
+        waits: known.is_some_and(|relay| relay.pending.is_some()) || view.moves_under_way > 0,
+        hot: if reports { heat(&limits, recent) } else { None },
+        doubted: view.witnesses > 0,
+    }
+}
+
+/// Whether the samples make a relay hot, and by what.
+fn heat(limits: &Limits, recent: &[Vector]) -> Option<(Kpi, Vector)> {
+    let last = recent.last()?;
+    let (load, kpi) = limits.load(last);
+    let above = |level: f64, samples: &[Vector]| {
+        samples.iter().filter(|sample| limits.load(sample).0 > level).count()
+    };
+    let newest = &recent[recent.len().saturating_sub(OVER_SAMPLES)..];
+    let is_hot = load > HOT && above(HOT, recent) >= HOT_SAMPLES;
+    let is_over = above(1.0, newest) >= OVER_SAMPLES;
+    (is_hot || is_over).then_some((kpi, *last))
+}
+
+/// The larger of both averages: quick to see a rise, slow to believe a fall.
+fn estimate(producer: &ProducerView) -> Vector {
+    let (fast, slow) = (vector(&producer.fast), vector(&producer.slow));
+    let mut need: Vector = std::array::from_fn(|kpi| fast[kpi].max(slow[kpi]));
+    need[Kpi::Clients as usize] = 1.0;
+    need
+}
+
+/// How much each dimension is above its producers' averages.
+fn lag(sum: &Vector, measured: &Vector) -> Vector {
+    let mut factor = [1.0; KPIS];
+    for kpi in Kpi::ALL.into_iter().filter(|kpi| *kpi != Kpi::Clients) {
+        let kpi = kpi as usize;
+        if sum[kpi] > 0.0 && measured[kpi] > sum[kpi] {
+            factor[kpi] = (measured[kpi] / sum[kpi]).min(LAG_MAX);
+        }
+    }
+    factor
+}
+
+/// What a relay's work is shared out by where it is not known per producer: bytes with their fan-out,
+/// or the next best figure.
+fn weight_of(sum: &Vector) -> usize {
+    let order = [Kpi::BytesOut, Kpi::BytesIn, Kpi::MessagesIn, Kpi::Clients];
+    let known = order.into_iter().find(|kpi| sum[*kpi as usize] > 0.0);
+    known.unwrap_or(Kpi::Clients) as usize
+}
+
+/// The mean of the last two samples: one alone is noise.
+fn mean_of_last(recent: &[Vector]) -> Vector {
+    let last = &recent[recent.len().saturating_sub(2)..];
+    let mut mean = [0.0; KPIS];
+    for sample in last {
+        add(&mut mean, sample);
+    }
+    mean.map(|sum| sum / last.len().max(1) as f64)
+}
+
+pub(crate) fn add(sum: &mut Vector, more: &Vector) {
+    for (sum, more) in sum.iter_mut().zip(more) {
+        *sum += more;
+    }
+}
+
+/// A new relay is taken for as strong as the weakest one that serves.
+fn new_limits(seats: &[Seat], sla: &Sla) -> Limits {
+    let mut least = Limits::of(sla, &Load::default());
+    let up = seats.iter().filter(|seat| seat.state == RelayState::Up);
+    for seat in up {
+        for kpi in 0..KPIS {
+            least.values[kpi] = least.values[kpi].min(seat.limits.values[kpi]);
+        }
+    }
+    least
+}

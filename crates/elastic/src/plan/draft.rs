@@ -1,0 +1,116 @@
+//! A plan in the making: the board as it will be, the actions so far, and what is remembered.
+
+use quelea_elastic_proto::frame::NoticeCode;
+use quelea_elastic_proto::{RelayId, Time};
+
+use super::board::Board;
+use super::history::{Expected, History};
+use super::tuning::{MOVES_MAX, TARGET};
+use super::view::{Action, Plan, Planned, RelayState, Snapshot};
+use crate::sla::Sla;
+
+pub(crate) struct Draft<'a> {
+    pub(crate) board: Board<'a>,
+    pub(crate) sla: &'a Sla,
+    pub(crate) history: History,
+    pub(crate) plan: Plan,
+    pub(crate) moves_left: usize,
+}
+
+impl<'a> Draft<'a> {
+    pub(crate) fn new(
+        snapshot: &'a Snapshot,
+        sla: &'a Sla,
+        mut history: History,
+        now: Time,
+    ) -> Self {
+        history.observe(snapshot, now);
+        let board = Board::new(snapshot, sla, &history, now);
+        Self { board, sla, history, plan: Plan::default(), moves_left: MOVES_MAX }
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.board.now
+    }
+
+    pub(crate) fn act(&mut self, action: Action, reason: String) {
+        self.plan.actions.push(Planned { action, reason });
+    }
+
+    pub(crate) fn remark(&mut self, remark: String) {
+        self.plan.remarks.push(remark);
+    }
+
+    /// Plans a move and makes it on the board.
+    pub(crate) fn shift(&mut self, producer: usize, from: usize, to: usize, reason: String) {
+        let (generation, now) = (self.board.snapshot.generation, self.now());
+        let (from_id, to_id) = (self.board.seats[from].id, self.board.seats[to].id);
+        let id = self.board.snapshot.producers[producer].id;
+        self.act(Action::Move { producer: id, from: from_id, to: to_id }, reason);
+        self.board.shift(producer, from, to);
+        self.history.begin(from_id, generation, now);
+        self.history.begin(to_id, generation, now);
+        self.moves_left = self.moves_left.saturating_sub(1);
+    }
+
+    /// Plans an action on one relay, which is left alone until its effect is seen.
+    pub(crate) fn act_on(&mut self, relay: RelayId, action: Action, reason: String) {
+        self.history.begin(relay, self.board.snapshot.generation, self.now());
+        self.act(action, reason);
+    }
+
+    pub(crate) fn start(&mut self, count: u32, reason: String) {
+        let generation = self.board.snapshot.generation;
+        self.history.expected = Some(Expected { count, at: self.now(), generation });
+        self.act(Action::Start { count }, reason);
+    }
+
+    /// Tells the queue's users, unless they were told lately.
+    pub(crate) fn notify(&mut self, code: NoticeCode, reason: String) {
+        if self.history.notices.iter().any(|(told, _)| *told == code) {
+            self.remark(format!("still so: {reason}"));
+            return;
+        }
+        let now = self.now();
+        self.history.notices.push((code, now));
+        self.act(Action::Notify { code }, reason);
+    }
+
+    /// Relays that were asked for and do not serve yet, also those that the snapshot does not show yet.
+    pub(crate) fn booting(&self) -> u32 {
+        let unseen = self.history.expected.map_or(0, |expected| {
+            let shown =
+                self.board.snapshot.relays.iter().filter(|view| view.started_at >= expected.at);
+            expected.count.saturating_sub(shown.count() as u32)
+        });
+        self.board.count(RelayState::Starting) + unseen
+    }
+
+    /// Relays that the budget pays for, `None` if there is no budget.
+    pub(crate) fn affordable(&self) -> Option<u32> {
+        let budget = self.sla.budget_per_hour_micros;
+        let snapshot = self.board.snapshot;
+        if budget == 0 || snapshot.relay_cost_per_hour_micros == 0 {
+            return None;
+        }
+        if snapshot.spent_this_hour_micros > budget {
+            return Some(self.sla.relays_without_budget);
+        }
+        let paid = budget / snapshot.relay_cost_per_hour_micros;
+        Some(u32::try_from(paid).unwrap_or(u32::MAX).max(self.sla.relays_without_budget))
+    }
+
+    /// The whole queue in one sentence, for the dry run.
+    pub(crate) fn sum_up(&mut self) {
+        let (up, booting) = (self.board.count(RelayState::Up), self.booting());
+        let loads = self.board.seats.iter().filter(|seat| seat.state == RelayState::Up);
+        let loads: Vec<f64> = loads.map(|seat| seat.load().0).collect();
+        let most = loads.iter().copied().fold(0.0, f64::max);
+        let mean = loads.iter().sum::<f64>() / loads.len().max(1) as f64;
+        let producers = self.board.snapshot.producers.len();
+        self.remark(format!(
+            "{up} relays serve and {booting} boot for {producers} producers: mean load {mean:.2}, \
+             highest {most:.2} after this plan, aim {TARGET:.2}"
+        ));
+    }
+}

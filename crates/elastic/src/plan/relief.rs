@@ -1,0 +1,200 @@
+//! Moves: off hot relays, off warm ones onto cold ones, off those that drain.
+
+use quelea_elastic_proto::frame::NoticeCode;
+
+use super::draft::Draft;
+use super::tuning::{
+    COLD, DRAIN_MS, HOT, HOT_SAMPLES, HOT_WINDOW, MOVES_MAX, PRODUCER_COOLDOWN_MS, TARGET, WARM,
+};
+use super::view::{Action, RelayState};
+
+/// Moves that drains may begin while there are hot relays.
+const DRAIN_MOVES: usize = MOVES_MAX / 3;
+
+impl Draft<'_> {
+    /// Takes load off hot relays until they are at the target.
+    pub(crate) fn relieve(&mut self) {
+        for from in self.by_load(|seat| seat.hot.is_some() && seat.state == RelayState::Up) {
+            let id = self.board.seats[from].id.0;
+            if self.board.seats[from].waits {
+                self.remark(format!("relay {id} is hot; its last moves are not done yet"));
+                continue;
+            }
+            let Some((kpi, last)) = self.board.seats[from].hot else { continue };
+            let why = self.board.seats[from].limits.tell(kpi, &last).to_string();
+            let to = self.open_to_all(from);
+            while self.moves_left > 0 && self.board.seats[from].load().0 > TARGET {
+                let Some(pick) = self.board.pick(from, &to) else { break };
+                let target = self.board.seats[pick.to].load_with(&self.board.needs[pick.producer]);
+                let reason = format!(
+                    "relay {id} is hot: {why} (above {HOT:.2} in {HOT_SAMPLES} of {HOT_WINDOW} reports); this \
+                     producer is {:.2} of it and lifts relay {} to {target:.2} (at most {TARGET:.2})",
+                    pick.size, self.board.seats[pick.to].id.0
+                );
+                self.shift(pick.producer, from, pick.to, reason);
+            }
+            self.tell_what_is_left(from, &why);
+        }
+    }
+
+    /// Says why a hot relay keeps its load.
+    fn tell_what_is_left(&mut self, from: usize, why: &str) {
+        let seat = &self.board.seats[from];
+        let (load, id) = (seat.load().0, seat.id.0);
+        if load <= TARGET {
+            return;
+        }
+        let kpi = seat.load().1 as usize;
+        let limit = seat.limits.values[kpi];
+        let largest = seat
+            .producers
+            .iter()
+            .max_by(|a, b| self.board.needs[**a][kpi].total_cmp(&self.board.needs[**b][kpi]));
+        let share = largest.map_or(0.0, |at| self.board.needs[*at][kpi] / limit);
+        let listeners = f64::from(self.board.snapshot.listeners) / seat.limits.values[5];
+        if listeners > HOT {
+            let reason = format!(
+                "relay {id}: {why}; {} listeners alone are {listeners:.2} of clients_max, and each relay \
+                 has them all: no relay more helps",
+                self.board.snapshot.listeners
+            );
+            self.notify(NoticeCode::Unsplittable, reason);
+        } else if share > HOT {
+            let producer = largest.map_or(0, |at| self.board.snapshot.producers[*at].id.0);
+            let reason = format!(
+                "relay {id}: {why}; producer {producer:032x} alone is {share:.2} of the limit (above \
+                 {HOT:.2}): split its topics over several producers, raise the limit, or take larger relays"
+            );
+            self.notify(NoticeCode::Unsplittable, reason);
+        } else if self.moves_left == 0 {
+            self.remark(format!(
+                "relay {id}: {why}; {MOVES_MAX} moves are begun, the rest follows"
+            ));
+        } else {
+            let still = seat.producers.iter().filter(|at| !self.board.movable(**at)).count();
+            self.remark(format!(
+                "relay {id}: {why}; none of its {} producers fits elsewhere below {TARGET:.2} ({still} \
+                 moved less than {PRODUCER_COOLDOWN_MS} ms ago, are moving or fixed)",
+                seat.producers.len()
+            ));
+        }
+    }
+
+    /// Gives load of relays above the target to relays that are nearly empty.
+    pub(crate) fn level(&mut self) {
+        let cold: Vec<usize> = (0..self.board.seats.len())
+            .filter(|at| self.is_open(*at) && self.board.seats[*at].load().0 < COLD)
+            .collect();
+        if cold.is_empty() {
+            return;
+        }
+        let warm = self.by_load(|seat| {
+            seat.takes() && !seat.waits && seat.hot.is_none() && seat.load().0 > WARM
+        });
+        for from in warm {
+            let id = self.board.seats[from].id.0;
+            while self.moves_left > 0 && self.board.seats[from].load().0 > TARGET {
+                let (_, kpi) = self.board.seats[from].load();
+                let why = self.board.seats[from].limits.tell(kpi, &self.board.seats[from].usage);
+                let why = why.to_string();
+                let Some(pick) = self.board.pick(from, &cold) else { break };
+                let to = self.board.seats[pick.to].id.0;
+                let reason = format!(
+                    "relay {id} is warm: {why} (above {WARM:.2}) and relay {to} was below {COLD:.2}; this \
+                     producer is {:.2} of it",
+                    pick.size
+                );
+                self.shift(pick.producer, from, pick.to, reason);
+            }
+        }
+    }
+
+    /// Empties relays that drain, and stops those that are empty or at their deadline.
+    pub(crate) fn empty_draining(&mut self) {
+        let any_hot = self.board.seats.iter().any(|seat| seat.hot.is_some());
+        let mut left = if any_hot { DRAIN_MOVES } else { self.moves_left };
+        for from in 0..self.board.seats.len() {
+            if self.board.seats[from].state != RelayState::Draining {
+                continue;
+            }
+            let id = self.board.seats[from].id;
+            let since = self.history.relay(id).and_then(|relay| relay.draining_since);
+            let drained_ms = since.map_or(0, |since| self.now().since_ms(since));
+            if self.board.seats[from].producers.is_empty() && !self.board.seats[from].waits {
+                let reason = format!("it drained for {drained_ms} ms and has no producer any more");
+                self.act_on(id, Action::Stop { relay: id }, reason);
+            } else if drained_ms >= DRAIN_MS {
+                let reason = format!(
+                    "it drained for {drained_ms} ms (limit {DRAIN_MS} ms); {} producers are cut",
+                    self.board.seats[from].producers.len()
+                );
+                self.act_on(id, Action::Stop { relay: id }, reason);
+            } else {
+                left = self.empty_one(from, drained_ms, left);
+            }
+        }
+    }
+
+    /// Moves producers off one relay that drains; gives back how many moves are left.
+    fn empty_one(&mut self, from: usize, drained_ms: u64, mut left: usize) -> usize {
+        let to = self.open_to_all(from);
+        let id = self.board.seats[from].id.0;
+        // What has to go goes to the least loaded, be it as it may.
+        let must = drained_ms >= DRAIN_MS / 2 || self.is_over_its_means();
+        let mut largest_first = self.board.seats[from].producers.clone();
+        let (_, kpi) = self.board.seats[from].load();
+        let need = |at: &usize| self.board.needs[*at][kpi as usize];
+        largest_first.sort_by(|a, b| need(b).total_cmp(&need(a)).then(a.cmp(b)));
+        let mut stuck = 0;
+        for at in largest_first {
+            let producer = &self.board.snapshot.producers[at];
+            if producer.moving || producer.fixed {
+                continue;
+            }
+            let fits = self.board.least_loaded(at, &to, TARGET);
+            let forced = || self.board.least_loaded(at, &to, f64::INFINITY).filter(|_| must);
+            let Some(to) = fits.or_else(forced) else {
+                stuck += 1;
+                continue;
+            };
+            if left == 0 || self.moves_left == 0 {
+                break;
+            }
+            let load = self.board.seats[to].load_with(&self.board.needs[at]);
+            let to_id = self.board.seats[to].id.0;
+            let reason = format!(
+                "relay {id} drains; relay {to_id} is the least loaded and comes to {load:.2} (aim \
+                 {TARGET:.2}{})",
+                if fits.is_none() { ", passed because the relay has to go" } else { "" }
+            );
+            self.shift(at, from, to, reason);
+            left -= 1;
+        }
+        if stuck > 0 {
+            self.remark(format!(
+                "relay {id} drains: {stuck} producers fit nowhere below {TARGET:.2} and wait"
+            ));
+        }
+        left
+    }
+
+    /// Whether a relay takes producers and no plan waits for it.
+    pub(crate) fn is_open(&self, at: usize) -> bool {
+        let seat = &self.board.seats[at];
+        seat.takes() && !seat.waits && seat.hot.is_none()
+    }
+
+    /// All relays that a producer of `from` may go to.
+    fn open_to_all(&self, from: usize) -> Vec<usize> {
+        (0..self.board.seats.len()).filter(|at| *at != from && self.is_open(*at)).collect()
+    }
+
+    /// Relays of a kind, most loaded first.
+    fn by_load(&self, of_kind: impl Fn(&super::board::Seat) -> bool) -> Vec<usize> {
+        let of_kind = (0..self.board.seats.len()).filter(|at| of_kind(&self.board.seats[*at]));
+        let mut found: Vec<(f64, usize)> =
+            of_kind.map(|at| (self.board.seats[at].load().0, at)).collect();
+        found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        found.into_iter().map(|(_, at)| at).collect()
+    }
+}

@@ -1,0 +1,203 @@
+//! Fewer relays: when the load has long fitted on fewer, or when the agreement allows no more.
+
+use quelea_elastic_proto::frame::NoticeCode;
+
+use super::board::Board;
+use super::draft::Draft;
+use super::kpi::Kpi;
+use super::tuning::{
+    FORCED_DRAIN_MS, IN_AFTER_IN_MS, IN_AFTER_OUT_MS, SURPLUS, SURPLUS_MS, TARGET, VICTIMS_MAX,
+};
+use super::view::{Action, RelayState};
+
+impl Draft<'_> {
+    /// Whether more relays run than the agreement or the budget allow.
+    pub(crate) fn is_over_its_means(&self) -> bool {
+        self.board.paid() > self.most_relays()
+    }
+
+    fn most_relays(&self) -> u32 {
+        self.affordable().map_or(self.sla.relays_max, |paid| paid.min(self.sla.relays_max)).max(1)
+    }
+
+    /// Brings the queue down to what it may have (EQS §III-C.3: the minimal service level).
+    pub(crate) fn obey_limits(&mut self) {
+        let most = self.most_relays();
+        let starting = self.board.count(RelayState::Starting);
+        let have = self.board.count(RelayState::Up) + starting;
+        if have <= most {
+            return;
+        }
+        let reason = self.why_fewer(have, most);
+        if self.board.snapshot.spent_this_hour_micros > self.sla.budget_per_hour_micros
+            && self.sla.budget_per_hour_micros > 0
+        {
+            self.notify(NoticeCode::BudgetSpent, reason.clone());
+        }
+        let recent = self.history.scaled_in_at;
+        if recent.is_some_and(|at| self.now().since_ms(at) < FORCED_DRAIN_MS) {
+            self.remark(format!(
+                "the next relay goes {FORCED_DRAIN_MS} ms after the last: {reason}"
+            ));
+            return;
+        }
+        let mut surplus = have - most;
+        for at in self.cheapest_first() {
+            let seat = &self.board.seats[at];
+            let (id, state) = (seat.id, seat.state);
+            if surplus == 0 || self.is_left_alone(id) {
+                continue;
+            }
+            surplus -= 1;
+            if state == RelayState::Starting {
+                self.act_on(id, Action::Stop { relay: id }, reason.clone());
+            } else {
+                self.drain(at, reason.clone());
+            }
+        }
+    }
+
+    fn why_fewer(&self, have: u32, most: u32) -> String {
+        let budget = self.sla.budget_per_hour_micros;
+        let snapshot = self.board.snapshot;
+        if self.sla.relays_max <= most {
+            return format!("{have} relays are more than relays_max {}", self.sla.relays_max);
+        }
+        if snapshot.spent_this_hour_micros > budget {
+            return format!(
+                "{} is spent in this hour of budget_per_hour_micros {budget}: relays_without_budget \
+                 {most} stay of {have}",
+                snapshot.spent_this_hour_micros
+            );
+        }
+        format!(
+            "{have} relays at {} an hour are more than budget_per_hour_micros {budget} pays for: {most}",
+            snapshot.relay_cost_per_hour_micros
+        )
+    }
+
+    /// Relays that boot, then those that serve, least loaded first.
+    fn cheapest_first(&self) -> Vec<usize> {
+        let served = |at: usize| self.board.seats[at].state == RelayState::Up;
+        let may_go = |at: &usize| {
+            matches!(self.board.seats[*at].state, RelayState::Up | RelayState::Starting)
+        };
+        let mut order: Vec<(bool, f64, usize)> = (0..self.board.seats.len())
+            .filter(may_go)
+            .map(|at| (served(at), self.board.seats[at].load().0, at))
+            .collect();
+        order.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)));
+        order.into_iter().map(|(_, _, at)| at).collect()
+    }
+
+    /// Plans that a relay drains.
+    pub(crate) fn drain(&mut self, at: usize, reason: String) {
+        let id = self.board.seats[at].id;
+        self.act_on(id, Action::Drain { relay: id }, reason);
+        self.board.seats[at].state = RelayState::Draining;
+        self.history.scaled_in_at = Some(self.now());
+        self.history.surplus_since = None;
+    }
+
+    /// Removes a relay that is not needed.
+    pub(crate) fn shrink(&mut self) {
+        let up = self.board.count(RelayState::Up);
+        let demand = self.board.demand();
+        let surplus = up > self.sla.relays_min.max(1) && self.board.fits_easily(&demand, up - 1);
+        if !surplus {
+            self.history.surplus_since = None;
+            return;
+        }
+        let now = self.now();
+        let since = *self.history.surplus_since.get_or_insert(now);
+        let level = TARGET - SURPLUS;
+        let (load, kpi) = self.board.new_limits.load(&demand);
+        let whole = self.board.new_limits.tell(kpi, &demand);
+        let others = up - 1;
+        let reason = format!(
+            "over all relays {whole} for one; {others} of {up} carry {load:.2} at {:.2} each (below \
+             {level:.2} for {} ms)",
+            load / f64::from(others),
+            now.since_ms(since)
+        );
+        if let Some(wait) = self.why_not_yet(since) {
+            self.remark(format!("{reason}; {wait}"));
+            return;
+        }
+        match self.victim() {
+            Some(at) => {
+                let producers = self.board.seats[at].producers.len();
+                self.drain(at, format!("{reason}; its {producers} producers fit on the others"));
+            }
+            None => self.remark(format!("{reason}; no relay's producers all fit on the others")),
+        }
+    }
+
+    fn why_not_yet(&self, since: quelea_elastic_proto::Time) -> Option<String> {
+        let within = |at: Option<quelea_elastic_proto::Time>, ms: u64| {
+            at.is_some_and(|at| self.now().since_ms(at) < ms)
+        };
+        if self.now().since_ms(since) < SURPLUS_MS {
+            return Some(format!("waits until it was so for {SURPLUS_MS} ms"));
+        }
+        if within(self.history.scaled_out_at, IN_AFTER_OUT_MS) {
+            return Some(format!("relays were added less than {IN_AFTER_OUT_MS} ms ago"));
+        }
+        if within(self.history.scaled_in_at, IN_AFTER_IN_MS) {
+            return Some(format!("a relay was removed less than {IN_AFTER_IN_MS} ms ago"));
+        }
+        if self.booting() > 0 {
+            return Some("relays boot".to_owned());
+        }
+        let seats = &self.board.seats;
+        if let Some(hot) = seats.iter().find(|seat| seat.hot.is_some()) {
+            return Some(format!("relay {} is hot", hot.id.0));
+        }
+        let silent = |state| state == RelayState::Up || state == RelayState::Dead;
+        if let Some(gone) = seats.iter().find(|seat| silent(seat.state) && !seat.takes()) {
+            return Some(format!("relay {} does not report", gone.id.0));
+        }
+        if seats.iter().any(|seat| seat.waits) || !self.board.homeless.is_empty() {
+            return Some("moves are under way".to_owned());
+        }
+        None
+    }
+
+    /// The least loaded relay all of whose producers fit on the others.
+    fn victim(&self) -> Option<usize> {
+        let up = self.cheapest_first().into_iter();
+        up.filter(|at| self.board.seats[*at].state == RelayState::Up)
+            .take(VICTIMS_MAX)
+            .find(|at| self.board.fits_on_the_others(*at))
+    }
+}
+
+impl Board<'_> {
+    /// Whether that many relays carry the demand well below the target.
+    fn fits_easily(&self, demand: &[f64; super::kpi::KPIS], relays: u32) -> bool {
+        Kpi::ALL.into_iter().filter(|kpi| kpi.adds_up()).all(|kpi| {
+            let each = demand[kpi as usize] / f64::from(relays) + self.taken(kpi);
+            each <= self.new_limits.values[kpi as usize] * (TARGET - SURPLUS)
+        })
+    }
+
+    /// Places all of a relay's producers on the others, largest first; all or nothing.
+    fn fits_on_the_others(&self, victim: usize) -> bool {
+        let mut board = self.clone();
+        let to: Vec<usize> = (0..board.seats.len())
+            .filter(|at| *at != victim && board.seats[*at].takes() && !board.seats[*at].waits)
+            .collect();
+        let (_, kpi) = board.seats[victim].load();
+        let mut producers = board.seats[victim].producers.clone();
+        let need = |at: &usize| self.needs[*at][kpi as usize];
+        producers.sort_by(|a, b| need(b).total_cmp(&need(a)).then(a.cmp(b)));
+        for at in producers {
+            if self.snapshot.producers[at].fixed || self.snapshot.producers[at].moving {
+                return false;
+            }
+            let Some(to) = board.least_loaded(at, &to, TARGET) else { return false };
+            board.shift(at, victim, to);
+        }
+        true
+    }
+}

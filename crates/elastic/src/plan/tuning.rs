@@ -1,0 +1,78 @@
+//! Every number that the planner decides by, with its reason. They are not settings: nobody can tune
+//! twenty knobs (research/eqs.md, 1.2), and the simulator shows that these serve small and large queues.
+
+/// A share of the limit: a relay above it in [`HOT_SAMPLES`] of the last [`HOT_WINDOW`] reports is hot.
+/// Leaves room for what comes in while a new relay boots.
+pub(crate) const HOT: f64 = 0.80;
+/// Reports above [`HOT`] that make a relay hot: one is noise, two may be one burst seen twice.
+pub(crate) const HOT_SAMPLES: usize = 3;
+/// How many of the last reports are looked at.
+pub(crate) const HOT_WINDOW: usize = 5;
+/// The fast path: above the whole limit in that many reports, a relay is hot without waiting for more.
+pub(crate) const OVER_SAMPLES: usize = 2;
+/// The load that moves and starts aim at. No move lifts a relay above it.
+pub(crate) const TARGET: f64 = 0.60;
+/// Relays are added when the queue as a whole is this much above [`TARGET`]: the dead band upwards.
+pub(crate) const DEFICIT: f64 = 1.1;
+/// The same must have been so for that long, unless a relay is hot already.
+pub(crate) const DEFICIT_MS: u64 = 2_000;
+/// A relay is removed only if the others stay this far below [`TARGET`] on average: the dead band
+/// downwards.
+pub(crate) const SURPLUS: f64 = 0.10;
+/// The same must have been so for that long.
+pub(crate) const SURPLUS_MS: u64 = 300_000;
+/// No removal for that long after relays were added: what grows now does not shrink now.
+pub(crate) const IN_AFTER_OUT_MS: u64 = 600_000;
+/// Time between two removals: the effect of one is seen before the next.
+pub(crate) const IN_AFTER_IN_MS: u64 = 120_000;
+/// A relay above it that is not hot gives load to a relay below [`COLD`]: else a relay that was added
+/// for the sum of the load would stay empty while the others wait to become hot.
+pub(crate) const WARM: f64 = 0.70;
+/// See [`WARM`]; half of [`TARGET`], so that the two never change places.
+pub(crate) const COLD: f64 = 0.30;
+/// A producer that moved stays for that long.
+pub(crate) const PRODUCER_COOLDOWN_MS: u64 = 300_000;
+/// Moves that one plan begins: bounds what is disturbed at once.
+pub(crate) const MOVES_MAX: usize = 12;
+/// Choices that one plan looks ahead to find how many relays are missing; more are found at the next.
+pub(crate) const LOOK_AHEAD_MAX: usize = 256;
+/// Relays that are tried as the one to remove, least loaded first.
+pub(crate) const VICTIMS_MAX: usize = 8;
+/// What a relay's own figures may exceed the sum of its producers' averages by, as a factor, and still
+/// be held for the averages' lag. Beyond it is load that no producer accounts for.
+pub(crate) const LAG_MAX: f64 = 4.0;
+
+/// Time between two reports of a relay (`report_ms`).
+pub(crate) const REPORT_MS: u64 = 1_000;
+/// A relay without a report for that long is not decided on: three are missing, and half of a fourth.
+pub(crate) const STALE_MS: u64 = 3 * REPORT_MS + REPORT_MS / 2;
+/// Witnesses that need no silence besides: its connection closed and a client that lost it.
+pub(crate) const WITNESSES: u32 = 2;
+/// A silent relay without any client has no witness: it is given up after that long.
+pub(crate) const SILENT_MS: u64 = 30_000;
+/// A relay that did not register for that long will not: an image's pull and a machine's boot fit in.
+pub(crate) const BOOT_MS: u64 = 60_000;
+/// After a failed start the next waits for that long, and twice as long after each further one.
+pub(crate) const BACK_OFF_MS: u64 = 2_000;
+/// But never longer.
+pub(crate) const BACK_OFF_MAX_MS: u64 = 300_000;
+/// Failed starts in a row that the queue's users are told of.
+pub(crate) const FAILURES_TOLD: u32 = 3;
+/// Actions that a plan began are in the snapshot by then, or were not carried out.
+pub(crate) const EFFECT_MS: u64 = 5_000;
+/// And if their end was not seen by then, the relay is decided on again.
+pub(crate) const EFFECT_MAX_MS: u64 = 60_000;
+/// A relay that drains is stopped by then, with whoever is still there.
+pub(crate) const DRAIN_MS: u64 = 600_000;
+/// The same notice is not sent again before.
+pub(crate) const NOTICE_MS: u64 = 600_000;
+/// Drains that are forced (budget, maximum lowered) follow one another not before.
+pub(crate) const FORCED_DRAIN_MS: u64 = 10_000;
+/// A relay whose latency is too high although it is not loaded gets help by one more, not more often.
+pub(crate) const LATENCY_START_MS: u64 = 120_000;
+
+/// Policy `paper`: rules look at the load that often (EQS §V-B: Scalr polls each minute).
+pub(crate) const PAPER_MS: u64 = 60_000;
+/// Policy `paper`: a relay below that share of its limit is underused. EQS §III-C.3 says "underused"
+/// and gives no number; docs/elastic-simulator.md says what other values change.
+pub(crate) const PAPER_UNDERUSED: f64 = 0.30;

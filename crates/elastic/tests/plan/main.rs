@@ -1,0 +1,7 @@
+//! The planner from outside: in a small world in virtual time, and by properties.
+
+#![allow(clippy::unwrap_used)]
+
+mod agreement;
+mod steady;
+mod world;

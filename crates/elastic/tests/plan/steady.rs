@@ -1,0 +1,50 @@
+//! What policy `steady` decides, one story each.
+
+use quelea_elastic::plan::{Action, Policy};
+
+use crate::world::{MB, World, ten_mb};
+
+#[test]
+fn a_queue_without_relays_gets_its_fewest() {
+    let mut world =
+        World::new(quelea_elastic::sla::Sla { relays_min: 3, ..ten_mb() }, Policy::Steady);
+    world.tick();
+    assert_eq!(world.last.actions[0].action, Action::Start { count: 3 });
+    assert!(world.last.actions[0].reason.contains("relays_min 3"), "{:?}", world.last);
+    world.run(5);
+    assert_eq!((world.started(), world.up()), (3, 3));
+}
+
+#[test]
+fn a_hot_relay_gives_load_to_a_new_one_within_five_seconds_of_crossing() {
+    let mut world = World::with(ten_mb(), Policy::Steady, &[&[1.0, 1.0, 1.0, 1.0]]);
+    world.boot_ms = Some(500);
+    world.run(20);
+    assert!(world.log.is_empty(), "{:?}", world.log);
+    for producer in world.producers.values_mut() {
+        producer.rate = 2.5 * MB;
+    }
+    let mut seconds = 0;
+    while world.highest() > 0.8 {
+        world.tick();
+        seconds += 1;
+        assert!(seconds <= 5, "{:#?} {:#?}", world.log, world.last.remarks);
+    }
+}
+
+#[test]
+fn load_that_fits_is_left_alone() {
+    let mut world = World::with(ten_mb(), Policy::Steady, &[&[3.0, 3.0], &[2.0, 3.0]]);
+    world.run(3_000);
+    assert!(world.log.is_empty(), "{:?}", world.log);
+}
+
+#[test]
+fn every_reason_names_the_kpi_its_limit_and_its_value() {
+    let mut world = World::with(ten_mb(), Policy::Steady, &[&[3.0, 3.0, 3.0], &[1.0]]);
+    world.run(10);
+    let (_, moved) = &world.log[0];
+    assert!(matches!(moved.action, Action::Move { .. }), "{:?}", world.log);
+    let reason = &moved.reason;
+    assert!(reason.contains("bytes_in 9000000 is 0.90 of bytes_in_per_s_max 10000000"), "{reason}");
+}
