@@ -119,17 +119,15 @@ impl<'a> Board<'a> {
             for &at in &seat.producers {
                 let need = &mut self.needs[at];
                 let share = if sum[weight] > 0.0 { need[weight] / sum[weight] } else { 0.0 };
-                for kpi in 0..KPIS {
-                    need[kpi] *= factor[kpi];
+                for (need, factor) in need.iter_mut().zip(&factor) {
+                    *need *= factor;
                 }
                 if sum[Kpi::Cpu as usize] == 0.0 {
                     need[Kpi::Cpu as usize] = measured[Kpi::Cpu as usize] * share;
                 }
                 need[Kpi::Latency as usize] = measured[Kpi::Latency as usize] * share;
             }
-            for kpi in 0..KPIS {
-                seat.usage[kpi] = measured[kpi].max(sum[kpi] * factor[kpi]);
-            }
+            seat.usage = std::array::from_fn(|kpi| measured[kpi].max(sum[kpi] * factor[kpi]));
             let present = f64::from(self.snapshot.listeners) + seat.producers.len() as f64;
             let clients = &mut seat.usage[Kpi::Clients as usize];
             *clients = clients.max(present);

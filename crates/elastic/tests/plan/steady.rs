@@ -48,3 +48,16 @@ fn every_reason_names_the_kpi_its_limit_and_its_value() {
     let reason = &moved.reason;
     assert!(reason.contains("bytes_in 9000000 is 0.90 of bytes_in_per_s_max 10000000"), "{reason}");
 }
+
+#[test]
+fn a_relay_that_is_not_needed_is_drained_after_five_minutes_and_stopped_when_it_is_empty() {
+    let mut world = World::with(ten_mb(), Policy::Steady, &[&[1.0, 1.0], &[1.0, 0.5], &[0.5]]);
+    world.run(300);
+    assert!(world.log.is_empty(), "{:?}", world.log);
+    world.run(10);
+    let kinds: Vec<_> = world.log.iter().map(|(_, planned)| &planned.action).collect();
+    assert!(matches!(kinds[0], Action::Drain { relay } if relay.0 == 3), "{kinds:?}");
+    assert!(matches!(kinds[1], Action::Move { from, .. } if from.0 == 3), "{kinds:?}");
+    assert!(matches!(kinds[2], Action::Stop { relay } if relay.0 == 3), "{kinds:?}");
+    assert_eq!((world.up(), world.moves(), world.drained()), (2, 1, 1));
+}
