@@ -1,0 +1,366 @@
+//! One relay's messages: read, published in order, and acknowledged when the store has them.
+//!
+//! While the broker takes no messages nothing is read, so the relay's producers get no
+//! acknowledgement, and hold back by themselves.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use quelea_broker::Effect;
+use quelea_elastic_proto::frame::{ErrorCode, Hello, Role, Welcome, WireError};
+use quelea_elastic_proto::wire::FrameBuffer;
+use quelea_elastic_proto::{ClientId, Frame, MessageSeq, limits};
+use quelea_net::{CoreStopped, InsideClient, Pause};
+use quelea_store::Ticket;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_channel};
+use tokio::sync::{oneshot, watch};
+use tokio::task::{JoinHandle, spawn_local};
+use tokio::time::timeout;
+
+use super::Keeper;
+use super::batch::{Batch, Run};
+use super::ledger::Ledger;
+use super::shelf::{Attempt, Shelf, ShelfError};
+use crate::front::stopped;
+
+/// How often a relay says something; silent for three times as long it is gone.
+const HEARTBEAT_MS: u32 = 10_000;
+
+/// A relay has to greet and to name its queue within this time.
+const GREETING_MAX: Duration = Duration::from_secs(10);
+
+/// Batches that wait for the store: what they hold is in the broker's memory already, and bounded
+/// there.
+const BATCHES_UNSTORED_MAX: usize = 1_024;
+
+/// How long a stop waits for what is published to become safe.
+const END_MAX: Duration = Duration::from_secs(1);
+
+/// A batch that was published: the store's word, and what to tell then.
+type Promise = (JoinHandle<Result<(), CoreStopped>>, Vec<(ClientId, MessageSeq)>);
+
+/// A relay that has messages kept.
+pub(crate) struct Connection {
+    keeper: Keeper,
+    peer: SocketAddr,
+    reading: OwnedReadHalf,
+    buffer: FrameBuffer,
+    /// What goes back, in order.
+    answers: Sender<Frame>,
+}
+
+/// Why it ends.
+#[derive(Debug, thiserror::Error)]
+enum End {
+    #[error("the relay has closed")]
+    Closed,
+    #[error("the bridge stops")]
+    Stopped,
+    #[error("it has said nothing for {} s", 3 * HEARTBEAT_MS / 1_000)]
+    Silent,
+    #[error(transparent)]
+    CoreStopped(#[from] CoreStopped),
+    #[error("{}: {}", .0.field, .0.text)]
+    Refused(WireError),
+}
+
+impl Connection {
+    /// Serves it to its end.
+    pub(crate) async fn serve(
+        keeper: Keeper,
+        socket: TcpStream,
+        peer: SocketAddr,
+        mut stop: watch::Receiver<bool>,
+    ) {
+        // Small answers are not to wait for one another.
+        let _ = socket.set_nodelay(true);
+        let (reading, writing) = socket.into_split();
+        let (answers, to_write) = channel(BATCHES_UNSTORED_MAX);
+        let writer = spawn_local(write(writing, to_write));
+        let mut connection = Self { keeper, peer, reading, buffer: FrameBuffer::new(), answers };
+        let end = connection.keep(&mut stop).await;
+        if let Err(End::Refused(error)) = &end {
+            // The writer may have ended with the socket.
+            let _ = connection.answers.send(Frame::Error(error.clone())).await;
+        }
+        if let Err(end) = end {
+            tracing::debug!(%peer, reason = %end, "a relay's messages are not kept any more");
+        }
+        drop(connection);
+        let _ = timeout(END_MAX, writer).await;
+    }
+
+    async fn keep(&mut self, stop: &mut watch::Receiver<bool>) -> Result<(), End> {
+        let greeted = timeout(GREETING_MAX, self.open()).await;
+        let (shelf, effects) = greeted.unwrap_or(Err(End::Silent))?;
+        let (unstored, promises) = channel(BATCHES_UNSTORED_MAX);
+        let acknowledging = spawn_local(acknowledge(promises, self.answers.clone()));
+        let end = self.take_all(&shelf, effects, &unstored, stop).await;
+        drop(unstored);
+        // What is published becomes safe soon, and then need not come again; but not while the disk is
+        // full.
+        let _ = timeout(END_MAX, acknowledging).await;
+        let connection = shelf.connection;
+        self.keeper.core.call(move |core| core.detach(connection)).await?;
+        end
+    }
+
+    /// HELLO, WELCOME, KEEP_OPEN.
+    async fn open(&mut self) -> Result<(Shelf, UnboundedReceiver<Effect>), End> {
+        match self.next_frame().await? {
+            Frame::Hello(hello) => self.check(&hello)?,
+            other => return Err(refuse(ErrorCode::Order, "hello", format!("got {}", other.kind().name()))),
+        }
+        self.buffer.greeted();
+        let welcome = Welcome { version: limits::VERSION, heartbeat_ms: HEARTBEAT_MS };
+        self.answer(Frame::Welcome(welcome)).await?;
+        loop {
+            match self.next_frame().await? {
+                Frame::KeepOpen { queue, target } => return self.open_shelf(queue, target).await,
+                Frame::Ping(number) => self.answer(Frame::Pong(number)).await?,
+                other => {
+                    let text = format!("got {} before it", other.kind().name());
+                    return Err(refuse(ErrorCode::Order, "keep_open", text));
+                }
+            }
+        }
+    }
+
+    fn check(&self, hello: &Hello) -> Result<(), End> {
+        if hello.version != limits::VERSION {
+            let text = format!("version {} is spoken here, not {}", limits::VERSION, hello.version);
+            return Err(refuse(ErrorCode::Version, "version", text));
+        }
+        if hello.role != Role::Keeper {
+            let text = format!("the keeper takes role Keeper, not {:?}", hello.role);
+            return Err(refuse(ErrorCode::Value, "role", text));
+        }
+        if !same_key(&hello.key, &self.keeper.key) {
+            return Err(refuse(ErrorCode::Key, "key", "it is not the one that is asked for".to_owned()));
+        }
+        if self.keeper.loopback_only && !self.peer.ip().to_canonical().is_loopback() {
+            let (user, peer) = (&self.keeper.user, self.peer);
+            let text = format!("user '{user}' may come from this machine only, not from {peer}");
+            return Err(refuse(ErrorCode::Key, "address", text));
+        }
+        Ok(())
+    }
+
+    async fn open_shelf(
+        &self,
+        queue: String,
+        target: String,
+    ) -> Result<(Shelf, UnboundedReceiver<Effect>), End> {
+        let (sender, effects) = unbounded_channel();
+        let (user, vhost) = (self.keeper.user.clone(), self.keeper.vhost.clone());
+        let local = self.reading.local_addr().map_or_else(|_| String::new(), |local| local.to_string());
+        let opened = self.keeper.core.promise(move |core| {
+            let name = format!("elastic queue {queue}");
+            let client = InsideClient { user: &user, vhost: &vhost, local: &local, name: &name, protocol: "EQS 1" };
+            match Shelf::open(core, client, sender, queue.into(), target.into()) {
+                Ok((shelf, ticket)) => (Ok(shelf), ticket),
+                Err(error) => (Err(error), Ticket::NONE),
+            }
+        });
+        match opened.await? {
+            Ok(shelf) => Ok((shelf, effects)),
+            Err(error @ (ShelfError::Open(_) | ShelfError::Declare(_))) => {
+                Err(refuse(ErrorCode::Unavailable, "target", error.to_string()))
+            }
+        }
+    }
+
+    async fn take_all(
+        &mut self,
+        shelf: &Shelf,
+        mut effects: UnboundedReceiver<Effect>,
+        unstored: &Sender<Promise>,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<(), End> {
+        loop {
+            let batch = tokio::select! {
+                biased;
+                () = stopped(stop) => return Err(End::Stopped),
+                Some(effect) = effects.recv() => {
+                    if let Effect::CloseConnection { reason, .. } = effect {
+                        return Err(refuse(ErrorCode::Unavailable, "target", reason.text()));
+                    }
+                    continue;
+                }
+                batch = self.next_batch() => batch?,
+            };
+            if !batch.is_empty() {
+                self.publish(shelf, batch, unstored, stop).await?;
+            }
+        }
+    }
+
+    /// What is there, up to a batch's size; empty if only other frames came. Loses nothing when it is
+    /// dropped: it waits only while it has nothing.
+    async fn next_batch(&mut self) -> Result<Batch, End> {
+        let mut batch = Batch::default();
+        loop {
+            while !batch.is_full() {
+                match self.buffer.next_frame().map_err(|error| End::Refused((&error).into()))? {
+                    Some(Frame::Keep { producer, first, messages }) => {
+                        batch.push(Run { producer, first, messages });
+                    }
+                    Some(Frame::Ping(number)) => {
+                        // A relay that reads nothing is not answered; it does not hold us up.
+                        let _ = self.answers.try_send(Frame::Pong(number));
+                    }
+                    Some(Frame::Pong(_)) => {}
+                    Some(Frame::Bye(_)) => return Err(End::Closed),
+                    Some(other) => {
+                        let text = format!("got {}", other.kind().name());
+                        return Err(refuse(ErrorCode::Order, "keep", text));
+                    }
+                    None => break,
+                }
+            }
+            if !batch.is_empty() {
+                return Ok(batch);
+            }
+            self.read().await?;
+        }
+    }
+
+    /// Publishes a batch, as soon as the broker takes it; what came of it is told when it is safe.
+    async fn publish(
+        &self,
+        shelf: &Shelf,
+        batch: Batch,
+        unstored: &Sender<Promise>,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<(), End> {
+        let batch = std::sync::Arc::new(batch);
+        let (mut pause, mut is_first) = (Pause::new(), true);
+        loop {
+            let (attempt, promise) = self.attempt(shelf, &batch).await?;
+            self.keeper.counters.kept.fetch_add(attempt.published, Relaxed);
+            // Later attempts find what the first one published.
+            if std::mem::take(&mut is_first) {
+                self.keeper.counters.repeated.fetch_add(attempt.repeated, Relaxed);
+            }
+            // The other end is gone after the store has failed: then nothing is acknowledged any more.
+            let _ = unstored.send((promise, attempt.kept)).await;
+            match attempt.obstacle {
+                None => return Ok(()),
+                Some(obstacle) if obstacle.passes() => {
+                    let queue = &shelf.target;
+                    tracing::debug!(%queue, reason = %obstacle, "the keeper waits");
+                }
+                Some(obstacle) => {
+                    return Err(refuse(ErrorCode::Unavailable, "target", obstacle.to_string()));
+                }
+            }
+            tokio::select! {
+                biased;
+                () = stopped(stop) => return Err(End::Stopped),
+                () = tokio::time::sleep(pause.lengthen()) => {}
+            }
+        }
+    }
+
+    async fn attempt(
+        &self,
+        shelf: &Shelf,
+        batch: &std::sync::Arc<Batch>,
+    ) -> Result<(Attempt, JoinHandle<Result<(), CoreStopped>>), End> {
+        let (ran, has_run) = oneshot::channel();
+        let (core, shelf, batch) = (self.keeper.core.clone(), shelf.clone(), batch.clone());
+        let ledger = self.keeper.ledger.clone();
+        // It promises on its own; we go on when it was run.
+        let promise = spawn_local(async move {
+            core.promise(move |core| {
+                let (attempt, ticket) = shelf.publish(core, &mut lock(&ledger), &batch);
+                let _ = ran.send(attempt);
+                ((), ticket)
+            })
+            .await
+        });
+        let attempt = has_run.await.map_err(|_| CoreStopped)?;
+        Ok((attempt, promise))
+    }
+
+    async fn next_frame(&mut self) -> Result<Frame, End> {
+        loop {
+            if let Some(frame) =
+                self.buffer.next_frame().map_err(|error| End::Refused((&error).into()))?
+            {
+                return Ok(frame);
+            }
+            self.read().await?;
+        }
+    }
+
+    async fn read(&mut self) -> Result<(), End> {
+        let silent = Duration::from_millis(u64::from(3 * HEARTBEAT_MS));
+        let reading = self.reading.read_buf(self.buffer.room());
+        match timeout(silent, reading).await {
+            Err(_) => Err(End::Silent),
+            Ok(Ok(0) | Err(_)) => Err(End::Closed),
+            Ok(Ok(_)) => Ok(()),
+        }
+    }
+
+    async fn answer(&self, frame: Frame) -> Result<(), End> {
+        self.answers.send(frame).await.map_err(|_| End::Closed)
+    }
+}
+
+/// Tells of batches in their order, each when the store has it.
+async fn acknowledge(mut promises: Receiver<Promise>, answers: Sender<Frame>) {
+    while let Some((promise, kept)) = promises.recv().await {
+        if !matches!(promise.await, Ok(Ok(()))) {
+            // The store failed, or the core stops: the relay has to bring all of it again.
+            tracing::warn!("messages of an elastic queue are not acknowledged any more");
+            return;
+        }
+        for (producer, below) in kept {
+            if answers.send(Frame::Kept { producer, below }).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Writes what there is in one go.
+async fn write(mut writing: OwnedWriteHalf, mut frames: Receiver<Frame>) {
+    let mut out = BytesMut::new();
+    while let Some(first) = frames.recv().await {
+        let mut next = Some(first);
+        while let Some(frame) = next {
+            if let Err(error) = frame.encode(&mut out) {
+                tracing::error!(%error, "a frame of the keeper cannot be written");
+            }
+            next = frames.try_recv().ok();
+        }
+        if writing.write_all(&out).await.is_err() {
+            return;
+        }
+        out.clear();
+    }
+    // The other end may have gone first.
+    let _ = writing.shutdown().await;
+}
+
+fn refuse(code: ErrorCode, field: &str, text: String) -> End {
+    End::Refused(WireError { code, field: field.to_owned(), text, fatal: true })
+}
+
+/// Takes the same time for every wrong key of a length.
+fn same_key(given: &[u8], asked: &[u8]) -> bool {
+    given.len() == asked.len()
+        && given.iter().zip(asked).fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
+}
+
+fn lock(ledger: &std::sync::Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
+    ledger.lock().unwrap_or_else(PoisonError::into_inner)
+}
