@@ -50,7 +50,11 @@ impl Collector for BridgeCounters {
                 "Messages of elastic queues that no queue took",
                 &self.not_delivered,
             ),
-            ("delivered_messages_missed", "Messages that a gap announced to deliveries", &self.gaps),
+            (
+                "delivered_messages_missed",
+                "Messages that a gap announced to deliveries",
+                &self.gaps,
+            ),
         ] {
             let metric = ConstCounter::new(counter.load(Relaxed));
             let name = format!("elastic_{name}");

@@ -8,6 +8,7 @@ mod counters;
 mod front;
 mod keeper;
 mod message;
+mod publish;
 mod settings;
 
 pub use counters::BridgeCounters;

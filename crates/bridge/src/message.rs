@@ -5,10 +5,10 @@
 //! how many. A message of one part has it as topic and as body.
 
 use bytes::Bytes;
-use quelea_elastic_proto::parts::{self, Parts, PartsError};
+use quelea_elastic_proto::parts;
 use quelea_elastic_proto::{ClientId, MessageSeq};
 use quelea_model::limits::SHORT_STRING_BYTES_MAX;
-use quelea_model::{Message, Properties, Table, Value};
+use quelea_model::{Properties, Table, Value};
 
 /// The elastic queue that a message came from.
 const QUEUE: &str = "x-elastic-queue";
@@ -47,9 +47,7 @@ impl Outgoing {
             (None, _) => topic.clone(),
             (Some(body), None) => body,
             // What follows the topic, as it stands.
-            (Some(_), Some(_)) => {
-                message.slice(parts::part_bytes(topic.len())..)
-            }
+            (Some(_), Some(_)) => message.slice(parts::part_bytes(topic.len())..),
         };
         let sequence = i64::try_from(sequence.0).unwrap_or(i64::MAX);
         let mut headers = vec![
@@ -80,47 +78,6 @@ fn routing_key(topic: &[u8]) -> String {
     text.to_owned()
 }
 
-/// A message of the broker for an elastic queue.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Incoming {
-    /// Framed.
-    pub(crate) parts: Bytes,
-}
-
-/// Why a message of the broker does not go into an elastic queue.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NotCarried {
-    /// It would go round for ever.
-    #[error("it came from this elastic queue")]
-    Loop,
-    #[error(transparent)]
-    Parts(#[from] PartsError),
-}
-
-impl Incoming {
-    /// The routing key is the topic, unless the message came from an elastic queue: then it gets back
-    /// the parts that it had.
-    pub(crate) fn new(queue: &str, message: &Message) -> Result<Self, NotCarried> {
-        let headers = message.property_view().headers().unwrap_or_default();
-        if headers.get(QUEUE).and_then(Value::as_text) == Some(queue) {
-            return Err(NotCarried::Loop);
-        }
-        let topic = match headers.get(TOPIC) {
-            Some(Value::LongString(topic)) => topic.clone(),
-            _ => Bytes::copy_from_slice(message.routing_key().as_bytes()),
-        };
-        let body = message.body();
-        let several = headers.get(PARTS).is_some() && parts::check(body).is_ok();
-        let parts = if several {
-            let all: Vec<&[u8]> = std::iter::once(&*topic).chain(Parts::new(body)).collect();
-            parts::encode(&all)?
-        } else {
-            parts::encode(&[&*topic, body])?
-        };
-        Ok(Self { parts })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,13 +85,6 @@ mod tests {
     fn outgoing(parts: &[&[u8]]) -> Outgoing {
         let framed = parts::encode(parts).unwrap();
         Outgoing::new("prices", ClientId(0xab), MessageSeq(7), &framed)
-    }
-
-    fn back(outgoing: &Outgoing, queue: &str) -> Result<Vec<Vec<u8>>, NotCarried> {
-        let message =
-            Message::new("x", &outgoing.routing_key, &outgoing.properties, outgoing.body.clone());
-        let incoming = Incoming::new(queue, &message)?;
-        Ok(Parts::new(&incoming.parts).map(<[u8]>::to_vec).collect())
     }
 
     #[test]
@@ -148,41 +98,14 @@ mod tests {
         let producer = headers.get(PRODUCER).unwrap().as_text();
         assert_eq!(producer, Some("000000000000000000000000000000ab"));
         assert!(headers.get(PARTS).is_none());
-        assert_eq!(back(&message, "other").unwrap(), [b"eur.usd".to_vec(), b"1.08".to_vec()]);
     }
 
     #[test]
     fn a_message_of_one_part_is_its_own_topic() {
         let message = outgoing(&[b"alarm in hall 3"]);
-        assert_eq!((message.routing_key.as_str(), &*message.body), ("alarm in hall 3", &b"alarm in hall 3"[..]));
-    }
-
-    #[test]
-    fn several_parts_come_back_as_they_were() {
-        let long = vec![7; 300];
-        for parts in [
-            &[&b"t"[..], b"", b"c"][..],
-            &[&long, &long, &long],
-            &[b"t", b"1", b"2", b"3", b"4"],
-        ] {
-            let message = outgoing(parts);
-            let expected: Vec<Vec<u8>> = parts.iter().map(|part| part.to_vec()).collect();
-            assert_eq!(back(&message, "other").unwrap(), expected);
-        }
-    }
-
-    #[test]
-    fn a_topic_that_is_no_routing_key_is_cut_and_kept_in_the_header() {
-        let long = "ä".repeat(200);
-        let message = outgoing(&[long.as_bytes(), b"x"]);
-        assert_eq!(message.routing_key, "ä".repeat(127));
-        assert_eq!(back(&message, "other").unwrap()[0], long.as_bytes());
-        assert_eq!(outgoing(&[b"\xff\xfe", b"x"]).routing_key, "");
-    }
-
-    #[test]
-    fn a_message_does_not_go_round() {
-        let message = outgoing(&[b"t", b"x"]);
-        assert_eq!(back(&message, "prices"), Err(NotCarried::Loop));
+        assert_eq!(
+            (message.routing_key.as_str(), &*message.body),
+            ("alarm in hall 3", &b"alarm in hall 3"[..])
+        );
     }
 }

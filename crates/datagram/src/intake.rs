@@ -15,10 +15,10 @@ use bytes::Bytes;
 use quelea_broker::Effect;
 use quelea_cmq::{Message, Queue, Receipt};
 use quelea_model::{Properties, Table, Value};
-use quelea_net::{CoreHandle, CoreStopped};
+use quelea_net::{CoreHandle, CoreStopped, Promise};
 use quelea_store::Ticket;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_channel};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_local};
 
 use crate::counters::{Cause, DatagramCounters};
@@ -55,7 +55,7 @@ pub(crate) struct Intake {
 
 /// A batch that is published and not yet safe.
 struct Unacknowledged {
-    promise: JoinHandle<Result<(), CoreStopped>>,
+    promise: Promise,
     receipts: Vec<Receipt>,
 }
 
@@ -187,29 +187,19 @@ impl Intake {
         taking: &Taking,
         batch: Arc<[Outgoing]>,
         stop: &mut watch::Receiver<bool>,
-    ) -> Result<Option<(Outcome, JoinHandle<Result<(), CoreStopped>>)>, CoreStopped> {
+    ) -> Result<Option<(Outcome, Promise)>, CoreStopped> {
         loop {
-            let (ran, has_run) = oneshot::channel();
-            let (core, batch) = (self.core.clone(), Arc::clone(&batch));
+            let batch = Arc::clone(&batch);
             let (publishers, routes) = (Arc::clone(&taking.publishers), Arc::clone(&self.routes));
-            // It promises on its own; we go on when it was run.
-            let promise = spawn_local(async move {
-                core.promise(move |core| {
-                    if !core.broker.accepts_publishes() {
-                        // Whoever asked waits below.
-                        let _ = ran.send(None);
-                        return ((), Ticket::NONE);
-                    }
-                    let (outcome, ticket) = lock(&publishers).publish(core, &routes, &batch);
-                    let _ = ran.send(Some(outcome));
-                    ((), ticket)
-                })
-                .await
+            let begun = self.core.begin(move |core| {
+                if !core.broker.accepts_publishes() {
+                    return (None, Ticket::NONE);
+                }
+                let (outcome, ticket) = lock(&publishers).publish(core, &routes, &batch);
+                (Some(outcome), ticket)
             });
-            match has_run.await {
-                Ok(Some(outcome)) => return Ok(Some((outcome, promise))),
-                Ok(None) => {}
-                Err(_) => return Err(CoreStopped),
+            if let (Some(outcome), promise) = begun.await? {
+                return Ok(Some((outcome, promise)));
             }
             tokio::select! {
                 biased;
@@ -243,7 +233,7 @@ impl Intake {
 /// Acknowledges batches in their order, each when the store has it.
 async fn acknowledge(queue: Arc<Queue>, mut promises: Receiver<Unacknowledged>) {
     while let Some(Unacknowledged { promise, receipts }) = promises.recv().await {
-        if !matches!(promise.await, Ok(Ok(()))) {
+        if promise.kept().await.is_err() {
             // The store failed, or the core stops: the senders have to repeat all of it.
             tracing::warn!("messages of CMQ peers are not acknowledged any more");
             return;

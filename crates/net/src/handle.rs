@@ -28,6 +28,20 @@ pub struct CoreHandle {
     queues_epoch: Arc<AtomicU64>,
 }
 
+/// That the store reaches a ticket.
+#[derive(Debug)]
+pub struct Promise(oneshot::Receiver<()>);
+
+impl Promise {
+    /// Waits until it has.
+    ///
+    /// # Errors
+    /// [`CoreStopped`] if it never will: the core stops, or the disk failed.
+    pub async fn kept(self) -> Result<(), CoreStopped> {
+        self.0.await.map_err(|_| CoreStopped)
+    }
+}
+
 impl CoreHandle {
     pub(crate) fn new(wake: Arc<Notify>) -> (Self, mpsc::Receiver<Call>) {
         let (calls, receiver) = mpsc::channel(CALLS_WAITING_MAX);
@@ -98,6 +112,32 @@ impl CoreHandle {
         })
         .await?;
         receiver.await.map_err(|_| CoreStopped)
+    }
+
+    /// Runs `call` and gives its result at once, with the promise that the store reaches the ticket that
+    /// came with it.
+    ///
+    /// # Errors
+    /// [`CoreStopped`] if the core will not run it.
+    pub async fn begin<R: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut Core) -> (R, Ticket) + Send + 'static,
+    ) -> Result<(R, Promise), CoreStopped> {
+        let ((sender, ran), (keeper, promise)) = (oneshot::channel(), oneshot::channel());
+        self.post(move |core| {
+            let (result, ticket) = call(core);
+            // Nobody need wait for either.
+            let _ = sender.send(result);
+            core.when_reached(
+                ticket,
+                Box::new(move |_| {
+                    let _ = keeper.send(());
+                }),
+            );
+        })
+        .await?;
+        let result = ran.await.map_err(|_| CoreStopped)?;
+        Ok((result, Promise(promise)))
     }
 
     /// Has the core's own thread run a future, beside the connections. Its calls of the core cost no

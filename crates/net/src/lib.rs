@@ -40,7 +40,7 @@ pub use counters::NetCounters;
 pub use data_dir::{DataDir, DataDirError, LOCK_FILE};
 pub use file_disk::FileDisk;
 pub use file_limit::raise_file_limit;
-pub use handle::{CoreHandle, CoreStopped};
+pub use handle::{CoreHandle, CoreStopped, Promise};
 pub use listener::{ListenError, listen};
 pub use node::{Node, NodeConfig, StartError};
 pub use panics::{PANIC_EXIT_CODE, install_panic_hook};

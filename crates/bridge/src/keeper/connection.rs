@@ -5,22 +5,22 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use quelea_broker::Effect;
 use quelea_elastic_proto::frame::{ErrorCode, Hello, Role, Welcome, WireError};
 use quelea_elastic_proto::wire::FrameBuffer;
-use quelea_elastic_proto::{ClientId, Frame, MessageSeq, limits};
-use quelea_net::{CoreStopped, InsideClient, Pause};
+use quelea_elastic_proto::{ClientId, Frame, FrameError, MessageSeq, limits};
+use quelea_net::{Core, CoreStopped, InsideClient, Pause, Promise};
 use quelea_store::Ticket;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_channel};
-use tokio::sync::{oneshot, watch};
-use tokio::task::{JoinHandle, spawn_local};
+use tokio::sync::watch;
+use tokio::task::spawn_local;
 use tokio::time::timeout;
 
 use super::Keeper;
@@ -43,7 +43,7 @@ const BATCHES_UNSTORED_MAX: usize = 1_024;
 const END_MAX: Duration = Duration::from_secs(1);
 
 /// A batch that was published: the store's word, and what to tell then.
-type Promise = (JoinHandle<Result<(), CoreStopped>>, Vec<(ClientId, MessageSeq)>);
+type Unstored = (Promise, Vec<(ClientId, MessageSeq)>);
 
 /// A relay that has messages kept.
 pub(crate) struct Connection {
@@ -68,6 +68,12 @@ enum End {
     CoreStopped(#[from] CoreStopped),
     #[error("{}: {}", .0.field, .0.text)]
     Refused(WireError),
+}
+
+impl From<FrameError> for End {
+    fn from(error: FrameError) -> Self {
+        Self::Refused(error.into())
+    }
 }
 
 impl Connection {
@@ -115,7 +121,13 @@ impl Connection {
     async fn open(&mut self) -> Result<(Shelf, UnboundedReceiver<Effect>), End> {
         match self.next_frame().await? {
             Frame::Hello(hello) => self.check(&hello)?,
-            other => return Err(refuse(ErrorCode::Order, "hello", format!("got {}", other.kind().name()))),
+            other => {
+                return Err(refuse(
+                    ErrorCode::Order,
+                    "hello",
+                    format!("got {}", other.kind().name()),
+                ));
+            }
         }
         self.buffer.greeted();
         let welcome = Welcome { version: limits::VERSION, heartbeat_ms: HEARTBEAT_MS };
@@ -142,7 +154,11 @@ impl Connection {
             return Err(refuse(ErrorCode::Value, "role", text));
         }
         if !same_key(&hello.key, &self.keeper.key) {
-            return Err(refuse(ErrorCode::Key, "key", "it is not the one that is asked for".to_owned()));
+            return Err(refuse(
+                ErrorCode::Key,
+                "key",
+                "it is not the one that is asked for".to_owned(),
+            ));
         }
         if self.keeper.loopback_only && !self.peer.ip().to_canonical().is_loopback() {
             let (user, peer) = (&self.keeper.user, self.peer);
@@ -159,10 +175,17 @@ impl Connection {
     ) -> Result<(Shelf, UnboundedReceiver<Effect>), End> {
         let (sender, effects) = unbounded_channel();
         let (user, vhost) = (self.keeper.user.clone(), self.keeper.vhost.clone());
-        let local = self.reading.local_addr().map_or_else(|_| String::new(), |local| local.to_string());
+        let local =
+            self.reading.local_addr().map_or_else(|_| String::new(), |local| local.to_string());
         let opened = self.keeper.core.promise(move |core| {
             let name = format!("elastic queue {queue}");
-            let client = InsideClient { user: &user, vhost: &vhost, local: &local, name: &name, protocol: "EQS 1" };
+            let client = InsideClient {
+                user: &user,
+                vhost: &vhost,
+                local: &local,
+                name: &name,
+                protocol: "EQS 1",
+            };
             match Shelf::open(core, client, sender, queue.into(), target.into()) {
                 Ok((shelf, ticket)) => (Ok(shelf), ticket),
                 Err(error) => (Err(error), Ticket::NONE),
@@ -180,7 +203,7 @@ impl Connection {
         &mut self,
         shelf: &Shelf,
         mut effects: UnboundedReceiver<Effect>,
-        unstored: &Sender<Promise>,
+        unstored: &Sender<Unstored>,
         stop: &mut watch::Receiver<bool>,
     ) -> Result<(), End> {
         loop {
@@ -207,7 +230,7 @@ impl Connection {
         let mut batch = Batch::default();
         loop {
             while !batch.is_full() {
-                match self.buffer.next_frame().map_err(|error| End::Refused((&error).into()))? {
+                match self.buffer.next_frame()? {
                     Some(Frame::Keep { producer, first, messages }) => {
                         batch.push(Run { producer, first, messages });
                     }
@@ -236,10 +259,10 @@ impl Connection {
         &self,
         shelf: &Shelf,
         batch: Batch,
-        unstored: &Sender<Promise>,
+        unstored: &Sender<Unstored>,
         stop: &mut watch::Receiver<bool>,
     ) -> Result<(), End> {
-        let batch = std::sync::Arc::new(batch);
+        let batch = Arc::new(batch);
         let (mut pause, mut is_first) = (Pause::new(), true);
         loop {
             let (attempt, promise) = self.attempt(shelf, &batch).await?;
@@ -271,29 +294,17 @@ impl Connection {
     async fn attempt(
         &self,
         shelf: &Shelf,
-        batch: &std::sync::Arc<Batch>,
-    ) -> Result<(Attempt, JoinHandle<Result<(), CoreStopped>>), End> {
-        let (ran, has_run) = oneshot::channel();
-        let (core, shelf, batch) = (self.keeper.core.clone(), shelf.clone(), batch.clone());
-        let ledger = self.keeper.ledger.clone();
-        // It promises on its own; we go on when it was run.
-        let promise = spawn_local(async move {
-            core.promise(move |core| {
-                let (attempt, ticket) = shelf.publish(core, &mut lock(&ledger), &batch);
-                let _ = ran.send(attempt);
-                ((), ticket)
-            })
-            .await
-        });
-        let attempt = has_run.await.map_err(|_| CoreStopped)?;
-        Ok((attempt, promise))
+        batch: &Arc<Batch>,
+    ) -> Result<(Attempt, Promise), CoreStopped> {
+        let (shelf, batch) = (shelf.clone(), Arc::clone(batch));
+        let ledger = Arc::clone(&self.keeper.ledger);
+        let publish = move |core: &mut Core| shelf.publish(core, &mut lock(&ledger), &batch);
+        self.keeper.core.begin(publish).await
     }
 
     async fn next_frame(&mut self) -> Result<Frame, End> {
         loop {
-            if let Some(frame) =
-                self.buffer.next_frame().map_err(|error| End::Refused((&error).into()))?
-            {
+            if let Some(frame) = self.buffer.next_frame()? {
                 return Ok(frame);
             }
             self.read().await?;
@@ -316,9 +327,9 @@ impl Connection {
 }
 
 /// Tells of batches in their order, each when the store has it.
-async fn acknowledge(mut promises: Receiver<Promise>, answers: Sender<Frame>) {
+async fn acknowledge(mut promises: Receiver<Unstored>, answers: Sender<Frame>) {
     while let Some((promise, kept)) = promises.recv().await {
-        if !matches!(promise.await, Ok(Ok(()))) {
+        if promise.kept().await.is_err() {
             // The store failed, or the core stops: the relay has to bring all of it again.
             tracing::warn!("messages of an elastic queue are not acknowledged any more");
             return;

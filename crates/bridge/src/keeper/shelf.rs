@@ -3,10 +3,7 @@
 
 use std::sync::Arc;
 
-use quelea_broker::{
-    ChannelId, ConnectionId, DeclareQueue, DeclareQueueError, Effect, OpenError, Publish,
-    PublishError,
-};
+use quelea_broker::{ChannelId, ConnectionId, DeclareQueue, DeclareQueueError, Effect, OpenError};
 use quelea_elastic_proto::{ClientId, MessageSeq};
 use quelea_net::{Core, InsideClient};
 use quelea_store::Ticket;
@@ -15,6 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::batch::Batch;
 use super::ledger::{Ledger, Stored};
 use crate::message::Outgoing;
+use crate::publish::{Obstacle, publish};
 
 /// A relay's way into the durable queue.
 #[derive(Clone, Debug)]
@@ -46,28 +44,6 @@ pub(crate) struct Attempt {
     pub(crate) repeated: u64,
     /// What stopped it; then the rest is for another attempt.
     pub(crate) obstacle: Option<Obstacle>,
-}
-
-/// Why not all was published.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Obstacle {
-    /// It goes away by itself, or when somebody makes room.
-    #[error("the broker takes no messages for now")]
-    Busy,
-    #[error("the durable queue is full and refuses")]
-    Full,
-    /// It does not.
-    #[error(transparent)]
-    Publish(#[from] PublishError),
-    #[error(transparent)]
-    Declare(#[from] DeclareQueueError),
-}
-
-impl Obstacle {
-    /// Whether another attempt may go better.
-    pub(crate) const fn passes(&self) -> bool {
-        matches!(self, Self::Busy | Self::Full)
-    }
 }
 
 impl Shelf {
@@ -153,26 +129,13 @@ impl Shelf {
         sequence: MessageSeq,
         message: &bytes::Bytes,
     ) -> Result<Ticket, Obstacle> {
-        let Outgoing { properties, body, .. } =
-            Outgoing::new(&self.queue, producer, sequence, message);
-        // Twice at most: a queue that was deleted is declared anew.
-        for _ in 0..2 {
-            let publish = Publish {
-                exchange: "",
-                routing_key: &self.target,
-                properties: &properties,
-                body: body.clone(),
-                mandatory: false,
-                confirm: true,
-            };
-            let now = core.now();
-            let published = core.broker.publish(now, self.channel, publish)?;
-            match published.routed {
-                true if published.rejected => return Err(Obstacle::Full),
-                true => return Ok(published.ticket),
-                false => drop(self.declare(core)?),
+        let message = Outgoing::new(&self.queue, producer, sequence, message);
+        match publish(core, self.channel, "", &self.target, &message) {
+            // The queue was deleted: it is declared anew, once.
+            Err(Obstacle::Unroutable { .. }) if self.declare(core).is_ok() => {
+                publish(core, self.channel, "", &self.target, &message)
             }
+            published => published,
         }
-        Err(Obstacle::Busy)
     }
 }
