@@ -410,6 +410,68 @@ CMQ_ENDPOINT = {
 }
 
 
+def zmtp_frame(flags, body):
+    if flags & 2 or len(body) > 255:
+        return struct.pack(">BQ", flags | 2, len(body)) + body
+    return bytes([flags, len(body)]) + body
+
+
+def zmtp_command(name, body=b""):
+    return zmtp_frame(4, bytes([len(name)]) + name + body)
+
+
+def zmtp_greeting(mechanism, minor=1, major=3):
+    return b"\xff" + bytes(8) + b"\x7f" + bytes([major, minor]) + mechanism.ljust(20, b"\0") + bytes(32)
+
+
+def zmtp_metadata(kind, identity=b""):
+    return short("Socket-Type") + long(kind) + short("Identity") + long(identity)
+
+
+# Byte 0: mechanism (0 NULL, 2 PLAIN, 3 CURVE), + 4 the other side, + 8 an XPUB instead of an XSUB, + 0x40 after a
+# genuine handshake, + 0x80 sealed by the genuine peer. Byte 1: the length of the pieces.
+ZMTP_PING = zmtp_command(b"PING", b"\0\x0acontext")
+ZMTP_PARTS = zmtp_frame(1, b"topic") + zmtp_frame(3, b"a long header") + zmtp_frame(0, b"body")
+ZMTP_SUBSCRIPTIONS = (
+    zmtp_command(b"SUBSCRIBE", b"a.") + zmtp_frame(0, b"\1b.") + zmtp_command(b"CANCEL", b"a.") + zmtp_frame(0, b"\0b.")
+)
+ZMTP = {
+    "null": b"\0\7" + zmtp_greeting(b"NULL") + zmtp_command(b"READY", zmtp_metadata(b"PUB")) + ZMTP_PARTS + ZMTP_PING,
+    "null-of-3-0": b"\x08\5"
+    + zmtp_greeting(b"NULL", minor=0)
+    + zmtp_command(b"READY", zmtp_metadata(b"SUB", b"name"))
+    + ZMTP_SUBSCRIPTIONS,
+    "other-pattern": b"\0\3" + zmtp_greeting(b"NULL") + zmtp_command(b"READY", zmtp_metadata(b"REQ")),
+    "version-2": b"\0\3\xff" + bytes(8) + b"\x7f\1\1",
+    "other-mechanism": b"\0\x20" + zmtp_greeting(b"GSSAPI"),
+    "plain": b"\2\x0b"
+    + zmtp_greeting(b"PLAIN")
+    + zmtp_command(b"HELLO", short("u") + short("p"))
+    + zmtp_command(b"INITIATE", zmtp_metadata(b"XPUB"))
+    + ZMTP_PARTS,
+    "plain-denied": b"\2\x0b" + zmtp_greeting(b"PLAIN") + zmtp_command(b"HELLO", short("u") + short("x")),
+    "plain-client": b"\6\x0b"
+    + zmtp_greeting(b"PLAIN")
+    + zmtp_command(b"WELCOME")
+    + zmtp_command(b"READY", zmtp_metadata(b"PUB"))
+    + ZMTP_PARTS,
+    "plain-client-refused": b"\6\x0b" + zmtp_greeting(b"PLAIN") + zmtp_command(b"ERROR", short("400")),
+    "curve-forged-hello": b"\3\x40" + zmtp_greeting(b"CURVE") + zmtp_command(b"HELLO", b"\1\0" + bytes(192)),
+    "curve-client-forged-welcome": b"\7\x40" + zmtp_greeting(b"CURVE") + zmtp_command(b"WELCOME", bytes(160)),
+    "curve-open-message": b"\x43\4" + ZMTP_PARTS,
+    "curve-forged-message": b"\x43\4" + zmtp_frame(0, b"\x07MESSAGE" + bytes(7) + b"\xff" + bytes(17)),
+    "curve-sealed": b"\xc3\4" + ZMTP_PARTS,
+    "curve-sealed-subscription": b"\xcb\4" + zmtp_frame(0, b"\1topic"),
+    "parts": b"\x40\1" + zmtp_frame(1, b"one") + ZMTP_PING + ZMTP_PARTS,
+    "subscriptions": b"\x48\2" + ZMTP_SUBSCRIPTIONS,
+    "too-long": b"\x40\1" + struct.pack(">BQ", 2, (16 << 20) - 8),
+    "too-many-parts": b"\x40\x10" + zmtp_frame(1, b"") * 65,
+    "reserved-flags": b"\x40\1\x08\0",
+    "command-goes-on": b"\x40\1\5\0",
+    "error": b"\x40\1" + zmtp_command(b"ERROR", short("bye")) + ZMTP_PARTS,
+}
+
+
 def main():
     for target, seeds in {
         "amqp_frames": FRAMES,
@@ -422,6 +484,7 @@ def main():
         "node": STORIES,
         "sqs_json": SQS_JSON,
         "sqs_query": SQS_QUERY,
+        "zmtp": ZMTP,
     }.items():
         directory = CORPUS / target
         directory.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ use crate::assert_none;
 type Run = fn(&[u8]);
 
 /// Each fuzz target with the function that it calls.
-const TARGETS: [(&str, Run); 12] = [
+const TARGETS: [(&str, Run); 13] = [
     ("amqp_connection", quelea_amqp::fuzzing::fuzz_connection),
     ("amqp_frames", quelea_amqp::fuzzing::fuzz_frames),
     ("amqp_method", quelea_amqp::fuzzing::fuzz_method),
@@ -23,6 +23,7 @@ const TARGETS: [(&str, Run); 12] = [
     ("sqs_query", quelea_sqs::fuzzing::fuzz_query),
     ("store_checkpoint", quelea_store::fuzzing::fuzz_checkpoint),
     ("store_records", quelea_store::fuzzing::fuzz_records),
+    ("zmtp", quelea_zmtp::fuzzing::fuzz_connection),
 ];
 
 /// Seeds are read by people and run in every test.

@@ -1,0 +1,118 @@
+//! What peers tell of themselves in READY and INITIATE (ZMTP 3.1 §3.3.2).
+
+use core::fmt;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::Error;
+use crate::limits::IDENTITY_BYTES_MAX;
+
+/// The kinds of sockets of the publish-subscribe pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SocketType {
+    /// Publishes.
+    Pub,
+    /// Subscribes.
+    Sub,
+    /// Publishes, and sees the subscriptions.
+    Xpub,
+    /// Subscribes by subscription messages.
+    Xsub,
+}
+
+impl SocketType {
+    /// Its name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pub => "PUB",
+            Self::Sub => "SUB",
+            Self::Xpub => "XPUB",
+            Self::Xsub => "XSUB",
+        }
+    }
+
+    /// Whether it sends messages and gets subscriptions.
+    #[must_use]
+    pub const fn publishes(self) -> bool {
+        matches!(self, Self::Pub | Self::Xpub)
+    }
+
+    fn parse(name: &[u8]) -> Option<Self> {
+        [Self::Pub, Self::Sub, Self::Xpub, Self::Xsub]
+            .into_iter()
+            .find(|known| known.name().as_bytes() == name)
+    }
+}
+
+impl fmt::Display for SocketType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What we use of a peer's properties.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Metadata {
+    pub(crate) socket_type: SocketType,
+    pub(crate) identity: Bytes,
+}
+
+impl Metadata {
+    pub(crate) fn put(&self, out: &mut BytesMut) {
+        put_property(out, b"Socket-Type", self.socket_type.name().as_bytes());
+        put_property(out, b"Identity", &self.identity);
+    }
+
+    /// Reads the properties that the peer of a socket of type `ours` sent in `command`.
+    pub(crate) fn parse(
+        command: &'static str,
+        mut bytes: Bytes,
+        ours: SocketType,
+    ) -> Result<Self, Error> {
+        let (mut theirs, mut identity) = (None, Bytes::new());
+        while !bytes.is_empty() {
+            let (name, value) = take_property(&mut bytes).ok_or(Error::Malformed {
+                command,
+                what: "a property is longer than the command",
+            })?;
+            if name.eq_ignore_ascii_case(b"Socket-Type") {
+                theirs = Some(value);
+            } else if name.eq_ignore_ascii_case(b"Identity") {
+                if value.len() > IDENTITY_BYTES_MAX {
+                    return Err(Error::Malformed {
+                        command,
+                        what: "the Identity has more than 255 bytes",
+                    });
+                }
+                identity = Bytes::copy_from_slice(&value);
+            }
+        }
+        let theirs = theirs.ok_or(Error::Malformed { command, what: "there is no Socket-Type" })?;
+        match SocketType::parse(&theirs) {
+            Some(socket_type) if socket_type.publishes() != ours.publishes() => {
+                Ok(Self { socket_type, identity })
+            }
+            _ => Err(Error::SocketType { ours, theirs: crate::command::text(&theirs) }),
+        }
+    }
+}
+
+fn put_property(out: &mut BytesMut, name: &[u8], value: &[u8]) {
+    out.put_u8(u8::try_from(name.len()).expect("our own names are short"));
+    out.put_slice(name);
+    out.put_u32(u32::try_from(value.len()).expect("our own values are short"));
+    out.put_slice(value);
+}
+
+fn take_property(bytes: &mut Bytes) -> Option<(Bytes, Bytes)> {
+    let name_length = usize::from(*bytes.first()?);
+    let value_at = 1 + name_length + 4;
+    let length = bytes.get(1 + name_length..value_at)?;
+    let length = u32::from_be_bytes(length.try_into().ok()?) as usize;
+    if bytes.len() - value_at < length {
+        return None;
+    }
+    let property = bytes.split_to(value_at + length);
+    Some((property.slice(1..1 + name_length), property.slice(value_at..)))
+}

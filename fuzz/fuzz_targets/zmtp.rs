@@ -1,0 +1,5 @@
+//! A ZMTP connection of either side, under each mechanism, and any peer.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quelea_zmtp::fuzzing::fuzz_connection(data));
