@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use quelea_model::Value;
 
 use crate::cmq::{CmqArgs, CmqMemoryArgs, CmqPushArgs, CmqSoakArgs};
+use crate::elastic::ElasticArgs;
 use crate::sqs::{SqsArgs, SqsHeldArgs, SqsLoadArgs, SqsPollsArgs};
 use crate::uri::BrokerUri;
 
@@ -45,6 +46,8 @@ pub enum BenchCommand {
     CmqMemory(CmqMemoryArgs),
     /// CMQ flows of every mode for a long time: nothing lost, memory flat
     CmqSoak(CmqSoakArgs),
+    /// Elastic queues: fan-out of one relay beside its rivals
+    Elastic(Box<ElasticArgs>),
 }
 
 /// Where the broker is, and how to look at it.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::cmq::CmqError;
 use crate::device::DeviceError;
+use crate::elastic::ElasticError;
 use crate::inbox::ProtocolError;
 use crate::process::ProcessError;
 use crate::uri::UriError;
@@ -108,6 +109,9 @@ pub enum BenchError {
     /// A measurement of CMQ failed.
     #[error(transparent)]
     Cmq(#[from] CmqError),
+    /// A measurement of elastic queues failed.
+    #[error(transparent)]
+    Elastic(#[from] ElasticError),
     /// A file or the system refused.
     #[error("{doing} {path}: {source}")]
     File {

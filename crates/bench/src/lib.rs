@@ -15,6 +15,7 @@ mod control;
 mod crew;
 mod device;
 mod disk;
+mod elastic;
 mod error;
 mod inbox;
 mod interrupt;
@@ -47,6 +48,7 @@ pub use cmq::{
     CmqArgs, CmqError, CmqMemoryArgs, CmqMode, CmqPushArgs, CmqRole, CmqSoakArgs, WireArgs,
 };
 pub use device::DeviceError;
+pub use elastic::{ElasticArgs, ElasticCommand, ElasticError, FanoutArgs, WireKind};
 pub use error::BenchError;
 pub use inbox::ProtocolError;
 pub use latency::Percentiles;
@@ -74,5 +76,6 @@ pub fn run(args: BenchArgs) -> Result<(), BenchError> {
         BenchCommand::CmqPush(args) => cmq::push(&args),
         BenchCommand::CmqMemory(args) => cmq::memory(&args),
         BenchCommand::CmqSoak(args) => cmq::soak(&args),
+        BenchCommand::Elastic(args) => elastic::run(&args),
     }
 }

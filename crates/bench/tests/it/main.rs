@@ -1,9 +1,13 @@
-//! The load generator against a small broker of the tests' own.
+//! The load generator against small servers of the tests' own.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod elastic;
 mod load;
+mod report_file;
 mod small_broker;
+mod small_nats;
+mod small_relay;
 #[path = "../../../client/tests/it/small_service.rs"]
 #[allow(dead_code, reason = "the client's tests use the rest of it")]
 mod small_service;
