@@ -1,6 +1,9 @@
 //! Who starts and ends relays: processes of this machine, pods of a cluster (EQS §III-C, "cloud
 //! provider"). A provider knows nothing of queues' states; it makes what it is asked for exactly once.
 
+#[cfg(feature = "kubernetes")]
+pub mod kubernetes;
+
 use std::pin::Pin;
 use std::time::Duration;
 

@@ -1,0 +1,224 @@
+//! Sees what users ask of queues in their resources, and finds the resource of a queue.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::StreamExt;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{Api, ObjectMeta, PostParams};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Resource, ResourceExt};
+use quelea_elastic::directory::Definition;
+use tokio::sync::mpsc;
+
+use super::PROVIDER;
+use super::api_error::{is, limited};
+use super::names;
+use super::pod_watch::{Patience, WATCH_MAX_S};
+use super::resource::{ElasticQueue, ElasticQueueSpec};
+use super::shown::accept;
+use crate::provider::{ProviderError, ProviderEvent};
+
+/// The resources of all queues, as last seen. Shared by whoever needs one.
+#[derive(Clone)]
+pub(super) struct Resources {
+    pub(super) api: Api<ElasticQueue>,
+    seen: Arc<Mutex<BTreeMap<String, ElasticQueue>>>,
+}
+
+impl Resources {
+    pub(super) fn new(api: Api<ElasticQueue>) -> Self {
+        Self { api, seen: Arc::default() }
+    }
+
+    /// The resource of a queue; the oldest one, if there are several.
+    pub(super) fn of(&self, queue: &str) -> Option<ElasticQueue> {
+        let seen = self.seen();
+        let of_queue = seen.values().filter(|resource| resource.queue() == queue);
+        of_queue.min_by_key(|resource| age(resource)).cloned()
+    }
+
+    /// The reference by which the queue's resource owns pods; the resource is made if there is none.
+    pub(super) async fn owner_of(
+        &self,
+        queue: &str,
+        what: &(dyn Fn() -> String + Sync),
+    ) -> Result<OwnerReference, ProviderError> {
+        if let Some(resource) = self.of(queue) {
+            return Ok(owner(&resource));
+        }
+        let name = names::of_queue(queue);
+        let labels = [(names::MANAGED_BY.to_owned(), names::MANAGER.to_owned())].into();
+        let resource = ElasticQueue {
+            metadata: ObjectMeta {
+                name: Some(name.clone()),
+                labels: Some(labels),
+                ..ObjectMeta::default()
+            },
+            spec: ElasticQueueSpec {
+                queue: (name != queue).then(|| queue.to_owned()),
+                ..ElasticQueueSpec::default()
+            },
+            status: None,
+        };
+        match limited(what, self.api.create(&PostParams::default(), &resource)).await {
+            Ok(made) => Ok(owner(&made)),
+            Err(error) if is(&error, "AlreadyExists") => self.found(queue, &name, what).await,
+            Err(error) => Err(error.of(what)),
+        }
+    }
+
+    /// It is there and was not seen yet, or it is another queue's.
+    async fn found(
+        &self,
+        queue: &str,
+        name: &str,
+        what: &(dyn Fn() -> String + Sync),
+    ) -> Result<OwnerReference, ProviderError> {
+        let found = limited(what, self.api.get(name)).await.map_err(|error| error.of(what))?;
+        let unavailable =
+            |cause: String| ProviderError::Unavailable { provider: PROVIDER, what: what(), cause };
+        if found.queue() != queue {
+            let cause = format!("ElasticQueue {name} is that of the queue {:?}", found.queue());
+            return Err(ProviderError::Refused { provider: PROVIDER, what: what(), cause });
+        }
+        if found.metadata.deletion_timestamp.is_some() {
+            return Err(unavailable(format!("ElasticQueue {name} is being deleted")));
+        }
+        Ok(owner(&found))
+    }
+
+    fn seen(&self) -> MutexGuard<'_, BTreeMap<String, ElasticQueue>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Watches the resources of one namespace.
+pub(super) struct QueueWatch {
+    resources: Resources,
+    base: Definition,
+    events: mpsc::Sender<ProviderEvent>,
+    listed: BTreeSet<String>,
+}
+
+impl QueueWatch {
+    pub(super) fn new(
+        resources: Resources,
+        base: Definition,
+        events: mpsc::Sender<ProviderEvent>,
+    ) -> Self {
+        Self { resources, base, events, listed: BTreeSet::new() }
+    }
+
+    /// Watches until the provider is dropped.
+    pub(super) async fn run(mut self) {
+        let asked = watcher::Config::default().timeout(WATCH_MAX_S);
+        let watch = watcher(self.resources.api.clone(), asked);
+        let mut seen = pin!(watch.backoff(Patience::default()));
+        while let Some(event) = seen.next().await {
+            match event {
+                Ok(event) => self.take(event).await,
+                Err(error) => tracing::warn!(%error, "ElasticQueues cannot be watched"),
+            }
+        }
+    }
+
+    async fn take(&mut self, event: Event<ElasticQueue>) {
+        match event {
+            Event::Init => self.listed.clear(),
+            Event::InitApply(resource) => {
+                self.listed.insert(resource.name_any());
+                self.see(resource).await;
+            }
+            Event::InitDone => {
+                let listed = std::mem::take(&mut self.listed);
+                let seen: Vec<String> = self.resources.seen().keys().cloned().collect();
+                for name in seen.iter().filter(|name| !listed.contains(*name)) {
+                    self.forget(name).await;
+                }
+            }
+            Event::Apply(resource) => self.see(resource).await,
+            Event::Delete(resource) => self.forget(&resource.name_any()).await,
+        }
+    }
+
+    async fn see(&self, resource: ElasticQueue) {
+        // What is being deleted owns nothing new, and says nothing new.
+        if resource.metadata.deletion_timestamp.is_some() {
+            return;
+        }
+        let name = resource.name_any();
+        let before = self.resources.seen().insert(name.clone(), resource.clone());
+        if before.as_ref().is_some_and(|before| same_wish(before, &resource)) {
+            return;
+        }
+        let queue = resource.queue().to_owned();
+        let first = self.resources.of(&queue).map(|first| first.name_any());
+        let verdict = match first.filter(|first| *first != name) {
+            Some(first) => Err(format!("queue: {queue:?} is that of ElasticQueue {first}")),
+            None => self.define(&queue, &resource, before.is_some()).await,
+        };
+        accept(&self.resources, &resource, &verdict).await;
+    }
+
+    async fn define(
+        &self,
+        queue: &str,
+        resource: &ElasticQueue,
+        again: bool,
+    ) -> Result<(), String> {
+        let definition = match resource.definition(&self.base) {
+            Ok(Some(definition)) => definition,
+            // Nothing is asked for, and nothing was: whoever defined the queue otherwise is right.
+            Ok(None) if !again => return Ok(()),
+            Ok(None) => self.base.clone(),
+            Err(error) => {
+                tracing::warn!(queue, %error, "an ElasticQueue is not accepted");
+                return Err(error.to_string());
+            }
+        };
+        let event = ProviderEvent::Define { queue: queue.to_owned(), definition };
+        // The receiver is the provider, which ends this task when it goes.
+        let _ = self.events.send(event).await;
+        Ok(())
+    }
+
+    async fn forget(&self, name: &str) {
+        let Some(gone) = self.resources.seen().remove(name) else { return };
+        let queue = gone.queue().to_owned();
+        match self.resources.of(&queue) {
+            // Of two resources of one queue, the one that stays is heard now.
+            Some(other) => {
+                let verdict = self.define(&queue, &other, true).await;
+                accept(&self.resources, &other, &verdict).await;
+            }
+            None => {
+                let _ = self.events.send(ProviderEvent::Delete { queue }).await;
+            }
+        }
+    }
+}
+
+/// Whether two states of a resource ask for the same: a change of its status alone is our own.
+fn same_wish(before: &ElasticQueue, now: &ElasticQueue) -> bool {
+    before.spec == now.spec && before.metadata.uid == now.metadata.uid
+}
+
+fn age(resource: &ElasticQueue) -> (Option<k8s_openapi::jiff::Timestamp>, String) {
+    let made = resource.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    (made, resource.name_any())
+}
+
+/// Not one that blocks the deletion of its owner, which would need a right more.
+fn owner(resource: &ElasticQueue) -> OwnerReference {
+    OwnerReference {
+        api_version: ElasticQueue::api_version(&()).into_owned(),
+        kind: ElasticQueue::kind(&()).into_owned(),
+        name: resource.name_any(),
+        uid: resource.metadata.uid.clone().unwrap_or_default(),
+        controller: Some(true),
+        block_owner_deletion: None,
+    }
+}
