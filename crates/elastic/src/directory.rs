@@ -1,40 +1,111 @@
 //! The directory: knows each queue's relays and clients, and carries out plans: relocation, scale in and
 //! out, failover. A state machine: [`Input`]s go in with the time, [`Effect`]s come out.
+//!
+//! Start with [`Directory::handle`]; each noun of a queue has its file: [`queue`], [`relay`] with its
+//! [`lifecycle`], [`producer`] with its [`relocation`], [`listener`]; what happens to them is in
+//! [`failover`], [`drain`], [`monitor`] and [`planning`].
 
+mod budget;
+mod context;
 mod definition;
+mod drain;
+mod events;
+mod failover;
+mod frames;
 mod io;
+mod lifecycle;
 pub mod limits;
+mod listener;
+mod monitor;
+mod ownership;
+mod planning;
+mod producer;
+mod queue;
+mod record;
+mod relay;
+mod relocation;
+mod saving;
 mod settings;
 mod status;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
 
-use quelea_elastic_proto::Time;
+use quelea_elastic_proto::frame::Role;
+use quelea_elastic_proto::{ClientId, RelayId, Time};
 
 pub use definition::{Definition, DefinitionError, Relocation};
 pub use io::{Effect, Event, Input, Peer, ProviderOutcome, RelayHandle, RelaySpec, SaveError};
 pub use settings::Settings;
 pub use status::{ListenerStatus, Logged, ProducerStatus, QueueStatus, RelayStatus};
 
-use crate::plan::Plan;
+use self::context::Context;
+use self::ownership::Known;
+use self::queue::Queue;
+use crate::plan::{Plan, Planned};
 
 /// A directory: all queues that it owns or claims, and all connections.
 pub struct Directory {
     settings: Settings,
-    queues: BTreeMap<String, ()>,
+    queues: BTreeMap<String, Known>,
+    connections: BTreeMap<Peer, Connection>,
+    /// The next deadline of each owned queue.
+    deadlines: BTreeSet<(Time, String)>,
     effects: VecDeque<Effect>,
+}
+
+/// A connection, and what it is to which queues.
+struct Connection {
+    role: Role,
+    /// Queues that its clients use, or for whose claim its frames wait.
+    queues: BTreeSet<String>,
+    /// The relay at its other end.
+    relay: Option<(String, RelayId)>,
 }
 
 impl Directory {
     /// A directory that knows nothing yet.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        Self { settings, queues: BTreeMap::new(), effects: VecDeque::new() }
+        Self {
+            settings,
+            queues: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            effects: VecDeque::new(),
+        }
     }
 
     /// Takes what happened. Effects are then to be had by [`Self::poll_effect`], until there is none.
     pub fn handle(&mut self, now: Time, input: Input) {
-        let _ = (now, input, &self.settings, &self.queues);
+        match input {
+            Input::Connected { peer, role } => {
+                let connection = Connection { role, queues: BTreeSet::new(), relay: None };
+                self.connected(now, peer, connection);
+            }
+            Input::Received { peer, frame } => self.received(now, peer, frame),
+            Input::Disconnected { peer } => self.disconnected(now, peer),
+            Input::Owned { queue, fence, record, running } => {
+                self.owned(now, queue, fence, record.as_deref(), &running);
+            }
+            Input::Disowned { queue, owner } => self.disowned(now, &queue, owner.as_deref()),
+            Input::Saved { queue, save, result } => self.saved(now, &queue, save, result),
+            Input::Provider { queue, relay, outcome } => {
+                self.step(now, &queue, |queue, cx| queue.provider(cx, relay, outcome));
+            }
+            Input::Define { queue, definition } => self.define(now, queue, definition),
+            Input::Delete { queue } => self.delete(now, queue),
+            Input::Act { queue, action, reason } => {
+                let planned = Planned { action, reason };
+                self.step(now, &queue, |queue, cx| queue.act(cx, planned));
+            }
+            Input::Tick => {
+                while let Some((_, name)) = self.deadlines.first().filter(|(at, _)| *at <= now) {
+                    let name = name.clone();
+                    self.step(now, &name, Queue::tick);
+                }
+            }
+        }
     }
 
     /// The next thing to do, in order.
@@ -45,7 +116,7 @@ impl Directory {
     /// When [`Input::Tick`] is due, if no other input comes before.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
-        None
+        self.deadlines.first().map(|(at, _)| *at)
     }
 
     /// The names of all queues that this directory owns or claims, in order.
@@ -56,8 +127,7 @@ impl Directory {
     /// One queue with its relays; `None` if this directory does not own it.
     #[must_use]
     pub fn queue(&self, now: Time, name: &str) -> Option<QueueStatus> {
-        let _ = (now, name);
-        None
+        Some(self.owned_queue(name)?.status(now))
     }
 
     /// Its producers, by id, from the first one above `after`, at most `limit`.
@@ -65,11 +135,12 @@ impl Directory {
     pub fn producers(
         &self,
         name: &str,
-        after: Option<quelea_elastic_proto::ClientId>,
+        after: Option<ClientId>,
         limit: usize,
     ) -> Vec<ProducerStatus> {
-        let _ = (name, after, limit);
-        Vec::new()
+        let Some(queue) = self.owned_queue(name) else { return Vec::new() };
+        let producers = queue.producers.range((above(after), Bound::Unbounded));
+        producers.take(limit).map(|(id, producer)| producer.status(*id)).collect()
     }
 
     /// Its listeners, by id, from the first one above `after`, at most `limit`.
@@ -77,30 +148,69 @@ impl Directory {
     pub fn listeners(
         &self,
         name: &str,
-        after: Option<quelea_elastic_proto::ClientId>,
+        after: Option<ClientId>,
         limit: usize,
     ) -> Vec<ListenerStatus> {
-        let _ = (name, after, limit);
-        Vec::new()
+        let Some(queue) = self.owned_queue(name) else { return Vec::new() };
+        let listeners = queue.listeners.range((above(after), Bound::Unbounded));
+        listeners.take(limit).map(|(id, listener)| listener.status(*id)).collect()
     }
 
     /// Its events with a number above `after`, oldest first. Only the newest
     /// [`limits::EVENTS_PER_QUEUE_MAX`] are kept.
     pub fn events(&self, name: &str, after: u64) -> impl Iterator<Item = &Logged> {
-        let _ = (name, after);
-        std::iter::empty()
+        self.owned_queue(name).into_iter().flat_map(move |queue| queue.events.after(after))
     }
 
     /// What the planner would do about the queue now, and why; nothing of it is done.
     #[must_use]
     pub fn dry_run(&self, now: Time, name: &str) -> Option<Plan> {
-        let _ = (now, name);
-        None
+        let cost = self.settings.relay_cost_per_hour_micros;
+        Some(self.owned_queue(name)?.dry_run(now, cost))
     }
 
     /// Connections that it knows of.
     #[must_use]
     pub fn peers(&self) -> usize {
-        0
+        self.connections.len()
     }
+
+    fn owned_queue(&self, name: &str) -> Option<&Queue> {
+        match self.queues.get(name)? {
+            Known::Owned(queue) => Some(queue),
+            Known::Claiming(_) => None,
+        }
+    }
+
+    fn context(&mut self, now: Time) -> Context<'_> {
+        Context { now, settings: &self.settings, effects: &mut self.effects }
+    }
+
+    /// One step of an owned queue, with what follows each: the record is written if it changed, the
+    /// deadline is set anew.
+    fn step<R>(
+        &mut self,
+        now: Time,
+        name: &str,
+        step: impl FnOnce(&mut Queue, &mut Context<'_>) -> R,
+    ) -> Option<R> {
+        let Some(Known::Owned(queue)) = self.queues.get_mut(name) else { return None };
+        let mut cx = Context { now, settings: &self.settings, effects: &mut self.effects };
+        let result = step(queue, &mut cx);
+        queue.save(&mut cx);
+        let at = queue.deadline();
+        if at != queue.scheduled_at {
+            self.deadlines.remove(&(queue.scheduled_at, name.to_owned()));
+            queue.scheduled_at = at;
+            self.deadlines.insert((at, name.to_owned()));
+        }
+        if queue.is_gone() {
+            self.remove(name);
+        }
+        Some(result)
+    }
+}
+
+fn above(after: Option<ClientId>) -> Bound<ClientId> {
+    after.map_or(Bound::Unbounded, Bound::Excluded)
 }

@@ -5,6 +5,7 @@ use quelea_elastic_proto::frame::{Frame, NoticeCode};
 use quelea_elastic_proto::{Fence, RelayId};
 
 use crate::directory::Definition;
+use crate::plan::Action;
 
 /// A connection to a client or a relay, numbered by the driver; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,6 +81,15 @@ pub enum Input {
     Delete {
         /// The queue.
         queue: String,
+    },
+    /// An operator has one of the planner's actions carried out (API): a move, a drain, a start.
+    Act {
+        /// The queue.
+        queue: String,
+        /// What to do. It is left alone if it makes no sense (any more).
+        action: Action,
+        /// For the event log.
+        reason: String,
     },
     /// Time has passed: call it at the deadline that `next_deadline` gives.
     Tick,

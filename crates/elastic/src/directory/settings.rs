@@ -26,6 +26,8 @@ pub struct Settings {
     pub producing_ms_max: u64,
     /// From DRAIN to the relay's end, however many clients it still has.
     pub drain_ms_max: u64,
+    /// How long a client that lost its connection to the directory still counts: it comes back within that.
+    pub absent_ms: u64,
     /// Between two plans of a queue.
     pub plan_ms: u64,
 }
@@ -43,6 +45,7 @@ impl Default for Settings {
             listening_ms_max: 2_000,
             producing_ms_max: 5_000,
             drain_ms_max: 60_000,
+            absent_ms: 5_000,
             plan_ms: 1_000,
         }
     }

@@ -1,0 +1,143 @@
+//! When a relay counts as dead, and what becomes of its clients.
+//!
+//! One witness alone may be wrong: its connection to this directory ended, its heartbeats are missed, or a
+//! client lost it. Two of these three together are believed; so is the provider alone, and silence alone
+//! when it lasts.
+
+use quelea_elastic_proto::{ClientId, RelayId};
+
+use crate::directory::Effect;
+use crate::directory::Peer;
+use crate::directory::context::Context;
+use crate::directory::queue::{Client, Queue};
+use crate::directory::relay::{Life, Relay};
+
+impl Queue {
+    /// RELAY_LOST: a client cannot reach a relay.
+    pub(super) fn relay_lost(
+        &mut self,
+        cx: &mut Context<'_>,
+        peer: Peer,
+        id: ClientId,
+        relay: RelayId,
+    ) {
+        let produces = self.is_linked(peer, Client::Producer(id));
+        let listens = self.is_linked(peer, Client::Listener(id));
+        if let Some(lost) = self.relays.get_mut(&relay)
+            && lost.serves()
+            && (produces || listens)
+        {
+            lost.witnesses.clients.insert(id);
+            self.check_alive(cx, relay);
+        }
+        if listens {
+            self.listener_lost(id, relay);
+        }
+        if produces {
+            self.producer_lost_relay(cx, id, relay);
+        }
+    }
+
+    /// Declares the relay dead if there are witnesses enough.
+    pub(super) fn check_alive(&mut self, cx: &mut Context<'_>, id: RelayId) {
+        let Some(relay) = self.relays.get(&id) else { return };
+        let silent_ms = cx.now.since_ms(relay.heard_at);
+        let missed = silent_ms / u64::from(cx.settings.report_ms.max(1));
+        let silent = missed >= u64::from(cx.settings.reports_missed_max);
+        let clients = relay.witnesses.clients.len();
+        let witnesses =
+            usize::from(relay.witnesses.closed) + usize::from(silent) + usize::from(clients > 0);
+        if witnesses < 2 && missed < u64::from(cx.settings.reports_missed_alone_max) {
+            return;
+        }
+        let connection = if relay.witnesses.closed { "closed" } else { "open" };
+        let reason = format!(
+            "nothing heard for {silent_ms} ms ({missed} reports missed), connection {connection}, \
+             {clients} clients lost it"
+        );
+        self.declare_dead(cx, id, &reason);
+    }
+
+    /// The relay is dead: it is fenced, its clients are assigned elsewhere, another one is started.
+    pub(super) fn declare_dead(&mut self, cx: &mut Context<'_>, id: RelayId, reason: &str) {
+        let fence = self.fence;
+        let Some(relay) = self.relays.get_mut(&id).filter(|relay| relay.serves()) else { return };
+        if relay.life == Life::Up {
+            self.starts.owed += 1;
+        }
+        let producers = relay.producers;
+        relay.life = Life::Stopping { asked_at: cx.now };
+        let name = relay.handle.clone();
+        if let Some(peer) = relay.peer {
+            // It may only sleep: then this is the first thing that it reads.
+            cx.send(peer, quelea_elastic_proto::Frame::Stop { fence });
+        }
+        self.change();
+        self.after_save(Effect::StopRelay { queue: self.name.clone(), relay: id, name });
+        let reason = format!("{reason}; {producers} producers were there");
+        self.log(cx, "failover", format!("relay {}", id.0), reason);
+        self.leave_relay(cx, id, "the relay is dead");
+        self.tell_listeners(cx);
+        self.start_missing(cx);
+    }
+
+    /// Nobody is at this relay any more, whatever they say: its producers get another.
+    pub(super) fn leave_relay(&mut self, cx: &mut Context<'_>, id: RelayId, reason: &str) {
+        let at = |place: Option<super::producer::Place>| place.is_some_and(|at| at.relay == id);
+        let producers = self.producers.iter().filter(|(_, producer)| at(producer.place));
+        let here: Vec<ClientId> = producers.map(|(id, _)| *id).collect();
+        for producer in &here {
+            if let Some(producer) = self.producers.get_mut(producer) {
+                (producer.place, producer.failures) = (None, 0);
+            }
+        }
+        self.abort_moves_to(cx, id, true, reason);
+        self.producers.retain(|id, producer| {
+            !(producer.fixed && producer.peer.is_none() && here.contains(id))
+        });
+        for producer in here {
+            self.house(cx, producer, reason);
+        }
+    }
+
+    /// The connection of a relay to this directory ended.
+    pub(super) fn relay_disconnected(&mut self, cx: &mut Context<'_>, peer: Peer, id: RelayId) {
+        let Some(relay) = self.relays.get_mut(&id) else { return };
+        if relay.peer != Some(peer) {
+            return;
+        }
+        relay.peer = None;
+        relay.partial = None;
+        if relay.serves() {
+            relay.witnesses.closed = true;
+            self.check_alive(cx, id);
+        }
+    }
+
+    fn producer_lost_relay(&mut self, cx: &mut Context<'_>, id: ClientId, relay: RelayId) {
+        let Some(producer) = self.producers.get_mut(&id) else { return };
+        let goes_there = producer.moving.as_ref();
+        if goes_there.is_some_and(|moving| moving.to == relay && moving.epoch.is_some()) {
+            if producer.place.is_some_and(|place| place.relay == relay) {
+                producer.place = None;
+            }
+            self.abort_move(cx, id, "the producer lost the relay to which it was to go");
+            return;
+        }
+        if producer.place.is_some_and(|place| place.relay == relay) {
+            producer.place = None;
+            producer.avoid = Some(relay);
+            if producer.moving.is_none() {
+                self.retry_later(cx, id);
+            }
+        }
+    }
+}
+
+impl Relay {
+    /// A sign of life: what was said of its death is void.
+    pub(super) fn heard(&mut self, now: quelea_elastic_proto::Time) {
+        self.heard_at = now;
+        self.witnesses.clients.clear();
+    }
+}

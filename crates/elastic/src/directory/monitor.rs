@@ -1,0 +1,244 @@
+//! What relays report, made into rates: of relays per report, of producers as moving averages.
+
+use std::collections::BTreeMap;
+
+use quelea_elastic_proto::frame::{ErrorCode, Frame, ProducerReport, Report};
+use quelea_elastic_proto::limits::REPORT_PRODUCERS_MAX;
+use quelea_elastic_proto::{ClientId, Epoch, RelayId, Time};
+
+use crate::directory::Peer;
+use crate::directory::context::Context;
+use crate::directory::limits::CLIENTS_PER_QUEUE_MAX;
+use crate::directory::producer::Producer;
+use crate::directory::queue::{Client, Queue};
+use crate::directory::relay::Relay;
+use crate::plan::Load;
+
+/// Samples of a relay that are kept for the planner.
+const SAMPLES_MAX: usize = 16;
+/// The fast moving average's time, seconds.
+const FAST_S: f64 = 10.0;
+/// The slow moving average's time, seconds.
+const SLOW_S: f64 = 200.0;
+
+/// A producer's counts at one relay in one report.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlotCounts {
+    pub(super) epoch: Epoch,
+    messages: u64,
+    bytes: u64,
+    bytes_out: u64,
+}
+
+/// A producer's rates.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Meter {
+    pub(super) fast: Load,
+    pub(super) slow: Load,
+    /// Seconds that it has been measured for.
+    measured_s: f64,
+}
+
+impl Meter {
+    pub(super) fn is_known(&self) -> bool {
+        self.measured_s > 0.0
+    }
+
+    /// The higher of both averages.
+    pub(super) fn bytes_in_max(&self) -> f64 {
+        f64::max(self.fast.bytes_in, self.slow.bytes_in)
+    }
+
+    /// Takes rates that held for `seconds`. While less is known than an average's time, it is the mean of
+    /// what is known.
+    fn add(&mut self, rates: &Load, seconds: f64) {
+        if seconds <= 0.0 {
+            return;
+        }
+        self.measured_s += seconds;
+        blend(&mut self.fast, rates, seconds / FAST_S.min(self.measured_s));
+        blend(&mut self.slow, rates, seconds / SLOW_S.min(self.measured_s));
+    }
+}
+
+fn blend(average: &mut Load, rates: &Load, weight: f64) {
+    let weight = weight.clamp(0.0, 1.0);
+    let pairs = [
+        (&mut average.messages_in, rates.messages_in),
+        (&mut average.bytes_in, rates.bytes_in),
+        (&mut average.messages_out, rates.messages_out),
+        (&mut average.bytes_out, rates.bytes_out),
+    ];
+    for (average, rate) in pairs {
+        *average += (rate - *average) * weight;
+    }
+}
+
+impl Queue {
+    /// REPORT: a heartbeat with counts.
+    pub(super) fn report(&mut self, cx: &mut Context<'_>, peer: Peer, id: RelayId, report: Report) {
+        let Some(relay) = self.relays.get_mut(&id).filter(|relay| relay.peer == Some(peer)) else {
+            return;
+        };
+        relay.heard(cx.now);
+        let mut whole = match relay.partial.take() {
+            Some(mut partial) if partial.number == report.number => {
+                partial.producers.extend_from_slice(&report.producers);
+                partial.more = report.more;
+                partial
+            }
+            _ => report,
+        };
+        if whole.producers.len() > CLIENTS_PER_QUEUE_MAX.max(REPORT_PRODUCERS_MAX) {
+            let text = format!(
+                "a report of {} producers, the most is {CLIENTS_PER_QUEUE_MAX}",
+                whole.producers.len()
+            );
+            cx.refuse(peer, ErrorCode::Limit, "producers", text);
+            whole.producers.clear();
+            whole.more = false;
+        }
+        if whole.more {
+            relay.partial = Some(whole);
+            return;
+        }
+        let seconds = relay.measure(cx.now, &mut whole);
+        self.measure_producers(cx, id, &whole.producers, seconds);
+        whole.producers = Vec::new();
+        if let Some(relay) = self.relays.get_mut(&id) {
+            relay.report = whole;
+        }
+        self.watch_drains(cx);
+    }
+
+    fn measure_producers(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: RelayId,
+        reports: &[ProducerReport],
+        seconds: f64,
+    ) {
+        let before = self.relays.get_mut(&id).map(|relay| std::mem::take(&mut relay.slots));
+        let before = before.unwrap_or_default();
+        let mut slots = BTreeMap::new();
+        for report in reports {
+            let counts = SlotCounts {
+                epoch: report.epoch,
+                messages: report.messages,
+                bytes: report.bytes,
+                bytes_out: report.bytes_out,
+            };
+            slots.insert(report.producer, counts);
+            self.see_producer(cx, id, report);
+            let Some(producer) = self.producers.get_mut(&report.producer) else { continue };
+            if producer.place.is_none_or(|place| place.relay == id) {
+                let rates = counts.rates_since(before.get(&report.producer), seconds);
+                producer.meter.add(&rates, seconds);
+            }
+        }
+        let gone: Vec<ClientId> =
+            before.keys().filter(|producer| !slots.contains_key(producer)).copied().collect();
+        if let Some(relay) = self.relays.get_mut(&id) {
+            relay.slots = slots;
+        }
+        for producer in gone {
+            self.slot_is_gone(id, producer);
+        }
+    }
+
+    /// A relay says that a producer is there.
+    fn see_producer(&mut self, cx: &mut Context<'_>, id: RelayId, report: &ProducerReport) {
+        if !self.producers.contains_key(&report.producer) {
+            if self.producers.len() + self.listeners.len() >= CLIENTS_PER_QUEUE_MAX {
+                return;
+            }
+            let mut producer = Producer::new(cx.now);
+            producer.fixed = report.foreign;
+            self.producers.insert(report.producer, producer);
+            let until = cx.now.plus_ms(cx.settings.absent_ms);
+            self.absent.insert((until, Client::Producer(report.producer)));
+        }
+        let Some(producer) = self.producers.get(&report.producer) else { return };
+        let Some(place) = producer.place else {
+            // A producer that said that it lost the relay knows better than the relay's half of the
+            // connection.
+            if producer.peer.is_none() {
+                self.producer_is_at(cx, report.producer, id, report.epoch);
+            }
+            return;
+        };
+        if report.epoch > place.epoch {
+            self.producer_is_at(cx, report.producer, id, report.epoch);
+        } else if report.epoch < place.epoch && place.relay != id {
+            // The producer is elsewhere, but its slot here has not ended: perhaps its connection died
+            // without a word. After two periods it is ended from here.
+            let since = cx.now.since_ms(producer.moved_at);
+            let peer = self.relays.get(&id).and_then(|relay| relay.peer);
+            if let Some(peer) = peer.filter(|_| since > 2 * u64::from(cx.settings.report_ms)) {
+                let (fence, below) = (self.fence, place.epoch);
+                cx.send(peer, Frame::FenceProducer { fence, producer: report.producer, below });
+            }
+        }
+    }
+
+    /// A producer's slot ended at a relay. Who is nowhere else and has no connection is forgotten.
+    fn slot_is_gone(&mut self, relay: RelayId, id: ClientId) {
+        let Some(producer) = self.producers.get(&id) else { return };
+        let was_here = producer.place.is_some_and(|place| place.relay == relay);
+        if was_here && producer.peer.is_none() {
+            self.forget_producer(id);
+        }
+    }
+}
+
+impl Relay {
+    /// Makes a sample of this report and the last one. Gives back the seconds between them, 0 if there was
+    /// none to compare with.
+    fn measure(&mut self, now: Time, report: &mut Report) -> f64 {
+        let first = self.reported_at.is_none() || report.uptime_ms <= self.report.uptime_ms;
+        self.reported_at = Some(now);
+        if first {
+            return 0.0;
+        }
+        let before = &self.report;
+        let ms = report.uptime_ms - before.uptime_ms;
+        let seconds = as_f64(ms) / 1e3;
+        let rate = |now: u64, then: u64| as_f64(now.saturating_sub(then)) / seconds;
+        self.samples.push_back(Load {
+            messages_in: rate(report.messages_in, before.messages_in),
+            bytes_in: rate(report.bytes_in, before.bytes_in),
+            messages_out: rate(report.messages_out, before.messages_out),
+            bytes_out: rate(report.bytes_out, before.bytes_out),
+            cpu: rate(report.cpu_us, before.cpu_us) / 1e6,
+            clients: f64::from(report.listeners) + as_f64(report.producers.len() as u64),
+            latency_us: f64::from(report.latency_mean_us),
+        });
+        if self.samples.len() > SAMPLES_MAX {
+            self.samples.pop_front();
+        }
+        seconds
+    }
+}
+
+impl SlotCounts {
+    fn rates_since(&self, before: Option<&Self>, seconds: f64) -> Load {
+        if seconds <= 0.0 {
+            return Load::default();
+        }
+        let before = before.filter(|before| before.epoch == self.epoch);
+        let (messages, bytes, bytes_out) =
+            before.map_or((0, 0, 0), |before| (before.messages, before.bytes, before.bytes_out));
+        let rate = |now: u64, then: u64| as_f64(now.saturating_sub(then)) / seconds;
+        Load {
+            messages_in: rate(self.messages, messages),
+            bytes_in: rate(self.bytes, bytes),
+            bytes_out: rate(self.bytes_out, bytes_out),
+            ..Load::default()
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "rates are estimates")]
+const fn as_f64(count: u64) -> f64 {
+    count as f64
+}

@@ -1,0 +1,227 @@
+//! Which queues are this directory's: claiming, taking over, losing, defining and deleting them.
+
+use std::collections::VecDeque;
+
+use quelea_elastic_proto::frame::{ErrorCode, Frame};
+use quelea_elastic_proto::{Fence, Time};
+
+use crate::directory::limits::{QUEUES_MAX, WAITING_PER_QUEUE_MAX};
+use crate::directory::queue::Queue;
+use crate::directory::record::Record;
+use crate::directory::{Definition, Directory, Effect, Peer, RelayHandle, SaveError};
+
+/// Where the owner is not known, clients ask again after this.
+const RETRY_MS: u32 = 500;
+
+/// A queue that this directory has to do with.
+pub(super) enum Known {
+    /// It was asked for; whose it is will be told.
+    Claiming(Claiming),
+    /// It is this directory's.
+    Owned(Box<Queue>),
+}
+
+/// What waits until it is known whose the queue is.
+#[derive(Default)]
+pub(super) struct Claiming {
+    /// Frames of clients and relays, in the order in which they came.
+    frames: VecDeque<(Peer, Frame)>,
+    definition: Option<Definition>,
+    delete: bool,
+}
+
+impl Directory {
+    /// A frame that needs an owned queue: it is handled, or waits for the claim.
+    pub(super) fn with_queue(&mut self, now: Time, name: &str, peer: Peer, frame: Frame) {
+        if matches!(self.queues.get(name), Some(Known::Owned(_))) {
+            self.queue_received(now, name, peer, frame);
+            return;
+        }
+        let Some(claiming) = self.claiming(name) else {
+            let text = format!("this directory knows {QUEUES_MAX} queues, the most it can");
+            self.context(now).refuse(peer, ErrorCode::Limit, "queue", text);
+            return;
+        };
+        if claiming.frames.len() >= WAITING_PER_QUEUE_MAX {
+            let text = format!(
+                "queue {name} is being claimed, and {WAITING_PER_QUEUE_MAX} frames wait for it"
+            );
+            self.context(now).refuse(peer, ErrorCode::Unavailable, "queue", text);
+            return;
+        }
+        claiming.frames.push_back((peer, frame));
+    }
+
+    /// What the queue's claim waits for. `None` if there are too many queues.
+    fn claiming(&mut self, name: &str) -> Option<&mut Claiming> {
+        if !self.queues.contains_key(name) {
+            if self.queues.len() >= QUEUES_MAX {
+                return None;
+            }
+            self.queues.insert(name.to_owned(), Known::Claiming(Claiming::default()));
+            self.effects.push_back(Effect::Claim { queue: name.to_owned() });
+        }
+        match self.queues.get_mut(name) {
+            Some(Known::Claiming(claiming)) => Some(claiming),
+            _ => None,
+        }
+    }
+
+    /// The queue is this directory's from now on.
+    pub(super) fn owned(
+        &mut self,
+        now: Time,
+        name: String,
+        fence: Fence,
+        record: Option<&[u8]>,
+        running: &[RelayHandle],
+    ) {
+        let claiming = match self.queues.remove(&name) {
+            Some(Known::Owned(queue)) => {
+                let lower = fence <= queue.fence;
+                self.queues.insert(name.clone(), Known::Owned(queue));
+                if !lower {
+                    self.step(now, &name, |queue, cx| queue.renew(cx, fence));
+                }
+                return;
+            }
+            Some(Known::Claiming(claiming)) => claiming,
+            None => Claiming::default(),
+        };
+        let mut cx = self.context(now);
+        let definition = cx.settings.definition.clone();
+        let mut queue = Queue::new(&cx, name.clone(), fence, definition);
+        match record.map(Record::parse).transpose() {
+            Ok(Some(record)) => queue.restore(&cx, record),
+            Ok(None) => queue.change(),
+            Err(error) => {
+                // Not this directory's to overwrite, nor to start relays for.
+                let text = format!("the record of queue {name} cannot be used: {error}");
+                for (peer, _) in claiming.frames {
+                    cx.refuse(peer, ErrorCode::Unavailable, "queue", text.clone());
+                }
+                return;
+            }
+        }
+        queue.adopt(&mut cx, running);
+        queue.resume(&mut cx);
+        let reason = format!(
+            "fence {}, {} relays in the record, {} running",
+            fence.0,
+            queue.relays.len(),
+            running.len()
+        );
+        queue.log(&mut cx, "own", format!("queue {name}"), reason);
+        queue.scheduled_at = queue.deadline();
+        self.deadlines.insert((queue.scheduled_at, name.clone()));
+        self.queues.insert(name.clone(), Known::Owned(Box::new(queue)));
+        if let Some(definition) = claiming.definition {
+            self.step(now, &name, |queue, cx| queue.define(cx, definition));
+        }
+        if claiming.delete {
+            self.step(now, &name, Queue::delete);
+        }
+        for (peer, frame) in claiming.frames {
+            if self.connections.contains_key(&peer) {
+                self.queue_received(now, &name, peer, frame);
+            }
+        }
+        self.step(now, &name, Queue::tick);
+    }
+
+    /// The queue is not this directory's (any more).
+    pub(super) fn disowned(&mut self, now: Time, name: &str, owner: Option<&str>) {
+        let known = self.queues.remove(name);
+        let address = owner.unwrap_or_default();
+        let retry_after_ms = if owner.is_some() { 0 } else { RETRY_MS };
+        let mut cx = self.context(now);
+        match known {
+            Some(Known::Owned(queue)) => {
+                queue.redirect_all(&mut cx, address, retry_after_ms);
+                self.deadlines.remove(&(queue.scheduled_at, name.to_owned()));
+            }
+            Some(Known::Claiming(claiming)) => {
+                for (peer, _) in claiming.frames {
+                    let (queue, address) = (name.to_owned(), address.to_owned());
+                    cx.send(peer, Frame::Redirect { queue, address, retry_after_ms });
+                }
+            }
+            None => {}
+        }
+        self.unlink_queue(name);
+    }
+
+    pub(super) fn saved(
+        &mut self,
+        now: Time,
+        name: &str,
+        save: u64,
+        result: Result<(), SaveError>,
+    ) {
+        let holds = self.step(now, name, |queue, cx| queue.saved(cx, save, result));
+        if holds == Some(false) {
+            // Another one owns it. Which one, the next claim will tell.
+            self.disowned(now, name, None);
+        }
+    }
+
+    pub(super) fn define(&mut self, now: Time, name: String, definition: Definition) {
+        if self.step(now, &name, |queue, cx| queue.define(cx, definition.clone())).is_none()
+            && let Some(claiming) = self.claiming(&name)
+        {
+            claiming.definition = Some(definition);
+        }
+    }
+
+    pub(super) fn delete(&mut self, now: Time, name: String) {
+        if self.step(now, &name, Queue::delete).is_none()
+            && let Some(claiming) = self.claiming(&name)
+        {
+            claiming.delete = true;
+        }
+    }
+
+    /// A deleted queue's last relay has ended.
+    pub(super) fn remove(&mut self, name: &str) {
+        if let Some(Known::Owned(queue)) = self.queues.remove(name) {
+            self.deadlines.remove(&(queue.scheduled_at, name.to_owned()));
+            let (queue, fence) = (name.to_owned(), queue.fence);
+            self.effects.push_back(Effect::Remove { queue, fence });
+        }
+        self.unlink_queue(name);
+    }
+
+    /// A connection that ended has nothing waiting any more.
+    pub(super) fn forget_waiting(&mut self, name: &str, peer: Peer) {
+        if let Some(Known::Claiming(claiming)) = self.queues.get_mut(name) {
+            claiming.frames.retain(|(waiting, _)| *waiting != peer);
+        }
+    }
+
+    fn unlink_queue(&mut self, name: &str) {
+        for connection in self.connections.values_mut() {
+            connection.queues.remove(name);
+            if connection.relay.as_ref().is_some_and(|(queue, _)| queue == name) {
+                connection.relay = None;
+            }
+        }
+    }
+}
+
+impl Queue {
+    /// Takes over what an earlier owner left.
+    fn restore(&mut self, cx: &super::context::Context<'_>, record: Record) {
+        self.generation = self.generation.max(record.generation + 1);
+        self.next_relay = record.next_relay;
+        self.definition = record.definition;
+        self.deleting = record.deleting;
+        let cost = cx.settings.relay_cost_per_hour_micros;
+        self.budget = super::budget::Budget::new(cx.now, cost, record.spent_this_hour_micros);
+        for relay in &record.relays {
+            let relay = relay.to_relay(cx.now);
+            self.next_relay = self.next_relay.max(relay.id.0 + 1);
+            self.relays.insert(relay.id, relay);
+        }
+        self.listen_generation = self.generation;
+    }
+}

@@ -1,0 +1,171 @@
+//! Once a second: what is known goes to the planner, and its actions are carried out.
+
+use quelea_elastic_proto::frame::NoticeCode;
+use quelea_elastic_proto::{ClientId, RelayId, Time};
+
+use crate::directory::context::Context;
+use crate::directory::limits::MOVES_PER_QUEUE_MAX;
+use crate::directory::queue::Queue;
+use crate::directory::relay::{Life, Relay};
+use crate::plan::{Action, Load, Plan, Planned, ProducerView, RelayView, Snapshot};
+
+/// The same notice is given to users again only after this.
+const NOTICE_AGAIN_MS: u64 = 60_000;
+
+/// When the next plan is due, and what the last ones left.
+pub(super) struct Planning {
+    due_at: Time,
+    notices: Vec<(NoticeCode, Time)>,
+    /// The planner has said that the budget is spent.
+    pub(super) budget_spent: bool,
+}
+
+impl Planning {
+    pub(super) fn new(now: Time) -> Self {
+        Self { due_at: now, notices: Vec::new(), budget_spent: false }
+    }
+
+    pub(super) fn due_at(&self) -> Time {
+        self.due_at
+    }
+}
+
+impl Queue {
+    /// Plans and carries the plan out.
+    pub(super) fn plan_and_act(&mut self, cx: &mut Context<'_>) {
+        self.planning.due_at = cx.now.plus_ms(cx.settings.plan_ms.max(1));
+        let plan = self.plan(cx.now, cx.settings.relay_cost_per_hour_micros);
+        for planned in plan.actions {
+            self.act(cx, planned);
+        }
+    }
+
+    /// What the planner would do now.
+    pub(super) fn dry_run(&self, now: Time, relay_cost_per_hour_micros: u64) -> Plan {
+        let _ = self.snapshot(now, relay_cost_per_hour_micros);
+        Plan::default()
+    }
+
+    fn plan(&mut self, now: Time, relay_cost_per_hour_micros: u64) -> Plan {
+        self.dry_run(now, relay_cost_per_hour_micros)
+    }
+
+    /// Carries out one action, if it still makes sense: the planner saw a moment that has passed.
+    pub(super) fn act(&mut self, cx: &mut Context<'_>, planned: Planned) {
+        let reason = planned.reason;
+        match planned.action {
+            Action::Start { count } => {
+                for _ in 0..count {
+                    let most = self.definition.sla.relays_max as usize;
+                    if self.relays_wanted() < most && cx.now >= self.starts.not_before {
+                        self.start_relay(cx, reason.clone());
+                    }
+                }
+            }
+            Action::Move { producer, from, to } => self.act_move(cx, producer, from, to, reason),
+            Action::Drain { relay } => {
+                self.drain_relay(cx, relay, &reason);
+            }
+            Action::FailOver { relay } => self.declare_dead(cx, relay, &reason),
+            Action::Restart { relay } => self.restart(cx, relay, &reason),
+            Action::Stop { relay } => {
+                let drains =
+                    |relay: &Relay| matches!(relay.life, Life::Draining { empty: true, .. });
+                if self.relays.get(&relay).is_some_and(drains) {
+                    self.stop_relay(cx, relay, &reason);
+                }
+            }
+            Action::Notify { code } => self.notify_sometimes(cx, code, reason),
+        }
+    }
+
+    fn act_move(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ClientId,
+        from: RelayId,
+        to: RelayId,
+        reason: String,
+    ) {
+        let Some(producer) = self.producers.get(&id) else { return };
+        let is_there = producer.place.is_some_and(|place| place.relay == from);
+        let can_move = producer.peer.is_some() && producer.moving.is_none() && !producer.fixed;
+        let to_is_up = self.relays.get(&to).is_some_and(|relay| relay.life == Life::Up);
+        let under_way: usize =
+            self.relays.values().map(|relay| relay.moves as usize).sum::<usize>() / 2;
+        if is_there && can_move && to_is_up && from != to && under_way < MOVES_PER_QUEUE_MAX {
+            self.begin_move(cx, id, to, reason);
+        }
+    }
+
+    fn restart(&mut self, cx: &mut Context<'_>, id: RelayId, reason: &str) {
+        let Some(relay) = self.relays.get(&id) else { return };
+        match relay.life {
+            Life::Starting => {
+                self.stop_relay(cx, id, reason);
+                self.starts.owed += 1;
+                self.start_missing(cx);
+            }
+            Life::Up | Life::Draining { .. } => self.declare_dead(cx, id, reason),
+            Life::Stopping { .. } => {}
+        }
+    }
+
+    fn notify_sometimes(&mut self, cx: &mut Context<'_>, code: NoticeCode, reason: String) {
+        let notices = &mut self.planning.notices;
+        notices.retain(|(_, at)| cx.now.since_ms(*at) < NOTICE_AGAIN_MS);
+        if notices.iter().any(|(known, _)| *known == code) {
+            return;
+        }
+        notices.push((code, cx.now));
+        self.notify(cx, code, reason);
+    }
+
+    fn snapshot(&self, now: Time, relay_cost_per_hour_micros: u64) -> Snapshot {
+        let relays = self.relays.values().filter(|relay| !relay.is_ending());
+        let producers = self.producers.iter().filter_map(|(id, producer)| {
+            let place = producer.place?;
+            Some(ProducerView {
+                id: *id,
+                relay: place.relay,
+                fast: producer.meter.fast,
+                slow: producer.meter.slow,
+                moved_at: producer.moved_at,
+                moving: producer.moving.is_some(),
+                fixed: producer.fixed || producer.peer.is_none(),
+            })
+        });
+        Snapshot {
+            generation: self.generation,
+            relays: relays.map(Relay::view).collect(),
+            producers: producers.collect(),
+            listeners: u32::try_from(self.listeners.len()).unwrap_or(u32::MAX),
+            relay_cost_per_hour_micros,
+            spent_this_hour_micros: self.budget.spent(now),
+        }
+    }
+}
+
+impl Relay {
+    fn view(&self) -> RelayView {
+        #[expect(clippy::cast_precision_loss, reason = "capacities are estimates")]
+        let capacity = Load {
+            messages_in: self.capacity.messages_in_per_s as f64,
+            bytes_in: self.capacity.bytes_in_per_s as f64,
+            messages_out: self.capacity.messages_out_per_s as f64,
+            bytes_out: self.capacity.bytes_out_per_s as f64,
+            clients: f64::from(self.capacity.connections),
+            ..Load::default()
+        };
+        RelayView {
+            id: self.id,
+            state: self.state(),
+            started_at: self.started_at,
+            reported_at: self.reported_at,
+            samples: self.samples.iter().copied().collect(),
+            capacity,
+            witnesses: self.witness_count(),
+            moves_under_way: self.moves,
+        }
+    }
+}

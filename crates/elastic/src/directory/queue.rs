@@ -1,0 +1,384 @@
+//! One owned queue: its relays, its clients, and the steps that come with time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quelea_elastic_proto::frame::{ErrorCode, Frame, RelaySettings};
+use quelea_elastic_proto::{ClientId, Fence, RelayId, Time};
+
+use crate::directory::budget::Budget;
+use crate::directory::context::Context;
+use crate::directory::events::Events;
+use crate::directory::listener::Listener;
+use crate::directory::planning::Planning;
+use crate::directory::producer::Producer;
+use crate::directory::relay::{Life, Relay};
+use crate::directory::saving::Saving;
+use crate::directory::{Definition, Effect, Peer, QueueStatus};
+use crate::plan::Load;
+
+/// A queue that this directory owns.
+pub(super) struct Queue {
+    pub(super) name: String,
+    pub(super) fence: Fence,
+    pub(super) definition: Definition,
+    /// Grows with each change; above all of earlier owners' by the fence in its upper half.
+    pub(super) generation: u64,
+    pub(super) relays: BTreeMap<RelayId, Relay>,
+    pub(super) next_relay: u64,
+    pub(super) producers: BTreeMap<ClientId, Producer>,
+    pub(super) listeners: BTreeMap<ClientId, Listener>,
+    pub(super) clients_by_peer: BTreeMap<Peer, BTreeSet<Client>>,
+    /// Clients without a connection, by when they are forgotten.
+    pub(super) absent: BTreeSet<(Time, Client)>,
+    /// Producers that need a relay.
+    pub(super) homeless: BTreeSet<ClientId>,
+    /// Moves, and tries to be made again, by their deadline.
+    pub(super) moves_due: BTreeSet<(Time, ClientId)>,
+    /// Moves that wait for listeners, by where they go.
+    pub(super) moves_prepared: BTreeMap<RelayId, BTreeSet<ClientId>>,
+    pub(super) moves_done: u64,
+    pub(super) moves_aborted: u64,
+    /// The generation of the relays that listeners were told of last.
+    pub(super) listen_generation: u64,
+    /// Listeners that moves wait for: all but the lagging ones.
+    pub(super) listeners_counted: usize,
+    pub(super) starts: Starts,
+    /// Ended relays that are not one of ours: the provider's word of their end is not about ours.
+    pub(super) strays: BTreeMap<RelayId, u32>,
+    pub(super) saving: Saving,
+    pub(super) budget: Budget,
+    pub(super) planning: Planning,
+    pub(super) events: Events,
+    pub(super) deleting: bool,
+    pub(super) watch_at: Time,
+    /// The deadline that the directory knows of.
+    pub(super) scheduled_at: Time,
+}
+
+/// A client of a queue. One id may be both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Client {
+    Producer(ClientId),
+    Listener(ClientId),
+}
+
+/// How starting relays goes.
+#[derive(Default)]
+pub(super) struct Starts {
+    /// In a row.
+    pub(super) failures: u32,
+    pub(super) not_before: Time,
+    /// Relays that died and are to be replaced.
+    pub(super) owed: u32,
+}
+
+impl Queue {
+    pub(super) fn new(
+        cx: &Context<'_>,
+        name: String,
+        fence: Fence,
+        definition: Definition,
+    ) -> Self {
+        let budget = Budget::new(cx.now, cx.settings.relay_cost_per_hour_micros, 0);
+        Self {
+            name,
+            fence,
+            planning: Planning::new(cx.now),
+            definition,
+            generation: fence.0 << 32,
+            relays: BTreeMap::new(),
+            next_relay: 1,
+            producers: BTreeMap::new(),
+            listeners: BTreeMap::new(),
+            clients_by_peer: BTreeMap::new(),
+            absent: BTreeSet::new(),
+            homeless: BTreeSet::new(),
+            moves_due: BTreeSet::new(),
+            moves_prepared: BTreeMap::new(),
+            moves_done: 0,
+            moves_aborted: 0,
+            listen_generation: 0,
+            listeners_counted: 0,
+            starts: Starts::default(),
+            strays: BTreeMap::new(),
+            saving: Saving::default(),
+            budget,
+            events: Events::default(),
+            deleting: false,
+            watch_at: cx.now,
+            scheduled_at: cx.now,
+        }
+    }
+
+    /// When [`Self::tick`] is due.
+    pub(super) fn deadline(&self) -> Time {
+        let mut at = self.watch_at.min(self.planning.due_at());
+        if let Some((due, _)) = self.moves_due.first() {
+            at = at.min(*due);
+        }
+        if let Some(retry) = self.saving.deadline() {
+            at = at.min(retry);
+        }
+        at
+    }
+
+    /// Does what is due by time.
+    pub(super) fn tick(&mut self, cx: &mut Context<'_>) {
+        self.moves_tick(cx);
+        if self.watch_at <= cx.now {
+            self.watch_at = cx.now.plus_ms(u64::from(cx.settings.report_ms / 2).max(1));
+            self.forget_absent(cx);
+            self.recount();
+            self.watch_relays(cx);
+            self.watch_drains(cx);
+            self.start_missing(cx);
+            self.house_all(cx);
+        }
+        if self.planning.due_at() <= cx.now && !self.deleting {
+            self.plan_and_act(cx);
+        }
+    }
+
+    /// What relays are told of the queue.
+    pub(super) fn relay_settings(&self, cx: &Context<'_>) -> RelaySettings {
+        let keep = if self.definition.keep.is_empty() {
+            (String::new(), String::new())
+        } else {
+            (cx.settings.keeper.clone(), self.definition.keep.clone())
+        };
+        RelaySettings {
+            acknowledge: self.definition.acknowledge,
+            slow: self.definition.slow,
+            ring_bytes_max: self.definition.ring_bytes_max,
+            report_ms: cx.settings.report_ms,
+            keep,
+        }
+    }
+
+    /// The definition came anew.
+    pub(super) fn define(&mut self, cx: &mut Context<'_>, definition: Definition) {
+        if self.definition == definition {
+            return;
+        }
+        self.definition = definition;
+        self.change();
+        let (subject, reason) = (format!("queue {}", self.name), self.definition.to_json());
+        self.log(cx, "define", subject, reason.to_string());
+        self.tell_relays(cx);
+        self.start_missing(cx);
+    }
+
+    /// Tells all connected relays the fence and the settings as they are now.
+    pub(super) fn tell_relays(&mut self, cx: &mut Context<'_>) {
+        let settings = self.relay_settings(cx);
+        let fence = self.fence;
+        for relay in self.relays.values().filter(|relay| relay.serves()) {
+            if let Some(peer) = relay.peer {
+                cx.send(peer, Frame::Registered { fence, settings: settings.clone() });
+            }
+        }
+    }
+
+    /// The queue is to be no more: its clients are told, its relays ended.
+    pub(super) fn delete(&mut self, cx: &mut Context<'_>) {
+        if !self.deleting {
+            self.deleting = true;
+            self.change();
+            self.log(cx, "delete", format!("queue {}", self.name), "asked for".to_owned());
+        }
+        let peers: Vec<Peer> = self.clients_by_peer.keys().copied().collect();
+        for peer in peers {
+            let text = format!("queue {} was deleted", self.name);
+            cx.refuse(peer, ErrorCode::Queue, "queue", text);
+        }
+        self.clients_by_peer.clear();
+        self.producers.clear();
+        self.listeners.clear();
+        self.absent.clear();
+        self.homeless.clear();
+        self.moves_due.clear();
+        self.moves_prepared.clear();
+        self.listeners_counted = 0;
+        let relays: Vec<RelayId> = self.relays.keys().copied().collect();
+        for relay in relays {
+            self.stop_relay(cx, relay, "the queue is deleted");
+        }
+    }
+
+    /// Deleted, and nothing of it is left.
+    pub(super) fn is_gone(&self) -> bool {
+        self.deleting && self.relays.is_empty()
+    }
+
+    /// A connection ended.
+    pub(super) fn disconnected(&mut self, cx: &mut Context<'_>, peer: Peer) {
+        for client in self.clients_by_peer.remove(&peer).unwrap_or_default() {
+            let gone_at = cx.now.plus_ms(cx.settings.absent_ms);
+            match client {
+                Client::Producer(id) => self.producer_disconnected(cx, id),
+                Client::Listener(id) => {
+                    if let Some(listener) = self.listeners.get_mut(&id) {
+                        listener.peer = None;
+                    }
+                }
+            }
+            self.absent.insert((gone_at, client));
+        }
+    }
+
+    /// Links a client to the connection over which it is reached now.
+    pub(super) fn link(&mut self, peer: Peer, client: Client) {
+        let before = match client {
+            Client::Producer(id) => self.producers.get(&id).and_then(|producer| producer.peer),
+            Client::Listener(id) => self.listeners.get(&id).and_then(|listener| listener.peer),
+        };
+        if let Some(before) = before {
+            self.unlink(before, client);
+        }
+        self.clients_by_peer.entry(peer).or_default().insert(client);
+    }
+
+    pub(super) fn unlink(&mut self, peer: Peer, client: Client) {
+        if let Some(clients) = self.clients_by_peer.get_mut(&peer) {
+            clients.remove(&client);
+            if clients.is_empty() {
+                self.clients_by_peer.remove(&peer);
+            }
+        }
+    }
+
+    /// A client leaves by itself.
+    pub(super) fn close(&mut self, cx: &mut Context<'_>, peer: Peer, id: ClientId) {
+        if self.is_linked(peer, Client::Producer(id)) {
+            self.unlink(peer, Client::Producer(id));
+            self.forget_producer(id);
+        }
+        if self.is_linked(peer, Client::Listener(id)) {
+            self.unlink(peer, Client::Listener(id));
+            self.forget_listener(cx, id);
+        }
+    }
+
+    pub(super) fn is_linked(&self, peer: Peer, client: Client) -> bool {
+        self.clients_by_peer.get(&peer).is_some_and(|clients| clients.contains(&client))
+    }
+
+    fn forget_absent(&mut self, cx: &mut Context<'_>) {
+        while let Some(&(due, client)) = self.absent.first() {
+            if due > cx.now {
+                break;
+            }
+            self.absent.remove(&(due, client));
+            match client {
+                Client::Producer(id) => {
+                    let Some(producer) = self.producers.get(&id) else { continue };
+                    if producer.peer.is_some() {
+                        continue;
+                    }
+                    let place = producer.place.and_then(|place| self.relays.get(&place.relay));
+                    if place.is_some_and(|relay| relay.slots.contains_key(&id)) {
+                        let again = cx.now.plus_ms(cx.settings.absent_ms);
+                        self.absent.insert((again, client));
+                    } else {
+                        self.forget_producer(id);
+                    }
+                }
+                Client::Listener(id) => {
+                    if self.listeners.get(&id).is_some_and(|listener| listener.peer.is_none()) {
+                        self.forget_listener(cx, id);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Counts anew who is where: steps keep these figures only roughly.
+    pub(super) fn recount(&mut self) {
+        for relay in self.relays.values_mut() {
+            (relay.producers, relay.projected, relay.moves) = (0, 0.0, 0);
+        }
+        let usual = self.usual_load();
+        for producer in self.producers.values() {
+            let place = producer.place.map(|place| place.relay);
+            let target = producer.moving.as_ref().map(|moving| moving.to);
+            if let Some(relay) = place.and_then(|place| self.relays.get_mut(&place)) {
+                relay.producers += 1;
+                relay.moves += u32::from(target.is_some());
+            }
+            if let Some(relay) = target.and_then(|target| self.relays.get_mut(&target)) {
+                relay.producers += usize::from(place != target);
+                relay.moves += 1;
+            }
+            if let Some(relay) = target.or(place).and_then(|to| self.relays.get_mut(&to)) {
+                relay.projected += producer.estimate(usual);
+            }
+        }
+    }
+
+    pub(super) fn status(&self, now: Time) -> QueueStatus {
+        let mut load = Load::default();
+        for relay in self.relays.values().filter(|relay| relay.serves()) {
+            let one = relay.load();
+            load.messages_in += one.messages_in;
+            load.bytes_in += one.bytes_in;
+            load.messages_out += one.messages_out;
+            load.bytes_out += one.bytes_out;
+            load.cpu += one.cpu;
+            load.clients += one.clients;
+            load.latency_us = load.latency_us.max(one.latency_us);
+        }
+        QueueStatus {
+            name: self.name.clone(),
+            fence: Some(self.fence),
+            generation: self.generation,
+            definition: self.definition.clone(),
+            relays: self.relays.values().map(Relay::status).collect(),
+            producers: self.producers.len(),
+            listeners: self.listeners.len(),
+            moves_under_way: self
+                .producers
+                .values()
+                .filter(|producer| producer.moving.is_some())
+                .count(),
+            moves_done: self.moves_done,
+            moves_aborted: self.moves_aborted,
+            load,
+            spent_this_hour_micros: self.budget.spent(now),
+            minimal: self.planning.budget_spent,
+        }
+    }
+
+    /// Sends each client and relay to the owner of the queue, before it is forgotten here.
+    pub(super) fn redirect_all(&self, cx: &mut Context<'_>, owner: &str, retry_after_ms: u32) {
+        let relays = self.relays.values().filter_map(|relay| relay.peer);
+        for peer in self.clients_by_peer.keys().copied().chain(relays) {
+            cx.send(
+                peer,
+                Frame::Redirect {
+                    queue: self.name.clone(),
+                    address: owner.to_owned(),
+                    retry_after_ms,
+                },
+            );
+        }
+    }
+
+    /// What is to be done again after this directory took the queue over.
+    pub(super) fn resume(&mut self, cx: &mut Context<'_>) {
+        let relays: Vec<RelayId> = self.relays.keys().copied().collect();
+        for id in relays {
+            let Some(relay) = self.relays.get(&id) else { continue };
+            match relay.life {
+                Life::Starting => {
+                    let effect = self.start_effect(id);
+                    cx.effects.extend(effect);
+                }
+                Life::Stopping { .. } => {
+                    let (queue, name) = (self.name.clone(), relay.handle.clone());
+                    cx.effects.push_back(Effect::StopRelay { queue, relay: id, name });
+                }
+                Life::Up | Life::Draining { .. } => {}
+            }
+        }
+    }
+}

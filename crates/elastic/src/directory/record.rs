@@ -1,0 +1,138 @@
+//! A queue's record in the metadata store: what is wanted, never what is measured. Written before what it
+//! promises is carried out, so that a new owner finds every relay that may run.
+//!
+//! A JSON object. `v` is the layout's version; `relays[].state` is a number: 1 starting, 2 up, 3 draining,
+//! 4 stopping. A reader refuses a version that it does not know, and ignores fields that it does not know.
+
+use bytes::Bytes;
+use quelea_elastic_proto::{RelayId, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::directory::Definition;
+use crate::directory::limits::RECORD_BYTES_MAX;
+use crate::directory::relay::{Life, Relay};
+
+/// The layout that is written.
+const VERSION: u32 = 1;
+
+/// A queue's record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Record {
+    v: u32,
+    pub(super) generation: u64,
+    /// The number of the next relay: none is ever given out twice.
+    pub(super) next_relay: u64,
+    pub(super) definition: Definition,
+    pub(super) relays: Vec<RelayRecord>,
+    /// Spent in the hour in which it was written, in millionths.
+    pub(super) spent_this_hour_micros: u64,
+    /// The queue is to be no more.
+    pub(super) deleting: bool,
+}
+
+/// A relay in a record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct RelayRecord {
+    pub(super) id: u64,
+    pub(super) state: u8,
+    pub(super) request: String,
+    pub(super) handle: String,
+    pub(super) address: String,
+}
+
+/// Why a record cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum RecordError {
+    /// It is no such JSON object.
+    #[error("it is not readable: {0}")]
+    Unreadable(String),
+    /// A later version of the program wrote it.
+    #[error("its version v = {found} is not known here (this program writes {VERSION})")]
+    Version {
+        /// The record's.
+        found: u32,
+    },
+    /// A relay's state has no meaning.
+    #[error("relay {relay} has state = {state}, which is none of 1 to 4")]
+    State {
+        /// Which.
+        relay: u64,
+        /// The number.
+        state: u8,
+    },
+    /// It is too long.
+    #[error("it has {0} bytes, more than {RECORD_BYTES_MAX}")]
+    Length(usize),
+}
+
+impl Record {
+    pub(super) fn new(generation: u64, next_relay: u64, definition: Definition) -> Self {
+        let (relays, spent_this_hour_micros, deleting) = (Vec::new(), 0, false);
+        Self {
+            v: VERSION,
+            generation,
+            next_relay,
+            definition,
+            relays,
+            spent_this_hour_micros,
+            deleting,
+        }
+    }
+
+    pub(super) fn parse(text: &[u8]) -> Result<Self, RecordError> {
+        if text.len() > RECORD_BYTES_MAX {
+            return Err(RecordError::Length(text.len()));
+        }
+        #[derive(Deserialize)]
+        struct Version {
+            v: u32,
+        }
+        let unreadable = |error: serde_json::Error| RecordError::Unreadable(error.to_string());
+        let Version { v: found } = serde_json::from_slice(text).map_err(unreadable)?;
+        if found != VERSION {
+            return Err(RecordError::Version { found });
+        }
+        let record: Self = serde_json::from_slice(text).map_err(unreadable)?;
+        for relay in &record.relays {
+            if !(1..=4).contains(&relay.state) {
+                return Err(RecordError::State { relay: relay.id, state: relay.state });
+            }
+        }
+        Ok(record)
+    }
+
+    pub(super) fn to_bytes(&self) -> Bytes {
+        serde_json::to_vec(self).expect("numbers and texts can always be written").into()
+    }
+}
+
+impl RelayRecord {
+    pub(super) fn of(relay: &Relay) -> Self {
+        let state = match relay.life {
+            Life::Starting => 1,
+            Life::Up => 2,
+            Life::Draining { .. } => 3,
+            Life::Stopping { .. } => 4,
+        };
+        Self {
+            id: relay.id.0,
+            state,
+            request: relay.request.clone(),
+            handle: relay.handle.clone(),
+            address: relay.address.clone(),
+        }
+    }
+
+    pub(super) fn to_relay(&self, now: Time) -> Relay {
+        let life = match self.state {
+            1 => Life::Starting,
+            2 => Life::Up,
+            3 => Life::Draining { since: now, empty: false },
+            _ => Life::Stopping { asked_at: now },
+        };
+        let mut relay = Relay::new(RelayId(self.id), life, self.request.clone(), now);
+        relay.handle.clone_from(&self.handle);
+        relay.address.clone_from(&self.address);
+        relay
+    }
+}

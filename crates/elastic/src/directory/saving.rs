@@ -1,0 +1,120 @@
+//! Writing a queue's record: one write at a time, and what waits for it.
+
+use quelea_elastic_proto::Time;
+
+use crate::directory::context::Context;
+use crate::directory::queue::Queue;
+use crate::directory::record::{Record, RelayRecord};
+use crate::directory::relay::Life;
+use crate::directory::{Effect, SaveError};
+
+/// A write that the store did not answer is tried again after this.
+const RETRY_MS: u64 = 500;
+
+/// What is written, and what waits for it.
+#[derive(Default)]
+pub(super) struct Saving {
+    /// Counts the changes of what is in the record.
+    changed: u64,
+    /// The changes up to which the store has it.
+    saved: u64,
+    /// The write under way: its number, and the changes that are in it.
+    under_way: Option<(u64, u64)>,
+    last: u64,
+    retry_at: Option<Time>,
+    /// Effects that wait until the changes up to this one are written, in order.
+    waiting: Vec<(u64, Effect)>,
+}
+
+impl Saving {
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.retry_at
+    }
+}
+
+impl Queue {
+    /// The record has changed; it is written at the end of this step.
+    pub(super) fn change(&mut self) {
+        self.saving.changed += 1;
+        self.generation += 1;
+    }
+
+    /// Carries out `effect` when the record as it is now has been written.
+    pub(super) fn after_save(&mut self, effect: Effect) {
+        self.saving.waiting.push((self.saving.changed, effect));
+    }
+
+    /// Writes the record if it has changed and no write is under way.
+    pub(super) fn save(&mut self, cx: &mut Context<'_>) {
+        self.flush_saved(cx);
+        let saving = &mut self.saving;
+        let due = saving.retry_at.is_none_or(|at| at <= cx.now);
+        if saving.under_way.is_some() || saving.changed == saving.saved || !due {
+            return;
+        }
+        saving.retry_at = None;
+        saving.last += 1;
+        saving.under_way = Some((saving.last, saving.changed));
+        let save = saving.last;
+        let record = self.to_record(cx).to_bytes();
+        cx.effects.push_back(Effect::Save {
+            queue: self.name.clone(),
+            save,
+            fence: self.fence,
+            record,
+        });
+    }
+
+    /// A write was answered. Gives back `false` if another directory owns the queue.
+    pub(super) fn saved(
+        &mut self,
+        cx: &mut Context<'_>,
+        save: u64,
+        result: Result<(), SaveError>,
+    ) -> bool {
+        let Some((number, changes)) = self.saving.under_way else { return true };
+        if number != save {
+            return true;
+        }
+        self.saving.under_way = None;
+        match result {
+            Ok(()) => {
+                self.saving.saved = changes;
+                self.flush_saved(cx);
+                true
+            }
+            Err(SaveError::Unavailable) => {
+                self.saving.retry_at = Some(cx.now.plus_ms(RETRY_MS));
+                true
+            }
+            Err(SaveError::Fenced) => false,
+        }
+    }
+
+    /// Carries out what waited for changes that are written now.
+    pub(super) fn flush_saved(&mut self, cx: &mut Context<'_>) {
+        let saved = self.saving.saved;
+        for (change, effect) in std::mem::take(&mut self.saving.waiting) {
+            if change > saved {
+                self.saving.waiting.push((change, effect));
+                continue;
+            }
+            if let Effect::StartRelay { spec, .. } = &effect {
+                // It may have been given up while the store did not answer.
+                match self.relays.get_mut(&spec.relay) {
+                    Some(relay) if relay.life == Life::Starting => relay.started_at = cx.now,
+                    _ => continue,
+                }
+            }
+            cx.effects.push_back(effect);
+        }
+    }
+
+    fn to_record(&self, cx: &Context<'_>) -> Record {
+        let mut record = Record::new(self.generation, self.next_relay, self.definition.clone());
+        record.relays = self.relays.values().map(RelayRecord::of).collect();
+        record.spent_this_hour_micros = self.budget.spent(cx.now);
+        record.deleting = self.deleting;
+        record
+    }
+}

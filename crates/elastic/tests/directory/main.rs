@@ -1,0 +1,10 @@
+//! The directory in virtual time, with clients, relays, a provider and a metadata store that do as the test
+//! says.
+
+mod drain;
+mod failover;
+mod first_use;
+mod odd_frames;
+mod relocation;
+mod takeover;
+mod world;

@@ -1,0 +1,243 @@
+//! A directory dies, and another one goes on: from the record, what runs, and what clients and relays say.
+
+use quelea_elastic::directory::{Definition, Effect, Input, RelayHandle};
+use quelea_elastic::plan::{Action, RelayState};
+use quelea_elastic_proto::frame::{Frame, Role};
+use quelea_elastic_proto::{Fence, RelayId};
+
+use crate::world::{Answers, FakeListener, FakeProducer, FakeRelay, QUEUE, World};
+
+struct Scene {
+    world: World,
+    relay: FakeRelay,
+    producer: FakeProducer,
+    listener: FakeListener,
+}
+
+/// One of each, all of which have lost their directory; the next one does not know of the queue yet.
+fn scene() -> Scene {
+    let mut world = World::new();
+    let mut listener = FakeListener::open(&mut world, 11);
+    let mut producer = FakeProducer::open(&mut world, 1);
+    let mut relay = FakeRelay::register(&mut world, 1);
+    listener.follow(&mut world);
+    producer.follow(&mut world);
+    relay.report(&mut world, &[(&producer, 5)]);
+    world.replace_directory();
+    world.effects.clear();
+    Scene { world, relay, producer, listener }
+}
+
+#[test]
+fn all_come_back_and_nothing_moves() {
+    let Scene { mut world, mut relay, mut producer, mut listener } = scene();
+    relay.reconnect(&mut world);
+    producer.peer = world.connect(Role::Client);
+    producer.open_again(&mut world);
+    listener.peer = world.connect(Role::Client);
+    listener.open_again(&mut world);
+    for _ in 0..30 {
+        relay.report(&mut world, &[(&producer, 5)]);
+        world.pass_ms(1_000);
+    }
+    assert_eq!(producer.told(&mut world), None);
+    assert_eq!((world.started(), world.stopped()), (vec![], vec![]));
+    assert_eq!(world.status().fence, Some(Fence(8)));
+    assert_eq!(world.happened("failover"), 0);
+}
+
+#[test]
+fn the_new_owners_epochs_are_above_all_of_the_old_ones() {
+    let Scene { mut world, mut relay, producer, .. } = scene();
+    relay.reconnect(&mut world);
+    let mut newcomer = FakeProducer::open(&mut world, 2);
+    newcomer.follow(&mut world);
+    assert!(newcomer.epoch > producer.epoch);
+}
+
+#[test]
+fn a_relay_knows_its_producers_before_they_come_back() {
+    let Scene { mut world, mut relay, producer, .. } = scene();
+    relay.reconnect(&mut world);
+    relay.report(&mut world, &[(&producer, 5)]);
+    let known = world.directory.producers(QUEUE, None, 9);
+    assert_eq!((known[0].id, known[0].relay), (producer.id, Some(RelayId(1))));
+    assert!(!known[0].connected);
+    world.pass_ms(1_000);
+    relay.report(&mut world, &[]);
+    assert_eq!(world.status().producers, 0, "it went away without a word");
+}
+
+#[test]
+fn what_runs_without_a_record_is_ended() {
+    let mut world = World::new();
+    let stray = RelayHandle {
+        relay: RelayId(9),
+        request: "prices/3/9".to_owned(),
+        name: "process 9".to_owned(),
+    };
+    world.running.insert(RelayId(9), stray);
+    FakeProducer::open(&mut world, 1);
+    assert_eq!(world.stopped(), [RelayId(9)]);
+    assert_eq!(world.started(), [RelayId(1)]);
+}
+
+#[test]
+fn a_relay_in_the_record_that_does_not_run_is_replaced() {
+    let Scene { mut world, mut producer, .. } = scene();
+    world.running.clear();
+    producer.peer = world.connect(Role::Client);
+    producer.open_again(&mut world);
+    producer.lost(&mut world, RelayId(1));
+    assert_eq!(world.happened("failover"), 1);
+    assert_eq!(world.started(), [RelayId(2)]);
+}
+
+#[test]
+fn a_start_that_was_only_promised_is_asked_for_again_with_the_same_request() {
+    let mut world = World::new();
+    world.provider_answers = Answers::Never;
+    FakeProducer::open(&mut world, 1);
+    let start = world.effects.iter().find(|effect| matches!(effect, Effect::StartRelay { .. }));
+    let start = start.cloned().expect("asked for");
+    world.replace_directory();
+    world.effects.clear();
+    FakeProducer::open(&mut world, 1);
+    let again = world.effects.iter().find(|effect| matches!(effect, Effect::StartRelay { .. }));
+    assert_eq!(again, Some(&start));
+    assert_eq!(world.started().len(), 1, "no other one besides");
+}
+
+#[test]
+fn a_stop_that_was_only_promised_is_asked_for_again() {
+    let mut world = World::new();
+    world.give(Input::Define { queue: QUEUE.to_owned(), definition: Definition::default() });
+    FakeRelay::register(&mut world, 1);
+    world.provider_answers = Answers::Never;
+    world.give(Input::Act {
+        queue: QUEUE.to_owned(),
+        action: Action::FailOver { relay: RelayId(1) },
+        reason: "a test".to_owned(),
+    });
+    world.replace_directory();
+    world.provider_answers = Answers::Well;
+    world.effects.clear();
+    FakeProducer::open(&mut world, 1);
+    assert_eq!(world.stopped(), [RelayId(1)]);
+}
+
+#[test]
+fn a_drain_goes_on() {
+    let mut world = World::new();
+    let mut definition = Definition::default();
+    definition.sla.relays_min = 2;
+    world.give(Input::Define { queue: QUEUE.to_owned(), definition });
+    let mut relay = FakeRelay::register(&mut world, 1);
+    FakeRelay::register(&mut world, 2);
+    let drain = Action::Drain { relay: RelayId(1) };
+    world.give(Input::Act { queue: QUEUE.to_owned(), action: drain, reason: "a test".to_owned() });
+    world.replace_directory();
+    relay.reconnect(&mut world);
+    let told = world.mail(relay.peer);
+    assert!(matches!(told.as_slice(), [Frame::Registered { .. }, Frame::Drain { .. }]), "{told:?}");
+    assert_eq!(world.status().relays[0].state, RelayState::Draining);
+}
+
+#[test]
+fn an_owner_that_is_one_no_more_sends_all_to_the_new_one_and_forgets() {
+    let mut world = World::new();
+    let producer = FakeProducer::open(&mut world, 1);
+    let relay = FakeRelay::register(&mut world, 1);
+    world.mail(producer.peer);
+    world.mail(relay.peer);
+    let owner = Some("10.0.0.2:5670".to_owned());
+    world.give(Input::Disowned { queue: QUEUE.to_owned(), owner });
+    for peer in [producer.peer, relay.peer] {
+        let told = world.mail(peer);
+        assert!(
+            matches!(told.as_slice(), [Frame::Redirect { address, .. }] if address == "10.0.0.2:5670"),
+            "{told:?}"
+        );
+    }
+    assert!(world.directory.queue(world.now, QUEUE).is_none());
+    assert_eq!(world.directory.next_deadline(), None, "it does nothing more for it");
+}
+
+#[test]
+fn an_owner_whose_record_is_refused_stops_at_once() {
+    let mut world = World::new();
+    let producer = FakeProducer::open(&mut world, 1);
+    world.mail(producer.peer);
+    world.effects.clear();
+    world.fence = 8;
+    world.give(Input::Act {
+        queue: QUEUE.to_owned(),
+        action: Action::Start { count: 1 },
+        reason: "a test".to_owned(),
+    });
+    assert_eq!(world.started(), [], "what could not be written is not carried out");
+    let told = world.mail(producer.peer);
+    assert!(matches!(told.as_slice(), [Frame::Redirect { .. }]), "{told:?}");
+    assert!(world.directory.queue_names().next().is_none());
+}
+
+#[test]
+fn a_relay_that_has_seen_a_later_owner_is_not_commanded() {
+    let mut world = World::new();
+    FakeProducer::open(&mut world, 1);
+    let peer = world.connect(Role::Relay);
+    world.effects.clear();
+    world.store_answers = Answers::Never;
+    world.say(
+        peer,
+        Frame::Register(quelea_elastic_proto::frame::Register {
+            relay: RelayId(1),
+            queue: QUEUE.to_owned(),
+            request: "prices/7/1".to_owned(),
+            address: "127.0.0.1:7001".to_owned(),
+            zmtp: (String::new(), String::new()),
+            capacity: quelea_elastic_proto::frame::Capacity::default(),
+            fence: Fence(9),
+        }),
+    );
+    assert!(world.effects.iter().any(|effect| matches!(effect, Effect::Claim { .. })));
+    assert!(matches!(world.mail(peer).as_slice(), [Frame::Error(error)] if error.field == "fence"));
+}
+
+#[test]
+fn a_second_process_for_one_request_is_told_to_stop() {
+    let mut world = World::new();
+    FakeProducer::open(&mut world, 1);
+    let first = FakeRelay::register(&mut world, 1);
+    world.mail(first.peer);
+    let peer = world.connect(Role::Relay);
+    world.say(
+        peer,
+        Frame::Register(quelea_elastic_proto::frame::Register {
+            relay: RelayId(1),
+            queue: QUEUE.to_owned(),
+            request: "prices/7/1".to_owned(),
+            address: "127.0.0.1:7999".to_owned(),
+            zmtp: (String::new(), String::new()),
+            capacity: quelea_elastic_proto::frame::Capacity::default(),
+            fence: Fence(0),
+        }),
+    );
+    assert!(matches!(world.mail(peer).as_slice(), [Frame::Stop { .. }]));
+    assert_eq!(world.mail(first.peer), []);
+    assert_eq!(world.status().relays[0].address, "127.0.0.1:7001");
+}
+
+#[test]
+fn a_record_of_a_later_version_is_not_touched() {
+    let mut world = World::new();
+    world.store.insert(QUEUE.to_owned(), r#"{"v":2,"queues":[]}"#.into());
+    let producer = FakeProducer::open(&mut world, 1);
+    let told = world.mail(producer.peer);
+    assert!(
+        matches!(told.as_slice(), [Frame::Error(error)] if error.text.contains("v = 2")),
+        "{told:?}"
+    );
+    assert_eq!(&world.store[QUEUE][..], br#"{"v":2,"queues":[]}"#);
+    assert_eq!(world.started(), []);
+}
