@@ -284,7 +284,7 @@ pub enum Acknowledge {
 }
 
 /// See [`Frame::Gap`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// Whose.
     pub slot: Slot,
@@ -313,7 +313,7 @@ pub enum GapCause {
 }
 
 /// See [`Frame::Start`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// The producer's slot here.
     pub slot: Slot,

@@ -8,6 +8,7 @@ pub mod frame;
 mod ids;
 pub mod limits;
 pub mod parts;
+pub mod session;
 mod time;
 pub mod wire;
 

@@ -39,3 +39,38 @@ pub const TEXT_BYTES_MAX: usize = 1_024;
 pub const DATA_HEADER_BYTES: usize = 20;
 /// The length of the header that all frames begin with.
 pub const FRAME_HEADER_BYTES: usize = 8;
+/// Bytes of frames that a producer keeps until they are acknowledged, unless it is told otherwise:
+/// four times a relay's usual window, so that a move does not stop it.
+pub const PRODUCER_WINDOW_BYTES: usize = 16 << 20;
+/// The least that a producer may be told to keep.
+pub const PRODUCER_WINDOW_BYTES_MIN: usize = 64 << 10;
+/// Frames are gathered, sent, kept and forgotten in stretches of about this size.
+pub const STRETCH_BYTES: usize = 64 << 10;
+/// Relays that may still owe a producer acknowledgements while it sends at another one. A further move
+/// has to wait: each keeps a connection open.
+pub const STAYS_MAX: usize = 8;
+/// A relay that has not answered an ATTACH by then is given up.
+pub const ATTACH_MS_MAX: u64 = 2_000;
+/// A producer or listener that has no relay asks the directory again after this time.
+pub const ASK_AGAIN_MS: u64 = 1_000;
+/// A listener tries an unreachable relay again after this time, doubled each time up to the greatest.
+pub const RECONNECT_MS_MIN: u64 = 50;
+/// See [`RECONNECT_MS_MIN`].
+pub const RECONNECT_MS_MAX: u64 = 1_000;
+/// How long a listener holds a producer's messages at a new relay for the old one's FIN, where messages
+/// are done when they are relayed: nobody sends them again.
+pub const HOLD_MS_MAX: u64 = 5_000;
+/// The same where producers keep messages until listeners have them: there they do come.
+pub const HOLD_DELIVERED_MS_MAX: u64 = 30_000;
+/// How long a listener waits for what a dead relay owed, if its producer may send it again.
+pub const RESEND_MS_MAX: u64 = 1_500;
+/// Bytes that a listener holds or has waiting for the program: beyond it reads no more.
+pub const LISTENER_BYTES_MAX: usize = 64 << 20;
+/// Messages that a listener has waiting for the program: beyond it reads no more.
+pub const LISTENER_EVENTS_MAX: usize = 65_536;
+/// Producers' slots that one listener follows, over all relays.
+pub const LISTENER_SLOTS_MAX: usize = 1 << 20;
+/// Producers that are gone and whose last message a listener remembers, to know a repetition.
+pub const DEPARTED_MAX: usize = 65_536;
+/// What a session has to tell its program beside messages; the oldest is dropped beyond it.
+pub const NEWS_MAX: usize = 256;

@@ -5,3 +5,4 @@ mod buffer;
 mod parts;
 mod refusals;
 mod round_trip;
+mod sessions;

@@ -1,0 +1,444 @@
+//! A listener's session: it is attached to all relays of the queue that the directory says, and gives
+//! its program each producer's messages in their order, each once, and every gap.
+//!
+//! Each slot at a relay covers its producer's messages from START's `first` on, without a hole but those
+//! that a GAP says. For each producer the session knows `done`: all below was given, was a gap, or did
+//! not match. A slot that begins at or below `done` is *open*: its messages are given at once, and those
+//! below `done` are repetitions. A slot that begins above is *held* until others have brought `done` to
+//! its beginning, or until nobody can any more: then there is a gap.
+
+mod links;
+mod order;
+mod state;
+
+use std::collections::VecDeque;
+
+use bytes::{Bytes, BytesMut};
+use rustc_hash::FxHashMap;
+use slab::Slab;
+use thiserror::Error;
+
+use self::links::LinkState;
+use self::state::{Producer, Tracked};
+use crate::error::FrameError;
+use crate::frame::{
+    Acknowledge, ErrorCode, Frame, GapCause, OpenListener, RelayAddress, SlowPolicy, WireError,
+};
+use crate::limits::{
+    LISTENER_BYTES_MAX, LISTENER_EVENTS_MAX, NEWS_MAX, PREFIX_BYTES_MAX, PREFIXES_MAX,
+};
+use crate::parts::{self, Parts};
+use crate::session::{Link, News, Output};
+use crate::{ClientId, Fence, MessageSeq, RelayId, Time};
+
+/// Who listens to what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerConfig {
+    /// The queue's name.
+    pub queue: String,
+    /// Who: chosen at random, never used before.
+    pub listener: ClientId,
+    /// What happens when it is too slow; `None`: as the queue says.
+    pub slow: Option<SlowPolicy>,
+    /// Prefixes of the first part; one empty prefix is everything.
+    pub prefixes: Vec<Bytes>,
+}
+
+/// Something for the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A message.
+    Message(Message),
+    /// Messages that do not come.
+    Gap(GapNotice),
+}
+
+/// A message. Its parts share the memory of what was read with it: whoever keeps a few messages for long
+/// should copy them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Who sent it.
+    pub producer: ClientId,
+    /// Its number: counts the producer's messages.
+    pub sequence: MessageSeq,
+    /// All parts, as ZMTP frames.
+    pub encoded: Bytes,
+}
+
+impl Message {
+    /// The first part, which prefixes are compared with.
+    #[must_use]
+    pub fn topic(&self) -> &[u8] {
+        parts::first(&self.encoded).unwrap_or_default() // It was checked when it was read.
+    }
+
+    /// The second part, empty if there is none: the body of a message of two parts.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        self.parts().nth(1).unwrap_or_default()
+    }
+
+    /// All parts.
+    #[must_use]
+    pub fn parts(&self) -> Parts<'_> {
+        Parts::new(&self.encoded)
+    }
+}
+
+/// Messages of one producer that do not come, or came so late that they were dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GapNotice {
+    /// Whose.
+    pub producer: ClientId,
+    /// The first one.
+    pub from: MessageSeq,
+    /// One past the last one.
+    pub to: MessageSeq,
+    /// How many of these matched, if that is known.
+    pub messages: Option<u64>,
+    /// Why.
+    pub cause: GapCause,
+}
+
+/// Why a subscription was not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SubscribeError {
+    /// More than [`PREFIX_BYTES_MAX`].
+    #[error("prefix: {value} bytes are more than the limit of {PREFIX_BYTES_MAX}")]
+    TooLong {
+        /// Its bytes.
+        value: usize,
+    },
+    /// More than [`PREFIXES_MAX`].
+    #[error("prefixes: {value} are more than the limit of {PREFIXES_MAX}")]
+    TooMany {
+        /// How many it would be.
+        value: usize,
+    },
+    /// It is not subscribed to.
+    #[error("prefix: it is not subscribed to")]
+    Unknown,
+}
+
+/// What has happened so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListenerStats {
+    /// Messages given to the program.
+    pub messages: u64,
+    /// Repetitions that were dropped.
+    pub duplicates: u64,
+    /// Gaps that were announced.
+    pub gaps: u64,
+    /// Moves of producers that were seen through: a held slot that was opened without a gap.
+    pub moves: u64,
+    /// The longest that messages of the last such move were held, microseconds.
+    pub last_hold_us: u64,
+    /// Connections to relays that were lost.
+    pub relays_lost: u64,
+}
+
+/// A listener of one queue.
+#[derive(Debug)]
+pub struct ListenerSession {
+    config: ListenerConfig,
+    /// Attached or to be attached: one for each relay that the directory said.
+    links: Vec<LinkState>,
+    slots: Slab<Tracked>,
+    producers: Slab<Producer>,
+    by_id: FxHashMap<ClientId, usize>,
+    /// Producers of which a slot is held.
+    waiting: Vec<usize>,
+    /// Producers without a slot, by when they were left, with the number of that leaving.
+    departed: VecDeque<(usize, u64)>,
+    departures: u64,
+    acknowledge: Acknowledge,
+    fence: Fence,
+    generation: u64,
+    /// The last LISTENING: its generation, and the relays in it.
+    told: Option<(u64, Vec<RelayId>)>,
+    directory: bool,
+    /// When to ask the directory again, if it has said nothing.
+    ask_at: Option<Time>,
+    events: VecDeque<Event>,
+    /// Bytes of the messages in `events`.
+    events_bytes: usize,
+    /// Bytes of the messages in held slots.
+    held_bytes: usize,
+    last_link: u64,
+    last_ping: u64,
+    outputs: VecDeque<Output>,
+    news: VecDeque<News>,
+    closed: bool,
+    stats: ListenerStats,
+}
+
+impl ListenerSession {
+    /// A session that knows of no directory yet.
+    ///
+    /// # Errors
+    /// If a prefix is too long, or they are too many.
+    pub fn new(config: ListenerConfig) -> Result<Self, SubscribeError> {
+        if config.prefixes.len() > PREFIXES_MAX {
+            return Err(SubscribeError::TooMany { value: config.prefixes.len() });
+        }
+        for prefix in &config.prefixes {
+            check_prefix(prefix)?;
+        }
+        Ok(Self {
+            config,
+            links: Vec::new(),
+            slots: Slab::new(),
+            producers: Slab::new(),
+            by_id: FxHashMap::default(),
+            waiting: Vec::new(),
+            departed: VecDeque::new(),
+            departures: 0,
+            acknowledge: Acknowledge::Relayed,
+            fence: Fence(0),
+            generation: 0,
+            told: None,
+            directory: false,
+            ask_at: None,
+            events: VecDeque::new(),
+            events_bytes: 0,
+            held_bytes: 0,
+            last_link: 0,
+            last_ping: 0,
+            outputs: VecDeque::new(),
+            news: VecDeque::new(),
+            closed: false,
+            stats: ListenerStats::default(),
+        })
+    }
+
+    /// One prefix more, at all relays.
+    ///
+    /// # Errors
+    /// If it is too long, or there are too many.
+    pub fn subscribe(&mut self, prefix: Bytes) -> Result<(), SubscribeError> {
+        check_prefix(&prefix)?;
+        let value = self.config.prefixes.len() + 1;
+        if value > PREFIXES_MAX {
+            return Err(SubscribeError::TooMany { value });
+        }
+        self.config.prefixes.push(prefix.clone());
+        self.send_to_asked(&Frame::Subscribe(prefix));
+        Ok(())
+    }
+
+    /// One prefix less, at all relays. A prefix that was subscribed to twice is still there once.
+    ///
+    /// # Errors
+    /// If it is not subscribed to.
+    pub fn unsubscribe(&mut self, prefix: &Bytes) -> Result<(), SubscribeError> {
+        let mut prefixes = self.config.prefixes.iter();
+        let index = prefixes.position(|of| of == prefix).ok_or(SubscribeError::Unknown)?;
+        self.config.prefixes.swap_remove(index);
+        self.send_to_asked(&Frame::Unsubscribe(prefix.clone()));
+        Ok(())
+    }
+
+    /// What to do next. It is to be asked after each `handle_*` and `take_events` until it says `None`.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// What to tell the program beside messages.
+    pub fn poll_news(&mut self) -> Option<News> {
+        self.news.pop_front()
+    }
+
+    /// Swaps all that is there for the program with `into`, which is empty: the program has these
+    /// messages now, and relays may be told so.
+    pub fn take_events(&mut self, into: &mut VecDeque<Event>) {
+        debug_assert!(into.is_empty(), "what was taken before is handled");
+        std::mem::swap(&mut self.events, into);
+        self.events_bytes = 0;
+        self.tell_received();
+    }
+
+    /// Messages and gaps that wait to be taken.
+    #[must_use]
+    pub fn waiting_events(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Whether more is to be read from relays: no while too much waits for the program, or is held.
+    #[must_use]
+    pub fn wants_more(&self) -> bool {
+        self.events.len() < LISTENER_EVENTS_MAX
+            && self.events_bytes + self.held_bytes < LISTENER_BYTES_MAX
+    }
+
+    /// Whether more is to be read from this relay. As [`ListenerSession::wants_more`], but while
+    /// messages are held the relays that hold none are read on: they may owe what is waited for.
+    #[must_use]
+    pub fn wants_more_of(&self, link: Link) -> bool {
+        self.wants_more()
+            || (self.events.len() < LISTENER_EVENTS_MAX
+                && self.events_bytes < LISTENER_BYTES_MAX
+                && self.link(link).is_some_and(|state| !self.holds(state)))
+    }
+
+    /// Whether it is attached at all relays that the directory said.
+    #[must_use]
+    pub fn is_listening(&self) -> bool {
+        !self.links.is_empty() && self.links.iter().all(LinkState::is_attached)
+    }
+
+    /// What has happened so far.
+    #[must_use]
+    pub const fn stats(&self) -> ListenerStats {
+        self.stats
+    }
+
+    /// There is a greeted connection to a directory.
+    pub fn handle_directory_connected(&mut self, now: Time) {
+        self.directory = true;
+        self.told = None;
+        self.ask(now);
+    }
+
+    /// It is gone; the session goes on at its relays.
+    pub fn handle_directory_lost(&mut self) {
+        self.directory = false;
+        self.ask_at = None;
+        self.outputs.retain(|output| !matches!(output, Output::Directory(_)));
+    }
+
+    /// A frame from the directory, which concerns this queue and this listener or everybody.
+    pub fn handle_directory_frame(&mut self, frame: Frame, now: Time) {
+        match frame {
+            Frame::ListenAt { queue, listener, fence, generation, relays }
+                if queue == self.config.queue && listener == self.config.listener =>
+            {
+                self.listen_at(fence, generation, relays, now);
+            }
+            Frame::Notice { queue, code, text } if queue == self.config.queue => {
+                self.tell(News::Notice { code, text });
+            }
+            Frame::Error(error) => self.tell(News::Refused(error)),
+            _ => {} // Not for listeners.
+        }
+    }
+
+    /// Whole frames that came from a relay.
+    ///
+    /// # Errors
+    /// If one is none: the connection is to be given up, with `handle_lost`.
+    pub fn handle_frames(
+        &mut self,
+        link: Link,
+        mut frames: Bytes,
+        now: Time,
+    ) -> Result<(), FrameError> {
+        while let Some(frame) = Frame::decode(&mut frames)? {
+            match frame {
+                Frame::Data { slot, sequence, parts } => {
+                    self.data(link, slot, sequence, parts, now);
+                }
+                other => self.control(link, other, now),
+            }
+        }
+        Ok(())
+    }
+
+    /// When [`ListenerSession::handle_timeout`] is to be called.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
+        let links = self.links.iter().filter_map(LinkState::deadline);
+        let producers = self.waiting.iter().filter_map(|index| self.producers[*index].wait_until);
+        links.chain(producers).chain(self.ask_at).min()
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.ask_at.is_some_and(|at| at <= now) {
+            self.ask(now);
+        }
+        self.links_timeout(now);
+        self.producers_timeout(now);
+    }
+
+    /// Leaves the queue.
+    pub fn close(&mut self) {
+        if std::mem::replace(&mut self.closed, true) {
+            return;
+        }
+        let links = std::mem::take(&mut self.links);
+        self.outputs.extend(links.iter().map(|state| Output::Close { link: state.link }));
+        let (queue, client) = (self.config.queue.clone(), self.config.listener);
+        self.tell_directory(Frame::Close { queue, client });
+        self.ask_at = None;
+        self.tell(News::Closed);
+    }
+
+    fn ask(&mut self, now: Time) {
+        self.ask_at = None;
+        if !self.directory || self.closed {
+            return;
+        }
+        let attached = self.links.iter().filter(|state| state.is_attached());
+        let open = OpenListener {
+            queue: self.config.queue.clone(),
+            listener: self.config.listener,
+            attached: attached.map(|state| state.relay.relay).collect(),
+        };
+        if self.links.is_empty() {
+            self.ask_at = Some(now.plus_ms(crate::limits::ASK_AGAIN_MS));
+        }
+        self.outputs.push_back(Output::Directory(Frame::OpenListener(open)));
+    }
+
+    fn listen_at(&mut self, fence: Fence, generation: u64, relays: Vec<RelayAddress>, now: Time) {
+        if fence < self.fence || (fence == self.fence && generation < self.generation) {
+            let (field, text) = if fence < self.fence {
+                ("fence", format!("fence: {} is below the highest seen, {}", fence.0, self.fence.0))
+            } else {
+                let seen = self.generation;
+                ("generation", format!("generation: {generation} is below the last one, {seen}"))
+            };
+            let field = field.to_owned();
+            let error = WireError { code: ErrorCode::Fenced, field, text, fatal: false };
+            self.tell_directory(Frame::Error(error));
+            return;
+        }
+        if self.closed {
+            return;
+        }
+        self.fence = fence;
+        self.generation = generation;
+        self.ask_at = None;
+        self.told = None;
+        self.follow(relays, now);
+    }
+
+    fn tell_directory(&mut self, frame: Frame) {
+        if self.directory {
+            self.outputs.push_back(Output::Directory(frame));
+        }
+    }
+
+    fn send(&mut self, link: Link, frame: &Frame) {
+        let mut bytes = BytesMut::new();
+        match frame.encode(&mut bytes) {
+            Ok(()) => self.outputs.push_back(Output::Send { link, bytes: bytes.freeze() }),
+            // Only the queue's name can be wrong: the directory has refused it before.
+            Err(error) => self.tell(News::Refused(error.into())),
+        }
+    }
+
+    fn tell(&mut self, news: News) {
+        if self.news.len() == NEWS_MAX {
+            self.news.pop_front();
+        }
+        self.news.push_back(news);
+    }
+}
+
+const fn check_prefix(prefix: &Bytes) -> Result<(), SubscribeError> {
+    if prefix.len() > PREFIX_BYTES_MAX {
+        return Err(SubscribeError::TooLong { value: prefix.len() });
+    }
+    Ok(())
+}

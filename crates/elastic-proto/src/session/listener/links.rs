@@ -1,0 +1,360 @@
+//! Connections to relays: kept as the directory says, made anew when they are lost.
+
+use bytes::Bytes;
+use rustc_hash::FxHashMap;
+
+use super::ListenerSession;
+use super::state::Held;
+use crate::frame::{
+    Acknowledge, AttachListener, ErrorCode, Frame, GapCause, RelayAddress, WireError,
+};
+use crate::limits::{
+    ATTACH_MS_MAX, CONTROL_BYTES_MAX, RECONNECT_MS_MAX, RECONNECT_MS_MIN, RELAYS_MAX,
+};
+use crate::session::{Link, News, Output};
+use crate::{RelayId, Slot, Time};
+
+/// The connection to one relay.
+#[derive(Debug)]
+pub(super) struct LinkState {
+    /// Of the connection under way, or the last one.
+    pub(super) link: Link,
+    pub(super) relay: RelayAddress,
+    pub(super) phase: Phase,
+    /// Index of each slot that is not at its end.
+    pub(super) slots: FxHashMap<Slot, usize>,
+    /// The slot of the last message, since most come in stretches of one producer.
+    pub(super) recent: Option<(Slot, usize)>,
+    /// DATA frames that came on the connection.
+    pub(super) frames: u64,
+    /// How many of them the relay was told of.
+    pub(super) received: u64,
+    /// The last PING of the session before this connection was attached, and the last one answered.
+    pub(super) attached_at: u64,
+    pub(super) answered: u64,
+    /// Attempts that failed since it was last attached.
+    pub(super) failures: u32,
+    /// Why messages are missing if they are when it is attached again.
+    pub(super) cause: GapCause,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Connecting {
+        until: Time,
+    },
+    /// ATTACH was sent.
+    Asked {
+        until: Time,
+    },
+    /// As Asked; all but the answer to a PING behind the last SUBSCRIBE is there.
+    Subscribing {
+        until: Time,
+    },
+    Attached,
+    /// To be connected again.
+    Lost {
+        until: Time,
+    },
+}
+
+impl LinkState {
+    pub(super) fn is_attached(&self) -> bool {
+        self.phase == Phase::Attached
+    }
+
+    /// Its first attempt is under way.
+    pub(super) const fn is_coming(&self) -> bool {
+        self.failures == 0
+            && matches!(
+                self.phase,
+                Phase::Connecting { .. } | Phase::Asked { .. } | Phase::Subscribing { .. }
+            )
+    }
+
+    pub(super) const fn deadline(&self) -> Option<Time> {
+        match self.phase {
+            Phase::Attached => None,
+            Phase::Connecting { until }
+            | Phase::Asked { until }
+            | Phase::Subscribing { until }
+            | Phase::Lost { until } => Some(until),
+        }
+    }
+}
+
+/// The number of the PING behind the last SUBSCRIBE.
+const SUBSCRIBED: u64 = u64::MAX;
+
+impl ListenerSession {
+    pub(super) fn link(&self, link: Link) -> Option<&LinkState> {
+        self.links.iter().find(|state| state.link == link)
+    }
+
+    pub(super) fn link_mut(&mut self, link: Link) -> Option<&mut LinkState> {
+        self.links.iter_mut().find(|state| state.link == link)
+    }
+
+    /// The relays to listen to, all of them.
+    pub(super) fn follow(&mut self, relays: Vec<RelayAddress>, now: Time) {
+        let mut gone = Vec::new();
+        self.links.retain(|state| {
+            let stays = relays.contains(&state.relay);
+            if !stays {
+                gone.push((state.link, state.slots.values().copied().collect::<Vec<_>>()));
+            }
+            stays
+        });
+        for relay in relays.into_iter().take(RELAYS_MAX) {
+            if self.links.iter().any(|state| state.relay.relay == relay.relay) {
+                continue;
+            }
+            self.last_link += 1;
+            let link = Link(self.last_link);
+            let until = now.plus_ms(ATTACH_MS_MAX);
+            self.outputs.push_back(Output::Connect { link, relay: relay.clone() });
+            self.links.push(LinkState {
+                link,
+                relay,
+                phase: Phase::Connecting { until },
+                slots: FxHashMap::default(),
+                recent: None,
+                frames: 0,
+                received: 0,
+                attached_at: 0,
+                answered: 0,
+                failures: 0,
+                cause: GapCause::RelayLost,
+            });
+        }
+        for (link, mut slots) in gone {
+            self.outputs.push_back(Output::Close { link });
+            slots.sort_unstable();
+            self.slots_lost(&slots, now);
+        }
+        self.tell_listening();
+    }
+
+    /// The connection is there (WELCOME need not be).
+    pub fn handle_connected(&mut self, link: Link, now: Time) {
+        let Some(state) = self.link_mut(link) else { return };
+        if !matches!(state.phase, Phase::Connecting { .. }) {
+            return;
+        }
+        let until = now.plus_ms(ATTACH_MS_MAX);
+        let (prefixes, rest) = split_prefixes(&self.config.prefixes);
+        let attach = Frame::AttachListener(AttachListener {
+            queue: self.config.queue.clone(),
+            listener: self.config.listener,
+            slow: self.config.slow,
+            prefixes: prefixes.to_vec(),
+        });
+        let rest: Vec<Bytes> = rest.to_vec();
+        let phase =
+            if rest.is_empty() { Phase::Asked { until } } else { Phase::Subscribing { until } };
+        self.send(link, &attach);
+        if !rest.is_empty() {
+            rest.into_iter().for_each(|prefix| self.send(link, &Frame::Subscribe(prefix)));
+            self.send(link, &Frame::Ping(SUBSCRIBED));
+        }
+        if let Some(state) = self.link_mut(link) {
+            state.phase = phase;
+        }
+    }
+
+    /// Everything but DATA.
+    pub(super) fn control(&mut self, link: Link, frame: Frame, now: Time) {
+        match frame {
+            Frame::Attached { acknowledge, .. } => {
+                self.acknowledge = acknowledge;
+                if let Some(state) = self.link_mut(link)
+                    && matches!(state.phase, Phase::Asked { .. })
+                {
+                    self.link_attached(link, now);
+                }
+            }
+            Frame::Pong(SUBSCRIBED) => self.link_attached(link, now),
+            Frame::Pong(number) => {
+                if let Some(state) = self.link_mut(link) {
+                    state.answered = state.answered.max(number);
+                    self.settle_waiting(now);
+                }
+            }
+            Frame::Start(start) => self.started(link, &start, now),
+            Frame::Fin { slot, next } => self.fin(link, slot, next, now),
+            Frame::Gap(gap) => self.gap(link, gap),
+            Frame::Error(error) => self.link_refused(link, error, now),
+            _ => {} // PONG, DRAINING: the directory tells where to go.
+        }
+    }
+
+    fn link_attached(&mut self, link: Link, now: Time) {
+        let attached_at = self.last_ping;
+        let Some(state) = self.link_mut(link) else { return };
+        if state.is_attached() {
+            return;
+        }
+        state.phase = Phase::Attached;
+        state.attached_at = attached_at;
+        state.answered = 0;
+        state.failures = 0;
+        state.cause = GapCause::RelayLost;
+        self.settle_waiting(now);
+        self.tell_listening();
+    }
+
+    fn link_refused(&mut self, link: Link, error: WireError, now: Time) {
+        let cause = error.text.clone();
+        let too_slow = error.code == ErrorCode::TooSlow;
+        let over = error.fatal || self.link(link).is_some_and(|state| !state.is_attached());
+        self.tell(News::Refused(error));
+        if !over {
+            return;
+        }
+        self.outputs.push_back(Output::Close { link });
+        if too_slow && let Some(state) = self.link_mut(link) {
+            state.cause = GapCause::TooSlow;
+        }
+        self.handle_lost(link, &cause, now);
+    }
+
+    /// The connection is gone, or could not be made. It is made again after a while, if the directory
+    /// does not say otherwise.
+    pub fn handle_lost(&mut self, link: Link, cause: &str, now: Time) {
+        let Some(state) = self.link_mut(link) else { return };
+        if matches!(state.phase, Phase::Lost { .. }) {
+            return;
+        }
+        let wait = (RECONNECT_MS_MIN << state.failures.min(10)).min(RECONNECT_MS_MAX);
+        let was_attached = state.is_attached();
+        state.phase = Phase::Lost { until: now.plus_ms(wait) };
+        state.failures += 1;
+        state.frames = 0;
+        state.received = 0;
+        state.recent = None;
+        let first = state.failures == 1;
+        let relay = state.relay.relay;
+        let mut slots: Vec<usize> = state.slots.drain().map(|(_, index)| index).collect();
+        slots.sort_unstable();
+        self.stats.relays_lost += u64::from(was_attached);
+        if was_attached || first {
+            let (queue, client) = (self.config.queue.clone(), self.config.listener);
+            self.tell_directory(Frame::RelayLost { queue, client, relay, cause: cause.to_owned() });
+        }
+        self.slots_lost(&slots, now);
+        self.settle_waiting(now);
+        self.tell_listening();
+    }
+
+    pub(super) fn links_timeout(&mut self, now: Time) {
+        let due = |state: &&LinkState| state.deadline().is_some_and(|at| at <= now);
+        let links: Vec<Link> = self.links.iter().filter(due).map(|state| state.link).collect();
+        for link in links {
+            let Some(index) = self.links.iter().position(|state| state.link == link) else {
+                continue;
+            };
+            if let Phase::Lost { .. } = self.links[index].phase {
+                self.last_link += 1;
+                let state = &mut self.links[index];
+                state.link = Link(self.last_link);
+                state.phase = Phase::Connecting { until: now.plus_ms(ATTACH_MS_MAX) };
+                let (link, relay) = (state.link, state.relay.clone());
+                self.outputs.push_back(Output::Connect { link, relay });
+            } else {
+                self.outputs.push_back(Output::Close { link });
+                self.handle_lost(link, "no answer to ATTACH in time", now);
+            }
+        }
+    }
+
+    /// LISTENING, when no relay is still to come: those that cannot be reached are left out.
+    fn tell_listening(&mut self) {
+        if !self.directory || self.closed || self.links.iter().any(LinkState::is_coming) {
+            return;
+        }
+        let attached = self.links.iter().filter(|state| state.is_attached());
+        let relays: Vec<RelayId> = attached.map(|state| state.relay.relay).collect();
+        let told = Some((self.generation, relays.clone()));
+        if self.told == told || (self.generation == 0 && relays.is_empty()) {
+            return;
+        }
+        self.told = told;
+        let (queue, listener) = (self.config.queue.clone(), self.config.listener);
+        let generation = self.generation;
+        self.tell_directory(Frame::Listening { queue, listener, generation, relays });
+    }
+
+    /// Asks all other relays for an answer behind all that they have sent so far. Gives its number.
+    pub(super) fn ask_for_all(&mut self, but: Option<Link>) -> u64 {
+        self.last_ping += 1;
+        let number = self.last_ping;
+        let others =
+            self.links.iter().filter(|state| state.is_attached() && but != Some(state.link));
+        let links: Vec<Link> = others.map(|state| state.link).collect();
+        links.into_iter().for_each(|link| self.send(link, &Frame::Ping(number)));
+        number
+    }
+
+    /// Whether all of those have answered, or are gone.
+    pub(super) fn have_answered(&self, but: Option<Link>, number: u64) -> bool {
+        let asked = |state: &&LinkState| {
+            state.is_attached() && state.attached_at < number && but != Some(state.link)
+        };
+        self.links.iter().filter(asked).all(|state| state.answered >= number)
+    }
+
+    /// RECEIVED, to relays whose producers wait for it: once for all that the program has taken.
+    pub(super) fn tell_received(&mut self) {
+        if self.acknowledge == Acknowledge::Relayed {
+            return;
+        }
+        for index in 0..self.links.len() {
+            let state = &self.links[index];
+            let taken = self.first_held(state).unwrap_or(state.frames);
+            if state.is_attached() && taken > state.received {
+                let link = state.link;
+                self.links[index].received = taken;
+                self.send(link, &Frame::Received(taken));
+            }
+        }
+    }
+
+    pub(super) fn send_to_asked(&mut self, frame: &Frame) {
+        let asked = |state: &&LinkState| {
+            !matches!(state.phase, Phase::Connecting { .. } | Phase::Lost { .. })
+        };
+        let links: Vec<Link> = self.links.iter().filter(asked).map(|state| state.link).collect();
+        links.into_iter().for_each(|link| self.send(link, frame));
+    }
+
+    /// Whether messages of this relay are held.
+    pub(super) fn holds(&self, state: &LinkState) -> bool {
+        self.held_bytes > 0 && self.first_held(state).is_some()
+    }
+
+    /// The first of a connection's messages that is held.
+    fn first_held(&self, state: &LinkState) -> Option<u64> {
+        let slots = self.waiting.iter().flat_map(|producer| &self.producers[*producer].slots);
+        let here = slots.map(|index| &self.slots[*index]).filter(|of| of.link == Some(state.link));
+        let ordinals = here.filter_map(|tracked| {
+            tracked.held.iter().find_map(|held| match held {
+                Held::Message { ordinal, .. } => Some(*ordinal),
+                Held::Gap(_) | Held::Fin(_) => None,
+            })
+        });
+        ordinals.min()
+    }
+}
+
+/// As many prefixes as ATTACH_LISTENER has room for, and the others.
+fn split_prefixes(prefixes: &[Bytes]) -> (&[Bytes], &[Bytes]) {
+    let mut room = CONTROL_BYTES_MAX / 2; // The rest of the frame is small.
+    let fits = |prefix: &Bytes| {
+        let bytes = prefix.len() + 2;
+        let fits = bytes <= room;
+        room -= bytes.min(room);
+        fits
+    };
+    let end = prefixes.iter().map(fits).position(|fits| !fits).unwrap_or(prefixes.len());
+    prefixes.split_at(end)
+}

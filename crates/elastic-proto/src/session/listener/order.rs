@@ -1,0 +1,457 @@
+//! Each producer's messages in their order, over all its slots.
+
+use bytes::Bytes;
+
+use super::links::LinkState;
+use super::state::{Held, Producer, Tracked, WaitsFor};
+use super::{Event, GapNotice, ListenerSession, Message};
+use crate::frame::{Acknowledge, ErrorCode, Gap, GapCause, Start, WireError};
+use crate::limits::{
+    DEPARTED_MAX, HOLD_DELIVERED_MS_MAX, HOLD_MS_MAX, LISTENER_SLOTS_MAX, RESEND_MS_MAX,
+};
+use crate::session::{Link, News};
+use crate::{ClientId, Epoch, MessageSeq, Slot, Time};
+
+impl ListenerSession {
+    /// START: a producer begins or goes on at a relay.
+    pub(super) fn started(&mut self, link: Link, start: &Start, now: Time) {
+        let others_come = self.links.iter().any(|state| state.link != link && state.is_coming());
+        let Some(state) = self.link(link) else { return };
+        let late = !state.is_attached();
+        if self.slots.len() >= LISTENER_SLOTS_MAX || state.slots.contains_key(&start.slot) {
+            self.refuse_start(start);
+            return;
+        }
+        let producer = self.producer_of(start.producer);
+        let slot = self.slots.insert(Tracked {
+            producer,
+            link: Some(link),
+            slot: start.slot,
+            epoch: start.epoch,
+            first: start.first,
+            limit: MessageSeq(u64::MAX),
+            previous: start.previous,
+            late,
+            open: false,
+            barrier: None,
+            since: now,
+            held: std::collections::VecDeque::new(),
+        });
+        if let Some(state) = self.link_mut(link) {
+            state.slots.insert(start.slot, slot);
+        }
+        let known = &mut self.producers[producer];
+        known.slots.push(slot);
+        if known.done.is_none()
+            && known.slots.len() == 1
+            && (start.previous == Epoch(0) || !others_come)
+        {
+            known.done = Some(start.first); // Nothing below was promised to us by anybody.
+        }
+        if start.previous == Epoch(0) && !late {
+            self.supersede(slot);
+        }
+        self.settle(producer, now);
+    }
+
+    fn refuse_start(&mut self, start: &Start) {
+        let (field, text) = if self.slots.len() >= LISTENER_SLOTS_MAX {
+            ("producer", format!("START: {LISTENER_SLOTS_MAX} slots are the limit"))
+        } else {
+            ("slot", format!("START: slot {} has started already", start.slot.0))
+        };
+        let (code, field) = (ErrorCode::Limit, field.to_owned());
+        self.tell(News::Refused(WireError { code, field, text, fatal: false }));
+    }
+
+    /// A producer sends all from this slot's first message on again. What is held of that elsewhere is
+    /// dropped: it need not be kept, and it would keep back what is told by RECEIVED.
+    fn supersede(&mut self, by: usize) {
+        let Tracked { producer, link, epoch, first, .. } = self.slots[by];
+        for index in &self.producers[producer].slots {
+            let tracked = &mut self.slots[*index];
+            let older = tracked.epoch < epoch || (tracked.epoch == epoch && tracked.link == link);
+            if *index == by || tracked.open || !older {
+                continue;
+            }
+            tracked.limit = tracked.limit.min(first);
+            let held_bytes = &mut self.held_bytes;
+            tracked.held.retain_mut(|held| match held {
+                Held::Message { sequence, encoded, .. } => {
+                    let stays = *sequence < first;
+                    *held_bytes -= if stays { 0 } else { encoded.len() };
+                    stays
+                }
+                Held::Gap(gap) => {
+                    gap.to = gap.to.min(first);
+                    gap.from < gap.to
+                }
+                Held::Fin(next) => {
+                    *next = (*next).min(first);
+                    true
+                }
+            });
+        }
+    }
+
+    /// DATA: the hot path.
+    pub(super) fn data(
+        &mut self,
+        link: Link,
+        slot: Slot,
+        sequence: MessageSeq,
+        encoded: Bytes,
+        now: Time,
+    ) {
+        let Some(state) = self.links.iter_mut().find(|state| state.link == link) else { return };
+        let ordinal = state.frames;
+        state.frames += 1;
+        let Some(index) = index_of(state, slot) else { return };
+        let tracked = &mut self.slots[index];
+        if sequence >= tracked.limit {
+            self.stats.duplicates += 1; // It comes again in a later slot.
+            let limit = tracked.limit;
+            self.fin(link, slot, limit, now);
+        } else if tracked.open {
+            let producer = &mut self.producers[tracked.producer];
+            let Self { events, events_bytes, stats, .. } = self;
+            give(events, events_bytes, stats, producer, sequence, encoded);
+        } else {
+            self.held_bytes += encoded.len();
+            tracked.held.push_back(Held::Message { sequence, encoded, ordinal });
+        }
+    }
+
+    /// GAP: the relay has dropped messages.
+    pub(super) fn gap(&mut self, link: Link, gap: Gap) {
+        let Some(state) = self.link_mut(link) else { return };
+        let Some(index) = index_of(state, gap.slot) else { return };
+        let tracked = &mut self.slots[index];
+        let to = gap.to.min(tracked.limit);
+        if gap.from >= to {
+            return; // What the relay dropped comes again in a later slot.
+        }
+        if tracked.open {
+            let producer = tracked.producer;
+            self.announce(producer, gap.from, to, Some(gap.messages), gap.cause);
+        } else {
+            tracked.held.push_back(Held::Gap(Gap { to, ..gap }));
+        }
+    }
+
+    /// FIN: the producer's last frame in this slot.
+    pub(super) fn fin(&mut self, link: Link, slot: Slot, next: MessageSeq, now: Time) {
+        let Some(state) = self.link_mut(link) else { return };
+        let Some(index) = index_of(state, slot) else { return };
+        let tracked = &mut self.slots[index];
+        let (producer, next) = (tracked.producer, next.min(tracked.limit));
+        if tracked.open {
+            self.finished(index, next);
+            self.settle(producer, now);
+        } else {
+            tracked.held.push_back(Held::Fin(next));
+            if let Some(state) = self.link_mut(link) {
+                state.slots.remove(&slot);
+                state.recent = None;
+            }
+        }
+    }
+
+    /// Slots whose connection is gone: nothing more comes. What is held stays, and is given in its turn.
+    pub(super) fn slots_lost(&mut self, slots: &[usize], now: Time) {
+        let mut producers = Vec::new();
+        for index in slots {
+            let tracked = &mut self.slots[*index];
+            tracked.link = None;
+            producers.push(tracked.producer);
+            if tracked.open || tracked.held.is_empty() {
+                self.forget_slot(*index);
+            }
+        }
+        for producer in producers {
+            if self.producers.contains(producer) {
+                self.settle(producer, now);
+            }
+        }
+    }
+
+    /// Relays have told of all their slots, or will not: who waited for that is looked at again.
+    pub(super) fn settle_waiting(&mut self, now: Time) {
+        for producer in self.waiting.clone() {
+            self.settle(producer, now);
+        }
+    }
+
+    pub(super) fn producers_timeout(&mut self, now: Time) {
+        for index in self.waiting.clone() {
+            let producer = &self.producers[index];
+            if producer.wait_until.is_some_and(|until| until <= now) {
+                let cause = match producer.waits_for {
+                    WaitsFor::Resend => GapCause::RelayLost,
+                    WaitsFor::Slot | WaitsFor::Nothing => GapCause::Deadline,
+                };
+                self.give_up_below_held(index, Some(cause));
+                self.settle(index, now);
+            }
+        }
+    }
+
+    /// Opens the held slots of a producer that can be, and decides how long the others wait.
+    fn settle(&mut self, producer: usize, now: Time) {
+        loop {
+            let known = &self.producers[producer];
+            let held = known.slots.iter().copied().filter(|slot| !self.slots[*slot].open);
+            let Some(lowest) = held.min_by_key(|slot| (self.slots[*slot].first, *slot)) else {
+                self.stop_waiting(producer);
+                return;
+            };
+            if known.done.is_some_and(|done| self.slots[lowest].first <= done) {
+                self.open(lowest, now);
+                continue;
+            }
+            match self.prospect(producer, lowest) {
+                Prospect::Slot => self.wait(producer, WaitsFor::Slot, now),
+                Prospect::Resend => self.wait(producer, WaitsFor::Resend, now),
+                Prospect::Nothing(cause) => {
+                    self.give_up_below_held(producer, cause);
+                    continue;
+                }
+            }
+            return;
+        }
+    }
+
+    /// However often what is waited for changes, all of it has its end.
+    fn wait(&mut self, producer: usize, waits_for: WaitsFor, now: Time) {
+        let (hold_ms, resend_ms) = match self.acknowledge {
+            Acknowledge::Relayed => (HOLD_MS_MAX, RESEND_MS_MAX),
+            // Producers keep messages until listeners have them: they do come.
+            Acknowledge::Delivered | Acknowledge::Stored => {
+                (HOLD_DELIVERED_MS_MAX, HOLD_DELIVERED_MS_MAX)
+            }
+        };
+        let known = &mut self.producers[producer];
+        if known.waits_for == WaitsFor::Nothing {
+            self.waiting.push(producer);
+            known.waits_since = now;
+        }
+        if known.waits_for != waits_for {
+            known.waits_for = waits_for;
+            let end = known.waits_since.plus_ms(hold_ms);
+            known.wait_until = Some(match waits_for {
+                WaitsFor::Resend => now.plus_ms(resend_ms).min(end.plus_ms(resend_ms)),
+                WaitsFor::Slot | WaitsFor::Nothing => end,
+            });
+        }
+    }
+
+    /// Who may bring what is missing below a held slot.
+    fn prospect(&mut self, producer: usize, lowest: usize) -> Prospect {
+        let known = &self.producers[producer];
+        let slot = &self.slots[lowest];
+        let comes =
+            self.links.iter().any(|state| state.is_coming() && slot.link != Some(state.link));
+        let Some(_) = known.done else {
+            return if comes { Prospect::Slot } else { Prospect::Nothing(None) };
+        };
+        // Acknowledged means that listeners have all below that concerned them, this one included.
+        let delivered = self.acknowledge != Acknowledge::Relayed;
+        if slot.previous == Epoch(0) && !slot.late && delivered {
+            return Prospect::Nothing(None);
+        }
+        if comes || known.slots.iter().any(|index| self.slots[*index].open) {
+            return Prospect::Slot;
+        }
+        let (link, final_start) = (slot.link, slot.previous == Epoch(0) || slot.late);
+        // The slot that brings it may have been told of, and be under way to us.
+        let Some(barrier) = slot.barrier else {
+            let barrier = self.ask_for_all(link);
+            self.slots[lowest].barrier = Some(barrier);
+            return if self.have_answered(link, barrier) {
+                self.prospect(producer, lowest)
+            } else {
+                Prospect::Slot
+            };
+        };
+        if !self.have_answered(link, barrier) {
+            return Prospect::Slot;
+        }
+        if final_start {
+            let state = link.and_then(|link| self.link(link));
+            return Prospect::Nothing(Some(state.map_or(GapCause::RelayLost, |state| state.cause)));
+        }
+        Prospect::Resend
+    }
+
+    /// What is missing below the lowest held slot does not come: a gap, if there is a cause.
+    fn give_up_below_held(&mut self, producer: usize, cause: Option<GapCause>) {
+        let known = &self.producers[producer];
+        let held = known.slots.iter().filter(|slot| !self.slots[**slot].open);
+        let Some(first) = held.map(|slot| self.slots[*slot].first).min() else { return };
+        match (known.done, cause) {
+            (Some(done), Some(cause)) if done < first => {
+                self.announce(producer, done, first, None, cause);
+            }
+            _ => {
+                let known = &mut self.producers[producer];
+                known.done = Some(known.done.map_or(first, |done| done.max(first)));
+            }
+        }
+    }
+
+    /// Nobody brings what is below this slot's messages any more: they are given.
+    fn open(&mut self, index: usize, now: Time) {
+        let tracked = &mut self.slots[index];
+        tracked.open = true;
+        let producer = tracked.producer;
+        let since = tracked.since;
+        let held = std::mem::take(&mut tracked.held);
+        let (detached, moved) =
+            (tracked.link.is_none(), tracked.previous != Epoch(0) && !tracked.late);
+        if moved {
+            self.stats.moves += 1;
+            self.stats.last_hold_us = if held.is_empty() { 0 } else { now.since_us(since) };
+        }
+        let mut finished = false;
+        for item in held {
+            match item {
+                Held::Message { sequence, encoded, .. } => {
+                    self.held_bytes -= encoded.len();
+                    let known = &mut self.producers[producer];
+                    let Self { events, events_bytes, stats, .. } = self;
+                    give(events, events_bytes, stats, known, sequence, encoded);
+                }
+                Held::Gap(gap) => {
+                    self.announce(producer, gap.from, gap.to, Some(gap.messages), gap.cause);
+                }
+                Held::Fin(next) => {
+                    self.finished(index, next);
+                    finished = true;
+                }
+            }
+        }
+        if detached && !finished {
+            self.forget_slot(index);
+        }
+    }
+
+    /// A gap in a producer's messages, as far as it concerns what is not done.
+    fn announce(
+        &mut self,
+        producer: usize,
+        from: MessageSeq,
+        to: MessageSeq,
+        messages: Option<u64>,
+        cause: GapCause,
+    ) {
+        let known = &mut self.producers[producer];
+        let done = known.done.unwrap_or(from);
+        if to <= done {
+            return; // It came another way.
+        }
+        known.done = Some(to);
+        let from = from.max(done);
+        let gap = GapNotice { producer: known.id, from, to, messages, cause };
+        self.events.push_back(Event::Gap(gap));
+        self.stats.gaps += 1;
+    }
+
+    fn finished(&mut self, index: usize, next: MessageSeq) {
+        let known = &mut self.producers[self.slots[index].producer];
+        known.done = Some(known.done.map_or(next, |done| done.max(next)));
+        self.forget_slot(index);
+    }
+
+    fn forget_slot(&mut self, index: usize) {
+        let tracked = self.slots.remove(index);
+        if let Some(state) = tracked.link.and_then(|link| self.link_mut(link)) {
+            state.slots.remove(&tracked.slot);
+            state.recent = None;
+        }
+        let known = &mut self.producers[tracked.producer];
+        known.slots.retain(|slot| *slot != index);
+        if known.slots.is_empty() {
+            self.departures += 1;
+            known.departure = self.departures;
+            self.departed.push_back((tracked.producer, self.departures));
+            self.forget_departed();
+        }
+    }
+
+    /// The ones that left first are forgotten, unless they came back.
+    fn forget_departed(&mut self) {
+        while self.departed.len() > DEPARTED_MAX
+            && let Some((index, departure)) = self.departed.pop_front()
+        {
+            let is_gone = |known: &Producer| known.slots.is_empty() && known.departure == departure;
+            if self.producers.get(index).is_some_and(is_gone) {
+                self.stop_waiting(index);
+                let known = self.producers.remove(index);
+                self.by_id.remove(&known.id);
+            }
+        }
+    }
+
+    fn stop_waiting(&mut self, producer: usize) {
+        let known = &mut self.producers[producer];
+        if known.waits_for != WaitsFor::Nothing {
+            known.waits_for = WaitsFor::Nothing;
+            known.wait_until = None;
+            self.waiting.retain(|of| *of != producer);
+        }
+    }
+
+    fn producer_of(&mut self, id: ClientId) -> usize {
+        *self.by_id.entry(id).or_insert_with(|| {
+            self.producers.insert(Producer {
+                id,
+                done: None,
+                slots: Vec::new(),
+                wait_until: None,
+                waits_since: Time::ZERO,
+                waits_for: WaitsFor::Nothing,
+                departure: 0,
+            })
+        })
+    }
+}
+
+/// Where what is missing may come from.
+enum Prospect {
+    /// From another slot, that is open or may be told of.
+    Slot,
+    /// From its producer, that sends again what a dead relay owed.
+    Resend,
+    /// From nowhere: a gap with this cause, or with none if nothing can be missing.
+    Nothing(Option<GapCause>),
+}
+
+fn index_of(state: &mut LinkState, slot: Slot) -> Option<usize> {
+    if let Some((recent, index)) = state.recent
+        && recent == slot
+    {
+        return Some(index);
+    }
+    let index = *state.slots.get(&slot)?;
+    state.recent = Some((slot, index));
+    Some(index)
+}
+
+/// A message in its turn, or a repetition.
+fn give(
+    events: &mut std::collections::VecDeque<Event>,
+    events_bytes: &mut usize,
+    stats: &mut super::ListenerStats,
+    producer: &mut Producer,
+    sequence: MessageSeq,
+    encoded: Bytes,
+) {
+    if producer.done.is_some_and(|done| sequence < done) {
+        stats.duplicates += 1;
+        return;
+    }
+    producer.done = Some(MessageSeq(sequence.0 + 1));
+    *events_bytes += encoded.len();
+    stats.messages += 1;
+    events.push_back(Event::Message(Message { producer: producer.id, sequence, encoded }));
+}

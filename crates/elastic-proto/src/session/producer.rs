@@ -1,0 +1,391 @@
+//! A producer's session: it numbers and keeps messages until they are acknowledged, sends them at the
+//! relay that the directory says, moves without a pause, and sends again what a dead relay owed.
+//!
+//! A *stay* is a slot at a relay. The last one may be open: messages go there. The ones before have
+//! had their FIN and still owe acknowledgements. When a relay ends that owes some, all that is not
+//! acknowledged is sent again in a new slot, whose START says that there is nothing before it.
+
+mod attach;
+mod stays;
+mod window;
+
+use std::collections::VecDeque;
+
+use bytes::{Bytes, BytesMut};
+use thiserror::Error;
+
+use self::attach::Attaching;
+use self::stays::Stay;
+use self::window::Window;
+use crate::frame::{ErrorCode, Frame, OpenProducer, RelayAddress, WireError};
+use crate::limits::{
+    ASK_AGAIN_MS, DATA_HEADER_BYTES, NEWS_MAX, PRODUCER_WINDOW_BYTES, PRODUCER_WINDOW_BYTES_MIN,
+};
+use crate::parts::{self, PartsError};
+use crate::session::{Link, News, Output};
+use crate::{ClientId, Epoch, Fence, MessageSeq, RelayId, Time};
+
+/// Who produces where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProducerConfig {
+    /// The queue's name.
+    pub queue: String,
+    /// Who: chosen at random, never used before.
+    pub producer: ClientId,
+    /// Bytes of frames that are kept until they are acknowledged; publishing waits beyond it.
+    pub window_bytes: usize,
+    /// Bytes a second that it expects to send, 0 if it does not know.
+    pub expected_bytes_per_s: u64,
+}
+
+impl ProducerConfig {
+    /// With the usual window.
+    #[must_use]
+    pub const fn new(queue: String, producer: ClientId) -> Self {
+        Self { queue, producer, window_bytes: PRODUCER_WINDOW_BYTES, expected_bytes_per_s: 0 }
+    }
+}
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum PublishError {
+    /// Too much is not acknowledged yet: try again later.
+    #[error("window: {bytes} bytes are not acknowledged, the limit is {limit}")]
+    Full {
+        /// Bytes of frames that are kept.
+        bytes: usize,
+        /// [`ProducerConfig::window_bytes`].
+        limit: usize,
+    },
+    /// It is no message.
+    #[error(transparent)]
+    Message(#[from] PartsError),
+    /// The session was closed.
+    #[error("producer: it was closed")]
+    Closed,
+}
+
+/// What has happened so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProducerStats {
+    /// Relays that it went to from another one that was well.
+    pub moves: u64,
+    /// Relays that were lost under it.
+    pub failovers: u64,
+    /// Messages that were sent again.
+    pub resent: u64,
+    /// From the last move's PRODUCE_AT to the first message that could go to the new relay, microseconds.
+    pub last_move_us: u64,
+    /// In the last change of relays, how long there was none to send to, microseconds.
+    pub last_pause_us: u64,
+}
+
+/// A producer of one queue.
+#[derive(Debug)]
+pub struct ProducerSession {
+    config: ProducerConfig,
+    window: Window,
+    /// Oldest first; contiguous: each begins where the one before has its end.
+    stays: VecDeque<Stay>,
+    attaching: Option<Attaching>,
+    /// A relay ended that owed acknowledgements: the next START begins with them.
+    owed: bool,
+    /// The highest that was seen.
+    fence: Fence,
+    /// Of the last START, 0 if there was none.
+    epoch: Epoch,
+    directory: bool,
+    /// When to ask the directory again, if no relay is there.
+    ask_at: Option<Time>,
+    /// Since when there has been no relay to send to.
+    paused_at: Option<Time>,
+    phase: Phase,
+    last_link: u64,
+    outputs: VecDeque<Output>,
+    news: VecDeque<News>,
+    stats: ProducerStats,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// No more is published; all that was is to be acknowledged.
+    Closing,
+    Closed,
+}
+
+impl ProducerSession {
+    /// A session that knows of no directory yet.
+    #[must_use]
+    pub fn new(mut config: ProducerConfig, now: Time) -> Self {
+        config.window_bytes = config.window_bytes.max(PRODUCER_WINDOW_BYTES_MIN);
+        Self {
+            config,
+            window: Window::new(),
+            stays: VecDeque::new(),
+            attaching: None,
+            owed: false,
+            fence: Fence(0),
+            epoch: Epoch(0),
+            directory: false,
+            ask_at: None,
+            paused_at: Some(now),
+            phase: Phase::Open,
+            last_link: 0,
+            outputs: VecDeque::new(),
+            news: VecDeque::new(),
+            stats: ProducerStats::default(),
+        }
+    }
+
+    /// Takes a message: it is sent by one of the next [`ProducerSession::poll`]s, and kept until it is
+    /// acknowledged. Gives its number.
+    ///
+    /// # Errors
+    /// [`PublishError::Full`] if it has to wait; else it is never taken.
+    pub fn publish<P: AsRef<[u8]>>(&mut self, parts: &[P]) -> Result<MessageSeq, PublishError> {
+        if self.phase != Phase::Open {
+            return Err(PublishError::Closed);
+        }
+        let (bytes, limit) = (self.window.bytes(), self.config.window_bytes);
+        // A message that is larger than the window goes alone.
+        if bytes > 0 && bytes + DATA_HEADER_BYTES + parts::message_bytes(parts) > limit {
+            parts::check_sizes(parts)?;
+            return Err(PublishError::Full { bytes, limit });
+        }
+        Ok(self.window.publish(parts)?)
+    }
+
+    /// All messages below are done, as the queue means it.
+    #[must_use]
+    pub const fn acknowledged(&self) -> MessageSeq {
+        self.window.first()
+    }
+
+    /// The number of the next message.
+    #[must_use]
+    pub const fn next_sequence(&self) -> MessageSeq {
+        self.window.next()
+    }
+
+    /// Bytes of frames that are kept until they are acknowledged.
+    #[must_use]
+    pub const fn window_bytes(&self) -> usize {
+        self.window.bytes()
+    }
+
+    /// Where messages go now, if there is a relay.
+    #[must_use]
+    pub fn relay(&self) -> Option<RelayId> {
+        self.open_stay().map(|stay| stay.relay)
+    }
+
+    /// What has happened so far.
+    #[must_use]
+    pub const fn stats(&self) -> ProducerStats {
+        self.stats
+    }
+
+    /// What to do next. It is to be asked after each `handle_*` and after publishing, until it says
+    /// `None`.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.outputs.pop_front().or_else(|| self.poll_messages())
+    }
+
+    /// What to tell the program.
+    pub fn poll_news(&mut self) -> Option<News> {
+        self.news.pop_front()
+    }
+
+    /// When [`ProducerSession::handle_timeout`] is to be called.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
+        let attach = self.attaching.as_ref().map(|attaching| attaching.deadline);
+        attach.into_iter().chain(self.ask_at).min()
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.attaching.as_ref().is_some_and(|attaching| attaching.deadline <= now) {
+            self.attach_failed("no answer to ATTACH in time", now);
+        }
+        if self.ask_at.is_some_and(|at| at <= now) {
+            self.ask(now);
+        }
+    }
+
+    /// There is a greeted connection to a directory.
+    pub fn handle_directory_connected(&mut self, now: Time) {
+        self.directory = true;
+        self.ask(now);
+    }
+
+    /// It is gone; the session goes on at its relay.
+    pub fn handle_directory_lost(&mut self) {
+        self.directory = false;
+        self.ask_at = None;
+        self.outputs.retain(|output| !matches!(output, Output::Directory(_)));
+    }
+
+    /// A frame from the directory, which concerns this queue and this producer or everybody.
+    pub fn handle_directory_frame(&mut self, frame: Frame, now: Time) {
+        match frame {
+            Frame::ProduceAt { queue, producer, fence, epoch, relay }
+                if queue == self.config.queue && producer == self.config.producer =>
+            {
+                self.produce_at(fence, epoch, relay, now);
+            }
+            Frame::Notice { queue, code, text } if queue == self.config.queue => {
+                self.tell(News::Notice { code, text });
+            }
+            Frame::Error(error) => self.tell(News::Refused(error)),
+            _ => {} // Not for producers.
+        }
+    }
+
+    /// A frame from a relay.
+    pub fn handle_frame(&mut self, link: Link, frame: Frame, now: Time) {
+        match frame {
+            Frame::Attached { slot, credit_bytes, .. } => {
+                self.attached(link, slot, credit_bytes, now)
+            }
+            Frame::Credit { slot, bytes } => {
+                if let Some(stay) = self.stay(link, slot) {
+                    stay.credit_bytes = stay.credit_bytes.max(bytes);
+                }
+            }
+            Frame::Ack { slot, below } => self.acked(link, slot, below, now),
+            Frame::Error(error) => self.refused(link, error, now),
+            _ => {} // PONG, DRAINING: the directory moves us.
+        }
+    }
+
+    /// The connection is gone, or could not be made.
+    pub fn handle_lost(&mut self, link: Link, cause: &str, now: Time) {
+        if self.attaching.as_ref().is_some_and(|attaching| attaching.link == link) {
+            self.attach_failed(cause, now);
+        }
+        self.stays_lost(link, cause, now);
+    }
+
+    /// No more is published. When all is acknowledged, the queue is left, and [`News::Closed`] comes.
+    pub fn close(&mut self) {
+        if self.phase == Phase::Open {
+            self.phase = Phase::Closing;
+            self.close_if_done();
+        }
+    }
+
+    fn refused(&mut self, link: Link, error: WireError, now: Time) {
+        let cause = error.text.clone();
+        let fenced = error.code == ErrorCode::Fenced;
+        self.tell(News::Refused(error.clone()));
+        if self.attaching.as_ref().is_some_and(|attaching| attaching.link == link) {
+            self.attach_failed(&cause, now);
+        }
+        // A slot that is fenced is over: the directory has given, or will give, another epoch.
+        if error.fatal || fenced {
+            self.stays_lost(link, &cause, now);
+            self.outputs.push_back(Output::Close { link });
+        }
+    }
+
+    /// Asks the directory for a relay, or tells a new one where we are.
+    fn ask(&mut self, now: Time) {
+        self.ask_at = None;
+        if !self.directory || self.phase == Phase::Closed {
+            return;
+        }
+        let next = self.window.sent();
+        let current = self.open_stay().map(|stay| (stay.relay, stay.epoch, next));
+        if current.is_none() {
+            self.ask_at = Some(now.plus_ms(ASK_AGAIN_MS));
+        }
+        self.outputs.push_back(Output::Directory(Frame::OpenProducer(OpenProducer {
+            queue: self.config.queue.clone(),
+            producer: self.config.producer,
+            current,
+            expected_bytes_per_s: self.config.expected_bytes_per_s,
+        })));
+    }
+
+    fn produce_at(&mut self, fence: Fence, epoch: Epoch, relay: RelayAddress, now: Time) {
+        if fence < self.fence {
+            let text = format!("fence: {} is below the highest seen, {}", fence.0, self.fence.0);
+            let field = "fence".to_owned();
+            let error = WireError { code: ErrorCode::Fenced, field, text, fatal: false };
+            self.tell_directory(Frame::Error(error));
+            return;
+        }
+        self.fence = fence;
+        if let Some(stay) = self.open_stay().filter(|stay| stay.epoch == epoch) {
+            let (relay, first) = (stay.relay, stay.first);
+            self.producing(relay, epoch, first); // It was repeated because our answer was lost.
+            return;
+        }
+        let newest = self.attaching.as_ref().map_or(self.epoch, |attaching| attaching.epoch);
+        if epoch > newest.max(self.epoch) && self.phase != Phase::Closed {
+            self.attach(epoch, relay, now);
+        }
+    }
+
+    fn producing(&mut self, relay: RelayId, epoch: Epoch, first: MessageSeq) {
+        let (queue, producer) = (self.config.queue.clone(), self.config.producer);
+        self.tell_directory(Frame::Producing { queue, producer, epoch, relay, first });
+    }
+
+    fn close_if_done(&mut self) {
+        if self.phase != Phase::Closing || self.window.first() < self.window.next() {
+            return;
+        }
+        self.finish_open_stay();
+        let mut links: Vec<Link> = self.stays.drain(..).map(|stay| stay.link).collect();
+        links.extend(self.attaching.take().map(|attaching| attaching.link));
+        links.sort_unstable();
+        links.dedup();
+        self.outputs.extend(links.into_iter().map(|link| Output::Close { link }));
+        let (queue, client) = (self.config.queue.clone(), self.config.producer);
+        self.tell_directory(Frame::Close { queue, client });
+        self.phase = Phase::Closed;
+        self.ask_at = None;
+        self.tell(News::Closed);
+    }
+
+    fn tell_directory(&mut self, frame: Frame) {
+        if self.directory {
+            self.outputs.push_back(Output::Directory(frame));
+        }
+    }
+
+    fn send(&mut self, link: Link, frame: &Frame) {
+        let mut bytes = BytesMut::new();
+        match frame.encode(&mut bytes) {
+            Ok(()) => self.outputs.push_back(Output::Send { link, bytes: bytes.freeze() }),
+            // Only the queue's name can be wrong: the directory has refused it before.
+            Err(error) => self.tell(News::Refused(error.into())),
+        }
+    }
+
+    fn tell(&mut self, news: News) {
+        if self.news.len() == NEWS_MAX {
+            self.news.pop_front();
+        }
+        self.news.push_back(news);
+    }
+
+    fn next_link(&mut self) -> Link {
+        self.last_link += 1;
+        Link(self.last_link)
+    }
+}
+
+/// What [`ProducerSession::poll`] gives of messages.
+impl ProducerSession {
+    fn poll_messages(&mut self) -> Option<Output> {
+        let stay = self.stays.back_mut().filter(|stay| stay.end.is_none())?;
+        let credit = stay.credit_bytes.saturating_sub(stay.sent_bytes);
+        let bytes: Bytes = self.window.take(stay.slot, credit)?;
+        stay.sent_bytes += bytes.len() as u64;
+        Some(Output::Send { link: stay.link, bytes })
+    }
+}

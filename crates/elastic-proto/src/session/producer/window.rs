@@ -1,0 +1,194 @@
+//! The messages that are not acknowledged yet, as frames ready to be sent, in stretches.
+//!
+//! Publishing copies a message once, behind its header, into the last stretch; sending gives out slices
+//! of stretches; acknowledging drops stretches. None costs an allocation a message.
+
+use std::collections::VecDeque;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::limits::{DATA_HEADER_BYTES, FRAME_HEADER_BYTES, STRETCH_BYTES};
+use crate::parts::{self, PartsError};
+use crate::wire::{DataHeader, data_header};
+use crate::{MessageSeq, Slot};
+
+/// Where a DATA frame has its slot.
+const SLOT_AT: usize = FRAME_HEADER_BYTES;
+
+#[derive(Debug)]
+pub(super) struct Window {
+    stretches: VecDeque<Stretch>,
+    /// Frames behind all stretches.
+    tail: BytesMut,
+    /// The slot that the frames of `tail` bear.
+    slot: Slot,
+    /// The first message that is not acknowledged.
+    first: MessageSeq,
+    /// The next message to be sent.
+    sent: MessageSeq,
+    /// The next message to be published.
+    next: MessageSeq,
+    /// Where `sent` begins: index of its stretch, and byte in it.
+    cursor: (usize, usize),
+    /// Of all frames here.
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Stretch {
+    frames: Bytes,
+    slot: Slot,
+    /// One past its last message.
+    end: MessageSeq,
+}
+
+impl Window {
+    pub(super) fn new() -> Self {
+        Self {
+            stretches: VecDeque::new(),
+            tail: BytesMut::new(),
+            slot: Slot(0),
+            first: MessageSeq(0),
+            sent: MessageSeq(0),
+            next: MessageSeq(0),
+            cursor: (0, 0),
+            bytes: 0,
+        }
+    }
+
+    /// The first message that is not acknowledged.
+    pub(super) const fn first(&self) -> MessageSeq {
+        self.first
+    }
+
+    /// The next message to be sent.
+    pub(super) const fn sent(&self) -> MessageSeq {
+        self.sent
+    }
+
+    /// The next message to be published.
+    pub(super) const fn next(&self) -> MessageSeq {
+        self.next
+    }
+
+    /// Bytes of the frames here.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn publish<P: AsRef<[u8]>>(
+        &mut self,
+        parts: &[P],
+    ) -> Result<MessageSeq, PartsError> {
+        let parts_bytes = parts::message_bytes(parts);
+        let frame_bytes = DATA_HEADER_BYTES + parts_bytes;
+        if self.tail.capacity() - self.tail.len() < frame_bytes {
+            self.seal();
+            self.tail.reserve(frame_bytes.max(STRETCH_BYTES));
+        }
+        let begin = self.tail.len();
+        self.tail.extend_from_slice(&data_header(self.slot, self.next, parts_bytes));
+        if let Err(error) = parts::put_parts(&mut self.tail, parts) {
+            self.tail.truncate(begin);
+            return Err(error);
+        }
+        self.bytes += frame_bytes;
+        let sequence = self.next;
+        self.next.0 += 1;
+        Ok(sequence)
+    }
+
+    /// What may be sent next in `slot`, which has `credit` bytes left: whole frames, the last of which
+    /// begins within the credit. `None` if there is nothing or no credit.
+    pub(super) fn take(&mut self, slot: Slot, credit: u64) -> Option<Bytes> {
+        if credit == 0 || self.sent == self.next {
+            return None;
+        }
+        if self.slot != slot {
+            self.seal();
+            self.slot = slot;
+        }
+        if self.cursor.0 == self.stretches.len() {
+            self.seal();
+        }
+        let stretch = &mut self.stretches[self.cursor.0];
+        stretch.bear(slot);
+        let rest = stretch.frames.slice(self.cursor.1..);
+        if rest.len() as u64 <= credit {
+            self.sent = stretch.end;
+            self.cursor = (self.cursor.0 + 1, 0);
+            return Some(rest);
+        }
+        let mut end = 0;
+        while (end as u64) < credit && end < rest.len() {
+            end += frame_bytes(&rest[end..]);
+            self.sent.0 += 1;
+        }
+        self.cursor.1 += end;
+        if self.sent == stretch.end {
+            self.cursor = (self.cursor.0 + 1, 0);
+        }
+        Some(rest.slice(..end))
+    }
+
+    /// All below is acknowledged.
+    pub(super) fn acknowledge(&mut self, below: MessageSeq) {
+        debug_assert!(below <= self.sent, "only what was sent is acknowledged");
+        self.first = self.first.max(below);
+        while let Some(stretch) = self.stretches.front()
+            && stretch.end <= self.first
+            && self.cursor.0 > 0
+        {
+            self.bytes -= stretch.frames.len();
+            self.stretches.pop_front();
+            self.cursor.0 -= 1;
+        }
+    }
+
+    /// Sends again all that is not acknowledged.
+    pub(super) fn rewind(&mut self) {
+        self.sent = self.first;
+        self.cursor = (0, 0);
+        let Some(stretch) = self.stretches.front() else { return };
+        while let Some(header) = DataHeader::of_frame(&stretch.frames[self.cursor.1..])
+            && header.sequence < self.first
+        {
+            self.cursor.1 += frame_bytes(&stretch.frames[self.cursor.1..]);
+        }
+        if self.cursor.1 == stretch.frames.len() {
+            self.cursor = (1, 0);
+        }
+    }
+
+    /// Makes a stretch of the tail.
+    fn seal(&mut self) {
+        if !self.tail.is_empty() {
+            let frames = self.tail.split().freeze();
+            self.stretches.push_back(Stretch { frames, slot: self.slot, end: self.next });
+        }
+    }
+}
+
+impl Stretch {
+    /// Has all frames bear this slot: they were made for another relay. The only copy that a move
+    /// costs, of what the old relay has not taken or not acknowledged.
+    fn bear(&mut self, slot: Slot) {
+        if self.slot == slot {
+            return;
+        }
+        let mut frames = BytesMut::from(&self.frames[..]);
+        let mut at = 0;
+        while at < frames.len() {
+            frames[at + SLOT_AT..at + SLOT_AT + 4].copy_from_slice(&slot.0.to_le_bytes());
+            at += frame_bytes(&frames[at..]);
+        }
+        self.frames = frames.freeze();
+        self.slot = slot;
+    }
+}
+
+/// Bytes of the frame that begins here; ours are whole.
+fn frame_bytes(frames: &[u8]) -> usize {
+    let length = frames.first_chunk::<4>().map_or(0, |length| u32::from_le_bytes(*length));
+    FRAME_HEADER_BYTES + length as usize
+}

@@ -1,0 +1,142 @@
+//! Moves, deaths and cuts at every moment that a seed can find.
+
+use proptest::prelude::*;
+use quelea_elastic_proto::frame::Acknowledge;
+
+use super::world::{Seen, Who, World, of_producer};
+
+/// What is published, by number: every third message is of another topic.
+fn topic(sequence: u64) -> &'static str {
+    if sequence.is_multiple_of(3) { "usd.eur" } else { "eur.usd" }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Faults {
+    moves: bool,
+    kills: bool,
+    /// Connections of producers break.
+    cuts: bool,
+    /// Connections of listeners break.
+    listener_cuts: bool,
+}
+
+/// Plays one seed: gives what each listener has seen of each producer, and how much was published.
+fn play(seed: u64, level: Acknowledge, faults: Faults) -> (World, Vec<u64>) {
+    let mut world = World::new(seed, level, 2, &[&[""], &["eur."]]);
+    world.start_relay(1);
+    world.start_relay(2);
+    world.settle(); // Listeners are there before the first message.
+    let mut next_relay = 3;
+    for _ in 0..600 {
+        match world.dice.below(100) {
+            0..40 => {
+                let producer = world.dice.below(2);
+                let next = world.producers[producer].next_sequence().0;
+                world.publish(producer, topic(next));
+            }
+            40..43 if faults.moves => {
+                let (producer, alive) = (world.dice.below(2), world.alive());
+                let relay = alive[world.dice.below(alive.len())];
+                world.move_to(producer, relay);
+            }
+            43 if faults.kills => {
+                let alive = world.alive();
+                let relay = alive[world.dice.below(alive.len())];
+                world.kill(relay);
+                world.start_relay(next_relay);
+                next_relay += 1;
+            }
+            44 if faults.cuts => {
+                let producer = world.dice.below(2);
+                world.cut(Who::Producer(producer));
+            }
+            45 if faults.listener_cuts => {
+                let listener = world.dice.below(2);
+                world.cut(Who::Listener(listener));
+            }
+            46 => world.pass_ms(7),
+            _ => {
+                world.step();
+            }
+        }
+    }
+    world.settle();
+    let published: Vec<u64> = world.producers.iter().map(|of| of.next_sequence().0).collect();
+    for (producer, published) in published.iter().enumerate() {
+        let acknowledged = world.producers[producer].acknowledged().0;
+        assert_eq!(acknowledged, *published, "seed {seed}: all is acknowledged in the end");
+        world.producers[producer].close();
+    }
+    world.settle();
+    (world, published)
+}
+
+/// In order, each once; what is missing of `wanted` is in a gap. Gives how much is missing.
+fn check(seen: &[Seen], wanted: impl Fn(u64) -> bool, published: u64, seed: u64) -> u64 {
+    let mut next = 0;
+    let mut missing = 0;
+    for item in seen {
+        let (from, to) = match *item {
+            Seen::Message(sequence) => (sequence, sequence + 1),
+            Seen::Gap(from, to) => (from, to),
+        };
+        assert!(from >= next && to > from, "seed {seed}: {item:?} comes after {next} in {seen:?}");
+        let silent = (next..from).filter(|sequence| wanted(*sequence)).count();
+        assert_eq!(silent, 0, "seed {seed}: silence from {next} to {from} in {seen:?}");
+        if matches!(item, Seen::Gap(..)) {
+            missing += (from..to).filter(|sequence| wanted(*sequence)).count() as u64;
+        }
+        next = to;
+    }
+    let silent = (next..published).filter(|sequence| wanted(*sequence)).count();
+    assert_eq!(silent, 0, "seed {seed}: silence from {next} to the end {published} in {seen:?}");
+    missing
+}
+
+fn missing(seed: u64, level: Acknowledge, faults: Faults) -> u64 {
+    let (world, published) = play(seed, level, faults);
+    let mut missing = 0;
+    for (producer, published) in published.into_iter().enumerate() {
+        missing += check(&of_producer(&world.seen[0], producer), |_| true, published, seed);
+        let matches = |sequence: u64| topic(sequence).starts_with("eur.");
+        missing += check(&of_producer(&world.seen[1], producer), matches, published, seed);
+    }
+    missing
+}
+
+const CALM: Faults = Faults { moves: false, kills: false, cuts: false, listener_cuts: false };
+const MOVES: Faults = Faults { moves: true, ..CALM };
+const ALL: Faults = Faults { moves: true, kills: true, cuts: true, listener_cuts: false };
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn moves_lose_repeat_and_reorder_nothing(seed in any::<u64>()) {
+        prop_assert_eq!(missing(seed, Acknowledge::Relayed, MOVES), 0);
+        prop_assert_eq!(missing(seed, Acknowledge::Delivered, MOVES), 0);
+    }
+
+    #[test]
+    fn deaths_of_relays_lose_nothing_that_waits_for_listeners(seed in any::<u64>()) {
+        prop_assert_eq!(missing(seed, Acknowledge::Delivered, ALL), 0);
+        prop_assert_eq!(missing(seed, Acknowledge::Stored, ALL), 0);
+    }
+
+    #[test]
+    fn deaths_of_relays_are_told_where_nothing_waits(seed in any::<u64>()) {
+        missing(seed, Acknowledge::Relayed, ALL);
+    }
+
+    #[test]
+    fn a_producers_cuts_lose_nothing(seed in any::<u64>()) {
+        let faults = Faults { cuts: true, moves: true, ..CALM };
+        prop_assert_eq!(missing(seed, Acknowledge::Relayed, faults), 0);
+    }
+
+    #[test]
+    fn a_listeners_cuts_are_told(seed in any::<u64>()) {
+        let faults = Faults { listener_cuts: true, moves: true, ..CALM };
+        missing(seed, Acknowledge::Relayed, faults);
+    }
+}
