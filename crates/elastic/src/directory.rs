@@ -6,6 +6,7 @@
 //! [`failover`], [`drain`], [`monitor`] and [`planning`].
 
 mod budget;
+mod by_hand;
 mod context;
 mod definition;
 mod drain;
@@ -95,6 +96,9 @@ impl Directory {
             }
             Input::Define { queue, definition } => self.define(now, queue, definition),
             Input::Delete { queue } => self.delete(now, queue),
+            Input::Move { queue, producer, to } => {
+                self.step(now, &queue, |queue, cx| queue.move_by_hand(cx, producer, to));
+            }
             Input::Act { queue, action, reason } => {
                 let planned = Planned { action, reason };
                 self.step(now, &queue, |queue, cx| queue.act(cx, planned));
@@ -167,6 +171,20 @@ impl Directory {
     pub fn dry_run(&self, now: Time, name: &str) -> Option<Plan> {
         let cost = self.settings.relay_cost_per_hour_micros;
         Some(self.owned_queue(name)?.dry_run(now, cost))
+    }
+
+    /// Whether a move by hand can be begun: who and where to.
+    ///
+    /// # Errors
+    /// Why not, for people.
+    pub fn move_refusal(
+        &self,
+        name: &str,
+        producer: Option<ClientId>,
+        to: Option<RelayId>,
+    ) -> Result<(ClientId, RelayId), String> {
+        let queue = self.owned_queue(name).ok_or_else(|| format!("queue {name} is not here"))?;
+        queue.move_refusal(producer, to)
     }
 
     /// Connections that it knows of.

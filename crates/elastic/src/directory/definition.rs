@@ -123,7 +123,10 @@ impl Definition {
     /// # Errors
     /// Names the field, the limit and the value.
     pub fn validate(&self) -> Result<(), DefinitionError> {
-        validate_sla(&self.sla)?;
+        self.sla.validate().map_err(|error| DefinitionError {
+            field: error.field.to_owned(),
+            text: error.to_string(),
+        })?;
         if !(RING_BYTES_MIN..=RING_BYTES_MAX).contains(&self.ring_bytes_max) {
             return Err(DefinitionError::new(
                 "ring_bytes_max",
@@ -199,32 +202,6 @@ fn sla_over(base: &Sla, object: Map<String, Value>) -> Result<Sla, DefinitionErr
     }
     serde_json::from_value(Value::Object(whole))
         .map_err(|error| DefinitionError::new("", &error.to_string()))
-}
-
-fn validate_sla(sla: &Sla) -> Result<(), DefinitionError> {
-    if sla.relays_min == 0 {
-        return Err(DefinitionError::new("relays_min", "must be at least 1, is 0"));
-    }
-    let most = u32::try_from(quelea_elastic_proto::limits::RELAYS_MAX).unwrap_or(u32::MAX);
-    if sla.relays_max < sla.relays_min || sla.relays_max > most {
-        return Err(DefinitionError::new(
-            "relays_max",
-            &format!(
-                "must be from relays_min = {} to {most}, is {}",
-                sla.relays_min, sla.relays_max
-            ),
-        ));
-    }
-    if sla.relays_without_budget == 0 || sla.relays_without_budget > sla.relays_max {
-        return Err(DefinitionError::new(
-            "relays_without_budget",
-            &format!(
-                "must be from 1 to relays_max = {}, is {}",
-                sla.relays_max, sla.relays_without_budget
-            ),
-        ));
-    }
-    Ok(())
 }
 
 impl DefinitionError {

@@ -56,6 +56,14 @@ impl Directory {
                 let name = queue.clone();
                 self.told(now, peer, &name, frame);
             }
+            (Frame::Draining { .. }, Role::Relay) => {
+                // Somebody else ends it (its pod was deleted): as if the planner had.
+                if let Some((name, relay)) = connection.relay.clone() {
+                    self.step(now, &name, |queue, cx| {
+                        queue.drain_relay(cx, relay, "it says that it was told to end");
+                    });
+                }
+            }
             (Frame::Report(_), Role::Relay) => {
                 let Some((name, relay)) = connection.relay.clone() else {
                     let text = "REPORT before REGISTER was answered".to_owned();

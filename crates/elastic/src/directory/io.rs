@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use quelea_elastic_proto::frame::{Frame, NoticeCode};
-use quelea_elastic_proto::{Fence, RelayId};
+use quelea_elastic_proto::{ClientId, Fence, RelayId};
 
 use crate::directory::Definition;
 use crate::plan::Action;
@@ -81,6 +81,17 @@ pub enum Input {
     Delete {
         /// The queue.
         queue: String,
+    },
+    /// An operator has a producer moved (API). What would keep it, [`Directory::move_refusal`] says before.
+    ///
+    /// [`Directory::move_refusal`]: crate::directory::Directory::move_refusal
+    Move {
+        /// The queue.
+        queue: String,
+        /// Who; `None`: the next one that can be moved, in turn.
+        producer: Option<ClientId>,
+        /// Where to; `None`: the least loaded other relay.
+        to: Option<RelayId>,
     },
     /// An operator has one of the planner's actions carried out (API): a move, a drain, a start.
     Act {

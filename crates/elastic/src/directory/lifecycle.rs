@@ -306,7 +306,7 @@ impl Queue {
         let failures = starts.failures;
         let text = format!("{reason}; failure {failures} in a row, the next try in {wait} ms");
         if failures == FAILURES_TOLD {
-            self.notify(cx, NoticeCode::ProviderFailing, text.clone());
+            self.notify_sometimes(cx, NoticeCode::ProviderFailing, text.clone());
         }
         self.log(cx, "start-failed", format!("relay {}", id.0), text);
     }

@@ -152,7 +152,7 @@ impl Queue {
             if self.producers.len() + self.listeners.len() >= CLIENTS_PER_QUEUE_MAX {
                 return;
             }
-            let mut producer = Producer::new(cx.now);
+            let mut producer = Producer::new();
             producer.fixed = report.foreign;
             self.producers.insert(report.producer, producer);
             let until = cx.now.plus_ms(cx.settings.absent_ms);
@@ -172,7 +172,7 @@ impl Queue {
         } else if report.epoch < place.epoch && place.relay != id {
             // The producer is elsewhere, but its slot here has not ended: perhaps its connection died
             // without a word. After two periods it is ended from here.
-            let since = cx.now.since_ms(producer.moved_at);
+            let since = cx.now.since_ms(producer.placed_at);
             let peer = self.relays.get(&id).and_then(|relay| relay.peer);
             if let Some(peer) = peer.filter(|_| since > 2 * u64::from(cx.settings.report_ms)) {
                 let (fence, below) = (self.fence, place.epoch);

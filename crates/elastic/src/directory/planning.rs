@@ -3,11 +3,12 @@
 use quelea_elastic_proto::frame::NoticeCode;
 use quelea_elastic_proto::{ClientId, RelayId, Time};
 
+use crate::directory::Definition;
 use crate::directory::context::Context;
 use crate::directory::limits::MOVES_PER_QUEUE_MAX;
 use crate::directory::queue::Queue;
 use crate::directory::relay::{Life, Relay};
-use crate::plan::{Action, Load, Plan, Planned, ProducerView, RelayView, Snapshot};
+use crate::plan::{Action, History, Load, Plan, Planned, ProducerView, RelayView, Snapshot, plan};
 
 /// The same notice is given to users again only after this.
 const NOTICE_AGAIN_MS: u64 = 60_000;
@@ -15,6 +16,10 @@ const NOTICE_AGAIN_MS: u64 = 60_000;
 /// When the next plan is due, and what the last ones left.
 pub(super) struct Planning {
     due_at: Time,
+    /// What the planner remembers. Begins anew with each owner of the queue.
+    history: History,
+    /// Who was moved by hand last: such moves take the producers in turn.
+    pub(super) last_by_hand: Option<ClientId>,
     notices: Vec<(NoticeCode, Time)>,
     /// The planner has said that the budget is spent.
     pub(super) budget_spent: bool,
@@ -22,7 +27,13 @@ pub(super) struct Planning {
 
 impl Planning {
     pub(super) fn new(now: Time) -> Self {
-        Self { due_at: now, notices: Vec::new(), budget_spent: false }
+        Self {
+            due_at: now,
+            history: History::default(),
+            last_by_hand: None,
+            notices: Vec::new(),
+            budget_spent: false,
+        }
     }
 
     pub(super) fn due_at(&self) -> Time {
@@ -34,20 +45,32 @@ impl Queue {
     /// Plans and carries the plan out.
     pub(super) fn plan_and_act(&mut self, cx: &mut Context<'_>) {
         self.planning.due_at = cx.now.plus_ms(cx.settings.plan_ms.max(1));
-        let plan = self.plan(cx.now, cx.settings.relay_cost_per_hour_micros);
+        let (plan, history) = self.ask_planner(cx.now, cx.settings.relay_cost_per_hour_micros);
+        self.planning.history = history;
+        let actions = !plan.actions.is_empty();
         for planned in plan.actions {
             self.act(cx, planned);
         }
+        // The next snapshot is later than these actions, also if none of them could be begun.
+        self.generation += u64::from(actions);
+    }
+
+    /// Whether the budget is spent, for the status.
+    pub(super) fn count_spent(&mut self, cx: &Context<'_>) {
+        let budget = self.definition.sla.budget_per_hour_micros;
+        let spent = self.budget.spent(cx.now);
+        self.planning.budget_spent = budget > 0 && spent >= budget;
     }
 
     /// What the planner would do now.
     pub(super) fn dry_run(&self, now: Time, relay_cost_per_hour_micros: u64) -> Plan {
-        let _ = self.snapshot(now, relay_cost_per_hour_micros);
-        Plan::default()
+        self.ask_planner(now, relay_cost_per_hour_micros).0
     }
 
-    fn plan(&mut self, now: Time, relay_cost_per_hour_micros: u64) -> Plan {
-        self.dry_run(now, relay_cost_per_hour_micros)
+    fn ask_planner(&self, now: Time, relay_cost_per_hour_micros: u64) -> (Plan, History) {
+        let snapshot = self.snapshot(now, relay_cost_per_hour_micros);
+        let Definition { sla, policy, .. } = &self.definition;
+        plan(&snapshot, sla, *policy, &self.planning.history, now)
     }
 
     /// Carries out one action, if it still makes sense: the planner saw a moment that has passed.
@@ -111,7 +134,13 @@ impl Queue {
         }
     }
 
-    fn notify_sometimes(&mut self, cx: &mut Context<'_>, code: NoticeCode, reason: String) {
+    /// Tells the users, unless they were told the same a short while ago.
+    pub(super) fn notify_sometimes(
+        &mut self,
+        cx: &mut Context<'_>,
+        code: NoticeCode,
+        reason: String,
+    ) {
         let notices = &mut self.planning.notices;
         notices.retain(|(_, at)| cx.now.since_ms(*at) < NOTICE_AGAIN_MS);
         if notices.iter().any(|(known, _)| *known == code) {

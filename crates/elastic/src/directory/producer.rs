@@ -20,7 +20,10 @@ pub(super) struct Producer {
     pub(super) moving: Option<Move>,
     /// The highest that it was given or has shown.
     pub(super) epoch: Epoch,
+    /// When its last move from relay to relay ended, zero if it never moved.
     pub(super) moved_at: Time,
+    /// Since when it sends where it does.
+    pub(super) placed_at: Time,
     /// It could not send there the last time.
     pub(super) avoid: Option<RelayId>,
     /// Assignments in a row that failed.
@@ -42,13 +45,14 @@ pub(super) struct Place {
 }
 
 impl Producer {
-    pub(super) fn new(now: Time) -> Self {
+    pub(super) fn new() -> Self {
         Self {
             peer: None,
             place: None,
             moving: None,
             epoch: Epoch::default(),
-            moved_at: now,
+            moved_at: Time::ZERO,
+            placed_at: Time::ZERO,
             avoid: None,
             failures: 0,
             retry_at: None,
@@ -86,7 +90,7 @@ impl Queue {
         }
         let id = open.producer;
         self.link(peer, Client::Producer(id));
-        let producer = self.producers.entry(id).or_insert_with(|| Producer::new(cx.now));
+        let producer = self.producers.entry(id).or_insert_with(Producer::new);
         producer.peer = Some(peer);
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         {
@@ -141,6 +145,9 @@ impl Queue {
             self.end_move(id);
             if let Some(from) = from {
                 self.moves_done += 1;
+                if let Some(producer) = self.producers.get_mut(&id) {
+                    producer.moved_at = cx.now;
+                }
                 let (subject, took) = (moved_from_to(id, from, relay), cx.now.since_ms(begun_at));
                 let reason = format!("{why} (at message {}, after {took} ms)", first.0);
                 self.log(cx, "moved", subject, reason);
@@ -172,7 +179,7 @@ impl Queue {
             return;
         }
         if producer.place.map(|place| place.relay) != Some(relay) {
-            producer.moved_at = cx.now;
+            producer.placed_at = cx.now;
             self.generation += 1;
         }
         producer.place = Some(Place { relay, epoch });

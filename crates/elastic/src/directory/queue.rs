@@ -135,6 +135,7 @@ impl Queue {
             self.house_all(cx);
         }
         if self.planning.due_at() <= cx.now && !self.deleting {
+            self.count_spent(cx);
             self.plan_and_act(cx);
         }
     }

@@ -119,7 +119,10 @@ impl Queue {
         let subject = format!("producer {:x} from {at} to relay {}", id.0, to.0);
         self.log(cx, "abort", subject, reason.to_owned());
         let Some(producer) = self.producers.get_mut(&id) else { return };
-        producer.moved_at = cx.now;
+        if from.is_some() {
+            // Not at once again, whatever kept it from going.
+            producer.moved_at = cx.now;
+        }
         producer.avoid = Some(to);
         if producer.place.is_none() {
             self.retry_later(cx, id);

@@ -167,3 +167,27 @@ fn a_slot_that_outlives_its_producers_move_is_fenced() {
     first.report(&mut world, &[(&old, 5)]);
     assert_eq!(fenced(world.mail(first.peer), producer.epoch), 1);
 }
+
+#[test]
+fn moves_by_hand_take_the_producers_in_turn_and_say_why_one_cannot_be() {
+    let mut world = World::new();
+    let mut definition = Definition::default();
+    definition.sla.relays_min = 2;
+    world.give(Input::Define { queue: QUEUE.to_owned(), definition });
+    FakeRelay::register(&mut world, 1);
+    FakeRelay::register(&mut world, 2);
+    let mut producers: Vec<_> = (1..=3).map(|id| FakeProducer::open(&mut world, id)).collect();
+    for producer in &mut producers {
+        producer.follow(&mut world);
+    }
+    for (turn, who) in [0, 1, 2, 0].into_iter().enumerate() {
+        world.give(Input::Move { queue: QUEUE.to_owned(), producer: None, to: None });
+        let before = producers[who].relay;
+        assert_ne!(Some(producers[who].follow(&mut world)), before, "turn {turn}");
+    }
+    let here = producers[0].relay;
+    let refusal = world.directory.move_refusal(QUEUE, Some(ClientId(1)), here);
+    assert!(refusal.unwrap_err().contains("already"));
+    let refusal = world.directory.move_refusal(QUEUE, Some(ClientId(9)), None);
+    assert!(refusal.unwrap_err().contains("not known"));
+}
