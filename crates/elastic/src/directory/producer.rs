@@ -89,6 +89,10 @@ impl Queue {
             return;
         }
         let id = open.producer;
+        if open.current.is_none() && self.is_linked(peer, Client::Producer(id)) {
+            self.asked_again(cx, id);
+            return;
+        }
         self.link(peer, Client::Producer(id));
         let producer = self.producers.entry(id).or_insert_with(Producer::new);
         producer.peer = Some(peer);
@@ -104,6 +108,16 @@ impl Queue {
             producer.place = None;
         }
         self.house(cx, id, "it opened the queue");
+    }
+
+    /// A producer without a relay asks over the same connection: it is told again what it was told, or
+    /// waits for what it waits for.
+    fn asked_again(&mut self, cx: &mut Context<'_>, id: ClientId) {
+        if let Some(producer) = self.producers.get_mut(&id) {
+            producer.place = None;
+        }
+        self.tell_producer(cx, id);
+        self.house(cx, id, "it asked for a relay");
     }
 
     /// Whether a client cannot be taken; it was told.

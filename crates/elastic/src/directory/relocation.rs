@@ -208,7 +208,9 @@ impl Queue {
     fn grant(&mut self, cx: &mut Context<'_>, id: ClientId) {
         let fence = self.fence;
         let Some(producer) = self.producers.get_mut(&id) else { return };
-        let (Some(peer), Some(moving)) = (producer.peer, producer.moving.as_mut()) else { return };
+        let Some(moving) = producer.moving.as_mut().filter(|_| producer.peer.is_some()) else {
+            return;
+        };
         let to = moving.to;
         let epoch = producer.epoch.next_under(fence);
         producer.epoch = epoch;
@@ -222,8 +224,16 @@ impl Queue {
                 self.moves_prepared.remove(&to);
             }
         }
-        let Some(relay) = self.relays.get(&to).map(Relay::to_address) else { return };
-        let queue = self.name.clone();
+        self.tell_producer(cx, id);
+    }
+
+    /// PRODUCE_AT, if the producer is on its way and that was granted.
+    pub(super) fn tell_producer(&self, cx: &mut Context<'_>, id: ClientId) {
+        let Some(producer) = self.producers.get(&id) else { return };
+        let (Some(peer), Some(moving)) = (producer.peer, &producer.moving) else { return };
+        let Some(epoch) = moving.epoch else { return };
+        let Some(relay) = self.relays.get(&moving.to).map(Relay::to_address) else { return };
+        let (queue, fence) = (self.name.clone(), self.fence);
         cx.send(peer, Frame::ProduceAt { queue, producer: id, fence, epoch, relay });
     }
 
