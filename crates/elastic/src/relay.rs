@@ -1,1 +1,424 @@
-//! A relay's core: which listeners get a message, their rings, and what happens to slow ones.
+//! A relay's core: takes messages from producers and gives each to all listeners with a prefix of its
+//! topic. Knows nothing of sockets: whole frames that were read go in, what is to be written stands in a
+//! ring for each client.
+//!
+//! The driver's turn: [`Relay::begin_turn`] with the time, [`Relay::received`] for each connection that
+//! had something, then until nothing is left [`Relay::poll_writable`], each written by
+//! [`Relay::slices`] and [`Relay::written`], with [`Relay::settle`] between two rounds.
+
+mod client;
+mod conversation;
+mod counters;
+mod edge;
+mod fan_out;
+mod ledger;
+pub mod limits;
+mod listening;
+mod prefix;
+mod producer;
+mod report;
+mod ring;
+mod slow;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::IoSlice;
+
+use bytes::Bytes;
+use quelea_elastic_proto::frame::{
+    Acknowledge, ErrorCode, Frame, RelaySettings, SlowPolicy, WireError,
+};
+use quelea_elastic_proto::{ClientId, Epoch, Fence, RelayId, Time};
+use slab::Slab;
+
+use client::{Awaiting, Client, Kind, Phase};
+pub use counters::Counters;
+use counters::Latency;
+use fan_out::Piece;
+use ledger::Holds;
+use limits::{HANDSHAKE_MS, HEARTBEAT_MS, RING_BYTES_DEFAULT, RING_BYTES_MIN};
+use listening::waits_for_listeners;
+use prefix::PrefixMap;
+use producer::Producer;
+
+/// What a relay has to be told.
+#[derive(Clone, Debug)]
+pub struct RelayConfig {
+    /// The queue that it serves.
+    pub queue: String,
+    /// Its number, 0 if it stands alone.
+    pub relay: RelayId,
+    /// Clients must have this key; empty if none is asked for.
+    pub key: Bytes,
+    /// Most connections.
+    pub connections_max: usize,
+    /// What it does with messages, until a directory says otherwise.
+    pub settings: RelaySettings,
+}
+
+/// Settings where nobody says anything else.
+#[must_use]
+pub const fn default_settings() -> RelaySettings {
+    RelaySettings {
+        acknowledge: Acknowledge::Relayed,
+        slow: SlowPolicy::DropNewest,
+        ring_bytes_max: RING_BYTES_DEFAULT,
+        report_ms: 1_000,
+        keep: (String::new(), String::new()),
+    }
+}
+
+/// A connection, or the peer of an edge, at the relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Port {
+    index: u32,
+    generation: u32,
+}
+
+impl Port {
+    /// Small, and no two ports have the same at the same time.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.index as usize
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Relay {
+    config: RelayConfig,
+    ring_bytes_max: usize,
+    now: Time,
+    clients: Slab<Client>,
+    generation: u32,
+    /// Those of the clients that listen, in the order in which they came.
+    listeners: Vec<u32>,
+    /// Those of the listeners that take everything.
+    everything: Vec<u32>,
+    prefixes: PrefixMap,
+    /// Prefixes that are new, or gone, for edges that tell their producers.
+    subscription_changes: VecDeque<(Bytes, bool)>,
+    producers: Slab<Producer>,
+    by_producer: BTreeMap<ClientId, u32>,
+    last_slot: u32,
+    /// Least epochs of producers that were moved away by force, and the order in which that was said.
+    fenced: BTreeMap<ClientId, Epoch>,
+    fenced_order: VecDeque<ClientId>,
+    fence: Fence,
+    draining: Option<Time>,
+    /// Clients with something to write.
+    dirty: VecDeque<u32>,
+    unsettled: Vec<u32>,
+    /// Clients for whom too much waits: they are cut off when nobody walks the lists any more.
+    overfull: Vec<u32>,
+    pieces: Vec<Piece>,
+    lag_check_at: Option<Time>,
+    heartbeat_at: Time,
+    counters: Counters,
+    latency: Latency,
+    started_at: Time,
+    reports: u64,
+}
+
+impl Relay {
+    /// A relay that has begun at `now`.
+    #[must_use]
+    pub fn new(config: RelayConfig, now: Time) -> Self {
+        let mut relay = Self {
+            ring_bytes_max: 0,
+            now,
+            clients: Slab::new(),
+            generation: 0,
+            listeners: Vec::new(),
+            everything: Vec::new(),
+            prefixes: PrefixMap::default(),
+            subscription_changes: VecDeque::new(),
+            producers: Slab::new(),
+            by_producer: BTreeMap::new(),
+            last_slot: 0,
+            fenced: BTreeMap::new(),
+            fenced_order: VecDeque::new(),
+            fence: Fence(0),
+            draining: None,
+            dirty: VecDeque::new(),
+            unsettled: Vec::new(),
+            overfull: Vec::new(),
+            pieces: Vec::new(),
+            lag_check_at: None,
+            heartbeat_at: now.plus_ms(u64::from(HEARTBEAT_MS)),
+            counters: Counters::default(),
+            latency: Latency::default(),
+            started_at: now,
+            reports: 0,
+            config,
+        };
+        relay.set(relay.config.settings.clone());
+        relay
+    }
+
+    /// Other settings from now on. A ring that is fuller than the new bound is not cut.
+    pub fn set(&mut self, settings: RelaySettings) {
+        let bytes = settings.ring_bytes_max.max(RING_BYTES_MIN);
+        self.ring_bytes_max = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.config.settings = settings;
+    }
+
+    /// The time of what follows.
+    pub fn begin_turn(&mut self, now: Time) {
+        self.now = self.now.max(now);
+    }
+
+    /// Somebody connected.
+    ///
+    /// # Errors
+    /// If there are too many: the error is to be told, and the connection to be closed.
+    pub fn connect(&mut self) -> Result<Port, WireError> {
+        self.connect_as(Kind::Native)
+    }
+
+    fn connect_as(&mut self, kind: Kind) -> Result<Port, WireError> {
+        if self.clients.len() >= self.config.connections_max {
+            self.counters.refused += 1;
+            let text =
+                format!("{} connections are the limit of this relay", self.config.connections_max);
+            return Err(conversation::fatal(ErrorCode::Limit, "connections", text));
+        }
+        self.generation = self.generation.wrapping_add(1);
+        let generation = self.generation;
+        let index = self.clients.insert(Client::new(generation, kind, self.now)) as u32;
+        Ok(Port { index, generation })
+    }
+
+    /// A connection ended, from whichever side.
+    pub fn disconnected(&mut self, port: Port) {
+        if let Some(index) = self.index(port) {
+            self.leave(index);
+            self.clients.remove(index as usize);
+        }
+    }
+
+    /// Takes all that a client was away. What is being written to it stays.
+    fn leave(&mut self, index: u32) {
+        let slots = std::mem::take(&mut self.clients[index as usize].slots);
+        for (_, producer) in slots {
+            self.abandon(producer);
+        }
+        self.end_listener(index);
+        let Self { clients, producers, unsettled, counters, .. } = self;
+        clients[index as usize].ring.clear(|part| {
+            counters.dropped_gone += part.messages();
+            if let ring::Dropped::Run(run) = part {
+                release_in(producers, unsettled, run);
+            }
+        });
+        // A run that was begun is written to its end if the client is told why it has to go; nobody
+        // waits for that.
+        for run in clients[index as usize].ring.runs_mut() {
+            release_in(producers, unsettled, run);
+            run.holds = Holds::NONE;
+        }
+    }
+
+    /// Whether this client was told to go: when all is written, close.
+    #[must_use]
+    pub fn is_closing(&self, port: Port) -> bool {
+        self.index(port).is_none_or(|index| self.clients[index as usize].is_closing())
+    }
+
+    /// It was told to go, and has had its time to read that.
+    #[must_use]
+    pub fn is_overdue(&self, port: Port) -> bool {
+        self.index(port).is_some_and(|index| match self.clients[index as usize].phase {
+            Phase::Closing(until) => until <= self.now,
+            _ => false,
+        })
+    }
+
+    /// It has said HELLO, and was not refused.
+    #[must_use]
+    pub fn is_greeted(&self, port: Port) -> bool {
+        self.index(port).is_some_and(|index| self.clients[index as usize].phase == Phase::Open)
+    }
+
+    /// The next client that has something to write: to its socket, or for its edge.
+    pub fn poll_writable(&mut self) -> Option<Port> {
+        self.cut_off_the_overfull();
+        while let Some(index) = self.dirty.pop_front() {
+            if let Some(client) = self.clients.get_mut(index as usize)
+                && std::mem::take(&mut client.dirty)
+            {
+                return Some(Port { index, generation: client.generation });
+            }
+        }
+        None
+    }
+
+    /// Somebody has something to write.
+    #[must_use]
+    pub fn has_writable(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// The socket that took no more does again.
+    pub fn unblocked(&mut self, port: Port) {
+        if let Some(index) = self.index(port) {
+            self.clients[index as usize].blocked = false;
+        }
+    }
+
+    /// What is to be written to a client next; gives how many of `slices` are filled.
+    pub fn slices<'a>(&'a mut self, port: Port, slices: &mut [IoSlice<'a>]) -> usize {
+        match self.index(port) {
+            Some(index) => self.clients[index as usize].ring.slices(slices),
+            None => 0,
+        }
+    }
+
+    /// So many bytes of the slices were written.
+    pub fn written(&mut self, port: Port, bytes: usize) {
+        let Some(index) = self.index(port) else { return };
+        let late = waits_for_listeners(self.config.settings.acknowledge);
+        let Self { clients, producers, unsettled, counters, latency, now, .. } = self;
+        let Client { ring, listener, .. } = &mut clients[index as usize];
+        if let Some(listener) = listener {
+            listener.written_bytes += bytes as u64;
+        }
+        ring.advance(bytes, |mut run| {
+            counters.messages_out += u64::from(run.messages);
+            counters.bytes_out += run.bytes.len() as u64;
+            latency.add(run.at, *now, run.messages);
+            let Some(listener) = listener else { return };
+            listener.sent += u64::from(run.messages);
+            if late {
+                let (producer, slot, entry) = (run.producer, run.slot, run.entry);
+                listener.awaiting.push_back(Awaiting {
+                    sent: listener.sent,
+                    producer,
+                    slot,
+                    entry,
+                });
+                run.holds.acknowledgement = false;
+            }
+            if let Some(producer) = producers.get_mut(run.producer as usize)
+                && producer.slot == run.slot
+            {
+                producer.bytes_out += run.bytes.len() as u64;
+            }
+            release_in(producers, unsettled, &run);
+        });
+        self.make_room(index);
+    }
+
+    /// If a ring has room again: its listener is told what is missing.
+    fn make_room(&mut self, index: u32) {
+        let client = &mut self.clients[index as usize];
+        if client.ring.has_open_gaps() && client.ring.bytes() <= self.ring_bytes_max / 4 * 3 {
+            client.ring.close_gaps();
+            if let Some(listener) = &mut client.listener {
+                listener.dropping = false;
+            }
+            self.mark_dirty(index);
+        }
+    }
+
+    /// Nothing is left to write to this client.
+    #[must_use]
+    pub fn is_written(&self, port: Port) -> bool {
+        self.index(port).is_none_or(|index| self.clients[index as usize].ring.is_empty())
+    }
+
+    /// When [`Relay::tick`] is due.
+    #[must_use]
+    pub fn deadline(&self) -> Time {
+        self.lag_check_at.map_or(self.heartbeat_at, |at| at.min(self.heartbeat_at))
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self) {
+        let now = self.now;
+        if self.lag_check_at.is_some_and(|at| at <= now) {
+            self.check_lag(now);
+        }
+        if self.heartbeat_at <= now {
+            self.heartbeat_at = now.plus_ms(u64::from(HEARTBEAT_MS) / 2);
+            self.ask_the_silent();
+        }
+    }
+
+    /// PINGs those from whom nothing came for a while, and lets go those who did not answer.
+    fn ask_the_silent(&mut self) {
+        let native = |(_, client): &(usize, &Client)| client.kind == Kind::Native;
+        let clients: Vec<usize> =
+            self.clients.iter().filter(native).map(|(index, _)| index).collect();
+        for index in clients {
+            let client = &mut self.clients[index];
+            let silent_ms = self.now.since_ms(client.heard_at);
+            let (code, text) = match client.phase {
+                Phase::Closing(_) => continue,
+                Phase::Greeting if silent_ms >= HANDSHAKE_MS => {
+                    (ErrorCode::Order, format!("no HELLO came within {HANDSHAKE_MS} ms"))
+                }
+                Phase::Open if silent_ms >= 3 * u64::from(HEARTBEAT_MS) && client.pings > 1 => (
+                    ErrorCode::Unavailable,
+                    format!(
+                        "nothing came for {silent_ms} ms, {} PINGs have no answer",
+                        client.pings
+                    ),
+                ),
+                Phase::Open if silent_ms >= u64::from(HEARTBEAT_MS) => {
+                    client.pings += 1;
+                    let number = u64::from(client.pings);
+                    self.tell(index as u32, &Frame::Ping(number));
+                    continue;
+                }
+                _ => continue,
+            };
+            self.counters.silent += 1;
+            self.refuse(index as u32, conversation::fatal(code, "", text));
+        }
+    }
+
+    /// Takes no new producer from now on, and tells all clients that it will stop.
+    pub fn drain(&mut self, deadline_ms: u32) {
+        self.draining = Some(self.now.plus_ms(u64::from(deadline_ms)));
+        let native = |(_, client): &(usize, &Client)| {
+            client.kind == Kind::Native && client.phase == Phase::Open
+        };
+        let clients: Vec<usize> =
+            self.clients.iter().filter(native).map(|(index, _)| index).collect();
+        for index in clients {
+            self.tell(index as u32, &Frame::Draining { deadline_ms });
+        }
+    }
+
+    /// When the drain has to be over, if there is one.
+    #[must_use]
+    pub const fn drains_until(&self) -> Option<Time> {
+        self.draining
+    }
+
+    fn mark_dirty(&mut self, index: u32) {
+        let client = &mut self.clients[index as usize];
+        if !client.dirty {
+            client.dirty = true;
+            self.dirty.push_back(index);
+        }
+    }
+
+    fn index(&self, port: Port) -> Option<u32> {
+        let client = self.clients.get(port.index())?;
+        (client.generation == port.generation).then_some(port.index)
+    }
+}
+
+/// A run is not held by its ring any more.
+fn release_in(producers: &mut Slab<Producer>, unsettled: &mut Vec<u32>, run: &ring::Run) {
+    if let Some(producer) = producers.get_mut(run.producer as usize)
+        && producer.slot == run.slot
+    {
+        producer.ledger.release(run.entry, run.holds);
+        if !producer.unsettled {
+            producer.unsettled = true;
+            unsettled.push(run.producer);
+        }
+    }
+}

@@ -1,1 +1,16 @@
-//! The relay's data path over sockets: native protocol and ZMTP.
+//! The relay's data path over sockets: native protocol and ZMTP. One thread, one tokio runtime: each
+//! connection is a task that reads, and a turn of the [`node`] writes for all of them.
+//! This crate must never decide who gets a message or what is lost: that is `quelea_elastic::relay`.
+//! Start with [`run`], then `node.rs` for a turn and `connection.rs` for a socket; edges of other
+//! protocols begin at `edge.rs`.
+
+mod clock;
+mod config;
+mod connection;
+mod edge;
+mod listener;
+mod node;
+mod run;
+
+pub use config::{Config, ConfigError, Directory};
+pub use run::{RunError, Stopped, Stopper, run};

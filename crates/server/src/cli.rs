@@ -1,4 +1,4 @@
-//! The command line: `quelea serve`, `config`, `admin`, `bench`, `push`, `pop`.
+//! The command line: `quelea serve`, `config`, `admin`, `bench`, `push`, `pop`, `relay`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{ConfigError, Settings, reference};
-use crate::{admin, pop, push, serve};
+use crate::{admin, pop, push, relay, serve};
 
 /// A message queue in which every queue picks its own point between speed and guarantees.
 #[derive(Debug, Parser)]
@@ -30,6 +30,8 @@ enum Command {
     Push(push::PushArgs),
     /// Print what CMQ peers send here, a line each (UDP, no broker).
     Pop(pop::PopArgs),
+    /// Run one relay of an elastic queue.
+    Relay(relay::RelayArgs),
 }
 
 /// Where the configuration comes from, on top of the defaults and the environment.
@@ -80,6 +82,7 @@ impl Cli {
             Command::Admin(args) => admin::run(args),
             Command::Push(args) => push::run(&args),
             Command::Pop(args) => pop::run(&args),
+            Command::Relay(args) => relay::run(&args),
             Command::Bench(args) => match quelea_bench::run(args) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => {

@@ -8,6 +8,7 @@ mod key_file;
 mod pipe;
 mod pop;
 mod push;
+mod relay;
 mod serve;
 mod sqs;
 mod wiring;

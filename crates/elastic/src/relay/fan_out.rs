@@ -1,0 +1,198 @@
+//! The way of a message: checked, matched, and put into the rings of its listeners. A stretch of
+//! messages is one slice of what was read, however many they are and whoever gets it.
+
+use bytes::{Buf as _, Bytes};
+use quelea_elastic_proto::frame::{ErrorCode, WireError};
+use quelea_elastic_proto::limits::DATA_HEADER_BYTES;
+use quelea_elastic_proto::wire::{DataHeader, FrameHeader, Kind};
+use quelea_elastic_proto::{MessageSeq, Slot, parts};
+
+use crate::relay::Relay;
+use crate::relay::conversation::fatal;
+use crate::relay::ledger::Holds;
+use crate::relay::limits::OVERDRAFT_BYTES;
+use crate::relay::producer::State;
+use crate::relay::ring::Run;
+
+/// A filtered stretch that is smaller than the read it comes from by more than this factor is copied when
+/// it has to wait: memory in use stays within this multiple of what the rings count.
+const SPARSE_FACTOR: usize = 8;
+
+impl Relay {
+    /// Takes the DATA frames of one slot from the front of `frames`, and gives them to their listeners.
+    pub(crate) fn messages(
+        &mut self,
+        client: u32,
+        frames: &mut Bytes,
+        buffer_bytes: usize,
+    ) -> Result<(), WireError> {
+        let Some(header) = DataHeader::of_frame(frames) else {
+            return Err(fatal(ErrorCode::Malformed, "length", "a DATA frame is too short"));
+        };
+        let index = self
+            .slot_of(client, header.slot)
+            .map_err(|error| fatal(error.code, "slot", error.text))?;
+        let producer = &self.producers[index as usize];
+        if producer.state != State::Started {
+            let text = format!("DATA in slot {}, which is {:?}", header.slot.0, producer.state);
+            return Err(fatal(ErrorCode::Order, "slot", text));
+        }
+        let first = producer.next;
+        let mut stretch = Stretch { slot: header.slot, next: first, bytes: 0 };
+        let outcome = self.check_stretch(frames, &mut stretch);
+        let messages = stretch.next.0 - first.0;
+        if messages > 0 {
+            let bytes = frames.split_to(stretch.bytes);
+            self.fan_out(index, bytes, first, messages as u32, buffer_bytes);
+            let producer = &self.producers[index as usize];
+            if producer.bytes > producer.granted_bytes + OVERDRAFT_BYTES {
+                let text = format!(
+                    "{} bytes were sent in slot {}, and {} granted",
+                    producer.bytes, header.slot.0, producer.granted_bytes
+                );
+                return Err(fatal(ErrorCode::Limit, "credit", text));
+            }
+        }
+        if outcome.is_err() {
+            frames.advance(frames.len());
+        }
+        outcome
+    }
+
+    /// Follows the messages to the end of the stretch, and notes who gets which.
+    fn check_stretch(&mut self, frames: &Bytes, stretch: &mut Stretch) -> Result<(), WireError> {
+        let filtered = !self.prefixes.is_empty();
+        while stretch.bytes < frames.len() {
+            let rest = &frames[stretch.bytes..];
+            let header = match FrameHeader::read(rest) {
+                Ok(Some(header)) if header.kind == Kind::Data => header,
+                _ => return Ok(()),
+            };
+            let frame = rest.get(..header.frame_bytes());
+            let Some((frame, data)) =
+                frame.and_then(|frame| Some((frame, DataHeader::of_frame(frame)?)))
+            else {
+                return Err(fatal(ErrorCode::Malformed, "length", "a DATA frame is too short"));
+            };
+            if data.slot != stretch.slot {
+                return Ok(());
+            }
+            if data.sequence != stretch.next {
+                let text = format!(
+                    "message {} came in slot {}, and {} is the next one",
+                    data.sequence.0, stretch.slot.0, stretch.next.0
+                );
+                return Err(fatal(ErrorCode::Order, "sequence", text));
+            }
+            let message = &frame[DATA_HEADER_BYTES..];
+            if let Err(error) = parts::check(message) {
+                return Err(fatal(ErrorCode::Malformed, "parts", error.to_string()));
+            }
+            let end = stretch.bytes + frame.len();
+            if filtered && let Ok(topic) = parts::first(message) {
+                self.gather(topic, stretch.next, stretch.bytes, end);
+            }
+            stretch.bytes = end;
+            stretch.next.0 += 1;
+        }
+        Ok(())
+    }
+
+    /// Notes the listeners of one message that have prefixes of its topic.
+    fn gather(&mut self, topic: &[u8], sequence: MessageSeq, begin: usize, end: usize) {
+        let Self { prefixes, clients, pieces, .. } = self;
+        prefixes.each_match(topic, |index| {
+            let Some(listener) = &mut clients[index as usize].listener else { return };
+            if listener.everything > 0 {
+                return;
+            }
+            if let Some(piece) = listener.piece.and_then(|at| pieces.get_mut(at)) {
+                if piece.next() == sequence {
+                    piece.end = end;
+                    piece.messages += 1;
+                    return;
+                }
+                // A listener may have several prefixes of one topic.
+                if piece.next().0 == sequence.0 + 1 {
+                    return;
+                }
+            }
+            listener.piece = Some(pieces.len());
+            pieces.push(Piece { listener: index, begin, end, first: sequence, messages: 1 });
+        });
+    }
+
+    fn fan_out(
+        &mut self,
+        index: u32,
+        bytes: Bytes,
+        first: MessageSeq,
+        messages: u32,
+        buffer_bytes: usize,
+    ) {
+        let length = bytes.len();
+        self.counters.messages_in += u64::from(messages);
+        self.counters.bytes_in += length as u64;
+        let producer = &mut self.producers[index as usize];
+        producer.next.0 += u64::from(messages);
+        producer.messages += u64::from(messages);
+        producer.bytes += length as u64;
+        let entry = producer.ledger.push(producer.next, length);
+        let whole = Run {
+            bytes,
+            producer: index,
+            slot: producer.slot,
+            first,
+            messages,
+            entry,
+            holds: Holds::NONE,
+            sparse: length * SPARSE_FACTOR < buffer_bytes,
+            at: self.now,
+        };
+        for at in 0..self.everything.len() {
+            self.offer(self.everything[at], whole.clone());
+        }
+        if !self.pieces.is_empty() {
+            self.offer_pieces(&whole);
+        }
+        self.producers[index as usize].ledger.release(entry, Holds::BOTH);
+        self.unsettle(index);
+    }
+
+    fn offer_pieces(&mut self, whole: &Run) {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        for piece in pieces.drain(..) {
+            if let Some(listener) = &mut self.clients[piece.listener as usize].listener {
+                listener.piece = None;
+            }
+            let bytes = whole.bytes.slice(piece.begin..piece.end);
+            let sparse = whole.sparse || bytes.len() * SPARSE_FACTOR < whole.bytes.len();
+            let Piece { first, messages, .. } = piece;
+            self.offer(piece.listener, Run { bytes, first, messages, sparse, ..whole.clone() });
+        }
+        self.pieces = pieces;
+    }
+}
+
+/// Messages without a hole that one filtered listener gets of a stretch, and where they are in it.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    listener: u32,
+    begin: usize,
+    end: usize,
+    first: MessageSeq,
+    messages: u32,
+}
+
+impl Piece {
+    const fn next(&self) -> MessageSeq {
+        MessageSeq(self.first.0 + self.messages as u64)
+    }
+}
+
+/// How far a stretch goes.
+struct Stretch {
+    slot: Slot,
+    next: MessageSeq,
+    bytes: usize,
+}

@@ -1,0 +1,339 @@
+//! A producer's stay at this relay: ATTACH, START, FIN, and the credit and acknowledgements in between.
+
+use std::collections::btree_map::Entry;
+
+use quelea_elastic_proto::frame::{ErrorCode, Frame, Start, WireError};
+use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, Slot};
+
+use crate::relay::conversation::refusal;
+use crate::relay::ledger::Ledger;
+use crate::relay::limits::{
+    FENCED_PRODUCERS_MAX, SLOTS_PER_CLIENT_MAX, WINDOW_BYTES, WINDOW_BYTES_MAX, WINDOW_BYTES_MIN,
+};
+use crate::relay::ring::{Control, encoded};
+use crate::relay::{Relay, client};
+
+#[derive(Debug)]
+pub(crate) struct Producer {
+    pub(crate) slot: Slot,
+    pub(crate) id: ClientId,
+    pub(crate) epoch: Epoch,
+    pub(crate) previous: Epoch,
+    /// Index of its client; `None` when that is gone, while its last messages are.
+    pub(crate) client: Option<u32>,
+    pub(crate) state: State,
+    /// One past its last message.
+    pub(crate) next: MessageSeq,
+    pub(crate) ledger: Ledger,
+    /// What it was told: it may send so many bytes in all, and all below this is done.
+    pub(crate) granted_bytes: u64,
+    pub(crate) acknowledged: MessageSeq,
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+    pub(crate) bytes_out: u64,
+    /// It speaks another protocol.
+    pub(crate) foreign: bool,
+    /// It is on the list of those whose credit or acknowledgement may have changed.
+    pub(crate) unsettled: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Nobody was told of it.
+    Attached,
+    Started,
+    /// After its FIN; it stays until its last message is done.
+    Finished,
+}
+
+impl Producer {
+    const fn is_present(&self) -> bool {
+        matches!(self.state, State::Attached | State::Started)
+    }
+
+    fn start(&self) -> Frame {
+        Frame::Start(Start {
+            slot: self.slot,
+            producer: self.id,
+            epoch: self.epoch,
+            first: self.next,
+            previous: self.previous,
+        })
+    }
+}
+
+impl Relay {
+    /// ATTACH_PRODUCER.
+    pub(crate) fn attach_producer(
+        &mut self,
+        client: u32,
+        id: ClientId,
+        fence: Fence,
+        epoch: Epoch,
+    ) -> Result<(), WireError> {
+        if self.draining.is_some() {
+            return Err(refusal(
+                ErrorCode::Unavailable,
+                "",
+                "this relay is draining: it takes no new producer",
+            ));
+        }
+        self.see_fence(fence)?;
+        if self.clients[client as usize].slots.len() >= SLOTS_PER_CLIENT_MAX {
+            let text = format!("{SLOTS_PER_CLIENT_MAX} producers on one connection are the limit");
+            return Err(refusal(ErrorCode::Limit, "producer", text));
+        }
+        self.check_epoch(id, epoch)?;
+        self.end_producer(id);
+        let slot = self.reserve(client, id, epoch);
+        let window = self.window_bytes();
+        self.producer_mut(slot.1).granted_bytes = window;
+        let acknowledge = self.config.settings.acknowledge;
+        let attached = Frame::Attached { slot: slot.0, acknowledge, credit_bytes: window };
+        self.tell(client, &attached);
+        Ok(())
+    }
+
+    /// The highest epoch that was seen may come again: after the death of its connection, or of another
+    /// relay, the producer sends again in a slot of its own.
+    fn check_epoch(&self, id: ClientId, epoch: Epoch) -> Result<(), WireError> {
+        let present = self.by_producer.get(&id).map(|index| self.producers[*index as usize].epoch);
+        let least = present.max(self.fenced.get(&id).copied()).unwrap_or_default();
+        if epoch >= least {
+            return Ok(());
+        }
+        Err(epoch_is_over(epoch, least))
+    }
+
+    /// A place for a producer; gives its slot and its index.
+    pub(crate) fn reserve(&mut self, client: u32, id: ClientId, epoch: Epoch) -> (Slot, u32) {
+        self.last_slot += 1;
+        let slot = Slot(self.last_slot);
+        let index = self.producers.insert(Producer {
+            slot,
+            id,
+            epoch,
+            previous: Epoch(0),
+            client: Some(client),
+            state: State::Attached,
+            next: MessageSeq(0),
+            ledger: Ledger::default(),
+            granted_bytes: 0,
+            acknowledged: MessageSeq(0),
+            messages: 0,
+            bytes: 0,
+            bytes_out: 0,
+            foreign: self.clients[client as usize].kind == client::Kind::Edge,
+            unsettled: false,
+        }) as u32;
+        self.by_producer.insert(id, index);
+        self.clients[client as usize].slots.push((slot, index));
+        (slot, index)
+    }
+
+    /// START: all listeners are told.
+    pub(crate) fn start_producer(&mut self, client: u32, start: &Start) -> Result<(), WireError> {
+        let index = self.slot_of(client, start.slot)?;
+        let producer = &mut self.producers[index as usize];
+        if producer.state != State::Attached {
+            let text = format!("slot {} has started already", start.slot.0);
+            return Err(refusal(ErrorCode::Order, "slot", text));
+        }
+        if (producer.id, producer.epoch) != (start.producer, start.epoch) {
+            let text = format!(
+                "slot {} was attached for producer {:032x}, epoch {:#x}; START says {:032x}, {:#x}",
+                start.slot.0, producer.id.0, producer.epoch.0, start.producer.0, start.epoch.0
+            );
+            return Err(refusal(ErrorCode::Value, "producer", text));
+        }
+        self.start(index, start.first, start.previous);
+        Ok(())
+    }
+
+    pub(crate) fn start(&mut self, index: u32, first: MessageSeq, previous: Epoch) {
+        let producer = &mut self.producers[index as usize];
+        producer.state = State::Started;
+        producer.next = first;
+        producer.previous = previous;
+        producer.acknowledged = first;
+        producer.ledger.start(first);
+        let frame = encoded(&producer.start());
+        self.tell_listeners(&frame, Control::Other);
+    }
+
+    /// FIN: all listeners are told; the slot ends when its last message is done.
+    pub(crate) fn finish_producer(
+        &mut self,
+        client: u32,
+        slot: Slot,
+        next: MessageSeq,
+    ) -> Result<(), WireError> {
+        let index = self.slot_of(client, slot)?;
+        let producer = &self.producers[index as usize];
+        if producer.state == State::Finished
+            || (producer.state == State::Started && producer.next != next)
+        {
+            let text = format!(
+                "FIN of slot {} says next message {}; the next one here is {}{}",
+                slot.0,
+                next.0,
+                producer.next.0,
+                if producer.state == State::Finished { ", and FIN came before" } else { "" }
+            );
+            return Err(refusal(ErrorCode::Order, "next", text));
+        }
+        self.finish(index);
+        Ok(())
+    }
+
+    fn finish(&mut self, index: u32) {
+        let producer = &mut self.producers[index as usize];
+        let told = producer.state == State::Started;
+        producer.state = State::Finished;
+        let (id, slot, next) = (producer.id, producer.slot, producer.next);
+        if self.by_producer.get(&id) == Some(&index) {
+            self.by_producer.remove(&id);
+        }
+        if told {
+            let fin = encoded(&Frame::Fin { slot, next });
+            self.tell_listeners(&fin, Control::Fin(slot));
+        }
+        self.unsettle(index);
+    }
+
+    /// A producer's slot ends because a later epoch of it is here, or was decreed elsewhere, or its
+    /// connection is gone: listeners see a FIN, since nothing more comes in this slot.
+    pub(crate) fn end_producer(&mut self, id: ClientId) {
+        let Some(index) = self.by_producer.get(&id).copied() else { return };
+        self.abandon(index);
+    }
+
+    pub(crate) fn abandon(&mut self, index: u32) {
+        if self.producers[index as usize].is_present() {
+            self.finish(index);
+        }
+        // Who is gone or fenced is told of no acknowledgement any more.
+        let Self { producers, clients, .. } = self;
+        if let Some(client) = producers[index as usize].client.take() {
+            clients[client as usize].slots.retain(|(_, of)| *of != index);
+        }
+    }
+
+    /// FENCE_PRODUCER: the directory gave this producer a higher epoch elsewhere.
+    pub fn fence_producer(&mut self, id: ClientId, below: Epoch) {
+        match self.fenced.entry(id) {
+            Entry::Occupied(mut bound) => *bound.get_mut() = below.max(*bound.get()),
+            Entry::Vacant(place) => {
+                place.insert(below);
+                self.fenced_order.push_back(id);
+            }
+        }
+        if self.fenced_order.len() > FENCED_PRODUCERS_MAX
+            && let Some(oldest) = self.fenced_order.pop_front()
+        {
+            self.fenced.remove(&oldest);
+        }
+        let Some(index) = self.by_producer.get(&id).copied() else { return };
+        let producer = &self.producers[index as usize];
+        if producer.epoch < below {
+            let error = epoch_is_over(producer.epoch, below);
+            let client = producer.client;
+            self.abandon(index);
+            if let Some(client) = client {
+                self.tell(client, &Frame::Error(error));
+            }
+        }
+    }
+
+    /// A higher fence than any before is remembered, a lower one refused.
+    pub(crate) fn see_fence(&mut self, fence: Fence) -> Result<(), WireError> {
+        if fence < self.fence {
+            let text = format!("fence {} is over: {} was seen here", fence.0, self.fence.0);
+            return Err(refusal(ErrorCode::Fenced, "fence", text));
+        }
+        self.fence = fence;
+        Ok(())
+    }
+
+    pub(crate) fn slot_of(&self, client: u32, slot: Slot) -> Result<u32, WireError> {
+        let slots = &self.clients[client as usize].slots;
+        let found = slots.iter().find(|(of, _)| *of == slot).map(|(_, index)| *index);
+        found.ok_or_else(|| {
+            let text = format!("slot {} is none of this connection's", slot.0);
+            refusal(ErrorCode::Order, "slot", text)
+        })
+    }
+
+    /// STARTs of all that are present, for a listener that has just come.
+    pub(crate) fn tell_starts(&mut self, client: u32) {
+        let Self { producers, clients, .. } = self;
+        for (_, producer) in producers.iter().filter(|(_, p)| p.state == State::Started) {
+            clients[client as usize].ring.push_control(encoded(&producer.start()), Control::Other);
+        }
+        self.mark_dirty(client);
+    }
+
+    /// What one producer may have under way.
+    pub(crate) fn window_bytes(&self) -> u64 {
+        let present = self.by_producer.len().max(1) as u64;
+        let all = WINDOW_BYTES.min(self.config.settings.ring_bytes_max / 2);
+        (all / present).clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX)
+    }
+
+    /// A producer's credit or acknowledgement may have changed.
+    pub(crate) fn unsettle(&mut self, index: u32) {
+        let producer = &mut self.producers[index as usize];
+        if !producer.unsettled {
+            producer.unsettled = true;
+            self.unsettled.push(index);
+        }
+    }
+
+    /// Tells producers how far they are acknowledged and what more they may send: once for all that
+    /// happened in a turn.
+    pub fn settle(&mut self) {
+        let window = self.window_bytes();
+        let mut unsettled = std::mem::take(&mut self.unsettled);
+        for index in unsettled.drain(..) {
+            let producer = &mut self.producers[index as usize];
+            producer.unsettled = false;
+            let slot = producer.slot;
+            let below = producer.ledger.acknowledged();
+            let acknowledged = std::mem::replace(&mut producer.acknowledged, below) < below;
+            let bytes = producer.ledger.released_bytes() + window;
+            let more = producer.is_present() && bytes >= producer.granted_bytes + window / 4;
+            if more {
+                producer.granted_bytes = bytes;
+            }
+            let is_over = producer.state == State::Finished && producer.ledger.is_empty();
+            if let Some(client) = producer.client {
+                if self.clients[client as usize].kind == client::Kind::Edge {
+                    self.mark_dirty(client);
+                } else {
+                    if acknowledged {
+                        self.tell(client, &Frame::Ack { slot, below });
+                    }
+                    if more {
+                        self.tell(client, &Frame::Credit { slot, bytes });
+                    }
+                }
+            }
+            if is_over {
+                self.abandon(index);
+                self.producers.remove(index as usize);
+            }
+        }
+        self.unsettled = unsettled;
+    }
+
+    pub(crate) fn producer_mut(&mut self, index: u32) -> &mut Producer {
+        &mut self.producers[index as usize]
+    }
+}
+
+fn epoch_is_over(epoch: Epoch, least: Epoch) -> WireError {
+    let (epoch, least) = (epoch.0, least.0);
+    let text =
+        format!("epoch {epoch:#x} is over for this producer: at least {least:#x} is asked for");
+    refusal(ErrorCode::Fenced, "epoch", text)
+}

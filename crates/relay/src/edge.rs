@@ -1,0 +1,200 @@
+//! How an edge of another protocol takes part: each of its peers is a port of the relay. The edge's own
+//! tasks do all I/O; here they give messages, take messages, and are woken.
+//!
+//! All on the relay's thread. Messages are their parts as ZMTP frames, the same bytes as on a ZMTP
+//! connection. A peer that is dropped has left.
+
+use std::collections::VecDeque;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use quelea_elastic::relay::Port;
+use quelea_elastic_proto::ClientId;
+use quelea_elastic_proto::frame::{SlowPolicy, WireError};
+
+use crate::node::{Outlet, SharedNode};
+
+/// Changes of subscriptions that wait for one peer. One that takes none for so long is let go.
+const CHANGES_MAX: usize = 65_536;
+
+/// What the node knows of an edge's peer.
+#[derive(Debug)]
+pub(crate) struct EdgePeer {
+    waker: Waker,
+    /// It wants to know what is subscribed to.
+    follows: bool,
+    changes: VecDeque<(Bytes, bool)>,
+    /// It has not kept up with these.
+    closing: bool,
+}
+
+impl EdgePeer {
+    pub(crate) fn wake(&mut self) {
+        self.waker.wake_by_ref();
+    }
+
+    pub(crate) fn subscription_changed(&mut self, prefix: &Bytes, there: bool) {
+        if self.follows {
+            if self.changes.len() >= CHANGES_MAX {
+                (self.closing, self.follows) = (true, false);
+            }
+            self.changes.push_back((prefix.clone(), there));
+            self.waker.wake_by_ref();
+        }
+    }
+}
+
+/// A peer, as its edge's task holds it.
+pub(crate) struct EdgePort {
+    node: SharedNode,
+    port: Port,
+}
+
+#[allow(dead_code, reason = "the edges that use all of it are under way")]
+impl EdgePort {
+    /// A peer connected.
+    ///
+    /// # Errors
+    /// If the relay has too many connections.
+    pub(crate) fn open(node: &SharedNode, name: &str) -> Result<Self, WireError> {
+        node.with(|state| {
+            state.read_clock();
+            let port = state.relay.connect_edge(name)?;
+            let waker = Waker::noop().clone();
+            let peer = EdgePeer { waker, follows: false, changes: VecDeque::new(), closing: false };
+            state.add(port, Outlet::Edge(peer));
+            Ok(Self { node: node.clone(), port })
+        })
+    }
+
+    /// It sends messages from now on; native listeners know it by this random number.
+    pub(crate) fn produce(&self, producer: ClientId) {
+        self.node.with(|node| {
+            node.relay.edge_produces(self.port, producer);
+            node.want_turn();
+        });
+    }
+
+    /// Messages, each with all its parts.
+    pub(crate) fn publish<'a>(&self, messages: impl Iterator<Item = &'a [u8]> + Clone) {
+        self.node.with(|node| {
+            node.read_clock();
+            node.relay.edge_publish(self.port, messages);
+            node.want_turn();
+        });
+    }
+
+    /// Ready when the peer's socket should be read: not too much of what it sent waits here.
+    pub(crate) fn poll_may_publish(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.node.with(|node| {
+            if node.relay.edge_may_publish(self.port) {
+                return Poll::Ready(());
+            }
+            self.park(node, cx);
+            Poll::Pending
+        })
+    }
+
+    /// It listens from now on, without subscriptions yet.
+    ///
+    /// # Errors
+    /// If the policy cannot be had.
+    pub(crate) fn listen(&self, id: ClientId, slow: Option<SlowPolicy>) -> Result<(), WireError> {
+        self.node.with(|node| node.relay.edge_listens(self.port, id, slow))
+    }
+
+    /// One subscription more; the empty prefix is everything.
+    ///
+    /// # Errors
+    /// If it is too long, or there are too many.
+    pub(crate) fn subscribe(&self, prefix: &Bytes) -> Result<(), WireError> {
+        self.node.with(|node| {
+            node.want_turn();
+            node.relay.edge_subscribes(self.port, prefix)
+        })
+    }
+
+    /// One subscription less.
+    ///
+    /// # Errors
+    /// If the peer does not have it.
+    pub(crate) fn unsubscribe(&self, prefix: &Bytes) -> Result<(), WireError> {
+        self.node.with(|node| {
+            node.want_turn();
+            node.relay.edge_unsubscribes(self.port, prefix)
+        })
+    }
+
+    /// Messages for the peer, each with all its parts, into `out`; ready when there is at least one, or
+    /// the relay lets the peer go (then `out` stays empty). Takes some `bytes_max` bytes: call it when
+    /// the socket has taken what was taken before.
+    pub(crate) fn poll_take(
+        &self,
+        cx: &mut Context<'_>,
+        bytes_max: usize,
+        out: &mut Vec<Bytes>,
+    ) -> Poll<()> {
+        self.node.with(|node| {
+            node.read_clock();
+            node.relay.edge_take(self.port, bytes_max, out);
+            if !out.is_empty() {
+                // Producers may have room again.
+                node.want_turn();
+                return Poll::Ready(());
+            }
+            if node.relay.is_closing(self.port) {
+                return Poll::Ready(());
+            }
+            self.park(node, cx);
+            Poll::Pending
+        })
+    }
+
+    /// All prefixes that are subscribed to now; later changes come by [`EdgePort::poll_subscription`].
+    pub(crate) fn follow_subscriptions(&self) -> Vec<Bytes> {
+        self.node.with(|node| {
+            if let Some(peer) = node.edge(self.port) {
+                peer.follows = true;
+            }
+            node.relay.subscriptions().collect()
+        })
+    }
+
+    /// The next change: a prefix, and whether somebody subscribes to it now.
+    pub(crate) fn poll_subscription(&self, cx: &mut Context<'_>) -> Poll<(Bytes, bool)> {
+        self.node.with(|node| {
+            if let Some(change) = node.edge(self.port).and_then(|peer| peer.changes.pop_front()) {
+                return Poll::Ready(change);
+            }
+            self.park(node, cx);
+            Poll::Pending
+        })
+    }
+
+    /// The relay lets the peer go (too slow, or the relay stops).
+    pub(crate) fn is_closing(&self) -> bool {
+        self.node.with(|node| {
+            let behind = node.edge(self.port).is_some_and(|peer| peer.closing);
+            behind || node.relay.is_closing(self.port)
+        })
+    }
+
+    /// Messages that it did not get because it was too slow.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.node.with(|node| node.relay.edge_dropped(self.port))
+    }
+
+    fn park(&self, node: &mut crate::node::Node, cx: &Context<'_>) {
+        if let Some(peer) = node.edge(self.port)
+            && !peer.waker.will_wake(cx.waker())
+        {
+            peer.waker = cx.waker().clone();
+        }
+    }
+}
+
+impl Drop for EdgePort {
+    fn drop(&mut self) {
+        self.node.with(|node| node.remove(self.port));
+    }
+}

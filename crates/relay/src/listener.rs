@@ -1,0 +1,71 @@
+//! The listening socket and the loop that accepts.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::TcpListener;
+
+use crate::connection;
+use crate::node::SharedNode;
+
+/// Connections that the kernel keeps for us until we accept them: all of a queue's clients may come at
+/// once after a failover.
+const BACKLOG: i32 = 4_096;
+
+/// Pause after accept failed for want of file descriptors or memory, which last for a while.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Why an address cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}: {source}")]
+pub struct ListenError {
+    /// As it was given.
+    pub address: String,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+/// Listens on `HOST:PORT`, on the first address that the host's name gives. Within a runtime.
+pub(crate) fn listen(address: &str) -> Result<TcpListener, ListenError> {
+    let failed = |source| ListenError { address: address.to_owned(), source };
+    let resolved = address.to_socket_addrs().map_err(failed)?.next();
+    let resolved = resolved.ok_or_else(|| failed(io::Error::other("the name has no address")))?;
+    bind(resolved).and_then(TcpListener::from_std).map_err(failed)
+}
+
+fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // A restart must not wait for the old connections' sockets to be forgotten.
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Accepts connections and starts a task for each, for ever.
+pub(crate) async fn accept(node: SharedNode, listener: TcpListener) {
+    let mut failing = false;
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                failing = false;
+                // It fails only if the peer is gone already.
+                if stream.set_nodelay(true).is_ok() {
+                    let serve = connection::serve(node.clone(), stream);
+                    // The task yields by itself after each read; tokio's budget would stop it mid-way.
+                    tokio::task::spawn_local(tokio::task::unconstrained(serve));
+                }
+            }
+            Err(error) => {
+                // One line for the whole time, which may be long.
+                if !std::mem::replace(&mut failing, true) {
+                    tracing::warn!(%error, "cannot accept connections; trying on");
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! A relay over real sockets, with clients that speak the native protocol by hand.
+
+mod client;
+mod fan_out;
+mod handshake;
+mod producers;
+mod relay;
+mod slow;

@@ -1,0 +1,217 @@
+//! `quelea relay`: one relay of an elastic queue, started by a provider or by hand.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use quelea_elastic::relay::{default_settings, limits};
+use quelea_elastic_proto::RelayId;
+use quelea_elastic_proto::frame::{Acknowledge, RelaySettings, SlowPolicy};
+use quelea_relay::{Config, Directory, RunError, Stopped, Stopper};
+use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::config::byte_size;
+use crate::pipe;
+
+/// Exit codes: 0, it was drained; 1, it could not start or was cut off; 2, the command is wrong.
+#[derive(Debug, Args)]
+pub(crate) struct RelayArgs {
+    /// The elastic queue that it serves.
+    #[arg(long, value_name = "NAME")]
+    queue: String,
+    /// Serve without a directory: clients are given the address by hand.
+    #[arg(long, conflicts_with_all = ["directory", "relay_id", "request"])]
+    standalone: bool,
+    /// The directories, any of which will do, as in 127.0.0.1:5670,127.0.0.1:5671.
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        value_delimiter = ',',
+        required_unless_present = "standalone"
+    )]
+    directory: Vec<String>,
+    /// The number that the directory gave it.
+    #[arg(long, value_name = "N", required_unless_present = "standalone")]
+    relay_id: Option<u64>,
+    /// The provider's request that started it.
+    #[arg(long, value_name = "TEXT", required_unless_present = "standalone")]
+    request: Option<String>,
+    /// Where clients connect; port 0 takes a free one.
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
+    listen: String,
+    /// The address that clients are told, if it is not where it listens.
+    #[arg(long, value_name = "HOST:PORT")]
+    advertise: Option<String>,
+    /// File with the key that clients and the directory must have (at most 1024 bytes; a line end at
+    /// its end does not count).
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Most connections.
+    #[arg(long, value_name = "N", default_value_t = limits::CONNECTIONS_DEFAULT)]
+    connections_max: usize,
+    /// When a message is done (a directory overrides this, and the next two).
+    #[arg(long, value_enum, default_value = "relayed")]
+    acknowledge: AcknowledgeArg,
+    /// What happens to a listener whose ring is full.
+    #[arg(long, value_enum, default_value = "drop-newest")]
+    slow: SlowArg,
+    /// A listener's ring.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = ring_bytes)]
+    ring_bytes: u64,
+    /// How long a stop by SIGTERM waits for producers to move away and rings to empty, in seconds. A
+    /// second signal ends it at once.
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = pipe::seconds)]
+    drain_timeout: Duration,
+    /// Without a directory and without a client for so long, it ends.
+    #[arg(long, value_name = "MS", default_value_t = 60_000)]
+    orphan_timeout_ms: u64,
+    /// Log level, as in info or quelea_relay=debug.
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log: String,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum AcknowledgeArg {
+    Relayed,
+    Delivered,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SlowArg {
+    DropNewest,
+    DropOldest,
+    Disconnect,
+    HoldProducers,
+}
+
+/// Why a relay does not run.
+#[derive(Debug, thiserror::Error)]
+enum RelayFailure {
+    #[error("--log {level:?}: {reason}")]
+    Level { level: String, reason: String },
+    #[error("cannot read the key file {path}: {source}")]
+    KeyFile { path: PathBuf, source: io::Error },
+    #[error("cannot wait for signals: {0}")]
+    Signals(io::Error),
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+/// Runs a relay until it is stopped.
+pub(crate) fn run(args: &RelayArgs) -> ExitCode {
+    match relay(args) {
+        Ok(Stopped::Drained) => ExitCode::SUCCESS,
+        Ok(Stopped::Cut) => ExitCode::FAILURE,
+        Err(error @ (RelayFailure::Level { .. } | RelayFailure::Run(RunError::Config(_)))) => {
+            pipe::refuse("relay", &error)
+        }
+        Err(error) => pipe::fail("relay", &error),
+    }
+}
+
+fn relay(args: &RelayArgs) -> Result<Stopped, RelayFailure> {
+    log_to_stderr(&args.log)?;
+    let config = args.config()?;
+    quelea_net::raise_file_limit();
+    let (stopper, stop) = Stopper::new();
+    stop_on_signals(stopper).map_err(RelayFailure::Signals)?;
+    let stopped = quelea_relay::run(&config, stop, |address| {
+        let mut out = io::stdout().lock();
+        // Whoever started it may wait for this line; if nobody reads it, nobody needs it.
+        let _ = writeln!(out, "relay of {:?} ready at {address}", config.queue);
+        let _ = out.flush();
+    })?;
+    Ok(stopped)
+}
+
+impl RelayArgs {
+    fn config(&self) -> Result<Config, RelayFailure> {
+        let directory = self.relay_id.map(|relay| Directory {
+            addresses: self.directory.clone(),
+            relay: RelayId(relay),
+            request: self.request.clone().unwrap_or_default(),
+            orphan_timeout: Duration::from_millis(self.orphan_timeout_ms),
+        });
+        Ok(Config {
+            listen: self.listen.clone(),
+            advertise: self.advertise.clone(),
+            key: self.key_file.as_deref().map(read_key).transpose()?.unwrap_or_default().into(),
+            connections_max: self.connections_max,
+            settings: RelaySettings {
+                acknowledge: match self.acknowledge {
+                    AcknowledgeArg::Relayed => Acknowledge::Relayed,
+                    AcknowledgeArg::Delivered => Acknowledge::Delivered,
+                },
+                slow: match self.slow {
+                    SlowArg::DropNewest => SlowPolicy::DropNewest,
+                    SlowArg::DropOldest => SlowPolicy::DropOldest,
+                    SlowArg::Disconnect => SlowPolicy::Disconnect,
+                    SlowArg::HoldProducers => SlowPolicy::HoldProducers,
+                },
+                ring_bytes_max: self.ring_bytes,
+                ..default_settings()
+            },
+            directory,
+            drain: self.drain_timeout,
+            ..Config::standalone(&self.queue)
+        })
+    }
+}
+
+/// Drains at the first SIGINT or SIGTERM, ends at the second.
+fn stop_on_signals(stopper: Stopper) -> io::Result<()> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let (mut interrupt, mut terminate) = {
+        // The handlers are there when this returns, not some time later.
+        let _inside = runtime.enter();
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+    };
+    let wait = move || {
+        runtime.block_on(async {
+            loop {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+                stopper.stop();
+            }
+        });
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(wait)?;
+    Ok(())
+}
+
+fn log_to_stderr(level: &str) -> Result<(), RelayFailure> {
+    let filter = EnvFilter::try_new(level).map_err(|error| RelayFailure::Level {
+        level: level.to_owned(),
+        reason: error.to_string(),
+    })?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .init();
+    Ok(())
+}
+
+fn read_key(path: &Path) -> Result<Vec<u8>, RelayFailure> {
+    let unreadable = |source| RelayFailure::KeyFile { path: path.to_owned(), source };
+    let mut key = std::fs::read(path).map_err(unreadable)?;
+    if key.ends_with(b"\n") {
+        key.pop();
+    }
+    Ok(key)
+}
+
+fn ring_bytes(text: &str) -> Result<u64, String> {
+    let least = limits::RING_BYTES_MIN;
+    match byte_size::parse(text) {
+        Some(bytes) if bytes >= least => Ok(bytes),
+        Some(_) => Err(format!("less than {}", byte_size::format(least))),
+        None => Err("not a size such as 65536 or 64MiB".to_owned()),
+    }
+}
