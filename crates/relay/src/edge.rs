@@ -45,18 +45,17 @@ impl EdgePeer {
 }
 
 /// A peer, as its edge's task holds it.
-pub(crate) struct EdgePort {
+pub struct EdgePort {
     node: SharedNode,
     port: Port,
 }
 
-#[allow(dead_code, reason = "the edges that use all of it are under way")]
 impl EdgePort {
     /// A peer connected.
     ///
     /// # Errors
     /// If the relay has too many connections.
-    pub(crate) fn open(node: &SharedNode, name: &str) -> Result<Self, WireError> {
+    pub fn open(node: &SharedNode, name: &str) -> Result<Self, WireError> {
         node.with(|state| {
             state.read_clock();
             let port = state.relay.connect_edge(name)?;
@@ -68,7 +67,7 @@ impl EdgePort {
     }
 
     /// It sends messages from now on; native listeners know it by this random number.
-    pub(crate) fn produce(&self, producer: ClientId) {
+    pub fn produce(&self, producer: ClientId) {
         self.node.with(|node| {
             node.relay.edge_produces(self.port, producer);
             node.want_turn();
@@ -76,7 +75,7 @@ impl EdgePort {
     }
 
     /// Messages, each with all its parts.
-    pub(crate) fn publish<'a>(&self, messages: impl Iterator<Item = &'a [u8]> + Clone) {
+    pub fn publish<'a>(&self, messages: impl Iterator<Item = &'a [u8]> + Clone) {
         self.node.with(|node| {
             node.read_clock();
             node.relay.edge_publish(self.port, messages);
@@ -85,7 +84,7 @@ impl EdgePort {
     }
 
     /// Ready when the peer's socket should be read: not too much of what it sent waits here.
-    pub(crate) fn poll_may_publish(&self, cx: &mut Context<'_>) -> Poll<()> {
+    pub fn poll_may_publish(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.node.with(|node| {
             if node.relay.edge_may_publish(self.port) {
                 return Poll::Ready(());
@@ -99,7 +98,7 @@ impl EdgePort {
     ///
     /// # Errors
     /// If the policy cannot be had.
-    pub(crate) fn listen(&self, id: ClientId, slow: Option<SlowPolicy>) -> Result<(), WireError> {
+    pub fn listen(&self, id: ClientId, slow: Option<SlowPolicy>) -> Result<(), WireError> {
         self.node.with(|node| node.relay.edge_listens(self.port, id, slow))
     }
 
@@ -107,7 +106,7 @@ impl EdgePort {
     ///
     /// # Errors
     /// If it is too long, or there are too many.
-    pub(crate) fn subscribe(&self, prefix: &Bytes) -> Result<(), WireError> {
+    pub fn subscribe(&self, prefix: &Bytes) -> Result<(), WireError> {
         self.node.with(|node| {
             node.want_turn();
             node.relay.edge_subscribes(self.port, prefix)
@@ -118,7 +117,7 @@ impl EdgePort {
     ///
     /// # Errors
     /// If the peer does not have it.
-    pub(crate) fn unsubscribe(&self, prefix: &Bytes) -> Result<(), WireError> {
+    pub fn unsubscribe(&self, prefix: &Bytes) -> Result<(), WireError> {
         self.node.with(|node| {
             node.want_turn();
             node.relay.edge_unsubscribes(self.port, prefix)
@@ -128,7 +127,7 @@ impl EdgePort {
     /// Messages for the peer, each with all its parts, into `out`; ready when there is at least one, or
     /// the relay lets the peer go (then `out` stays empty). Takes some `bytes_max` bytes: call it when
     /// the socket has taken what was taken before.
-    pub(crate) fn poll_take(
+    pub fn poll_take(
         &self,
         cx: &mut Context<'_>,
         bytes_max: usize,
@@ -151,7 +150,7 @@ impl EdgePort {
     }
 
     /// All prefixes that are subscribed to now; later changes come by [`EdgePort::poll_subscription`].
-    pub(crate) fn follow_subscriptions(&self) -> Vec<Bytes> {
+    pub fn follow_subscriptions(&self) -> Vec<Bytes> {
         self.node.with(|node| {
             if let Some(peer) = node.edge(self.port) {
                 peer.follows = true;
@@ -161,7 +160,7 @@ impl EdgePort {
     }
 
     /// The next change: a prefix, and whether somebody subscribes to it now.
-    pub(crate) fn poll_subscription(&self, cx: &mut Context<'_>) -> Poll<(Bytes, bool)> {
+    pub fn poll_subscription(&self, cx: &mut Context<'_>) -> Poll<(Bytes, bool)> {
         self.node.with(|node| {
             if let Some(change) = node.edge(self.port).and_then(|peer| peer.changes.pop_front()) {
                 return Poll::Ready(change);
@@ -172,7 +171,7 @@ impl EdgePort {
     }
 
     /// The relay lets the peer go (too slow, or the relay stops).
-    pub(crate) fn is_closing(&self) -> bool {
+    pub fn is_closing(&self) -> bool {
         self.node.with(|node| {
             let behind = node.edge(self.port).is_some_and(|peer| peer.closing);
             behind || node.relay.is_closing(self.port)
@@ -180,7 +179,7 @@ impl EdgePort {
     }
 
     /// Messages that it did not get because it was too slow.
-    pub(crate) fn dropped(&self) -> u64 {
+    pub fn dropped(&self) -> u64 {
         self.node.with(|node| node.relay.edge_dropped(self.port))
     }
 

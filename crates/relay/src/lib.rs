@@ -13,4 +13,6 @@ mod node;
 mod run;
 
 pub use config::{Config, ConfigError, Directory};
+pub use edge::EdgePort;
+pub use node::SharedNode;
 pub use run::{RunError, Stopped, Stopper, run};

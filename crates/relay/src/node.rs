@@ -227,7 +227,7 @@ impl Socket {
 
 /// The node, shared by the tasks of its thread.
 #[derive(Clone)]
-pub(crate) struct SharedNode(Rc<RefCell<Node>>);
+pub struct SharedNode(Rc<RefCell<Node>>);
 
 impl SharedNode {
     pub(crate) fn new(node: Node) -> Self {

@@ -253,7 +253,7 @@ impl Ring {
     fn seal(&mut self) {
         for item in &mut self.items {
             if let Item::Gap(gap) = item {
-                let bytes = encoded(&Frame::Gap(gap.clone()));
+                let bytes = encoded(&Frame::Gap(*gap));
                 self.control_bytes += bytes.len();
                 *item = Item::Control(bytes, Control::Other);
             }

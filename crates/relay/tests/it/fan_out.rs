@@ -63,15 +63,15 @@ fn subscriptions_are_counted_and_change_while_messages_flow() {
     listener.started();
     producer.publish_many(slot, 0, 1, "ab", 10);
     assert_eq!(listener.sequences(1), [0]);
-    let mut sequence = 1;
-    for (change, gets) in [
+    let changes = [
         (Frame::Unsubscribe("a".into()), true),
         (Frame::Unsubscribe("a".into()), false),
         (Frame::Subscribe("ab".into()), true),
         (Frame::Subscribe("".into()), true),
         (Frame::Unsubscribe("ab".into()), true),
         (Frame::Unsubscribe("".into()), false),
-    ] {
+    ];
+    for ((change, gets), sequence) in changes.into_iter().zip(1..) {
         listener.send(&change);
         listener.synchronise();
         producer.publish_many(slot, sequence, 1, "ab", 10);
@@ -81,7 +81,6 @@ fn subscriptions_are_counted_and_change_while_messages_flow() {
         } else {
             listener.synchronise();
         }
-        sequence += 1;
     }
     listener.send(&Frame::Unsubscribe("ab".into()));
     let error = listener.error();
