@@ -91,7 +91,7 @@ class Peer:
 
 def quelea(binary):
     fronts = ("AMQP", "HTTP", "SQS")
-    environment = {f"QUELEA__{front}__LISTEN": "127.0.0.1:0" for front in fronts}
+    environment = {f"QUELEA__{front}__LISTEN": "127.0.0.1:0" for front in fronts} | {"QUELEA__ELASTIC__LISTEN": ""}
     return Peer("quelea", "Quelea", lambda data: [binary, "serve", "--data-dir", data], environment)
 
 

@@ -84,6 +84,7 @@ class Broker:
             "QUELEA__HTTP__LISTEN": f"{self.host}:{self.http_port}",
             "QUELEA__DATA_DIR": str(self.data_dir),
             "QUELEA__SQS__LISTEN": f"{self.host}:{self.sqs_port}",
+            "QUELEA__ELASTIC__LISTEN": "",
             **self.environment,
         }
         with open(self.log, "ab") as log:

@@ -2,6 +2,10 @@
 //! is etcd's (revisions, transactions that compare them, leases, watches), since that is what several
 //! directories need; the embedded store does the same for one.
 
+pub mod embedded;
+#[cfg(feature = "etcd")]
+pub mod etcd;
+
 use std::pin::Pin;
 use std::time::Duration;
 

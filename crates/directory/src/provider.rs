@@ -3,8 +3,10 @@
 
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
+pub mod process;
 
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quelea_elastic::directory::{Definition, QueueStatus, RelayHandle, RelaySpec};
@@ -121,11 +123,35 @@ pub enum ProviderError {
     },
 }
 
+/// The directories that relays are told to register at, `host:port`. Shared: they change as directories
+/// come and go.
+#[derive(Clone, Debug, Default)]
+pub struct Directories(Arc<Mutex<Vec<String>>>);
+
+impl Directories {
+    /// The ones that are known now.
+    #[must_use]
+    pub fn list(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Others are known from now on.
+    pub fn set(&self, directories: Vec<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = directories;
+    }
+}
+
+impl From<Vec<String>> for Directories {
+    fn from(directories: Vec<String>) -> Self {
+        Self(Arc::new(Mutex::new(directories)))
+    }
+}
+
 /// What every relay of a site is started with, besides its [`RelaySpec`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct RelayCommand {
-    /// Directories to register at, `host:port`.
-    pub directories: Vec<String>,
+    /// Directories to register at.
+    pub directories: Directories,
     /// Where it listens; port 0 takes a free one.
     pub listen: String,
     /// File with the site's key, empty if there is none.
@@ -141,7 +167,7 @@ impl RelayCommand {
             format!("--queue={}", spec.queue),
             format!("--relay-id={}", spec.relay.0),
             format!("--request={}", spec.request),
-            format!("--directory={}", self.directories.join(",")),
+            format!("--directory={}", self.directories.list().join(",")),
             format!("--listen={}", self.listen),
         ];
         if !self.key_file.is_empty() {
@@ -160,7 +186,7 @@ mod tests {
     #[test]
     fn a_relay_is_told_its_queue_its_number_and_its_directories() {
         let mut command = RelayCommand {
-            directories: vec!["a:1".to_owned(), "b:2".to_owned()],
+            directories: vec!["a:1".to_owned(), "b:2".to_owned()].into(),
             listen: "127.0.0.1:0".to_owned(),
             key_file: String::new(),
         };

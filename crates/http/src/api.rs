@@ -4,6 +4,7 @@ mod access_keys;
 mod accounts;
 mod bindings;
 mod connections;
+mod elastic;
 mod exchanges;
 mod health;
 mod overview;
@@ -17,12 +18,13 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{delete, get, put};
+use axum::routing::{delete, get, post, put};
 use prometheus_client::collector::Collector;
 use quelea_net::{Authenticator, CoreHandle};
 use serde_json::Value as Json;
 use tokio::net::TcpListener;
 
+use crate::elastic::Elastic;
 use crate::error::ApiError;
 use crate::metrics;
 use crate::sqs::SqsCounters;
@@ -45,10 +47,12 @@ pub(crate) struct Api {
     pub(crate) sqs: Option<Arc<SqsCounters>>,
     /// What other fronts count.
     pub(crate) collectors: Arc<[Arc<dyn Collector>]>,
+    /// The elastic queues' directory, if there is one.
+    pub(crate) elastic: Option<Arc<dyn Elastic>>,
 }
 
 /// What [`serve`] needs to know.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct HttpSettings {
     /// Users that may log in from loopback only.
     pub loopback_users: Vec<String>,
@@ -60,6 +64,8 @@ pub struct HttpSettings {
     pub sqs: Option<Arc<SqsCounters>>,
     /// What other fronts count, for the metrics page.
     pub collectors: Vec<Arc<dyn Collector>>,
+    /// The elastic queues' directory, if there is one.
+    pub elastic: Option<Arc<dyn Elastic>>,
 }
 
 /// Serves the management API until `stop` resolves; answers what is under way before it returns.
@@ -81,6 +87,7 @@ pub async fn serve(
         account_id: settings.account_id.into(),
         sqs: settings.sqs,
         collectors: settings.collectors.into(),
+        elastic: settings.elastic,
     };
     let service = routes(api).into_make_service_with_connect_info::<SocketAddr>();
     axum::serve(listener, service).with_graceful_shutdown(stop).await
@@ -89,7 +96,10 @@ pub async fn serve(
 fn routes(api: Api) -> Router {
     Router::new()
         .route("/metrics", get(metrics::text))
-        .nest("/api", node_routes().merge(object_routes()).merge(access_routes()))
+        .nest(
+            "/api",
+            node_routes().merge(object_routes()).merge(access_routes()).merge(elastic_routes()),
+        )
         .fallback(async || ApiError::NotFound)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(api)
@@ -172,6 +182,23 @@ fn access_routes() -> Router<Api> {
                 .put(permissions::put_topic)
                 .delete(permissions::delete_topic),
         )
+}
+
+fn elastic_routes() -> Router<Api> {
+    Router::new()
+        .route("/elastic/queues", get(elastic::queues))
+        .route(
+            "/elastic/queues/{queue}",
+            get(elastic::queue).put(elastic::define).delete(elastic::delete),
+        )
+        .route("/elastic/queues/{queue}/relays", get(elastic::relays_of))
+        .route("/elastic/queues/{queue}/producers", get(elastic::producers))
+        .route("/elastic/queues/{queue}/listeners", get(elastic::listeners))
+        .route("/elastic/queues/{queue}/events", get(elastic::events_of))
+        .route("/elastic/queues/{queue}/plan", get(elastic::plan))
+        .route("/elastic/queues/{queue}/moves", post(elastic::move_producer))
+        .route("/elastic/relays", get(elastic::relays))
+        .route("/elastic/events", get(elastic::events))
 }
 
 /// A field of a request's object: absent gives `None`, another type is an error with its name.

@@ -6,6 +6,7 @@
 
 mod api;
 mod authentication;
+mod elastic;
 mod error;
 mod json;
 mod metrics;
@@ -13,3 +14,4 @@ mod operation;
 pub mod sqs;
 
 pub use api::{HttpSettings, serve};
+pub use elastic::{Elastic, ElasticAnswer, ElasticRefusal, ElasticRequest};

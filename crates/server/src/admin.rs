@@ -1,9 +1,10 @@
-//! `quelea admin`: users, virtual hosts, permissions, accounts, access keys and queues of a running
-//! broker, through its management API.
+//! `quelea admin`: users, virtual hosts, permissions, accounts, access keys, queues and elastic
+//! queues of a running broker, through its management API.
 
 mod access_key;
 mod account;
 mod client;
+mod elastic;
 mod permission;
 mod queue;
 mod table;
@@ -61,6 +62,9 @@ enum What {
     /// Queues of a virtual host.
     #[command(subcommand)]
     Queue(queue::Command),
+    /// Elastic queues: their relays, what was decided about them, what would be.
+    #[command(subcommand)]
+    Elastic(elastic::Command),
 }
 
 /// Why a command failed; each prints as one sentence.
@@ -72,6 +76,8 @@ enum AdminError {
     Password(std::io::Error),
     #[error("argument {text:?} is not NAME=VALUE")]
     Argument { text: String },
+    #[error("field {text:?} is not FIELD=VALUE")]
+    Field { text: String },
 }
 
 /// Runs one command; prints its result or its error.
@@ -102,5 +108,6 @@ async fn dispatch(args: AdminArgs) -> Result<(), AdminError> {
         What::Account(command) => account::run(command, &client, output).await,
         What::AccessKey(command) => access_key::run(command, &client, output).await,
         What::Queue(command) => queue::run(command, &client, output).await,
+        What::Elastic(command) => elastic::run(command, &client, output).await,
     }
 }

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use quelea_directory::provider::process::hold;
+
 use crate::config::{ConfigError, Settings, reference};
 use crate::{admin, pop, push, relay, serve};
 
@@ -32,6 +34,9 @@ enum Command {
     Pop(pop::PopArgs),
     /// Run one relay of an elastic queue.
     Relay(relay::RelayArgs),
+    /// Wait for a directory's word, then become a relay. Only directories use it.
+    #[command(hide = true)]
+    Hold(HoldArgs),
 }
 
 /// Where the configuration comes from, on top of the defaults and the environment.
@@ -46,6 +51,13 @@ pub(crate) struct ConfigArgs {
     /// Set one key, as in --set amqp.listen=0.0.0.0:5672. May be given more than once.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     assignments: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct HoldArgs {
+    /// The relay's command line.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -83,6 +95,7 @@ impl Cli {
             Command::Push(args) => push::run(&args),
             Command::Pop(args) => pop::run(&args),
             Command::Relay(args) => relay::run(&args),
+            Command::Hold(args) => hold::run(&args.arguments),
             Command::Bench(args) => match quelea_bench::run(args) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => {

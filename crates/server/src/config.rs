@@ -24,6 +24,7 @@ pub(crate) struct Config {
     pub(crate) http: Http,
     pub(crate) sqs: Sqs,
     pub(crate) cmq: Cmq,
+    pub(crate) elastic: Elastic,
     pub(crate) log: Log,
     pub(crate) limits: Limits,
     pub(crate) access: Access,
@@ -101,6 +102,37 @@ pub(crate) struct CmqForward {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(crate) struct Elastic {
+    pub(crate) listen: String,
+    pub(crate) advertise: String,
+    pub(crate) key_file: String,
+    pub(crate) provider: String,
+    pub(crate) relay_program: String,
+    pub(crate) relay_listen: String,
+    pub(crate) kubernetes_site: String,
+    pub(crate) kubernetes_namespace: String,
+    pub(crate) kubernetes_image: String,
+    pub(crate) kubernetes_pod_template: String,
+    pub(crate) kubernetes_relay_listen: String,
+    pub(crate) relays_on_exit: String,
+    pub(crate) relay_cost_per_hour_micros: u64,
+    pub(crate) metadata: String,
+    pub(crate) etcd_endpoints: Vec<String>,
+    pub(crate) drain_ms_max: u64,
+    pub(crate) register_ms_max: u64,
+    pub(crate) default: String,
+    pub(crate) queue: Vec<ElasticQueue>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ElasticQueue {
+    pub(crate) name: String,
+    pub(crate) definition: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Log {
     pub(crate) segment_bytes: u32,
 }
@@ -165,6 +197,7 @@ impl Default for Config {
                 route: Vec::new(),
                 forward: Vec::new(),
             },
+            elastic: Elastic::default(),
             log: Log { segment_bytes: limits::SEGMENT_BYTES },
             limits: Limits {
                 message_bytes_max: limits::MESSAGE_BYTES_MAX,
@@ -177,6 +210,32 @@ impl Default for Config {
                 bootstrap_password: "guest".to_owned(),
             },
             logging: Logging { level: "info".to_owned() },
+        }
+    }
+}
+
+impl Default for Elastic {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:5670".to_owned(),
+            advertise: String::new(),
+            key_file: String::new(),
+            provider: "process".to_owned(),
+            relay_program: String::new(),
+            relay_listen: "127.0.0.1:0".to_owned(),
+            kubernetes_site: "quelea".to_owned(),
+            kubernetes_namespace: String::new(),
+            kubernetes_image: String::new(),
+            kubernetes_pod_template: String::new(),
+            kubernetes_relay_listen: "$(POD_IP):5680".to_owned(),
+            relays_on_exit: "stop".to_owned(),
+            relay_cost_per_hour_micros: 0,
+            metadata: "embedded".to_owned(),
+            etcd_endpoints: vec!["http://127.0.0.1:2379".to_owned()],
+            drain_ms_max: 60_000,
+            register_ms_max: 15_000,
+            default: "{}".to_owned(),
+            queue: Vec::new(),
         }
     }
 }

@@ -4,6 +4,7 @@ mod admin;
 mod cli;
 mod cmq;
 mod config;
+mod elastic;
 mod key_file;
 mod pipe;
 mod pop;

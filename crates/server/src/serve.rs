@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use prometheus_client::collector::Collector;
 use quelea_datagram::DatagramCounters;
-use quelea_http::HttpSettings;
 use quelea_http::sqs::SqsCounters;
+use quelea_http::{Elastic, HttpSettings};
 use quelea_net::{ListenError, Node, StartError, Stopped};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -19,6 +19,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::cmq::{self, CmqError, CmqFront};
 use crate::config::Config;
+use crate::elastic::{self, ElasticDirectory, ElasticError};
 use crate::sqs::{self, SqsError, SqsFront};
 use crate::wiring::node_config;
 
@@ -38,6 +39,8 @@ enum ServeError {
     Sqs(#[from] SqsError),
     #[error(transparent)]
     Cmq(#[from] CmqError),
+    #[error(transparent)]
+    Elastic(#[from] ElasticError),
     #[error("cannot {what}: {source}")]
     System { what: &'static str, source: std::io::Error },
 }
@@ -86,36 +89,68 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
     };
     let sqs = sqs::prepare(&config.sqs)?;
     let cmq = cmq::prepare(config)?;
+    let elastic = elastic::prepare(&config.elastic)?;
     let settings = node_config(config);
     let connections_max = settings.connections_max;
     let node = Node::start(settings)?;
     let counters = Arc::<SqsCounters>::default();
     let counted = sqs.is_some().then(|| Arc::clone(&counters));
     let cmq_counters = Arc::<DatagramCounters>::default();
-    let collectors: Vec<Arc<dyn Collector>> =
+    let mut collectors: Vec<Arc<dyn Collector>> =
         cmq.iter().map(|_| Arc::clone(&cmq_counters) as Arc<dyn Collector>).collect();
+    let elastic = elastic.map(|prepared| prepared.start(config, node.data_dir())).transpose()?;
+    collectors.extend(elastic.iter().map(ElasticDirectory::collector));
+    let api = elastic.as_ref().map(ElasticDirectory::api);
     let http = listener
-        .map(|listener| Http::start(listener, &node, config, counted, collectors))
+        .map(|listener| Http::start(listener, &node, config, counted, collectors, api))
         .transpose()?;
     let sqs = match sqs {
         Some(prepared) => Some(prepared.start(&node, config, counters).await?),
         None => None,
     };
     let cmq = cmq.map(|prepared| prepared.start(&node, &cmq_counters)).transpose()?;
-    let addresses: Vec<_> = node.amqp_addresses().iter().map(ToString::to_string).collect();
-    let (amqp, http_address, sqs_address, cmq_address) = (
-        addresses.join(","),
-        http.as_ref().map_or_else(|| "-".to_owned(), |http| http.address.clone()),
-        sqs.as_ref().map_or_else(|| "-".to_owned(), SqsFront::addresses),
-        cmq.as_ref().map_or_else(|| "-".to_owned(), CmqFront::address),
+    let fronts = Fronts { http, sqs, cmq, elastic };
+    let pid = std::process::id();
+    tell_started(&node, &fronts, connections_max, started);
+    let name = signals.next().await;
+    tracing::info!(signal = name, "stopping");
+    let stopped = stop(node, fronts, &mut signals).await;
+    let clean = stopped == Stopped::Clean;
+    let uptime_s = started.elapsed().as_secs();
+    tracing::info!(clean, uptime_s, "stopped");
+    say(&format!("quelea stopped clean={clean} uptime_s={uptime_s} pid={pid}"));
+    Ok(stopped)
+}
+
+/// What runs beside the node's core.
+struct Fronts {
+    http: Option<Http>,
+    sqs: Option<SqsFront>,
+    cmq: Option<CmqFront>,
+    elastic: Option<ElasticDirectory>,
+}
+
+/// The log's line, and the one for whoever started us.
+fn tell_started(node: &Node, fronts: &Fronts, connections_max: usize, started: Instant) {
+    fn or_dash<T>(front: Option<&T>, address: impl Fn(&T) -> String) -> String {
+        front.map_or_else(|| "-".to_owned(), address)
+    }
+    let amqp: Vec<_> = node.amqp_addresses().iter().map(ToString::to_string).collect();
+    let (amqp, http, sqs, cmq, elastic) = (
+        amqp.join(","),
+        or_dash(fronts.http.as_ref(), |http| http.address.clone()),
+        or_dash(fronts.sqs.as_ref(), SqsFront::addresses),
+        or_dash(fronts.cmq.as_ref(), CmqFront::address),
+        or_dash(fronts.elastic.as_ref(), ElasticDirectory::address),
     );
     let (pid, data_dir) = (std::process::id(), node.data_dir().display().to_string());
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         amqp,
-        http = http_address,
-        sqs = sqs_address,
-        cmq = cmq_address,
+        http,
+        sqs,
+        cmq,
+        elastic,
         data_dir,
         connections_max,
         recovered_messages = node.recovery().entries,
@@ -125,28 +160,18 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
         "started"
     );
     say(&format!(
-        "quelea ready amqp={amqp} http={http_address} sqs={sqs_address} cmq={cmq_address} \
-         pid={pid} data_dir={data_dir}"
+        "quelea ready amqp={amqp} http={http} sqs={sqs} cmq={cmq} elastic={elastic} pid={pid} \
+         data_dir={data_dir}"
     ));
-    let name = signals.next().await;
-    tracing::info!(signal = name, "stopping");
-    let stopped = stop(node, http, sqs, cmq, &mut signals).await;
-    let clean = stopped == Stopped::Clean;
-    let uptime_s = started.elapsed().as_secs();
-    tracing::info!(clean, uptime_s, "stopped");
-    say(&format!("quelea stopped clean={clean} uptime_s={uptime_s} pid={pid}"));
-    Ok(stopped)
 }
 
 /// Stops the other interfaces, then the core, then the management API, which may ask the core to the
 /// last. A second signal ends the process at once: what was confirmed is in the log.
-async fn stop(
-    node: Node,
-    http: Option<Http>,
-    sqs: Option<SqsFront>,
-    cmq: Option<CmqFront>,
-    signals: &mut Signals,
-) -> Stopped {
+async fn stop(node: Node, fronts: Fronts, signals: &mut Signals) -> Stopped {
+    let Fronts { http, sqs, cmq, elastic } = fronts;
+    if let Some(elastic) = elastic {
+        elastic.stop().await;
+    }
     if let Some(sqs) = sqs {
         sqs.stop().await;
     }
@@ -189,6 +214,7 @@ impl Http {
         config: &Config,
         sqs: Option<Arc<SqsCounters>>,
         collectors: Vec<Arc<dyn Collector>>,
+        elastic: Option<Arc<dyn Elastic>>,
     ) -> Result<Self, ServeError> {
         let address = listener.local_addr().map_err(system("read the listener's address"))?;
         let listener = tokio::net::TcpListener::from_std(listener)
@@ -199,6 +225,7 @@ impl Http {
             account_id: config.sqs.account_id.clone(),
             sqs,
             collectors,
+            elastic,
         };
         let (stop, stopped) = oneshot::channel::<()>();
         let stopped = async move {

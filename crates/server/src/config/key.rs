@@ -230,6 +230,111 @@ pub(crate) const KEYS: &[Key] = &[
         meaning: "Queues whose messages are pushed to CMQ's peers.",
     },
     Key {
+        name: "elastic.listen",
+        kind: Kind::OptionalAddress,
+        meaning: "Address of the elastic queues' directory, at which their clients ask for relays; empty: \
+                  none. Port 0 takes a free one, which the ready line tells.",
+    },
+    Key {
+        name: "elastic.advertise",
+        kind: Kind::OptionalAddress,
+        meaning: "Address at which relays, clients and other directories reach this one; empty: as \
+                  `elastic.listen`.",
+    },
+    Key {
+        name: "elastic.key_file",
+        kind: Kind::Text,
+        meaning: "File with the secret that clients and relays have to show, 32 bytes or 64 hexadecimal \
+                  digits. Empty: none is asked for.",
+    },
+    Key {
+        name: "elastic.provider",
+        kind: Kind::Text,
+        meaning: "Who runs relays: `process`, this machine; `kubernetes`, pods of a cluster (only in a \
+                  build with that feature).",
+    },
+    Key {
+        name: "elastic.relay_program",
+        kind: Kind::Text,
+        meaning: "Program that provider `process` runs as relays; empty: this one.",
+    },
+    Key {
+        name: "elastic.relay_listen",
+        kind: Kind::Address,
+        meaning: "Address at which relays listen. Port 0 gives each one a free one.",
+    },
+    Key {
+        name: "elastic.kubernetes_site",
+        kind: Kind::Text,
+        meaning: "Name of this Quelea in its cluster: directories of one site see only its pods.",
+    },
+    Key {
+        name: "elastic.kubernetes_namespace",
+        kind: Kind::Text,
+        meaning: "Where pods and queues' resources are; empty: the service account's own namespace.",
+    },
+    Key {
+        name: "elastic.kubernetes_image",
+        kind: Kind::Text,
+        meaning: "Image of relays' pods; empty: the template names it.",
+    },
+    Key {
+        name: "elastic.kubernetes_pod_template",
+        kind: Kind::Text,
+        meaning: "File with a PodTemplateSpec on which relays' pods are based; empty: none.",
+    },
+    Key {
+        name: "elastic.kubernetes_relay_listen",
+        kind: Kind::Text,
+        meaning: "Where a relay listens in its pod; `$(POD_IP)` stands for the pod's address.",
+    },
+    Key {
+        name: "elastic.relays_on_exit",
+        kind: Kind::Text,
+        meaning: "What becomes of the relays when this directory is stopped: `stop` ends them; `keep` \
+                  leaves them to serve, and the next start adopts them.",
+    },
+    Key {
+        name: "elastic.relay_cost_per_hour_micros",
+        kind: Kind::Integer { min: 0, max: 1_000_000_000_000 },
+        meaning: "What a relay costs an hour, in millionths of whatever budgets are counted in. 0: \
+                  nothing, and budgets have no effect.",
+    },
+    Key {
+        name: "elastic.metadata",
+        kind: Kind::Text,
+        meaning: "Where queues' records are kept: `embedded`, a file of this directory alone in the data \
+                  directory; `etcd`, for several directories (only in a build with that feature).",
+    },
+    Key {
+        name: "elastic.etcd_endpoints",
+        kind: Kind::TextList,
+        meaning: "Where etcd is, as in `http://10.0.0.7:2379`.",
+    },
+    Key {
+        name: "elastic.drain_ms_max",
+        kind: Kind::Integer { min: 0, max: DAY_MS },
+        meaning: "How long a relay that is to end waits for its clients to leave, in milliseconds.",
+    },
+    Key {
+        name: "elastic.register_ms_max",
+        kind: Kind::Integer { min: 100, max: DAY_MS },
+        meaning: "How long a relay may take from being asked for to being ready, in milliseconds; then it \
+                  is given up, and another one started.",
+    },
+    Key {
+        name: "elastic.default",
+        kind: Kind::Text,
+        meaning: "Definition of queues that are made on first use: a JSON object with the fields of \
+                  [a queue's definition](elastic.md#a-queues-definition); what it does not name has its \
+                  default.",
+    },
+    Key {
+        name: "elastic.queue",
+        kind: Kind::Tables(ELASTIC_QUEUE_FIELDS),
+        meaning: "Queues that are there from the start, or defined anew by it.",
+    },
+    Key {
         name: "log.segment_bytes",
         kind: Kind::Size { min: MIB, max: GIB },
         meaning: "Size of one file of the log. Smaller files are given back sooner, larger ones are \
@@ -272,6 +377,26 @@ pub(crate) const KEYS: &[Key] = &[
         kind: Kind::Text,
         meaning: "What is logged to standard error: `error`, `warn`, `info`, `debug`, `trace`, or \
                   filters such as `info,quelea_net=debug`.",
+    },
+];
+
+/// `[[elastic.queue]]`.
+const ELASTIC_QUEUE_FIELDS: &[Field] = &[
+    Field {
+        key: Key {
+            name: "elastic.queue.name",
+            kind: Kind::Text,
+            meaning: "Its name, as clients open it: 1 to 255 bytes.",
+        },
+        default: None,
+    },
+    Field {
+        key: Key {
+            name: "elastic.queue.definition",
+            kind: Kind::Text,
+            meaning: "Its definition, a JSON object; over `elastic.default`.",
+        },
+        default: Some("\"{}\""),
     },
 ];
 

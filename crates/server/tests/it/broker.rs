@@ -62,6 +62,7 @@ pub(crate) fn command(dir: &Path, settings: &[(&str, &str)]) -> Command {
     command.env("QUELEA__AMQP__LISTEN", "127.0.0.1:0");
     command.env("QUELEA__HTTP__LISTEN", "127.0.0.1:0");
     command.env("QUELEA__SQS__LISTEN", "127.0.0.1:0");
+    command.env("QUELEA__ELASTIC__LISTEN", "127.0.0.1:0");
     command.env("QUELEA__LOGGING__LEVEL", "warn");
     for (key, value) in settings {
         command.arg("--set").arg(format!("{key}={value}"));

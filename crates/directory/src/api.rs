@@ -1,0 +1,278 @@
+//! What people and programs ask a directory: queues, relays, events, plans, as JSON.
+
+mod show;
+
+use bytes::Bytes;
+use quelea_elastic::directory::{Definition, DefinitionError, Input};
+use quelea_elastic::plan::Action;
+use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
+use quelea_elastic_proto::{ClientId, RelayId};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use crate::driver::Driver;
+use crate::ownership::{Command, Picture};
+use crate::server::DirectoryHandle;
+
+/// Clients of a queue that are shown at once.
+const CLIENTS_SHOWN_MAX: usize = 10_000;
+/// Events that are shown at once, the newest.
+const EVENTS_SHOWN_MAX: usize = 1_000;
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// No such queue, here or elsewhere.
+    #[error("there is no elastic queue {0:?}")]
+    NoQueue(String),
+    /// Another directory controls it.
+    #[error("elastic queue {queue:?} is controlled by the directory at {owner}: ask there")]
+    Elsewhere {
+        /// The queue.
+        queue: String,
+        /// That directory's address.
+        owner: String,
+    },
+    /// It is known, but not read yet.
+    #[error("elastic queue {0:?} is being taken over: try again")]
+    Claiming(String),
+    /// A queue's name that is none.
+    #[error("queue: a name has from 1 to {QUEUE_NAME_BYTES_MAX} bytes, this one {0}")]
+    Name(usize),
+    /// A definition that is none.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+    /// What was asked for is no move.
+    #[error("{0}")]
+    NoMove(String),
+    /// It cannot be moved now.
+    #[error("{0}")]
+    Move(String),
+    /// The directory has stopped.
+    #[error("the directory is stopping")]
+    Stopped,
+}
+
+type Answer = Result<Value, Refusal>;
+
+impl DirectoryHandle {
+    /// All queues: those of this directory with their state, others by name and owner.
+    ///
+    /// # Errors
+    /// See [`Refusal`], here and below.
+    pub async fn queues(&self) -> Answer {
+        let own = self.ask(|driver| {
+            let names: Vec<String> = driver.core.queue_names().map(str::to_owned).collect();
+            let shown = names.iter().filter_map(|name| show::queue(driver, name)).collect();
+            (names, shown)
+        });
+        let (names, mut queues): (Vec<String>, Vec<Value>) = own.await?;
+        let elsewhere = self.picture(Picture::queues_and_owners).await?;
+        let elsewhere = elsewhere.into_iter().filter(|(name, _)| !names.contains(name));
+        queues.extend(elsewhere.map(|(name, owner)| json!({ "name": name, "owner": owner })));
+        Ok(Value::Array(queues))
+    }
+
+    /// One queue with its relays.
+    pub async fn queue(&self, queue: String) -> Answer {
+        self.of_queue(queue, |driver, queue| show::queue(driver, queue)).await
+    }
+
+    /// Makes a queue, or defines it anew. Fields that `text` does not name stay as they are.
+    pub async fn define(&self, queue: String, text: Bytes) -> Answer {
+        if queue.is_empty() || queue.len() > QUEUE_NAME_BYTES_MAX {
+            return Err(Refusal::Name(queue.len()));
+        }
+        self.not_elsewhere(&queue).await?;
+        self.ask(move |driver| {
+            let now = driver.now();
+            let known = driver.core.queue(now, &queue).map(|status| status.definition);
+            let base = known.as_ref().unwrap_or(&driver.default);
+            let definition = match text.trim_ascii() {
+                b"" => base.clone(),
+                text => Definition::parse_over(base, text)?,
+            };
+            driver.input(Input::Define { queue, definition });
+            Ok(json!({ "new": known.is_none() }))
+        })
+        .await?
+    }
+
+    /// Removes a queue with its relays.
+    pub async fn delete(&self, queue: String) -> Answer {
+        self.of_queue(queue, |driver, queue| {
+            driver.core.queue(driver.now(), queue)?;
+            driver.input(Input::Delete { queue: queue.to_owned() });
+            Some(Value::Null)
+        })
+        .await
+    }
+
+    /// The relays of a queue, or of all queues of this directory.
+    pub async fn relays(&self, queue: Option<String>) -> Answer {
+        let Some(queue) = queue else {
+            let all = self.ask(|driver| {
+                let names: Vec<String> = driver.core.queue_names().map(str::to_owned).collect();
+                let relays = names.iter().filter_map(|name| show::relays(driver, name));
+                relays.flatten().collect()
+            });
+            return all.await.map(Value::Array);
+        };
+        self.of_queue(queue, |driver, queue| show::relays(driver, queue).map(Value::Array)).await
+    }
+
+    /// A queue's producers, by id.
+    pub async fn producers(&self, queue: String) -> Answer {
+        self.of_queue(queue, |driver, queue| {
+            driver.core.queue(driver.now(), queue)?;
+            let producers = driver.core.producers(queue, None, CLIENTS_SHOWN_MAX);
+            Some(producers.iter().map(|producer| show::producer(driver, producer)).collect())
+        })
+        .await
+    }
+
+    /// A queue's listeners, by id.
+    pub async fn listeners(&self, queue: String) -> Answer {
+        self.of_queue(queue, |driver, queue| {
+            driver.core.queue(driver.now(), queue)?;
+            let listeners = driver.core.listeners(queue, None, CLIENTS_SHOWN_MAX);
+            Some(listeners.iter().map(show::listener).collect())
+        })
+        .await
+    }
+
+    /// What was decided and why, oldest first, above a number; of one queue, also of one that is gone,
+    /// or of all.
+    pub async fn events(&self, queue: Option<String>, after: u64) -> Answer {
+        let shown = self.ask(move |driver| {
+            let events: Vec<_> = driver.events.after(queue.as_deref(), after).collect();
+            let newest = &events[events.len().saturating_sub(EVENTS_SHOWN_MAX)..];
+            newest.iter().map(|noted| show::event(noted)).collect()
+        });
+        shown.await.map(Value::Array)
+    }
+
+    /// Has a producer moved. `wanted` is JSON with `producer` (its id; else any) and `to` (a relay's
+    /// number; else the least loaded other one).
+    pub async fn move_producer(&self, queue: String, wanted: Bytes) -> Answer {
+        let wanted = Wanted::parse(&wanted)?;
+        let name = queue.clone();
+        let begun = self.ask(move |driver| {
+            driver.core.queue(driver.now(), &name)?;
+            Some(driver.begin_move(&name, wanted.producer, wanted.to))
+        });
+        match begun.await? {
+            Some(begun) => begun.map_err(Refusal::Move),
+            None => self.of_queue(queue, |_, _| None).await,
+        }
+    }
+
+    /// What the planner would do about a queue now, and why.
+    pub async fn plan(&self, queue: String) -> Answer {
+        self.of_queue(queue, |driver, queue| {
+            let now = driver.now();
+            let plan = driver.core.dry_run(now, queue)?;
+            Some(show::plan(queue, &plan))
+        })
+        .await
+    }
+
+    /// Asks about a queue; `None` of `look` is told as what it means.
+    async fn of_queue(
+        &self,
+        queue: String,
+        look: impl FnOnce(&mut Driver, &str) -> Option<Value> + Send + 'static,
+    ) -> Answer {
+        let name = queue.clone();
+        if let Some(value) = self.ask(move |driver| look(driver, &name)).await? {
+            return Ok(value);
+        }
+        self.not_elsewhere(&queue).await?;
+        let name = queue.clone();
+        match self.picture(move |picture| picture.knows(&name)).await? {
+            true => Err(Refusal::Claiming(queue)),
+            false => Err(Refusal::NoQueue(queue)),
+        }
+    }
+
+    async fn not_elsewhere(&self, queue: &str) -> Result<(), Refusal> {
+        let name = queue.to_owned();
+        match self.picture(move |picture| picture.elsewhere(&name)).await? {
+            Some(owner) => Err(Refusal::Elsewhere { queue: queue.to_owned(), owner }),
+            None => Ok(()),
+        }
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&mut Driver) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        self.call(look).await.ok_or(Refusal::Stopped)
+    }
+
+    async fn picture<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Picture) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let (tell, told) = oneshot::channel();
+        let look = Box::new(move |picture: &Picture| {
+            // Who asked may have gone.
+            let _ = tell.send(look(picture));
+        });
+        self.ownership().send(Command::Look(look)).map_err(|_| Refusal::Stopped)?;
+        told.await.map_err(|_| Refusal::Stopped)
+    }
+}
+
+/// A move that somebody wants.
+struct Wanted {
+    producer: Option<ClientId>,
+    to: Option<RelayId>,
+}
+
+impl Wanted {
+    fn parse(text: &[u8]) -> Result<Self, Refusal> {
+        let no_move = |what: &str| Refusal::NoMove(what.to_owned());
+        let wanted: Value = match text.trim_ascii() {
+            b"" => Value::Null,
+            text => serde_json::from_slice(text)
+                .map_err(|error| Refusal::NoMove(format!("no JSON object: {error}")))?,
+        };
+        let producer = match &wanted["producer"] {
+            Value::Null => None,
+            Value::String(id) => {
+                Some(u128::from_str_radix(id, 16).map(ClientId).map_err(|_| {
+                    Refusal::NoMove(format!(
+                        "producer must be an id in hexadecimal digits, is {id:?}"
+                    ))
+                })?)
+            }
+            _ => return Err(no_move("producer must be an id in hexadecimal digits")),
+        };
+        let to =
+            match &wanted["to"] {
+                Value::Null => None,
+                to => Some(to.as_u64().map(RelayId).ok_or_else(|| {
+                    Refusal::NoMove(format!("to must be a relay's number, is {to}"))
+                })?),
+            };
+        Ok(Self { producer, to })
+    }
+}
+
+impl Driver {
+    fn begin_move(
+        &mut self,
+        queue: &str,
+        producer: Option<ClientId>,
+        to: Option<RelayId>,
+    ) -> Result<Value, String> {
+        let (producer, to) = self.core.move_refusal(queue, producer, to)?;
+        let from = self.core.producers(queue, None, usize::MAX);
+        let from = from.iter().find(|known| known.id == producer).and_then(|known| known.relay);
+        let from = from.ok_or_else(|| "the producer is at no relay yet".to_owned())?;
+        let (queue, reason) = (queue.to_owned(), "asked for by the API".to_owned());
+        self.input(Input::Act { queue, action: Action::Move { producer, from, to }, reason });
+        Ok(json!({ "producer": show::client(producer), "from": from.0, "to": to.0 }))
+    }
+}

@@ -1,0 +1,100 @@
+//! What is called how in the metadata store. The names are part of the stored format: an older and a newer
+//! directory read the same ones.
+//!
+//! | key | value | lives |
+//! |---|---|---|
+//! | `quelea/elastic/directories/ADDRESS` | empty | with the directory's lease |
+//! | `quelea/elastic/shards/0000` to `4095` | the owner's address | with the owner's lease; the revision in which it was made is the fence |
+//! | `quelea/elastic/queues/SHARD/NAME` | the queue's record | until the queue is deleted |
+
+use sha2::{Digest as _, Sha256};
+
+/// What all keys begin with.
+pub(crate) const ROOT: &str = "quelea/elastic/";
+const DIRECTORIES: &str = "quelea/elastic/directories/";
+const SHARDS: &str = "quelea/elastic/shards/";
+const QUEUES: &str = "quelea/elastic/queues/";
+
+/// A part of all queues, which has one owner. There are so many that a hundred directories share them
+/// evenly, and so few that a lease for each is no burden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Shard(u16);
+
+impl Shard {
+    const COUNT: u16 = 4_096;
+
+    /// Of a queue, for ever.
+    pub(crate) fn of(queue: &str) -> Self {
+        let digest = Sha256::digest(queue);
+        Self(u16::from_be_bytes([digest[0], digest[1]]) % Self::COUNT)
+    }
+
+    /// Whose value is the owner's address.
+    pub(crate) fn key(self) -> String {
+        format!("{SHARDS}{:04}", self.0)
+    }
+
+    /// How much a directory is meant for this shard: the highest of all should own it (rendezvous
+    /// hashing: when one goes, only its shards move).
+    pub(crate) fn weight(self, directory: &str) -> u64 {
+        let digest =
+            Sha256::new().chain_update(self.0.to_be_bytes()).chain_update(directory).finalize();
+        digest.iter().take(8).fold(0, |weight, byte| weight << 8 | u64::from(*byte))
+    }
+}
+
+/// A directory that lives.
+pub(crate) fn directory(address: &str) -> String {
+    format!("{DIRECTORIES}{address}")
+}
+
+/// A queue's record.
+pub(crate) fn queue(name: &str) -> String {
+    format!("{QUEUES}{:04}/{name}", Shard::of(name).0)
+}
+
+/// What a key of ours means.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Meaning<'a> {
+    /// A directory's address.
+    Directory(&'a str),
+    /// A shard's owner.
+    Shard(Shard),
+    /// A queue's name.
+    Queue(&'a str),
+}
+
+/// Reads a key; `None` for those of a version that this one does not know.
+pub(crate) fn meaning(key: &str) -> Option<Meaning<'_>> {
+    if let Some(address) = key.strip_prefix(DIRECTORIES) {
+        return Some(Meaning::Directory(address));
+    }
+    if let Some(number) = key.strip_prefix(SHARDS) {
+        let number = number.parse().ok().filter(|number| *number < Shard::COUNT)?;
+        return Some(Meaning::Shard(Shard(number)));
+    }
+    let (_, name) = key.strip_prefix(QUEUES)?.split_once('/')?;
+    Some(Meaning::Queue(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_read_as_it_was_written() {
+        let shard = Shard::of("a/b c");
+        assert_eq!(meaning(&shard.key()), Some(Meaning::Shard(shard)));
+        assert_eq!(meaning(&queue("a/b c")), Some(Meaning::Queue("a/b c")));
+        assert_eq!(meaning(&directory("h:1")), Some(Meaning::Directory("h:1")));
+        assert_eq!(meaning("quelea/elastic/shards/4096"), None);
+        assert_eq!(meaning("quelea/elastic/other"), None);
+    }
+
+    #[test]
+    fn a_queues_shard_never_changes() {
+        // The stored format: other numbers here would lose every queue.
+        assert_eq!(Shard::of("prices"), Shard(Shard::of("prices").0));
+        assert_eq!(queue("").len(), QUEUES.len() + 5);
+    }
+}

@@ -1,0 +1,92 @@
+//! This directory's lease: kept alive by a task of its own, so that nothing delays it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use super::{RETRY, answer};
+use crate::meta::{LeaseId, MetaError, MetaStore};
+
+/// Keeps one lease after the other.
+pub(super) struct LeaseKeeper {
+    meta: Arc<dyn MetaStore>,
+    held: watch::Receiver<Option<LeaseId>>,
+    task: JoinHandle<()>,
+}
+
+impl LeaseKeeper {
+    pub(super) fn start(meta: Arc<dyn MetaStore>, ttl: Duration) -> Self {
+        let (tell, held) = watch::channel(None);
+        let task = tokio::spawn(keep(Arc::clone(&meta), ttl, tell));
+        Self { meta, held, task }
+    }
+
+    /// The lease, if there is one.
+    pub(super) fn held(&self) -> Option<LeaseId> {
+        *self.held.borrow()
+    }
+
+    /// Waits until it is another one, or none.
+    pub(super) async fn changed(&mut self) -> Option<LeaseId> {
+        if self.held.changed().await.is_err() {
+            // The task only ends with `self`.
+            std::future::pending::<()>().await;
+        }
+        *self.held.borrow_and_update()
+    }
+
+    /// Gives it up.
+    pub(super) async fn stop(self) {
+        self.task.abort();
+        let lease = *self.held.borrow();
+        if let Some(lease) = lease
+            && let Err(error) = answer(self.meta.revoke(lease)).await
+        {
+            tracing::warn!(%error, "this directory's lease is left to end by itself");
+        }
+    }
+}
+
+async fn keep(meta: Arc<dyn MetaStore>, ttl: Duration, tell: watch::Sender<Option<LeaseId>>) {
+    loop {
+        let asked = Instant::now();
+        match answer(meta.lease(ttl)).await {
+            Ok(lease) => {
+                tell.send_replace(Some(lease));
+                keep_one(meta.as_ref(), lease, asked, ttl).await;
+                tell.send_replace(None);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "no lease yet");
+                sleep(RETRY).await;
+            }
+        }
+    }
+}
+
+/// Returns when the lease has ended, or may have.
+async fn keep_one(meta: &dyn MetaStore, lease: LeaseId, asked: Instant, ttl: Duration) {
+    // From before the store was asked: here the lease never seems to live longer than there.
+    let mut kept = asked;
+    loop {
+        sleep(ttl / 4).await;
+        let asked = Instant::now();
+        if asked >= kept + ttl {
+            tracing::warn!("the lease has run out before it was kept alive");
+            return;
+        }
+        let patience = (kept + ttl).saturating_duration_since(asked);
+        match tokio::time::timeout(patience, meta.keep_alive(lease)).await {
+            Ok(Ok(())) => kept = asked,
+            Ok(Err(MetaError::LeaseEnded(_))) => {
+                tracing::warn!("the lease has ended");
+                return;
+            }
+            Ok(Err(error)) => tracing::warn!(%error, "the lease is not kept alive"),
+            Err(_) => tracing::warn!("the store does not answer"),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What the metadata store says at present: who lives, who owns what, which queues there are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quelea_elastic_proto::Fence;
+
+use crate::keys::{Meaning, Shard, meaning};
+use crate::meta::{Change, Entry};
+
+/// All of it.
+#[derive(Default)]
+pub(crate) struct Picture {
+    this: String,
+    directories: BTreeSet<String>,
+    owners: BTreeMap<Shard, (String, Fence)>,
+    queues: BTreeMap<Shard, BTreeSet<String>>,
+}
+
+impl Picture {
+    /// Of a directory that knows nothing yet; `this` is its address.
+    pub(super) fn new(this: &str) -> Self {
+        Self { this: this.to_owned(), ..Self::default() }
+    }
+
+    pub(super) fn of(this: &str, entries: &[Entry]) -> Self {
+        let mut picture = Self::new(this);
+        for entry in entries {
+            picture.put(entry);
+        }
+        picture
+    }
+
+    /// Takes a change; gives the shard that it is about, `None` if it is about directories.
+    pub(super) fn change(&mut self, change: &Change) -> Option<Shard> {
+        match change {
+            Change::Put(entry) => self.put(entry),
+            Change::Gone { key, revision } => match meaning(key)? {
+                Meaning::Directory(address) => {
+                    self.directories.remove(address);
+                    None
+                }
+                Meaning::Shard(shard) => {
+                    // What was read by other means may be newer than the watch.
+                    if self.owners.get(&shard).is_some_and(|(_, fence)| fence.0 < revision.0) {
+                        self.owners.remove(&shard);
+                    }
+                    Some(shard)
+                }
+                Meaning::Queue(name) => {
+                    let shard = Shard::of(name);
+                    if let Some(queues) = self.queues.get_mut(&shard) {
+                        queues.remove(name);
+                    }
+                    self.queues.retain(|_, queues| !queues.is_empty());
+                    Some(shard)
+                }
+            },
+        }
+    }
+
+    fn put(&mut self, entry: &Entry) -> Option<Shard> {
+        match meaning(&entry.key)? {
+            Meaning::Directory(address) => {
+                self.directories.insert(address.to_owned());
+                None
+            }
+            Meaning::Shard(shard) => {
+                let fence = Fence(entry.created.0);
+                if self.owners.get(&shard).is_none_or(|(_, known)| *known <= fence) {
+                    let owner = String::from_utf8_lossy(&entry.value).into_owned();
+                    self.owners.insert(shard, (owner, fence));
+                }
+                Some(shard)
+            }
+            Meaning::Queue(name) => {
+                let shard = Shard::of(name);
+                self.queues.entry(shard).or_default().insert(name.to_owned());
+                Some(shard)
+            }
+        }
+    }
+
+    pub(super) fn owner(&self, shard: Shard) -> Option<(&str, Fence)> {
+        self.owners.get(&shard).map(|(owner, fence)| (owner.as_str(), *fence))
+    }
+
+    pub(super) fn queues(&self, shard: Shard) -> Vec<String> {
+        self.queues.get(&shard).into_iter().flatten().cloned().collect()
+    }
+
+    pub(super) fn has_queues(&self, shard: Shard) -> bool {
+        self.queues.contains_key(&shard)
+    }
+
+    pub(super) fn shards_with_queues(&self) -> Vec<Shard> {
+        self.queues.keys().copied().collect()
+    }
+
+    pub(super) fn directories(&self) -> impl Iterator<Item = &str> {
+        self.directories.iter().map(String::as_str)
+    }
+
+    /// How many living directories are meant for a shard rather than this one.
+    pub(super) fn rank(&self, shard: Shard, this: &str) -> u32 {
+        let weight = shard.weight(this);
+        let before =
+            self.directories().filter(|other| *other != this && shard.weight(other) > weight);
+        u32::try_from(before.count()).unwrap_or(u32::MAX)
+    }
+
+    /// Every queue that has a record, and who owns it.
+    pub(crate) fn queues_and_owners(&self) -> Vec<(String, Option<String>)> {
+        let of_shard = |(shard, queues): (&Shard, &BTreeSet<String>)| {
+            let owner = self.owner(*shard).map(|(owner, _)| owner.to_owned());
+            queues.iter().map(move |queue| (queue.clone(), owner.clone())).collect::<Vec<_>>()
+        };
+        let mut queues: Vec<_> = self.queues.iter().flat_map(of_shard).collect();
+        queues.sort();
+        queues
+    }
+
+    /// Whether a queue has a record.
+    pub(crate) fn knows(&self, queue: &str) -> bool {
+        self.queues.get(&Shard::of(queue)).is_some_and(|queues| queues.contains(queue))
+    }
+
+    /// The other directory that controls a queue, if one does.
+    pub(crate) fn elsewhere(&self, queue: &str) -> Option<String> {
+        let (owner, _) = self.owner(Shard::of(queue))?;
+        Some(owner.to_owned()).filter(|owner| *owner != self.this)
+    }
+}

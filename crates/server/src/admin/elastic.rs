@@ -1,0 +1,207 @@
+//! `quelea admin elastic`.
+
+use clap::Subcommand;
+use serde_json::{Map, Value, json};
+
+use super::AdminError;
+use super::client::{Client, segment};
+use super::table::{self, Output};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Elastic queues.
+    #[command(subcommand)]
+    Queue(QueueCommand),
+    /// The relays of a queue, or of all.
+    Relays { queue: Option<String> },
+    /// The producers of a queue.
+    Producers { queue: String },
+    /// The listeners of a queue.
+    Listeners { queue: String },
+    /// What was decided about a queue, or all, and why.
+    Events {
+        queue: Option<String>,
+        /// Only those with a higher number.
+        #[arg(long, default_value_t = 0)]
+        after: u64,
+    },
+    /// Moves a producer to another relay.
+    Move {
+        queue: String,
+        /// Its id; without it, any.
+        #[arg(long)]
+        producer: Option<String>,
+        /// The relay's number; without it, the least loaded other one.
+        #[arg(long)]
+        to: Option<u64>,
+    },
+    /// What the planner would do about a queue now, and why. Nothing of it is done.
+    Plan { queue: String },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueueCommand {
+    /// All elastic queues.
+    List,
+    /// One queue: its definition and its state.
+    Show { name: String },
+    /// Makes a queue, or changes what is named of it.
+    Define {
+        name: String,
+        /// FIELD=VALUE, such as relays_max=4; numbers are recognised.
+        fields: Vec<String>,
+    },
+    /// Deletes a queue, and ends its relays.
+    Delete { name: String },
+}
+
+pub(crate) async fn run(
+    command: Command,
+    client: &Client,
+    output: Output,
+) -> Result<(), AdminError> {
+    match command {
+        Command::Queue(command) => queue(command, client, output).await?,
+        Command::Relays { queue } => {
+            let relays = client.get(&format!("/api/elastic/relays{}", query(queue, None))).await?;
+            let columns = [
+                "queue",
+                "id",
+                "state",
+                "address",
+                "producers",
+                "listeners",
+                "messages_in_per_s",
+                "messages_out_per_s",
+                "bytes_out_per_s",
+                "handle",
+            ];
+            table::print(&relays, &columns, output);
+        }
+        Command::Producers { queue } => {
+            let producers = client.get(&format!("{}/producers", path(&queue))).await?;
+            let columns =
+                ["id", "relay", "moving_to", "messages_in_per_s", "bytes_in_per_s", "moved_ms_ago"];
+            table::print(&producers, &columns, output);
+        }
+        Command::Listeners { queue } => {
+            let listeners = client.get(&format!("{}/listeners", path(&queue))).await?;
+            table::print(
+                &listeners,
+                &["id", "relays", "generation", "listening", "lagging"],
+                output,
+            );
+        }
+        Command::Events { queue, after } => {
+            let events =
+                client.get(&format!("/api/elastic/events{}", query(queue, Some(after)))).await?;
+            table::print(&events, &["number", "queue", "kind", "subject", "reason"], output);
+        }
+        Command::Move { queue, producer, to } => {
+            let wanted = json!({ "producer": producer, "to": to });
+            let begun = client.post(&format!("{}/moves", path(&queue)), &wanted).await?;
+            table::print(&json!([begun]), &["producer", "from", "to"], output);
+        }
+        Command::Plan { queue } => {
+            let plan = client.get(&format!("{}/plan", path(&queue))).await?;
+            print_plan(&plan, output);
+        }
+    }
+    Ok(())
+}
+
+async fn queue(command: QueueCommand, client: &Client, output: Output) -> Result<(), AdminError> {
+    match command {
+        QueueCommand::List => {
+            let mut queues = client.get("/api/elastic/queues").await?;
+            if output == Output::Table {
+                for queue in queues.as_array_mut().into_iter().flatten() {
+                    queue["relays"] = queue["relays"].as_array().map_or(0, Vec::len).into();
+                }
+            }
+            let columns = [
+                "name",
+                "owner",
+                "relays",
+                "producers",
+                "listeners",
+                "messages_in_per_s",
+                "messages_out_per_s",
+                "minimal",
+            ];
+            table::print(&queues, &columns, output);
+        }
+        QueueCommand::Show { name } => {
+            let queue = client.get(&path(&name)).await?;
+            println!("{queue:#}");
+        }
+        QueueCommand::Define { name, fields } => {
+            let fields = fields.iter().map(|text| field(text));
+            let definition = fields.collect::<Result<Map<_, _>, _>>()?;
+            client.put(&path(&name), &Value::Object(definition)).await?;
+        }
+        QueueCommand::Delete { name } => client.delete(&path(&name)).await?,
+    }
+    Ok(())
+}
+
+/// A plan as sentences: they say more than columns.
+fn print_plan(plan: &Value, output: Output) {
+    if output == Output::Json {
+        println!("{plan:#}");
+        return;
+    }
+    let actions = plan["actions"].as_array().map_or(&[][..], Vec::as_slice);
+    if actions.is_empty() {
+        println!("nothing to do");
+    }
+    for action in actions {
+        let what = action["action"].as_str().unwrap_or_default();
+        let details = action.as_object().into_iter().flatten();
+        let details = details.filter(|(name, _)| !["action", "reason"].contains(&name.as_str()));
+        let details: Vec<String> = details.map(|(name, value)| format!("{name} {value}")).collect();
+        let reason = action["reason"].as_str().unwrap_or_default();
+        println!("{what} {}: {reason}", details.join(", ").replace('"', ""));
+    }
+    for remark in plan["remarks"].as_array().into_iter().flatten() {
+        println!("({})", remark.as_str().unwrap_or_default());
+    }
+}
+
+fn path(queue: &str) -> String {
+    format!("/api/elastic/queues/{}", segment(queue))
+}
+
+fn query(queue: Option<String>, after: Option<u64>) -> String {
+    let queue = queue.map(|queue| format!("queue={}", segment(&queue)));
+    let after = after.map(|after| format!("after={after}"));
+    let given: Vec<String> = queue.into_iter().chain(after).collect();
+    if given.is_empty() { String::new() } else { format!("?{}", given.join("&")) }
+}
+
+fn field(text: &str) -> Result<(String, Value), AdminError> {
+    let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+        return Err(AdminError::Field { text: text.to_owned() });
+    };
+    let number = value.parse::<u64>().ok().map(Value::from);
+    Ok((name.to_owned(), number.unwrap_or_else(|| value.into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_a_number_or_a_text() {
+        assert_eq!(field("relays_max=4").unwrap(), ("relays_max".into(), 4.into()));
+        assert_eq!(field("slow=drop_oldest").unwrap().1, Value::from("drop_oldest"));
+        assert_eq!(field("keep=").unwrap().1, Value::from(""));
+        assert!(field("relays_max").is_err() && field("=4").is_err());
+    }
+
+    #[test]
+    fn a_query_holds_what_is_given() {
+        assert_eq!(query(None, None), "");
+        assert_eq!(query(Some("a b".to_owned()), Some(7)), "?queue=a%20b&after=7");
+    }
+}

@@ -1,0 +1,309 @@
+//! The elastic queues' directory, as `serve` starts and stops it.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use quelea_directory::{
+    DirectoryCounters, DirectoryHandle, DirectoryServer, DirectorySettings, DirectoryStartError,
+    MetaSettings, ProviderSettings, Refusal,
+};
+use quelea_elastic::directory::{Definition, DefinitionError, Settings};
+use quelea_http::{Elastic, ElasticAnswer, ElasticRefusal, ElasticRequest};
+use quelea_net::ListenError;
+
+use crate::config::{Config, Elastic as ElasticConfig};
+use crate::key_file::{self, KeyFileError};
+
+/// The running directory.
+pub(crate) struct ElasticDirectory {
+    server: DirectoryServer,
+    counters: Arc<DirectoryCounters>,
+}
+
+/// Why it does not start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ElasticError {
+    #[error("elastic.listen: {0}")]
+    Listen(#[from] ListenError),
+    #[error("elastic.key_file: {0}")]
+    Key(#[from] KeyFileError),
+    #[error("{key} = {value:?} is neither {:?} nor {:?}", allowed[0], allowed[1])]
+    Choice { key: &'static str, value: String, allowed: [&'static str; 2] },
+    #[error("{key} = {value:?}: this build of quelea has no feature {value:?}")]
+    Feature { key: &'static str, value: String },
+    #[error("elastic.default: {0}")]
+    Default(DefinitionError),
+    #[error("elastic.queue.definition of {queue:?}: {error}")]
+    Queue { queue: String, error: DefinitionError },
+    #[error("elastic.queue.name = {0:?} is no queue's name: it has from 1 to 255 bytes")]
+    Name(String),
+    #[error("cannot find this program: {0}")]
+    Program(std::io::Error),
+    #[error(transparent)]
+    Start(#[from] DirectoryStartError),
+}
+
+/// What has to be there before the log is opened: what is wrong is told early.
+pub(crate) struct Prepared {
+    listener: TcpListener,
+    key: Vec<u8>,
+    key_file: String,
+    core: Settings,
+    queues: Vec<(String, Definition)>,
+    program: PathBuf,
+    stop_relays: bool,
+}
+
+/// Listens, unless no directory is wanted.
+pub(crate) fn prepare(config: &ElasticConfig) -> Result<Option<Prepared>, ElasticError> {
+    if config.listen.is_empty() {
+        return Ok(None);
+    }
+    choose(
+        "elastic.provider",
+        &config.provider,
+        "process",
+        "kubernetes",
+        cfg!(feature = "kubernetes"),
+    )?;
+    choose("elastic.metadata", &config.metadata, "embedded", "etcd", cfg!(feature = "etcd"))?;
+    let stop_relays = match config.relays_on_exit.as_str() {
+        "stop" => true,
+        "keep" => false,
+        other => {
+            let (key, value) = ("elastic.relays_on_exit", other.to_owned());
+            return Err(ElasticError::Choice { key, value, allowed: ["stop", "keep"] });
+        }
+    };
+    let (key, key_file) = match config.key_file.as_str() {
+        "" => (Vec::new(), String::new()),
+        path => {
+            let key = key_file::read(Path::new(path))?.to_vec();
+            // Relays may run elsewhere than in this directory.
+            let whole = std::path::absolute(path).map_err(ElasticError::Program)?;
+            (key, whole.display().to_string())
+        }
+    };
+    let definition = Definition::parse(config.default.as_bytes()).map_err(ElasticError::Default)?;
+    let queues = queues(config, &definition)?;
+    let program = match config.relay_program.as_str() {
+        "" => std::env::current_exe().map_err(ElasticError::Program)?,
+        path => PathBuf::from(path),
+    };
+    let core = Settings {
+        definition,
+        relay_cost_per_hour_micros: config.relay_cost_per_hour_micros,
+        register_ms_max: config.register_ms_max,
+        drain_ms_max: config.drain_ms_max,
+        ..Settings::default()
+    };
+    let listener = quelea_net::listen(&config.listen)?;
+    Ok(Some(Prepared { listener, key, key_file, core, queues, program, stop_relays }))
+}
+
+fn queues(
+    config: &ElasticConfig,
+    default: &Definition,
+) -> Result<Vec<(String, Definition)>, ElasticError> {
+    let mut queues = Vec::new();
+    for queue in &config.queue {
+        if queue.name.is_empty()
+            || queue.name.len() > quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX
+        {
+            return Err(ElasticError::Name(queue.name.clone()));
+        }
+        let definition = Definition::parse_over(default, queue.definition.as_bytes());
+        let definition =
+            definition.map_err(|error| ElasticError::Queue { queue: queue.name.clone(), error })?;
+        queues.push((queue.name.clone(), definition));
+    }
+    Ok(queues)
+}
+
+/// Refuses what there is not, and says so of what this build lacks.
+fn choose(
+    key: &'static str,
+    value: &str,
+    always: &'static str,
+    optional: &'static str,
+    built: bool,
+) -> Result<(), ElasticError> {
+    if value == always || (value == optional && built) {
+        return Ok(());
+    }
+    let value = value.to_owned();
+    if value == optional {
+        return Err(ElasticError::Feature { key, value });
+    }
+    Err(ElasticError::Choice { key, value, allowed: [always, optional] })
+}
+
+#[allow(unused_variables, reason = "the configuration is looked at by features")]
+fn provider(config: &ElasticConfig, dir: PathBuf, program: PathBuf) -> ProviderSettings {
+    #[cfg(feature = "kubernetes")]
+    if config.provider == "kubernetes" {
+        let settings = quelea_directory::provider::kubernetes::Settings {
+            site: config.kubernetes_site.clone(),
+            namespace: config.kubernetes_namespace.clone(),
+            image: config.kubernetes_image.clone(),
+            pod_template: config.kubernetes_pod_template.clone().into(),
+            relay_listen: config.kubernetes_relay_listen.clone(),
+            ..Default::default()
+        };
+        return ProviderSettings::Kubernetes(settings);
+    }
+    ProviderSettings::Process { dir, program }
+}
+
+#[allow(unused_variables, reason = "the configuration is looked at by features")]
+fn metadata(config: &ElasticConfig, file: PathBuf) -> MetaSettings {
+    #[cfg(feature = "etcd")]
+    if config.metadata == "etcd" {
+        return MetaSettings::Etcd(config.etcd_endpoints.clone());
+    }
+    MetaSettings::Embedded(file)
+}
+
+impl Prepared {
+    /// Serves. Files are in `data_dir`, which is locked for this process.
+    pub(crate) fn start(
+        self,
+        config: &Config,
+        data_dir: &Path,
+    ) -> Result<ElasticDirectory, ElasticError> {
+        let counters = Arc::<DirectoryCounters>::default();
+        let dir = data_dir.join("elastic");
+        std::fs::create_dir_all(&dir).map_err(|source| {
+            let what = "make the directory of elastic queues' files";
+            ElasticError::Start(DirectoryStartError::System { what, source })
+        })?;
+        let settings = DirectorySettings {
+            listener: self.listener,
+            advertise: config.elastic.advertise.clone(),
+            key: self.key,
+            core: self.core,
+            queues: self.queues,
+            provider: provider(&config.elastic, dir.join("relays"), self.program),
+            relay_listen: config.elastic.relay_listen.clone(),
+            key_file: self.key_file,
+            metadata: metadata(&config.elastic, dir.join("metadata.redb")),
+            stop_relays: self.stop_relays,
+            counters: Arc::clone(&counters),
+        };
+        Ok(ElasticDirectory { server: DirectoryServer::start(settings)?, counters })
+    }
+}
+
+impl ElasticDirectory {
+    /// Where it listens.
+    pub(crate) fn address(&self) -> String {
+        self.server.address().to_string()
+    }
+
+    /// What it counts, for the metrics page.
+    pub(crate) fn collector(&self) -> Arc<dyn Collector> {
+        Arc::clone(&self.counters) as Arc<dyn Collector>
+    }
+
+    /// What the management API asks.
+    pub(crate) fn api(&self) -> Arc<dyn Elastic> {
+        Arc::new(Api(self.server.handle()))
+    }
+
+    /// Stops it.
+    pub(crate) async fn stop(self) {
+        // The thread only waits for others.
+        let stopped = tokio::task::spawn_blocking(move || self.server.stop()).await;
+        if stopped.is_err() {
+            tracing::warn!("the elastic queues' directory did not stop");
+        }
+    }
+}
+
+/// The directory behind the management API's questions.
+struct Api(DirectoryHandle);
+
+impl Elastic for Api {
+    fn call(&self, request: ElasticRequest) -> ElasticAnswer<'_> {
+        Box::pin(async move {
+            let answered = match request {
+                ElasticRequest::Queues => self.0.queues().await,
+                ElasticRequest::Queue { queue } => self.0.queue(queue).await,
+                ElasticRequest::Define { queue, definition } => {
+                    self.0.define(queue, definition).await
+                }
+                ElasticRequest::Delete { queue } => self.0.delete(queue).await,
+                ElasticRequest::Relays { queue } => self.0.relays(queue).await,
+                ElasticRequest::Producers { queue } => self.0.producers(queue).await,
+                ElasticRequest::Listeners { queue } => self.0.listeners(queue).await,
+                ElasticRequest::Events { queue, after } => self.0.events(queue, after).await,
+                ElasticRequest::Move { queue, wanted } => self.0.move_producer(queue, wanted).await,
+                ElasticRequest::Plan { queue } => self.0.plan(queue).await,
+            };
+            answered.map_err(|refusal| match refusal {
+                Refusal::NoQueue(_) => ElasticRefusal::NotFound(refusal.to_string()),
+                Refusal::Definition(_) | Refusal::Name(_) | Refusal::NoMove(_) => {
+                    ElasticRefusal::Bad(refusal.to_string())
+                }
+                Refusal::Move(_) => ElasticRefusal::Conflict(refusal.to_string()),
+                Refusal::Elsewhere { .. } => ElasticRefusal::Elsewhere(refusal.to_string()),
+                Refusal::Stopped | Refusal::Claiming(_) => {
+                    ElasticRefusal::Unavailable(refusal.to_string())
+                }
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ElasticQueue;
+
+    fn refusal(change: impl FnOnce(&mut ElasticConfig)) -> String {
+        let mut config =
+            ElasticConfig { listen: "127.0.0.1:0".to_owned(), ..ElasticConfig::default() };
+        change(&mut config);
+        prepare(&config).err().map_or_else(String::new, |error| error.to_string())
+    }
+
+    #[test]
+    fn it_is_off_without_an_address() {
+        let off = ElasticConfig { listen: String::new(), ..ElasticConfig::default() };
+        assert!(prepare(&off).unwrap().is_none());
+        assert_eq!(refusal(|_| {}), "");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_key() {
+        let queue = |name: &str, definition: &str| {
+            let (name, definition) = (name.to_owned(), definition.to_owned());
+            refusal(|config| config.queue.push(ElasticQueue { name, definition }))
+        };
+        for (refusal, told) in [
+            (refusal(|config| config.listen = "192.0.2.1:5670".to_owned()), "elastic.listen: "),
+            (refusal(|config| config.key_file = "/nowhere".to_owned()), "elastic.key_file: "),
+            (
+                refusal(|config| config.provider = "cloud".to_owned()),
+                "elastic.provider = \"cloud\"",
+            ),
+            (refusal(|config| config.metadata = "disk".to_owned()), "elastic.metadata = \"disk\""),
+            (
+                refusal(|config| config.relays_on_exit = "x".to_owned()),
+                "elastic.relays_on_exit = \"x\"",
+            ),
+            (
+                refusal(|config| config.default = "{\"relays_min\": 0}".to_owned()),
+                "elastic.default: relays_min",
+            ),
+            (queue("", "{}"), "elastic.queue.name = \"\""),
+            (queue("q", "[]"), "elastic.queue.definition of \"q\": "),
+            (queue("q", "{\"slow\": 1}"), "elastic.queue.definition of \"q\": slow: "),
+        ] {
+            assert!(refusal.starts_with(told), "{refusal:?} does not begin with {told:?}");
+        }
+        assert_eq!(queue("q", "{\"relays_max\": 3}"), "");
+    }
+}
