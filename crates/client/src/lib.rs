@@ -1,12 +1,14 @@
 //! A client of the SQS interface over HTTP/1.1: [`Client`] makes calls over one kept connection, and
 //! [`Worker`] is the loop around it that receives, processes, extends visibility and deletes (BDQS
 //! §III-A.2). It must never need a broker's crate, so that it works against any SQS endpoint.
-//! Start with `client.rs`, then `worker.rs`.
+//! [`elastic`] is a client of elastic queues by their names.
+//! Start with `client.rs`, then `worker.rs`; for elastic queues with `elastic/client.rs`.
 
 mod cancel;
 mod client;
 mod connection;
 mod credentials;
+pub mod elastic;
 mod endpoint;
 mod error;
 mod message;

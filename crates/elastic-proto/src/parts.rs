@@ -49,11 +49,15 @@ pub fn put_part_header(out: &mut BytesMut, body_bytes: usize, more: bool) {
 /// If there is no part, or too many, or too large ones; then nothing is appended.
 pub fn put_parts<P: AsRef<[u8]>>(out: &mut BytesMut, parts: &[P]) -> Result<(), PartsError> {
     check_sizes(parts)?;
-    let last = parts.len() - 1; // There is one: `check_sizes`.
-    for (index, part) in parts.iter().enumerate() {
-        put_part(out, part.as_ref(), index < last);
-    }
+    put_checked(out, parts);
     Ok(())
+}
+
+/// Appends all parts of one message that [`check_sizes`] has seen.
+pub(crate) fn put_checked<P: AsRef<[u8]>>(out: &mut BytesMut, parts: &[P]) {
+    for (index, part) in parts.iter().enumerate() {
+        put_part(out, part.as_ref(), index + 1 < parts.len());
+    }
 }
 
 /// Whether these parts make a message.

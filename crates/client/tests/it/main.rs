@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod calls;
+mod elastic;
+mod elastic_site;
 #[allow(dead_code, reason = "the load generator's tests use the rest of it")]
 mod small_service;
 mod worker;

@@ -78,6 +78,12 @@ impl Message {
         self.parts().nth(1).unwrap_or_default()
     }
 
+    /// All parts as ZMTP frames, as [`parts::encode`] makes them.
+    #[must_use]
+    pub const fn framed(&self) -> &Bytes {
+        &self.encoded
+    }
+
     /// All parts.
     #[must_use]
     pub fn parts(&self) -> Parts<'_> {
@@ -241,6 +247,12 @@ impl ListenerSession {
     /// What to do next. It is to be asked after each `handle_*` and `take_events` until it says `None`.
     pub fn poll(&mut self) -> Option<Output> {
         self.outputs.pop_front()
+    }
+
+    /// Whether [`ListenerSession::poll`] has something: asked by who wakes the driver.
+    #[must_use]
+    pub fn has_output(&self) -> bool {
+        !self.outputs.is_empty()
     }
 
     /// What to tell the program beside messages.

@@ -17,6 +17,7 @@ use thiserror::Error;
 use self::attach::Attaching;
 use self::stays::Stay;
 use self::window::Window;
+use crate::error::FrameError;
 use crate::frame::{ErrorCode, Frame, OpenProducer, RelayAddress, WireError};
 use crate::limits::{
     ASK_AGAIN_MS, DATA_HEADER_BYTES, NEWS_MAX, PRODUCER_WINDOW_BYTES, PRODUCER_WINDOW_BYTES_MIN,
@@ -144,16 +145,10 @@ impl ProducerSession {
     /// # Errors
     /// [`PublishError::Full`] if it has to wait; else it is never taken.
     pub fn publish<P: AsRef<[u8]>>(&mut self, parts: &[P]) -> Result<MessageSeq, PublishError> {
-        if self.phase != Phase::Open {
-            return Err(PublishError::Closed);
-        }
-        let (bytes, limit) = (self.window.bytes(), self.config.window_bytes);
-        // A message that is larger than the window goes alone.
-        if bytes > 0 && bytes + DATA_HEADER_BYTES + parts::message_bytes(parts) > limit {
-            parts::check_sizes(parts)?;
-            return Err(PublishError::Full { bytes, limit });
-        }
-        Ok(self.window.publish(parts)?)
+        parts::check_sizes(parts)?;
+        let parts_bytes = parts::message_bytes(parts);
+        self.check_room(parts_bytes)?;
+        Ok(self.window.publish_with(parts_bytes, |out| parts::put_checked(out, parts)))
     }
 
     /// All messages below are done, as the queue means it.
@@ -162,10 +157,38 @@ impl ProducerSession {
         self.window.first()
     }
 
+    /// Takes a message whose parts are ZMTP frames already, as [`parts::encode`] makes them.
+    ///
+    /// # Errors
+    /// As [`ProducerSession::publish`].
+    pub fn publish_framed(&mut self, message: &[u8]) -> Result<MessageSeq, PublishError> {
+        parts::check(message)?;
+        self.check_room(message.len())?;
+        Ok(self.window.publish_with(message.len(), |out| out.extend_from_slice(message)))
+    }
+
+    fn check_room(&self, parts_bytes: usize) -> Result<(), PublishError> {
+        if self.phase != Phase::Open {
+            return Err(PublishError::Closed);
+        }
+        let (bytes, limit) = (self.window.bytes(), self.config.window_bytes);
+        // A message that is larger than the window goes alone.
+        if bytes > 0 && bytes + DATA_HEADER_BYTES + parts_bytes > limit {
+            return Err(PublishError::Full { bytes, limit });
+        }
+        Ok(())
+    }
+
     /// The number of the next message.
     #[must_use]
     pub const fn next_sequence(&self) -> MessageSeq {
         self.window.next()
+    }
+
+    /// The next message to be sent.
+    #[must_use]
+    pub const fn sent(&self) -> MessageSeq {
+        self.window.sent()
     }
 
     /// Bytes of frames that are kept until they are acknowledged.
@@ -190,6 +213,13 @@ impl ProducerSession {
     /// `None`.
     pub fn poll(&mut self) -> Option<Output> {
         self.outputs.pop_front().or_else(|| self.poll_messages())
+    }
+
+    /// Whether [`ProducerSession::poll`] has something: asked by who wakes the driver.
+    #[must_use]
+    pub fn has_output(&self) -> bool {
+        let can_send = self.open_stay().is_some_and(|stay| stay.sent_bytes < stay.credit_bytes);
+        !self.outputs.is_empty() || (can_send && self.window.sent() < self.window.next())
     }
 
     /// What to tell the program.
@@ -256,8 +286,25 @@ impl ProducerSession {
             }
             Frame::Ack { slot, below } => self.acked(link, slot, below, now),
             Frame::Error(error) => self.refused(link, error, now),
+            Frame::Ping(number) => self.send(link, &Frame::Pong(number)),
             _ => {} // PONG, DRAINING: the directory moves us.
         }
+    }
+
+    /// Whole frames from a relay.
+    ///
+    /// # Errors
+    /// If one is none: the connection is to be given up, with `handle_lost`.
+    pub fn handle_frames(
+        &mut self,
+        link: Link,
+        mut frames: Bytes,
+        now: Time,
+    ) -> Result<(), FrameError> {
+        while let Some(frame) = Frame::decode(&mut frames)? {
+            self.handle_frame(link, frame, now);
+        }
+        Ok(())
     }
 
     /// The connection is gone, or could not be made.

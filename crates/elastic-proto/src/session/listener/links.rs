@@ -184,6 +184,7 @@ impl ListenerSession {
             Frame::Fin { slot, next } => self.fin(link, slot, next, now),
             Frame::Gap(gap) => self.gap(link, gap),
             Frame::Error(error) => self.link_refused(link, error, now),
+            Frame::Ping(number) => self.send(link, &Frame::Pong(number)),
             _ => {} // PONG, DRAINING: the directory tells where to go.
         }
     }

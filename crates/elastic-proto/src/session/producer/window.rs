@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use bytes::{Bytes, BytesMut};
 
 use crate::limits::{DATA_HEADER_BYTES, FRAME_HEADER_BYTES, STRETCH_BYTES};
-use crate::parts::{self, PartsError};
 use crate::wire::{DataHeader, data_header};
 use crate::{MessageSeq, Slot};
 
@@ -76,26 +75,25 @@ impl Window {
         self.bytes
     }
 
-    pub(super) fn publish<P: AsRef<[u8]>>(
+    /// Takes a message whose parts are put by `put`, which appends `parts_bytes`.
+    pub(super) fn publish_with(
         &mut self,
-        parts: &[P],
-    ) -> Result<MessageSeq, PartsError> {
-        let parts_bytes = parts::message_bytes(parts);
+        parts_bytes: usize,
+        put: impl FnOnce(&mut BytesMut),
+    ) -> MessageSeq {
         let frame_bytes = DATA_HEADER_BYTES + parts_bytes;
         if self.tail.capacity() - self.tail.len() < frame_bytes {
             self.seal();
             self.tail.reserve(frame_bytes.max(STRETCH_BYTES));
         }
-        let begin = self.tail.len();
+        let end = self.tail.len() + frame_bytes;
         self.tail.extend_from_slice(&data_header(self.slot, self.next, parts_bytes));
-        if let Err(error) = parts::put_parts(&mut self.tail, parts) {
-            self.tail.truncate(begin);
-            return Err(error);
-        }
+        put(&mut self.tail);
+        assert_eq!(self.tail.len(), end, "a frame is as long as its header says");
         self.bytes += frame_bytes;
         let sequence = self.next;
         self.next.0 += 1;
-        Ok(sequence)
+        sequence
     }
 
     /// What may be sent next in `slot`, which has `credit` bytes left: whole frames, the last of which

@@ -301,7 +301,7 @@ fn listener(level: Acknowledge) -> ListenerSession {
         slow: None,
         prefixes: vec![Bytes::new()],
     };
-    let mut session = ListenerSession::new(config).unwrap();
+    let mut session = ListenerSession::new(config).expect("it is within the limits");
     session.handle_directory_connected(Time::ZERO);
     listen_at(&mut session, 1, &[1, 2]);
     for link in [1, 2] {
@@ -322,8 +322,8 @@ fn listen_at(session: &mut ListenerSession, generation: u64, relays: &[u64]) {
 
 fn tell(session: &mut ListenerSession, link: u64, frame: Frame) {
     let mut bytes = BytesMut::new();
-    frame.encode(&mut bytes).unwrap();
-    session.handle_frames(Link(link), bytes.freeze(), Time::ZERO).unwrap();
+    frame.encode(&mut bytes).expect("it is within the limits");
+    session.handle_frames(Link(link), bytes.freeze(), Time::ZERO).expect("it is within the limits");
 }
 
 fn start(session: &mut ListenerSession, link: u64, slot: u32, epochs: (u64, u64), first: u64) {
@@ -333,7 +333,7 @@ fn start(session: &mut ListenerSession, link: u64, slot: u32, epochs: (u64, u64)
 }
 
 fn data(session: &mut ListenerSession, link: u64, slot: u32, sequence: u64) {
-    let parts = parts::encode(&["topic"]).unwrap();
+    let parts = parts::encode(&["topic"]).expect("it is within the limits");
     let (slot, sequence) = (Slot(slot), MessageSeq(sequence));
     tell(session, link, Frame::Data { slot, sequence, parts });
 }

@@ -59,6 +59,9 @@ struct Relay {
     slots: BTreeMap<Slot, Hosted>,
 }
 
+/// A listener's connection, and the count of its messages at which it has this one.
+type Awaited = ((Who, Link), u64);
+
 struct Hosted {
     wire: (Who, Link),
     producer: ClientId,
@@ -70,7 +73,7 @@ struct Hosted {
     bytes: u64,
     granted: u64,
     /// Who has to take which message at which count of its connection.
-    awaiting: VecDeque<(MessageSeq, Vec<((Who, Link), u64)>)>,
+    awaiting: VecDeque<(MessageSeq, Vec<Awaited>)>,
 }
 
 pub(crate) struct World {
@@ -304,15 +307,15 @@ impl World {
             (Who::Producer(index), Frame::OpenProducer(open)) if open.current.is_none() => {
                 self.assign(index);
             }
-            (Who::Producer(index), Frame::RelayLost { relay, .. }) => {
-                if self.places.get(&index) == Some(&relay) {
-                    self.assign(index);
-                }
+            (Who::Producer(index), Frame::RelayLost { relay, .. })
+                if self.places.get(&index) == Some(&relay) =>
+            {
+                self.assign(index);
             }
-            (Who::Listener(index), Frame::Listening { relays, generation, .. }) => {
-                if generation == self.generation {
-                    self.listening.insert(index, relays);
-                }
+            (Who::Listener(index), Frame::Listening { relays, generation, .. })
+                if generation == self.generation =>
+            {
+                self.listening.insert(index, relays);
             }
             _ => {}
         }
@@ -455,14 +458,14 @@ impl World {
                 slot.started = Some(start);
                 slot.next = start.first;
                 slot.acknowledged = start.first;
-                self.to_listeners(id, &Frame::Start(start));
+                self.tell_listeners(id, &Frame::Start(start));
             }
             Frame::Data { slot, sequence, parts } => self.message(id, slot, sequence, parts),
             Frame::Fin { slot, next } => {
                 let hosted = self.hosted(id, slot);
                 assert_eq!(hosted.next, next, "FIN says what was sent");
                 hosted.finished = true;
-                self.to_listeners(id, &Frame::Fin { slot, next });
+                self.tell_listeners(id, &Frame::Fin { slot, next });
                 self.acknowledge(id, slot);
             }
             other => panic!("{other:?} is not for a relay"),
@@ -539,11 +542,11 @@ impl World {
                 slot.started.map(|_| Frame::Fin { slot: *id, next: slot.next })
             })
             .collect();
-        fins.iter().for_each(|fin| self.to_listeners(id, fin));
+        fins.iter().for_each(|fin| self.tell_listeners(id, fin));
         self.received(id, key, u64::MAX);
     }
 
-    fn to_listeners(&mut self, id: RelayId, frame: &Frame) {
+    fn tell_listeners(&mut self, id: RelayId, frame: &Frame) {
         for wire in self.wires.values_mut() {
             if wire.relay == id && wire.prefixes.is_some() && !wire.broken && !wire.closing {
                 wire.down.push_back(frame.clone());

@@ -1,0 +1,177 @@
+//! A listener of one queue.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use quelea_elastic_proto::ClientId;
+use quelea_elastic_proto::frame::NoticeCode;
+use quelea_elastic_proto::session::{
+    self, GapNotice, ListenerConfig, ListenerSession, ListenerStats, Message, News,
+};
+
+use super::Error;
+use super::client::Site;
+use super::driver::Driver;
+use super::shared::Shared;
+
+/// Takes messages from one queue.
+#[derive(Debug)]
+pub struct Listener {
+    shared: Arc<Shared<ListenerSession>>,
+    id: ClientId,
+    /// Taken from the session at once, given to the program one by one.
+    batch: VecDeque<session::Event>,
+}
+
+/// Something for the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A message.
+    Message(Message),
+    /// Messages that do not come.
+    Gap(GapNotice),
+    /// The directory says something about the queue.
+    Notice {
+        /// What.
+        code: NoticeCode,
+        /// For people.
+        text: String,
+    },
+}
+
+impl Listener {
+    pub(super) fn start(site: Arc<Site>, config: ListenerConfig) -> Result<Self, Error> {
+        let id = config.listener;
+        let shared = Arc::new(Shared::new(ListenerSession::new(config)?));
+        tokio::spawn(Driver::new(Arc::clone(&shared), site, id.0 as u64));
+        Ok(Self { shared, id, batch: VecDeque::new() })
+    }
+
+    pub(super) async fn attached(&self) -> Result<(), Error> {
+        self.shared.wait_for(|state| state.session.is_listening().then_some(())).await
+    }
+
+    /// The next message, gap or notice. Each producer's messages come in their order, each once. It may
+    /// be dropped before it is ready; nothing is lost by that.
+    ///
+    /// # Errors
+    /// If the directory refuses us for good, or after [`Listener::close`].
+    pub async fn next(&mut self) -> Result<Event, Error> {
+        if let Some(event) = self.batch.pop_front() {
+            return Ok(event.into());
+        }
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// What is there already, without waiting.
+    ///
+    /// # Errors
+    /// As [`Listener::next`].
+    pub fn try_next(&mut self) -> Result<Option<Event>, Error> {
+        if let Some(event) = self.batch.pop_front() {
+            return Ok(Some(event.into()));
+        }
+        self.take_batch(None)
+    }
+
+    /// As [`Listener::next`], for who writes a future.
+    ///
+    /// # Errors
+    /// As [`Listener::next`].
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, Error>> {
+        if let Some(event) = self.batch.pop_front() {
+            return Poll::Ready(Ok(event.into()));
+        }
+        match self.take_batch(Some(cx)) {
+            Ok(Some(event)) => Poll::Ready(Ok(event)),
+            Ok(None) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    /// All that is there, at once; who is given none is woken when there is some.
+    fn take_batch(&mut self, cx: Option<&mut Context<'_>>) -> Result<Option<Event>, Error> {
+        let mut state = self.shared.lock();
+        state.session.take_events(&mut self.batch);
+        // RECEIVED goes out, and relays are read again whose messages had no room.
+        if state.session.has_output() || (state.stalled && !self.batch.is_empty()) {
+            state.stalled = false;
+            state.wake_driver();
+        }
+        while let Some(news) = state.news.pop_front() {
+            if let News::Notice { code, text } = news {
+                return Ok(Some(Event::Notice { code, text }));
+            }
+        }
+        if let Some(event) = self.batch.pop_front() {
+            return Ok(Some(event.into()));
+        }
+        if let Some(failure) = &state.failure {
+            return Err(failure.clone());
+        }
+        state.reader = cx.map(|cx| cx.waker().clone());
+        Ok(None)
+    }
+
+    /// One prefix more.
+    ///
+    /// # Errors
+    /// If it is too long, or there are too many.
+    pub fn subscribe(&self, prefix: impl AsRef<[u8]>) -> Result<(), Error> {
+        let mut state = self.shared.lock();
+        state.session.subscribe(Bytes::copy_from_slice(prefix.as_ref()))?;
+        state.wake_driver();
+        Ok(())
+    }
+
+    /// One prefix less.
+    ///
+    /// # Errors
+    /// If it is not subscribed to.
+    pub fn unsubscribe(&self, prefix: impl AsRef<[u8]>) -> Result<(), Error> {
+        let mut state = self.shared.lock();
+        state.session.unsubscribe(&Bytes::copy_from_slice(prefix.as_ref()))?;
+        state.wake_driver();
+        Ok(())
+    }
+
+    /// Who we are.
+    #[must_use]
+    pub const fn id(&self) -> ClientId {
+        self.id
+    }
+
+    /// What has happened so far.
+    #[must_use]
+    pub fn stats(&self) -> ListenerStats {
+        self.shared.lock().session.stats()
+    }
+
+    /// Leaves the queue, and waits until the directory was told.
+    pub async fn close(self) {
+        {
+            let mut state = self.shared.lock();
+            state.session.close();
+            state.wake_driver();
+        }
+        let _over = self.shared.wait_for(|_| None::<()>).await; // Closed, or it was over before.
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.shared.drop_handle();
+    }
+}
+
+impl From<session::Event> for Event {
+    fn from(event: session::Event) -> Self {
+        match event {
+            session::Event::Message(message) => Self::Message(message),
+            session::Event::Gap(gap) => Self::Gap(gap),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What the driver needs of a session: the same of a producer's and a listener's.
+
+use bytes::Bytes;
+use quelea_elastic_proto::session::{Link, ListenerSession, News, Output, ProducerSession};
+use quelea_elastic_proto::{Frame, FrameError, Time};
+
+pub(super) trait Session: Send + 'static {
+    fn poll(&mut self) -> Option<Output>;
+    fn poll_news(&mut self) -> Option<News>;
+    fn next_deadline(&self) -> Option<Time>;
+    fn handle_timeout(&mut self, now: Time);
+    fn handle_directory_connected(&mut self, now: Time);
+    fn handle_directory_lost(&mut self);
+    fn handle_directory_frame(&mut self, frame: Frame, now: Time);
+    fn handle_connected(&mut self, link: Link, now: Time);
+    fn handle_frames(&mut self, link: Link, frames: Bytes, now: Time) -> Result<(), FrameError>;
+    fn handle_lost(&mut self, link: Link, cause: &str, now: Time);
+    /// Whether more is to be read from this relay.
+    fn wants_more_of(&self, link: Link) -> bool;
+    /// Whether the program has something to take.
+    fn has_events(&self) -> bool;
+}
+
+macro_rules! delegate {
+    ($session:ident, $wants_more:expr, $has_events:expr) => {
+        impl Session for $session {
+            fn poll(&mut self) -> Option<Output> {
+                self.poll()
+            }
+            fn poll_news(&mut self) -> Option<News> {
+                self.poll_news()
+            }
+            fn next_deadline(&self) -> Option<Time> {
+                self.next_deadline()
+            }
+            fn handle_timeout(&mut self, now: Time) {
+                self.handle_timeout(now);
+            }
+            fn handle_directory_connected(&mut self, now: Time) {
+                self.handle_directory_connected(now);
+            }
+            fn handle_directory_lost(&mut self) {
+                self.handle_directory_lost();
+            }
+            fn handle_directory_frame(&mut self, frame: Frame, now: Time) {
+                self.handle_directory_frame(frame, now);
+            }
+            fn handle_connected(&mut self, link: Link, now: Time) {
+                self.handle_connected(link, now);
+            }
+            fn handle_frames(
+                &mut self,
+                link: Link,
+                frames: Bytes,
+                now: Time,
+            ) -> Result<(), FrameError> {
+                self.handle_frames(link, frames, now)
+            }
+            fn handle_lost(&mut self, link: Link, cause: &str, now: Time) {
+                self.handle_lost(link, cause, now);
+            }
+            fn wants_more_of(&self, link: Link) -> bool {
+                $wants_more(self, link)
+            }
+            fn has_events(&self) -> bool {
+                $has_events(self)
+            }
+        }
+    };
+}
+
+delegate!(ProducerSession, |_: &Self, _| true, |_: &Self| false);
+delegate!(ListenerSession, Self::wants_more_of, |session: &Self| session.waiting_events() > 0);

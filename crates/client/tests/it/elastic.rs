@@ -1,0 +1,156 @@
+//! The client of elastic queues over real sockets.
+
+use quelea_client::elastic::{
+    Client, Error, Event, Listener, MessageSeq, NoticeCode, Options, PublishError, RelayId,
+};
+
+use crate::elastic_site::Site;
+
+fn run<F: Future>(test: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(test)
+}
+
+async fn client(site: &Site) -> Client {
+    Client::connect([site.address.clone()], Options::default()).expect("there is an address")
+}
+
+/// The bodies of so many messages; no gap may come.
+async fn bodies(listener: &mut Listener, count: usize) -> Vec<u64> {
+    let mut bodies = Vec::new();
+    while bodies.len() < count {
+        match listener.next().await.expect("the listener goes on") {
+            Event::Message(message) => {
+                let body = message.body().try_into().expect("eight bytes");
+                bodies.push(u64::from_le_bytes(body));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    bodies
+}
+
+#[test]
+fn a_message_goes_from_a_producer_to_the_listeners_of_its_topic() {
+    run(async {
+        let site = Site::start(&[1]).await;
+        let client = client(&site).await;
+        let mut euros = client.listener("prices", ["eur."]).await.expect("it listens");
+        let mut all = client.listener("prices", [""]).await.expect("it listens");
+        let producer = client.producer("prices").await.expect("it produces");
+        assert_eq!(producer.publish("usd.eur", "0.92").await, Ok(MessageSeq(0)));
+        assert_eq!(producer.publish("eur.usd", "1.08").await, Ok(MessageSeq(1)));
+        producer.acknowledged().await.expect("the relay acknowledges");
+        let Event::Message(message) = euros.next().await.expect("it goes on") else {
+            panic!("it is a message")
+        };
+        assert_eq!((message.topic(), message.body()), (&b"eur.usd"[..], &b"1.08"[..]));
+        assert_eq!((message.sequence, message.producer), (MessageSeq(1), producer.id()));
+        let Event::Message(first) = all.next().await.expect("it goes on") else {
+            panic!("it is a message")
+        };
+        assert_eq!(producer.publish_framed(first.framed()).await, Ok(MessageSeq(2)));
+        producer.close().await.expect("all is acknowledged");
+        all.close().await;
+    });
+}
+
+#[test]
+fn moves_under_load_lose_repeat_and_reorder_nothing() {
+    run(async {
+        const MESSAGES: u64 = 20_000;
+        let site = Site::start(&[1, 2]).await;
+        let client = client(&site).await;
+        let mut listener = client.listener("prices", [""]).await.expect("it listens");
+        let producer = client.producer("prices").await.expect("it produces");
+        let publish = async {
+            for number in 0..MESSAGES {
+                if number % 1_000 == 500 {
+                    site.move_all(1 + (number / 1_000) % 2);
+                }
+                producer.publish("topic", number.to_le_bytes()).await.expect("it is taken");
+            }
+            producer.acknowledged().await.expect("the relays acknowledge");
+        };
+        let (_, bodies) = tokio::join!(publish, bodies(&mut listener, MESSAGES as usize));
+        assert!(bodies.into_iter().eq(0..MESSAGES));
+        assert!(producer.stats().moves > 0, "{:?}", producer.stats());
+        assert_eq!(listener.stats().gaps, 0);
+    });
+}
+
+#[test]
+fn a_relays_death_is_lived_through() {
+    run(async {
+        let site = Site::start(&[1, 2]).await;
+        let client = client(&site).await;
+        let mut listener = client.listener("prices", [""]).await.expect("it listens");
+        let producer = client.producer("prices").await.expect("it produces");
+        for number in 0..100_u64 {
+            producer.publish("topic", number.to_le_bytes()).await.expect("it is taken");
+        }
+        assert!(bodies(&mut listener, 100).await.into_iter().eq(0..100));
+        site.kill(1);
+        for number in 100..200_u64 {
+            producer.publish("topic", number.to_le_bytes()).await.expect("it is kept or sent");
+        }
+        assert!(bodies(&mut listener, 100).await.into_iter().eq(100..200));
+        assert_eq!(producer.relay(), Some(RelayId(2)));
+        assert_eq!(producer.stats().failovers, 1);
+    });
+}
+
+#[test]
+fn a_subscription_can_be_added_and_a_notice_is_heard() {
+    run(async {
+        let site = Site::start(&[1]).await;
+        let client = client(&site).await;
+        let mut listener = client.listener("prices", ["a"]).await.expect("it listens");
+        listener.subscribe("b").expect("a short prefix");
+        site.notice("4 relays are the most");
+        let notice = listener.next().await.expect("it goes on");
+        let text = "4 relays are the most".to_owned();
+        assert_eq!(notice, Event::Notice { code: NoticeCode::AtMaximum, text });
+        let producer = client.producer("prices").await.expect("it produces");
+        producer.publish("b", 7_u64.to_le_bytes()).await.expect("it is taken");
+        assert_eq!(bodies(&mut listener, 1).await, [7]);
+        assert_eq!(listener.try_next(), Ok(None));
+        let error = listener.unsubscribe("c").expect_err("it is not subscribed to");
+        assert_eq!(error.to_string(), "prefix: it is not subscribed to");
+    });
+}
+
+#[test]
+fn who_has_not_the_key_is_told_so() {
+    run(async {
+        let site = Site::start(&[1]).await;
+        site.ask_for_key(b"secret");
+        let refused = client(&site).await.producer("prices").await.expect_err("it has no key");
+        assert_eq!(refused.to_string(), "refused (Key): this is not the key");
+        let options = Options { key: "secret".into(), ..Options::default() };
+        let client = Client::connect([site.address.clone()], options).expect("an address");
+        client.producer("prices").await.expect("it has the key");
+        let none: [String; 0] = [];
+        let error = Client::connect(none, Options::default()).expect_err("there is no address");
+        assert_eq!(error, Error::NoDirectory);
+    });
+}
+
+#[test]
+fn what_cannot_be_a_message_is_refused_and_a_full_window_said() {
+    run(async {
+        let site = Site::start(&[1]).await;
+        let producer = client(&site).await.producer("prices").await.expect("it produces");
+        let error = producer.publish_parts::<&[u8]>(&[]).await.expect_err("it has no part");
+        assert_eq!(error.to_string(), "message: has no part");
+        let message = [vec![0; 1 << 20]];
+        let full = loop {
+            if let Err(error) = producer.try_publish(&message) {
+                break error;
+            }
+        };
+        assert!(matches!(full, Error::Publish(PublishError::Full { .. })), "{full}");
+        producer.publish_parts(&message).await.expect("it waits for room");
+        producer.flush().await.expect("all is sent");
+    });
+}
