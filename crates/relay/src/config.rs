@@ -9,6 +9,8 @@ use quelea_elastic_proto::RelayId;
 use quelea_elastic_proto::frame::RelaySettings;
 use quelea_elastic_proto::limits::{KEY_BYTES_MAX, QUEUE_NAME_BYTES_MAX};
 
+use crate::zmtp::ZmtpConfig;
+
 /// See the module; the fields are those of `quelea relay`.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -26,6 +28,8 @@ pub struct Config {
     pub settings: RelaySettings,
     /// The directory to register at; a relay without one stands alone.
     pub directory: Option<Directory>,
+    /// The edge for ZeroMQ's sockets, if it is on.
+    pub zmtp: Option<ZmtpConfig>,
     /// How long a stop by signal waits for clients to go and rings to empty.
     pub drain: Duration,
 }
@@ -65,6 +69,7 @@ impl Config {
             connections_max: CONNECTIONS_DEFAULT,
             settings: default_settings(),
             directory: None,
+            zmtp: None,
             drain: Duration::from_secs(10),
         }
     }

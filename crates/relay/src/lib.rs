@@ -11,8 +11,10 @@ mod edge;
 mod listener;
 mod node;
 mod run;
+mod zmtp;
 
 pub use config::{Config, ConfigError, Directory};
 pub use edge::EdgePort;
 pub use node::SharedNode;
-pub use run::{RunError, Stopped, Stopper, run};
+pub use run::{Addresses, RunError, Stopped, Stopper, run};
+pub use zmtp::{ZmtpAddresses, ZmtpConfig, ZmtpSecurity, zmtp_heartbeat};

@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::config::{Config, ConfigError};
 use crate::listener::{ListenError, accept, listen};
 use crate::node::{Node, SharedNode};
+use crate::zmtp::{self, ZmtpAddresses};
 
 /// Why a relay does not start.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,15 @@ pub enum RunError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+/// Where a relay listens.
+#[derive(Clone, Copy, Debug)]
+pub struct Addresses {
+    /// For native clients.
+    pub native: SocketAddr,
+    /// For ZeroMQ's sockets.
+    pub zmtp: ZmtpAddresses,
 }
 
 /// How a relay ended.
@@ -63,14 +73,14 @@ impl Stopper {
     }
 }
 
-/// Serves until it is stopped. Calls `ready` with the address when clients can connect.
+/// Serves until it is stopped. Calls `ready` with its addresses when clients can connect.
 ///
 /// # Errors
 /// If it cannot start.
 pub fn run(
     config: &Config,
     stop: mpsc::Receiver<()>,
-    ready: impl FnOnce(SocketAddr),
+    ready: impl FnOnce(Addresses),
 ) -> Result<Stopped, RunError> {
     config.check()?;
     let system = |what| move |source| RunError::System { what, source };
@@ -84,7 +94,8 @@ pub fn run(
         let clock = Clock::start();
         let node = SharedNode::new(Node::new(Relay::new(config.relay(), clock.now()), clock));
         tokio::task::spawn_local(accept(node.clone(), listener));
-        ready(address);
+        let zmtp = config.zmtp.as_ref().map(|zmtp| zmtp::start(&node, zmtp)).transpose()?;
+        ready(Addresses { native: address, zmtp: zmtp.unwrap_or_default() });
         Ok(serve(node, clock, config.drain, stop).await)
     })
 }

@@ -1,5 +1,7 @@
 //! `quelea relay`: one relay of an elastic queue, started by a provider or by hand.
 
+mod zmtp;
+
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -69,6 +71,8 @@ pub(crate) struct RelayArgs {
     /// Without a directory and without a client for so long, it ends.
     #[arg(long, value_name = "MS", default_value_t = 60_000)]
     orphan_timeout_ms: u64,
+    #[command(flatten)]
+    zmtp: zmtp::ZmtpArgs,
     /// Log level, as in info or quelea_relay=debug.
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log: String,
@@ -119,10 +123,11 @@ fn relay(args: &RelayArgs) -> Result<Stopped, RelayFailure> {
     quelea_net::raise_file_limit();
     let (stopper, stop) = Stopper::new();
     stop_on_signals(stopper).map_err(RelayFailure::Signals)?;
-    let stopped = quelea_relay::run(&config, stop, |address| {
+    let stopped = quelea_relay::run(&config, stop, |addresses| {
         let mut out = io::stdout().lock();
         // Whoever started it may wait for this line; if nobody reads it, nobody needs it.
-        let _ = writeln!(out, "relay of {:?} ready at {address}", config.queue);
+        let line = format!("relay of {:?} ready at {}", config.queue, addresses.native);
+        let _ = writeln!(out, "{line}{}", zmtp::ready(&addresses.zmtp));
         let _ = out.flush();
     })?;
     Ok(stopped)
@@ -156,6 +161,7 @@ impl RelayArgs {
                 ..default_settings()
             },
             directory,
+            zmtp: self.zmtp.config()?,
             drain: self.drain_timeout,
             ..Config::standalone(&self.queue)
         })

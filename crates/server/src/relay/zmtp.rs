@@ -1,0 +1,61 @@
+//! The options of a relay's edge for ZeroMQ's sockets.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use quelea_relay::{RunError, ZmtpAddresses, ZmtpConfig, ZmtpSecurity, zmtp_heartbeat};
+
+#[derive(Debug, Args)]
+pub(crate) struct ZmtpArgs {
+    /// Where ZeroMQ's PUB and XPUB sockets connect; port 0 takes a free one. Off if it is not given.
+    #[arg(long, value_name = "HOST:PORT")]
+    zmtp_in: Option<String>,
+    /// Where ZeroMQ's SUB and XSUB sockets connect; port 0 takes a free one. Off if it is not given.
+    #[arg(long, value_name = "HOST:PORT")]
+    zmtp_out: Option<String>,
+    /// The mechanism of both sides: null, plain or curve.
+    #[arg(long, value_name = "MECHANISM", default_value = "null")]
+    zmtp_security: String,
+    /// PLAIN's users, a line NAME:PASSWORD each.
+    #[arg(long, value_name = "FILE")]
+    zmtp_users_file: Option<PathBuf>,
+    /// CURVE's secret key of this relay, in Z85.
+    #[arg(long, value_name = "FILE")]
+    zmtp_secret_key_file: Option<PathBuf>,
+    /// CURVE's public keys of the clients that may connect, in Z85, one a line; without it, all may that
+    /// know the relay's.
+    #[arg(long, value_name = "FILE")]
+    zmtp_clients_file: Option<PathBuf>,
+    /// Time between two PINGs; a peer that is not heard for three is given up. 0: none.
+    #[arg(long, value_name = "MS", default_value_t = 5_000)]
+    zmtp_heartbeat_ms: u64,
+}
+
+impl ZmtpArgs {
+    /// The edge, if a side of it is on.
+    pub(crate) fn config(&self) -> Result<Option<ZmtpConfig>, RunError> {
+        let security = ZmtpSecurity::read(
+            &self.zmtp_security,
+            self.zmtp_users_file.as_deref(),
+            self.zmtp_secret_key_file.as_deref(),
+            self.zmtp_clients_file.as_deref(),
+        )?;
+        let (producers, listeners) = (self.zmtp_in.as_deref(), self.zmtp_out.as_deref());
+        if producers.is_none() && listeners.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(ZmtpConfig {
+            security,
+            heartbeat: zmtp_heartbeat(self.zmtp_heartbeat_ms),
+            ..ZmtpConfig::open(producers.unwrap_or_default(), listeners.unwrap_or_default())
+        }))
+    }
+}
+
+/// What the ready line says of the edge.
+pub(crate) fn ready(addresses: &ZmtpAddresses) -> String {
+    let side = |name, address: Option<_>| {
+        address.map_or_else(String::new, |address| format!(" {name}={address}"))
+    };
+    side("zmtp_in", addresses.producers) + &side("zmtp_out", addresses.listeners)
+}
