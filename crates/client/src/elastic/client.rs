@@ -73,6 +73,7 @@ impl Client {
             queue: queue.into(),
             listener: identity()?,
             slow: self.site.options.slow,
+            acknowledge_by_hand: self.site.options.acknowledge_by_hand,
             prefixes: prefixes.map(|prefix| Bytes::copy_from_slice(prefix.as_ref())).collect(),
         };
         let listener = Listener::start(Arc::clone(&self.site), config)?;

@@ -116,6 +116,18 @@ impl Listener {
         Ok(None)
     }
 
+    /// The `messages` oldest messages that were given and not acknowledged are done, if
+    /// [`super::Options::acknowledge_by_hand`] says so: producers who wait for listeners are told. Gaps
+    /// and notices do not count.
+    pub fn acknowledge(&self, messages: u64) {
+        let mut state = self.shared.lock();
+        state.session.acknowledge(messages);
+        if state.session.has_output() || state.stalled {
+            state.stalled = false;
+            state.wake_driver();
+        }
+    }
+
     /// One prefix more.
     ///
     /// # Errors

@@ -17,6 +17,9 @@ pub struct Options {
     pub expected_bytes_per_s: u64,
     /// What happens to a listener that is too slow; `None`: as the queue says.
     pub slow: Option<SlowPolicy>,
+    /// Listeners say when they are done with messages ([`super::Listener::acknowledge`]); else they are
+    /// when the program is given them. What producers are told of it depends on the queue.
+    pub acknowledge_by_hand: bool,
 }
 
 impl Default for Options {
@@ -27,6 +30,7 @@ impl Default for Options {
             window_bytes: PRODUCER_WINDOW_BYTES,
             expected_bytes_per_s: 0,
             slow: None,
+            acknowledge_by_hand: false,
         }
     }
 }

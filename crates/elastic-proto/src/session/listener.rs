@@ -7,6 +7,7 @@
 //! below `done` are repetitions. A slot that begins above is *held* until others have brought `done` to
 //! its beginning, or until nobody can any more: then there is a gap.
 
+mod by_hand;
 mod links;
 mod order;
 mod state;
@@ -18,6 +19,7 @@ use rustc_hash::FxHashMap;
 use slab::Slab;
 use thiserror::Error;
 
+use self::by_hand::ByHand;
 use self::links::LinkState;
 use self::state::{Producer, Tracked};
 use crate::error::FrameError;
@@ -42,6 +44,9 @@ pub struct ListenerConfig {
     pub slow: Option<SlowPolicy>,
     /// Prefixes of the first part; one empty prefix is everything.
     pub prefixes: Vec<Bytes>,
+    /// The program says when it is done with messages ([`ListenerSession::acknowledge`]); else they are
+    /// when it takes them.
+    pub acknowledge_by_hand: bool,
 }
 
 /// Something for the program.
@@ -157,6 +162,7 @@ pub struct ListenerSession {
     /// Producers without a slot, by when they were left, with the number of that leaving.
     departed: VecDeque<(usize, u64)>,
     departures: u64,
+    by_hand: Option<ByHand>,
     acknowledge: Acknowledge,
     fence: Fence,
     generation: u64,
@@ -190,8 +196,10 @@ impl ListenerSession {
         for prefix in &config.prefixes {
             check_prefix(prefix)?;
         }
+        let by_hand = config.acknowledge_by_hand.then(ByHand::default);
         Ok(Self {
             config,
+            by_hand,
             links: Vec::new(),
             slots: Slab::new(),
             producers: Slab::new(),
@@ -266,7 +274,9 @@ impl ListenerSession {
         debug_assert!(into.is_empty(), "what was taken before is handled");
         std::mem::swap(&mut self.events, into);
         self.events_bytes = 0;
-        self.tell_received();
+        if self.by_hand.is_none() {
+            self.tell_received();
+        }
     }
 
     /// Messages and gaps that wait to be taken.
@@ -275,11 +285,11 @@ impl ListenerSession {
         self.events.len()
     }
 
-    /// Whether more is to be read from relays: no while too much waits for the program, or is held.
+    /// Whether more is to be read from relays: no while too much waits for the program, is held, or was
+    /// not acknowledged by hand.
     #[must_use]
     pub fn wants_more(&self) -> bool {
-        self.events.len() < LISTENER_EVENTS_MAX
-            && self.events_bytes + self.held_bytes < LISTENER_BYTES_MAX
+        self.has_room() && self.events_bytes + self.held_bytes < LISTENER_BYTES_MAX
     }
 
     /// Whether more is to be read from this relay. As [`ListenerSession::wants_more`], but while
@@ -287,9 +297,14 @@ impl ListenerSession {
     #[must_use]
     pub fn wants_more_of(&self, link: Link) -> bool {
         self.wants_more()
-            || (self.events.len() < LISTENER_EVENTS_MAX
+            || (self.has_room()
                 && self.events_bytes < LISTENER_BYTES_MAX
                 && self.link(link).is_some_and(|state| !self.holds(state)))
+    }
+
+    fn has_room(&self) -> bool {
+        self.events.len() < LISTENER_EVENTS_MAX
+            && !self.by_hand.as_ref().is_some_and(ByHand::is_full)
     }
 
     /// Whether it is attached at all relays that the directory said.

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 use super::ListenerSession;
+use super::by_hand::Undone;
 use super::state::Held;
 use crate::frame::{
     Acknowledge, AttachListener, ErrorCode, Frame, GapCause, RelayAddress, WireError,
@@ -27,6 +28,8 @@ pub(super) struct LinkState {
     pub(super) recent: Option<(Slot, usize)>,
     /// DATA frames that came on the connection.
     pub(super) frames: u64,
+    /// Which of them are not done, if the program acknowledges by hand.
+    pub(super) undone: Undone,
     /// How many of them the relay was told of.
     pub(super) received: u64,
     /// The last PING of the session before this connection was attached, and the last one answered.
@@ -120,6 +123,7 @@ impl ListenerSession {
                 slots: FxHashMap::default(),
                 recent: None,
                 frames: 0,
+                undone: Undone::default(),
                 received: 0,
                 attached_at: 0,
                 answered: 0,
@@ -231,6 +235,7 @@ impl ListenerSession {
         state.phase = Phase::Lost { until: now.plus_ms(wait) };
         state.failures += 1;
         state.frames = 0;
+        state.undone = Undone::default();
         state.received = 0;
         state.recent = None;
         let first = state.failures == 1;
@@ -311,7 +316,7 @@ impl ListenerSession {
         }
         for index in 0..self.links.len() {
             let state = &self.links[index];
-            let taken = self.first_held(state).unwrap_or(state.frames);
+            let taken = self.done_of(state);
             if state.is_attached() && taken > state.received {
                 let link = state.link;
                 self.links[index].received = taken;
@@ -334,7 +339,7 @@ impl ListenerSession {
     }
 
     /// The first of a connection's messages that is held.
-    fn first_held(&self, state: &LinkState) -> Option<u64> {
+    pub(super) fn first_held(&self, state: &LinkState) -> Option<u64> {
         let slots = self.waiting.iter().flat_map(|producer| &self.producers[*producer].slots);
         let here = slots.map(|index| &self.slots[*index]).filter(|of| of.link == Some(state.link));
         let ordinals = here.filter_map(|tracked| {

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::by_hand::Place;
 use super::links::LinkState;
 use super::state::{Held, Producer, Tracked, WaitsFor};
 use super::{Event, GapNotice, ListenerSession, Message};
@@ -68,6 +69,7 @@ impl ListenerSession {
     /// dropped: it need not be kept, and it would keep back what is told by RECEIVED.
     fn supersede(&mut self, by: usize) {
         let Tracked { producer, link, epoch, first, .. } = self.slots[by];
+        let mut dropped = Vec::new();
         for index in &self.producers[producer].slots {
             let tracked = &mut self.slots[*index];
             let older = tracked.epoch < epoch || (tracked.epoch == epoch && tracked.link == link);
@@ -77,10 +79,11 @@ impl ListenerSession {
             tracked.limit = tracked.limit.min(first);
             let held_bytes = &mut self.held_bytes;
             tracked.held.retain_mut(|held| match held {
-                Held::Message { sequence, encoded, .. } => {
-                    let stays = *sequence < first;
-                    *held_bytes -= if stays { 0 } else { encoded.len() };
-                    stays
+                Held::Message { sequence, .. } if *sequence < first => true,
+                Held::Message { encoded, ordinal, .. } => {
+                    *held_bytes -= encoded.len();
+                    dropped.extend(tracked.link.map(|link| (link, *ordinal)));
+                    false
                 }
                 Held::Gap(gap) => {
                     gap.to = gap.to.min(first);
@@ -92,6 +95,7 @@ impl ListenerSession {
                 }
             });
         }
+        dropped.into_iter().for_each(|place| self.done(place));
     }
 
     /// DATA: the hot path.
@@ -106,16 +110,22 @@ impl ListenerSession {
         let Some(state) = self.links.iter_mut().find(|state| state.link == link) else { return };
         let ordinal = state.frames;
         state.frames += 1;
-        let Some(index) = index_of(state, slot) else { return };
+        if self.by_hand.is_some() {
+            state.undone.arrive();
+        }
+        let Some(index) = index_of(state, slot) else {
+            self.done((link, ordinal));
+            return;
+        };
         let tracked = &mut self.slots[index];
         if sequence >= tracked.limit {
             self.stats.duplicates += 1; // It comes again in a later slot.
             let limit = tracked.limit;
+            self.done((link, ordinal));
             self.fin(link, slot, limit, now);
         } else if tracked.open {
-            let producer = &mut self.producers[tracked.producer];
-            let Self { events, events_bytes, stats, .. } = self;
-            give(events, events_bytes, stats, producer, sequence, encoded);
+            let producer = tracked.producer;
+            self.give(producer, sequence, encoded, (link, ordinal));
         } else {
             self.held_bytes += encoded.len();
             tracked.held.push_back(Held::Message { sequence, encoded, ordinal });
@@ -306,6 +316,8 @@ impl ListenerSession {
         let producer = tracked.producer;
         let since = tracked.since;
         let held = std::mem::take(&mut tracked.held);
+        // Of a connection that is gone nothing is told: this one never was.
+        let link = tracked.link.unwrap_or_default();
         let (detached, moved) =
             (tracked.link.is_none(), tracked.previous != Epoch(0) && !tracked.late);
         if moved {
@@ -315,11 +327,9 @@ impl ListenerSession {
         let mut finished = false;
         for item in held {
             match item {
-                Held::Message { sequence, encoded, .. } => {
+                Held::Message { sequence, encoded, ordinal } => {
                     self.held_bytes -= encoded.len();
-                    let known = &mut self.producers[producer];
-                    let Self { events, events_bytes, stats, .. } = self;
-                    give(events, events_bytes, stats, known, sequence, encoded);
+                    self.give(producer, sequence, encoded, (link, ordinal));
                 }
                 Held::Gap(gap) => {
                     self.announce(producer, gap.from, gap.to, Some(gap.messages), gap.cause);
@@ -333,6 +343,27 @@ impl ListenerSession {
         if detached && !finished {
             self.forget_slot(index);
         }
+    }
+
+    /// A message in its turn, or a repetition.
+    #[inline]
+    fn give(&mut self, producer: usize, sequence: MessageSeq, encoded: Bytes, at: Place) {
+        let known = &mut self.producers[producer];
+        if known.done.is_some_and(|done| sequence < done) {
+            self.stats.duplicates += 1;
+            if let Some(by_hand) = &mut self.by_hand {
+                let place = by_hand.repeat(known.id, sequence, at);
+                self.done(place);
+            }
+            return;
+        }
+        known.done = Some(MessageSeq(sequence.0 + 1));
+        self.events_bytes += encoded.len();
+        self.stats.messages += 1;
+        if let Some(by_hand) = &mut self.by_hand {
+            by_hand.give(known.id, sequence, at);
+        }
+        self.events.push_back(Event::Message(Message { producer: known.id, sequence, encoded }));
     }
 
     /// A gap in a producer's messages, as far as it concerns what is not done.
@@ -435,23 +466,4 @@ fn index_of(state: &mut LinkState, slot: Slot) -> Option<usize> {
     let index = *state.slots.get(&slot)?;
     state.recent = Some((slot, index));
     Some(index)
-}
-
-/// A message in its turn, or a repetition.
-fn give(
-    events: &mut std::collections::VecDeque<Event>,
-    events_bytes: &mut usize,
-    stats: &mut super::ListenerStats,
-    producer: &mut Producer,
-    sequence: MessageSeq,
-    encoded: Bytes,
-) {
-    if producer.done.is_some_and(|done| sequence < done) {
-        stats.duplicates += 1;
-        return;
-    }
-    producer.done = Some(MessageSeq(sequence.0 + 1));
-    *events_bytes += encoded.len();
-    stats.messages += 1;
-    events.push_back(Event::Message(Message { producer: producer.id, sequence, encoded }));
 }

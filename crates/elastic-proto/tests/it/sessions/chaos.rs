@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use quelea_elastic_proto::frame::Acknowledge;
 
-use super::world::{Seen, Who, World, of_producer};
+use super::seen::{Seen, of_producer};
+use super::world::{Who, World};
 
 /// What is published, by number: every third message is of another topic.
 fn topic(sequence: u64) -> &'static str {

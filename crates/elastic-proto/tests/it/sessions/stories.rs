@@ -11,7 +11,8 @@ use quelea_elastic_proto::session::{
 };
 use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot, Time, parts};
 
-use super::world::{QUEUE, Seen, World, of_producer};
+use super::seen::{Seen, of_producer};
+use super::world::{QUEUE, World};
 
 const PRODUCER: ClientId = ClientId(1);
 const LISTENER: ClientId = ClientId(2);
@@ -295,11 +296,16 @@ fn a_notice_reaches_the_program() {
 
 /// A listener that is attached at relays 1 and 2, as links 1 and 2.
 fn listener(level: Acknowledge) -> ListenerSession {
+    listener_by_hand(level, false)
+}
+
+fn listener_by_hand(level: Acknowledge, acknowledge_by_hand: bool) -> ListenerSession {
     let config = ListenerConfig {
         queue: QUEUE.to_owned(),
         listener: LISTENER,
         slow: None,
         prefixes: vec![Bytes::new()],
+        acknowledge_by_hand,
     };
     let mut session = ListenerSession::new(config).expect("it is within the limits");
     session.handle_directory_connected(Time::ZERO);
@@ -484,4 +490,26 @@ fn subscriptions_have_their_limits() {
     assert_eq!(again, Err(SubscribeError::Unknown));
     let error = session.subscribe(Bytes::from(vec![0; 1_025])).unwrap_err();
     assert_eq!(error.to_string(), "prefix: 1025 bytes are more than the limit of 1024");
+}
+
+#[test]
+fn what_is_acknowledged_by_hand_is_received_then() {
+    let mut session = listener_by_hand(Acknowledge::Delivered, true);
+    start(&mut session, 1, 1, (0, 1), 0);
+    (0..3).for_each(|sequence| data(&mut session, 1, 1, sequence));
+    assert_eq!(events(&mut session).len(), 3);
+    assert_eq!(outputs(|| session.poll()), [], "the program is not done");
+    session.acknowledge(2);
+    assert_eq!(outputs(|| session.poll()), [Did::Send(Link(1), Frame::Received(2))]);
+    // The relay dies; what was not acknowledged comes again, and is the same message.
+    session.handle_lost(Link(1), "connection reset", Time::ZERO);
+    outputs(|| session.poll());
+    start(&mut session, 2, 1, (0, 2), 1);
+    (1..4).for_each(|sequence| data(&mut session, 2, 1, sequence));
+    assert_eq!(events(&mut session), [Seen::Message(3)]);
+    assert_eq!(session.stats().duplicates, 2);
+    session.acknowledge(1);
+    assert_eq!(outputs(|| session.poll()), [Did::Send(Link(2), Frame::Received(2))]);
+    session.acknowledge(9);
+    assert_eq!(outputs(|| session.poll()), [Did::Send(Link(2), Frame::Received(3))]);
 }

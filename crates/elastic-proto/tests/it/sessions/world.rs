@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::{Bytes, BytesMut};
 use quelea_elastic_proto::frame::{Acknowledge, Frame, RelayAddress, Start};
 use quelea_elastic_proto::session::{
-    Event, Link, ListenerConfig, ListenerSession, Message, Output, ProducerConfig, ProducerSession,
+    Event, Link, ListenerConfig, ListenerSession, Output, ProducerConfig, ProducerSession,
 };
 use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot, Time, parts};
 
@@ -83,6 +83,10 @@ pub(crate) struct World {
     pub(crate) producers: Vec<ProducerSession>,
     pub(crate) listeners: Vec<ListenerSession>,
     pub(crate) seen: Vec<Vec<Event>>,
+    /// What listeners have of messages that they did not acknowledge by hand (all listeners count, the
+    /// second one is asked to).
+    unacknowledged: Vec<usize>,
+    resting: bool,
     relays: BTreeMap<RelayId, Relay>,
     wires: BTreeMap<(Who, Link), Wire>,
     epoch: u64,
@@ -108,6 +112,8 @@ impl World {
             producers: Vec::new(),
             listeners: Vec::new(),
             seen: vec![Vec::new(); prefixes.len()],
+            unacknowledged: vec![0; prefixes.len()],
+            resting: false,
             relays: BTreeMap::new(),
             wires: BTreeMap::new(),
             epoch: 0,
@@ -124,6 +130,7 @@ impl World {
                 listener,
                 slow: None,
                 prefixes: prefixes.collect(),
+                acknowledge_by_hand: world.listeners.len() == 1,
             };
             let mut session = ListenerSession::new(config).expect("a few short prefixes");
             session.handle_directory_connected(world.now);
@@ -230,7 +237,9 @@ impl World {
             if self.step() {
                 continue;
             }
+            self.resting = true;
             (0..self.listeners.len()).for_each(|index| self.take_events(index));
+            self.resting = false;
             self.sessions_act();
             if self.wires.values().any(Wire::is_ready) {
                 continue;
@@ -260,7 +269,14 @@ impl World {
     fn take_events(&mut self, index: usize) {
         let mut events = VecDeque::new();
         self.listeners[index].take_events(&mut events);
+        let is_message = |event: &&Event| matches!(event, Event::Message(_));
+        self.unacknowledged[index] += events.iter().filter(is_message).count();
         self.seen[index].extend(events);
+        // Now and then some of what it has; all when nothing else goes on.
+        let all = self.unacknowledged[index];
+        let messages = if self.resting { all } else { self.dice.below(all + 1) };
+        self.unacknowledged[index] -= messages;
+        self.listeners[index].acknowledge(messages as u64);
     }
 
     fn sessions_act(&mut self) {
@@ -559,30 +575,4 @@ impl World {
             wire.down.push_back(frame);
         }
     }
-}
-
-/// What a listener has seen of one producer: the numbers of its messages, and its gaps.
-pub(crate) fn of_producer(seen: &[Event], producer: usize) -> Vec<Seen> {
-    let id = ClientId(1 + producer as u128);
-    seen.iter()
-        .filter_map(|event| match event {
-            Event::Message(message) if message.producer == id => {
-                check_body(message, producer);
-                Some(Seen::Message(message.sequence.0))
-            }
-            Event::Gap(gap) if gap.producer == id => Some(Seen::Gap(gap.from.0, gap.to.0)),
-            _ => None,
-        })
-        .collect()
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
-    Message(u64),
-    Gap(u64, u64),
-}
-
-fn check_body(message: &Message, producer: usize) {
-    let expected = format!("{producer}:{}", message.sequence.0);
-    assert_eq!(message.body(), expected.as_bytes(), "a message keeps its number");
 }
