@@ -7,6 +7,7 @@
 //! [`Relay::slices`] and [`Relay::written`], with [`Relay::settle`] between two rounds.
 
 mod client;
+mod command;
 mod conversation;
 mod counters;
 mod edge;
@@ -31,11 +32,12 @@ use quelea_elastic_proto::{ClientId, Epoch, Fence, RelayId, Time};
 use slab::Slab;
 
 use client::{Awaiting, Client, Kind, Phase};
+pub use command::Command;
 pub use counters::Counters;
 use counters::Latency;
 use fan_out::Piece;
 use ledger::Holds;
-use limits::{HANDSHAKE_MS, HEARTBEAT_MS, RING_BYTES_DEFAULT, RING_BYTES_MIN};
+use limits::{HANDSHAKE_MS, HEARTBEAT_MS, RING_BYTES_DEFAULT};
 use listening::waits_for_listeners;
 use prefix::PrefixMap;
 use producer::Producer;
@@ -153,13 +155,6 @@ impl Relay {
         };
         relay.set(relay.config.settings.clone());
         relay
-    }
-
-    /// Other settings from now on. A ring that is fuller than the new bound is not cut.
-    pub fn set(&mut self, settings: RelaySettings) {
-        let bytes = settings.ring_bytes_max.max(RING_BYTES_MIN);
-        self.ring_bytes_max = usize::try_from(bytes).unwrap_or(usize::MAX);
-        self.config.settings = settings;
     }
 
     /// The time of what follows.

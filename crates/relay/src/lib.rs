@@ -7,6 +7,7 @@
 mod clock;
 mod config;
 mod connection;
+mod control;
 mod edge;
 mod listener;
 mod node;

@@ -47,12 +47,24 @@ pub(crate) struct Node {
     /// A turn is due, and whoever runs it was told.
     turn_due: bool,
     wake: Rc<Notify>,
+    /// The directory said that it must end now.
+    pub(crate) stop_ordered: bool,
+    /// Without a directory since then; `None` while it has one, or needs none.
+    pub(crate) alone_since: Option<Time>,
 }
 
 impl Node {
     pub(crate) fn new(relay: Relay, clock: Clock) -> Self {
         let wake = Rc::new(Notify::new());
-        Self { relay, clock, outlets: Vec::new(), turn_due: false, wake }
+        Self {
+            relay,
+            clock,
+            outlets: Vec::new(),
+            turn_due: false,
+            wake,
+            stop_ordered: false,
+            alone_since: None,
+        }
     }
 
     /// What whoever runs the turns waits for.

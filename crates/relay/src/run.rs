@@ -3,15 +3,17 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use quelea_elastic::relay::Relay;
+use quelea_elastic_proto::Time;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
 use crate::clock::Clock;
 use crate::config::{Config, ConfigError};
+use crate::control::Control;
 use crate::listener::{ListenError, accept, listen};
 use crate::node::{Node, SharedNode};
 use crate::zmtp::{self, ZmtpAddresses};
@@ -52,7 +54,12 @@ pub enum Stopped {
     /// Its time was over, or it was told to stop at once: messages may have been lost, and are announced
     /// to who reads on elsewhere.
     Cut,
+    /// No directory knew it for too long, and nobody used it.
+    Orphaned,
 }
+
+/// How long after a drain's deadline the directory may take to say STOP.
+const STOP_GRACE_MS: u64 = 5_000;
 
 /// Stops a relay from another thread: once to have it drain, twice to have it end at once.
 #[derive(Clone, Debug)]
@@ -95,8 +102,14 @@ pub fn run(
         let node = SharedNode::new(Node::new(Relay::new(config.relay(), clock.now()), clock));
         tokio::task::spawn_local(accept(node.clone(), listener));
         let zmtp = config.zmtp.as_ref().map(|zmtp| zmtp::start(&node, zmtp)).transpose()?;
-        ready(Addresses { native: address, zmtp: zmtp.unwrap_or_default() });
-        Ok(serve(node, clock, config.drain, stop).await)
+        let addresses = Addresses { native: address, zmtp: zmtp.unwrap_or_default() };
+        if let Some(directory) = &config.directory {
+            node.with(|node| node.alone_since = Some(clock.now()));
+            let control = Control::new(node.clone(), directory.clone(), config, addresses);
+            tokio::task::spawn_local(control.run());
+        }
+        ready(addresses);
+        Ok(serve(node, clock, config, stop).await)
     })
 }
 
@@ -104,36 +117,69 @@ pub fn run(
 async fn serve(
     node: SharedNode,
     clock: Clock,
-    drain: Duration,
+    config: &Config,
     mut stop: mpsc::Receiver<()>,
 ) -> Stopped {
     let wake = node.with(|node| node.wake());
     let mut timer = pin!(sleep_until(Instant::now().into()));
-    let mut stops = true;
+    let (mut stops, mut told) = (true, false);
     loop {
         let deadline = node.with(Node::turn);
-        let (until, drained) =
-            node.with(|node| (node.relay.drains_until(), node.relay.is_drained()));
-        if drained {
-            return Stopped::Drained;
-        }
-        if until.is_some_and(|until| until <= clock.now()) {
-            return Stopped::Cut;
-        }
-        let deadline = until.map_or(deadline, |until| until.min(deadline));
+        let deadline = match node.with(|node| end(node, config, told)) {
+            End::Now(stopped) => return stopped,
+            End::At(at) => at.min(deadline),
+            End::Never => deadline,
+        };
         timer.as_mut().reset(clock.instant(deadline).into());
         tokio::select! {
             biased;
             () = wake.notified() => {}
             () = &mut timer => {}
-            told = stop.recv(), if stops => match told {
-                Some(()) if until.is_some() => return Stopped::Cut,
-                Some(()) => node.with(|node| {
-                    let deadline_ms = u32::try_from(drain.as_millis()).unwrap_or(u32::MAX);
-                    node.relay.drain(deadline_ms);
-                }),
+            signal = stop.recv(), if stops => match signal {
+                Some(()) if told => return Stopped::Cut,
+                Some(()) => {
+                    told = true;
+                    let deadline_ms = u32::try_from(config.drain.as_millis()).unwrap_or(u32::MAX);
+                    node.with(|node| node.relay.drain(deadline_ms));
+                }
                 None => stops = false,
             },
         }
     }
+}
+
+/// Whether and when a relay ends.
+enum End {
+    Now(Stopped),
+    At(Time),
+    Never,
+}
+
+fn end(node: &Node, config: &Config, told_by_signal: bool) -> End {
+    let now = node.clock.now();
+    let drained = node.relay.is_drained();
+    if node.stop_ordered {
+        return End::Now(if drained { Stopped::Drained } else { Stopped::Cut });
+    }
+    if let Some(until) = node.relay.drains_until() {
+        // A directory that has it drained takes the listeners away and says STOP; a little later than the
+        // deadline nobody will say it any more.
+        let until = if told_by_signal { until } else { until.plus_ms(STOP_GRACE_MS) };
+        return match (told_by_signal && drained, until <= now) {
+            (true, _) => End::Now(Stopped::Drained),
+            (false, true) => End::Now(if drained { Stopped::Drained } else { Stopped::Cut }),
+            (false, false) => End::At(until),
+        };
+    }
+    if let (Some(since), Some(directory)) = (node.alone_since, &config.directory) {
+        let timeout = u64::try_from(directory.orphan_timeout.as_millis()).unwrap_or(u64::MAX);
+        let until = since.plus_ms(timeout);
+        if until > now {
+            return End::At(until);
+        }
+        if node.relay.connections() == 0 {
+            return End::Now(Stopped::Orphaned);
+        }
+    }
+    End::Never
 }

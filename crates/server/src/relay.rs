@@ -19,7 +19,7 @@ use tracing_subscriber::EnvFilter;
 use crate::config::byte_size;
 use crate::pipe;
 
-/// Exit codes: 0, it was drained; 1, it could not start or was cut off; 2, the command is wrong.
+/// Exit codes: 0, it was drained, or nobody needed it; 1, it could not start or was cut off; 2, the command is wrong.
 #[derive(Debug, Args)]
 pub(crate) struct RelayArgs {
     /// The elastic queue that it serves.
@@ -108,7 +108,7 @@ enum RelayFailure {
 /// Runs a relay until it is stopped.
 pub(crate) fn run(args: &RelayArgs) -> ExitCode {
     match relay(args) {
-        Ok(Stopped::Drained) => ExitCode::SUCCESS,
+        Ok(Stopped::Drained | Stopped::Orphaned) => ExitCode::SUCCESS,
         Ok(Stopped::Cut) => ExitCode::FAILURE,
         Err(error @ (RelayFailure::Level { .. } | RelayFailure::Run(RunError::Config(_)))) => {
             pipe::refuse("relay", &error)

@@ -34,7 +34,10 @@ pub(crate) struct Got {
 
 impl Client {
     pub(crate) fn connected(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).expect("the relay listens");
+        Self::over(TcpStream::connect(address).expect("the relay listens"))
+    }
+
+    pub(crate) fn over(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
         stream.set_nodelay(true).expect("a TCP socket");
         let mut buffer = FrameBuffer::new();

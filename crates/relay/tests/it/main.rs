@@ -1,6 +1,7 @@
 //! A relay over real sockets, with clients that speak the native protocol by hand.
 
 mod client;
+mod control;
 mod fan_out;
 mod handshake;
 mod producers;

@@ -35,7 +35,7 @@ impl TestRelay {
             quelea_relay::run(&config, stop, told).expect("it starts")
         });
         let address = address.recv().expect("it starts");
-        Self { address, stopper, thread: Some(thread) }
+        Self { address: address.native, stopper, thread: Some(thread) }
     }
 
     /// One whose listeners have small rings and this policy.

@@ -1,0 +1,141 @@
+//! What a directory tells a relay, and what the relay does of it.
+
+use quelea_elastic_proto::frame::{
+    Acknowledge, Capacity, ErrorCode, Frame, Register, RelaySettings, WireError,
+};
+use quelea_elastic_proto::{RelayId, Slot};
+
+use crate::relay::client::Kind;
+use crate::relay::conversation::refusal;
+use crate::relay::limits::RING_BYTES_MIN;
+use crate::relay::{Relay, waits_for_listeners};
+
+/// What its driver has to do of a directory's command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// The relay is registered, or has other settings: REPORT so often.
+    Reports {
+        /// Milliseconds between two.
+        report_ms: u32,
+    },
+    /// Another directory owns the queue.
+    Elsewhere {
+        /// Its address.
+        address: String,
+        /// Not before.
+        retry_after_ms: u32,
+    },
+    /// End now.
+    Stop,
+    /// The directory could not do what was asked.
+    Refused(WireError),
+    /// The directory ends the connection, with its reason.
+    Bye(String),
+    /// Answer this.
+    Answer(Frame),
+    /// All is done.
+    Done,
+}
+
+impl Relay {
+    /// REGISTER, as it is now.
+    #[must_use]
+    pub fn register(
+        &self,
+        relay: RelayId,
+        request: &str,
+        address: String,
+        zmtp: (String, String),
+    ) -> Frame {
+        let connections = u32::try_from(self.config.connections_max).unwrap_or(u32::MAX);
+        Frame::Register(Register {
+            relay,
+            queue: self.config.queue.clone(),
+            request: request.to_owned(),
+            address,
+            zmtp,
+            capacity: Capacity { connections, ..Capacity::default() },
+            fence: self.fence,
+        })
+    }
+
+    /// A frame of a directory.
+    pub fn command(&mut self, frame: Frame) -> Command {
+        match self.obey(frame) {
+            Ok(command) => command,
+            Err(error) => Command::Answer(Frame::Error(error)),
+        }
+    }
+
+    fn obey(&mut self, frame: Frame) -> Result<Command, WireError> {
+        match frame {
+            Frame::Registered { fence, settings } => {
+                self.see_fence(fence)?;
+                let report_ms = settings.report_ms;
+                self.set(settings);
+                Ok(Command::Reports { report_ms })
+            }
+            Frame::Drain { fence, deadline_ms } => {
+                self.see_fence(fence)?;
+                self.drain(deadline_ms);
+                Ok(Command::Done)
+            }
+            Frame::Stop { fence } => {
+                self.see_fence(fence)?;
+                Ok(Command::Stop)
+            }
+            Frame::FenceProducer { fence, producer, below } => {
+                self.see_fence(fence)?;
+                self.fence_producer(producer, below);
+                Ok(Command::Done)
+            }
+            Frame::Redirect { address, retry_after_ms, .. } => {
+                Ok(Command::Elsewhere { address, retry_after_ms })
+            }
+            Frame::Ping(number) => Ok(Command::Answer(Frame::Pong(number))),
+            Frame::Pong(_) | Frame::Notice { .. } => Ok(Command::Done),
+            Frame::Error(error) => Ok(Command::Refused(error)),
+            Frame::Bye(reason) => Ok(Command::Bye(reason)),
+            other => {
+                let text = format!(
+                    "{} is no frame that a directory sends to a relay",
+                    other.kind().name()
+                );
+                Err(refusal(ErrorCode::Order, "kind", text))
+            }
+        }
+    }
+
+    /// Other settings from now on. A ring that is fuller than the new bound is not cut.
+    pub fn set(&mut self, settings: RelaySettings) {
+        let bytes = settings.ring_bytes_max.max(RING_BYTES_MIN);
+        self.ring_bytes_max = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let before = std::mem::replace(&mut self.config.settings, settings);
+        let acknowledge = self.config.settings.acknowledge;
+        if before.acknowledge != acknowledge {
+            self.tell_level(acknowledge);
+        }
+    }
+
+    /// Listeners that attached under another level have to know whether RECEIVED is waited for.
+    fn tell_level(&mut self, acknowledge: Acknowledge) {
+        for at in 0..self.listeners.len() {
+            let index = self.listeners[at];
+            if self.clients[index as usize].kind == Kind::Native {
+                let attached = Frame::Attached { slot: Slot(0), acknowledge, credit_bytes: 0 };
+                self.tell(index, &attached);
+            }
+        }
+        if !waits_for_listeners(acknowledge) {
+            // Nobody says RECEIVED any more: what waits for it is done.
+            for at in 0..self.listeners.len() {
+                let client = &mut self.clients[self.listeners[at] as usize];
+                let Some(listener) = &mut client.listener else { continue };
+                for awaiting in std::mem::take(&mut listener.awaiting) {
+                    let holds = super::Holds { credit: false, acknowledgement: true };
+                    self.release(awaiting.producer, awaiting.slot, awaiting.entry, holds);
+                }
+            }
+        }
+    }
+}
