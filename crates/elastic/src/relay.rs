@@ -12,6 +12,7 @@ mod conversation;
 mod counters;
 mod edge;
 mod fan_out;
+mod keeping;
 mod ledger;
 pub mod limits;
 mod listening;
@@ -36,6 +37,7 @@ pub use command::Command;
 pub use counters::Counters;
 use counters::Latency;
 use fan_out::Piece;
+use keeping::Keeping;
 use ledger::Holds;
 use limits::{HANDSHAKE_MS, HEARTBEAT_MS, RING_BYTES_DEFAULT};
 use listening::waits_for_listeners;
@@ -113,6 +115,7 @@ pub struct Relay {
     /// Clients for whom too much waits: they are cut off when nobody walks the lists any more.
     overfull: Vec<u32>,
     pieces: Vec<Piece>,
+    keeping: Keeping,
     lag_check_at: Option<Time>,
     heartbeat_at: Time,
     counters: Counters,
@@ -145,6 +148,7 @@ impl Relay {
             unsettled: Vec::new(),
             overfull: Vec::new(),
             pieces: Vec::new(),
+            keeping: Keeping::default(),
             lag_check_at: None,
             heartbeat_at: now.plus_ms(u64::from(HEARTBEAT_MS)),
             counters: Counters::default(),

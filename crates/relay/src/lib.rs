@@ -9,6 +9,7 @@ mod config;
 mod connection;
 mod control;
 mod edge;
+mod keeper;
 mod listener;
 mod node;
 mod run;

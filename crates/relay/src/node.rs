@@ -47,6 +47,8 @@ pub(crate) struct Node {
     /// A turn is due, and whoever runs it was told.
     turn_due: bool,
     wake: Rc<Notify>,
+    /// What the keeper's task waits for.
+    pub(crate) keeper: Rc<Notify>,
     /// The directory said that it must end now.
     pub(crate) stop_ordered: bool,
     /// Without a directory since then; `None` while it has one, or needs none.
@@ -62,6 +64,7 @@ impl Node {
             outlets: Vec::new(),
             turn_due: false,
             wake,
+            keeper: Rc::new(Notify::new()),
             stop_ordered: false,
             alone_since: None,
         }
@@ -153,6 +156,9 @@ impl Node {
             }
         }
         self.turn_due = false;
+        if self.relay.has_to_keep() {
+            self.keeper.notify_one();
+        }
         self.relay.deadline()
     }
 

@@ -14,6 +14,7 @@ use tokio::time::sleep_until;
 use crate::clock::Clock;
 use crate::config::{Config, ConfigError};
 use crate::control::Control;
+use crate::keeper;
 use crate::listener::{ListenError, accept, listen};
 use crate::node::{Node, SharedNode};
 use crate::zmtp::{self, ZmtpAddresses};
@@ -108,6 +109,7 @@ pub fn run(
             let control = Control::new(node.clone(), directory.clone(), config, addresses);
             tokio::task::spawn_local(control.run());
         }
+        tokio::task::spawn_local(keeper::run(node.clone(), config.key.clone()));
         ready(addresses);
         Ok(serve(node, clock, config, stop).await)
     })

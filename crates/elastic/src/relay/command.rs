@@ -126,6 +126,9 @@ impl Relay {
                 self.tell(index, &attached);
             }
         }
+        if acknowledge != Acknowledge::Stored {
+            self.keep_nothing();
+        }
         if !waits_for_listeners(acknowledge) {
             // Nobody says RECEIVED any more: what waits for it is done.
             for at in 0..self.listeners.len() {

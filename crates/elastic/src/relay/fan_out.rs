@@ -149,6 +149,7 @@ impl Relay {
             sparse: length * SPARSE_FACTOR < buffer_bytes,
             at: self.now,
         };
+        self.keep(index, &whole);
         for at in 0..self.everything.len() {
             self.offer(self.everything[at], whole.clone());
         }

@@ -4,6 +4,7 @@ mod client;
 mod control;
 mod fan_out;
 mod handshake;
+mod keeper;
 mod producers;
 mod relay;
 mod slow;

@@ -1,0 +1,186 @@
+//! The connection to the keeper of a queue that stores its messages: sends KEEP, takes KEPT. While it is
+//! lost, messages wait here as far as the producers' credit goes; then all is sent again.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use quelea_elastic_proto::frame::{Frame, Hello, Role, WireError};
+use quelea_elastic_proto::limits::VERSION;
+use quelea_elastic_proto::{FrameBuffer, FrameError};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+
+use crate::node::SharedNode;
+
+/// How long the keeper may take to accept and to answer HELLO.
+const ANSWER_MAX: Duration = Duration::from_secs(3);
+
+/// Pauses between two attempts: doubled from the first to the last.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// Bytes of KEEPs that are written at once, if there are so many.
+const BATCH_BYTES: usize = 256 * 1024;
+
+/// Bytes of one read: KEPTs are small.
+const READ_BYTES: usize = 16 * 1024;
+
+/// Why a connection to a keeper ended.
+#[derive(Debug, thiserror::Error)]
+enum Lost {
+    #[error("the connection broke: {0}")]
+    Broken(#[from] std::io::Error),
+    #[error("it closed the connection")]
+    Closed,
+    #[error("it says: {}", .0.text)]
+    Refused(WireError),
+    #[error("it sent what is no frame: {0}")]
+    Malformed(#[from] FrameError),
+    #[error("it sent a frame that no keeper sends")]
+    Unexpected,
+    #[error("it has not answered within {ANSWER_MAX:?}")]
+    NoAnswer,
+    #[error("the queue's settings name another one, or none")]
+    Changed,
+}
+
+/// Keeps for as long as the relay runs, whenever its settings say so.
+pub(crate) async fn run(node: SharedNode, key: Bytes) {
+    let work = node.with(|node| Rc::clone(&node.keeper));
+    let mut pause = PAUSE_MIN;
+    loop {
+        let Some(keeper) = wanted(&node) else {
+            work.notified().await;
+            continue;
+        };
+        let mut kept = false;
+        let lost = match serve(&node, &work, &key, &keeper, &mut kept).await {
+            Ok(never) => match never {},
+            Err(lost) => lost,
+        };
+        node.with(|node| node.relay.keep_again());
+        tracing::warn!(keeper = keeper.0, %lost, "lost the keeper; what is not stored waits");
+        pause = if kept { PAUSE_MIN } else { PAUSE_MAX.min(pause * 2) };
+        sleep(pause).await;
+    }
+}
+
+/// The keeper and the durable queue there; looked for only when something is to be kept.
+fn wanted(node: &SharedNode) -> Option<(String, String)> {
+    node.with(|node| {
+        let keeper =
+            node.relay.keeper().map(|(address, target)| (address.to_owned(), target.to_owned()));
+        keeper.filter(|_| node.relay.has_to_keep())
+    })
+}
+
+async fn serve(
+    node: &SharedNode,
+    work: &Notify,
+    key: &Bytes,
+    keeper: &(String, String),
+    kept: &mut bool,
+) -> Result<std::convert::Infallible, Lost> {
+    let connect = timeout(ANSWER_MAX, TcpStream::connect(&*keeper.0)).await;
+    let stream = connect.map_err(|_| Lost::NoAnswer)??;
+    stream.set_nodelay(true)?;
+    let (reader, mut writer) = stream.into_split();
+    let mut reader = Reader { reader, buffer: FrameBuffer::new() };
+    let queue = node.with(|node| node.relay.queue().to_owned());
+    let name = format!("relay of {queue}");
+    let hello = Hello { version: VERSION, role: Role::Keeper, name, key: key.clone() };
+    let open = Frame::KeepOpen { queue, target: keeper.1.clone() };
+    send(&mut writer, &[Frame::Hello(hello), open]).await?;
+    match timeout(ANSWER_MAX, reader.next()).await.map_err(|_| Lost::NoAnswer)?? {
+        Frame::Welcome(_) => reader.buffer.greeted(),
+        Frame::Error(error) => return Err(Lost::Refused(error)),
+        _ => return Err(Lost::Unexpected),
+    }
+    tokio::select! {
+        lost = keep(node, work, &mut writer, keeper) => lost,
+        lost = take(node, &mut reader, kept) => lost,
+    }
+}
+
+/// Sends what there is, and waits for more.
+async fn keep(
+    node: &SharedNode,
+    work: &Notify,
+    writer: &mut OwnedWriteHalf,
+    keeper: &(String, String),
+) -> Result<std::convert::Infallible, Lost> {
+    loop {
+        let mut batch = BytesMut::new();
+        node.with(|node| {
+            let named = node.relay.keeper();
+            if named != Some((&*keeper.0, &*keeper.1)) {
+                return Err(Lost::Changed);
+            }
+            while batch.len() < BATCH_BYTES
+                && let Some(frame) = node.relay.poll_keep()
+            {
+                frame.encode(&mut batch)?;
+            }
+            Ok(())
+        })?;
+        if batch.is_empty() {
+            work.notified().await;
+        } else {
+            writer.write_all(&batch).await?;
+        }
+    }
+}
+
+/// Takes what is stored.
+async fn take(
+    node: &SharedNode,
+    reader: &mut Reader,
+    kept: &mut bool,
+) -> Result<std::convert::Infallible, Lost> {
+    loop {
+        match reader.next().await? {
+            Frame::Kept { producer, below } => {
+                *kept = true;
+                node.with(|node| {
+                    node.relay.kept(producer, below);
+                    node.want_turn();
+                });
+            }
+            Frame::Error(error) if error.fatal => return Err(Lost::Refused(error)),
+            Frame::Error(error) => tracing::warn!(error.text, "the keeper refuses"),
+            Frame::Ping(_) | Frame::Pong(_) => {}
+            Frame::Bye(_) => return Err(Lost::Closed),
+            _ => return Err(Lost::Unexpected),
+        }
+    }
+}
+
+async fn send(writer: &mut OwnedWriteHalf, frames: &[Frame]) -> Result<(), Lost> {
+    let mut bytes = BytesMut::new();
+    for frame in frames {
+        frame.encode(&mut bytes)?;
+    }
+    Ok(writer.write_all(&bytes).await?)
+}
+
+struct Reader {
+    reader: OwnedReadHalf,
+    buffer: FrameBuffer,
+}
+
+impl Reader {
+    async fn next(&mut self) -> Result<Frame, Lost> {
+        loop {
+            if let Some(frame) = self.buffer.next_frame()? {
+                return Ok(frame);
+            }
+            if self.reader.read_buf(self.buffer.room_of(READ_BYTES)).await? == 0 {
+                return Err(Lost::Closed);
+            }
+        }
+    }
+}

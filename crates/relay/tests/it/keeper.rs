@@ -1,0 +1,70 @@
+//! A queue that stores its messages; the test plays the keeper.
+
+use std::net::TcpListener;
+
+use quelea_elastic_proto::frame::{Acknowledge, Frame, Hello, Role, Welcome};
+use quelea_elastic_proto::limits::VERSION;
+use quelea_elastic_proto::{ClientId, MessageSeq, parts};
+
+use crate::client::Client;
+use crate::relay::{QUEUE, TestRelay};
+
+fn accept(keeper: &TcpListener) -> Client {
+    let (stream, _) = keeper.accept().expect("the relay connects");
+    let mut relay = Client::over(stream);
+    assert!(matches!(relay.next(), Frame::Hello(Hello { role: Role::Keeper, .. })));
+    relay.send(&Frame::Welcome(Welcome { version: VERSION, heartbeat_ms: 5_000 }));
+    let (queue, target) = (QUEUE.to_owned(), "vault".to_owned());
+    assert_eq!(relay.next(), Frame::KeepOpen { queue, target });
+    relay
+}
+
+/// The bodies of the next messages to keep, which must begin with this number.
+fn kept(relay: &mut Client, mut next: u64, count: usize) -> Vec<String> {
+    let mut bodies = Vec::new();
+    while bodies.len() < count {
+        let Frame::Keep { producer: ClientId(9), first, messages } = relay.next() else {
+            panic!("no KEEP came");
+        };
+        assert_eq!(first, MessageSeq(next));
+        next += messages.len() as u64;
+        let body = |message| parts::slices(message).nth(1).expect("two parts");
+        bodies.extend(
+            messages.iter().map(|message| String::from_utf8_lossy(&body(message)).into_owned()),
+        );
+    }
+    bodies
+}
+
+#[test]
+fn stored_means_that_the_keeper_said_so_and_what_it_did_not_say_is_sent_again() {
+    let keeper = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = keeper.local_addr().expect("it is bound").to_string();
+    let relay = TestRelay::with(|config| {
+        config.settings.acknowledge = Acknowledge::Stored;
+        config.settings.keep = (address, "vault".to_owned());
+    });
+    let mut listener = relay.client();
+    listener.listen(1, &[""]);
+    let mut producer = relay.client();
+    let slot = producer.produce(9, 1, 5);
+    listener.started();
+    for (sequence, body) in ["five", "six", "seven"].iter().enumerate() {
+        producer.publish(slot, 5 + sequence as u64, &[b"t", body.as_bytes()]);
+        // Each is a stretch of its own: a stretch is stored, or sent again, as a whole.
+        producer.synchronise();
+    }
+    let mut line = accept(&keeper);
+    assert_eq!(kept(&mut line, 5, 3), ["five", "six", "seven"]);
+    assert_eq!(listener.sequences(3), [5, 6, 7]);
+    listener.send(&Frame::Received(3));
+    listener.synchronise();
+    line.send(&Frame::Kept { producer: ClientId(9), below: MessageSeq(6) });
+    producer.acknowledged(slot, 6);
+    drop(line);
+    let mut line = accept(&keeper);
+    let again = kept(&mut line, 6, 2);
+    assert_eq!(again, ["six", "seven"]);
+    line.send(&Frame::Kept { producer: ClientId(9), below: MessageSeq(8) });
+    producer.acknowledged(slot, 8);
+}
