@@ -1,0 +1,1 @@
+//! Resolution L2: many clients, every message.

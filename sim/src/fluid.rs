@@ -1,0 +1,1 @@
+//! Resolution L3: queues of rates, a million relays.

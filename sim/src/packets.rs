@@ -1,0 +1,1 @@
+//! Resolution L1: a few nodes, every frame, every fault.
