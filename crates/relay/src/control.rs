@@ -98,7 +98,7 @@ impl Control {
             let lost = self.serve(&address).await;
             let registered = self.node.with(|node| {
                 let registered = node.alone_since.is_none();
-                node.alone_since.get_or_insert(node.clock.now());
+                node.alone_since.get_or_insert_with(|| node.clock.now());
                 node.want_turn();
                 registered
             });

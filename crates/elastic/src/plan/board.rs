@@ -145,11 +145,11 @@ impl<'a> Board<'a> {
     /// Moves a producer on the board.
     pub(crate) fn shift(&mut self, at: usize, from: usize, to: usize) {
         let need = self.needs[at];
-        for kpi in 0..KPIS {
-            let left = &mut self.seats[from].usage[kpi];
-            *left = (*left - need[kpi]).max(0.0);
-            if Kpi::ALL[kpi].adds_up() {
-                self.seats[to].usage[kpi] += need[kpi];
+        for (index, (kpi, need)) in Kpi::ALL.into_iter().zip(need).enumerate() {
+            let left = &mut self.seats[from].usage[index];
+            *left = (*left - need).max(0.0);
+            if kpi.adds_up() {
+                self.seats[to].usage[index] += need;
             }
         }
         self.seats[from].producers.retain(|other| *other != at);
