@@ -24,7 +24,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS))
 
-from harness import clients, cmq_bindings, cmq_clients, elastic_zmtp, sqs_clients, workspace  # noqa: E402
+from harness import clients, cmq_bindings, cmq_clients, elastic_suites, elastic_zmtp, sqs_clients, workspace  # noqa: E402
 from harness.outcome import Outcome  # noqa: E402
 from harness.process import kill_all_groups  # noqa: E402
 
@@ -45,8 +45,9 @@ SUITES = {
     **cmq_clients.SUITES,
     **cmq_bindings.SUITES,
     **elastic_zmtp.SUITES,
+    **elastic_suites.SUITES,
 }
-INSTALLS = clients.INSTALLS | sqs_clients.INSTALLS | cmq_clients.INSTALLS | cmq_bindings.INSTALLS | elastic_zmtp.INSTALLS
+INSTALLS = clients.INSTALLS | sqs_clients.INSTALLS | cmq_clients.INSTALLS | cmq_bindings.INSTALLS | elastic_zmtp.INSTALLS | elastic_suites.INSTALLS
 
 
 def main() -> int:

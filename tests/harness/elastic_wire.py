@@ -99,11 +99,20 @@ class WireError(Exception):
 
 
 class Connection:
-    """Frames over one TCP connection. `hello=False` greets nobody."""
+    """Frames over one TCP connection. `hello=False` greets nobody; `receive_bytes` is its socket's buffer."""
 
-    def __init__(self, address: str, *, role=CLIENT, version=VERSION, key=b"", hello=True):
+    def __init__(self, address: str, *, role=CLIENT, version=VERSION, key=b"", hello=True, receive_bytes=None):
         host, _, port = address.rpartition(":")
-        self.socket = socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_S)
+        host = host.strip("[]")
+        self.socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        if receive_bytes:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        self.socket.settimeout(TIMEOUT_S)
+        try:
+            self.socket.connect((host, int(port)))
+        except OSError:
+            self.socket.close()
+            raise
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = bytearray()
         self.lock = threading.Lock()

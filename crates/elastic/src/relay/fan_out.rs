@@ -2,8 +2,10 @@
 //! messages is one slice of what was read, however many they are and whoever gets it.
 
 use bytes::{Buf as _, Bytes};
+use quelea_elastic_proto::error::{Fault, FrameError, FrameName};
 use quelea_elastic_proto::frame::{ErrorCode, WireError};
 use quelea_elastic_proto::limits::DATA_HEADER_BYTES;
+use quelea_elastic_proto::parts::PartsError;
 use quelea_elastic_proto::wire::{DataHeader, FrameHeader, Kind};
 use quelea_elastic_proto::{MessageSeq, Slot, parts};
 
@@ -86,7 +88,7 @@ impl Relay {
             }
             let message = &frame[DATA_HEADER_BYTES..];
             if let Err(error) = parts::check(message) {
-                return Err(fatal(ErrorCode::Malformed, "parts", error.to_string()));
+                return Err(faulty_parts(error).into());
             }
             let end = stretch.bytes + frame.len();
             if filtered && let Ok(topic) = parts::first(message) {
@@ -173,6 +175,10 @@ impl Relay {
         }
         self.pieces = pieces;
     }
+}
+
+fn faulty_parts(error: PartsError) -> FrameError {
+    FrameError { frame: FrameName::Known(Kind::Data), field: "parts", fault: Fault::Message(error) }
 }
 
 /// Messages without a hole that one filtered listener gets of a stretch, and where they are in it.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use quelea_elastic_proto::frame::{AttachListener, ErrorCode, Frame, Hello, Role, SlowPolicy};
-use quelea_elastic_proto::limits::{PREFIX_BYTES_MAX, VERSION};
+use quelea_elastic_proto::limits::{PARTS_MAX, PREFIX_BYTES_MAX, VERSION};
 use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, Slot};
 
 use crate::client::{Client, attach_producer, hello, start};
@@ -82,6 +82,19 @@ fn a_wrong_queue_or_prefix_or_policy_is_named() {
     client.listen(1, &[""]);
     client.send(&Frame::AttachListener(attach));
     assert_eq!(client.error().code, ErrorCode::Order);
+}
+
+#[test]
+fn too_many_parts_are_told_as_a_limit() {
+    let relay = TestRelay::start();
+    let mut client = relay.client();
+    let slot = client.produce(9, 1, 0);
+    let parts = [b"\x01\x00".repeat(PARTS_MAX), b"\x00\x00".to_vec()].concat();
+    let header = quelea_elastic_proto::wire::data_header(slot, MessageSeq(0), parts.len());
+    client.send_bytes(&[&header[..], &parts[..]].concat());
+    let error = client.error();
+    assert_eq!((error.code, &*error.field), (ErrorCode::Limit, "parts"), "{error:?}");
+    assert!(error.text.contains("65") && error.text.contains("64"), "{error:?}");
 }
 
 #[test]
