@@ -1,7 +1,9 @@
 //! `quelea-sim`: plays the elastic queue in virtual time. `make sim SEED=…` runs it.
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
-use quelea_sim::Seed;
+use quelea_sim::{Seed, fluid};
 
 /// Plays the elastic queue in virtual time.
 #[derive(Parser)]
@@ -28,19 +30,35 @@ enum Resolution {
     /// Many clients, message by message.
     Flow(Seeds),
     /// Queues as rates: the planner's policies on the same seeds.
-    Fluid(Seeds),
+    Fluid {
+        #[command(flatten)]
+        seeds: Seeds,
+        #[command(flatten)]
+        options: fluid::Options,
+    },
     /// A week at a million producers, as a page with plots.
     Report(Seeds),
 }
 
-fn main() {
-    let (name, seeds) = match Arguments::parse().resolution {
-        Resolution::Packets(seeds) => ("packets", seeds),
-        Resolution::Flow(seeds) => ("flow", seeds),
-        Resolution::Fluid(seeds) => ("fluid", seeds),
-        Resolution::Report(seeds) => ("report", seeds),
+fn main() -> ExitCode {
+    let result = match Arguments::parse().resolution {
+        Resolution::Packets(seeds) => not_yet("packets", &seeds),
+        Resolution::Flow(seeds) => not_yet("flow", &seeds),
+        Resolution::Fluid { seeds, options } => options.play(seeds.seed, seeds.seeds),
+        Resolution::Report(seeds) => not_yet("report", &seeds),
     };
-    let last = seeds.seed.0.saturating_add(seeds.seeds.saturating_sub(1));
-    eprintln!("{name}: nothing is played yet for seeds {} to {last}", seeds.seed);
-    std::process::exit(1);
+    match result {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(text) => {
+            eprint!("{text}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn not_yet(name: &str, seeds: &Seeds) -> Result<String, String> {
+    Err(format!("{name}: nothing is played yet for {} seeds from {}\n", seeds.seeds, seeds.seed))
 }
