@@ -3,7 +3,7 @@
 mod zmtp;
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::config::byte_size;
+use crate::key_file::{self, KeyFileError};
 use crate::pipe;
 
 /// Exit codes: 0, it was drained, or nobody needed it; 1, it could not start or was cut off; 2, the command is wrong.
@@ -48,8 +49,8 @@ pub(crate) struct RelayArgs {
     /// The address that clients are told, if it is not where it listens.
     #[arg(long, value_name = "HOST:PORT")]
     advertise: Option<String>,
-    /// File with the key that clients and the directory must have (at most 1024 bytes; a line end at
-    /// its end does not count).
+    /// File with the secret that clients must show, and that is shown to the directory, 32 bytes or 64
+    /// hexadecimal digits.
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// Most connections.
@@ -97,8 +98,8 @@ enum SlowArg {
 enum RelayFailure {
     #[error("--log {level:?}: {reason}")]
     Level { level: String, reason: String },
-    #[error("cannot read the key file {path}: {source}")]
-    KeyFile { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    KeyFile(#[from] KeyFileError),
     #[error("cannot wait for signals: {0}")]
     Signals(io::Error),
     #[error(transparent)]
@@ -110,9 +111,11 @@ pub(crate) fn run(args: &RelayArgs) -> ExitCode {
     match relay(args) {
         Ok(Stopped::Drained | Stopped::Orphaned) => ExitCode::SUCCESS,
         Ok(Stopped::Cut) => ExitCode::FAILURE,
-        Err(error @ (RelayFailure::Level { .. } | RelayFailure::Run(RunError::Config(_)))) => {
-            pipe::refuse("relay", &error)
-        }
+        Err(
+            error @ (RelayFailure::Level { .. }
+            | RelayFailure::KeyFile(_)
+            | RelayFailure::Run(RunError::Config(_))),
+        ) => pipe::refuse("relay", &error),
         Err(error) => pipe::fail("relay", &error),
     }
 }
@@ -141,10 +144,12 @@ impl RelayArgs {
             request: self.request.clone().unwrap_or_default(),
             orphan_timeout: Duration::from_millis(self.orphan_timeout_ms),
         });
+        // As the directory reads it, which gives relays its own file.
+        let key = self.key_file.as_deref().map(key_file::read).transpose()?;
         Ok(Config {
             listen: self.listen.clone(),
             advertise: self.advertise.clone(),
-            key: self.key_file.as_deref().map(read_key).transpose()?.unwrap_or_default().into(),
+            key: key.map(Vec::from).unwrap_or_default().into(),
             connections_max: self.connections_max,
             settings: RelaySettings {
                 acknowledge: match self.acknowledge {
@@ -202,15 +207,6 @@ fn log_to_stderr(level: &str) -> Result<(), RelayFailure> {
         .with_ansi(io::stderr().is_terminal())
         .init();
     Ok(())
-}
-
-fn read_key(path: &Path) -> Result<Vec<u8>, RelayFailure> {
-    let unreadable = |source| RelayFailure::KeyFile { path: path.to_owned(), source };
-    let mut key = std::fs::read(path).map_err(unreadable)?;
-    if key.ends_with(b"\n") {
-        key.pop();
-    }
-    Ok(key)
 }
 
 fn ring_bytes(text: &str) -> Result<u64, String> {
