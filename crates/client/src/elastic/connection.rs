@@ -132,23 +132,22 @@ impl Connection {
             || now.since_ms(since) >= CLOSING_MS_MAX
     }
 
-    /// Connects, greets, reads once.
+    /// Connects, greets, reads until there is something whole. After [`Heard::Nothing`] it wakes `cx`.
     pub(super) fn poll_read(&mut self, cx: &mut Context<'_>, now: Time) -> Heard {
-        let stream = match &mut self.stream {
-            Stream::Open(stream) => stream,
-            Stream::Connecting(connect) => {
-                return match connect.as_mut().poll(cx) {
-                    Poll::Pending => Heard::Nothing,
-                    Poll::Ready(Ok(stream)) => {
-                        self.stream = Stream::Open(stream);
-                        self.heard = now;
-                        Heard::Connected
-                    }
-                    Poll::Ready(Err(error)) => Heard::Lost(error.to_string()),
-                };
-            }
-        };
+        if let Stream::Connecting(connect) = &mut self.stream {
+            return match connect.as_mut().poll(cx) {
+                Poll::Pending => Heard::Nothing,
+                Poll::Ready(Ok(stream)) => {
+                    self.stream = Stream::Open(stream);
+                    self.heard = now;
+                    Heard::Connected
+                }
+                Poll::Ready(Err(error)) => Heard::Lost(error.to_string()),
+            };
+        }
+        // Until there is something whole, or the socket has no more and wakes us when it has.
         loop {
+            let Stream::Open(stream) = &mut self.stream else { return Heard::Nothing };
             match stream.poll_read_ready(cx) {
                 Poll::Pending => return Heard::Nothing,
                 Poll::Ready(Err(error)) => return Heard::Lost(error.to_string()),
@@ -156,16 +155,15 @@ impl Connection {
             }
             match stream.try_read_buf(self.input.room_of(READ_BYTES)) {
                 Ok(0) => return Heard::Lost("closed by the peer".to_owned()),
-                Ok(_) => break,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(_) => self.heard = now,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 Err(error) => return Heard::Lost(error.to_string()),
             }
+            let heard = if self.welcomed { self.frames() } else { self.greeting() };
+            if !matches!(heard, Heard::Nothing) {
+                return heard;
+            }
         }
-        self.heard = now;
-        if !self.welcomed {
-            return self.greeting();
-        }
-        self.frames()
     }
 
     /// What was read together with WELCOME.
@@ -268,5 +266,61 @@ fn written_off(output: &mut VecDeque<Bytes>, mut bytes: usize) {
         }
         bytes -= front.len();
         output.pop_front();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::time::Duration;
+
+    use quelea_elastic_proto::frame::Welcome;
+    use quelea_elastic_proto::{MessageSeq, Slot, parts};
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// What is heard next; waits as the driver does, for the waker alone.
+    async fn heard(connection: &mut Connection) -> Heard {
+        let next = poll_fn(|cx| match connection.poll_read(cx, Time::ZERO) {
+            Heard::Nothing => Poll::Pending,
+            heard => Poll::Ready(heard),
+        });
+        let heard = tokio::time::timeout(Duration::from_secs(60), next).await;
+        heard.expect("the connection wakes who waits")
+    }
+
+    fn encoded(frame: &Frame) -> BytesMut {
+        let mut bytes = BytesMut::new();
+        frame.encode(&mut bytes).expect("a frame within its limits");
+        bytes
+    }
+
+    #[tokio::test]
+    async fn a_frame_that_comes_in_several_reads_is_waited_for_by_the_waker() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it is bound").to_string();
+        let mut connection = Connection::open(address, &Options::default(), Time::ZERO);
+        let accept = async { listener.accept().await.expect("a connection").0 };
+        let (mut peer, first) = tokio::join!(accept, heard(&mut connection));
+        assert!(matches!(first, Heard::Connected));
+        let body = vec![0; 3 * READ_BYTES];
+        let parts = parts::encode(&[&body]).expect("a message");
+        let data = encoded(&Frame::Data { slot: Slot(1), sequence: MessageSeq(0), parts });
+        let welcome = encoded(&Frame::Welcome(Welcome { version: VERSION, heartbeat_ms: 1_000 }));
+        let write = async {
+            for bytes in [&welcome[..], &data[..]] {
+                peer.write_all(bytes).await.expect("it is read");
+            }
+        };
+        let read = async {
+            assert!(matches!(heard(&mut connection).await, Heard::Greeted));
+            match heard(&mut connection).await {
+                Heard::Frames(frames) => assert_eq!(frames, data),
+                _ => panic!("a frame was sent"),
+            }
+        };
+        tokio::join!(write, read);
     }
 }

@@ -105,11 +105,13 @@ impl<S: Session> Driver<S> {
             }
         }
         let mut heard = connection.poll_read(cx, now);
-        if matches!(heard, Heard::Greeted) {
+        let greeted = matches!(heard, Heard::Greeted);
+        if greeted {
             heard = connection.frames();
         }
         match heard {
-            Heard::Nothing | Heard::Greeted => return false,
+            // The socket may have more behind WELCOME.
+            Heard::Nothing | Heard::Greeted => return greeted,
             Heard::Connected => self.shared.lock().session.handle_connected(link, now),
             Heard::Frames(frames) => {
                 let mut state = self.shared.lock();
@@ -146,6 +148,9 @@ impl<S: Session> Driver<S> {
     fn handle_outputs(&mut self, cx: &Context<'_>, now: Time) -> bool {
         let shared = Arc::clone(&self.shared);
         let mut state = shared.lock();
+        if let Some(trouble) = self.directory.take_trouble() {
+            state.trouble = Some(trouble);
+        }
         if state.session.next_deadline().is_some_and(|at| at <= now) {
             state.session.handle_timeout(now);
         }

@@ -1,5 +1,7 @@
 //! The client of elastic queues over real sockets.
 
+use std::time::Duration;
+
 use quelea_client::elastic::{
     Client, Error, Event, Listener, MessageSeq, NoticeCode, Options, PublishError, RelayId,
 };
@@ -58,23 +60,34 @@ fn a_message_goes_from_a_producer_to_the_listeners_of_its_topic() {
 #[test]
 fn moves_under_load_lose_repeat_and_reorder_nothing() {
     run(async {
-        const MESSAGES: u64 = 20_000;
+        const MOVES: u64 = 20;
+        const LAST: u64 = u64::MAX;
         let site = Site::start(&[1, 2]).await;
         let client = client(&site).await;
         let mut listener = client.listener("prices", [""]).await.expect("it listens");
         let producer = client.producer("prices").await.expect("it produces");
         let publish = async {
-            for number in 0..MESSAGES {
-                if number % 1_000 == 500 {
-                    site.move_all(1 + (number / 1_000) % 2);
+            let mut next = 0_u64;
+            for round in 0..MOVES {
+                site.move_all(1 + (round + 1) % 2);
+                while producer.stats().moves <= round {
+                    producer.publish("topic", next.to_le_bytes()).await.expect("it is taken");
+                    next += 1;
                 }
-                producer.publish("topic", number.to_le_bytes()).await.expect("it is taken");
             }
+            producer.publish("topic", LAST.to_le_bytes()).await.expect("it is taken");
             producer.acknowledged().await.expect("the relays acknowledge");
+            next
         };
-        let (_, bodies) = tokio::join!(publish, bodies(&mut listener, MESSAGES as usize));
-        assert!(bodies.into_iter().eq(0..MESSAGES));
-        assert!(producer.stats().moves > 0, "{:?}", producer.stats());
+        let take = async {
+            let mut taken = Vec::new();
+            while taken.last() != Some(&LAST) {
+                taken.extend(bodies(&mut listener, 1).await);
+            }
+            taken
+        };
+        let (published, taken) = tokio::join!(publish, take);
+        assert!(taken.into_iter().eq((0..published).chain([LAST])));
         assert_eq!(listener.stats().gaps, 0);
     });
 }
@@ -152,5 +165,60 @@ fn what_cannot_be_a_message_is_refused_and_a_full_window_said() {
         assert!(matches!(full, Error::Publish(PublishError::Full { .. })), "{full}");
         producer.publish_parts(&message).await.expect("it waits for room");
         producer.flush().await.expect("all is sent");
+    });
+}
+
+#[test]
+fn what_cannot_be_opened_is_refused_with_its_field_limit_and_value() {
+    run(async {
+        let address = ["127.0.0.1:1"];
+        let made =
+            |options| Client::connect(address, options).map(|_| ()).map_err(|e| e.to_string());
+        let name = Options { name: "x".repeat(256), ..Options::default() };
+        assert_eq!(made(name), Err("name: 256 bytes are more than the limit of 255".to_owned()));
+        let key = Options { key: vec![0; 1025].into(), ..Options::default() };
+        assert_eq!(made(key), Err("key: 1025 bytes are more than the limit of 1024".to_owned()));
+        let window = Options { window_bytes: 1, ..Options::default() };
+        let least = "window_bytes: 1 is less than the limit of 65536".to_owned();
+        assert_eq!(made(window), Err(least));
+        for wrong in ["", "host", ":1", "host:", "host:0", "host:65536"] {
+            let error = Client::connect([wrong], Options::default()).expect_err(wrong).to_string();
+            assert!(error.starts_with("directory: ") && error.contains(wrong), "{error}");
+        }
+        let client = Client::connect(address, Options::default()).expect("an address");
+        let error = client.producer("").await.expect_err("it has no name").to_string();
+        assert_eq!(error, "queue: a name has from 1 to 255 bytes, this one 0");
+        let error = client.listener("x".repeat(256), [""]).await.expect_err("too long");
+        assert_eq!(error.to_string(), "queue: a name has from 1 to 255 bytes, this one 256");
+    });
+}
+
+#[test]
+fn a_directory_that_does_not_answer_is_named_when_the_time_is_over() {
+    run(async {
+        let open_timeout = Duration::from_millis(100);
+        let options = Options { open_timeout, ..Options::default() };
+        let client = Client::connect(["127.0.0.1:1"], options).expect("an address");
+        let error = client.producer("prices").await.expect_err("nobody is there").to_string();
+        let begin = "queue \"prices\" was not opened within 0.1 s: directory 127.0.0.1:1: ";
+        assert!(error.starts_with(begin), "{error}");
+    });
+}
+
+#[test]
+fn who_closes_a_listener_or_abandons_a_producer_wakes_those_who_wait() {
+    run(async {
+        let site = Site::start(&[1]).await;
+        let client = client(&site).await;
+        let mut listener = client.listener("prices", [""]).await.expect("it listens");
+        let producer = client.producer("prices").await.expect("it produces");
+        let control = listener.control();
+        let (next, ()) = tokio::join!(listener.next(), control.close());
+        assert_eq!(next, Err(Error::Closed));
+        producer.publish("topic", "body").await.expect("it is taken");
+        let waits = producer.acknowledged_below(MessageSeq(2)); // The second was never published.
+        let (waited, ()) = tokio::join!(waits, async { producer.abandon() });
+        assert_eq!(waited, Err(Error::Closed));
+        assert_eq!(producer.unacknowledged().end, MessageSeq(1));
     });
 }
