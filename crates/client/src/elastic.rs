@@ -30,11 +30,11 @@ mod shared;
 
 pub use client::Client;
 pub use error::Error;
-pub use listener::{Event, Listener};
+pub use listener::{Event, Listener, ListenerControl};
 pub use options::Options;
 pub use producer::Producer;
-pub use quelea_elastic_proto::frame::{GapCause, NoticeCode, SlowPolicy, WireError};
+pub use quelea_elastic_proto::frame::{ErrorCode, GapCause, NoticeCode, SlowPolicy, WireError};
 pub use quelea_elastic_proto::session::{
-    GapNotice, ListenerStats, Message, ProducerStats, PublishError, SubscribeError,
+    GapNotice, ListenerStats, Message, News, ProducerStats, PublishError, SubscribeError,
 };
 pub use quelea_elastic_proto::{ClientId, MessageSeq, RelayId};

@@ -16,6 +16,10 @@ const RETRY_MS_MAX: u64 = 2_000;
 pub(super) struct Directory {
     site: Arc<Site>,
     connection: Option<Connection>,
+    /// Of the connection.
+    address: String,
+    /// How the last one ended.
+    trouble: Option<String>,
     greeted: bool,
     /// Where a REDIRECT sent us, for one attempt.
     elsewhere: Option<String>,
@@ -44,6 +48,8 @@ impl Directory {
         Self {
             site,
             connection: None,
+            address: String::new(),
+            trouble: None,
             greeted: false,
             elsewhere: None,
             next,
@@ -64,7 +70,8 @@ impl Directory {
                 self.next = (self.next + 1) % addresses.len();
                 addresses[self.next].clone()
             });
-            self.connection = Some(Connection::open(address, &self.site.options, now));
+            self.connection = Some(Connection::open(address.clone(), &self.site.options, now));
+            self.address = address;
             return self.poll_read(cx, now);
         };
         let heard = if self.greeted { connection.frames() } else { Heard::Nothing };
@@ -116,12 +123,18 @@ impl Directory {
     /// The connection is gone, or has to be.
     pub(super) fn lose(&mut self, cause: &str, now: Time) -> Told {
         tracing::debug!(cause, "the directory's connection is gone");
+        self.trouble = Some(format!("directory {}: {cause}", self.address));
         self.connection = None;
         self.greeted = false;
         let wait = (RETRY_MS_MIN << self.failures.min(10)).min(RETRY_MS_MAX);
         self.failures += 1;
         self.connect_at = now.plus_ms(wait + self.jitter % wait);
         Told::Lost
+    }
+
+    /// How the last connection ended, told once.
+    pub(super) const fn take_trouble(&mut self) -> Option<String> {
+        self.trouble.take()
     }
 
     pub(super) fn send(&mut self, frame: &Frame) {

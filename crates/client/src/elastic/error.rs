@@ -1,5 +1,7 @@
 //! What can go wrong for a program.
 
+use std::time::Duration;
+
 use quelea_elastic_proto::frame::{ErrorCode, WireError};
 use quelea_elastic_proto::session::{PublishError, SubscribeError};
 use thiserror::Error;
@@ -20,6 +22,24 @@ pub enum Error {
     /// The client was given no directory.
     #[error("directories: at least one address is needed")]
     NoDirectory,
+    /// Something that the program chose cannot be.
+    #[error("{field}: {reason}")]
+    Invalid {
+        /// What: an option's name, `queue` or `directory`.
+        field: &'static str,
+        /// The limit and the value.
+        reason: String,
+    },
+    /// The queue was not opened within [`super::Options::open_timeout`].
+    #[error("queue {queue:?} was not opened within {} s: {cause}", within.as_secs_f64())]
+    NotOpened {
+        /// Its name.
+        queue: String,
+        /// The time.
+        within: Duration,
+        /// The last thing that went wrong.
+        cause: String,
+    },
     /// It was closed.
     #[error("it was closed")]
     Closed,

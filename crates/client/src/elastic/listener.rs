@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use quelea_elastic_proto::ClientId;
@@ -20,8 +21,7 @@ use super::shared::Shared;
 /// Takes messages from one queue.
 #[derive(Debug)]
 pub struct Listener {
-    shared: Arc<Shared<ListenerSession>>,
-    id: ClientId,
+    control: ListenerControl,
     /// Taken from the session at once, given to the program one by one.
     batch: VecDeque<session::Event>,
 }
@@ -44,14 +44,16 @@ pub enum Event {
 
 impl Listener {
     pub(super) fn start(site: Arc<Site>, config: ListenerConfig) -> Result<Self, Error> {
-        let id = config.listener;
+        let (id, queue) = (config.listener, config.queue.clone().into());
         let shared = Arc::new(Shared::new(ListenerSession::new(config)?));
         tokio::spawn(Driver::new(Arc::clone(&shared), site, id.0 as u64));
-        Ok(Self { shared, id, batch: VecDeque::new() })
+        let control = ListenerControl { shared, queue, id };
+        Ok(Self { control, batch: VecDeque::new() })
     }
 
-    pub(super) async fn attached(&self) -> Result<(), Error> {
-        self.shared.wait_for(|state| state.session.is_listening().then_some(())).await
+    pub(super) async fn attached(&self, within: Duration) -> Result<(), Error> {
+        let ListenerControl { shared, queue, .. } = &self.control;
+        shared.wait_opened(queue, within, |state| state.session.is_listening()).await
     }
 
     /// The next message, gap or notice. Each producer's messages come in their order, each once. It may
@@ -94,7 +96,7 @@ impl Listener {
 
     /// All that is there, at once; who is given none is woken when there is some.
     fn take_batch(&mut self, cx: Option<&mut Context<'_>>) -> Result<Option<Event>, Error> {
-        let mut state = self.shared.lock();
+        let mut state = self.control.shared.lock();
         state.session.take_events(&mut self.batch);
         // RECEIVED goes out, and relays are read again whose messages had no room.
         if state.session.has_output() || (state.stalled && !self.batch.is_empty()) {
@@ -116,6 +118,69 @@ impl Listener {
         Ok(None)
     }
 
+    /// The `messages` oldest messages that were given and not acknowledged are done, if
+    /// [`super::Options::acknowledge_by_hand`] says so: producers who wait for listeners are told. Gaps
+    /// and notices do not count.
+    pub fn acknowledge(&self, messages: u64) {
+        self.control.acknowledge(messages);
+    }
+
+    /// One prefix more.
+    ///
+    /// # Errors
+    /// If it is too long, or there are too many.
+    pub fn subscribe(&self, prefix: impl AsRef<[u8]>) -> Result<(), Error> {
+        self.control.subscribe(prefix)
+    }
+
+    /// One prefix less.
+    ///
+    /// # Errors
+    /// If it is not subscribed to.
+    pub fn unsubscribe(&self, prefix: impl AsRef<[u8]>) -> Result<(), Error> {
+        self.control.unsubscribe(prefix)
+    }
+
+    /// Who we are.
+    #[must_use]
+    pub const fn id(&self) -> ClientId {
+        self.control.id
+    }
+
+    /// What has happened so far.
+    #[must_use]
+    pub fn stats(&self) -> ListenerStats {
+        self.control.stats()
+    }
+
+    /// For who steers the listener while somebody else waits for its messages.
+    #[must_use]
+    pub fn control(&self) -> ListenerControl {
+        self.control.clone()
+    }
+
+    /// Leaves the queue, and waits until the directory was told. What is here can still be taken.
+    pub async fn close(&self) {
+        self.control.close().await;
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.control.shared.drop_handle();
+    }
+}
+
+/// Steers a listener; all of its controls are one. Does not keep it: when the [`Listener`] is dropped, it
+/// leaves the queue.
+#[derive(Clone, Debug)]
+pub struct ListenerControl {
+    shared: Arc<Shared<ListenerSession>>,
+    queue: Arc<str>,
+    id: ClientId,
+}
+
+impl ListenerControl {
     /// The `messages` oldest messages that were given and not acknowledged are done, if
     /// [`super::Options::acknowledge_by_hand`] says so: producers who wait for listeners are told. Gaps
     /// and notices do not count.
@@ -156,26 +221,34 @@ impl Listener {
         self.id
     }
 
+    /// The queue's name.
+    #[must_use]
+    pub fn queue(&self) -> &str {
+        &self.queue
+    }
+
+    /// What went wrong last, if anything did: a directory that was lost, or what was refused. The
+    /// listener sees to it by itself; this is for people who wonder why nothing comes.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.shared.lock().trouble.clone()
+    }
+
     /// What has happened so far.
     #[must_use]
     pub fn stats(&self) -> ListenerStats {
         self.shared.lock().session.stats()
     }
 
-    /// Leaves the queue, and waits until the directory was told.
-    pub async fn close(self) {
+    /// Leaves the queue, and waits until the directory was told. Who waits for messages is woken, is given
+    /// what is here, and then [`Error::Closed`].
+    pub async fn close(&self) {
         {
             let mut state = self.shared.lock();
             state.session.close();
             state.wake_driver();
         }
         let _over = self.shared.wait_for(|_| None::<()>).await; // Closed, or it was over before.
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        self.shared.drop_handle();
     }
 }
 

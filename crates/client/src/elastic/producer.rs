@@ -1,6 +1,8 @@
 //! A producer of one queue.
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quelea_elastic_proto::session::{
     News, ProducerConfig, ProducerSession, ProducerStats, PublishError,
@@ -18,19 +20,21 @@ use super::shared::{Shared, State};
 #[derive(Debug)]
 pub struct Producer {
     shared: Arc<Shared<ProducerSession>>,
+    queue: String,
     id: ClientId,
 }
 
 impl Producer {
     pub(super) fn start(site: Arc<Site>, config: ProducerConfig) -> Self {
-        let id = config.producer;
+        let (id, queue) = (config.producer, config.queue.clone());
         let shared = Arc::new(Shared::new(ProducerSession::new(config, Time::ZERO)));
         tokio::spawn(Driver::new(Arc::clone(&shared), site, id.0 as u64));
-        Self { shared, id }
+        Self { shared, queue, id }
     }
 
-    pub(super) async fn attached(&self) -> Result<(), Error> {
-        self.shared.wait_for(|state| state.session.relay().map(|_| ())).await
+    pub(super) async fn attached(&self, within: Duration) -> Result<(), Error> {
+        let opened = |state: &State<ProducerSession>| state.session.relay().is_some();
+        self.shared.wait_opened(&self.queue, within, opened).await
     }
 
     /// Publishes a message of two parts: the topic, which prefixes are compared with, and the body.
@@ -95,6 +99,19 @@ impl Producer {
         outcome.await?
     }
 
+    /// Waits until a message of so many bytes, with all its parts as ZMTP frames, has room; who publishes
+    /// it then may find that others were quicker.
+    ///
+    /// # Errors
+    /// If the producer is over before.
+    pub async fn room(&self, message_bytes: usize) -> Result<(), Error> {
+        let room = self.shared.wait_for(|state| match state.session.check_room(message_bytes) {
+            Err(PublishError::Full { .. }) => None,
+            outcome => Some(outcome),
+        });
+        Ok(room.await??)
+    }
+
     /// Waits until all that was published before is acknowledged, as the queue means it: relayed,
     /// delivered or stored.
     ///
@@ -127,6 +144,27 @@ impl Producer {
         self.shared.wait_for(sent).await
     }
 
+    /// The messages that were published and are not acknowledged yet: what is in doubt if the producer
+    /// is over, or is dropped now.
+    #[must_use]
+    pub fn unacknowledged(&self) -> Range<MessageSeq> {
+        let state = self.shared.lock();
+        state.session.acknowledged()..state.session.next_sequence()
+    }
+
+    /// The queue's name.
+    #[must_use]
+    pub fn queue(&self) -> &str {
+        &self.queue
+    }
+
+    /// What went wrong last, if anything did: a directory that was lost, or what was refused. The
+    /// producer sees to it by itself; this is for people who wonder why it waits.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.shared.lock().trouble.clone()
+    }
+
     /// Who we are to the queue's listeners.
     #[must_use]
     pub const fn id(&self) -> ClientId {
@@ -150,11 +188,11 @@ impl Producer {
         self.shared.lock().news.pop_front()
     }
 
-    /// Waits until all is acknowledged, and leaves the queue.
+    /// Takes no more messages, waits until all is acknowledged, and leaves the queue.
     ///
     /// # Errors
     /// If the producer is over before.
-    pub async fn close(self) -> Result<(), Error> {
+    pub async fn close(&self) -> Result<(), Error> {
         {
             let mut state = self.shared.lock();
             state.session.close();
@@ -164,6 +202,13 @@ impl Producer {
             Err(Error::Closed) | Ok(()) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+}
+
+impl Producer {
+    /// Ends at once, whoever waits for it; what is not acknowledged is given up.
+    pub fn abandon(&self) {
+        self.shared.drop_handle();
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+use std::time::Duration;
 
 use quelea_elastic_proto::limits::NEWS_MAX;
 use quelea_elastic_proto::session::News;
@@ -32,6 +33,8 @@ pub(super) struct State<S> {
     pub(super) stalled: bool,
     /// What the session had to say, for the program.
     pub(super) news: VecDeque<News>,
+    /// What went wrong last: a directory that was lost, or what was refused.
+    pub(super) trouble: Option<String>,
     /// Why nothing goes any more.
     pub(super) failure: Option<Error>,
     /// The program has let go of its handle.
@@ -47,6 +50,7 @@ impl<S> Shared<S> {
             waiters: 0,
             stalled: false,
             news: VecDeque::new(),
+            trouble: None,
             failure: None,
             dropped: false,
         };
@@ -81,6 +85,21 @@ impl<S> Shared<S> {
         }
     }
 
+    /// As [`Shared::wait_for`], for a queue that is opened.
+    pub(super) async fn wait_opened(
+        &self,
+        queue: &str,
+        within: Duration,
+        mut opened: impl FnMut(&State<S>) -> bool,
+    ) -> Result<(), Error> {
+        let opened = self.wait_for(|state| opened(state).then_some(()));
+        tokio::time::timeout(within, opened).await.unwrap_or_else(|_| {
+            let trouble = self.lock().trouble.clone();
+            let cause = trouble.unwrap_or_else(|| "there is no relay yet".to_owned());
+            Err(Error::NotOpened { queue: queue.to_owned(), within, cause })
+        })
+    }
+
     /// The handle is gone: the driver ends.
     pub(super) fn drop_handle(&self) {
         let mut state = self.lock();
@@ -107,6 +126,9 @@ impl<S> State<S> {
     }
 
     pub(super) fn keep_news(&mut self, news: News) {
+        if let News::Refused(error) = &news {
+            self.trouble = Some(error.text.clone());
+        }
         if self.news.len() == NEWS_MAX {
             self.news.pop_front();
         }

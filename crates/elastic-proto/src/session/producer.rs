@@ -167,7 +167,11 @@ impl ProducerSession {
         Ok(self.window.publish_with(message.len(), |out| out.extend_from_slice(message)))
     }
 
-    fn check_room(&self, parts_bytes: usize) -> Result<(), PublishError> {
+    /// Whether a message of so many bytes, with all its parts as ZMTP frames, would be taken now.
+    ///
+    /// # Errors
+    /// As [`ProducerSession::publish`].
+    pub fn check_room(&self, parts_bytes: usize) -> Result<(), PublishError> {
         if self.phase != Phase::Open {
             return Err(PublishError::Closed);
         }
