@@ -88,7 +88,7 @@ pub struct ProducerStatus {
     pub fast: Load,
     /// Rates over 200 s.
     pub slow: Load,
-    /// When it last moved.
+    /// When it last moved, zero if it never moved.
     pub moved_at: Time,
 }
 

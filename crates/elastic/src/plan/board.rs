@@ -137,9 +137,10 @@ impl<'a> Board<'a> {
     /// Whether a producer may be moved now.
     pub(crate) fn movable(&self, at: usize) -> bool {
         let producer = &self.snapshot.producers[at];
-        !producer.fixed
-            && !producer.moving
-            && self.now.since_ms(producer.moved_at) >= PRODUCER_COOLDOWN_MS
+        // Time counts from the directory's start: one that never moved may go at once all the same.
+        let rested = producer.moved_at == Time::ZERO
+            || self.now.since_ms(producer.moved_at) >= PRODUCER_COOLDOWN_MS;
+        !producer.fixed && !producer.moving && rested
     }
 
     /// Moves a producer on the board.

@@ -83,7 +83,7 @@ pub struct ProducerView {
     pub fast: Load,
     /// Its rates, moving average over 200 s.
     pub slow: Load,
-    /// When it last moved (or was first assigned).
+    /// When it last moved, zero if it never moved.
     pub moved_at: Time,
     /// A move of it is under way.
     pub moving: bool,

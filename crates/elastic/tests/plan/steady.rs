@@ -33,6 +33,14 @@ fn a_hot_relay_gives_load_to_a_new_one_within_five_seconds_of_crossing() {
 }
 
 #[test]
+fn a_producer_that_never_moved_has_no_cool_down_in_a_directory_that_has_just_started() {
+    let mut world = World::with(ten_mb(), Policy::Steady, &[&[3.0, 3.0, 3.0], &[1.0]]);
+    world.now = quelea_elastic_proto::Time::ZERO;
+    world.run(10);
+    assert_eq!(world.moves(), 1, "{:?} {:?}", world.log, world.last.remarks);
+}
+
+#[test]
 fn load_that_fits_is_left_alone() {
     let mut world = World::with(ten_mb(), Policy::Steady, &[&[3.0, 3.0], &[2.0, 3.0]]);
     world.run(3_000);
