@@ -46,7 +46,7 @@ pub enum BenchCommand {
     CmqMemory(CmqMemoryArgs),
     /// CMQ flows of every mode for a long time: nothing lost, memory flat
     CmqSoak(CmqSoakArgs),
-    /// Elastic queues: fan-out of one relay beside its rivals
+    /// Elastic queues: fan-out of one relay beside its rivals; growth, moves, failover of a queue
     Elastic(Box<ElasticArgs>),
 }
 

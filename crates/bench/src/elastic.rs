@@ -1,19 +1,32 @@
 //! Measurements of elastic queues. The fan-out of one relay is measured by raw clients that cost the
-//! same whatever the wire, so that rivals compare: start with [`fanout`], then [`wire`].
+//! same whatever the wire, so that rivals compare: start with [`fanout`], then [`wire`]. A queue that
+//! grows, moves its producers and loses relays is measured by clients of the library, the [`crowd`], at a
+//! directory, the [`site`]: start with [`paper`].
 
 mod args;
+mod crowd;
 mod error;
+mod failover;
 mod fanout;
 mod lane;
 mod listeners;
 mod load;
+mod moves;
+mod paper;
+mod plot;
 mod producers;
+mod reaction;
 mod report;
+mod site;
+mod stalled;
 mod stamp;
 mod tally;
 mod wire;
 
-pub use args::{ElasticArgs, ElasticCommand, FanoutArgs, WireKind};
+pub use args::{
+    AcknowledgeKind, CrowdArgs, ElasticArgs, ElasticCommand, FailoverArgs, FanoutArgs, MovesArgs,
+    PaperQueueArgs, ReactionArgs, RulesKind, SiteArgs, StalledArgs, WireKind,
+};
 pub use error::ElasticError;
 
 use crate::error::BenchError;
@@ -21,5 +34,10 @@ use crate::error::BenchError;
 pub(crate) fn run(args: &ElasticArgs) -> Result<(), BenchError> {
     match &args.command {
         ElasticCommand::Fanout(args) => fanout::run(args),
+        ElasticCommand::Paper(args) => paper::run(args),
+        ElasticCommand::Moves(args) => moves::run(args),
+        ElasticCommand::Reaction(args) => reaction::run(args),
+        ElasticCommand::Failover(args) => failover::run(args),
+        ElasticCommand::Stalled(args) => stalled::run(args),
     }
 }

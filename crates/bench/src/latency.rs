@@ -61,6 +61,11 @@ impl Latencies {
         }
     }
 
+    /// The standard deviation, ms.
+    pub(crate) fn deviation_ms(&self) -> f64 {
+        if self.histogram.is_empty() { 0.0 } else { self.histogram.stdev() / 1e6 }
+    }
+
     pub(crate) fn percentiles(&self) -> Percentiles {
         let histogram = &self.histogram;
         if histogram.is_empty() {

@@ -48,7 +48,11 @@ pub use cmq::{
     CmqArgs, CmqError, CmqMemoryArgs, CmqMode, CmqPushArgs, CmqRole, CmqSoakArgs, WireArgs,
 };
 pub use device::DeviceError;
-pub use elastic::{ElasticArgs, ElasticCommand, ElasticError, FanoutArgs, WireKind};
+pub use elastic::{
+    AcknowledgeKind, CrowdArgs, ElasticArgs, ElasticCommand, ElasticError, FailoverArgs,
+    FanoutArgs, MovesArgs, PaperQueueArgs, ReactionArgs, RulesKind, SiteArgs, StalledArgs,
+    WireKind,
+};
 pub use error::BenchError;
 pub use inbox::ProtocolError;
 pub use latency::Percentiles;

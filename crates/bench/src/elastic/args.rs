@@ -19,6 +19,213 @@ pub struct ElasticArgs {
 pub enum ElasticCommand {
     /// One relay (or libzmq's proxy, or NATS) that gives each message to every listener
     Fanout(FanoutArgs),
+    /// The EQS paper's workload: producers join one after the other, the queue grows; its figures 5 to 8
+    Paper(PaperQueueArgs),
+    /// Moves of producers under load: what they lose, and how long a producer pauses
+    Moves(MovesArgs),
+    /// How soon load is moved away when it exceeds a limit
+    Reaction(ReactionArgs),
+    /// Relays killed under load: how soon messages flow again, and what is missing
+    Failover(FailoverArgs),
+    /// What a listener that takes nothing does to the others
+    Stalled(StalledArgs),
+}
+
+/// Where elastic queues are measured, and where the report goes.
+#[derive(Debug, Clone, Args)]
+pub struct SiteArgs {
+    /// A directory that runs already; without it, one is started for the run
+    #[arg(long, value_name = "HOST:PORT")]
+    pub directory: Option<String>,
+    /// The HTTP interface of that directory
+    #[arg(long, default_value = "127.0.0.1:15672", value_name = "HOST:PORT")]
+    pub http: String,
+    /// Its user
+    #[arg(long, default_value = "guest:guest", value_name = "NAME:PASSWORD")]
+    pub user: String,
+    /// The program that is started as directory, if not this one
+    #[arg(long, value_name = "FILE")]
+    pub quelea: Option<PathBuf>,
+    /// Write the report as JSON too (- is standard output, and then it is the only one)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// No progress on standard error
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// Who sends how much to whom.
+#[derive(Debug, Clone, Args)]
+pub struct CrowdArgs {
+    /// Producers
+    #[arg(long, short = 'x', default_value_t = 16, value_name = "COUNT")]
+    pub producers: u32,
+    /// Listeners; each takes everything
+    #[arg(long, short = 'y', default_value_t = 20, value_name = "COUNT")]
+    pub listeners: u32,
+    /// Messages a second of all producers; the default is the paper's 16 x 3,400 a minute
+    #[arg(long, default_value_t = 907.0, value_name = "PER_SECOND")]
+    pub rate: f64,
+    /// Bytes of a message's body
+    #[arg(long, default_value = "5000", value_parser = parse_bytes, value_name = "BYTES")]
+    pub size: usize,
+}
+
+/// `quelea bench elastic paper`.
+#[derive(Debug, Clone, Args)]
+pub struct PaperQueueArgs {
+    /// Where.
+    #[command(flatten)]
+    pub site: SiteArgs,
+    /// The rules that scale the queue
+    #[arg(long, value_enum, default_value_t = RulesKind::Steady)]
+    pub policy: RulesKind,
+    /// Divides the joins' spacing and the sending time; rates stay. Policy `paper` looks once a minute all
+    /// the same
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    pub speed: f64,
+    /// Producers
+    #[arg(long, short = 'x', default_value_t = 16, value_name = "COUNT")]
+    pub producers: u32,
+    /// Listeners; each takes everything
+    #[arg(long, short = 'y', default_value_t = 20, value_name = "COUNT")]
+    pub listeners: u32,
+    /// Seconds between two joins
+    #[arg(long, default_value_t = 60.0, value_name = "SECONDS")]
+    pub join_s: f64,
+    /// Minutes that each producer sends
+    #[arg(long, default_value_t = 45.0, value_name = "MINUTES")]
+    pub send_min: f64,
+    /// Messages a minute of each producer
+    #[arg(long, default_value_t = 3_400.0, value_name = "COUNT")]
+    pub per_min: f64,
+    /// Bytes of a message's body
+    #[arg(long, default_value = "5000", value_parser = parse_bytes, value_name = "BYTES")]
+    pub size: usize,
+    /// The most relays
+    #[arg(long, default_value_t = 4, value_name = "COUNT")]
+    pub relays_max: u32,
+    /// The rule's limit: bytes of messages into one relay. The paper says outgoing, which a single producer
+    /// would exceed three times
+    #[arg(long, default_value_t = 15.0, value_name = "MBIT_PER_SECOND")]
+    pub limit_mbit: f64,
+    /// Write figure5.svg to figure8.svg there
+    #[arg(long, value_name = "DIR")]
+    pub figures: Option<PathBuf>,
+}
+
+/// Policies of a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RulesKind {
+    /// Quelea's default
+    Steady,
+    /// The paper's algorithm as printed
+    Paper,
+}
+
+impl RulesKind {
+    /// As in a queue's definition.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Steady => "steady",
+            Self::Paper => "paper",
+        }
+    }
+}
+
+/// `quelea bench elastic moves`.
+#[derive(Debug, Clone, Args)]
+pub struct MovesArgs {
+    /// Where.
+    #[command(flatten)]
+    pub site: SiteArgs,
+    /// The load.
+    #[command(flatten)]
+    pub crowd: CrowdArgs,
+    /// Moves, one after the other
+    #[arg(long, default_value_t = 1_000, value_name = "COUNT")]
+    pub moves: u32,
+    /// Relays among which producers are moved
+    #[arg(long, default_value_t = 4, value_name = "COUNT")]
+    pub relays: u32,
+}
+
+/// `quelea bench elastic reaction`.
+#[derive(Debug, Clone, Args)]
+pub struct ReactionArgs {
+    /// Where.
+    #[command(flatten)]
+    pub site: SiteArgs,
+    /// The load; its rate is that of the overload.
+    #[command(flatten)]
+    pub crowd: CrowdArgs,
+    /// How often, each time with a new queue
+    #[arg(long, default_value_t = 5, value_name = "COUNT")]
+    pub rounds: u32,
+    /// The overload, in parts of what one relay may carry
+    #[arg(long, default_value_t = 1.5, value_name = "FACTOR")]
+    pub overload: f64,
+    /// Seconds at a third of the overload before it
+    #[arg(long, default_value_t = 5.0, value_name = "SECONDS")]
+    pub settle_s: f64,
+}
+
+/// `quelea bench elastic failover`.
+#[derive(Debug, Clone, Args)]
+pub struct FailoverArgs {
+    /// Where.
+    #[command(flatten)]
+    pub site: SiteArgs,
+    /// The load.
+    #[command(flatten)]
+    pub crowd: CrowdArgs,
+    /// How often a relay is killed
+    #[arg(long, default_value_t = 10, value_name = "COUNT")]
+    pub rounds: u32,
+    /// Relays of the queue
+    #[arg(long, default_value_t = 2, value_name = "COUNT")]
+    pub relays: u32,
+    /// When messages are acknowledged
+    #[arg(long, value_enum, default_value_t = AcknowledgeKind::Relayed)]
+    pub acknowledge: AcknowledgeKind,
+}
+
+/// Levels of acknowledgement that need no durable queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AcknowledgeKind {
+    /// Written to the listeners
+    Relayed,
+    /// Taken by the listeners
+    Delivered,
+}
+
+impl AcknowledgeKind {
+    /// As in a queue's definition.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Relayed => "relayed",
+            Self::Delivered => "delivered",
+        }
+    }
+}
+
+/// `quelea bench elastic stalled`.
+#[derive(Debug, Clone, Args)]
+pub struct StalledArgs {
+    /// Where.
+    #[command(flatten)]
+    pub site: SiteArgs,
+    /// The load.
+    #[command(flatten)]
+    pub crowd: CrowdArgs,
+    /// Listeners that take nothing
+    #[arg(long, default_value_t = 1, value_name = "COUNT")]
+    pub stalled: u32,
+    /// Seconds that are measured, without and with them
+    #[arg(long, short = 'z', default_value_t = 10.0, value_name = "SECONDS")]
+    pub duration_s: f64,
 }
 
 /// `quelea bench elastic fanout`.

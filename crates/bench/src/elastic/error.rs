@@ -43,6 +43,46 @@ pub enum ElasticError {
         /// Its length.
         bytes: usize,
     },
+    /// The directory for the run did not start.
+    #[error("cannot start a directory: {0}")]
+    Start(String),
+    /// The directory's HTTP interface did not answer.
+    #[error("{request}: {source}")]
+    Call {
+        /// Method and path.
+        request: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The directory's HTTP interface refused.
+    #[error("{request} was refused with {status}: {text}")]
+    Refused {
+        /// Method and path.
+        request: String,
+        /// The HTTP status.
+        status: u16,
+        /// The directory's words.
+        text: String,
+    },
+    /// A producer or listener cannot go on.
+    #[error("{who}: {source}")]
+    Client {
+        /// Whose, as `producer 3`.
+        who: String,
+        /// The client library's reason.
+        source: quelea_client::elastic::Error,
+    },
+    /// Something that was waited for did not come.
+    #[error("not within {seconds} s: {what}")]
+    Late {
+        /// What.
+        what: String,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// Ctrl-C before there was anything to report.
+    #[error("interrupted")]
+    Interrupted,
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),

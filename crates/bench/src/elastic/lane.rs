@@ -203,7 +203,7 @@ impl Pace {
     }
 
     /// The time of the message that is due; the next one is due a period later.
-    fn step(&mut self) -> u64 {
+    pub(crate) fn step(&mut self) -> u64 {
         let due = self.next_ns;
         let exact = self.period_ns + self.rest_ns;
         self.next_ns += exact as u64;

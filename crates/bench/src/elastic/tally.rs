@@ -74,6 +74,32 @@ impl Tally {
     }
 }
 
+impl Tally {
+    /// How many of this producer's messages are missing without having been announced, when it has sent
+    /// so many; `announced` are first and one past the last, in any order.
+    pub(crate) fn unannounced(&self, producer: usize, sent: u64, announced: &[(u64, u64)]) -> u64 {
+        let flow = &self.flows[producer];
+        let mut announced = announced.to_vec();
+        announced.sort_unstable();
+        let end = (flow.expected < sent).then_some((flow.expected, sent));
+        let missing = flow.holes.iter().copied().chain(end);
+        missing.map(|(from, to)| uncovered(from, to, &announced)).sum()
+    }
+}
+
+/// Numbers of `from..to` in none of the ranges, which are sorted.
+fn uncovered(mut from: u64, to: u64, ranges: &[(u64, u64)]) -> u64 {
+    let mut uncovered = 0;
+    for (first, next) in ranges {
+        if from >= to || *first >= to {
+            break;
+        }
+        uncovered += first.saturating_sub(from);
+        from = from.max(*next);
+    }
+    uncovered + to.saturating_sub(from)
+}
+
 impl Order {
     pub(crate) const fn add(&mut self, other: Self) {
         self.received += other.received;
@@ -133,6 +159,17 @@ mod tests {
         let expected = Order { received: 4, out_of_order: 2, ..Order::default() };
         assert_eq!(judged(&[0, 3, 2, 1], 4), expected);
         assert_eq!(judged(&[3, 0, 2, 1], 4), Order { out_of_order: 3, ..expected });
+    }
+
+    #[test]
+    fn what_is_missing_must_have_been_announced() {
+        let mut tally = Tally::new(1);
+        [0, 1, 5, 6, 9].iter().for_each(|sequence| assert!(tally.take(0, *sequence)));
+        let without = |announced: &[(u64, u64)]| tally.unannounced(0, 12, announced);
+        assert_eq!(without(&[]), 7);
+        assert_eq!(without(&[(9, 20), (2, 5), (7, 9)]), 0);
+        assert_eq!(without(&[(0, 3), (2, 4)]), 5);
+        assert_eq!(without(&[(3, 4), (8, 11)]), 4);
     }
 
     #[test]
