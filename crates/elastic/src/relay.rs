@@ -21,6 +21,7 @@ mod producer;
 mod report;
 mod ring;
 mod slow;
+mod spill;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::IoSlice;
@@ -43,6 +44,7 @@ use limits::{HANDSHAKE_MS, HEARTBEAT_MS, RING_BYTES_DEFAULT};
 use listening::waits_for_listeners;
 use prefix::PrefixMap;
 use producer::Producer;
+pub use spill::SpillJob;
 
 /// What a relay has to be told.
 #[derive(Clone, Debug)]
@@ -116,6 +118,11 @@ pub struct Relay {
     overfull: Vec<u32>,
     pieces: Vec<Piece>,
     keeping: Keeping,
+    /// Bytes that each listener may have away at the policy Spill; 0 if there is no store for them.
+    spill_bytes_max: u64,
+    /// Listeners for whom the store may have something to do, and those who have left it.
+    spill_due: VecDeque<u32>,
+    spill_forgotten: VecDeque<Port>,
     lag_check_at: Option<Time>,
     heartbeat_at: Time,
     counters: Counters,
@@ -149,6 +156,9 @@ impl Relay {
             overfull: Vec::new(),
             pieces: Vec::new(),
             keeping: Keeping::default(),
+            spill_bytes_max: 0,
+            spill_due: VecDeque::new(),
+            spill_forgotten: VecDeque::new(),
             lag_check_at: None,
             heartbeat_at: now.plus_ms(u64::from(HEARTBEAT_MS)),
             counters: Counters::default(),
@@ -287,7 +297,7 @@ impl Relay {
             latency.add(run.at, *now, run.messages);
             let Some(listener) = listener else { return };
             listener.sent += u64::from(run.messages);
-            if late {
+            if late && run.holds.acknowledgement {
                 let (producer, slot, entry) = (run.producer, run.slot, run.entry);
                 listener.awaiting.push_back(Awaiting {
                     sent: listener.sent,
@@ -317,6 +327,7 @@ impl Relay {
             }
             self.mark_dirty(index);
         }
+        self.spill_is_due(index);
     }
 
     /// Nothing is left to write to this client.

@@ -9,6 +9,7 @@ use quelea_elastic_proto::RelayId;
 use quelea_elastic_proto::frame::RelaySettings;
 use quelea_elastic_proto::limits::{KEY_BYTES_MAX, QUEUE_NAME_BYTES_MAX};
 
+use crate::spill::SpillConfig;
 use crate::zmtp::ZmtpConfig;
 
 /// See the module; the fields are those of `quelea relay`.
@@ -30,6 +31,8 @@ pub struct Config {
     pub directory: Option<Directory>,
     /// The edge for ZeroMQ's sockets, if it is on.
     pub zmtp: Option<ZmtpConfig>,
+    /// Where listeners' messages go at the policy Spill; without it the policy is refused.
+    pub spill: Option<SpillConfig>,
     /// How long a stop by signal waits for clients to go and rings to empty.
     pub drain: Duration,
 }
@@ -70,6 +73,7 @@ impl Config {
             settings: default_settings(),
             directory: None,
             zmtp: None,
+            spill: None,
             drain: Duration::from_secs(10),
         }
     }

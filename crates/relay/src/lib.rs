@@ -13,10 +13,12 @@ mod keeper;
 mod listener;
 mod node;
 mod run;
+mod spill;
 mod zmtp;
 
 pub use config::{Config, ConfigError, Directory};
 pub use edge::EdgePort;
 pub use node::SharedNode;
 pub use run::{Addresses, RunError, Stopped, Stopper, run};
+pub use spill::SpillConfig;
 pub use zmtp::{ZmtpAddresses, ZmtpConfig, ZmtpSecurity, zmtp_heartbeat};

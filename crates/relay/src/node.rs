@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 
 use crate::clock::Clock;
 use crate::edge::EdgePeer;
+use crate::spill::SpillStore;
 
 /// Slices of one vectored write. A stretch of messages is one, so this is some megabytes.
 const SLICES_MAX: usize = 64;
@@ -49,6 +50,8 @@ pub(crate) struct Node {
     wake: Rc<Notify>,
     /// What the keeper's task waits for.
     pub(crate) keeper: Rc<Notify>,
+    /// Where listeners' messages go at the policy Spill.
+    spill: Option<SpillStore>,
     /// The directory said that it must end now.
     pub(crate) stop_ordered: bool,
     /// Without a directory since then; `None` while it has one, or needs none.
@@ -65,9 +68,16 @@ impl Node {
             turn_due: false,
             wake,
             keeper: Rc::new(Notify::new()),
+            spill: None,
             stop_ordered: false,
             alone_since: None,
         }
+    }
+
+    /// Lets listeners spill.
+    pub(crate) fn spill_to(&mut self, store: SpillStore, bytes_max: u64) {
+        self.relay.allow_spill(bytes_max);
+        self.spill = Some(store);
     }
 
     /// What whoever runs the turns waits for.
@@ -148,6 +158,11 @@ impl Node {
         loop {
             while let Some(port) = self.relay.poll_writable() {
                 self.write(port);
+            }
+            while let Some(job) = self.relay.poll_spill() {
+                if let Some(store) = &self.spill {
+                    store.run(job);
+                }
             }
             self.relay.settle();
             self.tell_edges_of_subscriptions();

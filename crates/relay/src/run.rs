@@ -17,6 +17,7 @@ use crate::control::Control;
 use crate::keeper;
 use crate::listener::{ListenError, accept, listen};
 use crate::node::{Node, SharedNode};
+use crate::spill::SpillStore;
 use crate::zmtp::{self, ZmtpAddresses};
 
 /// Why a relay does not start.
@@ -104,6 +105,11 @@ pub fn run(
         tokio::task::spawn_local(accept(node.clone(), listener));
         let zmtp = config.zmtp.as_ref().map(|zmtp| zmtp::start(&node, zmtp)).transpose()?;
         let addresses = Addresses { native: address, zmtp: zmtp.unwrap_or_default() };
+        if let Some(spill) = &config.spill {
+            let store = SpillStore::start(&node, spill.clone());
+            let store = store.map_err(system("start the thread that spills"))?;
+            node.with(|node| node.spill_to(store, spill.bytes_max));
+        }
         if let Some(directory) = &config.directory {
             node.with(|node| node.alone_since = Some(clock.now()));
             let control = Control::new(node.clone(), directory.clone(), config, addresses);

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use quelea_elastic::relay::{default_settings, limits};
 use quelea_elastic_proto::RelayId;
 use quelea_elastic_proto::frame::{Acknowledge, RelaySettings, SlowPolicy};
-use quelea_relay::{Config, Directory, RunError, Stopped, Stopper};
+use quelea_relay::{Config, Directory, RunError, SpillConfig, Stopped, Stopper};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -65,6 +65,13 @@ pub(crate) struct RelayArgs {
     /// A listener's ring.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = ring_bytes)]
     ring_bytes: u64,
+    /// Directory for what listeners are too slow for, at the policy spill; the system's directory for
+    /// temporary files if it is not given. The files have no names in it.
+    #[arg(long, value_name = "DIR")]
+    spill_dir: Option<PathBuf>,
+    /// How much that may be for each listener; 0 switches the policy off.
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = spill_bytes)]
+    spill_bytes: u64,
     /// How long a stop by SIGTERM waits for producers to move away and rings to empty, in seconds. A
     /// second signal ends it at once.
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = pipe::seconds)]
@@ -91,6 +98,7 @@ enum SlowArg {
     DropOldest,
     Disconnect,
     HoldProducers,
+    Spill,
 }
 
 /// Why a relay does not run.
@@ -161,15 +169,23 @@ impl RelayArgs {
                     SlowArg::DropOldest => SlowPolicy::DropOldest,
                     SlowArg::Disconnect => SlowPolicy::Disconnect,
                     SlowArg::HoldProducers => SlowPolicy::HoldProducers,
+                    SlowArg::Spill => SlowPolicy::Spill,
                 },
                 ring_bytes_max: self.ring_bytes,
                 ..default_settings()
             },
             directory,
             zmtp: self.zmtp.config()?,
+            spill: self.spill(),
             drain: self.drain_timeout,
             ..Config::standalone(&self.queue)
         })
+    }
+
+    fn spill(&self) -> Option<SpillConfig> {
+        let directory = self.spill_dir.clone().unwrap_or_else(std::env::temp_dir);
+        let bytes_max = self.spill_bytes;
+        (bytes_max > 0).then_some(SpillConfig { directory, bytes_max })
     }
 }
 
@@ -207,6 +223,10 @@ fn log_to_stderr(level: &str) -> Result<(), RelayFailure> {
         .with_ansi(io::stderr().is_terminal())
         .init();
     Ok(())
+}
+
+fn spill_bytes(text: &str) -> Result<u64, String> {
+    byte_size::parse(text).ok_or_else(|| "not a size such as 65536 or 1GiB".to_owned())
 }
 
 fn ring_bytes(text: &str) -> Result<u64, String> {

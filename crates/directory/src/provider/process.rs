@@ -157,6 +157,7 @@ impl Processes {
         let mut child = Command::new(&settings.program)
             .arg(hold::COMMAND)
             .args(settings.command.arguments(spec))
+            .arg(format!("--spill-dir={}", settings.dir.display()))
             .stdin(Stdio::piped())
             .stdout(out)
             .stderr(err)

@@ -148,12 +148,6 @@ impl Definition {
                 "\"stored\" needs `keep` to name the durable queue",
             ));
         }
-        if self.slow == SlowPolicy::Spill && self.keep.is_empty() {
-            return Err(DefinitionError::new(
-                "slow",
-                "\"spill\" needs `keep` to name the durable queue",
-            ));
-        }
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use quelea_elastic_proto::{ClientId, Slot, Time};
 
 use crate::relay::ledger::EntryNumber;
 use crate::relay::ring::Ring;
+use crate::relay::spill::Spill;
 
 /// How far a client has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +95,8 @@ pub(crate) struct Listener {
     pub(crate) dropped: u64,
     /// Its last piece of the stretch that is being looked through.
     pub(crate) piece: Option<usize>,
+    /// What is not in its ring, at the policy Spill.
+    pub(crate) spill: Option<Box<Spill>>,
 }
 
 /// A stretch that the listener has not said it received.
@@ -121,6 +124,7 @@ impl Listener {
             pace: 0,
             dropped: 0,
             piece: None,
+            spill: None,
         }
     }
 }

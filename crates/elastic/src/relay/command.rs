@@ -132,6 +132,7 @@ impl Relay {
         if !waits_for_listeners(acknowledge) {
             // Nobody says RECEIVED any more: what waits for it is done.
             for at in 0..self.listeners.len() {
+                self.spill_holds_nothing(self.listeners[at]);
                 let client = &mut self.clients[self.listeners[at] as usize];
                 let Some(listener) = &mut client.listener else { continue };
                 for awaiting in std::mem::take(&mut listener.awaiting) {

@@ -164,7 +164,10 @@ impl Relay {
     /// A frame for all listeners, in its place among the messages.
     pub(crate) fn tell_listeners(&mut self, frame: &Bytes, control: Control) {
         for at in 0..self.listeners.len() {
-            self.tell_encoded(self.listeners[at], frame.clone(), control);
+            let index = self.listeners[at];
+            if let Some(frame) = self.spill_control(index, frame.clone(), control) {
+                self.tell_encoded(index, frame, control);
+            }
         }
     }
 

@@ -19,6 +19,8 @@ pub struct Counters {
     pub dropped_oldest: u64,
     /// Deliveries that waited for a listener which was disconnected, or left.
     pub dropped_gone: u64,
+    /// Deliveries that had to wait in the store of the policy Spill.
+    pub spilled: u64,
     /// Listeners disconnected because they were too slow.
     pub too_slow: u64,
     /// Connections refused, for want of room, a wrong HELLO or a wrong key.

@@ -44,7 +44,7 @@ impl Relay {
         slow: Option<SlowPolicy>,
     ) -> Result<(), WireError> {
         let slow = slow.unwrap_or(self.config.settings.slow);
-        if slow == SlowPolicy::Spill {
+        if slow == SlowPolicy::Spill && self.spill_bytes_max == 0 {
             let text = "Spill: this relay has no store to spill to; DropNewest, DropOldest, Disconnect and HoldProducers are known";
             return Err(refusal(ErrorCode::Value, "slow", text));
         }
@@ -164,6 +164,9 @@ impl Relay {
         let of: Vec<Bytes> = listener.prefixes.into_keys().collect();
         let ended = self.prefixes.forget(client, &of);
         self.subscription_changes.extend(ended.into_iter().map(|prefix| (prefix, false)));
+        if let Some(spill) = listener.spill {
+            self.forget_spill(client, *spill);
+        }
         for awaiting in listener.awaiting {
             let holds = Holds { credit: false, acknowledgement: true };
             self.release(awaiting.producer, awaiting.slot, awaiting.entry, holds);

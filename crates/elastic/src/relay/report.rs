@@ -61,7 +61,12 @@ impl Relay {
     /// It is to drain, no producer is left, and nothing waits to be written or acknowledged.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        let idle = |client: &super::Client| client.ring.bytes() == 0;
+        let away = |listener: &super::client::Listener| {
+            listener.spill.as_ref().is_some_and(|spill| spill.is_active())
+        };
+        let idle = |client: &super::Client| {
+            client.ring.bytes() == 0 && !client.listener.as_ref().is_some_and(away)
+        };
         self.draining.is_some()
             && self.producers.is_empty()
             && self.clients.iter().all(|(_, client)| idle(client))

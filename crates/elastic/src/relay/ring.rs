@@ -319,7 +319,7 @@ impl Run {
     }
 }
 
-fn add_to_gap(
+pub(crate) fn add_to_gap(
     gaps: &mut BTreeMap<Slot, Gap>,
     slot: Slot,
     from: MessageSeq,

@@ -21,6 +21,9 @@ impl Relay {
         // An empty ring takes any message: it may be larger than the ring.
         let full = client.ring.bytes() > 0
             && (bytes > ring_bytes_max || client.ring.items() >= RING_ITEMS_MAX);
+        if listener.spill.as_ref().is_some_and(|spill| spill.is_active()) {
+            return self.spill(index, run);
+        }
         if full || listener.dropping {
             match listener.slow {
                 SlowPolicy::HoldProducers => {}
@@ -30,7 +33,8 @@ impl Relay {
                     return;
                 }
                 SlowPolicy::DropOldest => self.drop_oldest(index, run.bytes.len()),
-                SlowPolicy::DropNewest | SlowPolicy::Spill => {
+                SlowPolicy::Spill => return self.spill(index, run),
+                SlowPolicy::DropNewest => {
                     // It goes on only when there is room for some time, or else each message more would
                     // have a GAP of its own.
                     listener.dropping = full || bytes > low_mark(ring_bytes_max);

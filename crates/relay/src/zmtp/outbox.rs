@@ -92,11 +92,13 @@ mod tests {
             let mut written = Vec::new();
             while outbox.bytes() > 0 {
                 let (slices, count) = outbox.slices();
-                let all: Vec<u8> =
-                    slices[..count].iter().flat_map(|slice| slice.to_vec()).collect();
-                let taken = all.len().min(step);
+                let before = written.len();
+                for slice in &slices[..count] {
+                    let left = step - (written.len() - before);
+                    written.extend_from_slice(&slice[..slice.len().min(left)]);
+                }
+                let taken = written.len() - before;
                 assert!(taken > 0);
-                written.extend_from_slice(&all[..taken]);
                 outbox.written(taken);
             }
             assert!(written == expected, "{step}");

@@ -163,10 +163,7 @@ impl Client {
         slow: Option<SlowPolicy>,
         prefixes: &[&str],
     ) {
-        let prefixes =
-            prefixes.iter().map(|prefix| Bytes::copy_from_slice(prefix.as_bytes())).collect();
-        let (queue, listener) = (QUEUE.to_owned(), ClientId(listener));
-        self.send(&Frame::AttachListener(AttachListener { queue, listener, slow, prefixes }));
+        self.send(&attach_listener(listener, slow, prefixes));
         loop {
             match self.next() {
                 Frame::Attached { slot: Slot(0), .. } => return,
@@ -223,6 +220,17 @@ pub(crate) fn hello() -> Frame {
 pub(crate) fn attach_producer(producer: u128, epoch: u64) -> Frame {
     let (producer, fence, epoch) = (ClientId(producer), Fence(0), Epoch(epoch));
     Frame::AttachProducer { queue: QUEUE.to_owned(), producer, fence, epoch }
+}
+
+pub(crate) fn attach_listener(
+    listener: u128,
+    slow: Option<SlowPolicy>,
+    prefixes: &[&str],
+) -> Frame {
+    let prefixes = prefixes.iter().map(|prefix| Bytes::copy_from_slice(prefix.as_bytes()));
+    let (queue, listener) = (QUEUE.to_owned(), ClientId(listener));
+    let prefixes = prefixes.collect();
+    Frame::AttachListener(AttachListener { queue, listener, slow, prefixes })
 }
 
 pub(crate) fn start(slot: Slot, producer: u128, epoch: u64, first: u64) -> Frame {

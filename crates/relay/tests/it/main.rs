@@ -8,3 +8,4 @@ mod keeper;
 mod producers;
 mod relay;
 mod slow;
+mod spill;

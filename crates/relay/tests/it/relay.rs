@@ -1,12 +1,13 @@
 //! A relay in a thread of the test.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use quelea_elastic_proto::frame::{Acknowledge, SlowPolicy};
-use quelea_relay::{Config, Stopped, Stopper};
+use quelea_relay::{Config, SpillConfig, Stopped, Stopper};
 
 use crate::client::Client;
 
@@ -43,6 +44,16 @@ impl TestRelay {
         Self::with(|config| {
             config.settings.slow = policy;
             config.settings.ring_bytes_max = ring_bytes;
+        })
+    }
+
+    /// One whose listeners spill, so many bytes each, to this directory.
+    pub(crate) fn spilling(level: Acknowledge, bytes_max: u64, directory: &Path) -> Self {
+        Self::with(|config| {
+            config.settings.acknowledge = level;
+            config.settings.slow = SlowPolicy::DropNewest;
+            config.settings.ring_bytes_max = 256 << 10;
+            config.spill = Some(SpillConfig { directory: directory.to_owned(), bytes_max });
         })
     }
 

@@ -7,27 +7,27 @@ use crate::client::Client;
 use crate::relay::TestRelay;
 
 const RING_BYTES: u64 = 256 << 10;
-const BODY_BYTES: usize = 5_000;
+pub(crate) const BODY_BYTES: usize = 5_000;
 /// Far more than the sockets' buffers and the ring take.
-const MESSAGES: u64 = 8_000;
+pub(crate) const MESSAGES: u64 = 8_000;
 
 /// A producer that keeps to its credit.
-struct Sender {
-    client: Client,
-    slot: Slot,
+pub(crate) struct Sender {
+    pub(crate) client: Client,
+    pub(crate) slot: Slot,
     credit: u64,
     sent: u64,
     next: u64,
 }
 
 impl Sender {
-    fn attach(mut client: Client) -> Self {
+    pub(crate) fn attach(mut client: Client) -> Self {
         let (slot, credit) = client.attach(9, 1);
         client.send(&crate::client::start(slot, 9, 1, 0));
         Self { client, slot, credit, sent: 0, next: 0 }
     }
 
-    fn send(&mut self, messages: u64) {
+    pub(crate) fn send(&mut self, messages: u64) {
         while self.sent >= self.credit {
             match self.client.next() {
                 Frame::Credit { bytes, .. } => self.credit = bytes,
@@ -45,6 +45,12 @@ impl Sender {
 /// A producer, a quick listener that gets everything, and one that reads nothing until all is sent.
 fn run(policy: SlowPolicy) -> (TestRelay, Client, Sender, Slot) {
     let relay = TestRelay::slow(SlowPolicy::DropNewest, RING_BYTES);
+    let (stalled, producer, slot) = overwhelm(&relay, policy);
+    (relay, stalled, producer, slot)
+}
+
+/// The same at a relay that is there already.
+pub(crate) fn overwhelm(relay: &TestRelay, policy: SlowPolicy) -> (Client, Sender, Slot) {
     let (mut stalled, mut quick) = (relay.client(), relay.client());
     stalled.listen_as(1, Some(policy), &[""]);
     quick.listen_as(2, None, &[""]);
@@ -58,11 +64,11 @@ fn run(policy: SlowPolicy) -> (TestRelay, Client, Sender, Slot) {
         let expected: Vec<u64> = (from..from + piece as u64).collect();
         assert_eq!(quick.sequences(piece as u64), expected);
     }
-    (relay, stalled, producer, slot)
+    (stalled, producer, slot)
 }
 
 /// All that a listener gets: messages and GAPs must be in order, without a hole between them.
-fn account(listener: &mut Client, slot: Slot, mut next: u64, to: u64) -> (u64, u64) {
+pub(crate) fn account(listener: &mut Client, slot: Slot, mut next: u64, to: u64) -> (u64, u64) {
     let (mut messages, mut missing) = (0, 0);
     while next < to {
         match listener.next() {
