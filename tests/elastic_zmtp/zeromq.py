@@ -25,7 +25,7 @@ class Relay:
         self.directory = tempfile.TemporaryDirectory(prefix="quelea-zmtp-")
         self.log_path = Path(self.directory.name) / "log"
         command = [binary_path(), "relay", "--queue", "q", "--standalone", "--drain-timeout", "1", "--log", "debug"]
-        sides = ["--zmtp-in", "127.0.0.1:0", "--zmtp-out", "127.0.0.1:0"]
+        sides = [] if "--zmtp-in" in arguments else ["--zmtp-in", "127.0.0.1:0", "--zmtp-out", "127.0.0.1:0"]
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
                 [*map(str, command), *sides, *map(str, arguments)],

@@ -4,7 +4,7 @@
 //! All on the relay's thread. Messages are their parts as ZMTP frames, the same bytes as on a ZMTP
 //! connection. A peer that is dropped has left.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -14,18 +14,13 @@ use quelea_elastic_proto::frame::{SlowPolicy, WireError};
 
 use crate::node::{Outlet, SharedNode};
 
-/// Changes of subscriptions that wait for one peer. One that takes none for so long is let go.
-const CHANGES_MAX: usize = 65_536;
-
 /// What the node knows of an edge's peer.
 #[derive(Debug)]
 pub(crate) struct EdgePeer {
     waker: Waker,
     /// It wants to know what is subscribed to.
     follows: bool,
-    changes: VecDeque<(Bytes, bool)>,
-    /// It has not kept up with these.
-    closing: bool,
+    changes: Changes,
 }
 
 impl EdgePeer {
@@ -34,13 +29,36 @@ impl EdgePeer {
     }
 
     pub(crate) fn subscription_changed(&mut self, prefix: &Bytes, there: bool) {
-        if self.follows {
-            if self.changes.len() >= CHANGES_MAX {
-                (self.closing, self.follows) = (true, false);
-            }
-            self.changes.push_back((prefix.clone(), there));
+        if self.follows && self.changes.note(prefix, there) {
             self.waker.wake_by_ref();
         }
+    }
+}
+
+/// Prefixes of which the peer was told something else than what holds now. A change that undoes one that
+/// it was not told yet leaves nothing, so a peer that takes none for long costs an entry for each prefix
+/// that there is or that it knows, however often they come and go.
+#[derive(Debug, Default)]
+struct Changes(BTreeMap<Bytes, bool>);
+
+impl Changes {
+    /// Whether the peer has something to be told by it.
+    fn note(&mut self, prefix: &Bytes, there: bool) -> bool {
+        match self.0.get(prefix) {
+            Some(waiting) if *waiting != there => {
+                self.0.remove(prefix);
+                false
+            }
+            Some(_) => false,
+            None => {
+                self.0.insert(prefix.clone(), there);
+                true
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<(Bytes, bool)> {
+        self.0.pop_first()
     }
 }
 
@@ -60,7 +78,7 @@ impl EdgePort {
             state.read_clock();
             let port = state.relay.connect_edge(name)?;
             let waker = Waker::noop().clone();
-            let peer = EdgePeer { waker, follows: false, changes: VecDeque::new(), closing: false };
+            let peer = EdgePeer { waker, follows: false, changes: Changes::default() };
             state.add(port, Outlet::Edge(peer));
             Ok(Self { node: node.clone(), port })
         })
@@ -149,20 +167,24 @@ impl EdgePort {
         })
     }
 
-    /// All prefixes that are subscribed to now; later changes come by [`EdgePort::poll_subscription`].
-    pub fn follow_subscriptions(&self) -> Vec<Bytes> {
+    /// Has the peer told what is subscribed to by [`EdgePort::poll_subscription`]: first all that is there
+    /// now, then what changes.
+    pub fn follow_subscriptions(&self) {
         self.node.with(|node| {
+            // What the others are still to be told is in what this one begins with.
+            node.tell_edges_of_subscriptions();
+            let there: Vec<Bytes> = node.relay.subscriptions().collect();
             if let Some(peer) = node.edge(self.port) {
                 peer.follows = true;
+                peer.changes = Changes(there.into_iter().map(|prefix| (prefix, true)).collect());
             }
-            node.relay.subscriptions().collect()
-        })
+        });
     }
 
     /// The next change: a prefix, and whether somebody subscribes to it now.
     pub fn poll_subscription(&self, cx: &mut Context<'_>) -> Poll<(Bytes, bool)> {
         self.node.with(|node| {
-            if let Some(change) = node.edge(self.port).and_then(|peer| peer.changes.pop_front()) {
+            if let Some(change) = node.edge(self.port).and_then(|peer| peer.changes.take()) {
                 return Poll::Ready(change);
             }
             self.park(node, cx);
@@ -170,11 +192,14 @@ impl EdgePort {
         })
     }
 
-    /// The relay lets the peer go (too slow, or the relay stops).
-    pub fn is_closing(&self) -> bool {
+    /// Ready when the relay lets the peer go (too slow, or the relay stops).
+    pub fn poll_closing(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.node.with(|node| {
-            let behind = node.edge(self.port).is_some_and(|peer| peer.closing);
-            behind || node.relay.is_closing(self.port)
+            if node.relay.is_closing(self.port) {
+                return Poll::Ready(());
+            }
+            self.park(node, cx);
+            Poll::Pending
         })
     }
 
@@ -195,5 +220,41 @@ impl EdgePort {
 impl Drop for EdgePort {
     fn drop(&mut self) {
         self.node.with(|node| node.remove(self.port));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefix(number: usize) -> Bytes {
+        Bytes::from(format!("{number}."))
+    }
+
+    #[test]
+    fn subscriptions_that_come_and_go_while_a_peer_takes_none_cost_nothing() {
+        let mut changes = Changes::default();
+        for number in 0..100_000 {
+            assert!(changes.note(&prefix(number), true));
+            assert!(!changes.note(&prefix(number), false));
+        }
+        assert_eq!(changes.take(), None);
+    }
+
+    #[test]
+    fn a_peer_is_told_the_difference_to_what_it_knows() {
+        let mut changes = Changes::default();
+        changes.note(&prefix(1), true);
+        changes.note(&prefix(2), true);
+        assert_eq!(changes.take(), Some((prefix(1), true)));
+        // It knows the first: that it ends, and is there again after all, is nothing to it.
+        changes.note(&prefix(1), false);
+        changes.note(&prefix(1), true);
+        changes.note(&prefix(2), false);
+        changes.note(&prefix(2), true);
+        assert_eq!(changes.take(), Some((prefix(2), true)));
+        assert_eq!(changes.take(), None);
+        changes.note(&prefix(1), false);
+        assert_eq!(changes.take(), Some((prefix(1), false)));
     }
 }

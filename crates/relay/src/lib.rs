@@ -2,13 +2,15 @@
 //! connection is a task that reads, and a turn of the [`node`] writes for all of them.
 //! This crate must never decide who gets a message or what is lost: that is `quelea_elastic::relay`.
 //! Start with [`run`], then `node.rs` for a turn and `connection.rs` for a socket; edges of other
-//! protocols begin at `edge.rs`.
+//! protocols begin at `edge.rs`, and [`entry::Entry`] is one that stays where it is while relays come
+//! and go.
 
 mod clock;
 mod config;
 mod connection;
 mod control;
 mod edge;
+pub mod entry;
 mod keeper;
 mod listener;
 mod node;

@@ -29,10 +29,16 @@ pub struct ListenError {
 
 /// Listens on `HOST:PORT`, on the first address that the host's name gives. Within a runtime.
 pub(crate) fn listen(address: &str) -> Result<TcpListener, ListenError> {
+    let source = |source| ListenError { address: address.to_owned(), source };
+    TcpListener::from_std(listen_early(address)?).map_err(source)
+}
+
+/// The same before there is a runtime.
+pub(crate) fn listen_early(address: &str) -> Result<std::net::TcpListener, ListenError> {
     let failed = |source| ListenError { address: address.to_owned(), source };
     let resolved = address.to_socket_addrs().map_err(failed)?.next();
     let resolved = resolved.ok_or_else(|| failed(io::Error::other("the name has no address")))?;
-    bind(resolved).and_then(TcpListener::from_std).map_err(failed)
+    bind(resolved).map_err(failed)
 }
 
 fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {

@@ -185,7 +185,7 @@ impl Node {
         }
     }
 
-    fn tell_edges_of_subscriptions(&mut self) {
+    pub(crate) fn tell_edges_of_subscriptions(&mut self) {
         while let Some((prefix, there)) = self.relay.poll_subscription_change() {
             for outlet in &mut self.outlets {
                 if let Some(Outlet::Edge(peer)) = outlet {

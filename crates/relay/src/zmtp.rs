@@ -7,7 +7,7 @@
 
 mod accept;
 mod config;
-mod listener;
+pub(crate) mod listener;
 mod outbox;
 mod producer;
 pub(crate) mod wire;

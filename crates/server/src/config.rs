@@ -122,6 +122,7 @@ pub(crate) struct Elastic {
     pub(crate) register_ms_max: u64,
     pub(crate) default: String,
     pub(crate) queue: Vec<ElasticQueue>,
+    pub(crate) entry: Vec<ElasticEntry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,6 +130,21 @@ pub(crate) struct Elastic {
 pub(crate) struct ElasticQueue {
     pub(crate) name: String,
     pub(crate) definition: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ElasticEntry {
+    pub(crate) queue: String,
+    pub(crate) zmtp_in: String,
+    pub(crate) zmtp_out: String,
+    pub(crate) zmtp_security: String,
+    pub(crate) zmtp_users_file: String,
+    pub(crate) zmtp_secret_key_file: String,
+    pub(crate) zmtp_clients_file: String,
+    pub(crate) zmtp_heartbeat_ms: u64,
+    pub(crate) slow: String,
+    pub(crate) ring_bytes_max: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -236,6 +252,7 @@ impl Default for Elastic {
             register_ms_max: 15_000,
             default: "{}".to_owned(),
             queue: Vec::new(),
+            entry: Vec::new(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The elastic queues' directory, as `serve` starts and stops it.
 
+mod entries;
+
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use quelea_elastic::directory::{Definition, DefinitionError, Settings};
 use quelea_http::{Elastic, ElasticAnswer, ElasticRefusal, ElasticRequest};
 use quelea_net::ListenError;
 
+use self::entries::{Entries, EntriesCounters, EntryFailure, PreparedEntries};
 use crate::config::{Config, Elastic as ElasticConfig};
 use crate::key_file::{self, KeyFileError};
 
@@ -20,6 +23,8 @@ use crate::key_file::{self, KeyFileError};
 pub(crate) struct ElasticDirectory {
     server: DirectoryServer,
     counters: Arc<DirectoryCounters>,
+    entries: Entries,
+    entries_counters: Arc<EntriesCounters>,
 }
 
 /// Why it does not start.
@@ -43,6 +48,10 @@ pub(crate) enum ElasticError {
     Program(std::io::Error),
     #[error(transparent)]
     Start(#[from] DirectoryStartError),
+    #[error(transparent)]
+    Entry(#[from] EntryFailure),
+    #[error("elastic.entry: it needs a directory, and elastic.listen is empty")]
+    EntryWithoutDirectory,
 }
 
 /// What has to be there before the log is opened: what is wrong is told early.
@@ -54,12 +63,17 @@ pub(crate) struct Prepared {
     queues: Vec<(String, Definition)>,
     program: PathBuf,
     stop_relays: bool,
+    entries: PreparedEntries,
 }
 
 /// Listens, unless no directory is wanted.
 pub(crate) fn prepare(config: &ElasticConfig) -> Result<Option<Prepared>, ElasticError> {
     if config.listen.is_empty() {
-        return Ok(None);
+        return if config.entry.is_empty() {
+            Ok(None)
+        } else {
+            Err(ElasticError::EntryWithoutDirectory)
+        };
     }
     choose(
         "elastic.provider",
@@ -100,7 +114,8 @@ pub(crate) fn prepare(config: &ElasticConfig) -> Result<Option<Prepared>, Elasti
         ..Settings::default()
     };
     let listener = quelea_net::listen(&config.listen)?;
-    Ok(Some(Prepared { listener, key, key_file, core, queues, program, stop_relays }))
+    let entries = entries::prepare(&config.entry)?;
+    Ok(Some(Prepared { listener, key, key_file, core, queues, program, stop_relays, entries }))
 }
 
 fn queues(
@@ -182,7 +197,7 @@ impl Prepared {
         let settings = DirectorySettings {
             listener: self.listener,
             advertise: config.elastic.advertise.clone(),
-            key: self.key,
+            key: self.key.clone(),
             core: self.core,
             queues: self.queues,
             provider: provider(&config.elastic, dir.join("relays"), self.program),
@@ -192,7 +207,10 @@ impl Prepared {
             stop_relays: self.stop_relays,
             counters: Arc::clone(&counters),
         };
-        Ok(ElasticDirectory { server: DirectoryServer::start(settings)?, counters })
+        let server = DirectoryServer::start(settings)?;
+        let (entries, entries_counters) = self.entries.start(server.address(), &self.key)?;
+        let entries_counters = Arc::new(entries_counters);
+        Ok(ElasticDirectory { server, counters, entries, entries_counters })
     }
 }
 
@@ -202,9 +220,9 @@ impl ElasticDirectory {
         self.server.address().to_string()
     }
 
-    /// What it counts, for the metrics page.
-    pub(crate) fn collector(&self) -> Arc<dyn Collector> {
-        Arc::clone(&self.counters) as Arc<dyn Collector>
+    /// What it and its entries count, for the metrics page.
+    pub(crate) fn collectors(&self) -> [Arc<dyn Collector>; 2] {
+        [Arc::clone(&self.counters) as _, Arc::clone(&self.entries_counters) as _]
     }
 
     /// What the management API asks.
@@ -215,7 +233,12 @@ impl ElasticDirectory {
     /// Stops it.
     pub(crate) async fn stop(self) {
         // The thread only waits for others.
-        let stopped = tokio::task::spawn_blocking(move || self.server.stop()).await;
+        let stop = move || {
+            // While the relays still take what they have.
+            self.entries.stop();
+            self.server.stop();
+        };
+        let stopped = tokio::task::spawn_blocking(stop).await;
         if stopped.is_err() {
             tracing::warn!("the elastic queues' directory did not stop");
         }

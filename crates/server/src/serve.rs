@@ -99,7 +99,7 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
     let mut collectors: Vec<Arc<dyn Collector>> =
         cmq.iter().map(|_| Arc::clone(&cmq_counters) as Arc<dyn Collector>).collect();
     let elastic = elastic.map(|prepared| prepared.start(config, node.data_dir())).transpose()?;
-    collectors.extend(elastic.iter().map(ElasticDirectory::collector));
+    collectors.extend(elastic.iter().flat_map(ElasticDirectory::collectors));
     let api = elastic.as_ref().map(ElasticDirectory::api);
     let http = listener
         .map(|listener| Http::start(listener, &node, config, counted, collectors, api))

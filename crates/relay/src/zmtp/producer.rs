@@ -42,9 +42,7 @@ struct Producer {
 
 impl Producer {
     async fn run(&mut self) -> End {
-        for prefix in self.port.follow_subscriptions() {
-            self.wire.subscribe(&prefix, true);
-        }
+        self.port.follow_subscriptions();
         // What came with the end of the handshake.
         let mut step = Ok(Step::Read);
         loop {
@@ -67,10 +65,11 @@ impl Producer {
     async fn next_step(&mut self) -> Result<Step, End> {
         loop {
             let (port, wire) = (&self.port, &mut self.wire);
+            let has_room = wire.has_room();
             let may_read = poll_fn(|cx| Poll::Ready(port.poll_may_publish(cx).is_ready())).await;
             tokio::select! {
                 biased;
-                news = poll_fn(|cx| poll_news(port, cx)) => match news {
+                news = poll_fn(|cx| poll_news(port, has_room, cx)) => match news {
                     Some((prefix, on)) => wire.subscribe(&prefix, on),
                     None => return Err(End::Dismissed("the relay has let it go".to_owned())),
                 },
@@ -100,10 +99,11 @@ impl Producer {
     }
 }
 
-/// The next change of subscriptions; `None` if the relay lets the peer go.
-fn poll_news(port: &EdgePort, cx: &mut Context<'_>) -> Poll<Option<(Bytes, bool)>> {
-    if port.is_closing() {
+/// The next change of subscriptions; `None` if the relay lets the peer go. A peer that reads nothing is
+/// told later.
+fn poll_news(port: &EdgePort, has_room: bool, cx: &mut Context<'_>) -> Poll<Option<(Bytes, bool)>> {
+    if port.poll_closing(cx).is_ready() {
         return Poll::Ready(None);
     }
-    port.poll_subscription(cx).map(Some)
+    if has_room { port.poll_subscription(cx).map(Some) } else { Poll::Pending }
 }

@@ -120,6 +120,8 @@ impl Wire {
         } else {
             self.connection.cancel(prefix);
         }
+        // It counts for whether there is room for more.
+        self.collect_output();
     }
 
     /// Lets the peer read what is left for it, if it does so soon.
