@@ -82,7 +82,7 @@ impl Control {
         let name = format!("relay {} of {}", directory.relay.0, config.queue);
         let address = config.advertise.clone().unwrap_or_else(|| addresses.native.to_string());
         let text =
-            |address: Option<SocketAddr>| address.map_or_else(String::new, |at| at.to_string());
+            |at: Option<SocketAddr>| at.map_or_else(String::new, |at| reachable(at, &address));
         let zmtp = (text(addresses.zmtp.producers), text(addresses.zmtp.listeners));
         Self { node, directory, key: config.key.clone(), name, address, zmtp }
     }
@@ -106,6 +106,8 @@ impl Control {
             if registered {
                 (redirections, pause) = (0, PAUSE_MIN);
                 tracing::warn!(directory = address, %lost, "lost the directory; serving on");
+            } else if matches!(&lost, Lost::Refused(_)) {
+                tracing::warn!(directory = address, %lost, "not registered");
             } else {
                 tracing::debug!(directory = address, %lost, "not registered");
             }
@@ -249,6 +251,15 @@ impl Control {
     }
 }
 
+/// Where others reach what listens on all of this host's addresses: at the host that they are told for the
+/// native protocol.
+fn reachable(at: SocketAddr, native: &str) -> String {
+    match native.rsplit_once(':') {
+        Some((host, _)) if at.ip().is_unspecified() => format!("{host}:{}", at.port()),
+        _ => at.to_string(),
+    }
+}
+
 struct Line {
     stream: TcpStream,
     buffer: FrameBuffer,
@@ -279,5 +290,21 @@ impl Line {
 
     async fn answer(&mut self, to: &'static str) -> Result<Frame, Lost> {
         timeout(ANSWER_MAX, self.next()).await.map_err(|_| Lost::NoAnswer(to))?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zmtps_sides_are_told_by_the_host_that_clients_are_told() {
+        let anywhere = "0.0.0.0:7001".parse().unwrap();
+        assert_eq!(reachable(anywhere, "relay-3.site:7000"), "relay-3.site:7001");
+        assert_eq!(reachable("[::]:7001".parse().unwrap(), "[fd00::3]:7000"), "[fd00::3]:7001");
+        assert_eq!(
+            reachable("127.0.0.1:7001".parse().unwrap(), "relay-3.site:7000"),
+            "127.0.0.1:7001"
+        );
     }
 }

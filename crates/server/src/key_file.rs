@@ -1,4 +1,4 @@
-//! The file that holds the secret of CMQ peers: 32 bytes as they are, or as 64 hexadecimal digits.
+//! The file that holds the secret of CMQ's peers, or of elastic queues' clients: 32 bytes as they are, or as 64 hexadecimal digits.
 
 use std::fs::File;
 use std::io::Read as _;
