@@ -171,13 +171,6 @@ impl Producer {
         self.id
     }
 
-    /// Messages that were published and are not acknowledged.
-    #[must_use]
-    pub fn unacknowledged(&self) -> u64 {
-        let state = self.shared.lock();
-        state.session.next_sequence().0 - state.session.acknowledged().0
-    }
-
     /// Where messages go now, if there is a relay.
     #[must_use]
     pub fn relay(&self) -> Option<RelayId> {

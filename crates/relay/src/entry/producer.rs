@@ -201,7 +201,8 @@ async fn leave(
         let _ = timeout(STOP_MAX, native.close()).await;
         return 0;
     }
-    waiting.len() as u64 + native.unacknowledged()
+    let given = native.unacknowledged();
+    waiting.len() as u64 + (given.end.0 - given.start.0)
 }
 
 /// Counts one PUB while it lives.
