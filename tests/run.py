@@ -24,7 +24,16 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS))
 
-from harness import clients, cmq_bindings, cmq_clients, elastic_suites, elastic_zmtp, sqs_clients, workspace  # noqa: E402
+from harness import (  # noqa: E402
+    clients,
+    cmq_bindings,
+    cmq_clients,
+    elastic_python,
+    elastic_suites,
+    elastic_zmtp,
+    sqs_clients,
+    workspace,
+)
 from harness.outcome import Outcome  # noqa: E402
 from harness.process import kill_all_groups  # noqa: E402
 
@@ -46,8 +55,10 @@ SUITES = {
     **cmq_bindings.SUITES,
     **elastic_zmtp.SUITES,
     **elastic_suites.SUITES,
+    **elastic_python.SUITES,
 }
-INSTALLS = clients.INSTALLS | sqs_clients.INSTALLS | cmq_clients.INSTALLS | cmq_bindings.INSTALLS | elastic_zmtp.INSTALLS | elastic_suites.INSTALLS
+INSTALLS = clients.INSTALLS | sqs_clients.INSTALLS | cmq_clients.INSTALLS | cmq_bindings.INSTALLS
+INSTALLS |= elastic_zmtp.INSTALLS | elastic_suites.INSTALLS | elastic_python.INSTALLS
 
 
 def main() -> int:

@@ -120,6 +120,17 @@ class ElasticBroker(Broker):
         assert len(producers) == 1, producers
         return producers[0]["relay"]
 
+    def kill_relay_of_producer(self, queue: str) -> int:
+        """`kill -9` to the relay of the only producer; waits until the producer has another one. Gives the process."""
+        relay = self.relay_of_producer(queue)
+        pid = self.signal_relay(queue, relay)
+        wait_for(
+            f"relay {relay} to be replaced",
+            lambda: all(shown["id"] != relay for shown in self.relays_up(queue))
+            and [producer for producer in self.producers(queue) if producer["relay"] not in (None, relay)],
+        )
+        return pid
+
     def move(self, queue: str, producer: str | None = None, to: int | None = None) -> dict:
         """Has a producer moved; without its id any, in turn. Waits until it can be asked for, not for its end."""
         wanted = {name: value for name, value in (("producer", producer), ("to", to)) if value is not None}
