@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """One relay beside libzmq's proxy and NATS on this machine, one after the other in one run.
 
-    bench-peers/compare_elastic.py --quelea target/release/quelea [--rows paper,fivefold,flood,stalled]
+    bench-peers/compare_elastic.py --quelea target/release/quelea [--rows paper,fivefold,flood,stalled,growth,moves,reaction,failover]
+
+The first four rows are one relay beside its rivals; the others are a queue with its directory, Quelea's alone.
 
 16 producers, 20 listeners, 5,000 bytes. The clients are the same raw ones for all (`quelea bench elastic fanout`), each
 speaking the server's protocol, and in a process of their own. Every measurement has a freshly started server. A delivery is
@@ -135,7 +137,82 @@ def stalled_row(bench, _row):
     return table(f"{STALLED_LISTENERS} listeners, {STALLED_PER_S:,} messages/s in", head, lines), by_peer
 
 
-ROWS = {"paper": load_row, "fivefold": load_row, "flood": load_row, "stalled": stalled_row}
+QUEUE_ROWS = {
+    "growth": [["paper", "--speed", "10"]],
+    "moves": [["moves"]],
+    "reaction": [["reaction"]],
+    "failover": [["failover"], ["failover", "--acknowledge", "delivered"]],
+}
+"""`quelea bench elastic …` with the defaults of each, which are the paper's load."""
+QUICK = {
+    "growth": ["--speed", "60", "--send-min", "20"], "moves": ["--moves", "50"], "reaction": ["--rounds", "1"],
+    "failover": ["--rounds", "2"],
+}
+QUEUE_RUN_S = 900
+
+
+def queue_row(bench, row):
+    """A queue with a directory of its own: what the command prints, and its reports."""
+    texts, reports = [], []
+    for words in QUEUE_ROWS[row]:
+        if not bench.args.quelea:
+            bench.failed.append(f"{row}: needs --quelea")
+            continue
+        words = [*words, *(QUICK[row] if bench.args.quick else [])]
+        with tempfile.TemporaryDirectory(prefix="quelea-elastic-") as home:
+            file = pathlib.Path(home) / "report.json"
+            command = [*bench.generator, "elastic", *words, "--quelea", bench.args.quelea, "--quiet", "--json", file]
+            try:
+                done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=QUEUE_RUN_S)
+                if done.returncode != 0:
+                    raise Missing(done.stderr.strip()[-300:])
+                reports.append(json.loads(file.read_text()))
+            except (Missing, subprocess.TimeoutExpired) as reason:
+                bench.failed.append(f"{row}: {reason}")
+                warn(f"FAILED {bench.failed[-1]}")
+                continue
+            texts.append(f"`quelea bench elastic {' '.join(words)}`\n\n```\n{done.stdout.strip()}\n```")
+            warn(texts[-1])
+            if bench.lines:
+                print(json.dumps({"row": row, **reports[-1]}), file=bench.lines, flush=True)
+    return "\n\n".join(texts), reports
+
+
+ROWS = {
+    "paper": load_row, "fivefold": load_row, "flood": load_row, "stalled": stalled_row,
+    **dict.fromkeys(QUEUE_ROWS, queue_row),
+}
+
+
+def broken(report):
+    return sum(report["order"][name] for name in ("lost", "duplicates", "out_of_order"))
+
+
+def queue_figures(found, figure):
+    for report in found.get("growth", []):
+        millions, latency = report["full_deliveries_per_min"] / 1e6, report["latency"]
+        figure("the paper's workload, deliveries/min at full load", "1.09 million", f"{millions:.3f} million", millions >= 1.085)
+        figure("the same, relays", "up to 4", str(report["relays_max"]), report["relays_max"] <= 4)
+        figure("the same, lost, twice or out of order", "0", f"{broken(report):,}", broken(report) == 0)
+        figure("the same, latency mean over the whole run", "< 1 ms", f"{latency['mean_ms']:.2f} ms", latency["mean_ms"] < 1)
+        figure("the same, p99", "< 5 ms", f"{latency['p99_ms']:.2f} ms", latency["p99_ms"] < 5)
+    for report in found.get("moves", []):
+        figure(f"{report['moves']:,} moves under load, lost, twice or out of order", "0", f"{broken(report):,}", broken(report) == 0)
+        for what, name in (("a producer's pause", "pause"), ("the switch to the other relay", "switch")):
+            p99 = report[name]["p99_ms"]
+            figure(f"{what}, p99", "≤ 10 ms", f"{p99:.2f} ms", p99 <= 10)
+    for report in found.get("reaction", []):
+        rounds = len(report["rounds"])
+        figure(f"from crossing a KPI to the load being moved, longest of {rounds}", "≤ 5 s", f"{report['max_s']:.2f} s",
+               report["max_s"] <= 5)
+    for report in found.get("failover", []):
+        level = report["acknowledge"]
+        figure(f"kill -9 of a relay ({level}), flowing again, longest of {len(report['flowing_s'])}", "≤ 2 s",
+               f"{report['max_s']:.2f} s", report["max_s"] <= 2)
+        if level == "relayed":
+            figure("the same, missing and not announced", "0", f"{report['unannounced']:,}", report["unannounced"] == 0)
+        else:
+            figure("the same, lost, twice or out of order", "0", f"{broken(report):,}", broken(report) == 0)
 
 
 def figures(found):
@@ -157,8 +234,8 @@ def figures(found):
                 figure(f"the same against {peer.label}", f"≥ {reach:g} x", f"{ratio:.2f} x", ratio >= reach)
                 theirs = middle(flood[peer.name], "server_cpu_us_per_delivery")
                 lines.append([f"CPU a delivery of {peer.label}", "", f"{theirs:.2f} µs, {theirs / max(cpu, 0.01):.2f} x", "–"])
-        broken = sum(sum(run["order"][name] for name in ("lost", "duplicates", "out_of_order")) for run in flood["quelea"])
-        figure("lost, twice or out of order", "0", f"{broken:,}", broken == 0)
+        wrong = sum(broken(run) for run in flood["quelea"])
+        figure("lost, twice or out of order", "0", f"{wrong:,}", wrong == 0)
     if "quelea" in found.get("fivefold", {}):
         p50 = middle(found["fivefold"]["quelea"], "latency", "p50_ms")
         figure("4,533 messages/s in, latency p50", "< 1 ms", f"{p50:.2f} ms", p50 < 1)
@@ -169,6 +246,7 @@ def figures(found):
     if "quelea" in found.get("stalled", {}):
         kept = found["stalled"]["quelea"]
         figure("rate kept beside a stalled listener", "≥ 95 %", f"{100 * kept:.1f} %", kept >= 0.95)
+    queue_figures(found, figure)
     return table("Figures", ["what", "reach", "reached", "met"], lines) if lines else None
 
 

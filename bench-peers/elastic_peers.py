@@ -79,11 +79,12 @@ class Server:
             raise
 
     def _read_ready(self, command, log):
-        """`NAME ready … in=HOST:PORT out=HOST:PORT` or `… native=HOST:PORT`."""
+        """The proxy's `NAME ready … in=HOST:PORT out=HOST:PORT`, or a relay's `relay of "NAME" ready at HOST:PORT`."""
         ready, _, _ = select.select([self.process.stdout], [], [], READY_S)
         line = self.process.stdout.readline() if ready else ""
         fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
-        native = fields.get("native") or fields.get("listen")
+        _, _, native = line.partition(" ready at ")
+        native = native.split()[0] if native.strip() else None
         self.producers_at, self.listeners_at = fields.get("in", native), fields.get("out", native)
         if " ready " not in line or self.producers_at is None:
             raise Missing(f"{command[0]} did not start: {line.strip()} {pathlib.Path(log).read_text()[-500:]}")

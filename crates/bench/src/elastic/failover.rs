@@ -61,6 +61,8 @@ fn measure(
         "relays_min": args.relays,
         "relays_max": args.relays + 1,
         "acknowledge": args.acknowledge.name(),
+        // What is missing is then missing for the kills alone, not for listeners that were too slow.
+        "slow": "hold_producers",
     });
     let queue = site.make_queue(&definition)?;
     queue.wait_for_relays(args.relays as usize)?;
