@@ -27,6 +27,9 @@ pub struct Options {
     /// Queues of a run with one policy; 0: the policies are compared, with a queue for each seed.
     #[arg(long, default_value_t = 0)]
     queues: u64,
+    /// The limit of policy `paper` as a share of what a relay carries.
+    #[arg(long, default_value_t = 0.8)]
+    paper_limit: f64,
     /// The planner is asked only when it may find something to do.
     #[arg(long)]
     gated: bool,
@@ -58,8 +61,10 @@ impl Options {
             producers: self.producers,
             mean_rate: if self.mean_rate > 0.0 { self.mean_rate } else { usual },
             gated: self.gated,
+            paper_limit: self.paper_limit,
             ..Scenario::default()
         }
+        .under(self.policy)
     }
 
     /// Plays it; gives what is to be printed.

@@ -68,6 +68,7 @@ impl Display for Comparison {
         let count = |count: u64| count as f64;
         let rows = [
             ("moves", count(paper.moves), count(steady.moves)),
+            ("load moved (relays' limits)", paper.moved_load, steady.moved_load),
             ("relays started for load", count(paper.started), count(steady.started)),
             ("relays drained", count(paper.drained), count(steady.drained)),
             ("flaps (out, in within 15 min)", count(paper.flaps), count(steady.flaps)),

@@ -11,6 +11,8 @@ const FLAP_S: u32 = 900;
 pub struct Figures {
     /// Moves of producers that were begun.
     pub moves: u64,
+    /// The rates of the producers that moved, summed, in relays' limits: how much traffic was disturbed.
+    pub moved_load: f64,
     /// Relays that were started for load.
     pub started: u64,
     /// Relays that were drained.
@@ -73,6 +75,7 @@ pub struct Hour {
 impl AddAssign<&Self> for Figures {
     fn add_assign(&mut self, other: &Self) {
         self.moves += other.moves;
+        self.moved_load += other.moved_load;
         self.started += other.started;
         self.drained += other.drained;
         self.flaps += other.flaps;
@@ -164,8 +167,9 @@ impl Counter {
         &mut hours[at]
     }
 
-    pub(super) fn moved(&mut self, now: u32) {
+    pub(super) fn moved(&mut self, now: u32, rate: f32) {
         self.sum.moves += 1;
+        self.sum.moved_load += f64::from(rate);
         self.hour(now).moves += 1;
     }
 

@@ -3,7 +3,7 @@
 use quelea_elastic::plan::RelayState;
 
 /// Samples of a relay that the planner is shown: it looks at no more.
-pub(super) const SAMPLES: usize = 5;
+pub(super) const SAMPLES: usize = 16;
 
 /// Free, or where the relay is in its life.
 pub(super) type Life = Option<RelayState>;

@@ -48,6 +48,10 @@ pub struct Scenario {
     pub relay_cost_per_hour_micros: u64,
     /// The agreement.
     pub sla: Sla,
+    /// The limit in the agreement under policy `paper`, as a share of what a relay carries. Its rule acts
+    /// when the limit is reached and keeps no room below it; `steady` acts at 0.8 of the limit by itself. At
+    /// the same 0.8 both begin to act at the same load.
+    pub paper_limit: f64,
     /// The planner is not asked in seconds in which it would find nothing to do: see
     /// docs/elastic-simulator.md. For large runs; without it, it is asked each second.
     pub gated: bool,
@@ -77,6 +81,7 @@ impl Default for Scenario {
                 relays_max: 256,
                 ..Sla::default()
             },
+            paper_limit: 0.8,
             gated: false,
         }
     }
@@ -86,6 +91,9 @@ impl Scenario {
     /// The same life under other rules.
     #[must_use]
     pub fn under(&self, policy: Policy) -> Self {
-        Self { policy, ..self.clone() }
+        let mut scenario = Self { policy, ..self.clone() };
+        let share = if policy == Policy::Paper { self.paper_limit } else { 1.0 };
+        scenario.sla.bytes_in_per_s_max = (LIMIT_BYTES_PER_S * share) as u64;
+        scenario
     }
 }

@@ -162,10 +162,11 @@ impl Queue<'_> {
             return;
         }
         producers.to[producer] = to as u32;
+        let rate = producers.rate[producer];
         self.relays.moves[from] += 1;
         self.relays.moves[to] += 1;
         self.moving.push(producer as u32);
-        self.counter.moved(self.now);
+        self.counter.moved(self.now, rate);
     }
 }
 

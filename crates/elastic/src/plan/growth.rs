@@ -6,7 +6,7 @@ use quelea_elastic_proto::frame::NoticeCode;
 use super::board::{Board, Seat, add};
 use super::draft::Draft;
 use super::kpi::{KPIS, Kpi, Vector};
-use super::tuning::{DEFICIT, DEFICIT_MS, LATENCY_START_MS, LOOK_AHEAD_MAX, TARGET};
+use super::tuning::{DEFICIT, DEFICIT_MS, EASED, LATENCY_START_MS, LOOK_AHEAD_MAX, TARGET};
 use super::view::{Action, RelayState};
 
 /// Relays that are wanted, and why.
@@ -74,7 +74,7 @@ impl Draft<'_> {
                 seat.hot.is_some()
                     && seat.state == RelayState::Up
                     && !seat.waits
-                    && seat.load().0 > TARGET
+                    && seat.load().0 > EASED
             })
             .collect();
         if hot.is_empty() || self.moves_left == 0 {
@@ -246,7 +246,7 @@ fn look_ahead(mut board: Board<'_>, hot: &[usize], booting: u32) -> u32 {
     let mut missing = 0;
     let mut left = LOOK_AHEAD_MAX;
     for from in hot {
-        while left > 0 && board.seats[*from].load().0 > TARGET {
+        while left > 0 && board.seats[*from].load().0 > EASED {
             left -= 1;
             if let Some(pick) = board.pick(*from, &open) {
                 board.shift(pick.producer, *from, pick.to);

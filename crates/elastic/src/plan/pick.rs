@@ -2,7 +2,7 @@
 
 use super::board::Board;
 use super::kpi::{KPIS, Kpi, Vector};
-use super::tuning::TARGET;
+use super::tuning::{EASED, TARGET};
 
 /// A producer's share of its relay's limit below which moving it helps nobody.
 const SIZE_MIN: f64 = 1e-4;
@@ -29,7 +29,7 @@ impl Board<'_> {
         }
         let (load, kpi) = seat.load();
         let sized = self.sized(from, kpi);
-        let enough = sized.partition_point(|(size, _)| *size < load - TARGET);
+        let enough = sized.partition_point(|(size, _)| *size < load - EASED);
         let room = self.largest_room(destinations);
         let fits_somewhere = |at: usize| (0..KPIS).all(|kpi| self.needs[at][kpi] <= room[kpi]);
         let order = sized[enough..].iter().chain(sized[..enough].iter().rev());

@@ -4,7 +4,8 @@ use quelea_elastic_proto::frame::NoticeCode;
 
 use super::draft::Draft;
 use super::tuning::{
-    COLD, DRAIN_MS, HOT, HOT_SAMPLES, HOT_WINDOW, MOVES_MAX, PRODUCER_COOLDOWN_MS, TARGET, WARM,
+    COLD, DRAIN_MS, EASED, HOT, HOT_SAMPLES, HOT_WINDOW, MOVES_MAX, PRODUCER_COOLDOWN_MS, TARGET,
+    WARM,
 };
 use super::view::{Action, RelayState};
 
@@ -23,7 +24,7 @@ impl Draft<'_> {
             let Some((kpi, last)) = self.board.seats[from].hot else { continue };
             let why = self.board.seats[from].limits.tell(kpi, &last).to_string();
             let to = self.open_to_all(from);
-            while self.moves_left > 0 && self.board.seats[from].load().0 > TARGET {
+            while self.moves_left > 0 && self.board.seats[from].load().0 > EASED {
                 let Some(pick) = self.board.pick(from, &to) else { break };
                 let target = self.board.seats[pick.to].load_with(&self.board.needs[pick.producer]);
                 let reason = format!(
@@ -41,7 +42,7 @@ impl Draft<'_> {
     fn tell_what_is_left(&mut self, from: usize, why: &str) {
         let seat = &self.board.seats[from];
         let (load, id) = (seat.load().0, seat.id.0);
-        if load <= TARGET {
+        if load <= EASED {
             return;
         }
         let kpi = seat.load().1 as usize;
@@ -93,7 +94,7 @@ impl Draft<'_> {
         });
         for from in warm {
             let id = self.board.seats[from].id.0;
-            while self.moves_left > 0 && self.board.seats[from].load().0 > TARGET {
+            while self.moves_left > 0 && self.board.seats[from].load().0 > EASED {
                 let (_, kpi) = self.board.seats[from].load();
                 let why = self.board.seats[from].limits.tell(kpi, &self.board.seats[from].usage);
                 let why = why.to_string();

@@ -163,12 +163,13 @@ impl Draft<'_> {
         None
     }
 
-    /// The least loaded relay all of whose producers fit on the others.
+    /// The relay with the fewest producers, all of which fit on the others: each of them is a move. Of
+    /// relays with equally many the least loaded one.
     fn victim(&self) -> Option<usize> {
-        let up = self.cheapest_first().into_iter();
-        up.filter(|at| self.board.seats[*at].state == RelayState::Up)
-            .take(VICTIMS_MAX)
-            .find(|at| self.board.fits_on_the_others(*at))
+        let mut up: Vec<usize> = self.cheapest_first();
+        up.retain(|at| self.board.seats[*at].state == RelayState::Up);
+        up.sort_by_key(|at| self.board.seats[*at].producers.len());
+        up.into_iter().take(VICTIMS_MAX).find(|at| self.board.fits_on_the_others(*at))
     }
 }
 

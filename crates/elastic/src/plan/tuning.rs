@@ -3,33 +3,38 @@
 
 /// A share of the limit: a relay above it in [`HOT_SAMPLES`] of the last [`HOT_WINDOW`] reports is hot.
 /// Leaves room for what comes in while a new relay boots.
-pub(crate) const HOT: f64 = 0.80;
+pub(crate) const HOT: f64 = 0.85;
 /// Reports above [`HOT`] that make a relay hot: one is noise, two may be one burst seen twice.
 pub(crate) const HOT_SAMPLES: usize = 3;
 /// How many of the last reports are looked at.
 pub(crate) const HOT_WINDOW: usize = 5;
 /// The fast path: above the whole limit in that many reports, a relay is hot without waiting for more.
 pub(crate) const OVER_SAMPLES: usize = 2;
-/// The load that moves and starts aim at. No move lifts a relay above it.
-pub(crate) const TARGET: f64 = 0.60;
+/// The load that moves and starts aim at. No move lifts a relay above it. The lower, the more relays:
+/// docs/elastic-simulator.md has what 0.60 costs.
+pub(crate) const TARGET: f64 = 0.70;
+/// A hot relay gives producers away until it is at or below this: no more are disturbed than it takes, and
+/// it does not come straight back to [`HOT`].
+pub(crate) const EASED: f64 = 0.78;
 /// Relays are added when the queue as a whole is this much above [`TARGET`]: the dead band upwards.
 pub(crate) const DEFICIT: f64 = 1.1;
 /// The same must have been so for that long, unless a relay is hot already.
 pub(crate) const DEFICIT_MS: u64 = 2_000;
 /// A relay is removed only if the others stay this far below [`TARGET`] on average: the dead band
 /// downwards.
-pub(crate) const SURPLUS: f64 = 0.10;
+pub(crate) const SURPLUS: f64 = 0.05;
 /// The same must have been so for that long.
 pub(crate) const SURPLUS_MS: u64 = 300_000;
-/// No removal for that long after relays were added: what grows now does not shrink now.
-pub(crate) const IN_AFTER_OUT_MS: u64 = 600_000;
+/// No removal for that long after relays were added: what grows now does not shrink now. A relay that is
+/// started and goes within 15 minutes was not worth its start.
+pub(crate) const IN_AFTER_OUT_MS: u64 = 900_000;
 /// Time between two removals: the effect of one is seen before the next.
 pub(crate) const IN_AFTER_IN_MS: u64 = 120_000;
 /// A relay above it that is not hot gives load to a relay below [`COLD`]: else a relay that was added
 /// for the sum of the load would stay empty while the others wait to become hot.
-pub(crate) const WARM: f64 = 0.70;
+pub(crate) const WARM: f64 = 0.80;
 /// See [`WARM`]; half of [`TARGET`], so that the two never change places.
-pub(crate) const COLD: f64 = 0.30;
+pub(crate) const COLD: f64 = 0.35;
 /// A producer that moved stays for that long.
 pub(crate) const PRODUCER_COOLDOWN_MS: u64 = 300_000;
 /// Moves that one plan begins: bounds what is disturbed at once.
