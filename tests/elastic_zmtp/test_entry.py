@@ -256,10 +256,15 @@ def test_zmtps_sides_of_a_relay_are_shown(zsocket, tmp_path):
     program.write_text(f'#!/bin/sh\nexec "{binary_path()}" "$@" --zmtp-in 127.0.0.1:0 --zmtp-out 127.0.0.1:0\n')
     program.chmod(0o755)
     with ElasticBroker(environment={"QUELEA__ELASTIC__RELAY_PROGRAM": str(program)}) as one:
-        one.define("q")
-        shown = one.wait_for_relays("q")[0]
-        listener = zsocket(zmq.SUB, f"tcp://{shown['zmtp_listeners']}", topics=[b"t"])
-        publisher = zsocket(zmq.XPUB, f"tcp://{shown['zmtp_producers']}")
-        introduce(publisher, b"t")
-        publisher.send(b"t1")
-        assert receive(listener) == [b"t1"]
+        with elastic_wire.Listener(one.elastic, "q", [b"t"]) as native:
+            native.wait_for_relays()
+            shown = one.relays_up("q")[0]
+            listener = zsocket(zmq.SUB, f"tcp://{shown['zmtp_listeners']}", topics=[b"t."])
+            publisher = zsocket(zmq.XPUB, f"tcp://{shown['zmtp_producers']}")
+            # The native listener's subscription is forwarded as a SUB's is.
+            introduce(publisher, b"t", b"t.")
+            publisher.send_multipart([b"t.1", b"body"])
+            assert receive(listener) == [b"t.1", b"body"]
+            assert native.wait_for_messages(1)[0][2] == [b"t.1", b"body"]
+            native.close()
+            assert receive(publisher) == [b"\0t"]

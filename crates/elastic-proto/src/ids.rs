@@ -30,7 +30,7 @@ impl Epoch {
     #[must_use]
     pub const fn next_under(self, fence: Fence) -> Self {
         let first = Self::first_of(fence);
-        if first.0 > self.0 { first } else { Self(self.0 + 1) }
+        if first.0 > self.0 { first } else { Self(self.0.saturating_add(1)) }
     }
 }
 

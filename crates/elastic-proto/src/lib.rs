@@ -5,6 +5,7 @@
 
 pub mod error;
 pub mod frame;
+pub mod fuzzing;
 mod ids;
 pub mod limits;
 pub mod parts;

@@ -12,6 +12,8 @@ pub const PREFIXES_MAX: usize = 10_000;
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// Parts of one message.
 pub const PARTS_MAX: usize = 64;
+/// A message's number. Nobody comes so far by counting: so the next number is always one.
+pub const SEQUENCE_MAX: u64 = 1 << 63;
 /// The body of a control frame: room for the longest lists that are not split ([`RELAYS_MAX`] addresses
 /// of the greatest length, [`REPORT_PRODUCERS_MAX`] producers). Prefixes beyond it go by SUBSCRIBE.
 pub const CONTROL_BYTES_MAX: usize = 2 << 20;

@@ -6,6 +6,7 @@
 //! messages.
 
 pub mod directory;
+pub mod fuzzing;
 pub mod plan;
 pub mod relay;
 pub mod sla;

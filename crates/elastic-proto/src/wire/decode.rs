@@ -12,7 +12,7 @@ use crate::frame::{
 use crate::limits::{
     ADDRESS_BYTES_MAX, FRAME_HEADER_BYTES, KEEP_MESSAGES_MAX, KEY_BYTES_MAX, MESSAGE_BYTES_MAX,
     NAME_BYTES_MAX, PREFIX_BYTES_MAX, PREFIXES_MAX, QUEUE_NAME_BYTES_MAX, RELAYS_MAX,
-    REPORT_PRODUCERS_MAX, REQUEST_BYTES_MAX,
+    REPORT_PRODUCERS_MAX, REQUEST_BYTES_MAX, SEQUENCE_MAX,
 };
 use crate::parts;
 use crate::wire::{FrameHeader, Kind};
@@ -199,7 +199,11 @@ impl Reader {
     }
 
     fn sequence(&mut self, field: &'static str) -> Read<MessageSeq> {
-        self.u64(field).map(MessageSeq)
+        let value = self.u64(field)?;
+        if value > SEQUENCE_MAX {
+            return Err(self.error(field, Fault::Limit { limit: SEQUENCE_MAX, value }));
+        }
+        Ok(MessageSeq(value))
     }
 
     fn slot(&mut self) -> Read<Slot> {

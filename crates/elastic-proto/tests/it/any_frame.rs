@@ -9,6 +9,7 @@ use quelea_elastic_proto::frame::{
     OpenListener, OpenProducer, ProducerReport, Register, RelayAddress, RelaySettings, Report,
     Role, SlowPolicy, Start, Welcome, WireError,
 };
+use quelea_elastic_proto::limits::SEQUENCE_MAX;
 use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot, parts};
 
 /// Any frame that may be sent.
@@ -300,7 +301,7 @@ fn epoch() -> impl Strategy<Value = Epoch> {
 }
 
 fn sequence() -> impl Strategy<Value = MessageSeq> {
-    any::<u64>().prop_map(MessageSeq)
+    (0..=SEQUENCE_MAX).prop_map(MessageSeq)
 }
 
 fn slot() -> impl Strategy<Value = Slot> {

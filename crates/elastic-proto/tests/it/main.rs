@@ -2,6 +2,7 @@
 
 mod any_frame;
 mod buffer;
+mod golden;
 mod parts;
 mod refusals;
 mod round_trip;

@@ -3,6 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use quelea_elastic_proto::fuzzing::fuzz_frames;
 use quelea_elastic_proto::wire::{DataHeader, FrameHeader, encode_data};
 use quelea_elastic_proto::{Frame, MessageSeq, Slot, parts};
 
@@ -43,6 +44,16 @@ proptest! {
             let used = frame.len() - input.len();
             prop_assert_eq!(&encoded(read)[..], &frame[..used]);
         }
+    }
+
+    #[test]
+    fn the_fuzzers_rules_hold_for_frames_in_any_order_and_pieces(frames in vec(any_frame().prop_map(encoded), 0..12), cut in any::<u8>(), changes in vec(any::<(prop::sample::Index, u8)>(), 0..2)) {
+        let mut data = [vec![cut], frames.concat()].concat();
+        for (at, value) in changes {
+            let at = at.index(data.len());
+            data[at] = value;
+        }
+        fuzz_frames(&data);
     }
 }
 

@@ -10,7 +10,7 @@ use crate::assert_none;
 type Run = fn(&[u8]);
 
 /// Each fuzz target with the function that it calls.
-const TARGETS: [(&str, Run); 13] = [
+const TARGETS: [(&str, Run); 15] = [
     ("amqp_connection", quelea_amqp::fuzzing::fuzz_connection),
     ("amqp_frames", quelea_amqp::fuzzing::fuzz_frames),
     ("amqp_method", quelea_amqp::fuzzing::fuzz_method),
@@ -18,6 +18,8 @@ const TARGETS: [(&str, Run); 13] = [
     ("cmq_classic", quelea_cmq_proto::fuzzing::fuzz_classic),
     ("cmq_datagram", quelea_cmq_proto::fuzzing::fuzz_datagrams),
     ("cmq_endpoint", quelea_cmq_proto::fuzzing::fuzz_endpoint),
+    ("elastic_frames", quelea_elastic_proto::fuzzing::fuzz_frames),
+    ("elastic_relay", quelea_elastic::fuzzing::fuzz_relay),
     ("node", quelea_tidy::fuzz_node),
     ("sqs_json", quelea_sqs::fuzzing::fuzz_json),
     ("sqs_query", quelea_sqs::fuzzing::fuzz_query),

@@ -1,0 +1,5 @@
+//! Any bytes instead of an elastic queue's frames, to the codec, a producer and a listener.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quelea_elastic_proto::fuzzing::fuzz_frames(data));

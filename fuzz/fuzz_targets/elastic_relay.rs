@@ -1,0 +1,5 @@
+//! A relay between honest clients and hostile connections.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quelea_elastic::fuzzing::fuzz_relay(data));
