@@ -91,6 +91,31 @@ def test_garbage_ends_its_own_connection_only(shared, zsocket, garbage, side):
     assert receive(listener) == [topic]
 
 
+@pytest.mark.parametrize("side", ["producers", "listeners"])
+def test_an_old_peer_is_told_our_version_and_refused(relay, side):
+    one = relay()
+    old = Raw(getattr(one, side), b"\xff" + bytes(8) + b"\x7f\x01\x02\x00\x00")
+    assert old.rest()[:11] == b"\xff" + bytes(8) + b"\x7f\x03"
+    one.logged("a ZMTP peer is refused.*version 1")
+
+
+def test_a_producer_that_reads_nothing_is_told_later_what_is_subscribed_to(relay):
+    one = relay("--zmtp-heartbeat-ms", "0")
+    producer = Raw(one.producers, greeting() + ready(b"PUB"))
+    one.logged("a ZMTP producer is here")
+    listener = Raw(one.listeners, greeting() + ready(b"SUB"))
+    # 80 MB of subscriptions that come and go: more than may wait for a peer.
+    count, prefix = 40_000, b"x" * 1_000
+    for number in range(count):
+        listener.send(command(b"SUBSCRIBE", prefix + b"%d" % number) + command(b"CANCEL", prefix + b"%d" % number))
+    listener.send(command(b"SUBSCRIBE", b"end"))
+    producer.wait(b"SUBSCRIBEend")
+    producer.send(frame(0, b"end!"))
+    listener.wait(frame(0, b"end!"))
+    told, cancelled = producer.received.count(b"\x09SUBSCRIBE"), producer.received.count(b"\x06CANCEL")
+    assert told == cancelled + 1 < count
+
+
 def test_a_peer_that_says_nothing_is_not_waited_for_by_others(shared, zsocket):
     silent = [Raw(side) for side in (shared.producers, shared.listeners) for _ in range(20)]
     listener = zsocket(zmq.SUB, shared.listeners, topics=[b"silent."])
