@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One relay beside libzmq's proxy and NATS on this machine, one after the other in one run.
+"""One relay beside libzmq's proxy and NATS on this machine, in turns in one run.
 
     bench-peers/compare_elastic.py --quelea target/release/quelea [--rows paper,fivefold,flood,stalled,growth,moves,reaction,failover]
 
@@ -13,6 +13,7 @@ had (no compiler, no Go) is left out with the reason.
 
 import argparse
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -58,23 +59,32 @@ class Bench:
                 raise Missing(f"{peer.label}: {(done.stderr or done.stdout).strip()[-300:]}")
             return json.loads(done.stdout)
 
-    def runs(self, row, peer, *options):
-        """--repeat of them; None if it cannot be had."""
-        try:
-            found = [self.run(peer, *options) for _ in range(self.args.repeat)]
-        except (Missing, subprocess.TimeoutExpired) as reason:
-            self.failed.append(f"{row}: {reason}")
-            warn(f"FAILED {self.failed[-1]}")
-            return None
-        for one in found:
-            order = one["order"]
-            warn(f"  {row:9} {peer.name:17} {one['deliveries_per_s']:>9,.0f} deliveries/s  p50 {one['latency']['p50_ms']:.2f} "
-                 f"p99 {one['latency']['p99_ms']:.2f} ms  {one['server_cpu_us_per_delivery'] or 0:.2f} µs a delivery  "
-                 f"peak {(one['server_peak_bytes'] or 0) / 1e6:.0f} MB  lost {order['lost']} twice {order['duplicates']} "
-                 f"disordered {order['out_of_order']}")
-            if self.lines:
-                print(json.dumps({"row": row, "peer": peer.name, **one}), file=self.lines, flush=True)
+    def rounds(self, row, loads):
+        """--repeat rounds, in each of which every load of `loads` (key, peer, options) is measured once: so what else the
+        machine does meets all alike. Reports by key; a load that fails is left out from then on."""
+        found = {key: [] for key, _, _ in loads}
+        for _ in range(self.args.repeat):
+            for key, peer, options in loads:
+                if key not in found:
+                    continue
+                try:
+                    found[key].append(self.run(peer, *options))
+                except (Missing, subprocess.TimeoutExpired) as reason:
+                    self.failed.append(f"{row}: {reason}")
+                    warn(f"FAILED {self.failed[-1]}")
+                    del found[key]
+                    continue
+                self.tell(row, peer, found[key][-1])
         return found
+
+    def tell(self, row, peer, one):
+        order = one["order"]
+        warn(f"  {row:9} {peer.name:17} {one['deliveries_per_s']:>9,.0f} deliveries/s  p50 {one['latency']['p50_ms']:.2f} "
+             f"p99 {one['latency']['p99_ms']:.2f} ms  {one['server_cpu_us_per_delivery'] or 0:.2f} µs a delivery  "
+             f"peak {(one['server_peak_bytes'] or 0) / 1e6:.0f} MB  lost {order['lost']} twice {order['duplicates']} "
+             f"disordered {order['out_of_order']}  load {os.getloadavg()[0]:.1f}")
+        if self.lines:
+            print(json.dumps({"row": row, "peer": peer.name, **one}), file=self.lines, flush=True)
 
 
 def middle(runs, *path):
@@ -90,15 +100,15 @@ def load_row(bench, row):
     """All servers under one load: the table's lines, and the figures by peer."""
     options = ["--producers", PRODUCERS, "--listeners", LISTENERS, "--size", SIZE]
     rate = RATES[row]
-    lines, by_peer = [], {}
-    for peer in bench.peers(*RIVALS):
-        if rate is None and peer.drops:
-            continue
-        paced = ["--rate", rate] if rate else list(peer.options)
-        runs = bench.runs(row, peer, *options, *paced)
+    lines = []
+    peers = [peer for peer in bench.peers(*RIVALS) if rate or not peer.drops]
+    paced = ["--rate", rate] if rate else []
+    loads = [(peer.name, peer, [*options, *(paced or peer.options)]) for peer in peers]
+    by_peer = bench.rounds(row, loads)
+    for peer in peers:
+        runs = by_peer.get(peer.name)
         if runs is None:
             continue
-        by_peer[peer.name] = runs
         latency = [middle(runs, "latency", name) for name in ("mean_ms", "p50_ms", "p99_ms")]
         sent, lost = sum(run["sent_in_all"] for run in runs), sum(run["order"]["lost"] for run in runs)
         share = 100 * lost / max(1, sent * LISTENERS)
@@ -124,9 +134,11 @@ def stalled_row(bench, _row):
     """Healthy listeners' rate with and without one that never reads."""
     options = ["--producers", PRODUCERS, "--listeners", STALLED_LISTENERS, "--size", SIZE, "--rate", STALLED_PER_S]
     lines, by_peer = [], {}
-    for peer in bench.peers(PROXY_LOSSLESS, elastic_peers.PROXY, NATS):
-        alone = bench.runs("stalled", peer, *options)
-        beside = bench.runs("stalled", peer, *options, "--stalled", 1)
+    peers = bench.peers(PROXY_LOSSLESS, elastic_peers.PROXY, NATS)
+    loads = [((peer.name, stalled), peer, [*options, "--stalled", stalled]) for peer in peers for stalled in (0, 1)]
+    found = bench.rounds("stalled", loads)
+    for peer in peers:
+        alone, beside = (found.get((peer.name, stalled)) for stalled in (0, 1))
         if alone is None or beside is None:
             continue
         kept = middle(beside, "deliveries_per_s") / max(1, middle(alone, "deliveries_per_s"))
@@ -264,7 +276,7 @@ def main():
     parser.add_argument("--rows", default=",".join(ROWS), help="which tables (default: all)")
     parser.add_argument("--seconds", type=float, default=4, help="of a measurement")
     parser.add_argument("--warm-up", type=float, default=1, help="seconds before it")
-    parser.add_argument("--repeat", type=int, default=3, help="measurements of each; medians are told")
+    parser.add_argument("--repeat", type=int, default=3, help="rounds; medians are told")
     parser.add_argument("--no-peer", action="store_true", help="Quelea alone")
     parser.add_argument("--quick", action="store_true", help="to see that everything runs, not to publish")
     parser.add_argument("--json", type=pathlib.Path, help="write a line of JSON for each measurement")

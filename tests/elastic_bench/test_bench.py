@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from harness.broker import binary_path
-from harness.elastic_broker import ElasticBroker
+from harness.elastic_broker import ElasticBroker, wait_for
 from harness.process import die_with_parent
 
 pytestmark = pytest.mark.process
@@ -75,7 +75,7 @@ def test_a_directory_that_runs_already_is_used_and_left_without_our_queues():
     with ElasticBroker() as broker:
         site = ("--directory", broker.elastic, "--http", f"127.0.0.1:{broker.http_port}")
         assert_whole(bench("moves", *SMALL, "--moves", 2, "--relays", 2, *site), 3)
-        assert [queue["name"] for queue in broker.management.get("/api/elastic/queues")] == []
+        wait_for("the queue to be gone", lambda: broker.management.get("/api/elastic/queues") == [])
 
 
 def test_wrong_options_are_named():

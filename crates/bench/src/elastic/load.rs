@@ -166,7 +166,7 @@ impl Look {
 /// The threads of a run.
 struct Crew {
     shared: Arc<Shared>,
-    producers: JoinHandle<Result<Vec<u64>, ElasticError>>,
+    producers: JoinHandle<Result<Vec<Lane>, ElasticError>>,
     listeners: Vec<JoinHandle<Result<Heard, ElasticError>>>,
     /// Connected and never read.
     _stalled: Vec<Opened>,
@@ -221,15 +221,16 @@ impl Crew {
     /// what was sent and heard.
     fn end(self, patience_s: f64) -> Result<(Vec<u64>, Vec<Heard>), ElasticError> {
         self.shared.end_sending.store(true, Ordering::Relaxed);
-        let sent = join(self.producers);
-        if let Ok(sent) = &sent {
-            self.shared.wait_for(sent.iter().sum(), seconds_to_ns(patience_s));
+        let lanes = join(self.producers);
+        if let Ok(lanes) = &lanes {
+            let sent = lanes.iter().map(Lane::sequence).sum();
+            self.shared.wait_for(sent, seconds_to_ns(patience_s));
         }
         self.shared.end.store(true, Ordering::Relaxed);
         let heard: Vec<_> = self.listeners.into_iter().map(join).collect();
         // What a listener says is the cause more often than what a producer says.
         let heard = heard.into_iter().collect::<Result<_, _>>()?;
-        Ok((sent?, heard))
+        Ok((lanes?.iter().map(Lane::sequence).collect(), heard))
     }
 }
 

@@ -19,13 +19,14 @@ const WINDOW_NS: u64 = 200_000;
 /// At the end, so long for what is left in the buffers.
 const FLUSH_NS: u64 = 10_000_000_000;
 
-/// Sends until it is told to end; gives how many messages each producer has sent.
+/// Sends until it is told to end; gives the producers back with their connections. These have to stay: closing
+/// one that has unread input, such as credit, would destroy what the kernel has not sent of it yet.
 pub(crate) fn carry(
     mut lanes: Vec<Lane>,
     wire: &Wire,
     window: u64,
     shared: &Arc<Shared>,
-) -> Result<Vec<u64>, ElasticError> {
+) -> Result<Vec<Lane>, ElasticError> {
     let mut waits = vec![Wait::Nothing; lanes.len()];
     while !shared.end_sending.load(Ordering::Relaxed) {
         let now = now_ns();
@@ -41,7 +42,7 @@ pub(crate) fn carry(
         look(&mut lanes, &waits, until.saturating_sub(now_ns()), wire)?;
     }
     flush(&mut lanes, wire)?;
-    Ok(lanes.iter().map(Lane::sequence).collect())
+    Ok(lanes)
 }
 
 /// Writes what is left: a message whose first half is out has to become whole.
