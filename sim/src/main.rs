@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use quelea_sim::{Seed, fluid};
+use quelea_sim::{Seed, fluid, packets};
 
 /// Plays the elastic queue in virtual time.
 #[derive(Parser)]
@@ -26,7 +26,7 @@ struct Seeds {
 #[derive(Subcommand)]
 enum Resolution {
     /// A few nodes with faults, frame by frame.
-    Packets(Seeds),
+    Packets(packets::Command),
     /// Many clients, message by message.
     Flow(Seeds),
     /// Queues as rates: the planner's policies on the same seeds.
@@ -42,7 +42,7 @@ enum Resolution {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().resolution {
-        Resolution::Packets(seeds) => not_yet("packets", &seeds),
+        Resolution::Packets(command) => command.run(),
         Resolution::Flow(seeds) => not_yet("flow", &seeds),
         Resolution::Fluid { seeds, options } => options.play(seeds.seed, seeds.seeds),
         Resolution::Report(seeds) => not_yet("report", &seeds),

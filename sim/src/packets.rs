@@ -1,1 +1,47 @@
-//! Resolution L1: a few nodes, every frame, every fault.
+//! Resolution L1: a few nodes, every frame, every fault. The directory, the relay and both sessions are the
+//! product's own; their shells (sockets, tasks, the store's and the provider's) are modelled as they are
+//! written there. A seed stands for a [`Plan`]; [`play`] plays it in virtual time and says what was wrong.
+//!
+//! What is checked all the time: a program takes each producer's messages in their order, each once, and is
+//! told of every one that it does not get; no command of an old owner takes effect; queues are bounded; no
+//! panic. And in the end: at `delivered` and `stored` nothing that was acknowledged is lost; every relay
+//! that runs is known, and known once; all flows again.
+//!
+//! Start with [`play`]; `world` is the run, `check` the promises, `directory`, `relay`, `client` the shells.
+
+mod agenda;
+mod check;
+mod client;
+mod clock;
+mod command;
+mod control;
+mod cx;
+mod directory;
+mod event;
+pub mod exhaustive;
+pub mod fault;
+mod keeping;
+mod lease;
+mod line;
+mod lives;
+mod machine;
+mod network;
+mod ownership;
+mod party;
+pub mod plan;
+mod program;
+mod provider;
+mod relay;
+mod run;
+mod shrink;
+mod store;
+mod trace;
+mod world;
+
+pub use self::command::{Command, replay};
+pub use self::fault::Fault;
+pub use self::network::Paths;
+pub use self::party::Party;
+pub use self::plan::{Family, Plan};
+pub use self::run::{Outcome, play};
+pub use self::shrink::shrink;

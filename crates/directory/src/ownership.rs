@@ -230,6 +230,8 @@ impl State {
     async fn gained(&mut self, shard: Shard, fence: Fence) {
         tracing::info!(shard = shard.key(), fence = fence.0, "shard claimed");
         self.ours.insert(shard, fence);
+        // What the watch has still to tell of earlier owners is older than this.
+        self.picture.owned(shard, fence);
         self.later.remove(&Later::Vacant(shard));
         for queue in self.picture.queues(shard) {
             self.load(queue).await;

@@ -80,6 +80,11 @@ impl Picture {
         }
     }
 
+    /// This directory owns the shard now.
+    pub(super) fn owned(&mut self, shard: Shard, fence: Fence) {
+        self.owners.insert(shard, (self.this.clone(), fence));
+    }
+
     pub(super) fn owner(&self, shard: Shard) -> Option<(&str, Fence)> {
         self.owners.get(&shard).map(|(owner, fence)| (owner.as_str(), *fence))
     }

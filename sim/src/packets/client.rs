@@ -1,0 +1,301 @@
+//! A producer's or a listener's process: its session, with its connections to a directory and to relays
+//! as `quelea_client`'s elastic driver keeps them.
+
+use std::collections::BTreeMap;
+
+use bytes::{Bytes, BytesMut};
+use quelea_elastic_proto::session::{Link, ListenerSession, Output, ProducerSession};
+use quelea_elastic_proto::{Fence, Frame, FrameError, Time};
+
+use crate::packets::cx::Cx;
+use crate::packets::line::{Heard, Line};
+use crate::packets::network::ConnId;
+
+/// As in the client library, milliseconds.
+const RETRY_MS_MIN: u64 = 50;
+const RETRY_MS_MAX: u64 = 2_000;
+
+/// What a driver needs of either session.
+pub(super) trait Session {
+    fn poll(&mut self) -> Option<Output>;
+    fn next_deadline(&self) -> Option<Time>;
+    fn handle_timeout(&mut self, now: Time);
+    fn handle_directory_connected(&mut self, now: Time);
+    fn handle_directory_lost(&mut self);
+    fn handle_directory_frame(&mut self, frame: Frame, now: Time);
+    fn handle_connected(&mut self, link: Link, now: Time);
+    fn handle_frames(&mut self, link: Link, frames: Bytes, now: Time) -> Result<(), FrameError>;
+    fn handle_lost(&mut self, link: Link, cause: &str, now: Time);
+    fn wants_more_of(&self, link: Link) -> bool;
+}
+
+macro_rules! delegate {
+    ($session:ident, $wants_more:expr) => {
+        impl Session for $session {
+            fn poll(&mut self) -> Option<Output> {
+                self.poll()
+            }
+            fn next_deadline(&self) -> Option<Time> {
+                self.next_deadline()
+            }
+            fn handle_timeout(&mut self, now: Time) {
+                self.handle_timeout(now);
+            }
+            fn handle_directory_connected(&mut self, now: Time) {
+                self.handle_directory_connected(now);
+            }
+            fn handle_directory_lost(&mut self) {
+                self.handle_directory_lost();
+            }
+            fn handle_directory_frame(&mut self, frame: Frame, now: Time) {
+                self.handle_directory_frame(frame, now);
+            }
+            fn handle_connected(&mut self, link: Link, now: Time) {
+                self.handle_connected(link, now);
+            }
+            fn handle_frames(
+                &mut self,
+                link: Link,
+                frames: Bytes,
+                now: Time,
+            ) -> Result<(), FrameError> {
+                self.handle_frames(link, frames, now)
+            }
+            fn handle_lost(&mut self, link: Link, cause: &str, now: Time) {
+                self.handle_lost(link, cause, now);
+            }
+            fn wants_more_of(&self, link: Link) -> bool {
+                $wants_more(self, link)
+            }
+        }
+    };
+}
+
+delegate!(ProducerSession, |_: &Self, _| true);
+delegate!(ListenerSession, Self::wants_more_of);
+
+/// See the module.
+pub(super) struct Client<S> {
+    pub(super) session: S,
+    directories: Vec<String>,
+    directory: Option<Line>,
+    greeted: bool,
+    elsewhere: Option<String>,
+    next: usize,
+    failures: u32,
+    redirects: u32,
+    connect_at: Time,
+    /// A part of each wait, different for each client.
+    jitter: u64,
+    links: BTreeMap<Link, Line>,
+    /// The highest fence that a directory has shown, for the check that no lower one takes effect.
+    fence: Fence,
+}
+
+impl<S: Session> Client<S> {
+    pub(super) fn new(session: S, directories: Vec<String>, jitter: u64, now: Time) -> Self {
+        Self {
+            session,
+            next: (jitter % directories.len() as u64) as usize,
+            directories,
+            directory: None,
+            greeted: false,
+            elsewhere: None,
+            failures: 0,
+            redirects: 0,
+            connect_at: now,
+            jitter,
+            links: BTreeMap::new(),
+            fence: Fence(0),
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        let directory = self.directory.as_ref().map_or(self.connect_at, Line::deadline);
+        let links = self.links.values().map(Line::deadline);
+        links.chain(self.session.next_deadline()).chain([directory]).min()
+    }
+
+    pub(super) fn connected(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+        if let Some(line) = self.directory.as_mut().filter(|line| line.conn == conn) {
+            line.connected(cx);
+        } else if let Some((link, line)) = self.links.iter_mut().find(|(_, line)| line.conn == conn)
+        {
+            let link = *link;
+            line.connected(cx);
+            self.session.handle_connected(link, cx.now);
+        }
+    }
+
+    pub(super) fn closed(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+        if self.directory.as_ref().is_some_and(|line| line.conn == conn) {
+            self.lose_directory(cx);
+        } else if let Some(link) = self.link_of(conn) {
+            self.lose(cx, link, "closed by the peer");
+        }
+    }
+
+    pub(super) fn read(&mut self, cx: &mut Cx<'_>, conn: ConnId, bytes: &Bytes) {
+        if let Some(line) = self.directory.as_mut().filter(|line| line.conn == conn) {
+            match line.read(cx, bytes) {
+                Heard::Nothing => {}
+                Heard::Greeted(frames) => {
+                    self.greeted = true;
+                    self.failures = 0;
+                    self.session.handle_directory_connected(cx.now);
+                    self.told(cx, frames);
+                }
+                Heard::Frames(frames) => self.told(cx, frames),
+                Heard::Lost(_) => self.lose_directory(cx),
+            }
+        } else if let Some(link) = self.link_of(conn) {
+            let Some(line) = self.links.get_mut(&link) else { return };
+            match line.read(cx, bytes) {
+                Heard::Nothing => {}
+                Heard::Greeted(frames) | Heard::Frames(frames) => {
+                    if let Err(error) = self.session.handle_frames(link, frames, cx.now) {
+                        cx.check.wrong(format!("{}: a relay sent no frame: {error}", cx.party));
+                    }
+                }
+                Heard::Lost(cause) => self.lose(cx, link, &cause),
+            }
+        }
+    }
+
+    /// Does what is due and what the session wants.
+    pub(super) fn turn(&mut self, cx: &mut Cx<'_>) {
+        if self.directory.is_none() && self.connect_at <= cx.now {
+            let address = self.elsewhere.take().unwrap_or_else(|| {
+                self.next = (self.next + 1) % self.directories.len();
+                self.directories[self.next].clone()
+            });
+            self.directory = Some(Line::open(cx, &address));
+        }
+        if self.directory.as_mut().and_then(|line| line.heartbeat(cx)).is_some() {
+            self.lose_directory(cx);
+        }
+        let mut silent = Vec::new();
+        for (link, line) in &mut self.links {
+            if !self.session.wants_more_of(*link) {
+                line.unread(cx.now);
+            }
+            if let Some(cause) = line.heartbeat(cx) {
+                silent.push((*link, cause));
+            }
+        }
+        for (link, cause) in silent {
+            self.lose(cx, link, cause);
+        }
+        if self.session.next_deadline().is_some_and(|at| at <= cx.now) {
+            self.session.handle_timeout(cx.now);
+        }
+        self.flush(cx);
+    }
+
+    /// Does what the session wants.
+    pub(super) fn flush(&mut self, cx: &mut Cx<'_>) {
+        while let Some(output) = self.session.poll() {
+            match output {
+                Output::Connect { link, relay } => {
+                    let line = Line::open(cx, &relay.address);
+                    self.links.insert(link, line);
+                }
+                Output::Send { link, bytes } => {
+                    if let Some(line) = self.links.get_mut(&link) {
+                        line.send(cx, bytes);
+                    }
+                }
+                Output::Close { link } => {
+                    if let Some(line) = self.links.remove(&link) {
+                        cx.close(line.conn);
+                    }
+                }
+                Output::Directory(frame) => {
+                    if let Some(line) = &mut self.directory {
+                        let mut bytes = BytesMut::new();
+                        if frame.encode(&mut bytes).is_ok() {
+                            line.send(cx, bytes.freeze());
+                        }
+                    }
+                }
+            }
+        }
+        for (link, line) in &self.links {
+            let reads = self.session.wants_more_of(*link);
+            cx.net.set_reads(cx.agenda, line.conn, cx.life.node, reads);
+        }
+    }
+
+    fn link_of(&self, conn: ConnId) -> Option<Link> {
+        self.links.iter().find(|(_, line)| line.conn == conn).map(|(link, _)| *link)
+    }
+
+    fn told(&mut self, cx: &mut Cx<'_>, mut frames: Bytes) {
+        while self.directory.is_some() {
+            match Frame::decode(&mut frames) {
+                Ok(Some(Frame::Ping(number))) => {
+                    if let Some(line) = &self.directory {
+                        cx.send(line.conn, &Frame::Pong(number));
+                    }
+                }
+                Ok(Some(Frame::Redirect { address, retry_after_ms, .. })) => {
+                    self.lose_directory(cx);
+                    self.elsewhere = Some(address).filter(|address| !address.is_empty());
+                    let patience = (RETRY_MS_MIN * u64::from(self.redirects)).min(RETRY_MS_MAX);
+                    let wait = u64::from(retry_after_ms).max(patience);
+                    self.connect_at = cx.now.plus_ms(wait);
+                    self.redirects += 1;
+                }
+                Ok(Some(frame)) => {
+                    self.redirects = 0;
+                    self.take(cx, frame);
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    cx.check.wrong(format!("{}: a directory sent no frame: {error}", cx.party));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, cx: &mut Cx<'_>, frame: Frame) {
+        let fence = match &frame {
+            Frame::ProduceAt { fence, .. } | Frame::ListenAt { fence, .. } => Some(*fence),
+            _ => None,
+        };
+        self.flush(cx);
+        self.session.handle_directory_frame(frame, cx.now);
+        let Some(fence) = fence else { return };
+        if fence < self.fence {
+            // All that it may do is to say why it does not do it.
+            while let Some(output) = self.session.poll() {
+                if !matches!(output, Output::Directory(Frame::Error(_))) {
+                    cx.check.wrong(format!(
+                        "{}: a command with fence {} took effect after fence {}: {output:?}",
+                        cx.party, fence.0, self.fence.0
+                    ));
+                }
+            }
+        }
+        self.fence = self.fence.max(fence);
+    }
+
+    fn lose_directory(&mut self, cx: &mut Cx<'_>) {
+        let Some(line) = self.directory.take() else { return };
+        cx.close(line.conn);
+        let wait = (RETRY_MS_MIN << self.failures.min(10)).min(RETRY_MS_MAX);
+        self.failures += 1;
+        self.connect_at = cx.now.plus_ms(wait + self.jitter % wait);
+        if std::mem::take(&mut self.greeted) {
+            self.session.handle_directory_lost();
+        }
+    }
+
+    fn lose(&mut self, cx: &mut Cx<'_>, link: Link, cause: &str) {
+        if let Some(line) = self.links.remove(&link) {
+            cx.close(line.conn);
+        }
+        self.session.handle_lost(link, cause, cx.now);
+    }
+}

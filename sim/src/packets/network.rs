@@ -1,0 +1,390 @@
+//! Connections between machines: ordered bytes each way, with a delay, a bounded number of them under
+//! way, cuts that hold them back (TCP sends again when a cut ends), and ends that die with or without a
+//! word.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use fastrand::Rng;
+
+use crate::packets::agenda::Agenda;
+use crate::packets::event::{Event, Life, NodeId, Signal};
+use crate::packets::party::Party;
+
+/// After a cut has ended it takes so long until what was lost is sent again.
+const SENT_AGAIN_US: u64 = 200_000;
+
+/// A connection. Never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ConnId(pub(super) u64);
+
+/// Who opened a connection has side 0.
+pub(super) type Side = usize;
+
+/// What travels.
+#[derive(Debug)]
+enum Item {
+    /// Somebody wants to connect.
+    Syn,
+    /// The other side has taken it.
+    Established,
+    Bytes(Bytes),
+    /// Nothing more comes.
+    Fin,
+}
+
+#[derive(Debug)]
+struct End {
+    life: Option<Life>,
+    open: bool,
+    /// It reads what comes.
+    reads: bool,
+}
+
+/// What is under way to one side.
+#[derive(Debug, Default)]
+struct Way {
+    items: VecDeque<Item>,
+    bytes: usize,
+    last_us: u64,
+    /// Arrivals that a cut, or a reader that does not read, has put off.
+    put_off: usize,
+    /// The sender was told that there is no room.
+    wants_room: bool,
+}
+
+#[derive(Debug)]
+struct Conn {
+    nodes: [NodeId; 2],
+    ends: [End; 2],
+    ways: [Way; 2],
+    established: bool,
+}
+
+/// A rule that nothing gets from one party to another; `None` is everybody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CutRule {
+    pub(super) from: Option<Party>,
+    pub(super) to: Option<Party>,
+    pub(super) fault: usize,
+}
+
+/// How connections are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paths {
+    /// From one machine to another, microseconds.
+    pub delay_us: u64,
+    /// Up to so much more.
+    pub jitter_us: u64,
+    /// Bytes under way to one side at most: both sockets' buffers.
+    pub buffer_bytes: usize,
+    /// Bytes of one segment.
+    pub segment_bytes: usize,
+}
+
+/// All connections.
+#[derive(Debug)]
+pub(super) struct Network {
+    paths: Paths,
+    rng: Rng,
+    conns: BTreeMap<ConnId, Conn>,
+    last: u64,
+    addresses: BTreeMap<String, NodeId>,
+    parties: Vec<Party>,
+    cuts: Vec<CutRule>,
+}
+
+/// What became of an arrival.
+pub(super) enum Arrival {
+    /// Nothing for now.
+    Nothing,
+    /// For the machine of this life.
+    For(Life, Signal),
+    /// Somebody connects to this machine: whether it lives is to be seen.
+    Knock(NodeId),
+}
+
+impl Network {
+    pub(super) fn new(paths: Paths, rng: Rng) -> Self {
+        let (conns, addresses) = (BTreeMap::new(), BTreeMap::new());
+        Self { paths, rng, conns, last: 0, addresses, parties: Vec::new(), cuts: Vec::new() }
+    }
+
+    /// A machine is to be found at its address from now on.
+    pub(super) fn add(&mut self, party: Party, address: String) {
+        self.addresses.insert(address, self.parties.len());
+        self.parties.push(party);
+    }
+
+    pub(super) fn connect(
+        &mut self,
+        agenda: &mut Agenda<Event>,
+        from: Life,
+        address: &str,
+    ) -> ConnId {
+        self.last += 1;
+        let id = ConnId(self.last);
+        let Some(&to) = self.addresses.get(address) else {
+            // Nobody is there, and nobody says so: as a name that is not found.
+            let event = Event::Signal(from, Signal::Closed(id));
+            agenda.after(self.paths.delay_us, event);
+            return id;
+        };
+        let opener = End { life: Some(from), open: true, reads: true };
+        let other = End { life: None, open: false, reads: true };
+        self.conns.insert(
+            id,
+            Conn {
+                nodes: [from.node, to],
+                ends: [opener, other],
+                ways: [Way::default(), Way::default()],
+                established: false,
+            },
+        );
+        self.put(agenda, id, 1, Item::Syn);
+        id
+    }
+
+    /// Sends bytes, however many: who bounds what it sends asks [`Self::room`] before.
+    pub(super) fn send(
+        &mut self,
+        agenda: &mut Agenda<Event>,
+        id: ConnId,
+        node: NodeId,
+        bytes: &Bytes,
+    ) {
+        let Some(conn) = self.conns.get(&id) else { return };
+        let side = conn.side_of(node);
+        if !conn.ends[side].open {
+            return;
+        }
+        let mut rest = bytes.clone();
+        while !rest.is_empty() {
+            let segment = rest.split_to(rest.len().min(self.paths.segment_bytes));
+            self.put(agenda, id, 1 - side, Item::Bytes(segment));
+        }
+    }
+
+    /// How many bytes the socket takes now. If none, [`Signal::Writable`] comes when it does.
+    pub(super) fn room(&mut self, id: ConnId, node: NodeId) -> usize {
+        let buffer_bytes = self.paths.buffer_bytes;
+        let Some(conn) = self.conns.get_mut(&id) else { return buffer_bytes };
+        let way = &mut conn.ways[1 - conn.nodes.iter().position(|of| *of == node).unwrap_or(0)];
+        let room = buffer_bytes.saturating_sub(way.bytes);
+        way.wants_room = room == 0;
+        room
+    }
+
+    /// Whether what comes is taken, or waits in the socket.
+    pub(super) fn set_reads(
+        &mut self,
+        agenda: &mut Agenda<Event>,
+        id: ConnId,
+        node: NodeId,
+        reads: bool,
+    ) {
+        let Some(conn) = self.conns.get_mut(&id) else { return };
+        let side = conn.side_of(node);
+        if conn.ends[side].reads == reads {
+            return;
+        }
+        conn.ends[side].reads = reads;
+        if reads {
+            for _ in 0..std::mem::take(&mut conn.ways[side].put_off) {
+                agenda.after(0, Event::Arrive(id, side));
+            }
+        }
+    }
+
+    /// Ends this side in order: what was sent before still arrives.
+    pub(super) fn close(&mut self, agenda: &mut Agenda<Event>, id: ConnId, node: NodeId) {
+        let Some(conn) = self.conns.get_mut(&id) else { return };
+        let side = conn.side_of(node);
+        if std::mem::replace(&mut conn.ends[side].open, false) {
+            self.put(agenda, id, 1 - side, Item::Fin);
+        }
+        self.forget_if_over(id);
+    }
+
+    /// A machine's life is over. Its connections end with a word, unless it is `silent`.
+    pub(super) fn died(&mut self, agenda: &mut Agenda<Event>, life: Life, silent: bool) {
+        let of_it = |end: &End| end.life == Some(life);
+        let ids: Vec<ConnId> = self
+            .conns
+            .iter()
+            .filter(|(_, conn)| conn.ends.iter().any(of_it))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in ids {
+            if silent {
+                let Some(conn) = self.conns.get_mut(&id) else { continue };
+                let side = conn.side_of(life.node);
+                conn.ends[side].open = false;
+                self.forget_if_over(id);
+            } else {
+                self.close(agenda, id, life.node);
+            }
+        }
+    }
+
+    /// Breaks all connections between two parties.
+    pub(super) fn reset(&mut self, agenda: &mut Agenda<Event>, a: Party, b: Party) {
+        let between = |conn: &Conn| {
+            let parties = conn.nodes.map(|node| self.parties[node]);
+            parties == [a, b] || parties == [b, a]
+        };
+        let ids: Vec<ConnId> =
+            self.conns.iter().filter(|(_, conn)| between(conn)).map(|(id, _)| *id).collect();
+        for id in ids {
+            let Some(conn) = self.conns.get_mut(&id) else { continue };
+            for side in 0..2 {
+                // What was under way is lost; a SYN that was is refused.
+                conn.ways[side].items.retain(|item| matches!(item, Item::Syn));
+                conn.ways[side].bytes = 0;
+            }
+            self.put(agenda, id, 0, Item::Fin);
+            self.put(agenda, id, 1, Item::Fin);
+        }
+    }
+
+    pub(super) fn cut(&mut self, rule: CutRule) {
+        self.cuts.push(rule);
+    }
+
+    /// The cuts of a fault end, and what they held back is sent again.
+    pub(super) fn heal(&mut self, agenda: &mut Agenda<Event>, fault: usize) {
+        self.cuts.retain(|rule| rule.fault != fault);
+        self.send_again(agenda);
+    }
+
+    /// What was held back is sent again.
+    pub(super) fn send_again(&mut self, agenda: &mut Agenda<Event>) {
+        for (id, conn) in &mut self.conns {
+            for side in 0..2 {
+                if conn.ends[side].reads {
+                    for _ in 0..std::mem::take(&mut conn.ways[side].put_off) {
+                        agenda.after(SENT_AGAIN_US, Event::Arrive(*id, side));
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn is_cut(&self, from: Party, to: Party) -> bool {
+        let is = |rule: Option<Party>, party| rule.is_none_or(|of| of == party);
+        self.cuts.iter().any(|rule| is(rule.from, from) && is(rule.to, to))
+    }
+
+    /// Whose the side is.
+    pub(super) fn receiver(&self, id: ConnId, side: Side) -> Option<NodeId> {
+        self.conns.get(&id).map(|conn| conn.nodes[side])
+    }
+
+    /// Something gets to one side: `is_alive` says whether a life goes on, `is_silent` whether a
+    /// machine is gone without anybody to say so.
+    pub(super) fn arrive(
+        &mut self,
+        agenda: &mut Agenda<Event>,
+        id: ConnId,
+        side: Side,
+        is_alive: impl Fn(Life) -> bool,
+        is_silent: impl Fn(NodeId) -> bool,
+    ) -> Arrival {
+        let Some(conn) = self.conns.get(&id) else { return Arrival::Nothing };
+        let (from, to) = (self.parties[conn.nodes[1 - side]], self.parties[conn.nodes[side]]);
+        let is_cut = self.is_cut(from, to);
+        let Some(conn) = self.conns.get_mut(&id) else { return Arrival::Nothing };
+        let unread = !conn.ends[side].reads;
+        let Some(first) = conn.ways[side].items.front() else { return Arrival::Nothing };
+        if is_cut || (unread && matches!(first, Item::Bytes(_) | Item::Fin)) {
+            conn.ways[side].put_off += 1;
+            return Arrival::Nothing;
+        }
+        let node = conn.nodes[side];
+        let lost = !conn.ends[side].life.is_some_and(&is_alive) && is_silent(node);
+        if lost && matches!(first, Item::Bytes(_)) {
+            // Sent again until somebody says that nobody takes it.
+            conn.ways[side].put_off += 1;
+            return Arrival::Nothing;
+        }
+        let Some(item) = conn.ways[side].items.pop_front() else { return Arrival::Nothing };
+        if matches!(item, Item::Syn) {
+            return if is_silent(node) { Arrival::Nothing } else { Arrival::Knock(node) };
+        }
+        let end = &conn.ends[side];
+        let Some(life) = end.life.filter(|life| end.open && is_alive(*life)) else {
+            if matches!(item, Item::Bytes(_)) && !is_silent(node) && conn.ends[1 - side].open {
+                self.put(agenda, id, 1 - side, Item::Fin); // As a reset.
+            }
+            return Arrival::Nothing;
+        };
+        match item {
+            Item::Bytes(bytes) => {
+                let way = &mut conn.ways[side];
+                way.bytes = way.bytes.saturating_sub(bytes.len());
+                if std::mem::take(&mut way.wants_room)
+                    && let Some(sender) = conn.ends[1 - side].life
+                {
+                    let event = Event::Signal(sender, Signal::Writable(id));
+                    agenda.after(self.paths.delay_us, event);
+                }
+                Arrival::For(life, Signal::Bytes(id, bytes))
+            }
+            Item::Established => Arrival::For(life, Signal::Connected(id)),
+            Item::Fin | Item::Syn => {
+                conn.ends[side].open = false;
+                if conn.ends[1 - side].open {
+                    self.put(agenda, id, 1 - side, Item::Fin);
+                }
+                self.forget_if_over(id);
+                Arrival::For(life, Signal::Closed(id))
+            }
+        }
+    }
+
+    /// A machine takes a connection; `None`: nobody listens there.
+    pub(super) fn accept(&mut self, agenda: &mut Agenda<Event>, id: ConnId, by: Option<Life>) {
+        let Some(conn) = self.conns.get_mut(&id) else { return };
+        match by {
+            Some(life) => {
+                conn.ends[1] = End { life: Some(life), open: true, reads: true };
+                conn.established = true;
+                self.put(agenda, id, 0, Item::Established);
+            }
+            None => self.put(agenda, id, 0, Item::Fin),
+        }
+    }
+
+    /// How long a request and its answer take between a machine and a service.
+    pub(super) fn delay_us(&mut self) -> u64 {
+        self.paths.delay_us + self.rng.u64(0..=self.paths.jitter_us)
+    }
+
+    fn put(&mut self, agenda: &mut Agenda<Event>, id: ConnId, side: Side, item: Item) {
+        let delay = self.delay_us();
+        let Some(conn) = self.conns.get_mut(&id) else { return };
+        let way = &mut conn.ways[side];
+        if let Item::Bytes(bytes) = &item {
+            way.bytes += bytes.len();
+        }
+        way.items.push_back(item);
+        way.last_us = way.last_us.max(agenda.now_us() + delay);
+        agenda.at(way.last_us, Event::Arrive(id, side));
+    }
+
+    fn forget_if_over(&mut self, id: ConnId) {
+        let over = |conn: &Conn| {
+            let idle = |side: Side| !conn.ends[side].open || conn.ways[side].items.is_empty();
+            !conn.ends[0].open && !conn.ends[1].open && conn.established && idle(0) && idle(1)
+        };
+        if self.conns.get(&id).is_some_and(over) {
+            self.conns.remove(&id);
+        }
+    }
+}
+
+impl Conn {
+    fn side_of(&self, node: NodeId) -> Side {
+        usize::from(self.nodes[0] != node)
+    }
+}
