@@ -1,4 +1,4 @@
-//! The command line: `quelea serve`, `config`, `admin`, `bench`, `push`, `pop`, `relay`.
+//! The command line: `quelea serve`, `config`, `admin`, `bench`, `push`, `pop`, `elastic`, `relay`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use quelea_directory::provider::process::hold;
 
 use crate::config::{ConfigError, Settings, reference};
-use crate::{admin, pop, push, relay, serve};
+use crate::{admin, elastic_pipe, pop, push, relay, serve};
 
 /// A message queue in which every queue picks its own point between speed and guarantees.
 #[derive(Debug, Parser)]
@@ -32,6 +32,8 @@ enum Command {
     Push(push::PushArgs),
     /// Print what CMQ peers send here, a line each (UDP, no broker).
     Pop(pop::PopArgs),
+    /// Publish to and listen to elastic queues.
+    Elastic(elastic_pipe::ElasticArgs),
     /// Run one relay of an elastic queue.
     Relay(relay::RelayArgs),
     /// Wait for a directory's word, then become a relay. Only directories use it.
@@ -94,6 +96,7 @@ impl Cli {
             Command::Admin(args) => admin::run(args),
             Command::Push(args) => push::run(&args),
             Command::Pop(args) => pop::run(&args),
+            Command::Elastic(args) => elastic_pipe::run(&args),
             Command::Relay(args) => relay::run(&args),
             Command::Hold(args) => hold::run(&args.arguments),
             Command::Bench(args) => match quelea_bench::run(args) {

@@ -5,6 +5,7 @@ mod cli;
 mod cmq;
 mod config;
 mod elastic;
+mod elastic_pipe;
 mod key_file;
 mod pipe;
 mod pop;

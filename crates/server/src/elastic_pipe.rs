@@ -1,0 +1,128 @@
+//! `quelea elastic publish` and `listen`: an elastic queue as a shell sees it. A message is a line, or a
+//! record, whose first word is its topic.
+
+mod listen;
+mod publish;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use quelea_client::elastic::{Client, Error, Options};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Notify;
+
+use crate::config::byte_size;
+use crate::key_file::{self, KeyFileError};
+use crate::pipe::{self, Framing, fail, on_signal, refuse};
+
+/// `quelea elastic`.
+#[derive(Debug, Args)]
+pub(crate) struct ElasticArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Publish each line of standard input; its first word is the topic.
+    Publish(publish::PublishArgs),
+    /// Print what comes, a line each: the topic, a space, the body.
+    Listen(listen::ListenArgs),
+}
+
+/// How to get to a queue, and how messages stand in the pipe.
+#[derive(Debug, Args)]
+struct SiteArgs {
+    /// The directories, any of which will do, as in 127.0.0.1:5670,127.0.0.1:5671.
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', default_value = "127.0.0.1:5670")]
+    directory: Vec<String>,
+    /// File with the key of the site, if it has one: 32 bytes or 64 hexadecimal digits.
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// How long the queue may take to open, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = pipe::seconds)]
+    open_timeout: std::time::Duration,
+    /// Messages with their length before them (32 bits, big-endian) instead of lines.
+    #[arg(long)]
+    records: bool,
+    /// Tell at the end on standard error what was counted.
+    #[arg(long)]
+    stats: bool,
+}
+
+/// What either may fail of.
+#[derive(Debug, thiserror::Error)]
+enum SiteFailure {
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+    #[error(transparent)]
+    Client(#[from] Error),
+    #[error("cannot start: {0}")]
+    Start(std::io::Error),
+}
+
+impl SiteFailure {
+    /// Whether the command has to be mended.
+    const fn is_of_the_command(&self) -> bool {
+        matches!(self, Self::Key(_) | Self::Client(Error::Invalid { .. } | Error::NoDirectory))
+    }
+}
+
+impl SiteArgs {
+    fn client(&self, name: &str, acknowledge_by_hand: bool) -> Result<Client, SiteFailure> {
+        let key = self.key_file.as_deref().map(key_file::read).transpose()?;
+        let options = Options {
+            name: name.to_owned(),
+            key: key.map(Vec::from).unwrap_or_default().into(),
+            open_timeout: self.open_timeout,
+            acknowledge_by_hand,
+            ..Options::default()
+        };
+        Ok(Client::connect(self.directory.iter().cloned(), options)?)
+    }
+
+    const fn framing(&self) -> Framing {
+        if self.records { Framing::Records } else { Framing::Lines }
+    }
+}
+
+/// Runs one of the two.
+pub(crate) fn run(args: &ElasticArgs) -> ExitCode {
+    match &args.command {
+        Command::Publish(args) => publish::run(args),
+        Command::Listen(args) => listen::run(args),
+    }
+}
+
+/// One thread's runtime, and what tells of the first signal.
+fn start() -> Result<(Runtime, Arc<Notify>), SiteFailure> {
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(SiteFailure::Start)?;
+    let signalled = Arc::new(Notify::new());
+    let tell = Arc::clone(&signalled);
+    on_signal(move || tell.notify_one()).map_err(SiteFailure::Start)?;
+    Ok((runtime, signalled))
+}
+
+/// 0, or an error with its exit code: 2 if the command has to be mended, else 1.
+fn exit<E: std::fmt::Display>(
+    command: &str,
+    outcome: Result<(), E>,
+    is_of_the_command: impl Fn(&E) -> bool,
+) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_of_the_command(&error) => refuse(command, &error),
+        Err(error) => fail(command, &error),
+    }
+}
+
+fn message_bytes_max(text: &str) -> Result<usize, String> {
+    let limit = quelea_elastic_proto::limits::MESSAGE_BYTES_MAX;
+    match byte_size::parse(text).and_then(|bytes| usize::try_from(bytes).ok()) {
+        Some(bytes) if (1..=limit).contains(&bytes) => Ok(bytes),
+        Some(_) => Err(format!("not within 1 to {}", byte_size::format(limit as u64))),
+        None => Err("not a size such as 65536 or 4MiB".to_owned()),
+    }
+}
