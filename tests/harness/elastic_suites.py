@@ -29,6 +29,7 @@ def run_monitoring() -> Outcome:
 
 
 SUITES = {
+    "elastic_pipes": _suite("elastic_pipes"),
     "elastic_relay": _suite("elastic_relay"),
     "elastic_bench": _suite("elastic_bench"),
     "elastic_monitoring": run_monitoring,
