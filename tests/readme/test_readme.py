@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from harness.broker import binary_path, free_port
+from harness.elastic_broker import ElasticBroker
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 TIMEOUT_S = 300
@@ -16,6 +17,12 @@ pytestmark = pytest.mark.process
 def blocks():
     """The fenced blocks in order: (language, text)."""
     return re.findall(r"^```(\w*)\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def own_broker():
+    with ElasticBroker() as broker:
+        yield broker
 
 
 def test_the_tour_works_when_pasted(own_broker, tmp_path):
@@ -34,6 +41,8 @@ def test_the_tour_works_when_pasted(own_broker, tmp_path):
             .replace(":9324", f":{own_broker.sqs_port}")
             .replace(":4711", f":{datagrams}")
             .replace("quelea admin ", f"quelea admin --url {own_broker.http} ")
+            .replace("quelea elastic publish", f"quelea elastic publish --directory {own_broker.elastic}")
+            .replace("quelea elastic listen", f"quelea elastic listen --directory {own_broker.elastic}")
             .replace("quelea bench amqp", f"quelea bench amqp --uri {own_broker.uri()}")
         )
 
@@ -55,11 +64,12 @@ def test_the_tour_works_when_pasted(own_broker, tmp_path):
         assert run.returncode == 0, f"{text}\n{run.stdout}\n{run.stderr}"
         printed.append(run.stdout)
 
-    overview, sent, received, by_sqs, popped, benchmark = printed
+    overview, sent, received, by_sqs, popped, heard, benchmark = printed
     assert '"product_name":"Quelea"' in overview
     assert "three orders are on disk" in sent
     assert re.search(r"^orders\s+true\s+3\b", sent, re.MULTILINE), sent
     assert received.splitlines() == ["order 0", "order 1", "order 2"]
     assert "received through SQS: published over AMQP" in by_sqs
     assert popped.split() == [str(number) for number in range(1, 11)]
+    assert heard.startswith("eur.usd 1.08\neur.gbp 0.86\neur.chf 0.94\n") and "prices" in heard
     assert "broker" in benchmark and "messages" in benchmark
