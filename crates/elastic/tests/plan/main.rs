@@ -3,5 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod agreement;
+mod complaints;
+mod paper;
+mod properties;
 mod steady;
 mod world;
