@@ -67,10 +67,16 @@ impl Plot {
             let y = frame.y(value);
             line(svg, (LEFT, y), (WIDTH - RIGHT, y), "stroke=\"#ddd\"");
             text(svg, (LEFT - 6.0, y + 4.0), "end", &figure(value), "");
-            if let Some((_, factor)) = &self.right {
-                text(svg, (WIDTH - RIGHT + 6.0, y + 4.0), "start", &figure(value / factor), "");
-            }
             value += y_step;
+        }
+        if let Some((_, factor)) = &self.right {
+            let right_step = step(frame.y_max / factor);
+            let mut value = 0.0;
+            while value * factor <= frame.y_max {
+                let at = (WIDTH - RIGHT + 6.0, frame.y(value * factor) + 4.0);
+                text(svg, at, "start", &figure(value), "");
+                value += right_step;
+            }
         }
         let x_step = step(frame.x_max);
         let mut value = 0.0;

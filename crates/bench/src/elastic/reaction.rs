@@ -40,8 +40,8 @@ struct ReactionReport {
 
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Round {
-    /// Until a second relay was up.
-    relay_up_s: f64,
+    /// Until a first producer was at another relay.
+    first_move_s: f64,
     /// Until no relay was above its limit.
     moved_s: f64,
     relays: usize,
@@ -72,8 +72,8 @@ fn measure(
         let (round, outcome) = round(args, size, site)?;
         if !args.site.quiet {
             eprintln!(
-                "relay up after {:.2} s, moved after {:.2} s",
-                round.relay_up_s, round.moved_s
+                "first move after {:.2} s, all moved after {:.2} s",
+                round.first_move_s, round.moved_s
             );
         }
         rounds.push(round);
@@ -118,7 +118,7 @@ fn round(
     let crossed = now_ns();
     crowd.set_rate(args.crowd.rate);
     let each = args.crowd.rate / size.producers as f64;
-    let mut relay_up = None;
+    let mut first_move = None;
     let (moved, relays) = site.wait_for("no relay is above its limit", REACTION_S, || {
         crowd.check()?;
         // Who is between two relays counts for none: all must be at one.
@@ -127,15 +127,15 @@ fn round(
             let Some(relay) = relay else { return Ok(None) };
             *at.entry(relay.0).or_insert(0.0) += each;
         }
-        if at.len() > 1 && relay_up.is_none() {
-            relay_up = Some(now_ns());
+        if at.len() > 1 && first_move.is_none() {
+            first_move = Some(now_ns());
         }
         Ok(at.values().all(|load| *load <= limit).then(|| (now_ns(), at.len())))
     })?;
     let outcome = crowd.finish()?;
     let since = |at| seconds_between(crossed, at);
-    let relay_up_s = since(relay_up.unwrap_or(moved));
-    Ok((Round { relay_up_s, moved_s: since(moved), relays }, outcome))
+    let first_move_s = since(first_move.unwrap_or(moved));
+    Ok((Round { first_move_s, moved_s: since(moved), relays }, outcome))
 }
 
 impl ReactionReport {
