@@ -28,6 +28,8 @@ const TICK_MS: u64 = 100;
 const SIGNALS_AT_ONCE_MAX: u64 = 200_000;
 /// What a cut has kept from a service is sent again after this.
 const SENT_AGAIN_US: u64 = 200_000;
+/// A listener's ring that is never full, while its program takes what comes.
+const RING_BYTES_LARGE: u64 = 1 << 20;
 /// Asked to end, a process is made to after this.
 const GRACE_US: u64 = 5_000_000;
 
@@ -416,7 +418,8 @@ impl World {
         Promise {
             delivered: self.plan.acknowledge != Acknowledge::Relayed,
             stored: self.plan.acknowledge == Acknowledge::Stored,
-            may_drop: self.plan.faults.iter().any(|fault| stalls(&fault.kind)),
+            may_drop: self.plan.ring_bytes_max < RING_BYTES_LARGE
+                || self.plan.faults.iter().any(|fault| stalls(&fault.kind)),
         }
     }
 }

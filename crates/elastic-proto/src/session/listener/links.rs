@@ -217,15 +217,25 @@ impl ListenerSession {
             return;
         }
         self.outputs.push_back(Output::Close { link });
-        if too_slow && let Some(state) = self.link_mut(link) {
+        let Some(state) = self.link_mut(link) else { return };
+        let was_attached = state.is_attached();
+        if too_slow {
             state.cause = GapCause::TooSlow;
         }
-        self.handle_lost(link, &cause, now);
+        // Who is sent away is not waited for any more: what is acknowledged from here on may have been
+        // for us. That the relay lives, its answer shows.
+        let missed = was_attached.then_some(state.cause);
+        self.lost(link, &cause, missed, false, now);
     }
 
     /// The connection is gone, or could not be made. It is made again after a while, if the directory
     /// does not say otherwise.
     pub fn handle_lost(&mut self, link: Link, cause: &str, now: Time) {
+        self.lost(link, cause, None, true, now);
+    }
+
+    /// `missed`: why messages may go past us from now on, if that is known; `dead`: the relay may be.
+    fn lost(&mut self, link: Link, cause: &str, missed: Option<GapCause>, dead: bool, now: Time) {
         let Some(state) = self.link_mut(link) else { return };
         if matches!(state.phase, Phase::Lost { .. }) {
             return;
@@ -243,9 +253,12 @@ impl ListenerSession {
         let mut slots: Vec<usize> = state.slots.drain().map(|(_, index)| index).collect();
         slots.sort_unstable();
         self.stats.relays_lost += u64::from(was_attached);
-        if was_attached || first {
+        if dead && (was_attached || first) {
             let (queue, client) = (self.config.queue.clone(), self.config.listener);
             self.tell_directory(Frame::RelayLost { queue, client, relay, cause: cause.to_owned() });
+        }
+        if missed.is_some() {
+            self.slots_missed(&slots, missed);
         }
         self.slots_lost(&slots, now);
         self.settle_waiting(now);

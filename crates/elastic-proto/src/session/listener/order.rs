@@ -167,6 +167,14 @@ impl ListenerSession {
         }
     }
 
+    /// Notes that messages of the producers of these slots may go past us.
+    pub(super) fn slots_missed(&mut self, slots: &[usize], cause: Option<GapCause>) {
+        for slot in slots {
+            let producer = self.slots[*slot].producer;
+            self.producers[producer].missed = cause;
+        }
+    }
+
     /// Slots whose connection is gone: nothing more comes. What is held stays, and is given in its turn.
     pub(super) fn slots_lost(&mut self, slots: &[usize], now: Time) {
         let mut producers = Vec::new();
@@ -267,7 +275,7 @@ impl ListenerSession {
         // Acknowledged means that listeners have all below that concerned them, this one included.
         let delivered = self.acknowledge != Acknowledge::Relayed;
         if slot.previous == Epoch(0) && !slot.late && delivered {
-            return Prospect::Nothing(None);
+            return Prospect::Nothing(known.missed);
         }
         if comes || known.slots.iter().any(|index| self.slots[*index].open) {
             return Prospect::Slot;
@@ -314,6 +322,7 @@ impl ListenerSession {
         let tracked = &mut self.slots[index];
         tracked.open = true;
         let producer = tracked.producer;
+        self.producers[producer].missed = None;
         let since = tracked.since;
         let held = std::mem::take(&mut tracked.held);
         // Of a connection that is gone nothing is told: this one never was.
@@ -437,6 +446,7 @@ impl ListenerSession {
             self.producers.insert(Producer {
                 id,
                 done: None,
+                missed: None,
                 slots: Vec::new(),
                 wait_until: None,
                 waits_since: Time::ZERO,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::frame::Gap;
+use crate::frame::{Gap, GapCause};
 use crate::session::Link;
 use crate::{ClientId, Epoch, MessageSeq, Slot, Time};
 
@@ -15,6 +15,9 @@ pub(super) struct Producer {
     /// All below was given, was a gap, or did not match. `None`: it came before all relays had told of
     /// their slots, so an earlier slot of it may turn up.
     pub(super) done: Option<MessageSeq>,
+    /// A relay has sent us away while the producer was there: acknowledged does not mean that we have it,
+    /// until another slot of it is open.
+    pub(super) missed: Option<GapCause>,
     /// Its slots that are not at their end.
     pub(super) slots: Vec<usize>,
     /// A slot is held: what is missing is given up then.
