@@ -5,6 +5,7 @@ mod control;
 mod fan_out;
 mod handshake;
 mod keeper;
+mod library;
 mod producers;
 mod relay;
 mod slow;
