@@ -28,6 +28,7 @@ from harness import (  # noqa: E402
     clients,
     cmq_bindings,
     cmq_clients,
+    elastic_bridge,
     elastic_python,
     elastic_suites,
     elastic_zmtp,
@@ -54,11 +55,12 @@ SUITES = {
     **cmq_clients.SUITES,
     **cmq_bindings.SUITES,
     **elastic_zmtp.SUITES,
+    **elastic_bridge.SUITES,
     **elastic_suites.SUITES,
     **elastic_python.SUITES,
 }
 INSTALLS = clients.INSTALLS | sqs_clients.INSTALLS | cmq_clients.INSTALLS | cmq_bindings.INSTALLS
-INSTALLS |= elastic_zmtp.INSTALLS | elastic_suites.INSTALLS | elastic_python.INSTALLS
+INSTALLS |= elastic_bridge.INSTALLS | elastic_zmtp.INSTALLS | elastic_suites.INSTALLS | elastic_python.INSTALLS
 
 
 def main() -> int:

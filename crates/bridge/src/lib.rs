@@ -5,11 +5,15 @@
 //! Start reading at [`front`]; [`keeper`] is the first of the three ways.
 
 mod counters;
+mod declare;
+mod delivery;
+mod feed;
 mod front;
 mod keeper;
 mod message;
 mod publish;
 mod settings;
+mod trouble;
 
 pub use counters::BridgeCounters;
 pub use front::{BridgeFront, BridgeStartError};

@@ -17,7 +17,10 @@ pub(crate) enum Obstacle {
     /// It goes away when somebody declares or binds.
     #[error("no queue for key '{routing_key}' of exchange '{exchange}'")]
     Unroutable { exchange: String, routing_key: String },
-    /// It does not.
+    /// It never goes away.
+    #[error("a body of {value} bytes is more than the limit of {limit} (limits.message_bytes_max)")]
+    TooLarge { value: usize, limit: usize },
+    /// It does not go away by itself.
     #[error(transparent)]
     Publish(#[from] PublishError),
 }

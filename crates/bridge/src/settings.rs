@@ -20,6 +20,8 @@ pub struct BridgeSettings {
     pub key: Bytes,
     /// The directories that know the elastic queues.
     pub directories: Vec<String>,
+    /// Largest body that the broker takes of a delivery.
+    pub body_bytes_max: usize,
     /// Exchanges that feed elastic queues.
     pub feeds: Vec<FeedSettings>,
     /// Elastic queues that are delivered to exchanges.
@@ -31,7 +33,7 @@ pub struct BridgeSettings {
 pub struct FeedSettings {
     /// The virtual host of the exchange.
     pub vhost: Arc<str>,
-    /// The exchange.
+    /// The exchange; empty if nothing is bound, and `through` is fed as it is.
     pub exchange: Arc<str>,
     /// Which of its messages: binding keys.
     pub binding_keys: Vec<Arc<str>>,

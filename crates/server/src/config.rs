@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use quelea_model::limits;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use settings::{ConfigError, Settings};
+pub(crate) use settings::{ConfigError, Settings, is_address};
 
 /// The whole configuration, as the rest of the program reads it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,7 @@ pub(crate) struct Config {
     pub(crate) sqs: Sqs,
     pub(crate) cmq: Cmq,
     pub(crate) elastic: Elastic,
+    pub(crate) bridge: Bridge,
     pub(crate) log: Log,
     pub(crate) limits: Limits,
     pub(crate) access: Access,
@@ -149,6 +150,39 @@ pub(crate) struct ElasticEntry {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(crate) struct Bridge {
+    pub(crate) keep_listen: String,
+    pub(crate) keep_advertise: String,
+    pub(crate) user: String,
+    pub(crate) vhost: String,
+    pub(crate) directories: Vec<String>,
+    pub(crate) feed: Vec<BridgeFeed>,
+    pub(crate) delivery: Vec<BridgeDelivery>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BridgeFeed {
+    pub(crate) exchange: String,
+    pub(crate) binding_keys: Vec<String>,
+    pub(crate) vhost: String,
+    pub(crate) through: String,
+    pub(crate) queue: String,
+    pub(crate) prefetch: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BridgeDelivery {
+    pub(crate) queue: String,
+    pub(crate) prefixes: Vec<String>,
+    pub(crate) vhost: String,
+    pub(crate) exchange: String,
+    pub(crate) routing_key: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Log {
     pub(crate) segment_bytes: u32,
 }
@@ -214,6 +248,15 @@ impl Default for Config {
                 forward: Vec::new(),
             },
             elastic: Elastic::default(),
+            bridge: Bridge {
+                keep_listen: "127.0.0.1:0".to_owned(),
+                keep_advertise: String::new(),
+                user: "guest".to_owned(),
+                vhost: "/".to_owned(),
+                directories: Vec::new(),
+                feed: Vec::new(),
+                delivery: Vec::new(),
+            },
             log: Log { segment_bytes: limits::SEGMENT_BYTES },
             limits: Limits {
                 message_bytes_max: limits::MESSAGE_BYTES_MAX,

@@ -44,6 +44,11 @@ pub(crate) enum ElasticError {
     Queue { queue: String, error: DefinitionError },
     #[error("elastic.queue.name = {0:?} is no queue's name: it has from 1 to 255 bytes")]
     Name(String),
+    #[error(
+        "{key}: keep = {target:?} has no effect: bridge.keep_listen and bridge.keep_advertise are both \
+         empty"
+    )]
+    NoKeeper { key: String, target: String },
     #[error("cannot find this program: {0}")]
     Program(std::io::Error),
     #[error(transparent)]
@@ -91,15 +96,12 @@ pub(crate) fn prepare(config: &ElasticConfig) -> Result<Option<Prepared>, Elasti
             return Err(ElasticError::Choice { key, value, allowed: ["stop", "keep"] });
         }
     };
-    let (key, key_file) = match config.key_file.as_str() {
-        "" => (Vec::new(), String::new()),
-        path => {
-            let key = key_file::read(Path::new(path))?.to_vec();
-            // Relays may run elsewhere than in this directory.
-            let whole = std::path::absolute(path).map_err(ElasticError::Program)?;
-            (key, whole.display().to_string())
-        }
+    let key_file = match config.key_file.as_str() {
+        "" => String::new(),
+        // Relays may run elsewhere than in this directory.
+        path => std::path::absolute(path).map_err(ElasticError::Program)?.display().to_string(),
     };
+    let key = key(config)?;
     let definition = Definition::parse(config.default.as_bytes()).map_err(ElasticError::Default)?;
     let queues = queues(config, &definition)?;
     let program = match config.relay_program.as_str() {
@@ -116,6 +118,14 @@ pub(crate) fn prepare(config: &ElasticConfig) -> Result<Option<Prepared>, Elasti
     let listener = quelea_net::listen(&config.listen)?;
     let entries = entries::prepare(&config.entry)?;
     Ok(Some(Prepared { listener, key, key_file, core, queues, program, stop_relays, entries }))
+}
+
+/// What clients and relays have to show; empty if nothing is asked for.
+pub(crate) fn key(config: &ElasticConfig) -> Result<Vec<u8>, KeyFileError> {
+    match config.key_file.as_str() {
+        "" => Ok(Vec::new()),
+        path => key_file::read(Path::new(path)).map(Vec::from),
+    }
 }
 
 fn queues(
@@ -182,11 +192,27 @@ fn metadata(config: &ElasticConfig, file: PathBuf) -> MetaSettings {
 }
 
 impl Prepared {
-    /// Serves. Files are in `data_dir`, which is locked for this process.
+    /// Whether definitions keep messages although there is nowhere to keep them.
+    pub(crate) fn check_keeper(&self, keeper: &str) -> Result<(), ElasticError> {
+        let default = ("elastic.default".to_owned(), &self.core.definition);
+        let queues = self.queues.iter();
+        let queues = queues.map(|(name, of)| (format!("elastic.queue.definition of {name:?}"), of));
+        let mut all = std::iter::once(default).chain(queues);
+        match all.find(|(_, definition)| !definition.keep.is_empty()) {
+            Some((key, definition)) if keeper.is_empty() => {
+                Err(ElasticError::NoKeeper { key, target: definition.keep.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Serves. Files are in `data_dir`, which is locked for this process. Relays are told that messages
+    /// are kept at `keeper`, if it is not empty.
     pub(crate) fn start(
         self,
         config: &Config,
         data_dir: &Path,
+        keeper: String,
     ) -> Result<ElasticDirectory, ElasticError> {
         let counters = Arc::<DirectoryCounters>::default();
         let dir = data_dir.join("elastic");
@@ -198,7 +224,7 @@ impl Prepared {
             listener: self.listener,
             advertise: config.elastic.advertise.clone(),
             key: self.key.clone(),
-            core: self.core,
+            core: Settings { keeper, ..self.core },
             queues: self.queues,
             provider: provider(&config.elastic, dir.join("relays"), self.program),
             relay_listen: config.elastic.relay_listen.clone(),
@@ -328,5 +354,18 @@ mod tests {
             assert!(refusal.starts_with(told), "{refusal:?} does not begin with {told:?}");
         }
         assert_eq!(queue("q", "{\"relays_max\": 3}"), "");
+    }
+
+    #[test]
+    fn messages_are_not_kept_where_nothing_keeps_them() {
+        let mut config =
+            ElasticConfig { listen: "127.0.0.1:0".to_owned(), ..ElasticConfig::default() };
+        let definition = "{\"keep\": \"archive\"}".to_owned();
+        config.queue.push(ElasticQueue { name: "q".to_owned(), definition });
+        let prepared = prepare(&config).unwrap().unwrap();
+        assert!(prepared.check_keeper("127.0.0.1:1").is_ok());
+        let refused = prepared.check_keeper("").unwrap_err().to_string();
+        let told = "elastic.queue.definition of \"q\": keep = \"archive\" has no effect: ";
+        assert!(refused.starts_with(told), "{refused:?}");
     }
 }

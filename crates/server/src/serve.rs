@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tracing_subscriber::EnvFilter;
 
+use crate::bridge::{self, BridgeError, ElasticBridge};
 use crate::cmq::{self, CmqError, CmqFront};
 use crate::config::Config;
 use crate::elastic::{self, ElasticDirectory, ElasticError};
@@ -41,6 +42,8 @@ enum ServeError {
     Cmq(#[from] CmqError),
     #[error(transparent)]
     Elastic(#[from] ElasticError),
+    #[error(transparent)]
+    Bridge(#[from] BridgeError),
     #[error("cannot {what}: {source}")]
     System { what: &'static str, source: std::io::Error },
 }
@@ -90,6 +93,8 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
     let sqs = sqs::prepare(&config.sqs)?;
     let cmq = cmq::prepare(config)?;
     let elastic = elastic::prepare(&config.elastic)?;
+    let bridge = bridge::prepare(config)?;
+    elastic.iter().try_for_each(|elastic| elastic.check_keeper(&bridge.keeper()))?;
     let settings = node_config(config);
     let connections_max = settings.connections_max;
     let node = Node::start(settings)?;
@@ -98,8 +103,12 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
     let cmq_counters = Arc::<DatagramCounters>::default();
     let mut collectors: Vec<Arc<dyn Collector>> =
         cmq.iter().map(|_| Arc::clone(&cmq_counters) as Arc<dyn Collector>).collect();
-    let elastic = elastic.map(|prepared| prepared.start(config, node.data_dir())).transpose()?;
+    let keeper = bridge.keeper();
+    let elastic = elastic.map(|prepared| prepared.start(config, node.data_dir(), keeper));
+    let elastic = elastic.transpose()?;
     collectors.extend(elastic.iter().flat_map(ElasticDirectory::collectors));
+    let bridge = bridge.start(&node, elastic.as_ref())?;
+    collectors.extend(bridge.iter().map(ElasticBridge::collector));
     let api = elastic.as_ref().map(ElasticDirectory::api);
     let http = listener
         .map(|listener| Http::start(listener, &node, config, counted, collectors, api))
@@ -109,7 +118,7 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
         None => None,
     };
     let cmq = cmq.map(|prepared| prepared.start(&node, &cmq_counters)).transpose()?;
-    let fronts = Fronts { http, sqs, cmq, elastic };
+    let fronts = Fronts { http, sqs, cmq, elastic, bridge };
     let pid = std::process::id();
     tell_started(&node, &fronts, connections_max, started);
     let name = signals.next().await;
@@ -128,6 +137,7 @@ struct Fronts {
     sqs: Option<SqsFront>,
     cmq: Option<CmqFront>,
     elastic: Option<ElasticDirectory>,
+    bridge: Option<ElasticBridge>,
 }
 
 /// The log's line, and the one for whoever started us.
@@ -151,6 +161,7 @@ fn tell_started(node: &Node, fronts: &Fronts, connections_max: usize, started: I
         sqs,
         cmq,
         elastic,
+        keep = fronts.bridge.as_ref().and_then(ElasticBridge::keep_address),
         data_dir,
         connections_max,
         recovered_messages = node.recovery().entries,
@@ -168,7 +179,10 @@ fn tell_started(node: &Node, fronts: &Fronts, connections_max: usize, started: I
 /// Stops the other interfaces, then the core, then the management API, which may ask the core to the
 /// last. A second signal ends the process at once: what was confirmed is in the log.
 async fn stop(node: Node, fronts: Fronts, signals: &mut Signals) -> Stopped {
-    let Fronts { http, sqs, cmq, elastic } = fronts;
+    let Fronts { http, sqs, cmq, elastic, bridge } = fronts;
+    if let Some(bridge) = bridge {
+        bridge.stop().await;
+    }
     if let Some(elastic) = elastic {
         elastic.stop().await;
     }

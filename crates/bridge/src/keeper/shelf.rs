@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use quelea_broker::{ChannelId, ConnectionId, DeclareQueue, DeclareQueueError, Effect, OpenError};
+use quelea_broker::{ChannelId, ConnectionId, DeclareQueueError, Effect, OpenError};
 use quelea_elastic_proto::{ClientId, MessageSeq};
 use quelea_net::{Core, InsideClient};
 use quelea_store::Ticket;
@@ -11,6 +11,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::batch::Batch;
 use super::ledger::{Ledger, Stored};
+use crate::declare;
 use crate::message::Outgoing;
 use crate::publish::{Obstacle, publish};
 
@@ -67,16 +68,7 @@ impl Shelf {
     }
 
     fn declare(&self, core: &mut Core) -> Result<Ticket, DeclareQueueError> {
-        let now = core.now();
-        let name = self.target.to_string();
-        // As it is, whatever its arguments are.
-        let passive = DeclareQueue { name, passive: true, ..DeclareQueue::default() };
-        match core.broker.declare_queue(now, self.channel, &passive) {
-            Err(DeclareQueueError::NoSuchQueue(_)) => {}
-            declared => return declared.map(|declared| declared.ticket),
-        }
-        let durable = DeclareQueue { passive: false, durable: true, ..passive };
-        core.broker.declare_queue(now, self.channel, &durable).map(|declared| declared.ticket)
+        declare::durable_queue(core, self.channel, &self.target)
     }
 
     /// Publishes what of the batch is not published, in order, up to the first obstacle. What was is

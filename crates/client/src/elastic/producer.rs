@@ -133,6 +133,24 @@ impl Producer {
         self.shared.wait_for(done).await
     }
 
+    /// All messages below this number are acknowledged.
+    #[must_use]
+    pub fn done_below(&self) -> MessageSeq {
+        self.shared.lock().session.acknowledged()
+    }
+
+    /// Waits until more is acknowledged than all below `known`; gives below which number all is. For who
+    /// tells somebody else of acknowledgements as they come.
+    ///
+    /// # Errors
+    /// If the producer is over before.
+    pub async fn acknowledged_after(&self, known: MessageSeq) -> Result<MessageSeq, Error> {
+        let beyond = |state: &mut State<ProducerSession>| {
+            Some(state.session.acknowledged()).filter(|below| *below > known)
+        };
+        self.shared.wait_for(beyond).await
+    }
+
     /// Waits until all that was published before has been handed to a relay's connection.
     ///
     /// # Errors

@@ -1,6 +1,10 @@
 //! Every configuration key: its type with its limits, and what it means.
 
+mod bridge;
+
 use quelea_model::limits;
+
+use self::bridge::{DELIVERY_FIELDS, FEED_FIELDS};
 
 /// One key. Its default is in [`super::Config::default`].
 #[derive(Debug, PartialEq, Eq)]
@@ -339,6 +343,46 @@ pub(crate) const KEYS: &[Key] = &[
         kind: Kind::Tables(ELASTIC_ENTRY_FIELDS),
         meaning: "[Entries](elastic-zmtp.md#the-entry) where ZeroMQ's sockets keep their connection while \
                   the queue's relays come and go.",
+    },
+    Key {
+        name: "bridge.keep_listen",
+        kind: Kind::OptionalAddress,
+        meaning: "Address at which relays bring the messages of elastic queues that are kept in a durable \
+                  queue; empty: nothing is kept here. With port 0 only the directory of this process \
+                  can tell it to relays.",
+    },
+    Key {
+        name: "bridge.keep_advertise",
+        kind: Kind::OptionalAddress,
+        meaning: "Address that this directory's relays are told for it; empty: `bridge.keep_listen`. It \
+                  may be another broker's.",
+    },
+    Key {
+        name: "bridge.user",
+        kind: Kind::Text,
+        meaning: "User with whose permissions elastic queues' messages are kept, fed and delivered. For \
+                  one of `access.loopback_users` relays elsewhere than on this machine can keep nothing.",
+    },
+    Key {
+        name: "bridge.vhost",
+        kind: Kind::Text,
+        meaning: "Virtual host of the durable queues in which messages are kept.",
+    },
+    Key {
+        name: "bridge.directories",
+        kind: Kind::TextList,
+        meaning: "Directories that know the elastic queues of feeds and deliveries, each `HOST:PORT`; \
+                  empty: the one of this process.",
+    },
+    Key {
+        name: "bridge.feed",
+        kind: Kind::Tables(FEED_FIELDS),
+        meaning: "Exchanges that feed elastic queues.",
+    },
+    Key {
+        name: "bridge.delivery",
+        kind: Kind::Tables(DELIVERY_FIELDS),
+        meaning: "Elastic queues that are delivered to exchanges or queues.",
     },
     Key {
         name: "log.segment_bytes",

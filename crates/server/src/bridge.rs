@@ -1,0 +1,341 @@
+//! The bridges between elastic queues and the broker, as `serve` starts and stops them.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use quelea_bridge::{
+    BridgeCounters, BridgeFront, BridgeSettings, BridgeStartError, DeliverySettings, FeedSettings,
+};
+use quelea_elastic_proto::limits::{PREFIX_BYTES_MAX, PREFIXES_MAX, QUEUE_NAME_BYTES_MAX};
+use quelea_model::limits::SHORT_STRING_BYTES_MAX;
+use quelea_net::{ListenError, Node};
+
+use crate::config::{Bridge, BridgeDelivery, BridgeFeed, Config, is_address};
+use crate::elastic::{self, ElasticDirectory};
+use crate::key_file::KeyFileError;
+
+/// The running bridges.
+pub(crate) struct ElasticBridge {
+    front: BridgeFront,
+    counters: Arc<BridgeCounters>,
+}
+
+/// Why they do not start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BridgeError {
+    #[error("bridge.keep_listen: {0}")]
+    Listen(#[from] ListenError),
+    #[error("bridge.keep_listen: {0}")]
+    Listener(std::io::Error),
+    #[error(
+        "bridge.keep_advertise is empty: relays cannot be told bridge.keep_listen = {0:?}, which is \
+         every address of this machine"
+    )]
+    EveryAddress(String),
+    #[error("elastic.key_file: {0}")]
+    Key(#[from] KeyFileError),
+    #[error("{key} = {value:?} has {} bytes, and may have {min} to {max}", value.len())]
+    Length { key: &'static str, value: String, min: usize, max: usize },
+    #[error("{key} has {count} entries, and may have 1 to {max}")]
+    Count { key: &'static str, count: usize, max: usize },
+    #[error("bridge.directories = {0:?} is not an address HOST:PORT")]
+    Address(String),
+    #[error("{0} needs a directory: bridge.directories and elastic.listen are both empty")]
+    NoDirectory(&'static str),
+    #[error("bridge.feed.through = {through:?} of virtual host {vhost:?} is in more than one feed")]
+    Through { through: String, vhost: String },
+    #[error(transparent)]
+    Start(#[from] BridgeStartError),
+}
+
+/// What has to be there before the log is opened: what is wrong is told early.
+pub(crate) struct Prepared {
+    settings: BridgeSettings,
+    /// What the directory of this process tells relays; empty if there is no keeper.
+    keeper: String,
+}
+
+/// Listens for what is to be kept, if that is wanted.
+pub(crate) fn prepare(config: &Config) -> Result<Prepared, BridgeError> {
+    let bridge = &config.bridge;
+    let feeds = bridge.feed.iter().map(feed).collect::<Result<Vec<_>, _>>()?;
+    let deliveries = bridge.delivery.iter().map(delivery).collect::<Result<Vec<_>, _>>()?;
+    for (index, feed) in feeds.iter().enumerate() {
+        let same =
+            |other: &FeedSettings| other.vhost == feed.vhost && other.through == feed.through;
+        if feeds[..index].iter().any(same) {
+            let (through, vhost) = (feed.through.to_string(), feed.vhost.to_string());
+            return Err(BridgeError::Through { through, vhost });
+        }
+    }
+    if let Some(address) = bridge.directories.iter().find(|address| !is_address(address)) {
+        return Err(BridgeError::Address(address.clone()));
+    }
+    if bridge.directories.is_empty() && config.elastic.listen.is_empty() {
+        let key = [("bridge.feed", feeds.len()), ("bridge.delivery", deliveries.len())];
+        if let Some((key, _)) = key.into_iter().find(|(_, count)| *count > 0) {
+            return Err(BridgeError::NoDirectory(key));
+        }
+    }
+    let (keep, keeper) = keeper(config)?;
+    let settings = BridgeSettings {
+        keep,
+        user: bridge.user.as_str().into(),
+        loopback_only: config.access.loopback_users.contains(&bridge.user),
+        vhost: bridge.vhost.as_str().into(),
+        key: elastic::key(&config.elastic)?.into(),
+        directories: bridge.directories.clone(),
+        body_bytes_max: usize::try_from(config.limits.message_bytes_max).unwrap_or(usize::MAX),
+        feeds,
+        deliveries,
+    };
+    Ok(Prepared { settings, keeper })
+}
+
+/// The listener, and the address that relays are told.
+fn keeper(config: &Config) -> Result<(Option<TcpListener>, String), BridgeError> {
+    let Bridge { keep_listen, keep_advertise, .. } = &config.bridge;
+    // Nobody could find it.
+    let unknown = keep_listen.ends_with(":0") && config.elastic.listen.is_empty();
+    if keep_listen.is_empty() || unknown {
+        return Ok((None, keep_advertise.clone()));
+    }
+    let listener = quelea_net::listen(keep_listen)?;
+    if !keep_advertise.is_empty() {
+        return Ok((Some(listener), keep_advertise.clone()));
+    }
+    let address = listener.local_addr().map_err(BridgeError::Listener)?;
+    if address.ip().is_unspecified() && !config.elastic.listen.is_empty() {
+        return Err(BridgeError::EveryAddress(keep_listen.clone()));
+    }
+    Ok((Some(listener), address.to_string()))
+}
+
+fn feed(feed: &BridgeFeed) -> Result<FeedSettings, BridgeError> {
+    let BridgeFeed { exchange, binding_keys, vhost, through, queue, prefetch } = feed;
+    length("bridge.feed.exchange", exchange, 0, SHORT_STRING_BYTES_MAX)?;
+    length("bridge.feed.through", through, 1, SHORT_STRING_BYTES_MAX)?;
+    length("bridge.feed.queue", queue, 1, QUEUE_NAME_BYTES_MAX)?;
+    count("bridge.feed.binding_keys", binding_keys, PREFIXES_MAX)?;
+    for key in binding_keys {
+        length("bridge.feed.binding_keys", key, 0, SHORT_STRING_BYTES_MAX)?;
+    }
+    Ok(FeedSettings {
+        vhost: vhost.as_str().into(),
+        exchange: exchange.as_str().into(),
+        binding_keys: binding_keys.iter().map(|key| key.as_str().into()).collect(),
+        through: through.as_str().into(),
+        queue: queue.as_str().into(),
+        prefetch: *prefetch,
+    })
+}
+
+fn delivery(delivery: &BridgeDelivery) -> Result<DeliverySettings, BridgeError> {
+    let BridgeDelivery { queue, prefixes, vhost, exchange, routing_key } = delivery;
+    length("bridge.delivery.queue", queue, 1, QUEUE_NAME_BYTES_MAX)?;
+    length("bridge.delivery.exchange", exchange, 0, SHORT_STRING_BYTES_MAX)?;
+    length("bridge.delivery.routing_key", routing_key, 0, SHORT_STRING_BYTES_MAX)?;
+    count("bridge.delivery.prefixes", prefixes, PREFIXES_MAX)?;
+    for prefix in prefixes {
+        length("bridge.delivery.prefixes", prefix, 0, PREFIX_BYTES_MAX)?;
+    }
+    Ok(DeliverySettings {
+        queue: queue.as_str().into(),
+        prefixes: prefixes.iter().map(|prefix| prefix.as_str().into()).collect(),
+        vhost: vhost.as_str().into(),
+        exchange: exchange.as_str().into(),
+        routing_key: Some(routing_key.as_str().into()).filter(|key: &Arc<str>| !key.is_empty()),
+    })
+}
+
+fn length(key: &'static str, value: &str, min: usize, max: usize) -> Result<(), BridgeError> {
+    match value.len() {
+        bytes if (min..=max).contains(&bytes) => Ok(()),
+        _ => Err(BridgeError::Length { key, value: value.to_owned(), min, max }),
+    }
+}
+
+fn count(key: &'static str, entries: &[String], max: usize) -> Result<(), BridgeError> {
+    match entries.len() {
+        count if (1..=max).contains(&count) => Ok(()),
+        count => Err(BridgeError::Count { key, count, max }),
+    }
+}
+
+impl Prepared {
+    /// What relays are told; empty if nothing is kept.
+    pub(crate) fn keeper(&self) -> String {
+        self.keeper.clone()
+    }
+
+    /// Begins, unless there is nothing to do.
+    pub(crate) fn start(
+        self,
+        node: &Node,
+        directory: Option<&ElasticDirectory>,
+    ) -> Result<Option<ElasticBridge>, BridgeError> {
+        let mut settings = self.settings;
+        if settings.keep.is_none() && settings.feeds.is_empty() && settings.deliveries.is_empty() {
+            return Ok(None);
+        }
+        if settings.directories.is_empty() {
+            settings.directories.extend(directory.map(ElasticDirectory::address));
+        }
+        let counters = Arc::<BridgeCounters>::default();
+        let front = BridgeFront::start(node.handle(), settings, &counters)?;
+        Ok(Some(ElasticBridge { front, counters }))
+    }
+}
+
+impl ElasticBridge {
+    /// Where relays bring what is to be kept.
+    pub(crate) fn keep_address(&self) -> Option<String> {
+        self.front.keep_address().as_ref().map(SocketAddr::to_string)
+    }
+
+    /// What it counts, for the metrics page.
+    pub(crate) fn collector(&self) -> Arc<dyn Collector> {
+        Arc::clone(&self.counters) as Arc<dyn Collector>
+    }
+
+    /// Stops it, while the broker and the elastic queues can still take what it gives back.
+    pub(crate) async fn stop(self) {
+        // The thread only waits for others.
+        let stopped = tokio::task::spawn_blocking(move || self.front.stop()).await;
+        if stopped.is_err() {
+            tracing::warn!("the elastic queues' bridge did not stop");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> Config {
+        let mut config = Config::default();
+        config.elastic.listen = "127.0.0.1:0".to_owned();
+        config
+    }
+
+    fn refusal(change: impl FnOnce(&mut Config)) -> String {
+        let mut config = config();
+        change(&mut config);
+        prepare(&config).err().map_or_else(String::new, |error| error.to_string())
+    }
+
+    fn a_feed() -> BridgeFeed {
+        BridgeFeed {
+            exchange: "amq.topic".to_owned(),
+            binding_keys: vec!["#".to_owned()],
+            vhost: "/".to_owned(),
+            through: "prices-feed".to_owned(),
+            queue: "prices".to_owned(),
+            prefetch: 10,
+        }
+    }
+
+    fn a_delivery() -> BridgeDelivery {
+        BridgeDelivery {
+            queue: "prices".to_owned(),
+            prefixes: vec![String::new()],
+            vhost: "/".to_owned(),
+            exchange: String::new(),
+            routing_key: "orders".to_owned(),
+        }
+    }
+
+    #[test]
+    fn relays_are_told_where_messages_are_kept() {
+        let prepared = prepare(&config()).unwrap();
+        let address = prepared.settings.keep.unwrap().local_addr().unwrap();
+        assert_eq!(prepared.keeper, address.to_string());
+        let mut elsewhere = config();
+        elsewhere.bridge.keep_listen = String::new();
+        elsewhere.bridge.keep_advertise = "10.0.0.7:5669".to_owned();
+        let prepared = prepare(&elsewhere).unwrap();
+        assert!(prepared.settings.keep.is_none());
+        assert_eq!(prepared.keeper, "10.0.0.7:5669");
+    }
+
+    #[test]
+    fn nothing_listens_that_nobody_could_find() {
+        let prepared = prepare(&{
+            let mut alone = config();
+            alone.elastic.listen = String::new();
+            alone
+        });
+        let prepared = prepared.unwrap();
+        assert!(prepared.settings.keep.is_none());
+        assert_eq!(prepared.keeper, "");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_key() {
+        let with_feed = |change: fn(&mut BridgeFeed)| {
+            let mut feed = a_feed();
+            change(&mut feed);
+            refusal(|config| config.bridge.feed.push(feed))
+        };
+        let with_delivery = |change: fn(&mut BridgeDelivery)| {
+            let mut delivery = a_delivery();
+            change(&mut delivery);
+            refusal(|config| config.bridge.delivery.push(delivery))
+        };
+        for (refusal, told) in [
+            (
+                refusal(|config| config.bridge.keep_listen = "192.0.2.1:5669".to_owned()),
+                "bridge.keep_listen: cannot listen on 192.0.2.1:5669: ",
+            ),
+            (
+                refusal(|config| config.bridge.keep_listen = "0.0.0.0:0".to_owned()),
+                "bridge.keep_advertise is empty: ",
+            ),
+            (
+                refusal(|config| config.bridge.directories.push("here".to_owned())),
+                "bridge.directories = \"here\" is not an address",
+            ),
+            (
+                refusal(|config| {
+                    config.elastic.listen = String::new();
+                    config.bridge.delivery.push(a_delivery());
+                }),
+                "bridge.delivery needs a directory: ",
+            ),
+            (
+                refusal(|config| config.bridge.feed.extend([a_feed(), a_feed()])),
+                "bridge.feed.through = \"prices-feed\" of virtual host \"/\" is in more than one feed",
+            ),
+            (
+                with_feed(|feed| feed.queue = String::new()),
+                "bridge.feed.queue = \"\" has 0 bytes, and may have 1 to 255",
+            ),
+            (
+                with_feed(|feed| feed.through = String::new()),
+                "bridge.feed.through = \"\" has 0 bytes, and may have 1 to 255",
+            ),
+            (
+                with_feed(|feed| feed.binding_keys.clear()),
+                "bridge.feed.binding_keys has 0 entries, and may have 1 to 10000",
+            ),
+            (with_feed(|feed| feed.exchange = "x".repeat(256)), "bridge.feed.exchange = \"xxx"),
+            (
+                with_delivery(|delivery| delivery.queue = String::new()),
+                "bridge.delivery.queue = \"\" has 0 bytes, and may have 1 to 255",
+            ),
+            (
+                with_delivery(|delivery| delivery.prefixes = vec!["p".repeat(1_025)]),
+                "bridge.delivery.prefixes = \"ppp",
+            ),
+            (
+                with_delivery(|delivery| delivery.routing_key = "k".repeat(256)),
+                "bridge.delivery.routing_key = \"kkk",
+            ),
+        ] {
+            assert!(refusal.starts_with(told), "{refusal:?} does not begin with {told:?}");
+        }
+        assert_eq!(with_feed(|_| {}), "");
+        assert_eq!(with_delivery(|_| {}), "");
+    }
+}
