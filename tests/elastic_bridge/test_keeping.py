@@ -61,9 +61,9 @@ def test_nothing_is_acknowledged_that_the_durable_queue_refuses(bridged, ends):
     for number in range(20):
         producer.publish("t", f"{number}")
     listener.wait_for_messages(20)
-    producer.wait("five acknowledgements", lambda: producer.acknowledged >= 5)
+    wait_for("the archive to be full", lambda: broker.metric("kept_messages") == 5)
     assert depth(channel, "archive") == 5
-    assert producer.acknowledged == 5, "more is acknowledged than is stored"
+    assert producer.acknowledged <= 5, "more is acknowledged than is stored"
     kept = []
     while len(kept) < 20:
         kept += take(channel, "archive", 1)

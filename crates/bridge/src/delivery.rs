@@ -219,6 +219,8 @@ impl Delivery {
         };
         let (attempt, promise) = self.core.begin(publish).await?;
         if attempt.done > 0 {
+            // Somebody makes room: there may be more soon.
+            run.pause.reset();
             batch.done += attempt.done;
             run.unstored += 1;
             // It only fails when the store has: that is told by the other end.
@@ -246,7 +248,6 @@ impl Delivery {
             }
             None => {
                 run.batch = None;
-                run.pause.reset();
                 if told.is_over() {
                     let DeliverySettings { queue, exchange, .. } = &*self.settings;
                     tracing::info!(%queue, %exchange, "the elastic queue is delivered again");

@@ -227,9 +227,9 @@ impl Feed {
 
     /// The tag up to which all is done now.
     fn acknowledged(&self, flow: &mut Flow, below: MessageSeq) -> Option<u64> {
-        let count = flow.published.partition_point(|(sequence, _)| *sequence < below);
+        let (count, tag) = flow.acknowledge(below);
         self.counters.fed.fetch_add(count as u64, Relaxed);
-        flow.published.drain(..count).last().map(|(_, tag)| tag)
+        tag
     }
 
     fn went_well(&self, pause: &mut Pause, told: &mut Told) {
@@ -277,6 +277,14 @@ impl Feed {
     }
 }
 
+impl Flow {
+    /// The elastic queue has all below: how many that are, and the last one's tag.
+    fn acknowledge(&mut self, below: MessageSeq) -> (usize, Option<u64>) {
+        let count = self.published.partition_point(|(sequence, _)| *sequence < below);
+        (count, self.published.drain(..count).last().map(|(_, tag)| tag))
+    }
+}
+
 /// On the core's thread: the connection, the durable queue, its bindings and the consumer.
 fn begin(
     core: &mut Core,
@@ -305,5 +313,22 @@ fn begin(
             core.detach(connection);
             Err(trouble)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_durable_queue_is_told_of_what_the_elastic_queue_has_and_no_more() {
+        let mut flow = Flow::default();
+        // The messages between were not fed.
+        flow.published.extend([(0, 1), (1, 4), (2, 5)].map(|(at, tag)| (MessageSeq(at), tag)));
+        assert_eq!(flow.acknowledge(MessageSeq(0)), (0, None));
+        assert_eq!(flow.acknowledge(MessageSeq(2)), (2, Some(4)));
+        assert_eq!(flow.acknowledge(MessageSeq(2)), (0, None));
+        assert_eq!(flow.acknowledge(MessageSeq(9)), (1, Some(5)));
+        assert!(flow.published.is_empty());
     }
 }

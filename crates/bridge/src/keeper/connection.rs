@@ -267,6 +267,10 @@ impl Connection {
         loop {
             let (attempt, promise) = self.attempt(shelf, &batch).await?;
             self.keeper.counters.kept.fetch_add(attempt.published, Relaxed);
+            if attempt.published > 0 {
+                // Somebody makes room: there may be more soon.
+                pause.reset();
+            }
             // Later attempts find what the first one published.
             if std::mem::take(&mut is_first) {
                 self.keeper.counters.repeated.fetch_add(attempt.repeated, Relaxed);

@@ -58,6 +58,26 @@ fn a_message_goes_from_a_producer_to_the_listeners_of_its_topic() {
 }
 
 #[test]
+fn who_tells_others_of_acknowledgements_hears_of_each() {
+    run(async {
+        let site = Site::start(&[1]).await;
+        let client = client(&site).await;
+        let producer = client.producer("prices").await.expect("it produces");
+        assert_eq!(producer.done_below(), MessageSeq(0));
+        let mut known = MessageSeq(0);
+        for number in 1..=3 {
+            producer.publish("eur.usd", "1.08").await.expect("there is room");
+            known = producer.acknowledged_after(known).await.expect("the relay acknowledges");
+            assert_eq!((known, producer.done_below()), (MessageSeq(number), known));
+        }
+        let more = producer.acknowledged_after(known);
+        let waits =
+            std::pin::pin!(tokio::time::timeout(std::time::Duration::from_millis(20), more));
+        assert!(waits.await.is_err(), "there is nothing more to hear of");
+    });
+}
+
+#[test]
 fn moves_under_load_lose_repeat_and_reorder_nothing() {
     run(async {
         const MOVES: u64 = 20;
