@@ -351,9 +351,9 @@ async fn await_store(
 async fn closed(outlet: Option<&mut Outlet>) -> Result<Trouble, CoreStopped> {
     let Some(outlet) = outlet else { return std::future::pending().await };
     loop {
-        match outlet.effects.recv().await.ok_or(CoreStopped)? {
-            Effect::CloseConnection { reason, .. } => return Ok(Trouble::Closed(reason.text())),
-            _ => {}
+        let effect = outlet.effects.recv().await.ok_or(CoreStopped)?;
+        if let Effect::CloseConnection { reason, .. } = effect {
+            return Ok(Trouble::Closed(reason.text()));
         }
     }
 }

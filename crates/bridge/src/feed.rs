@@ -281,7 +281,7 @@ impl Flow {
     /// The elastic queue has all below: how many that are, and the last one's tag.
     fn acknowledge(&mut self, below: MessageSeq) -> (usize, Option<u64>) {
         let count = self.published.partition_point(|(sequence, _)| *sequence < below);
-        (count, self.published.drain(..count).last().map(|(_, tag)| tag))
+        (count, self.published.drain(..count).next_back().map(|(_, tag)| tag))
     }
 }
 
