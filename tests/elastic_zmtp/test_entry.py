@@ -9,7 +9,7 @@ from entry import EntryBroker, toml
 from harness import elastic_wire
 from harness.broker import binary_path
 from harness.elastic_broker import ElasticBroker
-from zeromq import Raw, command, greeting, introduce, ready, receive, until
+from zeromq import Raw, command, frame, greeting, introduce, ready, receive, until
 
 TWO_RELAYS = {"relays_min": 2, "relays_max": 2, "acknowledge": "delivered"}
 
@@ -213,6 +213,30 @@ def test_what_a_pub_has_sent_before_the_stop_is_in_the_queue(entry, zsocket):
         assert [parts[1] for _, _, parts in native.messages] == [b"%d" % number for number in range(1_000)]
 
 
+def test_a_pub_that_leaves_before_there_is_a_relay_has_sent_what_it_sent(entry, zsocket):
+    one = entry({"queue": "q", "zmtp_out": ""})
+    publisher = publish(zsocket, one)
+    for number in range(10):
+        publisher.send_multipart([b"t", b"%d" % number])
+    publisher.close(linger=30_000)
+    one.wait_for_count("messages_in", "q", 10)
+    one.logged("a ZMTP producer has left.*lost=0")
+
+
+def test_pubs_of_a_queue_without_a_relay_are_kept_and_what_they_lose_is_counted():
+    without_relays = {"QUELEA__ELASTIC__RELAY_PROGRAM": "/bin/false"}
+    with EntryBroker([{"queue": "q"}], environment=without_relays) as one:
+        publisher = Raw(one.producers_at(), greeting() + ready(b"PUB"))
+        publisher.wait(b"SUBSCRIBE")
+        publisher.send(frame(0, b"t") * 10)
+        for number in range(3):
+            publisher.send(command(b"PING", b"\0\0%d" % number))
+            publisher.wait(command(b"PONG", b"%d" % number))
+        assert one.terminate() == 0
+        one.logged("a ZMTP producer is turned away.*lost=10.*the entry stops")
+        publisher.rest()
+
+
 def test_an_entry_asks_for_passwords_if_it_is_told_to(zsocket, tmp_path):
     users = tmp_path / "users"
     users.write_text("ada:lovelace\n")
@@ -256,6 +280,8 @@ def test_zmtps_sides_of_a_relay_are_shown(zsocket, tmp_path):
     program.write_text(f'#!/bin/sh\nexec "{binary_path()}" "$@" --zmtp-in 127.0.0.1:0 --zmtp-out 127.0.0.1:0\n')
     program.chmod(0o755)
     with ElasticBroker(environment={"QUELEA__ELASTIC__RELAY_PROGRAM": str(program)}) as one:
+        one.define("q")
+        assert one.queue("q")["name"] == "q"
         with elastic_wire.Listener(one.elastic, "q", [b"t"]) as native:
             native.wait_for_relays()
             shown = one.relays_up("q")[0]
@@ -268,3 +294,10 @@ def test_zmtps_sides_of_a_relay_are_shown(zsocket, tmp_path):
             assert native.wait_for_messages(1)[0][2] == [b"t.1", b"body"]
             native.close()
             assert receive(publisher) == [b"\0t"]
+
+
+def test_an_entry_needs_a_directory(tmp_path):
+    command = [binary_path(), "serve", "--data-dir", tmp_path, "--set", "elastic.entry=[{queue='q', zmtp_in='127.0.0.1:0'}]"]
+    result = subprocess.run([*command, "--set", "elastic.listen="], capture_output=True, text=True, timeout=30, check=False)
+    assert result.returncode != 0
+    assert "elastic.entry: it needs a directory, and elastic.listen is empty" in result.stderr

@@ -2,6 +2,8 @@
 
 mod show;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use quelea_elastic::directory::{Definition, DefinitionError, Input};
 use quelea_elastic::plan::Action;
@@ -9,6 +11,7 @@ use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
 use quelea_elastic_proto::{ClientId, RelayId};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
+use tokio::time::sleep;
 
 use crate::driver::Driver;
 use crate::ownership::{Command, Picture};
@@ -18,6 +21,11 @@ use crate::server::DirectoryHandle;
 const CLIENTS_SHOWN_MAX: usize = 10_000;
 /// Events that are shown at once, the newest.
 const EVENTS_SHOWN_MAX: usize = 1_000;
+
+/// How often it is looked whether a queue that is being claimed is owned now, and the pause between: two
+/// seconds, after which the store does not answer.
+const CLAIM_LOOKS_MAX: u32 = 100;
+const CLAIM_PAUSE: Duration = Duration::from_millis(20);
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -183,6 +191,7 @@ impl DirectoryHandle {
         queue: String,
         look: impl FnOnce(&mut Driver, &str) -> Option<Value> + Send + 'static,
     ) -> Answer {
+        self.claimed(&queue).await?;
         let name = queue.clone();
         if let Some(value) = self.ask(move |driver| look(driver, &name)).await? {
             return Ok(value);
@@ -193,6 +202,19 @@ impl DirectoryHandle {
             true => Err(Refusal::Claiming(queue)),
             false => Err(Refusal::NoQueue(queue)),
         }
+    }
+
+    /// Waits while this directory is about to own the queue: who has just made it is not told that it is
+    /// unknown.
+    async fn claimed(&self, queue: &str) -> Result<(), Refusal> {
+        for _ in 0..CLAIM_LOOKS_MAX {
+            let name = queue.to_owned();
+            if !self.ask(move |driver| driver.core.is_claiming(&name)).await? {
+                break;
+            }
+            sleep(CLAIM_PAUSE).await;
+        }
+        Ok(())
     }
 
     async fn not_elsewhere(&self, queue: &str) -> Result<(), Refusal> {

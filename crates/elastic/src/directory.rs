@@ -128,6 +128,12 @@ impl Directory {
         self.queues.keys().map(String::as_str)
     }
 
+    /// Whether this directory is about to own the queue.
+    #[must_use]
+    pub fn is_claiming(&self, name: &str) -> bool {
+        self.queues.contains_key(name) && self.owned_queue(name).is_none()
+    }
+
     /// One queue with its relays; `None` if this directory does not own it.
     #[must_use]
     pub fn queue(&self, now: Time, name: &str) -> Option<QueueStatus> {

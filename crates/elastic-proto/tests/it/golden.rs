@@ -30,9 +30,10 @@ fn examples() -> Vec<(&'static str, Vec<u8>)> {
     let mut found = Vec::new();
     let mut rest = PAGE;
     while let Some((_, after)) = rest.split_once("```hex ") {
-        let (name, after) = after.split_once('\n').unwrap();
-        let (text, after) = after.split_once("```").unwrap();
-        let bytes = text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap());
+        let (name, after) = after.split_once('\n').expect("a name is the rest of its line");
+        let (text, after) = after.split_once("```").expect("an example has an end");
+        let byte = |byte| u8::from_str_radix(byte, 16).expect("two digits");
+        let bytes = text.split_whitespace().map(byte);
         found.push((name, bytes.collect()));
         rest = after;
     }
@@ -81,7 +82,7 @@ fn of_a_move() -> Vec<(&'static str, Frame)> {
 
 fn of_messages() -> Vec<(&'static str, Frame)> {
     let (slot, sequence) = (Slot(9), MessageSeq(40));
-    let parts = parts::encode(&["eur.usd", "1.0841"]).unwrap();
+    let parts = parts::encode(&["eur.usd", "1.0841"]).expect("two small parts");
     let gap =
         Gap { slot, from: sequence, to: MessageSeq(50), messages: 3, cause: GapCause::TooSlow };
     vec![

@@ -1,6 +1,7 @@
 //! A PUB or XPUB at an entry: a native producer of its own. It is asked for everything, since listeners of
 //! the queue may be anywhere. What it sends waits in the producer's window until a relay has acknowledged
-//! it; while that is full its socket is not read, and the rest waits where ZeroMQ's own limit counts.
+//! it; while that is full a little more is read, so that PINGs are answered, and the rest waits where
+//! ZeroMQ's own limit counts.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -12,7 +13,7 @@ use bytes::Bytes;
 use quelea_client::elastic::{self, Client, Error};
 use quelea_zmtp::{Event, Peer};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::counters::EntryCounters;
 use crate::zmtp::name;
@@ -20,6 +21,8 @@ use crate::zmtp::wire::{End, Step, Wire};
 
 /// PUBs of one entry. Each has two connections of its own to a directory and a relay, and a window.
 const PRODUCERS_MAX: u64 = 10_000;
+/// Read of a PUB while its window is full.
+const READ_AHEAD_BYTES: usize = 1 << 20;
 /// How long what a PUB has sent before it left may take to be acknowledged: a failover and more.
 const LEAVE_MAX: Duration = Duration::from_secs(60);
 /// The same when the entry stops.
@@ -41,7 +44,7 @@ impl Producers {
     }
 
     /// Serves a PUB until it is gone.
-    pub(super) async fn serve(self, mut wire: Wire, peer: Peer) {
+    pub(super) async fn serve(self, wire: Wire, peer: Peer) {
         let name = name(wire.address(), &peer);
         let counters = &*self.counters;
         let Some(_present) = Present::enter(counters) else {
@@ -52,40 +55,57 @@ impl Producers {
         };
         tracing::debug!(peer = %name, queue = %self.queue, "a ZMTP producer is here");
         let mut stopping = self.stopping.subscribe();
-        wire.subscribe(b"", true);
-        let native = match self.open(&mut wire, &mut stopping).await {
-            Ok(native) => native,
+        let mut inlet = Inlet { wire, waiting: VecDeque::new(), waiting_bytes: 0 };
+        inlet.wire.subscribe(b"", true);
+        let (native, reason) = match self.open(&mut inlet, &mut stopping).await {
+            Ok(opened) => opened,
             Err(reason) => {
-                tracing::warn!(peer = %name, %reason, "a ZMTP producer is turned away");
-                return wire.close().await;
+                let lost = inlet.waiting.len() as u64;
+                EntryCounters::add(&counters.lost_in, lost);
+                tracing::warn!(peer = %name, lost, %reason, "a ZMTP producer is turned away");
+                return inlet.wire.close().await;
             }
         };
-        let mut producer = Producer { native, wire, waiting: VecDeque::new(), counters };
-        let reason = producer.run(&mut stopping).await;
-        let Producer { native, wire, waiting, .. } = producer;
+        let mut producer = Producer { native, inlet, counters };
+        let reason = match reason {
+            Some(reason) => reason,
+            None => producer.run(&mut stopping).await,
+        };
+        let Producer { native, inlet, .. } = producer;
         // It is gone to whoever watches it, also while the rest is given to the queue.
-        let closing = tokio::task::spawn_local(wire.close());
-        let lost = leave(native, waiting, counters, stopping).await;
+        let closing = tokio::task::spawn_local(inlet.wire.close());
+        let lost = leave(native, inlet.waiting, counters, stopping).await;
         EntryCounters::add(&counters.lost_in, lost);
         tracing::info!(peer = %name, queue = %self.queue, lost, %reason, "a ZMTP producer has left");
         // It ends by itself within a second.
         let _ = closing.await;
     }
 
-    /// A producer of the queue, once the directory has found a relay for it.
+    /// A producer of the queue, once the directory has found a relay for it; and why the PUB has left, if
+    /// it did before: what it has sent is waited for.
     async fn open(
         &self,
-        wire: &mut Wire,
+        inlet: &mut Inlet,
         stopping: &mut watch::Receiver<bool>,
-    ) -> Result<elastic::Producer, Gone> {
+    ) -> Result<(elastic::Producer, Option<Gone>), Gone> {
         let mut open = pin!(self.client.producer(&*self.queue));
+        let mut too_late = pin!(sleep(LEAVE_MAX));
+        let mut gone = None;
         loop {
+            let may_read = inlet.has_room();
             tokio::select! {
                 biased;
                 _ = stopping.wait_for(|stopping| *stopping) => return Err(Gone::Stopping),
-                opened = &mut open => return Ok(opened?),
-                step = wire.step(false) => {
-                    step?;
+                opened = &mut open => return Ok((opened?, gone)),
+                () = &mut too_late, if gone.is_some() => return Err(gone.unwrap_or(Gone::Stopping)),
+                step = inlet.wire.step(may_read), if gone.is_none() => {
+                    if let Err(end) = inlet.take(step) {
+                        if inlet.waiting.is_empty() {
+                            return Err(end);
+                        }
+                        too_late.as_mut().reset(Instant::now() + LEAVE_MAX);
+                        gone = Some(end);
+                    }
                 }
             }
         }
@@ -109,18 +129,48 @@ enum Gone {
     Stopping,
 }
 
+/// The PUB's socket, and what was read of it.
+struct Inlet {
+    wire: Wire,
+    /// Not yet in the window.
+    waiting: VecDeque<Bytes>,
+    waiting_bytes: usize,
+}
+
+impl Inlet {
+    const fn has_room(&self) -> bool {
+        self.waiting_bytes < READ_AHEAD_BYTES
+    }
+
+    fn take(&mut self, step: Result<Step, End>) -> Result<(), Gone> {
+        match step? {
+            Step::Read => self.read(),
+            Step::Written => Ok(()),
+        }
+    }
+
+    /// Takes all whole messages that were read.
+    fn read(&mut self) -> Result<(), Gone> {
+        while let Some(event) = self.wire.event()? {
+            if let Event::Message(message) = event {
+                self.waiting_bytes += message.len();
+                self.waiting.push_back(message);
+            }
+        }
+        Ok(())
+    }
+}
+
 struct Producer<'a> {
     native: elastic::Producer,
-    wire: Wire,
-    /// Read, and not yet in the window.
-    waiting: VecDeque<Bytes>,
+    inlet: Inlet,
     counters: &'a EntryCounters,
 }
 
 impl Producer<'_> {
     async fn run(&mut self, stopping: &mut watch::Receiver<bool>) -> Gone {
         // What came with the end of the handshake.
-        let mut outcome = self.read();
+        let mut outcome = self.inlet.read();
         loop {
             outcome = match outcome {
                 Ok(()) => {
@@ -133,29 +183,21 @@ impl Producer<'_> {
         }
     }
 
-    /// Gives on what waits, or reads when nothing does.
+    /// Gives on what waits, and reads.
     async fn next_step(&mut self, stopping: &mut watch::Receiver<bool>) -> Result<(), Gone> {
-        let Self { native, wire, waiting, counters } = self;
-        let idle = waiting.is_empty();
-        tokio::select! {
+        let may_read = self.inlet.has_room();
+        let Inlet { wire, waiting, waiting_bytes } = &mut self.inlet;
+        let step = tokio::select! {
             biased;
-            _ = stopping.wait_for(|stopping| *stopping) => Err(Gone::Stopping),
-            given = publish(native, waiting, counters), if !idle => given.map_err(Gone::Native),
-            step = wire.step(idle) => match step? {
-                Step::Read => self.read(),
-                Step::Written => Ok(()),
-            },
-        }
-    }
-
-    /// Takes all whole messages that were read.
-    fn read(&mut self) -> Result<(), Gone> {
-        while let Some(event) = self.wire.event()? {
-            if let Event::Message(message) = event {
-                self.waiting.push_back(message);
+            _ = stopping.wait_for(|stopping| *stopping) => return Err(Gone::Stopping),
+            given = publish(&self.native, waiting, self.counters), if !waiting.is_empty() => {
+                *waiting_bytes = 0;
+                return given.map_err(Gone::Native);
             }
-        }
-        Ok(())
+            step = wire.step(may_read) => step,
+        };
+        self.inlet.waiting_bytes = self.inlet.waiting.iter().map(Bytes::len).sum();
+        self.inlet.take(step)
     }
 }
 
