@@ -171,6 +171,21 @@ def test_a_relay_that_is_killed_costs_no_message_and_no_connection(entry, zsocke
     assert not any(monitor.poll(0) for monitor in monitors)
 
 
+def test_what_a_killed_relay_had_is_counted_where_nobody_keeps_it(entry, zsocket):
+    one = entry({"queue": "q"}, **TWO_RELAYS | {"acknowledge": "relayed"})
+    listener, publisher = listen(zsocket, one, b"t"), publish(zsocket, one)
+    stream = Stream(publisher, listener, b"t")
+    one.wait_for_relays("q", 2)
+    relay = one.relay_of_producer("q")
+    one.signal_relay("q", relay)
+    until(lambda: relay_now(one) not in (None, relay), "the failover")
+    before = stream.sent
+    until(lambda: stream.sent > before + 1_000, "messages after it")
+    numbers = stream.received()
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) + one.count("lost_out", "q") == stream.sent
+
+
 def test_the_directory_sees_each_pub_as_a_producer_of_its_own(entry, zsocket):
     one = entry({"queue": "q"})
     first, second = publish(zsocket, one), publish(zsocket, one)
