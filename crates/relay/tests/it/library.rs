@@ -165,11 +165,6 @@ fn the_library_is_moved_under_load_and_every_message_comes_once_and_in_order() {
 }
 
 #[test]
-fn the_same_where_messages_are_acknowledged_when_they_are_delivered() {
-    moves_are_exact_at(Acknowledge::Delivered);
-}
-
-#[test]
 fn a_relay_that_is_cut_off_takes_nothing_with_it_where_messages_are_acknowledged_when_delivered() {
     let level = Acknowledge::Delivered;
     let (first, second) = (TestRelay::acknowledging(level), TestRelay::acknowledging(level));
