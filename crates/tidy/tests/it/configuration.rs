@@ -8,11 +8,14 @@ use quelea_tidy::Repository;
 use crate::assert_none;
 
 const KEYS: &str = "crates/server/src/config/key.rs";
+/// The keys of lists of tables.
+const TABLES: &str = "crates/server/src/config/key";
 const REFERENCE: &str = "docs/configuration.md";
 
 /// Keys by the table of the source: lines `name: "amqp.listen",`.
 fn keys(repository: &Repository) -> BTreeSet<String> {
-    let source = repository.read(KEYS);
+    let mut source = repository.read(KEYS);
+    source.extend(repository.files(TABLES, &[".rs"]).iter().map(|path| repository.read(path)));
     let names = source.lines().filter_map(|line| line.trim().strip_prefix("name: \""));
     names.filter_map(|rest| rest.strip_suffix("\",")).map(str::to_owned).collect()
 }
