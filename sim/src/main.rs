@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use quelea_sim::{Seed, fluid, packets};
+use quelea_sim::{Seed, flow, fluid, packets};
 
 /// Plays the elastic queue in virtual time.
 #[derive(Parser)]
@@ -28,7 +28,12 @@ enum Resolution {
     /// A few nodes with faults, frame by frame.
     Packets(packets::Command),
     /// Many clients, message by message.
-    Flow(Seeds),
+    Flow {
+        #[command(flatten)]
+        seeds: Seeds,
+        #[command(flatten)]
+        options: flow::Options,
+    },
     /// Queues as rates: the planner's policies on the same seeds.
     Fluid {
         #[command(flatten)]
@@ -43,7 +48,7 @@ enum Resolution {
 fn main() -> ExitCode {
     let result = match Arguments::parse().resolution {
         Resolution::Packets(command) => command.run(),
-        Resolution::Flow(seeds) => not_yet("flow", &seeds),
+        Resolution::Flow { seeds, options } => options.play(seeds.seed, seeds.seeds),
         Resolution::Fluid { seeds, options } => options.play(seeds.seed, seeds.seeds),
         Resolution::Report(seeds) => not_yet("report", &seeds),
     };

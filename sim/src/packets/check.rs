@@ -30,11 +30,18 @@ pub(super) struct Check {
     pub(super) deliveries: u64,
     /// Messages that listeners were told that they do not get.
     pub(super) missing: u64,
+    /// From publishing to taking, microseconds, of each delivery.
+    latencies_us: Vec<u32>,
+    drains_begun_us: Vec<u64>,
+    /// The longest time from the decision to drain a relay to its end, milliseconds.
+    pub(super) drain_ms: u64,
 }
 
 #[derive(Debug, Default)]
 struct Published {
     messages: u64,
+    /// When each was.
+    at_us: Vec<u64>,
     acknowledged: u64,
     /// Its process has ended: it sends nothing again.
     gone: bool,
@@ -83,6 +90,9 @@ impl Check {
             queued_bytes_max,
             deliveries: 0,
             missing: 0,
+            latencies_us: Vec::new(),
+            drains_begun_us: Vec::new(),
+            drain_ms: 0,
         }
     }
 
@@ -134,6 +144,7 @@ impl Check {
             return self.wrong(text);
         }
         producer.messages += 1;
+        producer.at_us.push(self.now_us);
     }
 
     pub(super) fn acknowledged(&mut self, id: ClientId, below: u64) {
@@ -161,6 +172,15 @@ impl Check {
         self.trace.bytes(event.kind.as_bytes());
         *self.events.entry(event.kind).or_default() += 1;
         self.say(|| format!("{party} {}: {}: {}", event.kind, event.subject, event.reason));
+        match event.kind {
+            "drain" => self.drains_begun_us.push(self.now_us),
+            "ended" => {
+                if let Some(begun_us) = self.drains_begun_us.pop() {
+                    self.drain_ms = self.drain_ms.max((self.now_us - begun_us) / 1_000);
+                }
+            }
+            _ => {}
+        }
         if event.kind == "lagging"
             && let Some(id) = event.subject.strip_prefix("listener ")
             && let Ok(id) = u128::from_str_radix(id, 16)
@@ -205,6 +225,9 @@ impl Check {
             self.missing += missing;
         } else {
             self.deliveries += 1;
+            let sent_us = self.producers.get(&producer).and_then(|of| of.at_us.get(from as usize));
+            let took_us = sent_us.map_or(0, |sent_us| self.now_us - sent_us);
+            self.latencies_us.push(u32::try_from(took_us).unwrap_or(u32::MAX));
         }
         if self.log {
             self.say(|| format!("{party} {what} {from}..{to} of {:x}", producer.0));
@@ -234,6 +257,14 @@ impl Check {
             }
         }
         wrong.into_iter().for_each(|wrong| self.wrong(wrong));
+    }
+
+    /// The median, the 99th percentile and the longest of all deliveries' times, microseconds.
+    pub(super) fn latency_us(&self) -> [u32; 3] {
+        let mut all = self.latencies_us.clone();
+        all.sort_unstable();
+        let last = all.len().saturating_sub(1);
+        [last / 2, last * 99 / 100, last].map(|at| all.get(at).copied().unwrap_or(0))
     }
 
     /// How many messages all listeners that live have taken, together.

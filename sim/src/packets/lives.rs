@@ -77,9 +77,9 @@ impl World {
     }
 
     /// An id that tells people who it is: 1 or 2, the number, the life.
-    fn next_id(&mut self, kind: u128, number: u16) -> ClientId {
+    fn next_id(&mut self, kind: u128, number: u32) -> ClientId {
         self.lives += 1;
-        ClientId(kind << 32 | u128::from(number) << 16 | self.lives)
+        ClientId(kind << 96 | u128::from(number) << 48 | self.lives)
     }
 
     fn settings(&self) -> Settings {
@@ -91,7 +91,7 @@ impl World {
             relocation: plan.relocation,
             ..Definition::default()
         };
-        definition.sla.relays_min = u32::from(plan.relays);
+        definition.sla.relays_min = plan.relays;
         if plan.acknowledge == Acknowledge::Stored {
             "kept".clone_into(&mut definition.keep);
         }
@@ -243,7 +243,7 @@ impl World {
         if let Some(relay) = status.relays.iter().find(|relay| !relay.connected) {
             return Some(format!("relay {} is not connected to its directory", relay.id.0));
         }
-        if status.relays.len() < usize::from(self.plan.relays) {
+        if status.relays.len() < self.plan.relays as usize {
             return Some(format!("there are {} relays", status.relays.len()));
         }
         if status.moves_under_way > 0 {

@@ -216,9 +216,15 @@ impl Network {
             .map(|(id, _)| *id)
             .collect();
         for id in ids {
+            let Some(conn) = self.conns.get_mut(&id) else { continue };
+            let side = conn.side_of(life.node);
+            // What it had written goes with its machine, and half the time with its process: a socket
+            // that is closed with something unread is reset.
+            if silent || self.rng.bool() {
+                conn.ways[1 - side].items.retain(|item| !matches!(item, Item::Bytes(_)));
+                conn.ways[1 - side].bytes = 0;
+            }
             if silent {
-                let Some(conn) = self.conns.get_mut(&id) else { continue };
-                let side = conn.side_of(life.node);
                 conn.ends[side].open = false;
                 self.forget_if_over(id);
             } else {

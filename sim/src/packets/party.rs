@@ -7,13 +7,13 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Party {
     /// The directory of this number.
-    Directory(u16),
+    Directory(u32),
     /// The relay process that was started as the n-th, from 0 on.
-    Relay(u16),
+    Relay(u32),
     /// The producer of this number, whichever life it lives.
-    Producer(u16),
+    Producer(u32),
     /// The listener of this number, whichever life it lives.
-    Listener(u16),
+    Listener(u32),
     /// Where the directories keep what they agree on.
     Store,
     /// Who starts relays.

@@ -86,13 +86,13 @@ pub struct Plan {
     /// What all that is not in the plan is drawn from: delays, clients' jitter.
     pub seed: Seed,
     /// Directories, all of which may own the queue.
-    pub directories: u16,
+    pub directories: u32,
     /// Producers.
-    pub producers: u16,
+    pub producers: u32,
     /// Listeners; every second one wants two messages of three.
-    pub listeners: u16,
+    pub listeners: u32,
     /// Relays that the queue begins with.
-    pub relays: u16,
+    pub relays: u32,
     /// When a message is done.
     pub acknowledge: Acknowledge,
     /// What a move does about a listener that does not come along.
@@ -160,14 +160,14 @@ impl Plan {
         let levels = [Acknowledge::Relayed, Acknowledge::Delivered, Acknowledge::Stored];
         let mut plan = Self::plain(seed, levels[rng.usize(..levels.len())]);
         plan.directories = match family {
-            Family::Directories | Family::Owners => rng.u16(2..=3),
-            _ => rng.u16(1..=3),
+            Family::Directories | Family::Owners => rng.u32(2..=3),
+            _ => rng.u32(1..=3),
         };
         // Mostly a few of each; one run of ten is large.
         let large = rng.u8(..10) == 0;
-        plan.producers = if large { rng.u16(8..=24) } else { rng.u16(1..=4) };
-        plan.listeners = if large { rng.u16(4..=12) } else { rng.u16(1..=4) };
-        plan.relays = if large { rng.u16(4..=10) } else { rng.u16(1..=3) };
+        plan.producers = if large { rng.u32(8..=24) } else { rng.u32(1..=4) };
+        plan.listeners = if large { rng.u32(4..=12) } else { rng.u32(1..=4) };
+        plan.relays = if large { rng.u32(4..=10) } else { rng.u32(1..=3) };
         if rng.bool() {
             plan.relocation = Relocation::Strict;
         }
@@ -204,7 +204,7 @@ impl Plan {
     /// Nodes that take part, without relays that are started later.
     #[must_use]
     pub fn nodes(&self) -> u32 {
-        u32::from(self.directories + self.producers + self.listeners + self.relays)
+        self.directories + self.producers + self.listeners + self.relays
     }
 
     fn draw_fault(&self, family: Family, rng: &mut Rng) -> Fault {
@@ -286,19 +286,19 @@ impl Plan {
 
     fn relay(&self, rng: &mut Rng) -> Party {
         // Some of those that are started later, too.
-        Party::Relay(rng.u16(..self.relays + 2))
+        Party::Relay(rng.u32(..self.relays + 2))
     }
 
     fn directory(&self, rng: &mut Rng) -> Party {
-        Party::Directory(rng.u16(..self.directories))
+        Party::Directory(rng.u32(..self.directories))
     }
 
     fn producer(&self, rng: &mut Rng) -> Party {
-        Party::Producer(rng.u16(..self.producers))
+        Party::Producer(rng.u32(..self.producers))
     }
 
     fn listener(&self, rng: &mut Rng) -> Party {
-        Party::Listener(rng.u16(..self.listeners))
+        Party::Listener(rng.u32(..self.listeners))
     }
 }
 

@@ -34,6 +34,10 @@ pub struct Outcome {
     pub missing: u64,
     /// Milliseconds from the last fault until all was at rest.
     pub rest_ms: u64,
+    /// From publishing to taking: the median, the 99th percentile, the longest, microseconds.
+    pub latency_us: [u32; 3],
+    /// The longest time from the decision to drain a relay to its end, milliseconds.
+    pub drain_ms: u64,
     /// How often each kind of event was decided.
     pub events: BTreeMap<&'static str, u64>,
 }
@@ -103,6 +107,8 @@ impl World {
             deliveries: self.check.deliveries,
             missing: self.check.missing,
             rest_ms,
+            latency_us: self.check.latency_us(),
+            drain_ms: self.check.drain_ms,
             events: self.check.events.clone(),
         }
     }

@@ -43,7 +43,7 @@ pub(super) struct World {
     pub(super) provider: Provider,
     pub(super) check: Check,
     pub(super) rng: Rng,
-    pub(super) relays: u16,
+    pub(super) relays: u32,
     pub(super) lives: u128,
     /// Signals that were taken so far.
     pub(super) steps: u64,
