@@ -14,18 +14,28 @@ def sequences(taken) -> list[int]:
     return [properties.headers["x-elastic-sequence"] for _, properties, _ in taken]
 
 
-def publish_in_background(producer, count, reached, at):
-    """Publishes; sets `reached` when so many are on their way."""
+class Load:
+    """4,000 messages, the last 1,000 of them when something has been killed."""
 
-    def publish():
-        for number in range(count):
-            producer.publish(f"topic.{number % 10}", f"body {number}", timeout_s=60)
-            if number == at:
-                reached.set()
+    def __init__(self, producer):
+        self.producer = producer
+        self.half_way, self.killed = threading.Event(), threading.Event()
+        self.thread = threading.Thread(target=self._publish, daemon=True)
+        self.thread.start()
 
-    thread = threading.Thread(target=publish, daemon=True)
-    thread.start()
-    return thread
+    def _publish(self):
+        for number in range(4_000):
+            if number == 3_000:
+                self.killed.wait(60)
+            self.producer.publish(f"topic.{number % 10}", f"body {number}", timeout_s=60)
+            if number == 2_000:
+                self.half_way.set()
+
+    def end(self):
+        self.killed.set()
+        self.thread.join(60)
+        self.producer.wait_until_acknowledged(60)
+        assert self.producer.acknowledged == 4_000
 
 
 def test_what_is_acknowledged_is_in_the_durable_queue(bridged, ends):
@@ -75,13 +85,11 @@ def test_a_killed_relay_loses_nothing_that_was_acknowledged(bridged, ends):
     broker = bridged(default=STORED)
     listener = ends.listener(broker, "prices")
     producer = ends.producer(broker, "prices")
-    half_way = threading.Event()
-    publishing = publish_in_background(producer, 4_000, half_way, 2_000)
-    assert half_way.wait(60)
+    load = Load(producer)
+    assert load.half_way.wait(60)
     first = producer.relay
     broker.signal_relay("prices", first)
-    publishing.join(60)
-    producer.wait_until_acknowledged(60)
+    load.end()
     assert producer.relay != first
     channel = ends.channel(broker)
     # What the relay had brought and not told of was sent again, and is there once.
@@ -96,14 +104,10 @@ def test_a_killed_broker_loses_nothing_that_was_acknowledged(bridged, ends):
     broker = bridged(default=STORED)
     listener = ends.listener(broker, "prices")
     producer = ends.producer(broker, "prices")
-    half_way = threading.Event()
-    publishing = publish_in_background(producer, 4_000, half_way, 2_000)
-    assert half_way.wait(60)
-    acknowledged = producer.acknowledged
+    load = Load(producer)
+    assert load.half_way.wait(60)
     broker.restart_after_kill()
-    publishing.join(60)
-    producer.wait_until_acknowledged(60)
-    assert acknowledged < 4_000, "the broker was killed too late to show anything"
+    load.end()
     channel = ends.channel(broker)
     # The keeper that knew what was stored is gone: what it had not told is stored again.
     kept = sequences(take(channel, "archive", depth(channel, "archive")))
