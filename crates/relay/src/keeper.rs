@@ -19,6 +19,9 @@ use crate::node::SharedNode;
 /// How long the keeper may take to accept and to answer HELLO.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
 
+/// The keeper is asked for a sign of life after so long a silence, and given up after another.
+const SILENCE_MAX: Duration = Duration::from_secs(5);
+
 /// Pauses between two attempts: doubled from the first to the last.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
@@ -44,6 +47,8 @@ enum Lost {
     Unexpected,
     #[error("it has not answered within {ANSWER_MAX:?}")]
     NoAnswer,
+    #[error("it has said nothing for {:?}, and does not answer PING", 2 * SILENCE_MAX)]
+    Silent,
     #[error("the queue's settings name another one, or none")]
     Changed,
 }
@@ -100,9 +105,10 @@ async fn serve(
         Frame::Error(error) => return Err(Lost::Refused(error)),
         _ => return Err(Lost::Unexpected),
     }
+    let silent = Notify::new();
     tokio::select! {
-        lost = keep(node, work, &mut writer, keeper) => lost,
-        lost = take(node, &mut reader, kept) => lost,
+        lost = keep(node, work, &silent, &mut writer, keeper) => lost,
+        lost = take(node, &silent, &mut reader, kept) => lost,
     }
 }
 
@@ -110,6 +116,7 @@ async fn serve(
 async fn keep(
     node: &SharedNode,
     work: &Notify,
+    silent: &Notify,
     writer: &mut OwnedWriteHalf,
     keeper: &(String, String),
 ) -> Result<std::convert::Infallible, Lost> {
@@ -127,22 +134,34 @@ async fn keep(
             }
             Ok(())
         })?;
-        if batch.is_empty() {
-            work.notified().await;
-        } else {
+        if !batch.is_empty() {
             writer.write_all(&batch).await?;
+            continue;
+        }
+        tokio::select! {
+            () = work.notified() => {}
+            () = silent.notified() => send(writer, &[Frame::Ping(0)]).await?,
         }
     }
 }
 
-/// Takes what is stored.
+/// Takes what is stored. A keeper whose machine is gone without a word would be waited for as long as TCP
+/// tries: it is asked.
 async fn take(
     node: &SharedNode,
+    silent: &Notify,
     reader: &mut Reader,
     kept: &mut bool,
 ) -> Result<std::convert::Infallible, Lost> {
     loop {
-        match reader.next().await? {
+        let frame = match timeout(SILENCE_MAX, reader.next()).await {
+            Ok(frame) => frame?,
+            Err(_) => {
+                silent.notify_one();
+                timeout(SILENCE_MAX, reader.next()).await.map_err(|_| Lost::Silent)??
+            }
+        };
+        match frame {
             Frame::Kept { producer, below } => {
                 *kept = true;
                 node.with(|node| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{RETRY, answer};
 use crate::meta::{LeaseId, MetaError, MetaStore};
@@ -72,7 +72,8 @@ async fn keep_one(meta: &dyn MetaStore, lease: LeaseId, asked: Instant, ttl: Dur
     // From before the store was asked: here the lease never seems to live longer than there.
     let mut kept = asked;
     loop {
-        sleep(ttl / 4).await;
+        // Not a moment beyond the lease's end, however late the last answer was.
+        sleep_until((Instant::now() + ttl / 4).min(kept + ttl)).await;
         let asked = Instant::now();
         if asked >= kept + ttl {
             tracing::warn!("the lease has run out before it was kept alive");

@@ -9,6 +9,16 @@ use quelea_elastic_proto::{ClientId, MessageSeq, parts};
 use crate::client::Client;
 use crate::relay::{QUEUE, TestRelay};
 
+fn storing() -> (TcpListener, TestRelay) {
+    let keeper = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = keeper.local_addr().expect("it is bound").to_string();
+    let relay = TestRelay::with(|config| {
+        config.settings.acknowledge = Acknowledge::Stored;
+        config.settings.keep = (address, "vault".to_owned());
+    });
+    (keeper, relay)
+}
+
 fn accept(keeper: &TcpListener) -> Client {
     let (stream, _) = keeper.accept().expect("the relay connects");
     let mut relay = Client::over(stream);
@@ -38,12 +48,7 @@ fn kept(relay: &mut Client, mut next: u64, count: usize) -> Vec<String> {
 
 #[test]
 fn stored_means_that_the_keeper_said_so_and_what_it_did_not_say_is_sent_again() {
-    let keeper = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = keeper.local_addr().expect("it is bound").to_string();
-    let relay = TestRelay::with(|config| {
-        config.settings.acknowledge = Acknowledge::Stored;
-        config.settings.keep = (address, "vault".to_owned());
-    });
+    let (keeper, relay) = storing();
     let mut listener = relay.client();
     listener.listen(1, &[""]);
     let mut producer = relay.client();
@@ -67,4 +72,33 @@ fn stored_means_that_the_keeper_said_so_and_what_it_did_not_say_is_sent_again() 
     assert_eq!(again, ["six", "seven"]);
     line.send(&Frame::Kept { producer: ClientId(9), below: MessageSeq(8) });
     producer.acknowledged(slot, 8);
+}
+
+#[test]
+fn a_keeper_that_has_fallen_silent_is_asked_and_then_given_up() {
+    let (keeper, relay) = storing();
+    let mut producer = relay.client();
+    let slot = producer.produce(9, 1, 0);
+    producer.publish(slot, 0, &[b"t", b"body"]);
+    // Whoever waits for so long has to give a sign of life, too.
+    let producing = std::thread::spawn(move || {
+        loop {
+            match producer.next() {
+                Frame::Ping(number) => producer.send(&Frame::Pong(number)),
+                Frame::Credit { .. } => {}
+                frame => return frame,
+            }
+        }
+    });
+    let mut first = accept(&keeper);
+    assert_eq!(kept(&mut first, 0, 1), ["body"]);
+    let Frame::Ping(number) = first.next() else { panic!("it is not asked") };
+    first.send(&Frame::Pong(number));
+    // Then it answers no more, though its connection stands.
+    assert_eq!(first.next(), Frame::Ping(number));
+    let mut second = accept(&keeper);
+    assert_eq!(kept(&mut second, 0, 1), ["body"]);
+    second.send(&Frame::Kept { producer: ClientId(9), below: MessageSeq(1) });
+    let acknowledged = producing.join().expect("it does not panic");
+    assert_eq!(acknowledged, Frame::Ack { slot, below: MessageSeq(1) });
 }
