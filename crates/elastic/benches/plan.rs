@@ -59,14 +59,14 @@ fn queue(load: &impl Fn(u64) -> f64, now: Time) -> Snapshot {
         state: RelayState::Up,
         started_at: Time::ZERO,
         reported_at: Some(now),
-        samples: vec![rates(load(relay) * LIMIT, each); SAMPLES],
+        samples: vec![whole(load(relay), each); SAMPLES],
         capacity: Load::default(),
         witnesses: 0,
         moves_under_way: 0,
     });
     let producers = (0..PRODUCERS).map(|producer| {
         let relay = producer % RELAYS;
-        let rate = rates(load(relay) * LIMIT / each as f64 * size(producer), 0);
+        let rate = rates(load(relay) * LIMIT / each as f64 * size(producer));
         ProducerView {
             id: ClientId(u128::from(producer)),
             relay: RelayId(relay + 1),
@@ -87,15 +87,23 @@ fn queue(load: &impl Fn(u64) -> f64, now: Time) -> Snapshot {
     }
 }
 
-fn rates(bytes_in: f64, producers: u64) -> Load {
+/// A relay's report. Producers' have no processor time (directory/monitor.rs).
+fn whole(load: f64, producers: u64) -> Load {
+    Load {
+        cpu: load / 2.0,
+        clients: (producers + u64::from(LISTENERS)) as f64,
+        latency_us: 100.0,
+        ..rates(load * LIMIT)
+    }
+}
+
+fn rates(bytes_in: f64) -> Load {
     let listeners = f64::from(LISTENERS);
     Load {
         messages_in: bytes_in / 5e3,
         bytes_in,
         messages_out: bytes_in / 5e3 * listeners,
         bytes_out: bytes_in * listeners,
-        cpu: 0.1,
-        clients: producers as f64 + listeners,
-        latency_us: 100.0,
+        ..Load::default()
     }
 }

@@ -29,7 +29,10 @@ const FIRST_LOAD: f64 = 0.6;
 
 pub(super) struct Queue<'a> {
     pub(super) scenario: &'a Scenario,
-    pub(super) rng: Rng,
+    /// What the load draws from: the same under any policy.
+    rng: Rng,
+    /// What relays' lives draw from.
+    fate: Rng,
     pub(super) now: u32,
     zone: f64,
     flash: f64,
@@ -62,7 +65,7 @@ pub fn play(seed: Seed, scenario: &Scenario) -> Figures {
 
 impl<'a> Queue<'a> {
     fn new(seed: Seed, scenario: &'a Scenario) -> Self {
-        let mut rng = seed.rng("fluid");
+        let mut rng = seed.rng("load");
         let zone = (rng.f64() - 0.5) * ZONES;
         let snapshot = Snapshot {
             generation: 0,
@@ -75,6 +78,7 @@ impl<'a> Queue<'a> {
         let mut queue = Self {
             scenario,
             rng,
+            fate: seed.rng("relays"),
             now: 0,
             zone,
             flash: 1.0,
@@ -324,11 +328,11 @@ impl<'a> Queue<'a> {
         let slot = self.relays.start(self.now);
         let relay = self.relays.id[slot];
         self.generation += 1;
-        if self.rng.f64() < self.scenario.boot_failures {
+        if self.fate.f64() < self.scenario.boot_failures {
             self.counter.sum.boot_failures += 1;
             return;
         }
-        let boots = chance::between(&mut self.rng, self.scenario.boot_s);
+        let boots = chance::between(&mut self.fate, self.scenario.boot_s);
         self.events.after(self.now, boots, Event::Booted { relay });
     }
 
@@ -337,7 +341,7 @@ impl<'a> Queue<'a> {
         self.generation += 1;
         self.gate.stir(self.now);
         if self.scenario.relay_life_s > 0.0 {
-            let lives = chance::waiting(&mut self.rng, self.scenario.relay_life_s);
+            let lives = chance::waiting(&mut self.fate, self.scenario.relay_life_s);
             let relay = self.relays.id[slot];
             self.events.after(self.now, lives, Event::Crash { relay });
         }
@@ -347,7 +351,7 @@ impl<'a> Queue<'a> {
         let Some(slot) = self.relays.find(relay) else { return };
         self.relays.silent[slot] = true;
         self.counter.sum.crashes += 1;
-        let found = if self.rng.f64() < DEAD_BUT_CONNECTED { FOUND_S.1 } else { FOUND_S.0 };
+        let found = if self.fate.f64() < DEAD_BUT_CONNECTED { FOUND_S.1 } else { FOUND_S.0 };
         self.events.after(self.now, found, Event::Found { relay });
     }
 
