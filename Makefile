@@ -5,7 +5,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BINARY := $(or $(CARGO_TARGET_DIR),target)/release/quelea
 
-.PHONY: help run build test lint bench soak fuzz clean
+.PHONY: help run build test lint bench soak fuzz sim clean
 
 help: ## Lists the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -37,6 +37,9 @@ soak: build ## CMQ for ten minutes: nothing lost, memory flat; then kills the br
 fuzz: ## Replays and extends the fuzz corpora (SECONDS_EACH=60); needs cargo-fuzz and a nightly toolchain
 	@command -v cargo-fuzz >/dev/null || { echo "cargo-fuzz is not installed: cargo install cargo-fuzz"; exit 1; }
 	for target in $$(cargo fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=$${SECONDS_EACH:-60} || exit 1; done
+
+sim: ## Plays elastic queues in virtual time under both policies; fails while an aim is missed (SEED=1 SEEDS=5)
+	cargo run --locked -p quelea-sim -- fluid --seed $${SEED:-1} --seeds $${SEEDS:-5} --hours 24 --day-hours 24
 
 clean: ## Removes what was built, and what the tests installed and built outside the checkout
 	cargo clean
