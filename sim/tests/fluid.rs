@@ -1,0 +1,51 @@
+//! Queues as rates, from outside.
+
+use quelea_elastic::plan::Policy;
+use quelea_sim::Seed;
+use quelea_sim::fluid::{Comparison, Scenario, play, play_all};
+
+fn two_hours() -> Scenario {
+    Scenario { seconds: 7_200, ..Scenario::default() }
+}
+
+#[test]
+fn the_same_seed_plays_the_same_and_another_does_not() {
+    let scenario = two_hours();
+    assert_eq!(play(Seed(7), &scenario), play(Seed(7), &scenario));
+    assert_ne!(play(Seed(7), &scenario), play(Seed(8), &scenario));
+}
+
+#[test]
+fn both_policies_are_given_the_same_load() {
+    let scenario = Scenario { relay_life_s: 0.0, boot_failures: 0.0, ..two_hours() };
+    let paper = play(Seed(3), &scenario.under(Policy::Paper));
+    let steady = play(Seed(3), &scenario.under(Policy::Steady));
+    assert_eq!(paper.joins, steady.joins);
+    assert!(paper.ideal_relay_s.abs_diff(steady.ideal_relay_s) <= paper.queue_s / 100);
+}
+
+#[test]
+fn many_queues_are_summed_alike_on_any_number_of_processors() {
+    let scenario = Scenario { seconds: 1_200, ..Scenario::default() };
+    let sum = play_all(Seed(1), 6, &scenario);
+    assert_eq!(sum, play_all(Seed(1), 6, &scenario));
+    assert_eq!(sum.queue_s, 6 * 1_200);
+}
+
+#[test]
+fn steady_does_not_flap_where_the_paper_does() {
+    let comparison = Comparison::play(Seed(1), 4, &two_hours());
+    assert_eq!(comparison.steady.flaps, 0, "{comparison}");
+    assert!(comparison.paper.flaps > 0, "{comparison}");
+    assert!(comparison.steady.relay_s < comparison.paper.relay_s, "{comparison}");
+}
+
+#[test]
+fn a_gated_run_plans_less_and_comes_to_like_figures() {
+    let asked = two_hours();
+    let gated = Scenario { gated: true, ..two_hours() };
+    let (asked, gated) = (play_all(Seed(5), 4, &asked), play_all(Seed(5), 4, &gated));
+    assert!(gated.plans < asked.plans, "{} of {}", gated.plans, asked.plans);
+    let share = gated.relay_s as f64 / asked.relay_s as f64;
+    assert!((0.9..1.1).contains(&share), "{share}");
+}
