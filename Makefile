@@ -30,9 +30,10 @@ bench: build ## Measures every row of docs/benchmarks.md, beside RabbitMQ, Elast
 	$(PYTHON) bench-peers/compare_cmq.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
 	$(PYTHON) bench-peers/compare_elastic.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
 
-soak: build ## CMQ for ten minutes: nothing lost, memory flat; then kills the broker 200 times under load (SOAK_SECONDS=600 ROUNDS=200)
+soak: build ## CMQ for ten minutes: nothing lost, memory flat; then kills the broker 200 times under load, and elastic queues' processes 100 times (SOAK_SECONDS=600 ROUNDS=200 KILLS=100)
 	$(BINARY) bench cmq-soak --duration-s $${SOAK_SECONDS:-600}
 	QUELEA_KILL_ROUNDS=$${ROUNDS:-200} $(PYTHON) tests/run.py --binary $(BINARY) kill
+	QUELEA_ELASTIC_KILLS=$${KILLS:-100} $(PYTHON) tests/run.py --binary $(BINARY) elastic_failover
 
 fuzz: ## Replays and extends the fuzz corpora (SECONDS_EACH=60); needs cargo-fuzz and a nightly toolchain
 	@command -v cargo-fuzz >/dev/null || { echo "cargo-fuzz is not installed: cargo install cargo-fuzz"; exit 1; }

@@ -1,6 +1,7 @@
 """SIGTERM drains, a second one ends; a command that is wrong says so."""
 
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -97,3 +98,14 @@ def test_a_command_that_is_wrong_is_refused(arguments, says):
     )
     assert done.returncode in (1, 2) and not done.stdout
     assert says in done.stderr
+
+
+def test_a_relay_that_finds_no_directory_ends_by_itself():
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+        words = ["--queue", "q", "--directory", address, "--relay-id", "3", "--request", "r", "--orphan-timeout-ms", "300"]
+        done = subprocess.run(
+            [binary_path(), "relay", *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=PATIENCE_S
+        )
+    assert done.returncode == 0 and "ready at" in done.stdout

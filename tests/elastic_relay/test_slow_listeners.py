@@ -15,9 +15,9 @@ PIECE = 20
 RECEIVE_BYTES = 64 << 10
 
 
-def run(relay, policy):
+def run(relay, policy, *arguments):
     """The relay, a listener that has read nothing, and the producer; a quick listener has got all messages."""
-    one = relay("--ring-bytes", RING_BYTES)
+    one = relay("--ring-bytes", RING_BYTES, *arguments)
     stalled = Taker(one, slow=policy, receive_bytes=RECEIVE_BYTES)
     quick, sender = Taker(one), Sender(one)
     for first in range(0, MESSAGES, PIECE):
@@ -113,7 +113,16 @@ def test_a_stalled_listener_that_goes_leaves_no_trace(relay):
     sender.wait_until_acknowledged()
 
 
-def test_spill_is_refused_where_there_is_no_store(shared):
-    with pytest.raises(WireError) as refused:
-        Taker(shared, slow=SPILL)
-    assert (refused.value.code, refused.value.field) == ("value", "slow")
+def test_spill_keeps_for_a_stalled_listener_what_the_others_have_long_had(relay):
+    stalled, quick, sender = run(relay, SPILL)
+    assert stalled.account(MESSAGES) == (MESSAGES, 0)
+    sender.send(b"t", BODY, PIECE)
+    assert stalled.sequences(PIECE) == quick.sequences(PIECE)
+
+
+def test_spill_has_a_limit_and_what_is_beyond_it_is_announced(relay):
+    stalled, quick, sender = run(relay, SPILL, "--spill-bytes", 4 << 20)
+    came, missing = stalled.account(MESSAGES)
+    assert missing > 0 and came * len(BODY) > 4 << 20
+    sender.send(b"t", BODY, PIECE)
+    assert stalled.sequences(PIECE) == quick.sequences(PIECE)

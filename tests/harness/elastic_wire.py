@@ -1,5 +1,5 @@
-"""The elastic queue's native protocol (docs/elastic-protocol.md) in plain Python: a producer and a listener that
-follow their queue from relay to relay, and a raw connection for those who misbehave.
+"""The elastic queue's native protocol (docs/elastic-protocol.md) in plain Python: a listener that follows its queue
+from relay to relay, what it shares with a producer, and a raw connection for those who misbehave.
 
 It is written from the documentation, not from the library, so that each checks the other.
 """
@@ -37,6 +37,9 @@ ERROR_CODES = {
 }
 
 TIMEOUT_S = 30
+HEARTBEAT_S = 2
+SILENT_S = 8
+"""A connection on which nothing came for so long is dead."""
 RELAYED = 1
 
 
@@ -115,6 +118,7 @@ class Connection:
             raise
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = bytearray()
+        self.heard_at = time.monotonic()
         self.lock = threading.Lock()
         if hello:
             self.send(HELLO, struct.pack("<HB", version, role), text("elastic_wire.py"), text(key))
@@ -143,6 +147,7 @@ class Connection:
             data = self.socket.recv(262_144)
             if not data:
                 raise Closed
+            self.heard_at = time.monotonic()
             self.buffer += data
 
     def expect(self, *kinds, timeout_s=TIMEOUT_S) -> Fields:
@@ -175,6 +180,8 @@ class Client:
         self.fence = 0
         self.directory = None
         self.closed = False
+        self.reading = threading.Event()
+        self.reading.set()
         self._places = itertools.cycle(self.directories)
         threading.Thread(target=self._run, daemon=True).start()
         self.events.put((None, "directory", None))
@@ -194,10 +201,13 @@ class Client:
                 except (OSError, Closed) as error:
                     self._lost(source, str(error))
                 self.changed.notify_all()
-            if time.monotonic() - last_ping > 2:
-                last_ping = time.monotonic()
+            now = time.monotonic()
+            if now - last_ping > HEARTBEAT_S:
+                last_ping = now
                 for connection in self._connections():
                     self._quietly(connection, PING, u64(0))
+                    if now - connection.heard_at > SILENT_S and self.reading.is_set():
+                        connection.close()
 
     def _take(self, source, kind, fields):
         if kind == "directory":
@@ -216,6 +226,7 @@ class Client:
     def _lost(self, source, cause):
         if source is None:
             return
+        source.close()
         if source is self.directory:
             self.directory = None
             self._later(("directory", None), 0.1)
@@ -248,6 +259,7 @@ class Client:
     def _read(self, connection):
         try:
             while True:
+                self.reading.wait()
                 kind, fields = connection.receive(timeout_s=None)
                 self.events.put((connection, kind, fields))
         except WireError as error:
@@ -293,9 +305,18 @@ class Client:
                     raise TimeoutError(f"{what}: not within {timeout_s} s ({self})")
                 self.changed.wait(left)
 
-    def close(self):
+    def stall(self):
+        """Reads nothing more, until `reading` is set again."""
+        self.reading.clear()
+
+    def die(self):
+        """As a process that is killed: its connections end without a word."""
+        self.close(leave=False)
+
+    def close(self, leave=True):
+        self.reading.set()
         with self.changed:
-            if self.directory:
+            if self.directory and leave:
                 self._quietly(self.directory, CLOSE, text(self.queue_name), u128(self.id))
             self.closed = True
             for connection in self._connections():
@@ -306,148 +327,6 @@ class Client:
 
     def __exit__(self, *_):
         self.close()
-
-
-class Producer(Client):
-    """Sends at the relay that the directory names; keeps what is not acknowledged and sends it again elsewhere."""
-
-    def __init__(self, directories, queue_name, key=b""):
-        self.relay = self.address = self.slot = None
-        self.epoch = 0
-        self.connection = None
-        self.next = 0
-        self.sent = 0
-        self.kept = {}
-        self.acknowledged = 0
-        self.credit = self.used = 0
-        self.moving = None
-        self.leaving = {}
-        self.moves = 0
-        super().__init__(directories, queue_name, key)
-
-    def __str__(self):
-        return f"producer at relay {self.relay}, {self.acknowledged} of {self.next} acknowledged"
-
-    def _connections(self):
-        moving = [self.moving[0]] if self.moving else []
-        return [c for c in (self.directory, self.connection, *moving, *self.leaving) if c]
-
-    def open(self):
-        fields = [text(self.queue_name), u128(self.id), u64(0)]
-        if self.connection:
-            fields += [u8(1), u64(self.relay), u64(self.epoch), u64(self.next)]
-        else:
-            fields += [u8(0)]
-        self.directory.send(OPEN_PRODUCER, *fields)
-
-    def on_frame(self, source, kind, fields):
-        if source is self.directory:
-            if not self.directory_frame(kind, fields) and kind == PRODUCE_AT:
-                self._produce_at(fields)
-        elif self.moving and source is self.moving[0] and kind == ATTACHED:
-            self._attached(fields)
-        elif source is self.connection:
-            if kind == CREDIT and fields.number(4) == self.slot:
-                self.credit = max(self.credit, fields.number(8))
-            elif kind == ACK and fields.number(4) == self.slot:
-                self._acknowledge(fields.number(8))
-            self._send()
-        elif source in self.leaving and kind == ACK:
-            fields.number(4)
-            below = fields.number(8)
-            self._acknowledge(below)
-            if below >= self.leaving[source]:
-                del self.leaving[source]
-                source.close()
-
-    def _produce_at(self, fields):
-        fields.text()
-        fields.number(16)
-        fence, epoch, relay, address = fields.number(8), fields.number(8), fields.number(8), fields.text()
-        if fence < self.fence or epoch <= self.epoch:
-            return
-        self.fence = fence
-        if self.moving:
-            self.moving[0].close()
-        try:
-            connection = self.connect(address)
-        except OSError as error:
-            self.moving = None
-            failed = (text(self.queue_name), u128(self.id), u64(epoch), u64(relay), text(str(error)))
-            return self.directory.send(PRODUCE_FAILED, *failed)
-        self.moving = (connection, epoch, relay, address)
-        connection.send(ATTACH_PRODUCER, text(self.queue_name), u128(self.id), u64(fence), u64(epoch))
-
-    def _attached(self, fields):
-        slot, _, credit = fields.number(4), fields.number(1), fields.number(8)
-        old, old_slot, previous = self.connection, self.slot, self.epoch
-        first = self.sent if old else self.acknowledged
-        if old:
-            self._quietly(old, FIN, u32(old_slot), u64(first))
-            if self.acknowledged < first:
-                self.leaving[old] = first
-            else:
-                old.close()
-            self.moves += 1
-        self.connection, self.epoch, self.relay, self.address = self.moving
-        self.moving, self.slot, self.credit, self.used, self.sent = None, slot, credit, 0, first
-        start = (u32(slot), u128(self.id), u64(self.epoch), u64(first), u64(previous))
-        self.connection.send(START, *start)
-        if self.directory:
-            place = (text(self.queue_name), u128(self.id), u64(self.epoch), u64(self.relay), u64(first))
-            self._quietly(self.directory, PRODUCING, *place)
-        self._send()
-
-    def _acknowledge(self, below):
-        for sequence in range(self.acknowledged, below):
-            self.kept.pop(sequence, None)
-        self.acknowledged = max(self.acknowledged, below)
-
-    def _send(self):
-        while self.connection and self.sent < self.next and self.used < self.credit:
-            data = frame(DATA, u32(self.slot), u64(self.sent), self.kept[self.sent])
-            self.connection.send_raw(data)
-            self.used += len(data)
-            self.sent += 1
-
-    def on_relay_lost(self, source, cause):
-        if source in self.leaving:
-            # It ended before it had acknowledged all: that is sent again from here, ahead of what is new.
-            del self.leaving[source]
-            return self._report_lost(cause) if self.connection is None else None
-        if self.moving and source is self.moving[0]:
-            _, epoch, relay, _ = self.moving
-            self.moving = None
-            if self.directory:
-                failed = (text(self.queue_name), u128(self.id), u64(epoch), u64(relay), text(cause))
-                self._quietly(self.directory, PRODUCE_FAILED, *failed)
-        elif source is self.connection:
-            self.connection = None
-            self.sent = self.acknowledged
-            self._report_lost(cause)
-
-    def _report_lost(self, cause):
-        if self.directory:
-            self._quietly(self.directory, RELAY_LOST, text(self.queue_name), u128(self.id), u64(self.relay), text(cause))
-
-    def publish(self, topic, body=b"", timeout_s=TIMEOUT_S):
-        """Numbers a message and has it sent; waits while too much is not acknowledged."""
-        self.wait("room for a message", lambda: len(self.kept) < 20_000, timeout_s)
-        with self.changed:
-            self.kept[self.next] = part(topic, True) + part(body, False)
-            self.next += 1
-            try:
-                self._send()
-            except OSError:
-                pass  # Its end is told by the reader.
-        return self.next - 1
-
-    def wait_for_relay(self, timeout_s=TIMEOUT_S):
-        self.wait("a relay", lambda: self.connection is not None, timeout_s)
-        return self.relay
-
-    def wait_until_acknowledged(self, timeout_s=TIMEOUT_S):
-        self.wait("all acknowledged", lambda: self.acknowledged >= self.next, timeout_s)
 
 
 class Listener(Client):

@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use quelea_elastic::directory::{Definition, DefinitionError, Input};
-use quelea_elastic::plan::Action;
 use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
 use quelea_elastic_proto::{ClientId, RelayId};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::driver::Driver;
 use crate::ownership::{Command, Picture};
@@ -19,6 +18,10 @@ use crate::server::DirectoryHandle;
 
 /// Clients of a queue that are shown at once.
 const CLIENTS_SHOWN_MAX: usize = 10_000;
+/// How long a definition may take to be written; it is refused beyond, although it may still be.
+const SAVED_MAX: Duration = Duration::from_secs(5);
+/// How often that is looked at: it takes about a write to the metadata store.
+const SAVED_CHECK: Duration = Duration::from_millis(2);
 /// Events that are shown at once, the newest.
 const EVENTS_SHOWN_MAX: usize = 1_000;
 
@@ -92,7 +95,8 @@ impl DirectoryHandle {
             return Err(Refusal::Name(queue.len()));
         }
         self.not_elsewhere(&queue).await?;
-        self.ask(move |driver| {
+        let name = queue.clone();
+        let defined = self.ask(move |driver| {
             let now = driver.now();
             let known = driver.core.queue(now, &queue).map(|status| status.definition);
             let base = known.as_ref().unwrap_or(&driver.default);
@@ -100,10 +104,26 @@ impl DirectoryHandle {
                 b"" => base.clone(),
                 text => Definition::parse_over(base, text)?,
             };
+            definition.validate_cost(driver.relay_cost_per_hour_micros)?;
             driver.input(Input::Define { queue, definition });
-            Ok(json!({ "new": known.is_none() }))
-        })
-        .await?
+            Ok::<_, Refusal>(json!({ "new": known.is_none() }))
+        });
+        let defined = defined.await??;
+        self.wait_until_saved(name).await?;
+        Ok(defined)
+    }
+
+    /// A new queue is claimed first; what was answered outlives this process.
+    async fn wait_until_saved(&self, queue: String) -> Result<(), Refusal> {
+        let until = Instant::now() + SAVED_MAX;
+        while Instant::now() < until {
+            let name = queue.clone();
+            if self.ask(move |driver| driver.core.is_saved(&name)).await? {
+                return Ok(());
+            }
+            sleep(SAVED_CHECK).await;
+        }
+        Err(Refusal::Claiming(queue))
     }
 
     /// Removes a queue with its relays.
@@ -289,12 +309,12 @@ impl Driver {
         producer: Option<ClientId>,
         to: Option<RelayId>,
     ) -> Result<Value, String> {
-        let (producer, to) = self.core.move_refusal(queue, producer, to)?;
+        let (moved, to) = self.core.move_refusal(queue, producer, to)?;
         let from = self.core.producers(queue, None, usize::MAX);
-        let from = from.iter().find(|known| known.id == producer).and_then(|known| known.relay);
+        let from = from.iter().find(|known| known.id == moved).and_then(|known| known.relay);
         let from = from.ok_or_else(|| "the producer is at no relay yet".to_owned())?;
-        let (queue, reason) = (queue.to_owned(), "asked for by the API".to_owned());
-        self.input(Input::Act { queue, action: Action::Move { producer, from, to }, reason });
-        Ok(json!({ "producer": show::client(producer), "from": from.0, "to": to.0 }))
+        // Not named, it is the same one again, and the next time another.
+        self.input(Input::Move { queue: queue.to_owned(), producer, to: Some(to) });
+        Ok(json!({ "producer": show::client(moved), "from": from.0, "to": to.0 }))
     }
 }

@@ -261,6 +261,7 @@ impl Running {
         let driver = Driver::new(Parts {
             advertise: advertise.clone(),
             default: settings.core.definition.clone(),
+            relay_cost_per_hour_micros: settings.core.relay_cost_per_hour_micros,
             core: Directory::new(settings.core),
             counters: settings.counters,
             provider: Arc::clone(&provider),

@@ -42,7 +42,8 @@ pub enum Frame {
     ProduceFailed { queue: String, producer: ClientId, epoch: Epoch, relay: RelayId, cause: String },
     /// The listener is attached and subscribed at all of these relays.
     Listening { queue: String, listener: ClientId, generation: u64, relays: Vec<RelayId> },
-    /// A client cannot reach a relay any more: a witness for failover.
+    /// A client cannot reach a relay any more: a witness for failover. From the directory to a producer:
+    /// that relay is dead, whatever it still says.
     RelayLost { queue: String, client: ClientId, relay: RelayId, cause: String },
     /// The client leaves the queue.
     Close { queue: String, client: ClientId },

@@ -140,6 +140,12 @@ impl Directory {
         Some(self.owned_queue(name)?.status(now))
     }
 
+    /// Whether the queue is owned here and the store has all that it has to know of it.
+    #[must_use]
+    pub fn is_saved(&self, name: &str) -> bool {
+        self.owned_queue(name).is_some_and(Queue::is_saved)
+    }
+
     /// Its producers, by id, from the first one above `after`, at most `limit`.
     #[must_use]
     pub fn producers(

@@ -104,6 +104,21 @@ impl Sla {
         self.validate_rates()
     }
 
+    /// Relays that the budget pays for, at a provider's price, when so much of the hour's is spent: then the
+    /// minimal service level. `None` without a budget or a price.
+    #[must_use]
+    pub fn affordable(&self, relay_cost_per_hour_micros: u64, spent_micros: u64) -> Option<u32> {
+        let budget = self.budget_per_hour_micros;
+        if budget == 0 || relay_cost_per_hour_micros == 0 {
+            return None;
+        }
+        if spent_micros > budget {
+            return Some(self.relays_without_budget);
+        }
+        let paid = u32::try_from(budget / relay_cost_per_hour_micros).unwrap_or(u32::MAX);
+        Some(paid.max(self.relays_without_budget))
+    }
+
     /// A relay that may take messages and no bytes, or the other way round, may take nothing.
     fn validate_rates(&self) -> Result<(), SlaError> {
         let (bytes, messages) = (self.bytes_in_per_s_max, self.messages_in_per_s_max);

@@ -102,7 +102,11 @@ pub(crate) fn prepare(config: &ElasticConfig) -> Result<Option<Prepared>, Elasti
         path => std::path::absolute(path).map_err(ElasticError::Program)?.display().to_string(),
     };
     let key = key(config)?;
-    let definition = Definition::parse(config.default.as_bytes()).map_err(ElasticError::Default)?;
+    let cost = config.relay_cost_per_hour_micros;
+    let definition = Definition::parse(config.default.as_bytes());
+    let definition = definition
+        .and_then(|definition| definition.validate_cost(cost).map(|()| definition))
+        .map_err(ElasticError::Default)?;
     let queues = queues(config, &definition)?;
     let program = match config.relay_program.as_str() {
         "" => std::env::current_exe().map_err(ElasticError::Program)?,
@@ -139,9 +143,12 @@ fn queues(
         {
             return Err(ElasticError::Name(queue.name.clone()));
         }
-        let definition = Definition::parse_over(default, queue.definition.as_bytes());
-        let definition =
-            definition.map_err(|error| ElasticError::Queue { queue: queue.name.clone(), error })?;
+        let definition = Definition::parse_over(default, queue.definition.as_bytes())
+            .and_then(|definition| {
+                let cost = config.relay_cost_per_hour_micros;
+                definition.validate_cost(cost).map(|()| definition)
+            })
+            .map_err(|error| ElasticError::Queue { queue: queue.name.clone(), error })?;
         queues.push((queue.name.clone(), definition));
     }
     Ok(queues)
@@ -346,6 +353,13 @@ mod tests {
             (
                 refusal(|config| config.default = "{\"relays_min\": 0}".to_owned()),
                 "elastic.default: relays_min",
+            ),
+            (
+                refusal(|config| {
+                    config.relay_cost_per_hour_micros = 2;
+                    config.default = "{\"budget_per_hour_micros\": 1}".to_owned();
+                }),
+                "elastic.default: budget_per_hour_micros",
             ),
             (queue("", "{}"), "elastic.queue.name = \"\""),
             (queue("q", "[]"), "elastic.queue.definition of \"q\": "),

@@ -269,6 +269,13 @@ impl ProducerSession {
             {
                 self.produce_at(fence, epoch, relay, now);
             }
+            Frame::RelayLost { queue, client, relay, cause }
+                if queue == self.config.queue && client == self.config.producer =>
+            {
+                while let Some(stay) = self.stays.iter().find(|stay| stay.relay == relay) {
+                    self.stays_lost(stay.link, &cause, now);
+                }
+            }
             Frame::Notice { queue, code, text } if queue == self.config.queue => {
                 self.tell(News::Notice { code, text });
             }

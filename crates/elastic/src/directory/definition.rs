@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::directory::limits::{RING_BYTES_MAX, RING_BYTES_MIN};
 use crate::plan::Policy;
-use crate::sla::Sla;
+use crate::sla::{Sla, SlaError};
 
 /// What a queue is meant to be.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,10 +123,7 @@ impl Definition {
     /// # Errors
     /// Names the field, the limit and the value.
     pub fn validate(&self) -> Result<(), DefinitionError> {
-        self.sla.validate().map_err(|error| DefinitionError {
-            field: error.field.to_owned(),
-            text: error.to_string(),
-        })?;
+        self.sla.validate()?;
         if !(RING_BYTES_MIN..=RING_BYTES_MAX).contains(&self.ring_bytes_max) {
             return Err(DefinitionError::new(
                 "ring_bytes_max",
@@ -149,6 +146,14 @@ impl Definition {
             ));
         }
         Ok(())
+    }
+
+    /// Whether the budget pays for what always runs, at a provider's price.
+    ///
+    /// # Errors
+    /// As [`Sla::validate_cost`].
+    pub fn validate_cost(&self, relay_cost_per_hour_micros: u64) -> Result<(), DefinitionError> {
+        Ok(self.sla.validate_cost(relay_cost_per_hour_micros)?)
     }
 
     fn from_object(base: &Self, mut object: Map<String, Value>) -> Result<Self, DefinitionError> {
@@ -196,6 +201,12 @@ fn sla_over(base: &Sla, object: Map<String, Value>) -> Result<Sla, DefinitionErr
     }
     serde_json::from_value(Value::Object(whole))
         .map_err(|error| DefinitionError::new("", &error.to_string()))
+}
+
+impl From<SlaError> for DefinitionError {
+    fn from(error: SlaError) -> Self {
+        Self { field: error.field.to_owned(), text: error.to_string() }
+    }
 }
 
 impl DefinitionError {

@@ -4,7 +4,7 @@
 //! client lost it. Two of these three together are believed; so is the provider alone, and silence alone
 //! when it lasts.
 
-use quelea_elastic_proto::{ClientId, RelayId};
+use quelea_elastic_proto::{ClientId, Frame, RelayId};
 
 use crate::directory::Effect;
 use crate::directory::Peer;
@@ -70,15 +70,29 @@ impl Queue {
         let name = relay.handle.clone();
         if let Some(peer) = relay.peer {
             // It may only sleep: then this is the first thing that it reads.
-            cx.send(peer, quelea_elastic_proto::Frame::Stop { fence });
+            cx.send(peer, Frame::Stop { fence });
         }
         self.change();
         self.after_save(Effect::StopRelay { queue: self.name.clone(), relay: id, name });
         let reason = format!("{reason}; {producers} producers were there");
         self.log(cx, "failover", format!("relay {}", id.0), reason);
+        self.tell_lost(cx, id);
         self.leave_relay(cx, id, "the relay is dead");
         self.tell_listeners(cx);
         self.start_missing(cx);
+    }
+
+    /// Its producers take no acknowledgement from it any more. If it only sleeps, or was cut off, it would
+    /// find that its listeners have left, and take all that it still has for delivered.
+    fn tell_lost(&self, cx: &mut Context<'_>, id: RelayId) {
+        let at = |place: Option<super::producer::Place>| place.is_some_and(|at| at.relay == id);
+        for (client, producer) in self.producers.iter().filter(|(_, one)| at(one.place)) {
+            if let Some(peer) = producer.peer {
+                let (queue, cause) =
+                    (self.name.clone(), "the directory holds it for dead".to_owned());
+                cx.send(peer, Frame::RelayLost { queue, client: *client, relay: id, cause });
+            }
+        }
     }
 
     /// Nobody is at this relay any more, whatever they say: its producers get another.

@@ -34,7 +34,12 @@ impl Queue {
         if self.deleting || cx.now < self.starts.not_before {
             return;
         }
-        let fewest = self.definition.sla.relays_min as usize;
+        // As the planner counts: what the budget does not pay for would be drained at once.
+        let sla = &self.definition.sla;
+        let cost = cx.settings.relay_cost_per_hour_micros;
+        let paid = sla.affordable(cost, self.budget.spent(cx.now)).unwrap_or(u32::MAX);
+        let fewest = sla.relays_min.min(paid).max(1) as usize;
+        let most = sla.relays_max.min(paid).max(1) as usize;
         while self.relays_wanted() < fewest {
             let reason = format!("relays_min = {fewest}, there are {}", self.relays_wanted());
             self.starts.owed = self.starts.owed.saturating_sub(1);
@@ -42,7 +47,7 @@ impl Queue {
         }
         while self.starts.owed > 0 {
             self.starts.owed -= 1;
-            if self.relays_wanted() < self.definition.sla.relays_max as usize {
+            if self.relays_wanted() < most {
                 self.start_relay(cx, "it replaces a relay that died".to_owned());
             }
         }

@@ -65,6 +65,11 @@ impl Queue {
         });
     }
 
+    /// Whether the store has all of the record.
+    pub(super) fn is_saved(&self) -> bool {
+        self.saving.changed == self.saving.saved
+    }
+
     /// A write was answered. Gives back `false` if another directory owns the queue.
     pub(super) fn saved(
         &mut self,

@@ -88,16 +88,8 @@ impl<'a> Draft<'a> {
 
     /// Relays that the budget pays for, `None` if there is no budget.
     pub(crate) fn affordable(&self) -> Option<u32> {
-        let budget = self.sla.budget_per_hour_micros;
         let snapshot = self.board.snapshot;
-        if budget == 0 || snapshot.relay_cost_per_hour_micros == 0 {
-            return None;
-        }
-        if snapshot.spent_this_hour_micros > budget {
-            return Some(self.sla.relays_without_budget);
-        }
-        let paid = budget / snapshot.relay_cost_per_hour_micros;
-        Some(u32::try_from(paid).unwrap_or(u32::MAX).max(self.sla.relays_without_budget))
+        self.sla.affordable(snapshot.relay_cost_per_hour_micros, snapshot.spent_this_hour_micros)
     }
 
     /// The whole queue in one sentence, for the dry run.

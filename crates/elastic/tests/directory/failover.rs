@@ -85,6 +85,23 @@ fn silence_alone_is_believed_when_it_lasts() {
 }
 
 #[test]
+fn its_producers_are_told_that_it_is_dead_before_they_get_another() {
+    let Scene { mut world, mut relays, producers, .. } = scene();
+    for _ in 0..11 {
+        world.pass_ms(1_000);
+        relays[1].report(&mut world, &[]);
+    }
+    let mail = world.mail(producers[0].peer);
+    let lost = mail.iter().position(|frame| {
+        matches!(frame, Frame::RelayLost { client, relay: RelayId(1), .. } if *client == producers[0].id)
+    });
+    let other = mail.iter().position(|frame| matches!(frame, Frame::ProduceAt { .. }));
+    assert!(lost.is_some() && lost < other, "{mail:?}");
+    let mail = world.mail(producers[1].peer);
+    assert!(!mail.iter().any(|frame| matches!(frame, Frame::RelayLost { .. })), "{mail:?}");
+}
+
+#[test]
 fn a_relay_that_only_lost_the_directory_lives_on() {
     let Scene { mut world, mut relays, mut producers, .. } = scene();
     world.give(Input::Disconnected { peer: relays[0].peer });

@@ -1,6 +1,7 @@
 //! The directory in virtual time, with clients, relays, a provider and a metadata store that do as the test
 //! says.
 
+mod budget;
 mod drain;
 mod failover;
 mod first_use;

@@ -67,6 +67,25 @@ fn what_a_dead_relay_owed_is_sent_again() {
 }
 
 #[test]
+fn a_relay_that_the_directory_holds_for_dead_has_nothing_to_say_any_more() {
+    let mut world = World::new(1, Acknowledge::Delivered, 1, &[&[""]]);
+    world.start_relay(1);
+    world.start_relay(2);
+    world.settle();
+    let relay = world.producers[0].relay().expect("it has a relay");
+    (0..5).for_each(|_| assert!(world.publish(0, "a")));
+    let (queue, cause) = (QUEUE.to_owned(), "a test".to_owned());
+    let client = ClientId(1);
+    let lost = Frame::RelayLost { queue, client, relay, cause };
+    world.producers[0].handle_directory_frame(lost, world.now);
+    assert_eq!(world.producers[0].relay(), None);
+    assert_eq!(world.producers[0].stats().failovers, 1);
+    world.settle();
+    assert_eq!(of_producer(&world.seen[0], 0), [0, 1, 2, 3, 4].map(Seen::Message));
+    assert_eq!(world.producers[0].acknowledged(), MessageSeq(5));
+}
+
+#[test]
 fn a_session_that_is_closed_has_all_acknowledged_before() {
     let mut world = World::new(1, Acknowledge::Delivered, 1, &[&[""]]);
     world.start_relay(1);

@@ -1,0 +1,5 @@
+"""A broker with elastic queues, and clients that are closed when the test ends."""
+
+from harness.elastic_fixtures import clients, elastic, queue
+
+__all__ = ["clients", "elastic", "queue"]

@@ -1,0 +1,116 @@
+"""Definitions by API, command line and configuration; those that contradict themselves are refused with the field."""
+
+import json
+import re
+import subprocess
+
+import pytest
+from harness.broker import BrokerError
+from harness.elastic_broker import ElasticBroker, wait_for
+from harness.management import Refused
+
+WRONG = [
+    ({"relays_min": 5, "relays_max": 4}, "relays_min is 5, relays_max is 4"),
+    ({"relays_min": 0}, "relays_min is 0, the least is 1"),
+    ({"relays_max": 5_000}, "relays_max is 5000, the most is 4096"),
+    ({"relays_without_budget": 9, "relays_max": 8}, "relays_without_budget is 9, relays_max is 8"),
+    ({"clients_max": 1}, "clients_max is 1, the least is 2"),
+    ({"bytes_in_per_s_max": 99, "messages_in_per_s_max": 100}, "bytes_in_per_s_max is 99, messages_in_per_s_max is 100"),
+    ({"acknowledge": "stored"}, "acknowledge: .*keep"),
+    ({"slow": "sometimes"}, "slow: must be one of drop_newest.*sometimes"),
+    ({"policy": "wild"}, "policy: must be one of steady, paper.*wild"),
+    ({"relocation": "later"}, "relocation: must be one of prompt, strict.*later"),
+    ({"ring_bytes_max": 10}, "ring_bytes_max: must be from 65536 .*10"),
+    ({"ring_bytes_max": "many"}, "ring_bytes_max: must be a number"),
+    ({"relays_min": -1}, "relays_min: .*-1"),
+    ({"relays_min": "two"}, "relays_min: .*two"),
+    ({"relays_maximum": 4}, "relays_maximum"),
+    ({"keep": "k" * 256}, "keep: .*255.*256"),
+    ({"budget_per_hour_micros": 2_999, "relays_min": 3}, "budget_per_hour_micros is 2999, the cost of relays_min is 3000"),
+]
+
+
+@pytest.fixture(scope="module")
+def priced():
+    with ElasticBroker(environment={"QUELEA__ELASTIC__RELAY_COST_PER_HOUR_MICROS": "1000"}) as broker:
+        yield broker
+
+
+@pytest.mark.parametrize("definition, says", WRONG, ids=[row[1][:40] for row in WRONG])
+def test_a_definition_that_contradicts_itself_is_refused(priced, queue, definition, says):
+    with pytest.raises(Refused) as refused:
+        priced.define(queue, **definition)
+    assert refused.value.status == 400 and re.search(says, refused.value.body), refused.value
+    with pytest.raises(Refused) as refused:
+        priced.queue(queue)
+    assert refused.value.status == 404
+
+
+def test_what_is_no_object_is_refused(priced, queue):
+    for body in ([], 4, "relays_min"):
+        with pytest.raises(Refused) as refused:
+            priced.management.put(f"/api/elastic/queues/{queue}", body)
+        assert refused.value.status == 400 and "JSON object" in refused.value.body
+
+
+def test_a_refused_change_leaves_the_queue_as_it_was(priced, queue):
+    priced.define(queue, relays_max=7, slow="disconnect")
+    with pytest.raises(Refused):
+        priced.define(queue, relays_min=8)
+    priced.define(queue, relays_min=2)
+    definition = priced.queue(queue)["definition"]
+    assert (definition["relays_min"], definition["relays_max"], definition["slow"]) == (2, 7, "disconnect")
+    priced.wait_for_relays(queue, 2)
+
+
+def admin(broker, *words):
+    command = [broker.binary, "admin", "--url", broker.http, *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+
+
+def test_the_command_line_defines_shows_and_deletes(elastic, queue):
+    done = admin(elastic, "elastic", "queue", "define", queue, "relays_min=2", "slow=drop_newest")
+    assert done.returncode == 0, done.stderr
+    elastic.wait_for_relays(queue, 2)
+    shown = json.loads(admin(elastic, "elastic", "queue", "show", queue).stdout)
+    assert shown["definition"]["slow"] == "drop_newest" and len(shown["relays"]) == 2
+    assert queue in admin(elastic, "elastic", "queue", "list").stdout
+    assert admin(elastic, "elastic", "relays", queue).stdout.count(" up ") == 2
+    assert "relays_min" in admin(elastic, "elastic", "events", queue).stdout
+    refused = admin(elastic, "elastic", "queue", "define", queue, "relays_max=1")
+    assert refused.returncode != 0 and "relays_min is 2, relays_max is 1" in refused.stderr
+    refused = admin(elastic, "elastic", "queue", "define", queue, "relays_max")
+    assert refused.returncode != 0 and "relays_max" in refused.stderr
+    assert admin(elastic, "elastic", "queue", "delete", queue).returncode == 0
+    wait_for("the queue to be gone", lambda: admin(elastic, "elastic", "queue", "show", queue).returncode != 0)
+
+
+CONFIGURATIONS = [
+    ({"QUELEA__ELASTIC__DEFAULT": '{"relays_min": 3, "relays_max": 2}'}, "elastic.default: relays_min"),
+    ({"QUELEA__ELASTIC__DEFAULT": "relays"}, "elastic.default"),
+    ({"QUELEA__ELASTIC__PROVIDER": "cloud"}, 'elastic.provider = "cloud"'),
+    ({"QUELEA__ELASTIC__METADATA": "paper"}, 'elastic.metadata = "paper"'),
+    ({"QUELEA__ELASTIC__RELAYS_ON_EXIT": "leave"}, 'elastic.relays_on_exit = "leave"'),
+    ({"QUELEA__ELASTIC__KEY_FILE": "/nonexistent/key"}, "elastic.key_file"),
+]
+
+
+@pytest.mark.parametrize("environment, says", CONFIGURATIONS, ids=[row[1][:40] for row in CONFIGURATIONS])
+def test_a_configuration_that_is_wrong_is_refused_at_the_start(environment, says):
+    broker = ElasticBroker(environment=environment)
+    try:
+        with pytest.raises(BrokerError) as refused:
+            broker.start()
+        assert says in str(refused.value)
+    finally:
+        broker.close()
+
+
+def test_a_queue_of_the_configuration_is_there_from_the_start(tmp_path):
+    config = tmp_path / "quelea.toml"
+    config.write_text('[[elastic.queue]]\nname = "prices"\ndefinition = \'{"relays_min": 2, "acknowledge": "delivered"}\'\n')
+    # The file is looked for in the working directory.
+    with ElasticBroker(directory=tmp_path) as broker:
+        wait_for("the queue", lambda: broker.management.get("/api/elastic/queues"))
+        broker.wait_for_relays("prices", 2)
+        assert broker.queue("prices")["definition"]["acknowledge"] == "delivered"
