@@ -200,9 +200,14 @@ impl Driver {
                     self.command(Command::Write { queue, save, fence, record: Some(record) });
                 }
                 Effect::Remove { queue, fence } => {
+                    self.forget(queue.clone());
                     self.command(Command::Write { queue, save: 0, fence, record: None });
                 }
                 Effect::StartRelay { queue, spec } => self.start_relay(queue, spec),
+                Effect::DrainRelay { queue, relay, name, deadline_ms } => {
+                    let handle = RelayHandle { relay, request: String::new(), name };
+                    self.drain_relay(queue, handle, Duration::from_millis(deadline_ms));
+                }
                 Effect::StopRelay { queue, relay, name } => self.stop_relay(queue, relay, name),
                 Effect::Event(event) => {
                     self.counters.event(event.kind);
@@ -245,6 +250,29 @@ impl Driver {
             };
             let input = Input::Provider { queue, relay: spec.relay, outcome };
             let _ = inbox.send(Message::Input(input)).await;
+        });
+    }
+
+    fn forget(&self, queue: String) {
+        let provider = Arc::clone(&self.provider);
+        let counters = Arc::clone(&self.counters);
+        tokio::spawn(async move {
+            if let Err(error) = provider.forget(&queue).await {
+                counters.provider_failed();
+                tracing::warn!(queue, %error, "the provider keeps what it has of a deleted queue");
+            }
+        });
+    }
+
+    fn drain_relay(&self, queue: String, handle: RelayHandle, deadline: Duration) {
+        let provider = Arc::clone(&self.provider);
+        let counters = Arc::clone(&self.counters);
+        tokio::spawn(async move {
+            // The relay is drained all the same: the provider only did not show it.
+            if let Err(error) = provider.drain(&queue, &handle, deadline + STOP_GRACE).await {
+                counters.provider_failed();
+                tracing::warn!(queue, relay = handle.relay.0, %error, "a drain is not shown");
+            }
         });
     }
 

@@ -29,6 +29,18 @@ pub trait Provider: Send + Sync {
     /// started for this site, in this or an earlier life.
     fn list<'a>(&'a self, queue: Option<&'a str>) -> Answer<'a, Vec<Running>, ProviderError>;
 
+    /// A relay is being drained by its directory, and has to be gone when `grace` is over: for providers that show
+    /// it to others, and make it so if the directory is lost meanwhile. Answers when it was told.
+    fn drain<'a>(
+        &'a self,
+        queue: &'a str,
+        handle: &'a RelayHandle,
+        grace: Duration,
+    ) -> Answer<'a, (), ProviderError> {
+        let _ = (queue, handle, grace);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Begins to end a relay: it is asked to (SIGTERM, a deletion timestamp), and made to when `grace`
     /// has passed. Answers when it was asked; that it is gone is told by [`Provider::event`]. One that
     /// is gone already, or was never there, is no error.
@@ -43,6 +55,13 @@ pub trait Provider: Send + Sync {
     /// while nobody looked, as far as the provider can know. Waits until there is something. Nothing is
     /// lost if the caller drops the future.
     fn event(&self) -> Pin<Box<dyn Future<Output = ProviderEvent> + Send + '_>>;
+
+    /// A queue was deleted, and its relays are gone: what the provider has of it may go too. Answers when that is
+    /// done; a queue that is not known is no error.
+    fn forget<'a>(&'a self, queue: &'a str) -> Answer<'a, (), ProviderError> {
+        let _ = queue;
+        Box::pin(std::future::ready(Ok(())))
+    }
 
     /// A queue's state has changed (told at most once a second): for providers that show it.
     /// Returns at once.

@@ -212,7 +212,8 @@ impl Control {
         }
     }
 
-    /// The report's frames, and a PING: its answer shows that somebody reads them.
+    /// The report's frames; DRAINING, if it was told to end, until it is; and a PING: its answer shows that somebody
+    /// reads them.
     fn reports(&self) -> Vec<Frame> {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         let cpu_us = cpu.tv_sec as u64 * 1_000_000 + cpu.tv_nsec as u64 / 1_000;
@@ -220,7 +221,13 @@ impl Control {
             node.read_clock();
             let reports = node.relay.report(cpu_us);
             let number = reports.last().map_or(0, |report| report.number);
-            reports.into_iter().map(Frame::Report).chain([Frame::Ping(number)]).collect()
+            let until = node.relay.drains_until().filter(|_| node.told_to_end);
+            let draining = until.map(|until| {
+                let left_us = until.as_micros().saturating_sub(node.clock.now().as_micros());
+                Frame::Draining { deadline_ms: u32::try_from(left_us / 1_000).unwrap_or(u32::MAX) }
+            });
+            let reports = reports.into_iter().map(Frame::Report);
+            reports.chain(draining).chain([Frame::Ping(number)]).collect()
         })
     }
 

@@ -54,6 +54,8 @@ pub(crate) struct Node {
     spill: Option<SpillStore>,
     /// The directory said that it must end now.
     pub(crate) stop_ordered: bool,
+    /// A signal said that it is to end: its directory is asked to empty it.
+    pub(crate) told_to_end: bool,
     /// Without a directory since then; `None` while it has one, or needs none.
     pub(crate) alone_since: Option<Time>,
 }
@@ -70,6 +72,7 @@ impl Node {
             keeper: Rc::new(Notify::new()),
             spill: None,
             stop_ordered: false,
+            told_to_end: false,
             alone_since: None,
         }
     }

@@ -148,7 +148,13 @@ async fn serve(
                 Some(()) => {
                     told = true;
                     let deadline_ms = u32::try_from(config.drain.as_millis()).unwrap_or(u32::MAX);
-                    node.with(|node| node.relay.drain(deadline_ms));
+                    node.with(|node| {
+                        node.told_to_end = true;
+                        // A directory that drains it has set the time.
+                        if node.relay.drains_until().is_none() {
+                            node.relay.drain(deadline_ms);
+                        }
+                    });
                 }
                 None => stops = false,
             },
@@ -172,8 +178,10 @@ fn end(node: &Node, config: &Config, told_by_signal: bool) -> End {
     if let Some(until) = node.relay.drains_until() {
         // A directory that has it drained takes the listeners away and says STOP; a little later than the
         // deadline nobody will say it any more.
-        let until = if told_by_signal { until } else { until.plus_ms(STOP_GRACE_MS) };
-        return match (told_by_signal && drained, until <= now) {
+        let led = config.directory.is_some() && node.alone_since.is_none();
+        let alone = told_by_signal && !led;
+        let until = if alone { until } else { until.plus_ms(STOP_GRACE_MS) };
+        return match (alone && drained, until <= now) {
             (true, _) => End::Now(Stopped::Drained),
             (false, true) => End::Now(if drained { Stopped::Drained } else { Stopped::Cut }),
             (false, false) => End::At(until),

@@ -182,6 +182,7 @@ fn provider(config: &ElasticConfig, dir: PathBuf, program: PathBuf) -> ProviderS
             image: config.kubernetes_image.clone(),
             pod_template: config.kubernetes_pod_template.clone().into(),
             relay_listen: config.kubernetes_relay_listen.clone(),
+            drain_max: std::time::Duration::from_millis(config.drain_ms_max),
             ..Default::default()
         };
         return ProviderSettings::Kubernetes(settings);

@@ -275,6 +275,17 @@ impl Provider for KubernetesProvider {
         Box::pin(self.stop_pod(queue, handle, grace))
     }
 
+    /// The deletion timestamp says which pod goes, and when at the latest; its SIGTERM says nothing new to a relay
+    /// that is being drained.
+    fn drain<'a>(
+        &'a self,
+        queue: &'a str,
+        handle: &'a RelayHandle,
+        grace: Duration,
+    ) -> Answer<'a, (), ProviderError> {
+        Box::pin(self.stop_pod(queue, handle, grace))
+    }
+
     fn event(&self) -> Pin<Box<dyn Future<Output = ProviderEvent> + Send + '_>> {
         Box::pin(async move {
             let mut events = self.events.lock().await;
@@ -283,6 +294,15 @@ impl Provider for KubernetesProvider {
                 // The watches have ended, which they do only with us.
                 None => std::future::pending().await,
             }
+        })
+    }
+
+    fn forget<'a>(&'a self, queue: &'a str) -> Answer<'a, (), ProviderError> {
+        Box::pin(async move {
+            if !self.resources.forget(queue).await? {
+                self.shown.forget(queue);
+            }
+            Ok(())
         })
     }
 

@@ -4,6 +4,7 @@ use quelea_elastic_proto::frame::Frame;
 use quelea_elastic_proto::{ClientId, RelayId};
 
 use crate::directory::context::Context;
+use crate::directory::io::Effect;
 use crate::directory::limits::MOVES_PER_QUEUE_MAX;
 use crate::directory::queue::Queue;
 use crate::directory::relay::Life;
@@ -26,7 +27,20 @@ impl Queue {
         self.log(cx, "drain", format!("relay {}", id.0), reason.to_owned());
         self.abort_moves_to(cx, id, false, "the relay is being drained");
         self.tell_draining(cx, id);
+        let effect = self.drain_effect(cx, id);
+        if let Some(effect) = effect {
+            self.after_save(effect);
+        }
         true
+    }
+
+    /// Tells the provider, with what is left of the drain's time.
+    pub(super) fn drain_effect(&self, cx: &Context<'_>, id: RelayId) -> Option<Effect> {
+        let relay = self.relays.get(&id)?;
+        let Life::Draining { since, .. } = relay.life else { return None };
+        let deadline_ms = cx.settings.drain_ms_max.saturating_sub(cx.now.since_ms(since));
+        let (queue, name) = (self.name.clone(), relay.handle.clone());
+        Some(Effect::DrainRelay { queue, relay: id, name, deadline_ms })
     }
 
     /// DRAIN, with what is left of its time.

@@ -193,6 +193,18 @@ pub enum Effect {
         /// Which relay.
         spec: RelaySpec,
     },
+    /// A relay is being drained, and is ended at the latest when this time is over: for providers that show it.
+    /// Not answered.
+    DrainRelay {
+        /// The queue.
+        queue: String,
+        /// The relay.
+        relay: RelayId,
+        /// The provider's name of it, empty if it is not known.
+        name: String,
+        /// From now to its end, milliseconds.
+        deadline_ms: u64,
+    },
     /// Have a relay ended (it had its chance to drain); answered by [`Input::Provider`].
     StopRelay {
         /// The queue.

@@ -378,7 +378,11 @@ impl Queue {
                     let (queue, name) = (self.name.clone(), relay.handle.clone());
                     cx.effects.push_back(Effect::StopRelay { queue, relay: id, name });
                 }
-                Life::Up | Life::Draining { .. } => {}
+                Life::Draining { .. } => {
+                    let effect = self.drain_effect(cx, id);
+                    cx.effects.extend(effect);
+                }
+                Life::Up => {}
             }
         }
     }

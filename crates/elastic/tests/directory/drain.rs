@@ -1,6 +1,6 @@
 //! Emptying a relay: no new producer, its producers moved, then its listeners, then its end.
 
-use quelea_elastic::directory::{Definition, Input};
+use quelea_elastic::directory::{Definition, Effect, Input};
 use quelea_elastic::plan::{Action, RelayState};
 use quelea_elastic_proto::RelayId;
 use quelea_elastic_proto::frame::Frame;
@@ -41,6 +41,26 @@ fn a_draining_relay_is_told_and_gets_no_new_producer() {
     for id in 2..6 {
         assert_eq!(FakeProducer::open(&mut world, id).follow(&mut world), RelayId(2));
     }
+}
+
+#[test]
+fn the_provider_is_told_which_relay_goes_and_when_at_the_latest() {
+    let Scene { mut world, .. } = scene();
+    let drains = |world: &World| -> Vec<(RelayId, String, u64)> {
+        let drains = world.effects.iter().filter_map(|effect| match effect {
+            Effect::DrainRelay { relay, name, deadline_ms, .. } => {
+                Some((*relay, name.clone(), *deadline_ms))
+            }
+            _ => None,
+        });
+        drains.collect()
+    };
+    let told = (RelayId(1), "process 1001".to_owned(), 60_000);
+    assert_eq!(drains(&world), [told.clone()]);
+    // Whoever takes over cannot know whether it was told.
+    world.replace_directory();
+    FakeProducer::open(&mut world, 1);
+    assert_eq!(drains(&world), [told.clone(), told]);
 }
 
 #[test]

@@ -153,7 +153,7 @@ impl World {
                 self.store.remove(&queue);
                 None
             }
-            Effect::Close { .. } => None,
+            Effect::Close { .. } | Effect::DrainRelay { .. } => None,
         }
     }
 

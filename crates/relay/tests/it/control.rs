@@ -116,6 +116,46 @@ fn a_relay_registers_reports_and_drains() {
 }
 
 #[test]
+fn a_relay_that_is_told_to_end_has_its_directory_empty_it_first() {
+    let directory = FakeDirectory::start();
+    let relay = relay_of(&[&directory], LONG);
+    let (mut line, _) = directory.register();
+    line.send(&registered(0));
+    report(&mut line);
+    relay.stop();
+    // It is empty, and waits all the same: its listeners are to be led away. It says so until it is heard.
+    for _ in 0..3 {
+        let deadline_ms = loop {
+            match line.next() {
+                Frame::Draining { deadline_ms } => break deadline_ms,
+                Frame::Ping(number) => line.send(&Frame::Pong(number)),
+                Frame::Report(_) => {}
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!((1..=20_000).contains(&deadline_ms), "{deadline_ms}");
+    }
+    line.send(&Frame::Stop { fence: Fence(0) });
+    assert_eq!(relay.stopped(), Stopped::Drained);
+}
+
+#[test]
+fn a_relay_that_is_told_to_end_and_loses_its_directory_ends_when_it_is_empty() {
+    let directory = FakeDirectory::start();
+    let relay = relay_of(&[&directory], LONG);
+    let mut producer = relay.client();
+    let slot = producer.produce(9, 1, 0);
+    let (mut line, _) = directory.register();
+    line.send(&registered(0));
+    report(&mut line);
+    relay.stop();
+    assert!(matches!(producer.next_but_flow(), Frame::Draining { .. }));
+    drop((line, directory));
+    producer.send(&Frame::Fin { slot, next: MessageSeq(0) });
+    assert_eq!(relay.stopped(), Stopped::Drained);
+}
+
+#[test]
 fn old_fences_are_refused_and_fenced_producers_are_ended() {
     let directory = FakeDirectory::start();
     let relay = relay_of(&[&directory], LONG);

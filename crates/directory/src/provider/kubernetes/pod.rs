@@ -1,6 +1,7 @@
 //! A relay's pod: the site's template, and over it what makes it that relay. And what a pod's state means.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{
     Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod, PodSpec, PodTemplateSpec,
@@ -15,6 +16,8 @@ use crate::provider::{RelayCommand, Running};
 
 /// The container that runs the relay; a template's container of this name is filled in.
 const CONTAINER: &str = "relay";
+/// From the end of a relay's drain to its pod's: the relay still has to be told, and to end.
+const GRACE_MORE_S: i64 = 5;
 /// Environment variable with the pod's address, for `relay_listen`.
 const POD_IP: &str = "POD_IP";
 
@@ -24,6 +27,7 @@ pub(super) struct PodMaker {
     site: String,
     template: PodTemplateSpec,
     command: RelayCommand,
+    drain_max: Duration,
 }
 
 /// A template that no relay can run in.
@@ -56,7 +60,8 @@ impl PodMaker {
             return Err(TemplateError::NoImage);
         }
         let command = RelayCommand { listen: settings.relay_listen.clone(), ..command };
-        Ok(Self { site: settings.site.clone(), template, command })
+        let (site, drain_max) = (settings.site.clone(), settings.drain_max);
+        Ok(Self { site, template, command, drain_max })
     }
 
     /// The pod of one request; the same one for the same request.
@@ -71,8 +76,13 @@ impl PodMaker {
         let mut pod = template.spec.unwrap_or_default();
         // A relay has no state to come back with: one that ends is replaced by another.
         pod.restart_policy = Some("Never".to_owned());
+        let drain_s = self.drain_max.as_secs() + u64::from(self.drain_max.subsec_nanos() > 0);
+        let grace_s = i64::try_from(drain_s).unwrap_or(i64::MAX).saturating_add(GRACE_MORE_S);
+        pod.termination_grace_period_seconds = Some(grace_s);
         let container = container_of(&mut pod);
-        container.args = Some(self.command.arguments(spec));
+        let mut arguments = self.command.arguments(spec);
+        arguments.push(format!("--drain-timeout={drain_s}"));
+        container.args = Some(arguments);
         set_pod_ip(container);
         Pod {
             metadata: ObjectMeta {

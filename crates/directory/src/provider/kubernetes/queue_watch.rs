@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::StreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::{Api, ObjectMeta, PostParams};
+use kube::api::{Api, DeleteParams, ObjectMeta, PostParams, Preconditions};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Resource, ResourceExt};
 use quelea_elastic::directory::Definition;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::PROVIDER;
 use super::api_error::{is, limited};
@@ -26,11 +26,16 @@ use crate::provider::{ProviderError, ProviderEvent};
 pub(super) struct Resources {
     pub(super) api: Api<ElasticQueue>,
     seen: Arc<Mutex<BTreeMap<String, ElasticQueue>>>,
+    /// One came that was not there before: what its queue is waits to be written to it.
+    pub(super) arrived: Arc<Notify>,
 }
+
+/// Our own writes of a status may come between reading a resource and deleting it.
+const FORGET_TRIES_MAX: usize = 5;
 
 impl Resources {
     pub(super) fn new(api: Api<ElasticQueue>) -> Self {
-        Self { api, seen: Arc::default() }
+        Self { api, seen: Arc::default(), arrived: Arc::default() }
     }
 
     /// The resource of a queue; the oldest one, if there are several.
@@ -68,6 +73,33 @@ impl Resources {
             Err(error) if is(&error, "AlreadyExists") => self.found(queue, &name, what).await,
             Err(error) => Err(error.of(what)),
         }
+    }
+
+    /// Deletes the resource of a queue that is gone, if it was made on the queue's first use, and tells whether. A
+    /// user's own stays: it makes the queue again when it is changed, or when the directory starts.
+    pub(super) async fn forget(&self, queue: &str) -> Result<bool, ProviderError> {
+        let Some(seen) = self.of(queue) else { return Ok(true) };
+        let name = seen.name_any();
+        let what = || format!("delete ElasticQueue {name}");
+        for _ in 0..FORGET_TRIES_MAX {
+            let found = limited(&what, self.api.get_opt(&name)).await;
+            let Some(now) = found.map_err(|error| error.of(&what))? else { return Ok(true) };
+            if !made_by_us(&now) || now.uid() != seen.uid() {
+                return Ok(false);
+            }
+            // Only what we have just read: a user may be about to ask for something.
+            let preconditions =
+                Preconditions { uid: now.uid(), resource_version: now.resource_version() };
+            let asked = DeleteParams::default().preconditions(preconditions);
+            match limited(&what, self.api.delete(&name, &asked)).await {
+                Ok(_) => return Ok(true),
+                Err(error) if is(&error, "NotFound") => return Ok(true),
+                Err(error) if is(&error, "Conflict") => {}
+                Err(error) => return Err(error.of(&what)),
+            }
+        }
+        let cause = format!("it was changed {FORGET_TRIES_MAX} times meanwhile");
+        Err(ProviderError::Unavailable { provider: PROVIDER, what: what(), cause })
     }
 
     /// It is there and was not seen yet, or it is another queue's.
@@ -151,6 +183,9 @@ impl QueueWatch {
         }
         let name = resource.name_any();
         let before = self.resources.seen().insert(name.clone(), resource.clone());
+        if before.as_ref().is_none_or(|before| before.uid() != resource.uid()) {
+            self.resources.arrived.notify_one();
+        }
         if before.as_ref().is_some_and(|before| same_wish(before, &resource)) {
             return;
         }
@@ -199,6 +234,13 @@ impl QueueWatch {
             }
         }
     }
+}
+
+/// Whether a resource stands only for a queue that somebody used.
+fn made_by_us(resource: &ElasticQueue) -> bool {
+    let ours = resource.labels().get(names::MANAGED_BY).is_some_and(|by| by == names::MANAGER);
+    let spec = ElasticQueueSpec { queue: None, ..resource.spec.clone() };
+    ours && spec == ElasticQueueSpec::default()
 }
 
 /// Whether two states of a resource ask for the same: a change of its status alone is our own.

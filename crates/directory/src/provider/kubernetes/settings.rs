@@ -18,6 +18,8 @@ pub struct Settings {
     pub image: String,
     /// Where a relay listens in its pod; `$(POD_IP)` stands for the pod's address.
     pub relay_listen: String,
+    /// How long a relay may take to be emptied: the grace of its pod's deletion is this and five seconds.
+    pub drain_max: Duration,
     /// How long a pod that has ended stays, for its logs and its exit code.
     pub ended_pods_kept: Duration,
 }
@@ -31,6 +33,7 @@ impl Default for Settings {
             pod_template: PathBuf::new(),
             image: String::new(),
             relay_listen: "$(POD_IP):5680".to_owned(),
+            drain_max: Duration::from_secs(60),
             ended_pods_kept: Duration::from_secs(600),
         }
     }

@@ -35,7 +35,7 @@ pub(super) struct Shown {
 }
 
 /// A queue's state, as the resource shows it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct State {
     generation: i64,
     relays: RelayCounts,
@@ -54,6 +54,14 @@ impl Shown {
         self.changed.notify_one();
     }
 
+    /// A queue is gone: its resource, if it stays, shows no relay.
+    pub(super) fn forget(&self, queue: &str) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.insert(queue.to_owned(), State::default());
+        drop(waiting);
+        self.changed.notify_one();
+    }
+
     fn take(&self) -> BTreeMap<String, State> {
         std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -64,10 +72,18 @@ pub(super) struct Writer {
     resources: Resources,
     site: String,
     shown: Arc<Shown>,
-    /// What was written last of each queue, and when.
-    written: BTreeMap<String, (State, Instant)>,
+    /// What was written last of each queue.
+    written: BTreeMap<String, Written>,
     /// What is not written yet.
     due: BTreeMap<String, State>,
+}
+
+/// What was written last.
+struct Written {
+    state: State,
+    at: Instant,
+    /// The resource that it was written to; `None` if there was none.
+    uid: Option<String>,
 }
 
 impl Writer {
@@ -79,6 +95,7 @@ impl Writer {
     pub(super) async fn run(mut self) {
         loop {
             let again = self.write_due().await;
+            let arrived = Arc::clone(&self.resources.arrived);
             let wait = async {
                 match again {
                     Some(at) => tokio::time::sleep_until(at).await,
@@ -87,9 +104,20 @@ impl Writer {
             };
             tokio::select! {
                 () = self.shown.changed.notified() => {}
+                () = arrived.notified() => self.write_misplaced(),
                 () = wait => {}
             }
             self.due.append(&mut self.shown.take());
+        }
+    }
+
+    /// A queue whose resource came, or is another one than before, is written anew.
+    fn write_misplaced(&mut self) {
+        for (queue, written) in &self.written {
+            let uid = self.resources.of(queue).and_then(|resource| resource.uid());
+            if uid.is_some() && uid != written.uid {
+                self.due.entry(queue.clone()).or_insert_with(|| written.state.clone());
+            }
         }
     }
 
@@ -97,28 +125,41 @@ impl Writer {
     async fn write_due(&mut self) -> Option<Instant> {
         let mut again: Option<Instant> = None;
         for (queue, state) in std::mem::take(&mut self.due) {
-            let later = match self.written.get(&queue) {
-                Some((last, _)) if *last == state => continue,
-                Some((last, at)) if last.differs_in_load_alone(&state) => Some(*at + LOAD_EVERY),
+            let resource = self.resources.of(&queue);
+            let uid = resource.as_ref().and_then(ResourceExt::uid);
+            let last = self.written.get(&queue).filter(|last| last.uid == uid);
+            let later = match last {
+                Some(last) if last.state == state => continue,
+                Some(last) if last.state.differs_in_load_alone(&state) => {
+                    Some(last.at + LOAD_EVERY)
+                }
                 _ => None,
             };
-            let later = match later.filter(|at| *at > Instant::now()) {
-                None => self.write(&queue, &state).await.err().map(|_| Instant::now() + AGAIN),
-                later => later,
+            let later = match (later.filter(|at| *at > Instant::now()), &resource) {
+                (None, Some(resource)) => {
+                    let written = self.write(resource, &queue, &state).await;
+                    written.err().map(|_| Instant::now() + AGAIN)
+                }
+                // A queue of which no relay was ever started has no resource to show it.
+                (None, None) => None,
+                (later, _) => later,
             };
             if let Some(at) = later {
                 again = Some(again.map_or(at, |first| first.min(at)));
                 self.due.insert(queue, state);
             } else {
-                self.written.insert(queue, (state, Instant::now()));
+                self.written.insert(queue, Written { state, at: Instant::now(), uid });
             }
         }
         again
     }
 
-    async fn write(&self, queue: &str, state: &State) -> Result<(), CallError> {
-        // A queue of which no relay was ever started has no resource to show it.
-        let Some(resource) = self.resources.of(queue) else { return Ok(()) };
+    async fn write(
+        &self,
+        resource: &ElasticQueue,
+        queue: &str,
+        state: &State,
+    ) -> Result<(), CallError> {
         let mut labels = pod::site_labels(&self.site);
         labels.insert(names::QUEUE.to_owned(), names::of_queue(queue));
         let status = json!({
@@ -129,9 +170,9 @@ impl Writer {
             "producers": state.producers,
             "listeners": state.listeners,
             "load": state.load,
-            "conditions": [ready(&resource, state), within_budget(&resource, state)],
+            "conditions": [ready(resource, state), within_budget(resource, state)],
         });
-        apply(&self.resources, &resource, names::MANAGER, status).await
+        apply(&self.resources, resource, names::MANAGER, status).await
     }
 }
 
