@@ -5,10 +5,10 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BINARY := $(or $(CARGO_TARGET_DIR),target)/release/quelea
 
-.PHONY: help run build test lint bench soak fuzz sim clean
+.PHONY: help run build test test-kubernetes lint bench soak fuzz sim clean
 
 help: ## Lists the targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 run: build ## Builds the release and starts the broker; data in ./quelea-data
 	exec $(BINARY) serve
@@ -18,6 +18,9 @@ build: ## Builds the release binary
 
 test: ## Runs all tests: format, workspace, and real clients (AMQP and SQS: Go, Python, Celery, JavaScript, Java, the AWS command line) against a started broker
 	$(PYTHON) tests/run.py $(SUITES)
+
+test-kubernetes: ## Runs the Kubernetes provider and the Helm chart against a real API server, which is compiled from its sources once (a quarter of an hour)
+	$(PYTHON) tests/run.py kubernetes
 
 lint: ## Checks format and lints, warnings being errors
 	cargo fmt --all --check

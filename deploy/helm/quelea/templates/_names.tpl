@@ -1,0 +1,35 @@
+{{/* The release's name, which is also the site's: a label's value of at most 40 letters. */}}
+{{- define "quelea.name" -}}
+{{- if gt (len .Release.Name) 40 }}{{ fail "the release's name is the site's: it has at most 40 letters" }}{{ end -}}
+{{- if contains "." .Release.Name }}{{ fail "the release's name is the site's: it has no dot" }}{{ end -}}
+{{ .Release.Name }}
+{{- end -}}
+
+{{- define "quelea.selector" -}}
+app.kubernetes.io/name: quelea
+app.kubernetes.io/instance: {{ include "quelea.name" . }}
+{{- end -}}
+
+{{- define "quelea.labels" -}}
+{{ include "quelea.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end -}}
+
+{{- define "quelea.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+
+{{- define "quelea.keySecret" -}}
+{{ .Values.key.existingSecret | default (printf "%s-key" (include "quelea.name" .)) }}
+{{- end -}}
+
+{{- define "quelea.adminSecret" -}}
+{{ .Values.admin.existingSecret | default (printf "%s-admin" (include "quelea.name" .)) }}
+{{- end -}}
+
+{{/* A value of quelea.toml. */}}
+{{- define "quelea.toml" -}}
+{{- if kindIs "float64" . }}{{ if eq . (floor .) }}{{ int64 . }}{{ else }}{{ . }}{{ end }}{{ else }}{{ toJson . }}{{ end }}
+{{- end -}}
