@@ -38,7 +38,7 @@ def test_a_deleted_queue_takes_the_resource_of_its_first_use_with_it_and_leaves_
         client.close()
     for queue in ("used", "asked-for"):
         site.management.delete(f"/api/elastic/queues/{queue}")
-    eventually("no resource", lambda: site.resource("used") is None)
+    eventually("no resource", lambda: site.resource("used") is None, lambda: (site.resource("used"), site.broker.log_tail()), 15)
     eventually("no pod", lambda: not site.pods(alive=False))
     eventually("no relay shown", lambda: site.resource("asked-for")["status"]["replicas"] == 0)
     assert site.condition("asked-for", "Ready")["status"] == "False"

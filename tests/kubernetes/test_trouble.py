@@ -45,15 +45,6 @@ def test_pods_that_ended_while_no_directory_looked_are_replaced_and_strangers_ar
     assert "stranger" in site.pods(alive=False)
 
 
-def test_a_queue_that_is_deleted_while_no_directory_looks_is_gone_afterwards(site):
-    site.make("prices", replicas=1)
-    site.settled("prices", 1)
-    site.broker.kill()
-    site.api.delete(f"{site.queues_path}/prices")
-    site.start()
-    eventually("no pod", lambda: not site.pods(alive=False), site.told("prices"))
-
-
 def test_while_the_api_server_is_away_relays_and_clients_go_on(site):
     site.make("prices", replicas=2, acknowledge="delivered")
     site.settled("prices", 2)
@@ -81,7 +72,7 @@ def test_while_the_api_server_is_away_relays_and_clients_go_on(site):
     # Afterwards the lost one is replaced, and nothing is there twice.
     pods = site.settled("prices", 2)
     assert victim not in pods
-    check_complete(listener, {producer.id: sent, late.id: 1})
+    check_complete(listener, {producer.id: sent, late.id: 1}, after_a_kill=True)
 
 
 def test_a_watch_that_is_too_old_is_begun_anew_and_sees_what_it_missed(site):
