@@ -123,6 +123,8 @@ impl DirectoryNode {
                     let relay = spec.relay;
                     self.call(cx, relay, ProviderCall::Start(spec));
                 }
+                // Only shown: no provider here shows it.
+                Effect::DrainRelay { .. } => {}
                 Effect::StopRelay { relay, name, .. } => {
                     let handle = RelayHandle { relay, request: String::new(), name };
                     self.call(cx, relay, ProviderCall::Stop(handle));
