@@ -62,5 +62,6 @@ SUITES = {
     "elastic_relay": _suite("elastic_relay"),
     "elastic_queues": _suite("elastic_queues"),
     "elastic_failover": _suite("elastic_failover"),
+    "elastic_etcd": run_etcd,
 }
 INSTALLS = dict.fromkeys(SUITES, install_python)
