@@ -11,6 +11,7 @@ from pathlib import Path
 from harness import outcome
 from harness.cache import cache_root, installed
 from harness.clients import TESTS, install_command
+from harness.elastic_suites import install_etcd
 from harness.outcome import Outcome
 from harness.process import run_group
 from harness.workspace import BUILD_TIMEOUT_S, PROFILE, ROOT, read
@@ -41,20 +42,6 @@ def install_control_plane() -> Path:
                 raise RuntimeError(f"{name} does not compile: go ended with {code}:\n{output[-4_000:]}")
 
     return installed("kubernetes", PINS, "", install)
-
-
-def install_etcd() -> Path:
-    """The program etcd: this machine's, or Debian's, unpacked into the cache."""
-    found = shutil.which("etcd")
-    if found:
-        return Path(found)
-
-    def install(directory: Path) -> None:
-        install_command(["apt-get", "download", "etcd-server"], cwd=directory)
-        (package,) = directory.glob("etcd-server_*.deb")
-        install_command(["dpkg-deb", "-x", package, directory])
-
-    return installed("etcd", [], "etcd-server", install) / "usr" / "bin" / "etcd"
 
 
 def install_python() -> Path:

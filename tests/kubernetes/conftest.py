@@ -17,7 +17,8 @@ from cluster import Cluster, Wire  # noqa: E402
 from kubelet import Kubelet  # noqa: E402
 
 from harness.broker import Broker, binary_path, free_port  # noqa: E402
-from harness.elastic_wire import Listener, Producer  # noqa: E402
+from harness.elastic_producer import Producer  # noqa: E402
+from harness.elastic_wire import Listener  # noqa: E402
 from harness.management import Management, Refused  # noqa: E402
 
 CHART = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "quelea"
