@@ -1,14 +1,16 @@
-//! Ctrl-C ends the run and prints the report so far; a second one ends the program.
+//! Ctrl-C or SIGTERM ends the run and prints the report so far; a second one ends the program.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Whether the user asked for the end. Cheap to clone, cheap to ask.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Listens for SIGINT in a thread of its own, for the rest of the process' life.
+    /// Listens for SIGINT and SIGTERM in a thread of its own, for the rest of the process' life.
     pub(crate) fn install() -> Self {
         let interrupt = Self::default();
         let flag = Arc::clone(&interrupt.0);
@@ -18,7 +20,13 @@ impl Interrupt {
                 return; // Without it Ctrl-C just kills the process, as by default.
             };
             runtime.block_on(async {
-                while tokio::signal::ctrl_c().await.is_ok() {
+                let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+                let (Ok(mut interrupt), Ok(mut terminate)) = signals else { return };
+                loop {
+                    tokio::select! {
+                        _ = interrupt.recv() => {}
+                        _ = terminate.recv() => {}
+                    }
                     if flag.swap(true, Ordering::Relaxed) {
                         std::process::exit(130);
                     }
