@@ -215,13 +215,13 @@ def test_who_sends_far_beyond_its_credit_is_cut_off(relay):
 
 def test_a_key_is_asked_for(relay, tmp_path):
     key = tmp_path / "key"
-    key.write_text("secret\n")
+    key.write_bytes(b"k" * 32)
     one = relay("--key-file", key)
-    for wrong, says in ((b"", "needed"), (b"Secret", "not the key"), (b"secret\n", "not the key")):
+    for wrong, says in ((b"", "needed"), (b"K" + b"k" * 31, "not the key"), (b"k" * 33, "not the key")):
         error = refusal(Connection(one.address, key=wrong))
         assert (error.code, error.field, error.fatal) == ("key", "key", True)
         assert says in error.text
-    one.connect(key=b"secret")
+    one.connect(key=b"k" * 32)
 
 
 def test_connections_are_limited_and_those_that_are_there_go_on(relay):
