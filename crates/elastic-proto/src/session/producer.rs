@@ -89,6 +89,8 @@ pub struct ProducerSession {
     /// Oldest first; contiguous: each begins where the one before has its end.
     stays: VecDeque<Stay>,
     attaching: Option<Attaching>,
+    /// Connections, in order, on which an ATTACH will be answered whose slot nobody wants any more.
+    forsaken: Vec<Link>,
     /// A relay ended that owed acknowledgements: the next START begins with them.
     owed: bool,
     /// The highest that was seen.
@@ -125,6 +127,7 @@ impl ProducerSession {
             window: Window::new(),
             stays: VecDeque::new(),
             attaching: None,
+            forsaken: Vec::new(),
             owed: false,
             fence: Fence(0),
             epoch: Epoch(0),
@@ -241,6 +244,7 @@ impl ProducerSession {
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.attaching.as_ref().is_some_and(|attaching| attaching.deadline <= now) {
+            self.forsake();
             self.attach_failed("no answer to ATTACH in time", now);
         }
         if self.ask_at.is_some_and(|at| at <= now) {
@@ -338,6 +342,9 @@ impl ProducerSession {
         let cause = error.text.clone();
         let fenced = error.code == ErrorCode::Fenced;
         self.tell(News::Refused(error.clone()));
+        if !error.fatal && !fenced && self.take_forsaken(link) {
+            return;
+        }
         if self.attaching.as_ref().is_some_and(|attaching| attaching.link == link) {
             self.attach_failed(&cause, now);
         }

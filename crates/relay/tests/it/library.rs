@@ -3,6 +3,8 @@
 use std::future::Future;
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -29,6 +31,8 @@ struct Signpost {
     address: String,
     relays: Vec<RelayAddress>,
     producer: Arc<Mutex<Option<(TcpStream, ClientId, Epoch)>>>,
+    /// Where it was sent last.
+    last: AtomicUsize,
 }
 
 impl Signpost {
@@ -42,6 +46,7 @@ impl Signpost {
             address: directory.local_addr().expect("it is bound").to_string(),
             relays: relays.collect(),
             producer: Arc::default(),
+            last: AtomicUsize::new(0),
         });
         let serving = Arc::clone(&signpost);
         std::thread::spawn(move || {
@@ -78,6 +83,11 @@ impl Signpost {
                     drop(producer);
                     self.send_producer(again.map_or(0, |_| self.relays.len() - 1));
                 }
+                // Too many moves at once: again, as a directory would some time later.
+                Frame::ProduceFailed { cause, .. } => {
+                    assert!(cause.contains("still owe acknowledgements"), "{cause}");
+                    self.send_producer(self.last.load(Relaxed));
+                }
                 _ => {} // What clients report.
             }
         }
@@ -85,6 +95,7 @@ impl Signpost {
 
     /// Has the producer go to the relay at this place.
     fn send_producer(&self, to: usize) {
+        self.last.store(to, Relaxed);
         let mut known = self.producer.lock().expect("no test panics with it");
         let (stream, producer, epoch) = known.as_mut().expect("it has asked");
         epoch.0 += 1;
@@ -162,6 +173,11 @@ fn moves_are_exact_at(level: Acknowledge) {
 #[test]
 fn the_library_is_moved_under_load_and_every_message_comes_once_and_in_order() {
     moves_are_exact_at(Acknowledge::Relayed);
+}
+
+#[test]
+fn the_same_where_messages_are_acknowledged_when_they_are_delivered() {
+    moves_are_exact_at(Acknowledge::Delivered);
 }
 
 #[test]

@@ -24,6 +24,7 @@ pub(super) struct Attaching {
 impl ProducerSession {
     /// The directory says where to go.
     pub(super) fn attach(&mut self, epoch: Epoch, relay: RelayAddress, now: Time) {
+        self.forsake();
         if let Some(old) = self.attaching.take() {
             self.leave(old.link);
         }
@@ -33,19 +34,29 @@ impl ProducerSession {
             self.produce_failed(relay.relay, epoch, cause);
             return;
         }
+        if self.forsaken.len() >= STAYS_MAX {
+            let cause = format!("{STAYS_MAX} ATTACHes have no answer yet, which is the limit");
+            self.produce_failed(relay.relay, epoch, cause);
+            return;
+        }
         self.ask_at = None;
         let begun = now;
         let deadline = now.plus_ms(ATTACH_MS_MAX);
         let id = relay.relay;
-        // To the same relay: a slot after the other, on the same connection.
-        let here = self.open_stay().filter(|stay| stay.relay == id).map(|stay| stay.link);
+        // To a relay where we are, or that still owes acknowledgements: a slot after the other, on the same
+        // connection, or else it would end the old slot before it has read all of it.
+        let known = self.stays.iter().rev().find(|stay| stay.relay == id);
+        let here = known.map(|stay| stay.link);
+        let is_open = known.is_some_and(|stay| stay.end.is_none());
         let link = here.unwrap_or_else(|| self.next_link());
         let attaching =
             Attaching { link, relay: id, epoch, begun, deadline, asked: false, again: false };
         self.attaching = Some(attaching);
         if here.is_some() {
-            self.finish_open_stay();
-            self.paused_at.get_or_insert(now);
+            if is_open {
+                self.finish_open_stay();
+                self.paused_at.get_or_insert(now);
+            }
             self.handle_connected(link, now);
         } else {
             self.outputs.push_back(Output::Connect { link, relay });
@@ -81,6 +92,9 @@ impl ProducerSession {
 
     /// The relay has a slot for us: the switch.
     pub(super) fn attached(&mut self, link: Link, slot: Slot, credit_bytes: u64, now: Time) {
+        if self.take_forsaken(link) {
+            return;
+        }
         let Some(attaching) = self.attaching.take_if(|attaching| attaching.link == link) else {
             return;
         };
@@ -116,6 +130,19 @@ impl ProducerSession {
         self.release();
         self.note_move(&attaching, before.is_some(), now);
         self.close_if_done();
+    }
+
+    /// The ATTACH that was sent last will be answered in vain. A slot without START harms nobody: the
+    /// relay ends it at the next ATTACH.
+    pub(super) fn forsake(&mut self) {
+        let asked = self.attaching.as_ref().filter(|attaching| attaching.asked);
+        self.forsaken.extend(asked.map(|attaching| attaching.link));
+    }
+
+    /// Whether an answer on this connection is to such an ATTACH: they are answered in order.
+    pub(super) fn take_forsaken(&mut self, link: Link) -> bool {
+        let at = self.forsaken.iter().position(|forsaken| *forsaken == link);
+        at.map(|at| self.forsaken.remove(at)).is_some()
     }
 
     fn note_move(&mut self, attaching: &Attaching, from_relay: bool, now: Time) {

@@ -78,6 +78,7 @@ impl ProducerSession {
         let stays = self.stays.iter().any(|stay| stay.link == link);
         let attaching = self.attaching.as_ref().is_some_and(|attaching| attaching.link == link);
         if !stays && !attaching {
+            self.forsaken.retain(|forsaken| *forsaken != link);
             self.outputs.push_back(Output::Close { link });
         }
     }
@@ -94,6 +95,7 @@ impl ProducerSession {
             }
             stay.link != link
         });
+        self.forsaken.retain(|forsaken| *forsaken != link);
         let Some(relay) = lost else { return };
         self.outputs.push_back(Output::Close { link });
         self.owed = true;
