@@ -25,6 +25,7 @@ mod queue;
 mod record;
 mod relay;
 mod relocation;
+mod returning;
 mod saving;
 mod settings;
 mod status;

@@ -5,7 +5,6 @@ use quelea_elastic_proto::{ClientId, RelayId};
 use crate::directory::context::Context;
 use crate::directory::producer::Producer;
 use crate::directory::queue::Queue;
-use crate::directory::relay::Life;
 
 impl Queue {
     /// Who would be moved, and where to; or why nobody.
@@ -41,8 +40,8 @@ impl Queue {
         if to == place.relay {
             return refuse(&format!("is at relay {} already", to.0));
         }
-        match self.relays.get(&to).map(|relay| relay.life) {
-            Some(Life::Up) => Ok((id, to)),
+        match self.relays.get(&to) {
+            Some(relay) if relay.takes_producers() => Ok((id, to)),
             Some(_) => Err(format!("relay {} takes no producers now", to.0)),
             None => Err(format!("relay {} is not known", to.0)),
         }

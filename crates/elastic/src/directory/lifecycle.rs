@@ -224,7 +224,25 @@ impl Queue {
             cx.now.since_ms(relay.started_at)
         );
         self.log(cx, "up", format!("relay {}", id.0), reason);
-        self.tell_listeners(cx);
+        let change = self.last_change();
+        if let Some(relay) = self.relays.get_mut(&id) {
+            relay.up_unsaved = Some(change);
+        }
+    }
+
+    /// Relays of which the record says by now that they are up get their clients.
+    pub(super) fn open_saved_relays(&mut self, cx: &mut Context<'_>, saved: u64) {
+        let mut opened = false;
+        for relay in self.relays.values_mut() {
+            if relay.up_unsaved.is_some_and(|change| change <= saved) {
+                relay.up_unsaved = None;
+                opened = true;
+            }
+        }
+        if opened {
+            self.tell_listeners(cx);
+            self.house_all(cx);
+        }
     }
 
     /// It is not one of ours: it is told to stop, with this directory's fence.

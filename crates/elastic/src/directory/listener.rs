@@ -46,6 +46,8 @@ impl Queue {
         self.listeners.entry(id).or_default().peer = Some(peer);
         self.listeners_counted += self.listeners.len() - before;
         self.set_attached(id, &open.attached);
+        self.listener_returns(id, &open.attached);
+        self.watch_returning(cx);
         let relays = self.listened_relays();
         self.tell_listener(cx, id, &relays);
         self.moves_tick_ready(cx);
@@ -73,6 +75,8 @@ impl Queue {
             self.listeners_counted += 1;
         }
         self.set_attached(id, relays);
+        self.listener_is_back_at(id, relays);
+        self.watch_returning(cx);
         self.moves_tick_ready(cx);
     }
 
@@ -117,6 +121,9 @@ impl Queue {
 
     /// Whether all listeners that count are attached there.
     pub(super) fn listeners_are_at(&self, relay: RelayId) -> bool {
+        if self.returning.is_some() {
+            return false;
+        }
         let attached = self.relays.get(&relay).map_or(0, |relay| relay.attached);
         let all = self.listeners_counted == self.listeners.len();
         attached >= self.listeners_counted && (all || self.goes_on_without())

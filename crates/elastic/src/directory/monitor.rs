@@ -105,9 +105,11 @@ impl Queue {
         let seconds = relay.measure(cx.now, &mut whole);
         self.measure_producers(cx, id, &whole.producers, seconds);
         whole.producers = Vec::new();
+        self.listeners_reported(id, whole.listeners);
         if let Some(relay) = self.relays.get_mut(&id) {
             relay.report = whole;
         }
+        self.watch_returning(cx);
         self.watch_drains(cx);
     }
 

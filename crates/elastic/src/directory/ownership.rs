@@ -8,6 +8,7 @@ use quelea_elastic_proto::{Fence, Time};
 use crate::directory::limits::{QUEUES_MAX, WAITING_PER_QUEUE_MAX};
 use crate::directory::queue::Queue;
 use crate::directory::record::Record;
+use crate::directory::returning::Returning;
 use crate::directory::{Definition, Directory, Effect, Peer, RelayHandle, SaveError};
 
 /// Where the owner is not known, clients ask again after this.
@@ -223,5 +224,6 @@ impl Queue {
             self.relays.insert(relay.id, relay);
         }
         self.listen_generation = self.generation;
+        self.returning = Returning::to(self.relays.values(), cx.now.plus_ms(cx.settings.absent_ms));
     }
 }

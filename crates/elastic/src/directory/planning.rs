@@ -113,7 +113,7 @@ impl Queue {
         let Some(producer) = self.producers.get(&id) else { return };
         let is_there = producer.place.is_some_and(|place| place.relay == from);
         let can_move = producer.peer.is_some() && producer.moving.is_none() && !producer.fixed;
-        let to_is_up = self.relays.get(&to).is_some_and(|relay| relay.life == Life::Up);
+        let to_is_up = self.relays.get(&to).is_some_and(Relay::takes_producers);
         let under_way: usize =
             self.relays.values().map(|relay| relay.moves as usize).sum::<usize>() / 2;
         if is_there && can_move && to_is_up && from != to && under_way < MOVES_PER_QUEUE_MAX {

@@ -7,7 +7,7 @@ use crate::directory::context::Context;
 use crate::directory::limits::CLIENTS_PER_QUEUE_MAX;
 use crate::directory::monitor::Meter;
 use crate::directory::queue::{Client, Queue};
-use crate::directory::relay::{Life, Relay};
+use crate::directory::relay::Relay;
 use crate::directory::relocation::Move;
 use crate::directory::{Peer, ProducerStatus};
 
@@ -239,7 +239,7 @@ impl Queue {
             let doubtful = relay.witness_count() > 0;
             (Some(relay.id) == avoid, doubtful, relay.peer.is_none(), full)
         };
-        let up = self.relays.values().filter(|relay| relay.life == Life::Up);
+        let up = self.relays.values().filter(|relay| relay.takes_producers());
         let best = up.min_by(|a, b| {
             let load = || a.use_of_capacity().total_cmp(&b.use_of_capacity());
             let fewer = || a.producers.cmp(&b.producers);

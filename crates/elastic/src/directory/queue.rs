@@ -12,6 +12,7 @@ use crate::directory::listener::Listener;
 use crate::directory::planning::Planning;
 use crate::directory::producer::Producer;
 use crate::directory::relay::{Life, Relay};
+use crate::directory::returning::Returning;
 use crate::directory::saving::Saving;
 use crate::directory::{Definition, Effect, Peer, QueueStatus};
 use crate::plan::Load;
@@ -46,6 +47,8 @@ pub(super) struct Queue {
     /// Ended relays that are not one of ours: the provider's word of their end is not about ours.
     pub(super) strays: BTreeMap<RelayId, u32>,
     pub(super) saving: Saving,
+    /// After a takeover: the listeners that moves wait for although they are not known yet.
+    pub(super) returning: Option<Returning>,
     pub(super) budget: Budget,
     pub(super) planning: Planning,
     pub(super) events: Events,
@@ -102,6 +105,7 @@ impl Queue {
             starts: Starts::default(),
             strays: BTreeMap::new(),
             saving: Saving::default(),
+            returning: None,
             budget,
             events: Events::default(),
             deleting: false,
@@ -119,11 +123,15 @@ impl Queue {
         if let Some(retry) = self.saving.deadline() {
             at = at.min(retry);
         }
+        if let Some(returning) = &self.returning {
+            at = at.min(returning.until());
+        }
         at
     }
 
     /// Does what is due by time.
     pub(super) fn tick(&mut self, cx: &mut Context<'_>) {
+        self.watch_returning(cx);
         self.moves_tick(cx);
         if self.watch_at <= cx.now {
             self.watch_at = cx.now.plus_ms(u64::from(cx.settings.report_ms / 2).max(1));

@@ -13,6 +13,8 @@ use crate::plan::{Load, RelayState};
 pub(super) struct Relay {
     pub(super) id: RelayId,
     pub(super) life: Life,
+    /// It is up, but not yet in the store's record: the change of the record that says so.
+    pub(super) up_unsaved: Option<u64>,
     pub(super) request: String,
     pub(super) handle: String,
     pub(super) address: String,
@@ -79,6 +81,7 @@ impl Relay {
         Self {
             id,
             life,
+            up_unsaved: None,
             request,
             handle: String::new(),
             address: String::new(),
@@ -106,9 +109,16 @@ impl Relay {
         matches!(self.life, Life::Up | Life::Draining { .. })
     }
 
+    /// Producers may be sent there. Not before the record says that it is up: an owner that reads otherwise
+    /// would send listeners away from it.
+    pub(super) fn takes_producers(&self) -> bool {
+        self.life == Life::Up && self.up_unsaved.is_none()
+    }
+
     /// Listeners are to be there.
     pub(super) fn is_listened_to(&self) -> bool {
-        matches!(self.life, Life::Up | Life::Draining { empty: false, .. })
+        let lives = matches!(self.life, Life::Up | Life::Draining { empty: false, .. });
+        lives && self.up_unsaved.is_none()
     }
 
     pub(super) fn is_ending(&self) -> bool {

@@ -9,6 +9,7 @@ use crate::directory::Relocation;
 use crate::directory::context::Context;
 use crate::directory::queue::Queue;
 use crate::directory::relay::{Life, Relay};
+use crate::directory::returning::Returning;
 
 /// An assignment that failed is tried again after this, doubled with each failure in a row.
 const RETRY_MS: u64 = 20;
@@ -38,7 +39,8 @@ impl Queue {
         let usual = self.usual_load();
         let Some(producer) = self.producers.get_mut(&id) else { return };
         let from = producer.place.map(|place| place.relay);
-        let due_at = cx.now.plus_ms(cx.settings.listening_ms_max);
+        let from_when = self.returning.as_ref().map_or(cx.now, Returning::until);
+        let due_at = from_when.plus_ms(cx.settings.listening_ms_max);
         let (epoch, begun_at) = (None, cx.now);
         if let Some(before) = producer.retry_at.take() {
             self.moves_due.remove(&(before, id));
@@ -75,6 +77,20 @@ impl Queue {
                     self.grant(cx, id);
                 }
             }
+        }
+    }
+
+    /// The deadline of all moves that wait for listeners runs from now.
+    pub(super) fn moves_wait_from_now(&mut self, cx: &Context<'_>) {
+        let due_at = cx.now.plus_ms(cx.settings.listening_ms_max);
+        for id in self.moves_prepared.values().flatten() {
+            let producer = self.producers.get_mut(id);
+            let Some(moving) = producer.and_then(|producer| producer.moving.as_mut()) else {
+                continue;
+            };
+            self.moves_due.remove(&(moving.due_at, *id));
+            moving.due_at = due_at;
+            self.moves_due.insert((due_at, *id));
         }
     }
 

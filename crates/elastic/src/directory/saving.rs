@@ -39,6 +39,11 @@ impl Queue {
         self.generation += 1;
     }
 
+    /// The number of the last change.
+    pub(super) fn last_change(&self) -> u64 {
+        self.saving.changed
+    }
+
     /// Carries out `effect` when the record as it is now has been written.
     pub(super) fn after_save(&mut self, effect: Effect) {
         self.saving.waiting.push((self.saving.changed, effect));
@@ -86,6 +91,7 @@ impl Queue {
             Ok(()) => {
                 self.saving.saved = changes;
                 self.flush_saved(cx);
+                self.open_saved_relays(cx, changes);
                 true
             }
             Err(SaveError::Unavailable) => {

@@ -27,6 +27,8 @@ pub struct Settings {
     /// From DRAIN to the relay's end, however many clients it still has.
     pub drain_ms_max: u64,
     /// How long a client that lost its connection to the directory still counts: it comes back within that.
+    /// A new owner waits so long for the listeners that its relays report before it sends producers to
+    /// relays where they are not yet.
     pub absent_ms: u64,
     /// Between two plans of a queue.
     pub plan_ms: u64,

@@ -51,6 +51,44 @@ fn no_relay_is_started_while_the_store_does_not_answer_and_one_is_when_it_does()
 }
 
 #[test]
+fn a_relay_that_the_record_does_not_say_to_be_up_gets_no_clients() {
+    let mut world = World::new();
+    let mut listener = FakeListener::open(&mut world, 11);
+    let mut producer = FakeProducer::open(&mut world, 1);
+    world.store_answers = Answers::Failing;
+    let mut relay = FakeRelay::register(&mut world, 1);
+    for _ in 0..20 {
+        world.pass_ms(1_000);
+        relay.report(&mut world, &[]);
+    }
+    assert_eq!(listener.told(&mut world), None, "the next owner would send it away again");
+    assert_eq!(producer.told(&mut world), None, "the next owner would not know where it is");
+    assert_eq!((world.stopped(), world.started()), (vec![], vec![RelayId(1)]), "it is kept");
+
+    world.store_answers = Answers::Well;
+    world.pass_ms(1_000);
+    assert_eq!(listener.follow(&mut world), [RelayId(1)]);
+    assert_eq!(producer.follow(&mut world), RelayId(1));
+}
+
+#[test]
+fn a_relay_that_the_record_says_to_be_up_goes_on_while_the_store_does_not_answer() {
+    let mut world = World::new();
+    FakeProducer::open(&mut world, 1);
+    let mut relay = FakeRelay::register(&mut world, 1);
+    world.store_answers = Answers::Failing;
+    let queue = QUEUE.to_owned();
+    let definition = Definition { ring_bytes_max: 1 << 20, ..Definition::default() };
+    world.give(Input::Define { queue, definition });
+    for _ in 0..20 {
+        world.pass_ms(1_000);
+        relay.report(&mut world, &[]);
+    }
+    FakeListener::open(&mut world, 11).follow(&mut world);
+    assert_eq!(FakeProducer::open(&mut world, 2).follow(&mut world), RelayId(1));
+}
+
+#[test]
 fn a_producer_waits_until_all_listeners_are_at_its_relay() {
     let mut world = World::new();
     let mut listeners = [FakeListener::open(&mut world, 11), FakeListener::open(&mut world, 12)];

@@ -48,11 +48,65 @@ fn all_come_back_and_nothing_moves() {
 
 #[test]
 fn the_new_owners_epochs_are_above_all_of_the_old_ones() {
-    let Scene { mut world, mut relay, producer, .. } = scene();
+    let Scene { mut world, mut relay, producer, mut listener } = scene();
     relay.reconnect(&mut world);
     let mut newcomer = FakeProducer::open(&mut world, 2);
+    relay.report_listeners(&mut world, 1);
+    listener.reconnect(&mut world);
     newcomer.follow(&mut world);
     assert!(newcomer.epoch > producer.epoch);
+}
+
+#[test]
+fn no_producer_is_sent_to_a_relay_before_the_listeners_of_the_last_owner_are_back() {
+    let Scene { mut world, mut relay, mut producer, mut listener } = scene();
+    relay.reconnect(&mut world);
+    relay.report_listeners(&mut world, 1);
+    producer.peer = world.connect(Role::Client);
+    producer.open_again(&mut world);
+    let action = Action::Start { count: 1 };
+    world.give(Input::Act { queue: QUEUE.to_owned(), action, reason: "a test".to_owned() });
+    let mut other = FakeRelay::register(&mut world, 2);
+    other.report_listeners(&mut world, 0);
+    let (from, to) = (RelayId(1), RelayId(2));
+    let action = Action::Move { producer: producer.id, from, to };
+    world.give(Input::Act { queue: QUEUE.to_owned(), action, reason: "a test".to_owned() });
+    assert_eq!(world.status().moves_under_way, 1);
+    // A new one does not stand for the one that was here.
+    let mut newcomer = FakeListener::open(&mut world, 12);
+    newcomer.follow(&mut world);
+    world.pass_ms(3_000);
+    assert_eq!(producer.told(&mut world), None, "the other listener would not get its messages");
+
+    listener.reconnect(&mut world);
+    assert_eq!(producer.told(&mut world), None, "it is not at relay 2 yet");
+    listener.follow(&mut world);
+    assert_eq!(producer.follow(&mut world), RelayId(2));
+}
+
+#[test]
+fn a_listener_that_does_not_come_back_is_waited_for_only_so_long() {
+    let Scene { mut world, mut relay, .. } = scene();
+    relay.reconnect(&mut world);
+    relay.report_listeners(&mut world, 1);
+    let mut newcomer = FakeProducer::open(&mut world, 2);
+    for _ in 0..4 {
+        world.pass_ms(1_000);
+        relay.report_listeners(&mut world, 1);
+    }
+    assert_eq!(newcomer.told(&mut world), None);
+    world.pass_ms(1_000);
+    assert_eq!(newcomer.follow(&mut world), RelayId(1));
+}
+
+#[test]
+fn without_listeners_nobody_is_waited_for() {
+    let Scene { mut world, mut relay, .. } = scene();
+    relay.reconnect(&mut world);
+    let mut newcomer = FakeProducer::open(&mut world, 2);
+    assert_eq!(newcomer.told(&mut world), None, "the relay has not said who is there");
+    relay.report_listeners(&mut world, 0);
+    assert_eq!(newcomer.follow(&mut world), RelayId(1));
 }
 
 #[test]

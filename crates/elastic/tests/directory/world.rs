@@ -237,6 +237,12 @@ impl FakeRelay {
         self.register_again(world);
     }
 
+    /// A heartbeat with so many listeners, and no producer.
+    pub(crate) fn report_listeners(&mut self, world: &mut World, listeners: u32) {
+        self.report.listeners = listeners;
+        self.report(world, &[]);
+    }
+
     /// A heartbeat, a second after the last one, with these producers.
     pub(crate) fn report(&mut self, world: &mut World, producers: &[(&FakeProducer, u64)]) {
         self.report.number += 1;
@@ -335,6 +341,12 @@ impl FakeListener {
                 attached: self.relays.clone(),
             }),
         );
+    }
+
+    /// Its directory is another one now.
+    pub(crate) fn reconnect(&mut self, world: &mut World) {
+        self.peer = world.connect(Role::Client);
+        self.open_again(world);
     }
 
     /// The last LISTEN_AT that has come, if one has.
