@@ -39,12 +39,17 @@ def ensure_binary() -> None:
     """Builds the broker once, unless QUELEA_BINARY or QUELEA_TEST_URI names one."""
     if os.environ.get("QUELEA_BINARY") or foreign_broker():
         return
+    os.environ["QUELEA_BINARY"] = str(build_broker())
+
+
+def build_broker(*options: str) -> Path:
+    """The broker as the tests build it, with these options of cargo's."""
     target = target_directory()
-    command = ["cargo", "build", "--locked", "--profile", PROFILE, "-p", "quelea-server"]
-    code, output = run_group(command, cwd=ROOT, timeout_s=BUILD_TIMEOUT_S)
+    command = ["cargo", "build", "--locked", "--profile", PROFILE, "-p", "quelea-server", *options]
+    code, _ = run_group(command, cwd=ROOT, timeout_s=BUILD_TIMEOUT_S)
     if code != 0:
         raise RuntimeError(f"the broker does not build: {' '.join(command)} ended with {code}")
-    os.environ["QUELEA_BINARY"] = str(target / PROFILE / "quelea")
+    return target / PROFILE / "quelea"
 
 
 def read(code: int, read_off: Outcome) -> Outcome:
