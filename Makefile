@@ -42,8 +42,10 @@ fuzz: ## Replays and extends the fuzz corpora (SECONDS_EACH=60); needs cargo-fuz
 	@command -v cargo-fuzz >/dev/null || { echo "cargo-fuzz is not installed: cargo install cargo-fuzz"; exit 1; }
 	for target in $$(cargo fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=$${SECONDS_EACH:-60} || exit 1; done
 
-sim: ## Plays elastic queues in virtual time under both policies; fails while an aim is missed (SEED=1 SEEDS=5)
+sim: ## Plays elastic queues in virtual time: faults, both policies, and a week as plots (SEED=1 SEEDS=5 SIM_ONE_OF=200)
+	cargo run --locked -p quelea-sim -- packets --seed $${SEED:-1} --seeds $${SEEDS:-5}
 	cargo run --locked -p quelea-sim -- fluid --seed $${SEED:-1} --seeds $${SEEDS:-5} --hours 24 --day-hours 24
+	cargo run --locked -p quelea-sim -- report --seed $${SEED:-1} --one-of $${SIM_ONE_OF:-200}
 
 clean: ## Removes what was built, and what the tests installed and built outside the checkout
 	cargo clean

@@ -17,12 +17,14 @@ mod gate;
 mod producers;
 mod queue;
 mod relays;
+mod report;
 mod scenario;
 mod view;
 
 pub use command::Options;
 pub use compare::Comparison;
 pub use figures::{Figures, Hour};
-pub use fleet::play_all;
+pub use fleet::{Member, heavy_tailed, play_all, play_fleet};
 pub use queue::play;
+pub use report::Report;
 pub use scenario::Scenario;

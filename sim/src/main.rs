@@ -42,7 +42,7 @@ enum Resolution {
         options: fluid::Options,
     },
     /// A week at a million producers, as a page with plots.
-    Report(Seeds),
+    Report(fluid::Report),
 }
 
 fn main() -> ExitCode {
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         Resolution::Packets(command) => command.run(),
         Resolution::Flow { seeds, options } => options.play(seeds.seed, seeds.seeds),
         Resolution::Fluid { seeds, options } => options.play(seeds.seed, seeds.seeds),
-        Resolution::Report(seeds) => not_yet("report", &seeds),
+        Resolution::Report(report) => report.play(),
     };
     match result {
         Ok(text) => {
@@ -62,8 +62,4 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-fn not_yet(name: &str, seeds: &Seeds) -> Result<String, String> {
-    Err(format!("{name}: nothing is played yet for {} seeds from {}\n", seeds.seeds, seeds.seed))
 }

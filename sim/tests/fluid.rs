@@ -2,7 +2,7 @@
 
 use quelea_elastic::plan::Policy;
 use quelea_sim::Seed;
-use quelea_sim::fluid::{Comparison, Scenario, play, play_all};
+use quelea_sim::fluid::{Comparison, Scenario, heavy_tailed, play, play_all, play_fleet};
 
 fn two_hours() -> Scenario {
     Scenario { seconds: 7_200, ..Scenario::default() }
@@ -48,4 +48,29 @@ fn a_gated_run_plans_less_and_comes_to_like_figures() {
     assert!(gated.plans < asked.plans, "{} of {}", gated.plans, asked.plans);
     let share = gated.relay_s as f64 / asked.relay_s as f64;
     assert!((0.9..1.1).contains(&share), "{share}");
+}
+
+#[test]
+fn a_fleet_has_the_producers_it_was_asked_for_in_queues_of_very_different_sizes() {
+    let fleet = heavy_tailed(Seed(1), 1_000, 100_000);
+    let producers: u64 = fleet.iter().map(|queue| u64::from(queue.producers)).sum();
+    assert!(producers.abs_diff(100_000) < 1_000, "{producers}");
+    assert!(fleet.is_sorted_by_key(|queue| std::cmp::Reverse(queue.producers)));
+    let largest: u64 = fleet[..100].iter().map(|queue| u64::from(queue.producers)).sum();
+    assert!(largest > producers / 3, "the largest tenth has {largest} of {producers}");
+    assert!(fleet[999].producers >= 1);
+}
+
+#[test]
+fn a_fleet_is_the_sum_of_its_queues() {
+    let fleet = heavy_tailed(Seed(2), 6, 120);
+    let scenario = Scenario { seconds: 1_200, ..Scenario::fleet() };
+    let sum = play_fleet(Seed(2), &fleet, &scenario);
+    let alone = fleet.iter().map(|queue| {
+        let scenario = Scenario { producers: queue.producers, ..scenario.clone() };
+        play(Seed(2).child("queue", queue.number), &scenario).relay_s
+    });
+    assert_eq!(sum.relay_s, alone.sum::<u64>());
+    assert_eq!(sum.queue_s, 6 * 1_200);
+    assert_eq!(sum.moves, sum.relief_moves + sum.fill_moves + sum.drain_moves);
 }

@@ -13,7 +13,6 @@ mod listeners;
 mod load;
 mod moves;
 mod paper;
-mod plot;
 mod producers;
 mod reaction;
 mod report;

@@ -11,6 +11,12 @@ const FLAP_S: u32 = 900;
 pub struct Figures {
     /// Moves of producers that were begun.
     pub moves: u64,
+    /// Of these, off relays that drain.
+    pub drain_moves: u64,
+    /// To relays that have begun to serve in the last two minutes, but for those off relays that drain.
+    pub fill_moves: u64,
+    /// The others: off relays that are too loaded.
+    pub relief_moves: u64,
     /// The rates of the producers that moved, summed, in relays' limits: how much traffic was disturbed.
     pub moved_load: f64,
     /// Relays that were started for load.
@@ -75,6 +81,9 @@ pub struct Hour {
 impl AddAssign<&Self> for Figures {
     fn add_assign(&mut self, other: &Self) {
         self.moves += other.moves;
+        self.drain_moves += other.drain_moves;
+        self.fill_moves += other.fill_moves;
+        self.relief_moves += other.relief_moves;
         self.moved_load += other.moved_load;
         self.started += other.started;
         self.drained += other.drained;
@@ -114,6 +123,17 @@ impl AddAssign<&Self> for Hour {
         self.breach_s += other.breach_s;
         self.cost_micros += other.cost_micros;
     }
+}
+
+/// What a move is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Cause {
+    /// Its relay drains.
+    Drain,
+    /// A relay has just begun to serve.
+    Fill,
+    /// Its relay is too loaded.
+    Relief,
 }
 
 /// What one second of a queue shows.
@@ -167,8 +187,13 @@ impl Counter {
         &mut hours[at]
     }
 
-    pub(super) fn moved(&mut self, now: u32, rate: f32) {
+    pub(super) fn moved(&mut self, now: u32, rate: f32, cause: Cause) {
         self.sum.moves += 1;
+        match cause {
+            Cause::Drain => self.sum.drain_moves += 1,
+            Cause::Fill => self.sum.fill_moves += 1,
+            Cause::Relief => self.sum.relief_moves += 1,
+        }
         self.sum.moved_load += f64::from(rate);
         self.hour(now).moves += 1;
     }

@@ -338,6 +338,7 @@ impl<'a> Queue<'a> {
 
     fn serve(&mut self, slot: usize) {
         self.relays.become_(slot, Some(RelayState::Up));
+        self.relays.up_at[slot] = self.now;
         self.generation += 1;
         self.gate.stir(self.now);
         if self.scenario.relay_life_s > 0.0 {

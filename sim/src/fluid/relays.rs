@@ -14,6 +14,8 @@ pub(super) struct Relays {
     pub(super) id: Vec<u64>,
     /// Second of its start.
     pub(super) started_at: Vec<u32>,
+    /// Second in which it began to serve; 0: with the run, or not yet.
+    pub(super) up_at: Vec<u32>,
     /// Second of its last report; `None` if there was none.
     pub(super) reported_at: Vec<Option<u32>>,
     /// Dead, and not found out yet.
@@ -43,6 +45,7 @@ impl Relays {
         self.life[slot] = Some(RelayState::Starting);
         self.id[slot] = self.next_id;
         self.started_at[slot] = now;
+        self.up_at[slot] = 0;
         self.reported_at[slot] = None;
         self.silent[slot] = false;
         self.load[slot] = 0.0;
@@ -57,6 +60,7 @@ impl Relays {
         self.life.push(None);
         self.id.push(0);
         self.started_at.push(0);
+        self.up_at.push(0);
         self.reported_at.push(None);
         self.silent.push(false);
         self.load.push(0.0);

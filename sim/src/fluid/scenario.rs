@@ -11,6 +11,9 @@ pub(super) const MESSAGE_BYTES: f64 = 5e3;
 /// Processor time of a relay for one delivery, seconds: measured, research/eqs.md, 2.2.
 pub(super) const CPU_S_PER_DELIVERY: f64 = 2.3e-6;
 
+/// Relays that a queue of a fleet may have: more than the largest one needs.
+const FLEET_RELAYS_MAX: u32 = 1_024;
+
 /// One queue's life. The default is the comparison of research/eqs.md, 5.2, with 100 producers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -88,6 +91,15 @@ impl Default for Scenario {
 }
 
 impl Scenario {
+    /// The life of each queue of a large fleet: days of 24 hours, and the planner asked only when it may
+    /// find something to do.
+    #[must_use]
+    pub fn fleet() -> Self {
+        let usual = Self::default();
+        let sla = Sla { relays_max: FLEET_RELAYS_MAX, ..usual.sla };
+        Self { day_s: 86_400.0, gated: true, sla, ..usual }
+    }
+
     /// The same life under other rules.
     #[must_use]
     pub fn under(&self, policy: Policy) -> Self {

@@ -4,6 +4,7 @@
 use quelea_elastic::plan::{Action, Load, ProducerView, RelayState, RelayView, plan};
 use quelea_elastic_proto::{ClientId, RelayId, Time};
 
+use super::figures::Cause;
 use super::producers::NOWHERE;
 use super::queue::Queue;
 use super::relays::SAMPLES;
@@ -11,6 +12,8 @@ use super::scenario::{CPU_S_PER_DELIVERY, LIMIT_BYTES_PER_S, MESSAGE_BYTES};
 
 /// Milliseconds on the planner's clock when a run begins: zero is long ago.
 const BEGUN_MS: u64 = 10_000_000;
+/// A relay is new for so long after it began to serve, in the figures.
+const NEW_S: u32 = 120;
 
 fn at(second: u32) -> Time {
     Time::ZERO.plus_ms(BEGUN_MS + u64::from(second) * 1_000)
@@ -166,7 +169,16 @@ impl Queue<'_> {
         self.relays.moves[from] += 1;
         self.relays.moves[to] += 1;
         self.moving.push(producer as u32);
-        self.counter.moved(self.now, rate);
+        let cause = if self.relays.life[from] == Some(RelayState::Draining) {
+            Cause::Drain
+        } else if self.now.saturating_sub(self.relays.up_at[to]) < NEW_S
+            && self.relays.up_at[to] > 0
+        {
+            Cause::Fill
+        } else {
+            Cause::Relief
+        };
+        self.counter.moved(self.now, rate, cause);
     }
 }
 

@@ -5,8 +5,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use quelea_plot::{Plot, Series};
+
 use crate::elastic::paper::report::{Bin, PaperReport};
-use crate::elastic::plot::{Plot, Series};
 
 /// Writes `figure5.svg` to `figure8.svg`.
 pub(crate) fn write(directory: &Path, report: &PaperReport) -> io::Result<()> {

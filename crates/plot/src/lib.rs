@@ -1,5 +1,8 @@
 //! Line charts as SVG, with what the figures of the EQS paper need: bands of deviation, vertical lines at
-//! events, a second axis that is a multiple of the first.
+//! events, a second axis that is a multiple of the first. It writes text and does no I/O; both axes begin
+//! at zero. Used by `quelea bench elastic` and by the simulator's report.
+//!
+//! Begin with [`Plot`].
 
 use std::fmt::Write as _;
 
@@ -17,12 +20,16 @@ const COLOURS: [&str; 8] =
 
 /// A chart.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Plot {
+pub struct Plot {
+    /// Above it.
     pub title: String,
+    /// What the horizontal axis says, with its unit.
     pub x_label: String,
+    /// The same of the vertical one.
     pub y_label: String,
     /// What the second axis says, and how much of the first one is 1 of it.
     pub right: Option<(String, f64)>,
+    /// The lines; a colour each for eight.
     pub series: Vec<Series>,
     /// Vertical lines: where, and what happened.
     pub events: Vec<(f64, String)>,
@@ -30,16 +37,21 @@ pub(crate) struct Plot {
 
 /// A line.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Series {
+pub struct Series {
+    /// In the key.
     pub name: String,
+    /// Where it goes along, from left to right; no value is below zero.
     pub points: Vec<(f64, f64)>,
     /// The standard deviation at each point; empty: none is shown.
     pub deviation: Vec<f64>,
+    /// Drawn broken.
     pub dashed: bool,
 }
 
 impl Plot {
-    pub(crate) fn to_svg(&self) -> String {
+    /// The whole chart as the text of an SVG file.
+    #[must_use]
+    pub fn to_svg(&self) -> String {
         let all = || self.series.iter().flat_map(|series| &series.points);
         let x_max = all().map(|point| point.0).fold(0.0, f64::max).max(1e-9);
         let y_top = tops_of(&self.series).max(1e-9);
