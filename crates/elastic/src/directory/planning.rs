@@ -92,9 +92,11 @@ impl Queue {
             Action::FailOver { relay } => self.declare_dead(cx, relay, &reason),
             Action::Restart { relay } => self.restart(cx, relay, &reason),
             Action::Stop { relay } => {
-                let drains =
-                    |relay: &Relay| matches!(relay.life, Life::Draining { empty: true, .. });
-                if self.relays.get(&relay).is_some_and(drains) {
+                // One that boots has no client yet: it goes at once.
+                let may_go = |relay: &Relay| {
+                    matches!(relay.life, Life::Starting | Life::Draining { empty: true, .. })
+                };
+                if self.relays.get(&relay).is_some_and(may_go) {
                     self.stop_relay(cx, relay, &reason);
                 }
             }

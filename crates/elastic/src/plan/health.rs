@@ -87,7 +87,7 @@ impl Draft<'_> {
         self.act_on(view.id, Action::Restart { relay: view.id }, reason);
         if let Some(relay) = self.history.relay_mut(view.id) {
             // Its going is this restart, not one more failure.
-            relay.restarted = true;
+            relay.given_up = true;
         }
     }
 

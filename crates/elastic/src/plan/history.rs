@@ -56,8 +56,8 @@ pub(crate) struct RelayHistory {
     pub(crate) draining_since: Option<Time>,
     /// Policy `paper` has filled it, or found it filled.
     pub(crate) filled: bool,
-    /// A plan had it restarted.
-    pub(crate) restarted: bool,
+    /// A plan had it restarted or stopped: that it goes is no failed start.
+    pub(crate) given_up: bool,
 }
 
 /// Actions that a plan began.
@@ -90,7 +90,7 @@ impl History {
     fn observe_starts(&mut self, before: &[RelayHistory], snapshot: &Snapshot, now: Time) {
         let mut failed = 0;
         let mut served = false;
-        for was in before.iter().filter(|was| was.state == RelayState::Starting && !was.restarted) {
+        for was in before.iter().filter(|was| was.state == RelayState::Starting && !was.given_up) {
             match snapshot.relays.iter().find(|view| view.id == was.id).map(|view| view.state) {
                 None | Some(RelayState::Dead) => failed += 1,
                 Some(RelayState::Up) => served = true,
@@ -150,7 +150,7 @@ fn first_seen(view: &RelayView) -> RelayHistory {
         fresh: view.samples.len(),
         draining_since: None,
         filled: false,
-        restarted: false,
+        given_up: false,
     }
 }
 

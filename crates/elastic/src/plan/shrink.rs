@@ -51,6 +51,9 @@ impl Draft<'_> {
             surplus -= 1;
             if state == RelayState::Starting {
                 self.act_on(id, Action::Stop { relay: id }, reason.clone());
+                if let Some(relay) = self.history.relay_mut(id) {
+                    relay.given_up = true;
+                }
             } else {
                 self.drain(at, reason.clone());
             }

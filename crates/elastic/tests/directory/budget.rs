@@ -24,3 +24,26 @@ fn a_relay_that_the_budget_does_not_pay_for_is_not_started_to_have_relays_min() 
     assert_eq!((world.happened("drain"), world.happened("failover")), (0, 0));
     assert!(world.status().minimal);
 }
+
+#[test]
+fn relays_that_still_boot_are_stopped_when_the_agreement_allows_fewer() {
+    let mut world = World::new();
+    let with = |relays_min, relays_max| {
+        let sla = Sla { relays_min, relays_max, ..Sla::default() };
+        Input::Define {
+            queue: QUEUE.to_owned(),
+            definition: Definition { sla, ..Definition::default() },
+        }
+    };
+    world.give(with(3, 3));
+    world.pass_ms(2_000);
+    assert_eq!(world.started().len(), 3);
+    world.give(with(1, 1));
+    world.pass_ms(10_000);
+    assert_eq!(world.stopped(), [RelayId(1), RelayId(2)], "one of those that boot is kept");
+    // That they went is no failure of the provider, which would put off the next start.
+    assert_eq!(world.happened("start-failed"), 0);
+    world.give(with(2, 2));
+    world.pass_ms(2_000);
+    assert_eq!(world.started().len(), 4);
+}
