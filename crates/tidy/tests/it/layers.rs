@@ -9,7 +9,7 @@ use crate::assert_none;
 
 /// Each crate with what it may depend on, lowest first. Session counts as half a layer above the
 /// broker: it joins a front to it.
-const LAYERS: [(&str, &[&str]); 21] = [
+const LAYERS: [(&str, &[&str]); 22] = [
     ("model", &[]),
     ("amqp", &["model"]),
     ("sqs", &["model"]),
@@ -28,7 +28,8 @@ const LAYERS: [(&str, &[&str]); 21] = [
     ("relay", &["elastic", "elastic-proto", "zmtp", "client"]),
     ("directory", &["model", "elastic", "elastic-proto"]),
     ("bridge", &["model", "store", "broker", "net", "elastic-proto", "client"]),
-    ("bench", &["model", "amqp", "sqs", "client", "cmq", "elastic-proto", "elastic"]),
+    ("plot", &[]),
+    ("bench", &["model", "amqp", "sqs", "client", "cmq", "elastic-proto", "elastic", "plot"]),
     (
         "server",
         &[
