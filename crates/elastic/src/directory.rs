@@ -104,12 +104,15 @@ impl Directory {
                 let planned = Planned { action, reason };
                 self.step(now, &queue, |queue, cx| queue.act(cx, planned));
             }
-            Input::Tick => {
-                while let Some((_, name)) = self.deadlines.first().filter(|(at, _)| *at <= now) {
-                    let name = name.clone();
-                    self.step(now, &name, Queue::tick);
-                }
-            }
+            Input::Tick => self.tick(now),
+        }
+    }
+
+    /// Each queue that is due, once: one that stayed due would keep the others from everything for ever.
+    fn tick(&mut self, now: Time) {
+        let due = self.deadlines.iter().take_while(|(at, _)| *at <= now);
+        for name in due.map(|(_, name)| name.clone()).collect::<Vec<_>>() {
+            self.step(now, &name, Queue::tick);
         }
     }
 

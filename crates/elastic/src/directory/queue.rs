@@ -116,7 +116,11 @@ impl Queue {
 
     /// When [`Self::tick`] is due.
     pub(super) fn deadline(&self) -> Time {
-        let mut at = self.watch_at.min(self.planning.due_at());
+        let mut at = self.watch_at;
+        // A queue that is being deleted is planned no more.
+        if !self.deleting {
+            at = at.min(self.planning.due_at());
+        }
         if let Some((due, _)) = self.moves_due.first() {
             at = at.min(*due);
         }

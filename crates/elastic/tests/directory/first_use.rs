@@ -197,3 +197,24 @@ fn a_deleted_queue_ends_its_relays_and_its_record() {
     assert!(world.directory.queue_names().next().is_none());
     assert_eq!(world.mail(producer.peer).len(), 1, "its clients are told");
 }
+
+#[test]
+fn a_directory_goes_on_while_the_relays_of_a_deleted_queue_take_their_time_to_end() {
+    let mut world = World::new();
+    FakeProducer::open(&mut world, 1);
+    FakeRelay::register(&mut world, 1);
+    world.provider_answers = Answers::Never;
+    world.give(Input::Delete { queue: QUEUE.to_owned() });
+    // It was to be planned meanwhile.
+    world.pass_ms(4_000);
+    assert_eq!(world.stopped(), [RelayId(1)]);
+    world.pass_ms(2_000);
+    assert_eq!(world.stopped(), [RelayId(1); 2], "the provider is asked again");
+    world.replace_directory();
+    FakeProducer::open(&mut world, 2);
+    world.pass_ms(2_000);
+    world.provider_answers = Answers::Well;
+    world.pass_ms(5_000);
+    assert!(world.store.is_empty());
+    assert!(world.directory.queue_names().next().is_none());
+}
