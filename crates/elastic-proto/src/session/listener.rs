@@ -279,6 +279,13 @@ impl ListenerSession {
         }
     }
 
+    /// Says RECEIVED for what never reaches the program, as repetitions do: nobody takes events then.
+    pub(super) fn tell_done(&mut self) {
+        if self.by_hand.is_some() || self.events.is_empty() {
+            self.tell_received();
+        }
+    }
+
     /// Messages and gaps that wait to be taken.
     #[must_use]
     pub fn waiting_events(&self) -> usize {
@@ -367,6 +374,7 @@ impl ListenerSession {
                 other => self.control(link, other, now),
             }
         }
+        self.tell_done();
         Ok(())
     }
 
@@ -385,6 +393,7 @@ impl ListenerSession {
         }
         self.links_timeout(now);
         self.producers_timeout(now);
+        self.tell_done();
     }
 
     /// Leaves the queue.
@@ -438,6 +447,7 @@ impl ListenerSession {
         self.ask_at = None;
         self.told = None;
         self.follow(relays, now);
+        self.tell_done();
     }
 
     fn tell_directory(&mut self, frame: Frame) {

@@ -232,6 +232,7 @@ impl ListenerSession {
     /// does not say otherwise.
     pub fn handle_lost(&mut self, link: Link, cause: &str, now: Time) {
         self.lost(link, cause, None, true, now);
+        self.tell_done();
     }
 
     /// `missed`: why messages may go past us from now on, if that is known; `dead`: the relay may be.

@@ -34,18 +34,15 @@ impl ProducerSession {
             self.produce_failed(relay.relay, epoch, cause);
             return;
         }
-        if self.forsaken.len() >= STAYS_MAX {
-            let cause = format!("{STAYS_MAX} ATTACHes have no answer yet, which is the limit");
-            self.produce_failed(relay.relay, epoch, cause);
-            return;
-        }
         self.ask_at = None;
         let begun = now;
         let deadline = now.plus_ms(ATTACH_MS_MAX);
         let id = relay.relay;
         // To a relay where we are, or that still owes acknowledgements: a slot after the other, on the same
         // connection, or else it would end the old slot before it has read all of it.
+        // But not where too much is unanswered.
         let known = self.stays.iter().rev().find(|stay| stay.relay == id);
+        let known = known.filter(|_| self.forsaken.len() < STAYS_MAX);
         let here = known.map(|stay| stay.link);
         let is_open = known.is_some_and(|stay| stay.end.is_none());
         let link = here.unwrap_or_else(|| self.next_link());

@@ -266,9 +266,12 @@ impl World {
         self.listeners.iter_mut().for_each(|session| session.handle_timeout(now));
     }
 
+    /// As a program does: it is woken only when there is something.
     fn take_events(&mut self, index: usize) {
         let mut events = VecDeque::new();
-        self.listeners[index].take_events(&mut events);
+        if self.listeners[index].waiting_events() > 0 {
+            self.listeners[index].take_events(&mut events);
+        }
         let is_message = |event: &&Event| matches!(event, Event::Message(_));
         self.unacknowledged[index] += events.iter().filter(is_message).count();
         self.seen[index].extend(events);
@@ -276,7 +279,9 @@ impl World {
         let all = self.unacknowledged[index];
         let messages = if self.resting { all } else { self.dice.below(all + 1) };
         self.unacknowledged[index] -= messages;
-        self.listeners[index].acknowledge(messages as u64);
+        if messages > 0 {
+            self.listeners[index].acknowledge(messages as u64);
+        }
     }
 
     fn sessions_act(&mut self) {
