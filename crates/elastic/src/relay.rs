@@ -22,6 +22,8 @@ mod report;
 mod ring;
 mod slow;
 mod spill;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::IoSlice;
@@ -40,10 +42,11 @@ use counters::Latency;
 use fan_out::Piece;
 use keeping::Keeping;
 use ledger::Holds;
-use limits::{HANDSHAKE_MS, HEARTBEAT_MS, RING_BYTES_DEFAULT};
+use limits::{HANDSHAKE_MS, HEARTBEAT_MS, RING_BYTES_DEFAULT, RING_ITEMS_LOW};
 use listening::waits_for_listeners;
 use prefix::PrefixMap;
 use producer::Producer;
+use slow::Passed;
 pub use spill::SpillJob;
 
 /// What a relay has to be told.
@@ -109,13 +112,14 @@ pub struct Relay {
     /// Least epochs of producers that were moved away by force, and the order in which that was said.
     fenced: BTreeMap<ClientId, Epoch>,
     fenced_order: VecDeque<ClientId>,
+    /// The highest that a directory has said.
     fence: Fence,
     draining: Option<Time>,
     /// Clients with something to write.
     dirty: VecDeque<u32>,
     unsettled: Vec<u32>,
     /// Clients for whom too much waits: they are cut off when nobody walks the lists any more.
-    overfull: Vec<u32>,
+    overfull: Vec<(Port, Passed)>,
     pieces: Vec<Piece>,
     keeping: Keeping,
     /// Bytes that each listener may have away at the policy Spill; 0 if there is no store for them.
@@ -320,7 +324,10 @@ impl Relay {
     /// If a ring has room again: its listener is told what is missing.
     fn make_room(&mut self, index: u32) {
         let client = &mut self.clients[index as usize];
-        if client.ring.has_open_gaps() && client.ring.bytes() <= self.ring_bytes_max / 4 * 3 {
+        if client.ring.has_open_gaps()
+            && client.ring.bytes() <= slow::low_mark(self.ring_bytes_max)
+            && client.ring.items() <= RING_ITEMS_LOW
+        {
             client.ring.close_gaps();
             if let Some(listener) = &mut client.listener {
                 listener.dropping = false;

@@ -9,6 +9,7 @@ use quelea_elastic_proto::wire::{FrameHeader, Kind};
 use crate::relay::client::Phase;
 use crate::relay::limits::{CONTROL_BYTES_MAX, HEARTBEAT_MS, LINGER_MS};
 use crate::relay::ring::{Control, encoded};
+use crate::relay::slow::Passed;
 use crate::relay::{Port, Relay};
 
 /// An error that does not end the connection.
@@ -178,7 +179,7 @@ impl Relay {
         }
         state.ring.push_control(frame, control);
         if state.ring.control_bytes() > CONTROL_BYTES_MAX {
-            self.overfull.push(client);
+            self.is_overfull(client, Passed::Control);
         }
         self.mark_dirty(client);
     }

@@ -4,7 +4,7 @@
 use bytes::{Buf as _, Bytes};
 use quelea_elastic_proto::error::{Fault, FrameError, FrameName};
 use quelea_elastic_proto::frame::{ErrorCode, WireError};
-use quelea_elastic_proto::limits::DATA_HEADER_BYTES;
+use quelea_elastic_proto::limits::{DATA_HEADER_BYTES, SEQUENCE_MAX};
 use quelea_elastic_proto::parts::PartsError;
 use quelea_elastic_proto::wire::{DataHeader, FrameHeader, Kind};
 use quelea_elastic_proto::{MessageSeq, Slot, parts};
@@ -85,6 +85,14 @@ impl Relay {
                     data.sequence.0, stretch.slot.0, stretch.next.0
                 );
                 return Err(fatal(ErrorCode::Order, "sequence", text));
+            }
+            if data.sequence.0 >= SEQUENCE_MAX {
+                // Listeners' decoders would refuse the number after it, and drop their connections.
+                let text = format!(
+                    "message {} came in slot {}: its number must be below {SEQUENCE_MAX}",
+                    data.sequence.0, stretch.slot.0
+                );
+                return Err(fatal(ErrorCode::Limit, "sequence", text));
             }
             let message = &frame[DATA_HEADER_BYTES..];
             if let Err(error) = parts::check(message) {

@@ -8,6 +8,8 @@ pub const RING_BYTES_MIN: u64 = 64 << 10;
 /// Items of a ring, each with some 80 bytes of its own beside the messages: bounds the memory of rings
 /// full of tiny messages.
 pub const RING_ITEMS_MAX: usize = 262_144;
+/// A ring that had too many items has room again below this, as one with too many bytes has.
+pub const RING_ITEMS_LOW: usize = RING_ITEMS_MAX / 4 * 3;
 /// Control frames (START, FIN, GAP, ACK and others) that wait for one client. They are never dropped,
 /// so a client that lets so many pile up is cut off.
 pub const CONTROL_BYTES_MAX: usize = 4 << 20;

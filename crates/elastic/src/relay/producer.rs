@@ -78,7 +78,7 @@ impl Relay {
                 "this relay is draining: it takes no new producer",
             ));
         }
-        self.see_fence(fence)?;
+        self.compare_fence(fence)?;
         if self.clients[client as usize].slots.len() >= SLOTS_PER_CLIENT_MAX {
             let text = format!("{SLOTS_PER_CLIENT_MAX} producers on one connection are the limit");
             return Err(refusal(ErrorCode::Limit, "producer", text));
@@ -245,12 +245,21 @@ impl Relay {
         }
     }
 
-    /// A higher fence than any before is remembered, a lower one refused.
-    pub(crate) fn see_fence(&mut self, fence: Fence) -> Result<(), WireError> {
+    /// A lower fence than the directory's is refused. A higher one is not remembered when a client says
+    /// it: a client that says the highest would shut out all others, and the directory too. A producer
+    /// that a new directory sends here before this relay has registered there is taken all the same, and
+    /// its old stays are refused by their epochs.
+    pub(crate) fn compare_fence(&self, fence: Fence) -> Result<(), WireError> {
         if fence < self.fence {
             let text = format!("fence {} is over: {} was seen here", fence.0, self.fence.0);
             return Err(refusal(ErrorCode::Fenced, "fence", text));
         }
+        Ok(())
+    }
+
+    /// A directory's fence: the highest is remembered, a lower one refused.
+    pub(crate) fn see_fence(&mut self, fence: Fence) -> Result<(), WireError> {
+        self.compare_fence(fence)?;
         self.fence = fence;
         Ok(())
     }

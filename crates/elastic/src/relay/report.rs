@@ -96,7 +96,7 @@ impl Relay {
         self.fence
     }
 
-    /// Checks a command's fence, and remembers it.
+    /// Checks a directory's fence, and remembers it.
     ///
     /// # Errors
     /// If a higher one was seen.

@@ -133,9 +133,14 @@ impl Ring {
         }
     }
 
-    /// Drops runs from the oldest on until at most `bytes_max` are left, and puts GAPs in their place.
-    /// A frame of which a part was written stays.
-    pub(crate) fn drop_oldest(&mut self, bytes_max: usize, mut dropped: impl FnMut(Dropped<'_>)) {
+    /// Drops runs from the oldest on until at most `bytes_max` and about `items_max` are left, and puts
+    /// GAPs in their place. A frame of which a part was written stays.
+    pub(crate) fn drop_oldest(
+        &mut self,
+        bytes_max: usize,
+        items_max: usize,
+        mut dropped: impl FnMut(Dropped<'_>),
+    ) {
         let under_way = (self.written > 0).then(|| self.items.pop_front()).flatten();
         let mut kept = Vec::new();
         let mut gaps = BTreeMap::new();
@@ -147,7 +152,7 @@ impl Ring {
             }
             other => other,
         };
-        while self.bytes > bytes_max
+        while (self.bytes > bytes_max || self.items.len() + kept.len() > items_max)
             && let Some(item) = self.items.pop_front()
         {
             match item {
@@ -201,7 +206,7 @@ impl Ring {
 
     /// Throws away all that was not begun: the client is going to be disconnected.
     pub(crate) fn clear(&mut self, mut dropped: impl FnMut(Dropped<'_>)) {
-        self.drop_oldest(0, &mut dropped);
+        self.drop_oldest(0, usize::MAX, &mut dropped);
         let keep = usize::from(self.written > 0);
         for item in self.items.drain(keep.min(self.items.len())..) {
             if let Item::Control(bytes, _) = item {
@@ -297,6 +302,7 @@ impl Ring {
         self.control_bytes
     }
 
+    /// Entries of the ring, of any kind.
     pub(crate) fn items(&self) -> usize {
         self.items.len()
     }

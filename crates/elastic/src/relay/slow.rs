@@ -6,10 +6,21 @@ use quelea_elastic_proto::{Slot, Time};
 
 use crate::relay::conversation::fatal;
 use crate::relay::ledger::{EntryNumber, Holds};
-use crate::relay::limits::{LAG_CHECK_MS, RING_ITEMS_MAX};
+use crate::relay::limits::{CONTROL_BYTES_MAX, LAG_CHECK_MS, RING_ITEMS_LOW, RING_ITEMS_MAX};
 use crate::relay::listening::waits_for_listeners;
 use crate::relay::ring::{Dropped, Run};
 use crate::relay::{Port, Relay, release_in};
+
+/// The limit for which a client is cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passed {
+    /// Messages in its ring.
+    Ring,
+    /// Other frames in its ring.
+    Control,
+    /// What it has in the store of the policy Spill, frames that are no messages too.
+    Spill,
+}
 
 impl Relay {
     /// Puts messages into a listener's ring, or does what its policy says.
@@ -29,7 +40,7 @@ impl Relay {
                 SlowPolicy::HoldProducers => {}
                 SlowPolicy::Disconnect => {
                     listener.dropping = true;
-                    self.overfull.push(index);
+                    self.is_overfull(index, Passed::Ring);
                     return;
                 }
                 SlowPolicy::DropOldest => self.drop_oldest(index, run.bytes.len()),
@@ -37,7 +48,9 @@ impl Relay {
                 SlowPolicy::DropNewest => {
                     // It goes on only when there is room for some time, or else each message more would
                     // have a GAP of its own.
-                    listener.dropping = full || bytes > low_mark(ring_bytes_max);
+                    listener.dropping = full
+                        || bytes > low_mark(ring_bytes_max)
+                        || client.ring.items() > RING_ITEMS_LOW;
                     if listener.dropping {
                         client.ring.drop_newest(&run);
                         listener.dropped += u64::from(run.messages);
@@ -67,7 +80,7 @@ impl Relay {
         let Self { clients, producers, unsettled, counters, .. } = self;
         let client = &mut clients[index as usize];
         let mut dropped = 0;
-        client.ring.drop_oldest(target, |part| {
+        client.ring.drop_oldest(target, RING_ITEMS_LOW, |part| {
             dropped += part.messages();
             if let Dropped::Run(run) = part {
                 release_in(producers, unsettled, run);
@@ -79,26 +92,53 @@ impl Relay {
         }
     }
 
-    /// Ends clients that let too much pile up.
+    /// Notes a client that let too much pile up: lists of clients may be walked now.
+    pub(crate) fn is_overfull(&mut self, index: u32, passed: Passed) {
+        let generation = self.clients[index as usize].generation;
+        self.overfull.push((Port { index, generation }, passed));
+    }
+
+    /// Ends clients that let too much pile up, unless they are gone: others may be in their places.
     pub(crate) fn cut_off_the_overfull(&mut self) {
-        while let Some(index) = self.overfull.pop() {
-            self.too_slow(index);
+        while let Some((port, passed)) = self.overfull.pop() {
+            if let Some(index) = self.index(port) {
+                self.too_slow(index, passed);
+            }
         }
     }
 
-    fn too_slow(&mut self, index: u32) {
-        let Some(client) = self.clients.get(index as usize).filter(|client| !client.is_closing())
-        else {
+    fn too_slow(&mut self, index: u32, passed: Passed) {
+        let client = &self.clients[index as usize];
+        if client.is_closing() {
             return;
+        }
+        let (field, text) = match passed {
+            Passed::Ring => (
+                "ring_bytes_max",
+                format!(
+                    "{} bytes of messages in {} pieces wait for this client: {} and {RING_ITEMS_MAX} are the limits",
+                    client.ring.bytes(),
+                    client.ring.items(),
+                    self.ring_bytes_max
+                ),
+            ),
+            Passed::Control => (
+                "control_bytes_max",
+                format!(
+                    "{} bytes of frames that are no messages wait for this client: {CONTROL_BYTES_MAX} is the limit",
+                    client.ring.control_bytes()
+                ),
+            ),
+            Passed::Spill => (
+                "spill_bytes_max",
+                format!(
+                    "more than {} bytes of other frames are in this client's file beside the {} of messages that are the limit",
+                    CONTROL_BYTES_MAX, self.spill_bytes_max
+                ),
+            ),
         };
-        let text = format!(
-            "{} bytes of messages and {} of other frames wait for this client; its ring has {}",
-            client.ring.bytes(),
-            client.ring.control_bytes(),
-            self.ring_bytes_max
-        );
         self.counters.too_slow += 1;
-        self.refuse(index, fatal(ErrorCode::TooSlow, "ring_bytes_max", text));
+        self.refuse(index, fatal(ErrorCode::TooSlow, field, text));
     }
 
     /// One that held messages back does not any more.
@@ -183,6 +223,6 @@ impl Relay {
 }
 
 /// A ring that was full has room again below this.
-const fn low_mark(ring_bytes_max: usize) -> usize {
+pub(crate) const fn low_mark(ring_bytes_max: usize) -> usize {
     ring_bytes_max / 4 * 3
 }

@@ -18,6 +18,7 @@ use crate::relay::limits::{
 };
 use crate::relay::listening::waits_for_listeners;
 use crate::relay::ring::{Control, Ring, Run, add_to_gap, encoded};
+use crate::relay::slow::Passed;
 use crate::relay::{Port, Relay, release_in};
 
 /// What the driver has to do, in this order. Each listener's frames are one stream of bytes.
@@ -269,7 +270,7 @@ impl Relay {
         let Some(spill) = self.active_spill(index) else { return Some(frame) };
         spill.push_control(frame, control);
         if spill.bytes() > self.spill_bytes_max + CONTROL_BYTES_MAX as u64 {
-            self.overfull.push(index);
+            self.is_overfull(index, Passed::Spill);
         }
         self.spill_is_due(index);
         None

@@ -1,6 +1,7 @@
 //! Credit, acknowledgement, and a producer's end.
 
 use quelea_elastic_proto::frame::{Acknowledge, ErrorCode, Frame, SlowPolicy};
+use quelea_elastic_proto::limits::SEQUENCE_MAX;
 use quelea_elastic_proto::{MessageSeq, Slot};
 use quelea_relay::Stopped;
 
@@ -134,6 +135,27 @@ fn credit_grows_as_messages_leave_and_may_not_be_ignored() {
     drop(deaf);
     drop(relay);
     reader.join().expect("it reads to the end");
+}
+
+#[test]
+fn a_message_beyond_the_last_number_reaches_no_listener() {
+    let relay = TestRelay::start();
+    let mut listener = relay.client();
+    listener.listen(1, &[""]);
+    let mut producer = relay.client();
+    let slot = producer.produce(9, 1, SEQUENCE_MAX - 1);
+    listener.started();
+    producer.publish(slot, SEQUENCE_MAX - 1, &[b"the last one"]);
+    assert_eq!(listener.message().sequence, SEQUENCE_MAX - 1);
+    producer.publish(slot, SEQUENCE_MAX, &[b"one too many"]);
+    let error = producer.error();
+    assert_eq!((error.code, &*error.field, error.fatal), (ErrorCode::Limit, "sequence", true));
+    assert!(error.text.contains(&SEQUENCE_MAX.to_string()), "{error:?}");
+    assert_eq!(listener.next(), Frame::Fin { slot, next: MessageSeq(SEQUENCE_MAX) });
+    // The listener is none the worse for it.
+    let mut other = relay.client();
+    let slot = other.produce(10, 1, 0);
+    assert_eq!(listener.started().slot, slot);
 }
 
 #[test]
