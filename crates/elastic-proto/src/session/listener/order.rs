@@ -219,11 +219,11 @@ impl ListenerSession {
         loop {
             let known = &self.producers[producer];
             let held = known.slots.iter().copied().filter(|slot| !self.slots[*slot].open);
-            let Some(lowest) = held.min_by_key(|slot| (self.slots[*slot].first, *slot)) else {
+            let Some(lowest) = held.min_by_key(|slot| (self.slots[*slot].begin(), *slot)) else {
                 self.stop_waiting(producer);
                 return;
             };
-            if known.done.is_some_and(|done| self.slots[lowest].first <= done) {
+            if known.done.is_some_and(|done| self.slots[lowest].begin() <= done) {
                 self.open(lowest, now);
                 continue;
             }
@@ -305,7 +305,7 @@ impl ListenerSession {
     fn give_up_below_held(&mut self, producer: usize, cause: Option<GapCause>) {
         let known = &self.producers[producer];
         let held = known.slots.iter().filter(|slot| !self.slots[**slot].open);
-        let Some(first) = held.map(|slot| self.slots[*slot].first).min() else { return };
+        let Some(first) = held.map(|slot| self.slots[*slot].begin()).min() else { return };
         match (known.done, cause) {
             (Some(done), Some(cause)) if done < first => {
                 self.announce(producer, done, first, None, cause);

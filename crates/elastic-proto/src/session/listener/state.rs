@@ -63,6 +63,13 @@ pub(super) struct Tracked {
     pub(super) held: VecDeque<Held>,
 }
 
+impl Tracked {
+    /// What is below is waited for: not what a later slot brings again, even if this one never ends.
+    pub(super) fn begin(&self) -> MessageSeq {
+        self.first.min(self.limit)
+    }
+}
+
 /// What came in a slot that is held.
 #[derive(Debug)]
 pub(super) enum Held {
