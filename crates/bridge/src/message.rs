@@ -54,7 +54,7 @@ impl Outgoing {
             (None, _) => topic.clone(),
             (Some(body), None) => body,
             // What follows the topic, as it stands.
-            (Some(_), Some(_)) => message.slice(parts::part_bytes(topic.len())..),
+            (Some(_), Some(_)) => parts::rest(message).unwrap_or_default(),
         };
         let sequence = i64::try_from(sequence.0).unwrap_or(i64::MAX);
         let mut headers = vec![
@@ -212,6 +212,18 @@ mod tests {
             let incoming = fed("other", &outgoing(parts)).unwrap();
             assert_eq!(incoming.framed(), parts::encode(parts).unwrap());
         }
+    }
+
+    #[test]
+    fn a_short_topic_with_a_long_header_is_no_part_of_the_body() {
+        let (topic, rest) = (b"\x03\0\0\0\0\0\0\0\x05alarm", b"\x03\0\0\0\0\0\0\0\x01a\0\x01b");
+        let framed = Bytes::from([&topic[..], &rest[..]].concat());
+        assert_eq!(parts::check(&framed), Ok(3));
+        let message = Outgoing::new("prices", ClientId(0xab), MessageSeq(7), &framed);
+        assert_eq!((message.routing_key.as_str(), &*message.body), ("alarm", &rest[..]));
+        let topic = Bytes::from_static(b"alarm");
+        let framed = Bytes::from_static(rest);
+        assert_eq!(fed("other", &message).unwrap(), Incoming::More { topic, framed });
     }
 
     #[test]

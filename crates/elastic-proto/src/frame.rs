@@ -115,7 +115,8 @@ pub enum Frame {
     KeepOpen { queue: String, target: String },
     /// Messages to keep, of one producer, numbered from `first`.
     Keep { producer: ClientId, first: MessageSeq, messages: Vec<Bytes> },
-    /// All of this producer's messages below are stored.
+    /// The first KEEP of this producer on this connection that has no answer yet is stored, all of it:
+    /// `below` is one past its last message.
     Kept { producer: ClientId, below: MessageSeq },
 }
 

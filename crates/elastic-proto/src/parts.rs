@@ -98,6 +98,15 @@ pub fn first(message: &[u8]) -> Result<&[u8], PartsError> {
     Ok(&message[head.begin..head.end])
 }
 
+/// What follows the first part, as it is framed; shares its memory. The length of a short part may have
+/// eight bytes, so a body's length does not tell where the next part begins.
+///
+/// # Errors
+/// If the first part is not whole or its flags are none.
+pub fn rest(message: &Bytes) -> Result<Bytes, PartsError> {
+    Ok(message.slice(Head::read(message, 0)?.end..))
+}
+
 /// Checks that `message` is exactly one message, and counts its parts.
 ///
 /// # Errors

@@ -41,3 +41,10 @@ impl Batch {
         self.runs.is_empty()
     }
 }
+
+impl Run {
+    /// The number of its message at this index; one past its last one behind it.
+    pub(crate) const fn sequence(&self, index: usize) -> MessageSeq {
+        MessageSeq(self.first.0.saturating_add(index as u64))
+    }
+}

@@ -4,6 +4,7 @@
 //! acknowledgement, and hold back by themselves.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,12 +22,12 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
-use tokio::time::timeout;
+use tokio::time::{interval, sleep, timeout};
 
 use super::Keeper;
 use super::batch::{Batch, Run};
 use super::ledger::Ledger;
-use super::shelf::{Attempt, Shelf, ShelfError};
+use super::shelf::{Attempt, Place, Shelf, ShelfError};
 use crate::front::stopped;
 
 /// How often a relay says something; silent for three times as long it is gone.
@@ -38,6 +39,9 @@ const GREETING_MAX: Duration = Duration::from_secs(10);
 /// Batches that wait for the store: what they hold is in the broker's memory already, and bounded
 /// there.
 const BATCHES_UNSTORED_MAX: usize = 1_024;
+
+/// How often a relay that nothing is read from hears of us: it gives up a keeper that is silent for 10 s.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 
 /// How long a stop waits for what is published to become safe.
 const END_MAX: Duration = Duration::from_secs(1);
@@ -93,7 +97,8 @@ impl Connection {
         let end = connection.keep(&mut stop).await;
         if let Err(End::Refused(error)) = &end {
             // The writer may have ended with the socket.
-            let _ = connection.answers.send(Frame::Error(error.clone())).await;
+            let told = connection.answers.send(Frame::Error(error.clone()));
+            let _ = timeout(END_MAX, told).await;
         }
         if let Err(end) = end {
             tracing::debug!(%peer, reason = %end, "a relay's messages are not kept any more");
@@ -232,6 +237,11 @@ impl Connection {
             while !batch.is_full() {
                 match self.buffer.next_frame()? {
                     Some(Frame::Keep { producer, first, messages }) => {
+                        let (value, count) = (first.0, messages.len() as u64);
+                        if value.checked_add(count).is_none() {
+                            let text = format!("{value} and {count} messages pass the last number");
+                            return Err(refuse(ErrorCode::Value, "first", text));
+                        }
                         batch.push(Run { producer, first, messages });
                     }
                     Some(Frame::Ping(number)) => {
@@ -263,20 +273,18 @@ impl Connection {
         stop: &mut watch::Receiver<bool>,
     ) -> Result<(), End> {
         let batch = Arc::new(batch);
-        let (mut pause, mut is_first) = (Pause::new(), true);
+        let (mut pause, mut at) = (Pause::new(), Place::default());
         loop {
-            let (attempt, promise) = self.attempt(shelf, &batch).await?;
+            let (attempt, promise) = self.attempt(shelf, &batch, at).await?;
+            at = attempt.at;
             self.keeper.counters.kept.fetch_add(attempt.published, Relaxed);
             if attempt.published > 0 {
                 // Somebody makes room: there may be more soon.
                 pause.reset();
             }
-            // Later attempts find what the first one published.
-            if std::mem::take(&mut is_first) {
-                self.keeper.counters.repeated.fetch_add(attempt.repeated, Relaxed);
-            }
+            self.keeper.counters.repeated.fetch_add(attempt.repeated, Relaxed);
             // The other end is gone after the store has failed: then nothing is acknowledged any more.
-            let _ = unstored.send((promise, attempt.kept)).await;
+            let _ = waiting(&self.answers, stop, unstored.send((promise, attempt.kept))).await?;
             match attempt.obstacle {
                 None => return Ok(()),
                 Some(obstacle) if obstacle.passes() => {
@@ -287,11 +295,7 @@ impl Connection {
                     return Err(refuse(ErrorCode::Unavailable, "target", obstacle.to_string()));
                 }
             }
-            tokio::select! {
-                biased;
-                () = stopped(stop) => return Err(End::Stopped),
-                () = tokio::time::sleep(pause.lengthen()) => {}
-            }
+            waiting(&self.answers, stop, sleep(pause.lengthen())).await?;
         }
     }
 
@@ -299,10 +303,11 @@ impl Connection {
         &self,
         shelf: &Shelf,
         batch: &Arc<Batch>,
+        from: Place,
     ) -> Result<(Attempt, Promise), CoreStopped> {
         let (shelf, batch) = (shelf.clone(), Arc::clone(batch));
         let ledger = Arc::clone(&self.keeper.ledger);
-        let publish = move |core: &mut Core| shelf.publish(core, &mut lock(&ledger), &batch);
+        let publish = move |core: &mut Core| shelf.publish(core, &mut lock(&ledger), &batch, from);
         self.keeper.core.begin(publish).await
     }
 
@@ -327,6 +332,28 @@ impl Connection {
 
     async fn answer(&self, frame: Frame) -> Result<(), End> {
         self.answers.send(frame).await.map_err(|_| End::Closed)
+    }
+}
+
+/// Waits for something while nothing is read. The relay gets signs of life meanwhile, or it would come
+/// again and again with the same messages; if it has gone, writing them finds it out.
+async fn waiting<T>(
+    answers: &Sender<Frame>,
+    stop: &mut watch::Receiver<bool>,
+    done: impl Future<Output = T>,
+) -> Result<T, End> {
+    let (mut done, mut signs) = (pin!(done), interval(SIGN_OF_LIFE));
+    loop {
+        tokio::select! {
+            biased;
+            () = stopped(stop) => return Err(End::Stopped),
+            () = answers.closed() => return Err(End::Closed),
+            value = &mut done => return Ok(value),
+            _ = signs.tick() => {
+                // If there is no place others are on their way.
+                let _ = answers.try_send(Frame::Ping(0));
+            }
+        }
     }
 }
 
@@ -378,4 +405,38 @@ fn same_key(given: &[u8], asked: &[u8]) -> bool {
 
 fn lock(ledger: &std::sync::Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
     ledger.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    #[test]
+    fn who_waits_gives_signs_of_life_and_ends_with_the_connection_or_the_bridge() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let (stopping, mut stop) = watch::channel(false);
+            let (answers, mut to_write) = channel(8);
+            // What is there at once is not waited for.
+            assert!(matches!(waiting(&answers, &mut stop, async { 7 }).await, Ok(7)));
+            assert!(to_write.try_recv().is_err());
+            let relay = async {
+                assert_eq!(to_write.recv().await, Some(Frame::Ping(0)));
+                // The writer has found out that nobody reads.
+                drop(to_write);
+            };
+            let (end, ()) = tokio::join!(waiting(&answers, &mut stop, pending::<()>()), relay);
+            assert!(matches!(end, Err(End::Closed)), "{end:?}");
+
+            let (answers, mut to_write) = channel(8);
+            let stop_it = async {
+                assert_eq!(to_write.recv().await, Some(Frame::Ping(0)));
+                stopping.send(true).unwrap();
+            };
+            let (end, ()) = tokio::join!(waiting(&answers, &mut stop, pending::<()>()), stop_it);
+            assert!(matches!(end, Err(End::Stopped)), "{end:?}");
+        });
+    }
 }

@@ -59,15 +59,18 @@ impl Relay {
         self.keeping.sent < self.keeping.stretches.len()
     }
 
-    /// KEPT: all of this producer's messages below are stored.
+    /// KEPT: the front-most stretch of this producer that was sent and not answered is stored. The keeper
+    /// answers each KEEP of a connection once, in order; by the number alone a stretch could be taken for
+    /// stored that came later and has lower numbers, when the producer was elsewhere in between. What
+    /// fits no stretch is not heeded.
     pub fn kept(&mut self, producer: ClientId, below: MessageSeq) {
         let Self { keeping, producers, unsettled, .. } = self;
-        for stretch in keeping.stretches.iter_mut().take(keeping.sent) {
-            if stretch.producer == producer && !stretch.kept && stretch.run.next() <= below {
-                stretch.kept = true;
-                stretch.run.bytes = Bytes::new();
-                release_in(producers, unsettled, &stretch.run);
-            }
+        let mut sent = keeping.stretches.iter_mut().take(keeping.sent);
+        let answered = sent.find(|stretch| stretch.producer == producer && !stretch.kept);
+        if let Some(stretch) = answered.filter(|stretch| stretch.run.next() == below) {
+            stretch.kept = true;
+            stretch.run.bytes = Bytes::new();
+            release_in(producers, unsettled, &stretch.run);
         }
         while keeping.stretches.front().is_some_and(|stretch| stretch.kept) {
             keeping.stretches.pop_front();

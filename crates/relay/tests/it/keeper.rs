@@ -70,8 +70,40 @@ fn stored_means_that_the_keeper_said_so_and_what_it_did_not_say_is_sent_again() 
     let mut line = accept(&keeper);
     let again = kept(&mut line, 6, 2);
     assert_eq!(again, ["six", "seven"]);
+    line.send(&Frame::Kept { producer: ClientId(9), below: MessageSeq(7) });
+    producer.acknowledged(slot, 7);
     line.send(&Frame::Kept { producer: ClientId(9), below: MessageSeq(8) });
     producer.acknowledged(slot, 8);
+}
+
+#[test]
+fn an_answer_is_for_one_keep_also_if_the_producer_has_come_back_with_lower_numbers() {
+    let (keeper, relay) = storing();
+    let mut producer = relay.client();
+    // It moved here with a part of its messages under way elsewhere.
+    let slot = producer.produce(9, 1, 2);
+    producer.publish(slot, 2, &[b"t", b"two"]);
+    producer.synchronise();
+    let mut line = accept(&keeper);
+    assert_eq!(kept(&mut line, 2, 1), ["two"]);
+    // It was lost with its connection, and what it had elsewhere was lost there.
+    drop(producer);
+    let mut producer = relay.client();
+    let slot = producer.produce(9, 2, 1);
+    for (sequence, body) in [(1, "one"), (2, "two")] {
+        producer.publish(slot, sequence, &[b"t", body.as_bytes()]);
+        producer.synchronise();
+    }
+    assert_eq!(kept(&mut line, 1, 2), ["one", "two"]);
+    let stored = |below| Frame::Kept { producer: ClientId(9), below: MessageSeq(below) };
+    // The KEEP of before is stored: that says nothing of message 1, nor of what came behind it.
+    line.send(&stored(3));
+    // What fits none is not heeded.
+    line.send(&stored(3));
+    line.send(&stored(2));
+    producer.acknowledged(slot, 2);
+    line.send(&stored(3));
+    producer.acknowledged(slot, 3);
 }
 
 #[test]
