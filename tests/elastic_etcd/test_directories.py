@@ -25,6 +25,15 @@ def owner_among(directories, queue):
     return next(directory for directory in directories if directory.elastic == name)
 
 
+def answered(directory, queue):
+    """The queue, or `None` while the directory cannot tell yet."""
+    try:
+        return directory.queue(queue)
+    except Refused as refused:
+        assert refused.status == 503, refused
+        return None
+
+
 def joined(clients, directories, queue, relays=2):
     owner_or_not = directories[0]
     owner_or_not.define(queue, relays_min=relays, relays_max=relays, acknowledge=ALL)
@@ -120,20 +129,62 @@ def test_an_owner_that_slept_through_its_lease_can_change_nothing(directories, c
     assert len(other.wait_for_relays(queue, 2)) == 2
 
 
-def test_relays_and_clients_go_on_while_etcd_sleeps(directories, clients, queue, etcd):
+def test_directories_cut_off_from_etcd_own_nothing_and_relays_and_clients_go_on(directories, clients, queue, etcd):
     pair = directories()
     producers, listeners = joined(clients, pair, queue)
     owner = owner_among(pair, queue)
+    fence = owner.queue(queue)["fence"]
     with Load(producers) as load:
         etcd.signal(signal.SIGSTOP)
         load.wait_for_progress(200)
+        # Nobody can tell the owner that its lease has ended: it knows so itself, and answers all the while.
+        wait_for("the owner to give it up", lambda: (shown := shown_by(owner, queue)) and shown["owner"] is None)
+        with pytest.raises(Refused) as refused:
+            owner.queue(queue)
+        assert refused.value.status == 503
+        load.wait_for_progress(200)
         etcd.signal(signal.SIGCONT)
         again = owner_among(pair, queue)
-        wait_for("all clients", lambda: (shown := again.queue(queue))["producers"] == 4 and shown["listeners"] == 2)
+        wait_for("all clients", lambda: (shown := answered(again, queue)) and shown["producers"] == 4 and shown["listeners"] == 2)
         load.wait_for_progress()
         load.stop()
-    assert owner in pair
+    assert again.queue(queue)["fence"] > fence
     assert check(producers, listeners)["lost"] == 0
+
+
+def test_a_directory_that_is_killed_comes_back_to_its_queues(directories, clients, queue):
+    [alone] = directories(1)
+    alone.define(queue, relays_min=1, relays_max=1)
+    [before] = alone.wait_for_relays(queue)
+    alone.kill()
+    alone.start()
+
+    # Its last life has the address until that one's lease has ended.
+    wait_for("its queue", lambda: answered(alone, queue))
+    [after] = alone.wait_for_relays(queue)
+    assert after["address"] == before["address"]
+
+
+def test_a_second_directory_at_the_same_address_takes_nothing(directories, clients, queue):
+    first, second = directories()
+    second_queue = f"{queue}-second"
+    second.terminate()
+    # As on two machines that both are told a loopback address.
+    second.environment["QUELEA__ELASTIC__ADVERTISE"] = first.elastic
+    first.define(queue, relays_min=1, relays_max=1)
+    [relay] = first.wait_for_relays(queue)
+    fence = first.queue(queue)["fence"]
+    second.start()
+    for name in (queue, second_queue):
+        with pytest.raises(Refused) as refused:
+            second.define(name, relays_min=1, relays_max=1)
+        assert refused.value.status == 503
+    assert first.queue(queue)["fence"] == fence
+    assert [shown["id"] for shown in first.relays_up(queue)] == [relay["id"]]
+    # Once the first has gone the address is the second's, and with it what was asked for.
+    assert first.terminate() == 0
+    wait_for("the second to own it", lambda: (shown := answered(second, queue)) and shown["fence"] > fence)
+    wait_for("what it was asked for", lambda: answered(second, second_queue))
 
 
 def test_a_stop_gives_its_queues_away_at_once(directories, clients, queue):

@@ -10,7 +10,7 @@ use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
 use quelea_elastic_proto::{ClientId, RelayId};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::driver::Driver;
 use crate::ownership::{Command, Picture};
@@ -22,6 +22,9 @@ const CLIENTS_SHOWN_MAX: usize = 10_000;
 const SAVED_MAX: Duration = Duration::from_secs(5);
 /// How often that is looked at: it takes about a write to the metadata store.
 const SAVED_CHECK: Duration = Duration::from_millis(2);
+/// How long the task that knows who owns what may take to answer: about what the store and the provider may
+/// take, on which it may be waiting.
+const PICTURE_MAX: Duration = Duration::from_secs(15);
 /// Events that are shown at once, the newest.
 const EVENTS_SHOWN_MAX: usize = 1_000;
 
@@ -59,6 +62,9 @@ pub enum Refusal {
     /// It cannot be moved now.
     #[error("{0}")]
     Move(String),
+    /// Who owns what could not be found out in time.
+    #[error("the directory does not say within {} s who owns which queue: try again", PICTURE_MAX.as_secs())]
+    Late,
     /// The directory has stopped.
     #[error("the directory is stopping")]
     Stopped,
@@ -74,8 +80,12 @@ impl DirectoryHandle {
     pub async fn queues(&self) -> Answer {
         let own = self.ask(|driver| {
             let names: Vec<String> = driver.core.queue_names().map(str::to_owned).collect();
-            let shown = names.iter().filter_map(|name| show::queue(driver, name)).collect();
-            (names, shown)
+            let shown = names.into_iter().filter_map(|name| {
+                let shown = show::queue(driver, &name)?;
+                Some((name, shown))
+            });
+            // What is only being claimed is shown as what it is known to be: nobody's, or another's.
+            shown.unzip()
         });
         let (names, mut queues): (Vec<String>, Vec<Value>) = own.await?;
         let elsewhere = self.picture(Picture::queues_and_owners).await?;
@@ -262,7 +272,10 @@ impl DirectoryHandle {
             let _ = tell.send(look(picture));
         });
         self.ownership().send(Command::Look(look)).map_err(|_| Refusal::Stopped)?;
-        told.await.map_err(|_| Refusal::Stopped)
+        match timeout(PICTURE_MAX, told).await {
+            Ok(told) => told.map_err(|_| Refusal::Stopped),
+            Err(_) => Err(Refusal::Late),
+        }
     }
 }
 

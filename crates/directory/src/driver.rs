@@ -1,6 +1,6 @@
 //! The directory's thread: gives the state machine what happens, and carries out what it wants.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -108,15 +108,15 @@ impl Driver {
         }
     }
 
-    /// Runs until it is told to stop.
-    pub(crate) async fn run(mut self, mut messages: Receiver<Message>) {
+    /// Runs until it is told to stop; gives the queues that it owned then.
+    pub(crate) async fn run(mut self, mut messages: Receiver<Message>) -> BTreeSet<String> {
         let mut show = tokio::time::interval(SHOW);
         show.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             let deadline = self.core.next_deadline().map(|at| self.instant(at));
             tokio::select! {
                 message = messages.recv() => {
-                    let Some(message) = message else { return };
+                    let Some(message) = message else { return self.owned() };
                     let mut message = Some(message);
                     for _ in 0..TURN_MESSAGES_MAX {
                         match message.take() {
@@ -316,14 +316,20 @@ impl Driver {
         self.counters.sums(sums);
     }
 
+    fn owned(&self) -> BTreeSet<String> {
+        let names = self.core.queue_names().filter(|queue| !self.core.is_claiming(queue));
+        names.map(str::to_owned).collect()
+    }
+
     /// Connections end with what waits for them written; nothing more is decided.
-    fn stop(mut self, answer: oneshot::Sender<()>) {
+    fn stop(mut self, answer: oneshot::Sender<()>) -> BTreeSet<String> {
         for outlet in self.peers.values() {
             // A peer that does not read is not told.
             let _ = outlet.try_send(Frame::Bye("the directory stops".to_owned()));
         }
         self.peers.clear();
         let _ = answer.send(());
+        self.owned()
     }
 
     pub(crate) fn now(&self) -> Time {

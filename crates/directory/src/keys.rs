@@ -3,7 +3,7 @@
 //!
 //! | key | value | lives |
 //! |---|---|---|
-//! | `quelea/elastic/directories/ADDRESS` | empty | with the directory's lease |
+//! | `quelea/elastic/directories/ADDRESS` | the life of the directory that has this address: random, in hexadecimal digits | with the directory's lease |
 //! | `quelea/elastic/shards/0000` to `4095` | the owner's address | with the owner's lease; the revision in which it was made is the fence |
 //! | `quelea/elastic/queues/SHARD/NAME` | the queue's record | until the queue is deleted |
 
@@ -43,7 +43,7 @@ impl Shard {
     }
 }
 
-/// A directory that lives.
+/// A directory that lives. Who made this key has the address, and nobody else claims shards for it.
 pub(crate) fn directory(address: &str) -> String {
     format!("{DIRECTORIES}{address}")
 }

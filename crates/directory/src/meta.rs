@@ -159,6 +159,9 @@ pub enum MetaError {
     /// The lease has ended: its keys are gone, and may be somebody else's.
     #[error("the lease {} has ended", .0.0)]
     LeaseEnded(LeaseId),
+    /// This directory's lease has ended while it waited, or it has none: nothing is its own.
+    #[error("this directory has no lease at present")]
+    NoLease,
     /// What the watch should tell first is not kept any more: list again.
     #[error("the store does not keep changes as old as revision {} any more", .0.0)]
     Compacted(Revision),

@@ -4,12 +4,18 @@
 //! The fence of a shard is the revision in which its key was made. Every write compares it, so a
 //! directory that was cut off, or stopped for a while, cannot write what it does not own any more,
 //! whatever it believes.
+//!
+//! An address has one directory: its life is written under the address with its lease, and a shard is
+//! only claimed while that is there. Two that are told the same `elastic.advertise` take nothing from each
+//! other: the second claims nothing.
 
+mod following;
 mod lease;
 mod picture;
 mod saving;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,13 +25,14 @@ use quelea_elastic_proto::Fence;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use self::following::{Following, News};
 use self::lease::LeaseKeeper;
 pub(crate) use self::picture::Picture;
 use self::saving::Saving;
 use crate::driver::Message;
 use crate::keys::{self, Shard};
 use crate::meta::{
-    Change, Compare, LeaseId, MetaError, MetaStore, Op, Revision, Txn, TxnOutcome, Watch,
+    Change, Compare, Entry, LeaseId, MetaError, MetaStore, Op, Revision, Txn, TxnOutcome,
 };
 use crate::provider::{Directories, Provider};
 
@@ -34,6 +41,8 @@ use crate::provider::{Directories, Provider};
 const LEASE_TTL: Duration = Duration::from_secs(5);
 /// What a store may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
+/// What a provider may take to list a queue's relays.
+const LIST_MAX: Duration = Duration::from_secs(10);
 /// Between tries, when the store or the provider does not answer.
 const RETRY: Duration = Duration::from_millis(500);
 /// How much longer each next directory in a shard's order of preference waits before it claims it.
@@ -78,7 +87,15 @@ enum Later {
 struct State {
     with: Ownership,
     lease: LeaseKeeper,
+    /// This process, and no earlier one at the same address.
+    life: String,
+    /// When this directory was written under its address with the lease that it holds.
+    enlisted: Option<Revision>,
+    /// Somebody else was found there, and it was told.
+    taken_told: bool,
     picture: Picture,
+    /// The picture is followed: shards are only claimed by what is known to be so.
+    current: bool,
     ours: BTreeMap<Shard, Fence>,
     /// Queues that the driver has been given.
     loaded: BTreeSet<String>,
@@ -86,12 +103,26 @@ struct State {
     saving: Saving,
 }
 
+/// How a claim went.
+enum Claimed {
+    Ours,
+    /// Somebody else has it, at this address.
+    Theirs(String),
+    /// Nobody can say yet: it is tried again.
+    NotYet,
+}
+
 impl Ownership {
     /// Runs until [`Command::Stop`], or the driver's end.
     pub(crate) async fn run(self, mut commands: UnboundedReceiver<Command>) {
+        let mut following = Following::start(Arc::clone(&self.meta));
         let mut state = State {
             lease: LeaseKeeper::start(Arc::clone(&self.meta), LEASE_TTL),
+            life: format!("{:016x}", RandomState::new().hash_one(std::process::id())),
+            enlisted: None,
+            taken_told: false,
             picture: Picture::new(&self.advertise),
+            current: false,
             saving: Saving::new(Arc::clone(&self.meta)),
             with: self,
             ours: BTreeMap::new(),
@@ -99,26 +130,17 @@ impl Ownership {
             later: BTreeMap::new(),
         };
         loop {
-            let mut watch = state.look().await;
-            loop {
-                let due = state.later.values().min().copied();
-                tokio::select! {
-                    command = commands.recv() => match command {
-                        None | Some(Command::Stop) => return state.lease.stop().await,
-                        Some(command) => state.obey(command).await,
-                    },
-                    held = state.lease.changed() => state.lease_changed(held).await,
-                    changes = watch.next() => match changes {
-                        Ok(changes) => state.take(changes).await,
-                        Err(error) => {
-                            tracing::warn!(%error, "changes of metadata are not seen: looking again");
-                            break;
-                        }
-                    },
-                    saved = state.saving.next() => state.saved(saved).await,
-                    () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
-                        state.do_due().await;
-                    }
+            let due = state.later.values().min().copied();
+            tokio::select! {
+                command = commands.recv() => match command {
+                    None | Some(Command::Stop) => return state.lease.stop().await,
+                    Some(command) => state.obey(command).await,
+                },
+                held = state.lease.changed() => state.lease_changed(held).await,
+                news = following.next() => state.take(news).await,
+                saved = state.saving.next() => state.saved(saved).await,
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    state.do_due().await;
                 }
             }
         }
@@ -126,36 +148,6 @@ impl Ownership {
 }
 
 impl State {
-    /// Reads everything, and watches from there. Tries until the store answers.
-    async fn look(&mut self) -> Box<dyn Watch> {
-        loop {
-            match self.try_look().await {
-                Ok(watch) => return watch,
-                Err(error) => {
-                    tracing::warn!(%error, "the directory cannot read its metadata yet");
-                    tokio::time::sleep(RETRY).await;
-                }
-            }
-        }
-    }
-
-    async fn try_look(&mut self) -> Result<Box<dyn Watch>, MetaError> {
-        let listing = answer(self.with.meta.list(keys::ROOT)).await?;
-        let watch = answer(self.with.meta.watch(keys::ROOT, listing.revision)).await?;
-        self.picture = Picture::of(&self.with.advertise, &listing.entries);
-        self.show_directories();
-        let lost: Vec<_> = self.ours.iter().map(|(shard, fence)| (*shard, *fence)).collect();
-        for (shard, fence) in lost {
-            if self.picture.owner(shard).is_none_or(|(_, found)| found != fence) {
-                self.lost(shard).await;
-            }
-        }
-        for shard in self.picture.shards_with_queues() {
-            self.claim_if_vacant(shard);
-        }
-        Ok(watch)
-    }
-
     async fn obey(&mut self, command: Command) {
         match command {
             Command::Claim { queue } => self.claim_for(queue).await,
@@ -176,10 +168,11 @@ impl State {
         let shard = Shard::of(&queue);
         if !self.ours.contains_key(&shard) {
             match self.claim(shard).await {
-                Ok(None) => {}
-                Ok(Some(owner)) => {
+                Ok(Claimed::Ours) => {}
+                Ok(Claimed::Theirs(owner)) => {
                     return self.tell(Input::Disowned { queue, owner: Some(owner) }).await;
                 }
+                Ok(Claimed::NotYet) => return self.at(Later::Claim(queue), RETRY),
                 Err(error) => {
                     tracing::warn!(queue, %error, "a queue cannot be claimed yet");
                     return self.at(Later::Claim(queue), RETRY);
@@ -189,57 +182,71 @@ impl State {
         self.load(queue).await;
     }
 
-    /// Takes a shard, unless somebody else has it: then gives who.
-    async fn claim(&mut self, shard: Shard) -> Result<Option<String>, MetaError> {
-        let Some(lease) = self.lease.held() else {
-            return Err(MetaError::Unavailable {
-                store: self.with.meta.name(),
-                what: format!("claim {}", shard.key()),
-                cause: "this directory has no lease at present".to_owned(),
-            });
+    /// Takes a shard, unless somebody else has it.
+    async fn claim(&mut self, shard: Shard) -> Result<Claimed, MetaError> {
+        let (Some(lease), Some(enlisted), true) = (self.lease.held(), self.enlisted, self.current)
+        else {
+            return Ok(Claimed::NotYet);
         };
-        if let Some(fence) = self.take_vacant(shard, lease).await? {
-            self.gained(shard, fence).await;
-            return Ok(None);
+        if let Some(fence) = self.take_vacant(shard, lease, enlisted).await? {
+            self.gained(shard, fence);
+            return Ok(Claimed::Ours);
         }
-        let Some(entry) = answer(self.with.meta.get(&shard.key())).await? else {
-            // It has just gone: the next try takes it.
-            return Box::pin(self.claim(shard)).await;
+        let Some(entry) = self.asked(self.with.meta.get(&shard.key())).await? else {
+            // It has just gone, or our address is not ours any more.
+            return Ok(Claimed::NotYet);
         };
         let owner = String::from_utf8_lossy(&entry.value).into_owned();
         if owner != self.with.advertise {
-            return Ok(Some(owner));
+            return Ok(Claimed::Theirs(owner));
         }
-        // Our own, of an earlier life or lease: nobody else listens at this address.
-        let compares = vec![Compare::Created(entry.key.clone(), entry.created)];
+        // Of an earlier life or lease at this address, as long as that is ours: then those have ended.
+        let ours = Compare::Created(keys::directory(&self.with.advertise), enlisted);
+        let compares = vec![ours, Compare::Created(entry.key.clone(), entry.created)];
         let changes = vec![Op::Delete { key: entry.key }];
-        answer(self.with.meta.txn(Txn { compares, changes })).await?;
-        Box::pin(self.claim(shard)).await
+        self.asked(self.with.meta.txn(Txn { compares, changes })).await?;
+        Ok(match self.take_vacant(shard, lease, enlisted).await? {
+            Some(fence) => {
+                self.gained(shard, fence);
+                Claimed::Ours
+            }
+            None => Claimed::NotYet,
+        })
     }
 
-    async fn take_vacant(&self, shard: Shard, lease: LeaseId) -> Result<Option<Fence>, MetaError> {
+    async fn take_vacant(
+        &self,
+        shard: Shard,
+        lease: LeaseId,
+        enlisted: Revision,
+    ) -> Result<Option<Fence>, MetaError> {
         let (key, value) = (shard.key(), self.with.advertise.clone().into());
-        let compares = vec![Compare::Created(key.clone(), Revision(0))];
+        let compares = vec![
+            Compare::Created(keys::directory(&self.with.advertise), enlisted),
+            Compare::Created(key.clone(), Revision(0)),
+        ];
         let changes = vec![Op::Put { key, value, lease: Some(lease) }];
-        match answer(self.with.meta.txn(Txn { compares, changes })).await? {
+        match self.asked(self.with.meta.txn(Txn { compares, changes })).await? {
             TxnOutcome::Done(revision) => Ok(Some(Fence(revision.0))),
             TxnOutcome::Refused => Ok(None),
         }
     }
 
-    async fn gained(&mut self, shard: Shard, fence: Fence) {
+    fn gained(&mut self, shard: Shard, fence: Fence) {
         tracing::info!(shard = shard.key(), fence = fence.0, "shard claimed");
         self.ours.insert(shard, fence);
         // What the watch has still to tell of earlier owners is older than this.
         self.picture.owned(shard, fence);
         self.later.remove(&Later::Vacant(shard));
+        // One after the other, and whatever else there is to do between them.
         for queue in self.picture.queues(shard) {
-            self.load(queue).await;
+            self.at(Later::Load(queue), Duration::ZERO);
         }
     }
 
     async fn lost(&mut self, shard: Shard) {
         let Some(fence) = self.ours.remove(&shard) else { return };
+        self.picture.disowned(shard, fence);
         let owner = self.picture.owner(shard).map(|(owner, _)| owner.to_owned());
         let owner = owner.filter(|owner| *owner != self.with.advertise);
         tracing::warn!(shard = shard.key(), fence = fence.0, owner, "shard lost");
@@ -267,14 +274,58 @@ impl State {
     }
 
     async fn read(&self, queue: &str) -> Result<(Option<Bytes>, Vec<RelayHandle>), String> {
-        let record = answer(self.with.meta.get(&keys::queue(queue))).await;
+        let record = self.asked(self.with.meta.get(&keys::queue(queue))).await;
         let record = record.map_err(|error| error.to_string())?.map(|entry| entry.value);
-        let running = self.with.provider.list(Some(queue)).await;
-        let running = running.map_err(|error| error.to_string())?;
+        let listed = self.lease.within(timeout(LIST_MAX, self.with.provider.list(Some(queue))));
+        let running = match listed.await {
+            Some(Ok(running)) => running.map_err(|error| error.to_string())?,
+            Some(Err(_)) => return Err(format!("no list of relays in {} s", LIST_MAX.as_secs())),
+            None => return Err(MetaError::NoLease.to_string()),
+        };
         Ok((record, running.into_iter().map(|running| running.handle).collect()))
     }
 
-    async fn take(&mut self, changes: Vec<Change>) {
+    /// What the store says, within the time that it may take and while the lease lives: once that has
+    /// ended the task waits for nothing before it gives away what it owned.
+    async fn asked<T>(&self, asked: crate::Answer<'_, T, MetaError>) -> Result<T, MetaError> {
+        self.lease.within(answer(asked)).await.unwrap_or(Err(MetaError::NoLease))
+    }
+
+    async fn take(&mut self, news: News) {
+        match news {
+            News::All(entries) => self.take_all(&entries).await,
+            News::Changes(changes) => self.take_changes(changes).await,
+            News::Lost => self.current = false,
+        }
+    }
+
+    async fn take_all(&mut self, entries: &[Entry]) {
+        self.picture = Picture::of(&self.with.advertise, entries);
+        self.current = true;
+        self.show_directories();
+        let ours: Vec<_> = self.ours.iter().map(|(shard, fence)| (*shard, *fence)).collect();
+        for (shard, fence) in ours {
+            if self.picture.owner(shard).is_none_or(|(_, found)| found != fence) {
+                self.lost(shard).await;
+            }
+        }
+        self.claim_all();
+    }
+
+    /// Claims can be made now that could not be until now.
+    fn claim_all(&mut self) {
+        let now = Instant::now();
+        for (later, at) in &mut self.later {
+            if matches!(later, Later::Claim(_)) {
+                *at = now;
+            }
+        }
+        for shard in self.picture.shards_with_queues() {
+            self.claim_if_vacant(shard);
+        }
+    }
+
+    async fn take_changes(&mut self, changes: Vec<Change>) {
         for change in changes {
             let Some(shard) = self.picture.change(&change) else {
                 self.show_directories();
@@ -299,49 +350,81 @@ impl State {
     }
 
     async fn lease_changed(&mut self, held: Option<LeaseId>) {
+        self.enlisted = None;
         let before: Vec<_> = self.ours.keys().copied().collect();
         for shard in before {
             self.lost(shard).await;
         }
         if held.is_some() {
             self.enlist().await;
-            for shard in self.picture.shards_with_queues() {
-                self.claim_if_vacant(shard);
-            }
         }
     }
 
-    /// Lets others know that this directory lives.
+    /// Takes this directory's address: others see that it lives, and it can claim shards.
     async fn enlist(&mut self) {
         let Some(lease) = self.lease.held() else { return };
-        let key = keys::directory(&self.with.advertise);
-        let put = Op::Put { key, value: Bytes::new(), lease: Some(lease) };
-        let txn = Txn { compares: Vec::new(), changes: vec![put] };
-        if let Err(error) = answer(self.with.meta.txn(txn)).await {
-            tracing::warn!(%error, "this directory cannot be announced yet");
-            self.at(Later::Enlist, RETRY);
+        match self.try_enlist(lease).await {
+            Ok(Some(enlisted)) => {
+                self.enlisted = Some(enlisted);
+                self.taken_told = false;
+                return self.claim_all();
+            }
+            Ok(None) if self.taken_told => {}
+            Ok(None) => {
+                self.taken_told = true;
+                tracing::warn!(
+                    address = self.with.advertise,
+                    "another directory, or this one's last life, has this address: this one waits until \
+                     the other's lease has ended; elastic.advertise has to be another one for each directory"
+                );
+            }
+            Err(error) => tracing::warn!(%error, "this directory cannot be announced yet"),
         }
+        self.at(Later::Enlist, RETRY);
     }
 
+    /// `None` if somebody else has the address.
+    async fn try_enlist(&self, lease: LeaseId) -> Result<Option<Revision>, MetaError> {
+        let key = keys::directory(&self.with.advertise);
+        let put = |created| Txn {
+            compares: vec![Compare::Created(key.clone(), created)],
+            changes: vec![Op::Put {
+                key: key.clone(),
+                value: self.life.clone().into(),
+                lease: Some(lease),
+            }],
+        };
+        if let TxnOutcome::Done(revision) = self.asked(self.with.meta.txn(put(Revision(0)))).await?
+        {
+            return Ok(Some(revision));
+        }
+        let found = self.asked(self.with.meta.get(&key)).await?;
+        let Some(entry) = found.filter(|entry| entry.value == self.life) else { return Ok(None) };
+        // Ours, with an earlier lease.
+        let again = self.asked(self.with.meta.txn(put(entry.created))).await?;
+        Ok(matches!(again, TxnOutcome::Done(_)).then_some(entry.created))
+    }
+
+    /// One thing that is due, so that nothing else waits for all of them.
     async fn do_due(&mut self) {
-        let now = Instant::now();
-        let due = self.later.iter().filter(|(_, at)| **at <= now);
-        let due: Vec<Later> = due.map(|(later, _)| later.clone()).collect();
-        for later in due {
-            self.later.remove(&later);
-            match later {
-                Later::Claim(queue) => self.claim_for(queue).await,
-                Later::Load(queue) => self.load(queue).await,
-                Later::Enlist => self.enlist().await,
-                Later::Vacant(shard) => {
-                    if !self.ours.contains_key(&shard)
-                        && let Err(error) = self.claim(shard).await
-                    {
-                        tracing::warn!(shard = shard.key(), %error, "a shard cannot be claimed yet");
-                        self.at(Later::Vacant(shard), RETRY);
-                    }
+        let first = self.later.iter().min_by_key(|(_, at)| **at).map(|(later, _)| later.clone());
+        let Some(later) = first else { return };
+        self.later.remove(&later);
+        match later {
+            Later::Claim(queue) => self.claim_for(queue).await,
+            Later::Load(queue) => self.load(queue).await,
+            Later::Enlist => self.enlist().await,
+            // What cannot be claimed yet is planned again when it can.
+            Later::Vacant(_) if self.enlisted.is_none() || !self.current => {}
+            Later::Vacant(shard) if self.ours.contains_key(&shard) => {}
+            Later::Vacant(shard) => match self.claim(shard).await {
+                Ok(Claimed::NotYet) => self.at(Later::Vacant(shard), RETRY),
+                Ok(Claimed::Ours | Claimed::Theirs(_)) => {}
+                Err(error) => {
+                    tracing::warn!(shard = shard.key(), %error, "a shard cannot be claimed yet");
+                    self.at(Later::Vacant(shard), RETRY);
                 }
-            }
+            },
         }
     }
 
@@ -350,7 +433,7 @@ impl State {
         if result == Err(quelea_elastic::directory::SaveError::Fenced) {
             let shard = Shard::of(&queue);
             // The watch may not have told yet who has it now.
-            if let Ok(Some(entry)) = answer(self.with.meta.get(&shard.key())).await {
+            if let Ok(Some(entry)) = self.asked(self.with.meta.get(&shard.key())).await {
                 self.picture.change(&Change::Put(entry));
             }
             let (owner, ours) = (self.picture.owner(shard), self.ours.get(&shard));
@@ -394,3 +477,6 @@ async fn answer<T>(asked: crate::Answer<'_, T, MetaError>) -> Result<T, MetaErro
         })
     })
 }
+
+#[cfg(test)]
+mod tests;

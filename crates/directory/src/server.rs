@@ -1,5 +1,6 @@
 //! A directory's thread: its runtime, its listener, and how it starts and stops.
 
+use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::meta::MetaStore;
 use crate::meta::embedded::{Embedded, OpenError};
 use crate::ownership::{Command, Ownership};
 use crate::provider::process::{ProcessSettings, Processes};
-use crate::provider::{Directories, Provider, RelayCommand};
+use crate::provider::{Directories, Provider, RelayCommand, Running};
 
 /// What waits for the driver; who sends more waits.
 const INBOX_MAX: usize = 4_096;
@@ -55,7 +56,8 @@ pub struct DirectorySettings {
     pub key_file: String,
     /// Where metadata is.
     pub metadata: MetaSettings,
-    /// Whether relays are ended when the directory is.
+    /// Whether relays are ended when the directory is: all of them if it is alone (its metadata is embedded),
+    /// else those of the queues that it controls then.
     pub stop_relays: bool,
     /// What it counts.
     pub counters: Arc<DirectoryCounters>,
@@ -144,7 +146,7 @@ impl DirectoryServer {
                 }
             };
             runtime.block_on(async move {
-                match Running::new(settings, sender).await {
+                match Prepared::new(settings, sender).await {
                     Ok(running) => {
                         let _ = tell.send(Ok(running.command.clone()));
                         running.serve(messages).await;
@@ -205,7 +207,7 @@ impl DirectoryHandle {
 }
 
 /// What runs on the thread.
-struct Running {
+struct Prepared {
     driver: Driver,
     ownership: Ownership,
     commands: UnboundedReceiver<Command>,
@@ -216,9 +218,11 @@ struct Running {
     inbox: Sender<Message>,
     queues: Vec<(String, Definition)>,
     stop_relays: bool,
+    /// No other directory shares the queues.
+    alone: bool,
 }
 
-impl Running {
+impl Prepared {
     async fn new(
         settings: DirectorySettings,
         inbox: Sender<Message>,
@@ -232,6 +236,7 @@ impl Running {
             true => address.to_string(),
             false => settings.advertise,
         };
+        let alone = matches!(settings.metadata, MetaSettings::Embedded(_));
         let meta: Arc<dyn MetaStore> = match settings.metadata {
             MetaSettings::Embedded(path) => Arc::new(Embedded::open(&path)?),
             #[cfg(feature = "etcd")]
@@ -286,6 +291,7 @@ impl Running {
             inbox,
             queues: settings.queues,
             stop_relays: settings.stop_relays,
+            alone,
         })
     }
 
@@ -297,11 +303,11 @@ impl Running {
         let ownership = tokio::spawn(ownership.run(commands));
         let listening = tokio::spawn(listen(self.listener, self.gate, self.inbox.clone()));
         let events = tokio::spawn(pass_on(Arc::clone(&provider), self.inbox));
-        driver.run(messages).await;
+        let owned = driver.run(messages).await;
         listening.abort();
         events.abort();
         if self.stop_relays {
-            stop_all(provider.as_ref()).await;
+            stop_relays(provider.as_ref(), (!self.alone).then_some(&owned)).await;
         }
         // It fails if the task has ended.
         let _ = command.send(Command::Stop);
@@ -346,19 +352,20 @@ async fn pass_on(provider: Arc<dyn Provider>, inbox: Sender<Message>) {
     }
 }
 
-/// Ends every relay, and waits for it.
-async fn stop_all(provider: &dyn Provider) {
+/// Ends the relays of `queues`, or every relay, and waits for it.
+async fn stop_relays(provider: &dyn Provider, queues: Option<&BTreeSet<String>>) {
+    let meant = |one: &Running| queues.is_none_or(|queues| queues.contains(&one.queue));
     let running = match provider.list(None).await {
         Ok(running) => running,
         Err(error) => return tracing::warn!(%error, "relays are left running"),
     };
-    for one in &running {
+    for one in running.iter().filter(|one| meant(one)) {
         if let Err(error) = provider.stop(&one.queue, &one.handle, RELAYS_STOP_GRACE).await {
             tracing::warn!(%error, "a relay is left running");
         }
     }
     let until = Instant::now() + RELAYS_STOP_MAX;
-    while provider.list(None).await.is_ok_and(|running| !running.is_empty()) {
+    while provider.list(None).await.is_ok_and(|running| running.iter().any(meant)) {
         if tokio::time::timeout_at(until, provider.event()).await.is_err() {
             return tracing::warn!("relays have not ended in time");
         }

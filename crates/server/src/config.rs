@@ -287,7 +287,7 @@ impl Default for Elastic {
             kubernetes_image: String::new(),
             kubernetes_pod_template: String::new(),
             kubernetes_relay_listen: "$(POD_IP):5680".to_owned(),
-            relays_on_exit: "stop".to_owned(),
+            relays_on_exit: String::new(),
             relay_cost_per_hour_micros: 0,
             metadata: "embedded".to_owned(),
             etcd_endpoints: vec!["http://127.0.0.1:2379".to_owned()],

@@ -2,7 +2,7 @@
 
 mod entries;
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,6 +49,11 @@ pub(crate) enum ElasticError {
          empty"
     )]
     NoKeeper { key: String, target: String },
+    #[error(
+        "elastic.advertise = {advertise:?}: relays, clients and other directories cannot be told {address}, \
+         which is every address of this machine"
+    )]
+    EveryAddress { advertise: String, address: String },
     #[error("cannot find this program: {0}")]
     Program(std::io::Error),
     #[error(transparent)]
@@ -88,14 +93,7 @@ pub(crate) fn prepare(config: &ElasticConfig) -> Result<Option<Prepared>, Elasti
         cfg!(feature = "kubernetes"),
     )?;
     choose("elastic.metadata", &config.metadata, "embedded", "etcd", cfg!(feature = "etcd"))?;
-    let stop_relays = match config.relays_on_exit.as_str() {
-        "stop" => true,
-        "keep" => false,
-        other => {
-            let (key, value) = ("elastic.relays_on_exit", other.to_owned());
-            return Err(ElasticError::Choice { key, value, allowed: ["stop", "keep"] });
-        }
-    };
+    let stop_relays = stop_relays(config)?;
     let key_file = match config.key_file.as_str() {
         "" => String::new(),
         // Relays may run elsewhere than in this directory.
@@ -120,8 +118,42 @@ pub(crate) fn prepare(config: &ElasticConfig) -> Result<Option<Prepared>, Elasti
         ..Settings::default()
     };
     let listener = quelea_net::listen(&config.listen)?;
+    check_advertise(config, &listener)?;
     let entries = entries::prepare(&config.entry)?;
     Ok(Some(Prepared { listener, key, key_file, core, queues, program, stop_relays, entries }))
+}
+
+fn stop_relays(config: &ElasticConfig) -> Result<bool, ElasticError> {
+    match config.relays_on_exit.as_str() {
+        "stop" => Ok(true),
+        "keep" => Ok(false),
+        // Other directories go on with its queues at once.
+        "" => Ok(config.metadata == "embedded"),
+        other => {
+            let (key, value) = ("elastic.relays_on_exit", other.to_owned());
+            Err(ElasticError::Choice { key, value, allowed: ["stop", "keep"] })
+        }
+    }
+}
+
+/// A directory that is alone, with relays of its own machine, may leave out where it is.
+fn check_advertise(config: &ElasticConfig, listener: &TcpListener) -> Result<(), ElasticError> {
+    let advertise = config.advertise.clone();
+    let address = match advertise.parse::<SocketAddr>() {
+        Ok(address) => address,
+        // A name.
+        Err(_) if !advertise.is_empty() => return Ok(()),
+        Err(_) if config.metadata == "embedded" => return Ok(()),
+        Err(_) => listener.local_addr().map_err(|source| {
+            let what = "read the address";
+            ElasticError::Start(DirectoryStartError::System { what, source })
+        })?,
+    };
+    if address.ip().is_unspecified() {
+        let address = address.to_string();
+        return Err(ElasticError::EveryAddress { advertise, address });
+    }
+    Ok(())
 }
 
 /// What clients and relays have to show; empty if nothing is asked for.
@@ -306,7 +338,7 @@ impl Elastic for Api {
                 }
                 Refusal::Move(_) => ElasticRefusal::Conflict(refusal.to_string()),
                 Refusal::Elsewhere { .. } => ElasticRefusal::Elsewhere(refusal.to_string()),
-                Refusal::Stopped | Refusal::Claiming(_) => {
+                Refusal::Stopped | Refusal::Late | Refusal::Claiming(_) => {
                     ElasticRefusal::Unavailable(refusal.to_string())
                 }
             })
@@ -348,6 +380,14 @@ mod tests {
             ),
             (refusal(|config| config.metadata = "disk".to_owned()), "elastic.metadata = \"disk\""),
             (
+                refusal(|config| config.advertise = "0.0.0.0:5670".to_owned()),
+                "elastic.advertise = \"0.0.0.0:5670\": ",
+            ),
+            (
+                refusal(|config| config.advertise = "[::]:5670".to_owned()),
+                "elastic.advertise = \"[::]:5670\": ",
+            ),
+            (
                 refusal(|config| config.relays_on_exit = "x".to_owned()),
                 "elastic.relays_on_exit = \"x\"",
             ),
@@ -369,6 +409,33 @@ mod tests {
             assert!(refusal.starts_with(told), "{refusal:?} does not begin with {told:?}");
         }
         assert_eq!(queue("q", "{\"relays_max\": 3}"), "");
+    }
+
+    #[test]
+    fn directories_that_share_queues_have_an_address_that_can_be_told() {
+        let told = |listen: &str, advertise: &str| {
+            let (advertise, metadata) = (advertise.to_owned(), "etcd".to_owned());
+            let config = ElasticConfig { advertise, metadata, ..ElasticConfig::default() };
+            check_advertise(&config, &quelea_net::listen(listen).unwrap())
+        };
+        let refused = told("0.0.0.0:0", "").unwrap_err().to_string();
+        assert!(refused.starts_with("elastic.advertise = \"\": ") && refused.contains("0.0.0.0:"));
+        assert!(told("0.0.0.0:0", "10.0.0.7:5670").is_ok());
+        assert!(told("0.0.0.0:0", "quelea-0.quelea:5670").is_ok());
+        assert!(told("127.0.0.1:0", "").is_ok());
+        // Alone, nobody else has to find it.
+        assert_eq!(refusal(|config| config.listen = "0.0.0.0:0".to_owned()), "");
+    }
+
+    #[test]
+    fn relays_are_kept_where_other_directories_can_go_on_with_them() {
+        let stopped = |metadata: &str, on_exit: &str| {
+            let (metadata, relays_on_exit) = (metadata.to_owned(), on_exit.to_owned());
+            let config = ElasticConfig { metadata, relays_on_exit, ..ElasticConfig::default() };
+            stop_relays(&config).unwrap()
+        };
+        assert!(stopped("embedded", "") && !stopped("embedded", "keep"));
+        assert!(!stopped("etcd", "") && stopped("etcd", "stop"));
     }
 
     #[test]

@@ -14,6 +14,8 @@ use crate::meta::{LeaseId, MetaError, MetaStore};
 pub(super) struct LeaseKeeper {
     meta: Arc<dyn MetaStore>,
     held: watch::Receiver<Option<LeaseId>>,
+    /// The one that [`Self::changed`] told last.
+    told: Option<LeaseId>,
     task: JoinHandle<()>,
 }
 
@@ -21,12 +23,12 @@ impl LeaseKeeper {
     pub(super) fn start(meta: Arc<dyn MetaStore>, ttl: Duration) -> Self {
         let (tell, held) = watch::channel(None);
         let task = tokio::spawn(keep(Arc::clone(&meta), ttl, tell));
-        Self { meta, held, task }
+        Self { meta, held, told: None, task }
     }
 
-    /// The lease, if there is one.
+    /// The lease that [`Self::changed`] has told, while it is held.
     pub(super) fn held(&self) -> Option<LeaseId> {
-        *self.held.borrow()
+        self.told.filter(|told| *self.held.borrow() == Some(*told))
     }
 
     /// Waits until it is another one, or none.
@@ -35,7 +37,18 @@ impl LeaseKeeper {
             // The task only ends with `self`.
             std::future::pending::<()>().await;
         }
-        *self.held.borrow_and_update()
+        self.told = *self.held.borrow_and_update();
+        self.told
+    }
+
+    /// What a store or a provider says; nothing beyond the end of the lease, which nobody waits for then.
+    pub(super) async fn within<T>(&self, asked: impl Future<Output = T>) -> Option<T> {
+        let (mut held, told) = (self.held.clone(), self.told);
+        tokio::select! {
+            biased;
+            said = asked => Some(said),
+            _ = held.wait_for(|held| *held != told) => None,
+        }
     }
 
     /// Gives it up.

@@ -85,6 +85,13 @@ impl Picture {
         self.owners.insert(shard, (self.this.clone(), fence));
     }
 
+    /// This directory does not own the shard any more, and who does is not known.
+    pub(super) fn disowned(&mut self, shard: Shard, fence: Fence) {
+        if self.owner(shard) == Some((self.this.as_str(), fence)) {
+            self.owners.remove(&shard);
+        }
+    }
+
     pub(super) fn owner(&self, shard: Shard) -> Option<(&str, Fence)> {
         self.owners.get(&shard).map(|(owner, fence)| (owner.as_str(), *fence))
     }

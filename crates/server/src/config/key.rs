@@ -245,7 +245,8 @@ pub(crate) const KEYS: &[Key] = &[
         name: "elastic.advertise",
         kind: Kind::OptionalAddress,
         meaning: "Address at which relays, clients and other directories reach this one; empty: as \
-                  `elastic.listen`.",
+                  `elastic.listen`. Each directory of an etcd has another one, and it is not `0.0.0.0` or \
+                  `[::]`.",
     },
     Key {
         name: "elastic.key_file",
@@ -297,8 +298,9 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "elastic.relays_on_exit",
         kind: Kind::Text,
-        meaning: "What becomes of the relays when this directory is stopped: `stop` ends them; `keep` \
-                  leaves them to serve, and the next start adopts them.",
+        meaning: "What becomes of the relays of the queues that this directory controls when it is stopped: \
+                  `stop` ends them; `keep` leaves them to serve, and the next start, or another directory, \
+                  adopts them. Empty: `keep` if `elastic.metadata` is `etcd`, else `stop`.",
     },
     Key {
         name: "elastic.relay_cost_per_hour_micros",
