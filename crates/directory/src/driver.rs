@@ -19,7 +19,7 @@ use crate::counters::{DirectoryCounters, Sums};
 use crate::event_log::EventLog;
 use crate::keys::Shard;
 use crate::ownership::Command;
-use crate::provider::{Provider, ProviderEvent};
+use crate::provider::{Provider, ProviderError, ProviderEvent};
 
 /// From asking a relay to end to making it: it has drained by then, or was given up.
 const STOP_GRACE: Duration = Duration::from_secs(5);
@@ -154,6 +154,13 @@ impl Driver {
                 self.peers.remove(&peer);
                 self.input(Input::Disconnected { peer });
             }
+            Message::Input(Input::Owned { queue, fence, record, running }) => {
+                let name = queue.clone();
+                self.input(Input::Owned { queue, fence, record, running });
+                if !self.core.owns(&name) {
+                    self.command(Command::Untaken { queue: name });
+                }
+            }
             Message::Input(input) => self.input(input),
             Message::ShardLost { shard, owner } => self.shard_lost(shard, owner.as_ref()),
             Message::Provider(ProviderEvent::Ended(ended)) => self.input(Input::Provider {
@@ -245,7 +252,12 @@ impl Driver {
                 Err(error) => {
                     counters.provider_failed();
                     tracing::warn!(queue, relay = spec.relay.0, %error, "a relay is not started");
-                    ProviderOutcome::Failed(error.to_string())
+                    match error {
+                        ProviderError::Unavailable { .. } => {
+                            ProviderOutcome::Unknown(error.to_string())
+                        }
+                        _ => ProviderOutcome::Failed(error.to_string()),
+                    }
                 }
             };
             let input = Input::Provider { queue, relay: spec.relay, outcome };

@@ -54,6 +54,9 @@ pub(crate) enum Command {
     Claim { queue: String },
     /// See `Effect::Save` (and `Effect::Remove`, without a record: not answered).
     Write { queue: String, save: u64, fence: Fence, record: Option<Bytes> },
+    /// The driver does not take the queue that it was given (nobody wants it, or its record cannot be read): it
+    /// is given again when it is claimed again.
+    Untaken { queue: String },
     /// Somebody wants to know who has what.
     Look(Box<dyn FnOnce(&Picture) + Send>),
     /// The directory stops: others may take its queues at once.
@@ -157,6 +160,9 @@ impl State {
                     self.loaded.remove(&queue);
                 }
                 self.saving.write(shard, queue, save, fence, record);
+            }
+            Command::Untaken { queue } => {
+                self.loaded.remove(&queue);
             }
             Command::Look(look) => look(&self.picture),
             Command::Stop => {}

@@ -132,6 +132,12 @@ impl Directory {
         self.queues.keys().map(String::as_str)
     }
 
+    /// Whether this directory owns the queue.
+    #[must_use]
+    pub fn owns(&self, name: &str) -> bool {
+        self.owned_queue(name).is_some()
+    }
+
     /// Whether this directory is about to own the queue.
     #[must_use]
     pub fn is_claiming(&self, name: &str) -> bool {
@@ -230,6 +236,7 @@ impl Directory {
     ) -> Option<R> {
         let Some(Known::Owned(queue)) = self.queues.get_mut(name) else { return None };
         let mut cx = Context { now, settings: &self.settings, effects: &mut self.effects };
+        queue.count_sleep(&mut cx);
         let result = step(queue, &mut cx);
         queue.save(&mut cx);
         let at = queue.deadline();

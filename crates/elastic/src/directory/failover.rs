@@ -38,6 +38,24 @@ impl Queue {
         }
     }
 
+    /// A directory that was itself stopped (its machine was paused) heard nothing because it did not listen: the
+    /// time of its sleep does not count against its relays. Told by its looks, which are at most two periods late
+    /// otherwise.
+    pub(super) fn count_sleep(&mut self, cx: &mut Context<'_>) {
+        let late_ms = cx.now.since_ms(self.watch_at);
+        if late_ms <= 2 * self.watch_period_ms(cx) {
+            return;
+        }
+        self.watch_at = cx.now;
+        for relay in self.relays.values_mut() {
+            relay.heard_at = relay.heard_at.plus_ms(late_ms).min(cx.now);
+            relay.started_at = relay.started_at.plus_ms(late_ms).min(cx.now);
+        }
+        let reason =
+            format!("relays were not looked at for {late_ms} ms: nothing is made of their silence");
+        self.log(cx, "slept", format!("queue {}", self.name), reason);
+    }
+
     /// Declares the relay dead if there are witnesses enough.
     pub(super) fn check_alive(&mut self, cx: &mut Context<'_>, id: RelayId) {
         let Some(relay) = self.relays.get(&id) else { return };

@@ -81,7 +81,7 @@ impl Directory {
         }
     }
 
-    /// OPEN_PRODUCER, OPEN_LISTENER, REGISTER: may make the queue.
+    /// OPEN_PRODUCER, OPEN_LISTENER: may make the queue. REGISTER: only claims it.
     fn open(&mut self, now: Time, peer: Peer, name: &str, frame: Frame) {
         if let Some((field, text)) = fault(name, &frame) {
             let code = if field == "queue" { ErrorCode::Queue } else { ErrorCode::Value };

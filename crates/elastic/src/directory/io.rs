@@ -122,6 +122,8 @@ pub enum ProviderOutcome {
     Started(RelayHandle),
     /// It could not be started, with the reason.
     Failed(String),
+    /// It may have been started, or may be yet: the provider did not answer, with the reason.
+    Unknown(String),
     /// It is gone, expectedly or not.
     Ended(String),
 }

@@ -150,6 +150,14 @@ impl Queue {
                     self.start_failed(cx, id, &format!("the provider says: {reason}"));
                 }
             }
+            ProviderOutcome::Unknown(reason) => {
+                // It is out of the record when the provider says that it is gone.
+                if self.relays.get(&id).is_some_and(|relay| relay.life == Life::Starting) {
+                    let reason = format!("the provider does not know: {reason}");
+                    self.stop_relay(cx, id, &reason);
+                    self.start_failed(cx, id, &reason);
+                }
+            }
             ProviderOutcome::Ended(reason) => self.ended(cx, id, &reason),
         }
     }
@@ -246,7 +254,7 @@ impl Queue {
     }
 
     /// It is not one of ours: it is told to stop, with this directory's fence.
-    fn refuse_relay(
+    pub(super) fn refuse_relay(
         &mut self,
         cx: &mut Context<'_>,
         peer: Peer,

@@ -31,6 +31,15 @@ pub(super) struct Claiming {
     delete: bool,
 }
 
+impl Claiming {
+    /// Whether somebody wants the queue though it is not known. A relay does not: its queue was deleted while it
+    /// could not be told.
+    fn makes_it(&self) -> bool {
+        let wants = |(_, frame): &(Peer, Frame)| !matches!(frame, Frame::Register(_));
+        self.definition.is_some() || self.delete || self.frames.iter().any(wants)
+    }
+}
+
 impl Directory {
     /// A frame that needs an owned queue: it is handled, or waits for the claim.
     pub(super) fn with_queue(&mut self, now: Time, name: &str, peer: Peer, frame: Frame) {
@@ -94,7 +103,12 @@ impl Directory {
         let mut queue = Queue::new(&cx, name.clone(), fence, definition);
         match record.map(Record::parse).transpose() {
             Ok(Some(record)) => queue.restore(&cx, record),
-            Ok(None) => queue.change(),
+            Ok(None) if claiming.makes_it() => queue.change(),
+            Ok(None) => {
+                queue.turn_away(&mut cx, claiming.frames, running);
+                self.unlink_queue(&name);
+                return;
+            }
             Err(error) => {
                 // Not this directory's to overwrite, nor to start relays for.
                 let text = format!("the record of queue {name} cannot be used: {error}");
@@ -210,6 +224,23 @@ impl Directory {
 }
 
 impl Queue {
+    /// There is no such queue, and it is not made: its relays are to end.
+    fn turn_away(
+        &mut self,
+        cx: &mut super::context::Context<'_>,
+        frames: VecDeque<(Peer, Frame)>,
+        running: &[RelayHandle],
+    ) {
+        for (peer, frame) in frames {
+            if let Frame::Register(register) = frame {
+                self.refuse_relay(cx, peer, &register, "there is no such queue");
+            }
+        }
+        for handle in running {
+            self.stop_stray(cx, handle);
+        }
+    }
+
     /// Takes over what an earlier owner left.
     fn restore(&mut self, cx: &super::context::Context<'_>, record: Record) {
         self.generation = self.generation.max(record.generation + 1);

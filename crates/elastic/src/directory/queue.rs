@@ -138,7 +138,7 @@ impl Queue {
         self.watch_returning(cx);
         self.moves_tick(cx);
         if self.watch_at <= cx.now {
-            self.watch_at = cx.now.plus_ms(u64::from(cx.settings.report_ms / 2).max(1));
+            self.watch_at = cx.now.plus_ms(self.watch_period_ms(cx));
             self.forget_absent(cx);
             self.recount();
             self.watch_relays(cx);
@@ -150,6 +150,11 @@ impl Queue {
             self.count_spent(cx);
             self.plan_and_act(cx);
         }
+    }
+
+    /// Between two looks at all relays and clients.
+    pub(super) fn watch_period_ms(&self, cx: &Context<'_>) -> u64 {
+        u64::from(cx.settings.report_ms / 2).max(1)
     }
 
     /// What relays are told of the queue.

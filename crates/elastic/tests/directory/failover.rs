@@ -160,3 +160,23 @@ fn a_producer_is_tried_elsewhere_ever_more_slowly_while_no_relay_can_be_reached(
     }
     assert!((10..=25).contains(&tries), "{tries} tries in 10 s");
 }
+
+#[test]
+fn a_directory_that_slept_itself_takes_no_relay_for_dead() {
+    let Scene { mut world, mut relays, .. } = scene();
+    world.now = world.now.plus_ms(60_000);
+    // Relays that had no answer have closed their connections meanwhile: it reads that first.
+    world.give(Input::Disconnected { peer: relays[0].peer });
+    world.give(Input::Tick);
+    world.pass_ms(1_000);
+    relays[0].reconnect(&mut world);
+    relays[1].report(&mut world, &[]);
+    world.pass_ms(1_000);
+    assert_eq!((world.happened("slept"), world.happened("failover")), (1, 0));
+    // From then on silence counts as ever.
+    for _ in 0..11 {
+        world.pass_ms(1_000);
+        relays[1].report(&mut world, &[]);
+    }
+    assert_eq!((world.happened("slept"), world.happened("failover")), (1, 1));
+}

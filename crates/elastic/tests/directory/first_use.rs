@@ -1,6 +1,6 @@
 //! A queue is made when the first client asks for it.
 
-use quelea_elastic::directory::{Definition, Effect, Input};
+use quelea_elastic::directory::{Definition, Effect, Input, ProviderOutcome};
 use quelea_elastic::plan::RelayState;
 use quelea_elastic_proto::RelayId;
 
@@ -37,6 +37,7 @@ fn a_relay_is_in_the_record_before_it_is_started() {
 fn no_relay_is_started_while_the_store_does_not_answer_and_one_is_when_it_does() {
     let mut world = World::new();
     world.store_answers = Answers::Failing;
+    FakeProducer::open(&mut world, 1);
     world.give(Input::Owned {
         queue: QUEUE.to_owned(),
         fence: quelea_elastic_proto::Fence(7),
@@ -217,4 +218,24 @@ fn a_directory_goes_on_while_the_relays_of_a_deleted_queue_take_their_time_to_en
     world.pass_ms(5_000);
     assert!(world.store.is_empty());
     assert!(world.directory.queue_names().next().is_none());
+}
+
+#[test]
+fn a_relay_of_which_the_provider_does_not_know_whether_it_was_started_is_ended_before_it_is_forgotten()
+ {
+    let mut world = World::new();
+    world.provider_answers = Answers::Never;
+    FakeProducer::open(&mut world, 1);
+    let unknown = ProviderOutcome::Unknown("no answer within 10 s".to_owned());
+    world.give(Input::Provider { queue: QUEUE.to_owned(), relay: RelayId(1), outcome: unknown });
+    let record = String::from_utf8(world.store[QUEUE].to_vec()).unwrap();
+    assert!(record.contains(r#""id":1,"state":4"#), "{record}");
+    assert_eq!(world.stopped(), [RelayId(1)]);
+    world.provider_answers = Answers::Well;
+    world.pass_ms(1_000);
+    assert_eq!(world.started(), [RelayId(1), RelayId(2)]);
+    world.pass_ms(5_000);
+    assert_eq!(world.stopped(), [RelayId(1); 2], "asked again until it says that it is gone");
+    let left: Vec<RelayId> = world.status().relays.iter().map(|relay| relay.id).collect();
+    assert_eq!(left, [RelayId(2)]);
 }

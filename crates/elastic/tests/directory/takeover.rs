@@ -295,3 +295,20 @@ fn a_record_of_a_later_version_is_not_touched() {
     assert_eq!(&world.store[QUEUE][..], br#"{"v":2,"queues":[]}"#);
     assert_eq!(world.started(), []);
 }
+
+#[test]
+fn a_relay_of_a_queue_that_is_no_more_is_told_to_stop_and_makes_no_queue() {
+    let Scene { mut world, mut relay, mut producer, .. } = scene();
+    world.store.clear();
+    relay.reconnect(&mut world);
+    assert!(matches!(world.mail(relay.peer).as_slice(), [Frame::Stop { fence: Fence(8) }]));
+    assert_eq!(world.stopped(), [RelayId(1)], "the provider had it running");
+    assert!(world.store.is_empty());
+    assert!(world.directory.queue_names().next().is_none());
+    assert_eq!(world.directory.next_deadline(), None);
+    // Who wants the queue gets it, with another relay.
+    producer.peer = world.connect(Role::Client);
+    producer.open_again(&mut world);
+    assert_eq!(world.started(), [RelayId(1)]);
+    assert!(world.directory.owns(QUEUE));
+}
