@@ -32,7 +32,7 @@ use bytes::Bytes;
 use quelea_elastic_proto::frame::{
     Acknowledge, ErrorCode, Frame, RelaySettings, SlowPolicy, WireError,
 };
-use quelea_elastic_proto::{ClientId, Epoch, Fence, RelayId, Time};
+use quelea_elastic_proto::{ClientId, Epoch, Fence, RelayId, Slot, Time};
 use slab::Slab;
 
 use client::{Awaiting, Client, Kind, Phase};
@@ -41,8 +41,8 @@ pub use counters::Counters;
 use counters::Latency;
 use fan_out::Piece;
 use keeping::Keeping;
-use ledger::Holds;
-use limits::{HANDSHAKE_MS, HEARTBEAT_MS, RING_BYTES_DEFAULT, RING_ITEMS_LOW};
+use ledger::{EntryNumber, Holds};
+use limits::{AWAITING_MAX, HANDSHAKE_MS, HEARTBEAT_MS, RING_BYTES_DEFAULT, RING_ITEMS_LOW};
 use listening::waits_for_listeners;
 use prefix::PrefixMap;
 use producer::Producer;
@@ -295,6 +295,7 @@ impl Relay {
         if let Some(listener) = listener {
             listener.written_bytes += bytes as u64;
         }
+        let mut passed = false;
         ring.advance(bytes, |mut run| {
             counters.messages_out += u64::from(run.messages);
             counters.bytes_out += run.bytes.len() as u64;
@@ -308,7 +309,9 @@ impl Relay {
                     producer,
                     slot,
                     entry,
+                    at: run.at,
                 });
+                passed |= listener.awaiting.len() > AWAITING_MAX;
                 run.holds.acknowledgement = false;
             }
             if let Some(producer) = producers.get_mut(run.producer as usize)
@@ -318,6 +321,9 @@ impl Relay {
             }
             release_in(producers, unsettled, &run);
         });
+        if passed {
+            self.is_overfull(index, Passed::Awaiting);
+        }
         self.make_room(index);
     }
 
@@ -358,6 +364,7 @@ impl Relay {
         if self.heartbeat_at <= now {
             self.heartbeat_at = now.plus_ms(u64::from(HEARTBEAT_MS) / 2);
             self.ask_the_silent();
+            self.look_for_stalled_programs();
         }
     }
 
@@ -429,13 +436,23 @@ impl Relay {
 
 /// A run is not held by its ring any more.
 fn release_in(producers: &mut Slab<Producer>, unsettled: &mut Vec<u32>, run: &ring::Run) {
-    if let Some(producer) = producers.get_mut(run.producer as usize)
-        && producer.slot == run.slot
+    release_entry(producers, unsettled, (run.producer, run.slot, run.entry), run.holds);
+}
+
+/// The same by its producer's index and slot and its number there.
+fn release_entry(
+    producers: &mut Slab<Producer>,
+    unsettled: &mut Vec<u32>,
+    (index, slot, entry): (u32, Slot, EntryNumber),
+    holds: Holds,
+) {
+    if let Some(producer) = producers.get_mut(index as usize)
+        && producer.slot == slot
     {
-        producer.ledger.release(run.entry, run.holds);
+        producer.ledger.release(entry, holds);
         if !producer.unsettled {
             producer.unsettled = true;
-            unsettled.push(run.producer);
+            unsettled.push(index);
         }
     }
 }

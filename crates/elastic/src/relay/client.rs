@@ -86,6 +86,11 @@ pub(crate) struct Listener {
     pub(crate) lagging: bool,
     /// Messages written to it.
     pub(crate) sent: u64,
+    /// The highest RECEIVED, and when it last grew.
+    pub(crate) received: u64,
+    pub(crate) received_at: Time,
+    /// It has said no RECEIVED for so long that nothing waits for that.
+    pub(crate) left_behind: bool,
     /// Written, and waiting for RECEIVED.
     pub(crate) awaiting: VecDeque<Awaiting>,
     /// Bytes written since the last look at who lags, and the same before, fading.
@@ -107,10 +112,12 @@ pub(crate) struct Awaiting {
     pub(crate) producer: u32,
     pub(crate) slot: Slot,
     pub(crate) entry: EntryNumber,
+    /// When the relay read it.
+    pub(crate) at: Time,
 }
 
 impl Listener {
-    pub(crate) fn new(id: ClientId, slow: SlowPolicy) -> Self {
+    pub(crate) fn new(id: ClientId, slow: SlowPolicy, now: Time) -> Self {
         Self {
             id,
             slow,
@@ -119,6 +126,9 @@ impl Listener {
             dropping: false,
             lagging: false,
             sent: 0,
+            received: 0,
+            received_at: now,
+            left_behind: false,
             awaiting: VecDeque::new(),
             written_bytes: 0,
             pace: 0,

@@ -135,6 +135,7 @@ impl Relay {
                 self.spill_holds_nothing(self.listeners[at]);
                 let client = &mut self.clients[self.listeners[at] as usize];
                 let Some(listener) = &mut client.listener else { continue };
+                listener.left_behind = false;
                 for awaiting in std::mem::take(&mut listener.awaiting) {
                     let holds = super::Holds { credit: false, acknowledgement: true };
                     self.release(awaiting.producer, awaiting.slot, awaiting.entry, holds);

@@ -23,6 +23,8 @@ pub struct Counters {
     pub spilled: u64,
     /// Listeners disconnected because they were too slow.
     pub too_slow: u64,
+    /// Times that producers stopped waiting for the RECEIVED of a listener, which did not come.
+    pub left_behind: u64,
     /// Connections refused, for want of room, a wrong HELLO or a wrong key.
     pub refused: u64,
     /// Connections ended because nothing came from them any more.

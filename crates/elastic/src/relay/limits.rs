@@ -39,6 +39,18 @@ pub const SPILL_READ_BYTES: u64 = 1 << 20;
 /// 40 bytes of memory. At the level Relayed there are none.
 pub const SPILL_HELD_MAX: usize = 262_144;
 
+/// Stretches that were written to one listener and that it has not said it received: each takes some 40
+/// bytes, and as much in its producer's ledger. A listener that never says it is cut off.
+pub const AWAITING_MAX: usize = 262_144;
+/// A listener that has not said it received anything for so long, while something waits for that, is
+/// left behind: producers do not wait for it until it says so again. Longer than a program takes for a
+/// few messages.
+pub const RECEIVED_MS_MAX: u64 = 10_000;
+/// The same for one with the policy Disconnect, which is disconnected: above the time for which a
+/// listener may hold messages until a producer's former relay has told all.
+pub const RECEIVED_DISCONNECT_MS_MAX: u64 =
+    quelea_elastic_proto::limits::HOLD_DELIVERED_MS_MAX + 10_000;
+
 /// Milliseconds after which a silent peer is asked for a sign of life; three times that end it.
 pub const HEARTBEAT_MS: u32 = 5_000;
 /// Whoever connects has this long for HELLO.

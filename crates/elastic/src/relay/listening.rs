@@ -66,7 +66,7 @@ impl Relay {
                 fatal(ErrorCode::Fenced, "listener", "it has attached again on another connection"),
             );
         }
-        self.clients[client as usize].listener = Some(Listener::new(id, slow));
+        self.clients[client as usize].listener = Some(Listener::new(id, slow, self.now));
         self.listeners.push(client);
         Ok(())
     }
@@ -130,6 +130,10 @@ impl Relay {
     /// RECEIVED: what the listener has taken holds nothing back any more.
     pub(crate) fn taken(&mut self, client: u32, messages: u64) -> Result<(), WireError> {
         let listener = self.clients[client as usize].listener.as_mut().ok_or_else(no_listener)?;
+        if messages > listener.received {
+            (listener.received, listener.received_at) = (messages, self.now);
+            listener.left_behind = false;
+        }
         // A run counts as sent when its last byte is, and a listener may be quicker to say that it has the
         // first of its messages than the socket was to take the last: those count as awaited later.
         while let Some(awaiting) = listener.awaiting.front()

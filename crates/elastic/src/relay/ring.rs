@@ -225,6 +225,15 @@ impl Ring {
         })
     }
 
+    /// When the oldest that is not acknowledged before the client has it was read.
+    pub(crate) fn oldest_held(&self) -> Option<Time> {
+        let held = |item: &Item| match item {
+            Item::Run(run) if run.holds.acknowledgement => Some(run.at),
+            _ => None,
+        };
+        self.items.iter().find_map(held)
+    }
+
     /// Takes the next run away, for an edge that writes by itself. Frames for native clients are left out.
     pub(crate) fn pop_run(&mut self) -> Option<Run> {
         loop {

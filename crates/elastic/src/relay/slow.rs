@@ -4,12 +4,16 @@
 use quelea_elastic_proto::frame::{ErrorCode, SlowPolicy};
 use quelea_elastic_proto::{Slot, Time};
 
+use crate::relay::client::{Awaiting, Client};
 use crate::relay::conversation::fatal;
 use crate::relay::ledger::{EntryNumber, Holds};
-use crate::relay::limits::{CONTROL_BYTES_MAX, LAG_CHECK_MS, RING_ITEMS_LOW, RING_ITEMS_MAX};
+use crate::relay::limits::{
+    AWAITING_MAX, CONTROL_BYTES_MAX, LAG_CHECK_MS, RECEIVED_DISCONNECT_MS_MAX, RECEIVED_MS_MAX,
+    RING_ITEMS_LOW, RING_ITEMS_MAX,
+};
 use crate::relay::listening::waits_for_listeners;
 use crate::relay::ring::{Dropped, Run};
-use crate::relay::{Port, Relay, release_in};
+use crate::relay::{Port, Relay, release_entry, release_in};
 
 /// The limit for which a client is cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +22,10 @@ pub(crate) enum Passed {
     Ring,
     /// Other frames in its ring.
     Control,
+    /// Written to it, and waiting for RECEIVED.
+    Awaiting,
+    /// It says RECEIVED for nothing.
+    Stalled,
     /// What it has in the store of the policy Spill, frames that are no messages too.
     Spill,
 }
@@ -63,7 +71,8 @@ impl Relay {
         let late = waits_for_listeners(self.config.settings.acknowledge);
         let client = &mut self.clients[index as usize];
         let Some(listener) = &client.listener else { return };
-        run.holds = Holds { credit: !listener.lagging, acknowledgement: late || !listener.lagging };
+        let acknowledgement = if late { !listener.left_behind } else { !listener.lagging };
+        run.holds = Holds { credit: !listener.lagging, acknowledgement };
         if run.sparse && client.blocked {
             run.unpin();
         }
@@ -120,6 +129,20 @@ impl Relay {
                     client.ring.bytes(),
                     client.ring.items(),
                     self.ring_bytes_max
+                ),
+            ),
+            Passed::Awaiting => (
+                "received",
+                format!(
+                    "RECEIVED does not come for {} messages in {AWAITING_MAX} pieces, which is the limit",
+                    self.awaited_messages(index)
+                ),
+            ),
+            Passed::Stalled => (
+                "received",
+                format!(
+                    "RECEIVED has not come for {} messages: after {RECEIVED_DISCONNECT_MS_MAX} ms a listener with the policy Disconnect is",
+                    self.awaited_messages(index)
                 ),
             ),
             Passed::Control => (
@@ -189,6 +212,57 @@ impl Relay {
             }
         }
         self.lag_check_at = again.then(|| now.plus_ms(LAG_CHECK_MS));
+    }
+
+    fn awaited_messages(&self, index: u32) -> u64 {
+        let listener = self.clients[index as usize].listener.as_ref();
+        listener.map_or(0, |listener| listener.sent.saturating_sub(listener.received))
+    }
+
+    /// Where RECEIVED is waited for, a listener whose program has stopped would stop all producers: its
+    /// library reads on, so its ring may never be full. The policy HoldProducers wants that; by the others
+    /// it is left behind or disconnected.
+    pub(crate) fn look_for_stalled_programs(&mut self) {
+        if !waits_for_listeners(self.config.settings.acknowledge) {
+            return;
+        }
+        for index in self.listeners.clone() {
+            let client = &self.clients[index as usize];
+            let Some(listener) = &client.listener else { continue };
+            let in_ring = || client.ring.oldest_held();
+            let away = || listener.spill.as_ref().and_then(|spill| spill.oldest_held());
+            let oldest = listener.awaiting.front().map(|awaiting| awaiting.at);
+            let Some(oldest) = oldest.or_else(in_ring).or_else(away) else { continue };
+            let silent_ms = self.now.since_ms(oldest.max(listener.received_at));
+            match listener.slow {
+                SlowPolicy::HoldProducers => {}
+                SlowPolicy::Disconnect if silent_ms >= RECEIVED_DISCONNECT_MS_MAX => {
+                    self.too_slow(index, Passed::Stalled);
+                }
+                SlowPolicy::Disconnect => {}
+                _ if silent_ms >= RECEIVED_MS_MAX => self.leave_behind(index),
+                _ => {}
+            }
+        }
+    }
+
+    /// Nothing waits for this listener's RECEIVED until it says one again. What it has, or will be
+    /// written to it, is not lost by that; if it is lost with this relay, the listener knows by the numbers.
+    fn leave_behind(&mut self, index: u32) {
+        self.spill_holds_nothing(index);
+        let Self { clients, producers, unsettled, counters, .. } = self;
+        let Client { listener, ring, .. } = &mut clients[index as usize];
+        let Some(listener) = listener else { return };
+        listener.left_behind = true;
+        counters.left_behind += 1;
+        let holds = Holds { credit: false, acknowledgement: true };
+        for run in ring.runs_mut().filter(|run| run.holds.acknowledgement) {
+            run.holds.acknowledgement = false;
+            release_entry(producers, unsettled, (run.producer, run.slot, run.entry), holds);
+        }
+        for Awaiting { producer, slot, entry, .. } in std::mem::take(&mut listener.awaiting) {
+            release_entry(producers, unsettled, (producer, slot, entry), holds);
+        }
     }
 
     /// Nothing that waits for this listener holds producers back any more.

@@ -83,11 +83,17 @@ struct Held {
     next: MessageSeq,
     producer: u32,
     entry: EntryNumber,
+    at: Time,
 }
 
 impl Spill {
     pub(crate) fn is_active(&self) -> bool {
         !self.staged.is_empty() || self.stored_bytes > 0 || self.asked_bytes > 0
+    }
+
+    /// When the oldest that is not acknowledged before the listener has it was read.
+    pub(crate) fn oldest_held(&self) -> Option<Time> {
+        self.held.front().map(|held| held.at)
     }
 
     fn bytes(&self) -> u64 {
@@ -230,6 +236,7 @@ impl Relay {
         let late = waits_for_listeners(self.config.settings.acknowledge);
         let spill_bytes_max = self.spill_bytes_max;
         let Some(listener) = &mut self.clients[index as usize].listener else { return };
+        let held = late && !listener.left_behind;
         let spill = listener.spill.get_or_insert_default();
         let bytes = spill.bytes() + run.bytes.len() as u64;
         spill.dropping = bytes > spill_bytes_max
@@ -248,10 +255,11 @@ impl Relay {
             run.unpin();
         }
         run.holds = Holds { credit: true, acknowledgement: !late };
-        self.producers[run.producer as usize].ledger.hold(Holds::BOTH);
-        if late {
-            let (slot, next) = (run.slot, run.next());
-            spill.held.push_back(Held { slot, next, producer: run.producer, entry: run.entry });
+        let acknowledgement = held || !late;
+        self.producers[run.producer as usize].ledger.hold(Holds { credit: true, acknowledgement });
+        if held {
+            let (slot, next, at) = (run.slot, run.next(), self.now);
+            spill.held.push_back(Held { slot, next, producer: run.producer, entry: run.entry, at });
         }
         spill.messages += u64::from(run.messages);
         self.counters.spilled += u64::from(run.messages);

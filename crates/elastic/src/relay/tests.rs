@@ -1,23 +1,33 @@
 //! A relay's core without sockets: what its clients say is given to it, and what it has for them is read
 //! when the test says so.
 
+use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use bytes::{Bytes, BytesMut};
 use quelea_elastic_proto::frame::{
-    AttachListener, ErrorCode, Frame, Hello, RelaySettings, Role, SlowPolicy, Start, WireError,
+    Acknowledge, AttachListener, ErrorCode, Frame, Hello, RelaySettings, Role, SlowPolicy, Start,
+    WireError,
 };
 use quelea_elastic_proto::limits::VERSION;
 use quelea_elastic_proto::wire::encode_data;
 use quelea_elastic_proto::{ClientId, Epoch, Fence, FrameBuffer, MessageSeq, RelayId, Slot, Time};
 
-use crate::relay::limits::{RING_BYTES_MIN, RING_ITEMS_LOW, RING_ITEMS_MAX};
-use crate::relay::{Command, Port, Relay, RelayConfig, default_settings};
+use crate::relay::limits::{
+    AWAITING_MAX, RECEIVED_DISCONNECT_MS_MAX, RECEIVED_MS_MAX, RING_BYTES_MIN, RING_ITEMS_LOW,
+    RING_ITEMS_MAX,
+};
+use crate::relay::{Command, Port, Relay, RelayConfig, SpillJob, default_settings};
 
 const QUEUE: &str = "q";
 
 struct World {
     relay: Relay,
+    ms: u64,
+    /// They answer PINGs, whatever their programs do.
+    clients: Vec<Port>,
+    /// What the store of the policy Spill has.
+    stored: VecDeque<u8>,
 }
 
 impl World {
@@ -31,7 +41,12 @@ impl World {
             connections_max: 16,
             settings,
         };
-        Self { relay: Relay::new(config, Time::from_micros(0)) }
+        Self {
+            relay: Relay::new(config, Time::from_micros(0)),
+            ms: 0,
+            clients: Vec::new(),
+            stored: VecDeque::new(),
+        }
     }
 
     fn client(&mut self) -> Port {
@@ -40,6 +55,7 @@ impl World {
         let hello = Hello { version, role, name: String::new(), key: Bytes::new() };
         self.say(port, &[Frame::Hello(hello)]);
         assert!(matches!(self.read(port)[..], [Frame::Welcome(_)]));
+        self.clients.push(port);
         port
     }
 
@@ -70,6 +86,46 @@ impl World {
     fn turn(&mut self) {
         while self.relay.poll_writable().is_some() {}
         self.relay.settle();
+    }
+
+    fn wait(&mut self, ms: u64) {
+        let until = self.ms + ms;
+        while self.ms < until {
+            self.ms = (self.ms + 500).min(until);
+            self.relay.begin_turn(Time::from_micros(self.ms * 1_000));
+            for at in 0..self.clients.len() {
+                self.say(self.clients[at], &[Frame::Pong(0)]);
+            }
+            self.relay.tick();
+            self.turn();
+        }
+    }
+
+    /// Does what the driver does for the policy Spill, for one listener.
+    fn store(&mut self) {
+        while let Some(job) = self.relay.poll_spill() {
+            match job {
+                SpillJob::Store { port, frames } => {
+                    frames.iter().for_each(|frame| self.stored.extend(frame));
+                    self.relay.spilled(port);
+                }
+                SpillJob::Read { port, bytes } => {
+                    let bytes: Vec<u8> = self.stored.drain(..bytes).collect();
+                    self.relay.read_back(port, &bytes);
+                }
+                SpillJob::Forget { .. } => self.stored.clear(),
+            }
+        }
+    }
+
+    /// How far a producer was told, since the last call, that its messages are done.
+    fn acknowledged(&mut self, (port, slot): (Port, Slot)) -> Option<u64> {
+        self.turn();
+        let below = |frame: &Frame| match frame {
+            Frame::Ack { slot: of, below } if *of == slot => Some(below.0),
+            _ => None,
+        };
+        self.read(port).iter().rev().find_map(below)
     }
 
     fn listener(&mut self, id: u128, slow: SlowPolicy) -> Port {
@@ -121,6 +177,15 @@ impl World {
             other => panic!("{other:?} is no ERROR"),
         }
     }
+}
+
+/// The numbers of the messages among these.
+fn sequences(frames: &[Frame]) -> Vec<u64> {
+    let sequence = |frame: &Frame| match frame {
+        Frame::Data { sequence, .. } => Some(sequence.0),
+        _ => None,
+    };
+    frames.iter().filter_map(sequence).collect()
 }
 
 #[test]
@@ -216,4 +281,139 @@ fn who_is_cut_off_is_told_which_limit_it_passed() {
     let error = world.last_error(asking);
     assert_eq!((error.code, &*error.field), (ErrorCode::TooSlow, "control_bytes_max"));
     assert!(error.text.contains("4194304"), "{error:?}");
+}
+
+fn delivering() -> World {
+    World::new(|settings| settings.acknowledge = Acknowledge::Delivered)
+}
+
+#[test]
+fn a_listener_that_never_says_received_is_cut_off_some_time() {
+    let mut world = delivering();
+    let listener = world.listener(1, SlowPolicy::HoldProducers);
+    let producer = world.producer(9);
+    let count = AWAITING_MAX as u64 + 1;
+    (0..count).for_each(|sequence| world.publish(producer, sequence, b"t"));
+    assert_eq!(sequences(&world.read(listener)).len() as u64, count);
+    assert_eq!(world.acknowledged(producer), Some(count), "nobody is waited for any more");
+    let error = world.last_error(listener);
+    assert_eq!((error.code, &*error.field), (ErrorCode::TooSlow, "received"));
+    assert!(error.text.contains("262145") && error.text.contains("262144"), "{error:?}");
+}
+
+#[test]
+fn a_program_that_stops_is_left_behind_until_it_goes_on() {
+    for policy in [SlowPolicy::DropNewest, SlowPolicy::DropOldest] {
+        let mut world = delivering();
+        let (stalled, quick) = (world.listener(1, policy), world.listener(2, policy));
+        let producer = world.producer(9);
+        (0..3).for_each(|sequence| world.publish(producer, sequence, b"t"));
+        // Three of them are in the stalled one's library, one in its ring.
+        assert_eq!(sequences(&world.read(stalled)), [0, 1, 2]);
+        world.publish(producer, 3, b"t");
+        world.read(quick);
+        world.say(quick, &[Frame::Received(4)]);
+        world.wait(RECEIVED_MS_MAX - 500);
+        assert_eq!(world.acknowledged(producer), None);
+        world.wait(5_000);
+        assert_eq!(world.acknowledged(producer), Some(4), "{policy:?}");
+        assert_eq!(world.relay.counters.left_behind, 1);
+        // It still gets everything, and the other one is waited for.
+        world.publish(producer, 4, b"t");
+        assert_eq!(sequences(&world.read(stalled)), [3, 4]);
+        assert_eq!(world.acknowledged(producer), None);
+        world.read(quick);
+        world.say(quick, &[Frame::Received(5)]);
+        assert_eq!(world.acknowledged(producer), Some(5));
+        // It goes on: what comes from now on waits for it again.
+        world.say(stalled, &[Frame::Received(1)]);
+        world.publish(producer, 5, b"t");
+        world.read(quick);
+        world.say(quick, &[Frame::Received(6)]);
+        assert_eq!(sequences(&world.read(stalled)), [5]);
+        assert_eq!(world.acknowledged(producer), None);
+        // The same again is no progress.
+        world.say(stalled, &[Frame::Received(5)]);
+        assert_eq!(world.acknowledged(producer), None);
+        world.say(stalled, &[Frame::Received(6)]);
+        assert_eq!(world.acknowledged(producer), Some(6));
+        assert_eq!(world.relay.counters.dropped(), 0);
+    }
+}
+
+#[test]
+fn one_that_is_slow_and_goes_on_is_waited_for() {
+    let mut world = delivering();
+    let slow = world.listener(1, SlowPolicy::DropNewest);
+    let producer = world.producer(9);
+    (0..5).for_each(|sequence| world.publish(producer, sequence, b"t"));
+    world.read(slow);
+    for taken in 1..=5 {
+        world.wait(RECEIVED_MS_MAX - 500);
+        assert_eq!(world.acknowledged(producer), None);
+        world.say(slow, &[Frame::Received(taken)]);
+        assert_eq!(world.acknowledged(producer), Some(taken));
+    }
+    assert_eq!(world.relay.counters.left_behind, 0);
+}
+
+#[test]
+fn a_program_that_stops_holds_producers_if_it_wants_that() {
+    let mut world = delivering();
+    let stalled = world.listener(1, SlowPolicy::HoldProducers);
+    let producer = world.producer(9);
+    world.publish(producer, 0, b"t");
+    world.read(stalled);
+    world.wait(2 * RECEIVED_DISCONNECT_MS_MAX);
+    assert_eq!(world.acknowledged(producer), None);
+    world.say(stalled, &[Frame::Received(1)]);
+    assert_eq!(world.acknowledged(producer), Some(1));
+}
+
+#[test]
+fn a_program_that_stops_is_disconnected_if_it_wants_that() {
+    let mut world = delivering();
+    let stalled = world.listener(1, SlowPolicy::Disconnect);
+    let producer = world.producer(9);
+    world.publish(producer, 0, b"t");
+    world.read(stalled);
+    world.wait(RECEIVED_DISCONNECT_MS_MAX - 500);
+    assert_eq!(world.acknowledged(producer), None);
+    world.wait(5_000);
+    assert_eq!(world.acknowledged(producer), Some(1));
+    let error = world.last_error(stalled);
+    assert_eq!((error.code, &*error.field), (ErrorCode::TooSlow, "received"));
+    assert!(error.text.contains(&RECEIVED_DISCONNECT_MS_MAX.to_string()), "{error:?}");
+}
+
+#[test]
+fn what_a_stopped_program_has_in_a_file_is_left_behind_and_comes_all_the_same() {
+    let mut world = World::new(|settings| {
+        settings.acknowledge = Acknowledge::Delivered;
+        settings.ring_bytes_max = RING_BYTES_MIN;
+    });
+    world.relay.allow_spill(1 << 20);
+    let stalled = world.listener(1, SlowPolicy::Spill);
+    let producer = world.producer(9);
+    let body = vec![0; RING_BYTES_MIN as usize / 3];
+    (0..6).for_each(|sequence| world.publish(producer, sequence, &body));
+    world.store();
+    assert!(!world.stored.is_empty() && world.relay.counters.spilled > 0);
+    world.wait(RECEIVED_MS_MAX + 5_000);
+    assert_eq!(world.acknowledged(producer), Some(6));
+    // It goes on while most is in the file: what comes behind that waits for it.
+    let mut got = sequences(&world.read(stalled));
+    world.say(stalled, &[Frame::Received(1)]);
+    (6..8).for_each(|sequence| world.publish(producer, sequence, &body));
+    assert!(world.relay.counters.spilled >= 6, "they are behind the others");
+    for _ in 0..8 {
+        world.store();
+        got.extend(sequences(&world.read(stalled)));
+    }
+    assert_eq!(got, (0..8).collect::<Vec<_>>());
+    assert_eq!(world.acknowledged(producer), None);
+    world.say(stalled, &[Frame::Received(7)]);
+    assert_eq!(world.acknowledged(producer), Some(7));
+    world.say(stalled, &[Frame::Received(8)]);
+    assert_eq!(world.acknowledged(producer), Some(8));
 }
