@@ -105,7 +105,8 @@ pub enum Frame {
     Report(Report),
     /// Take no new client; stop when all are gone, or at the deadline.
     Drain { fence: Fence, deadline_ms: u32 },
-    /// Stop now.
+    /// Stop now. From a listener to a relay that it leaves because a directory says so: let no producer
+    /// go on here.
     Stop { fence: Fence },
     /// Refuse this producer's epochs below this one, and end its slot if it has one.
     FenceProducer { fence: Fence, producer: ClientId, below: Epoch },

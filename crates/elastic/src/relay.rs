@@ -115,6 +115,8 @@ pub struct Relay {
     /// The highest that a directory has said.
     fence: Fence,
     draining: Option<Time>,
+    /// A directory has had listeners leave when this fence was the highest.
+    left_under: Option<Fence>,
     /// Clients with something to write.
     dirty: VecDeque<u32>,
     unsettled: Vec<u32>,
@@ -155,6 +157,7 @@ impl Relay {
             fenced_order: VecDeque::new(),
             fence: Fence(0),
             draining: None,
+            left_under: None,
             dirty: VecDeque::new(),
             unsettled: Vec::new(),
             overfull: Vec::new(),

@@ -105,6 +105,7 @@ impl Relay {
             Frame::Subscribe(prefix) => self.subscribe(client, &prefix),
             Frame::Unsubscribe(prefix) => self.unsubscribe(client, &prefix),
             Frame::Received(messages) => self.taken(client, messages),
+            Frame::Stop { fence } => self.left_by_order(client, fence),
             Frame::Start(start) => self.start_producer(client, &start),
             Frame::Fin { slot, next } => self.finish_producer(client, slot, next),
             Frame::Ping(number) => {

@@ -1,11 +1,13 @@
-//! A listener's stay: ATTACH, SUBSCRIBE and UNSUBSCRIBE, RECEIVED, and its end.
+//! A listener's stay: ATTACH, SUBSCRIBE and UNSUBSCRIBE, RECEIVED, STOP, and its end.
+
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use quelea_elastic_proto::frame::{
     Acknowledge, AttachListener, ErrorCode, Frame, SlowPolicy, WireError,
 };
 use quelea_elastic_proto::limits::{PREFIX_BYTES_MAX, PREFIXES_MAX};
-use quelea_elastic_proto::{ClientId, Slot};
+use quelea_elastic_proto::{ClientId, Fence, Slot};
 
 use crate::relay::Relay;
 use crate::relay::client::Listener;
@@ -155,6 +157,32 @@ impl Relay {
         Ok(())
     }
 
+    /// STOP: a directory has the listener leave. Either this relay is drained, or it is held for dead and
+    /// cannot be told: then what it acknowledged from now on nobody would have got. Its producers go, before
+    /// what the listener has not said to have counts as taken.
+    pub(crate) fn left_by_order(&mut self, client: u32, fence: Fence) -> Result<(), WireError> {
+        if self.clients[client as usize].listener.is_none() {
+            return Err(no_listener());
+        }
+        self.compare_fence(fence)?;
+        // The listener's own fence is not remembered: one that says the highest would shut out all.
+        self.left_under = Some(self.fence);
+        let native = self.producers.iter().filter(|(_, producer)| !producer.foreign);
+        let clients: BTreeSet<u32> = native.filter_map(|(_, producer)| producer.client).collect();
+        for producers in clients {
+            self.refuse(producers, left());
+        }
+        Ok(())
+    }
+
+    /// Whether listeners were told to leave and no later directory than this relay's sends this producer.
+    pub(crate) fn check_left(&self, fence: Fence) -> Result<(), WireError> {
+        if self.left_under.is_some_and(|under| fence <= under) {
+            return Err(WireError { fatal: false, ..left() });
+        }
+        Ok(())
+    }
+
     /// A listener is gone: nothing waits for it any more.
     pub(crate) fn end_listener(&mut self, client: u32) {
         let Some(listener) = self.clients[client as usize].listener.take() else { return };
@@ -189,6 +217,10 @@ fn check_prefix(prefix: &Bytes) -> Result<(), WireError> {
     }
     let text = format!("a prefix of {} bytes is longer than {PREFIX_BYTES_MAX}", prefix.len());
     Err(refusal(ErrorCode::Limit, "prefix", text))
+}
+
+fn left() -> WireError {
+    fatal(ErrorCode::Unavailable, "relay", "a directory has the listeners leave this relay")
 }
 
 fn too_many_prefixes(prefixes: usize) -> WireError {

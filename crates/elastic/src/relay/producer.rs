@@ -79,6 +79,7 @@ impl Relay {
             ));
         }
         self.compare_fence(fence)?;
+        self.check_left(fence)?;
         if self.clients[client as usize].slots.len() >= SLOTS_PER_CLIENT_MAX {
             let text = format!("{SLOTS_PER_CLIENT_MAX} producers on one connection are the limit");
             return Err(refusal(ErrorCode::Limit, "producer", text));

@@ -2,10 +2,10 @@
 
 use quelea_elastic_proto::frame::{Acknowledge, ErrorCode, Frame, SlowPolicy};
 use quelea_elastic_proto::limits::SEQUENCE_MAX;
-use quelea_elastic_proto::{MessageSeq, Slot};
+use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, Slot};
 use quelea_relay::Stopped;
 
-use crate::relay::TestRelay;
+use crate::relay::{QUEUE, TestRelay};
 
 #[test]
 fn a_producer_that_dies_is_ended_by_a_fin() {
@@ -19,6 +19,42 @@ fn a_producer_that_dies_is_ended_by_a_fin() {
     assert_eq!(listener.sequences(3), [0, 1, 2]);
     drop(producer);
     assert_eq!(listener.next(), Frame::Fin { slot, next: MessageSeq(3) });
+}
+
+#[test]
+fn where_a_directory_has_listeners_leave_nothing_is_acknowledged_any_more() {
+    let relay = TestRelay::acknowledging(Acknowledge::Delivered);
+    let mut listener = relay.client();
+    listener.listen(1, &[""]);
+    let mut producer = relay.client();
+    let slot = producer.produce(9, 1, 0);
+    listener.started();
+    producer.publish(slot, 0, &[b"t"]);
+    assert_eq!(listener.sequences(1), [0]);
+    listener.send(&Frame::Stop { fence: Fence(3) });
+    drop(listener);
+    loop {
+        match producer.next() {
+            Frame::Credit { .. } => {}
+            Frame::Error(error) => {
+                assert!(error.fatal && error.code == ErrorCode::Unavailable, "{error:?}");
+                break;
+            }
+            other => panic!("{other:?}: no listener has said that it has the message"),
+        }
+    }
+    let attach = |fence| Frame::AttachProducer {
+        queue: QUEUE.to_owned(),
+        producer: ClientId(9),
+        fence: Fence(fence),
+        epoch: Epoch(2),
+    };
+    let mut again = relay.client();
+    again.send(&attach(0));
+    assert_eq!(again.error().code, ErrorCode::Unavailable);
+    // A later owner of the queue may think otherwise.
+    again.send(&attach(1));
+    assert!(matches!(again.next_but_flow(), Frame::Attached { .. }));
 }
 
 #[test]

@@ -104,7 +104,8 @@ impl ListenerSession {
         self.links.retain(|state| {
             let stays = relays.contains(&state.relay);
             if !stays {
-                gone.push((state.link, state.slots.values().copied().collect::<Vec<_>>()));
+                let slots: Vec<usize> = state.slots.values().copied().collect();
+                gone.push((state.link, state.is_attached(), slots));
             }
             stays
         });
@@ -131,7 +132,12 @@ impl ListenerSession {
                 cause: GapCause::RelayLost,
             });
         }
-        for (link, mut slots) in gone {
+        for (link, was_attached, mut slots) in gone {
+            if was_attached {
+                // If the directory holds it for dead and cannot tell it, it would take all that it has for
+                // delivered when the last listener leaves.
+                self.send(link, &Frame::Stop { fence: self.fence });
+            }
             self.outputs.push_back(Output::Close { link });
             slots.sort_unstable();
             self.slots_lost(&slots, now);
