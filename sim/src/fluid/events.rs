@@ -42,6 +42,11 @@ impl Events {
         self.heap.push(Reverse((now + wait, self.entered, event)));
     }
 
+    /// When the next one is.
+    pub(super) fn next_at(&self) -> Option<u32> {
+        self.heap.peek().map(|Reverse((at, _, _))| *at)
+    }
+
     /// The next that is due.
     pub(super) fn pop(&mut self, now: u32) -> Option<Event> {
         let Reverse((at, _, event)) = *self.heap.peek()?;

@@ -158,24 +158,26 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    pub(super) fn observe(&mut self, now: u32, second: &Second) {
-        let breach = u64::from(second.overloaded > 0 || second.homeless);
+    /// Counts that many seconds that were all like this one, within an hour; the last is now.
+    pub(super) fn observe(&mut self, now: u32, second: &Second, seconds: u32) {
+        let (times, part) = (u64::from(seconds), f64::from(seconds));
+        let breach = u64::from(second.overloaded > 0 || second.homeless) * times;
         let sum = &mut self.sum;
-        sum.queue_s += 1;
-        sum.relay_s += u64::from(second.relays);
-        sum.ideal_relay_s += second.load.ceil().max(1.0) as u64;
-        sum.overloaded_s += u64::from(second.overloaded);
-        sum.lost_s += second.lost;
+        sum.queue_s += times;
+        sum.relay_s += u64::from(second.relays) * times;
+        sum.ideal_relay_s += second.load.ceil().max(1.0) as u64 * times;
+        sum.overloaded_s += u64::from(second.overloaded) * times;
+        sum.lost_s += second.lost * part;
         sum.breach_s += breach;
-        sum.cost_micros += second.cost_micros;
+        sum.cost_micros += second.cost_micros * part;
         let hour = self.hour(now);
-        hour.seconds += 1;
-        hour.relay_s += f64::from(second.relays);
-        hour.producer_s += f64::from(second.producers);
-        hour.load_s += second.load;
+        hour.seconds += seconds;
+        hour.relay_s += f64::from(second.relays) * part;
+        hour.producer_s += f64::from(second.producers) * part;
+        hour.load_s += second.load * part;
         hour.load_max = hour.load_max.max(f64::from(second.load_max));
         hour.breach_s += breach;
-        hour.cost_micros += second.cost_micros;
+        hour.cost_micros += second.cost_micros * part;
     }
 
     fn hour(&mut self, now: u32) -> &mut Hour {

@@ -1,22 +1,27 @@
 //! When the planner need not be asked. The planner itself takes microseconds to see that there is nothing
-//! to do; a million relays for a day are some hundred million such plans. The gate looks at the arrays
-//! instead and asks each second after something happened, each ten while something may be due, and each
-//! minute otherwise.
+//! to do; a million relays for a day are some ten thousand million such plans. A gated run looks at its
+//! arrays each five seconds instead and asks after something happened, each ten seconds while something
+//! may be due, and each minute otherwise.
 
 use quelea_elastic::plan::Policy;
 
+/// Seconds between two looks. The product's directory plans each second: a gated run is up to so much
+/// later than it.
+pub(super) const LOOK_S: u32 = 5;
 /// Bounds of the planner's own decisions (plan/tuning.rs), widened a little: the gate may be wrong only by
 /// asking in vain.
-const HOT: f32 = 0.79;
+const HOT: f32 = 0.84;
 const OVER: f32 = 1.0;
-const WARM: f32 = 0.69;
-const COLD: f32 = 0.31;
-const DEFICIT: f32 = 0.60 * 1.1 * 0.99;
-const SURPLUS: f32 = 0.50 * 1.01;
-/// Seconds after something happened in which it is asked each second: five reports, and one to see the
-/// effect in.
-const STIRRED_S: u32 = 6;
+const WARM: f32 = 0.79;
+const COLD: f32 = 0.36;
+const DEFICIT: f32 = 0.70 * 1.1 * 0.99;
+const SURPLUS: f32 = 0.65 * 1.01;
+/// Seconds after something happened in which it is asked at each look: one sees five reports since, and one
+/// the effect.
+const STIRRED_S: u32 = 2 * LOOK_S;
 const DUE_S: u32 = 10;
+/// A surplus must last for minutes.
+const SURPLUS_S: u32 = 30;
 const IDLE_S: u32 = 60;
 
 /// What of a queue decides whether the planner could find something to do.
@@ -30,7 +35,7 @@ pub(super) struct Signs {
 }
 
 impl Signs {
-    /// From the loads of relays that take producers, what all producers need, and the relays that boot.
+    /// From the loads of relays that take producers, their sum, and the relays that boot.
     pub(super) fn read(loads: impl Iterator<Item = f32>, need: f32, starting: u32) -> Self {
         let (mut up, mut warm, mut cold) = (0_u32, 0_u32, 0_u32);
         let mut signs = Self::default();
@@ -47,8 +52,22 @@ impl Signs {
         signs
     }
 
-    fn is_quiet(self) -> bool {
-        self == Self::default()
+    /// Whether there is something new for the planner since those.
+    fn differ(self, seen: Self) -> bool {
+        let worse = self.hot > seen.hot || self.over > seen.over;
+        let flags = |signs: Self| (signs.uneven, signs.deficit, signs.surplus);
+        worse || flags(self) != flags(seen)
+    }
+
+    /// Seconds after which it is asked again.
+    fn due_s(self) -> u32 {
+        if self.hot > 0 || self.over > 0 || self.uneven || self.deficit {
+            DUE_S
+        } else if self.surplus {
+            SURPLUS_S
+        } else {
+            IDLE_S
+        }
     }
 }
 
@@ -67,13 +86,15 @@ impl Gate {
 
     /// Whether the planner is asked in this second.
     pub(super) fn opens(&mut self, now: u32, signs: Signs, policy: Policy) -> bool {
-        if signs != self.seen && policy == Policy::Steady {
+        if policy == Policy::Steady {
+            if signs.differ(self.seen) {
+                self.stirred_at = now;
+            }
             self.seen = signs;
-            self.stirred_at = now;
         }
         let since = now - self.asked_at;
         let due = match policy {
-            Policy::Steady => since >= if signs.is_quiet() { IDLE_S } else { DUE_S },
+            Policy::Steady => since >= signs.due_s(),
             // Its rules look at whole minutes.
             Policy::Paper => now.is_multiple_of(IDLE_S),
         };

@@ -19,8 +19,10 @@ pub(super) struct Producers {
     pub(super) rate: Vec<f32>,
     pub(super) fast: Vec<f32>,
     pub(super) slow: Vec<f32>,
-    /// Seconds measured.
-    age: Vec<f32>,
+    /// Second in which it came: before it nothing is measured.
+    came_at: Vec<u32>,
+    /// Second up to which its averages are.
+    measured_at: Vec<u32>,
     /// The relay's slot.
     pub(super) at: Vec<u32>,
     /// The relay's slot where it goes, or [`NOWHERE`].
@@ -33,7 +35,7 @@ pub(super) struct Producers {
 
 impl Producers {
     /// Takes in a producer; gives its slot.
-    pub(super) fn join(&mut self, base: f32, factor: f32) -> usize {
+    pub(super) fn join(&mut self, now: u32, base: f32, factor: f32) -> usize {
         let slot = self.free.pop().map_or_else(|| self.open_slot(), |slot| slot as usize);
         self.count += 1;
         self.alive[slot] = true;
@@ -43,7 +45,9 @@ impl Producers {
         self.rate[slot] = base * factor;
         self.fast[slot] = 0.0;
         self.slow[slot] = 0.0;
-        self.age[slot] = 0.0;
+        // The second in which it comes is measured.
+        self.came_at[slot] = now.saturating_sub(1);
+        self.measured_at[slot] = now.saturating_sub(1);
         self.at[slot] = NOWHERE;
         self.to[slot] = NOWHERE;
         self.moved_at[slot] = None;
@@ -53,16 +57,13 @@ impl Producers {
     fn open_slot(&mut self) -> usize {
         self.alive.push(false);
         self.life.push(0);
-        for array in [
-            &mut self.base,
-            &mut self.burst,
-            &mut self.rate,
-            &mut self.fast,
-            &mut self.slow,
-            &mut self.age,
-        ] {
+        for array in
+            [&mut self.base, &mut self.burst, &mut self.rate, &mut self.fast, &mut self.slow]
+        {
             array.push(0.0);
         }
+        self.came_at.push(0);
+        self.measured_at.push(0);
         self.at.push(NOWHERE);
         self.to.push(NOWHERE);
         self.moved_at.push(None);
@@ -85,31 +86,68 @@ impl Producers {
         self.alive[slot as usize] && self.life[slot as usize] == life
     }
 
-    /// One second more in the averages, as the monitor blends them: while less is known than an average's
-    /// time, it is the mean of what is known.
-    pub(super) fn measure(&mut self) {
-        let arrays = self.fast.iter_mut().zip(&mut self.slow).zip(&mut self.age).zip(&self.rate);
-        for (((fast, slow), age), rate) in arrays {
-            *age += 1.0;
-            let first = 1.0 / *age;
-            *fast += (rate - *fast) * first.max(FAST);
-            *slow += (rate - *slow) * first.max(SLOW);
+    /// Brings all averages up to a second.
+    pub(super) fn measure(&mut self, until: u32) {
+        for slot in 0..self.rate.len() {
+            self.measure_one(slot, until);
         }
     }
 
-    /// What all are estimated to need: the higher of both averages. Eight sums at a time, which the
-    /// compiler makes vectors of.
-    pub(super) fn need(&self) -> f32 {
-        const LANES: usize = 8;
-        let mut sums = [0.0_f32; LANES];
-        let (fast, fast_rest) = self.fast.as_chunks::<LANES>();
-        let (slow, slow_rest) = self.slow.as_chunks::<LANES>();
-        for (fast, slow) in fast.iter().zip(slow) {
-            for lane in 0..LANES {
-                sums[lane] += fast[lane].max(slow[lane]);
+    /// Brings one producer's averages up to a second, as the monitor blends them second by second: while
+    /// less is known than an average's time, it is the mean of what is known. Its rate has been the same
+    /// since the last time, so that all these seconds are one step.
+    pub(super) fn measure_one(&mut self, slot: usize, until: u32) {
+        let seconds = until.saturating_sub(self.measured_at[slot]);
+        if seconds == 0 {
+            return;
+        }
+        let known = self.measured_at[slot] - self.came_at[slot];
+        self.measured_at[slot] = until;
+        let rate = self.rate[slot];
+        for (average, weight) in [(&mut self.fast[slot], FAST), (&mut self.slow[slot], SLOW)] {
+            *average = rate + (*average - rate) * left_over(known, seconds, weight);
+        }
+    }
+}
+
+/// What is left of an average's distance to a rate after that many seconds at it, when it is the average of
+/// `known` seconds.
+fn left_over(known: u32, seconds: u32, weight: f32) -> f32 {
+    let as_mean = (1.0 / weight) as u32;
+    let after = known + seconds;
+    if after <= as_mean {
+        return known as f32 / after as f32;
+    }
+    if known >= as_mean {
+        return (1.0 - weight).powi(seconds as i32);
+    }
+    known as f32 / as_mean as f32 * (1.0 - weight).powi((after - as_mean) as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn averages_of_many_seconds_are_those_of_each_second() {
+        let mut at_once = Producers::default();
+        let mut stepwise = Producers::default();
+        for producers in [&mut at_once, &mut stepwise] {
+            producers.join(1, 0.5, 1.0);
+        }
+        let mut now = 0;
+        for (seconds, rate) in [(3, 0.5), (30, 0.1), (250, 0.9), (1, 0.2), (400, 0.4)] {
+            at_once.rate[0] = rate;
+            stepwise.rate[0] = rate;
+            for second in now + 1..=now + seconds {
+                stepwise.measure(second);
+            }
+            now += seconds;
+            at_once.measure(now);
+            for (one, other) in [(&at_once.fast, &stepwise.fast), (&at_once.slow, &stepwise.slow)] {
+                assert!((one[0] - other[0]).abs() < 1e-4, "{one:?} {other:?} after {now} s");
             }
         }
-        let rest = fast_rest.iter().zip(slow_rest).map(|(fast, slow)| fast.max(*slow));
-        sums.iter().sum::<f32>() + rest.sum::<f32>()
+        assert!((at_once.slow[0] - 0.4).abs() > 1e-3, "the slow average still lags");
     }
 }

@@ -8,7 +8,7 @@ use quelea_elastic::plan::{History, Policy, RelayState, Snapshot};
 use super::chance;
 use super::events::{Event, Events};
 use super::figures::{Counter, Figures, Second};
-use super::gate::{Gate, Signs};
+use super::gate::{Gate, LOOK_S, Signs};
 use super::producers::{NOWHERE, Producers};
 use super::relays::Relays;
 use super::scenario::Scenario;
@@ -119,8 +119,15 @@ impl<'a> Queue<'a> {
         self.enter_flash();
     }
 
-    /// One second: what was begun is done, what happens happens, all is measured, and planned on.
+    /// What was begun is done, what happens happens, all is measured, and planned on. Seconds in which
+    /// nothing is to happen go by at once before it.
     fn tick(&mut self) {
+        let idle = self.idle_s();
+        if idle > 0 {
+            self.now += idle;
+            self.relays.report(self.now, idle);
+            self.count(idle);
+        }
         self.now += 1;
         if self.now.is_multiple_of(3_600) {
             self.spent_micros = 0.0;
@@ -130,12 +137,25 @@ impl<'a> Queue<'a> {
             self.happen(event);
         }
         self.house_all();
-        self.relays.report(self.now);
-        self.producers.measure();
-        self.count();
-        if !self.scenario.gated || self.is_due() {
+        self.relays.report(self.now, 1);
+        self.count(1);
+        if !self.scenario.gated {
+            self.producers.measure(self.now);
+            self.plan_and_act();
+        } else if self.now.is_multiple_of(LOOK_S) && self.is_due() {
+            self.producers.measure(self.now);
             self.plan_and_act();
         }
+    }
+
+    /// Seconds until the one before which nothing happens. No hour ends within them.
+    fn idle_s(&self) -> u32 {
+        if !self.scenario.gated || !self.moving.is_empty() || !self.homeless.is_empty() {
+            return 0;
+        }
+        let look = (self.now / LOOK_S + 1) * LOOK_S;
+        let next = self.events.next_at().map_or(look, |at| at.min(look));
+        next.min(self.scenario.seconds).saturating_sub(self.now + 1)
     }
 
     fn is_due(&mut self) -> bool {
@@ -143,7 +163,7 @@ impl<'a> Queue<'a> {
             let relays = &self.relays;
             let up = relays.life.iter().zip(&relays.load);
             let up = up.filter(|(life, _)| **life == Some(RelayState::Up)).map(|(_, load)| *load);
-            Signs::read(up, self.producers.need(), relays.starting)
+            Signs::read(up, relays.load.iter().sum(), relays.starting)
         } else {
             Signs::default()
         };
@@ -253,7 +273,7 @@ impl<'a> Queue<'a> {
     }
 
     fn join(&mut self, rate: f32) {
-        let producer = self.producers.join(rate, self.factor as f32);
+        let producer = self.producers.join(self.now, rate, self.factor as f32);
         let (slot, life) = (producer as u32, self.producers.life[producer]);
         let stays = chance::waiting(&mut self.rng, self.scenario.stay_s);
         self.events.after(self.now, stays, Event::Leave { slot, life });
@@ -298,6 +318,8 @@ impl<'a> Queue<'a> {
     }
 
     fn revalue_one(&mut self, producer: usize) {
+        // The second that has begun is measured at the new rate.
+        self.producers.measure_one(producer, self.now.saturating_sub(1));
         let rates = &mut self.producers;
         let rate = rates.base[producer] * rates.burst[producer] * self.factor as f32;
         let before = std::mem::replace(&mut rates.rate[producer], rate);
@@ -310,6 +332,7 @@ impl<'a> Queue<'a> {
     fn revalue(&mut self) {
         self.factor = self.day() * self.flash;
         let factor = self.factor as f32;
+        self.producers.measure(self.now.saturating_sub(1));
         let producers = &mut self.producers;
         let rates = producers.rate.iter_mut().zip(&producers.base).zip(&producers.burst);
         for ((rate, base), burst) in rates {
@@ -397,7 +420,8 @@ impl<'a> Queue<'a> {
         }
     }
 
-    fn count(&mut self) {
+    /// Counts that many seconds like this one, the last of which is now.
+    fn count(&mut self, seconds: u32) {
         let relays = &self.relays;
         let (mut load_max, mut overloaded, mut lost, mut load) = (0.0_f32, 0, 0.0_f32, 0.0_f32);
         for share in &relays.load {
@@ -427,7 +451,7 @@ impl<'a> Queue<'a> {
             homeless,
             cost_micros: hourly / 3_600.0,
         };
-        self.spent_micros += second.cost_micros;
-        self.counter.observe(self.now, &second);
+        self.spent_micros += second.cost_micros * f64::from(seconds);
+        self.counter.observe(self.now, &second, seconds);
     }
 }

@@ -3,7 +3,7 @@
 use quelea_elastic::plan::RelayState;
 
 /// Samples of a relay that the planner is shown: it looks at no more.
-pub(super) const SAMPLES: usize = 16;
+pub(super) const SAMPLES: usize = 5;
 
 /// Free, or where the relay is in its life.
 pub(super) type Life = Option<RelayState>;
@@ -113,15 +113,17 @@ impl Relays {
         })
     }
 
-    /// Every relay that serves reports.
-    pub(super) fn report(&mut self, now: u32) {
-        let second = now as usize % SAMPLES;
-        self.samples[second].copy_from_slice(&self.load);
-        self.producers_then[second].copy_from_slice(&self.producers);
+    /// Every relay that serves reports, in each of that many seconds, the last of which is now.
+    pub(super) fn report(&mut self, now: u32, seconds: u32) {
+        for back in 0..seconds.min(SAMPLES as u32) {
+            let second = (now - back) as usize % SAMPLES;
+            self.samples[second].copy_from_slice(&self.load);
+            self.producers_then[second].copy_from_slice(&self.producers);
+        }
         for slot in 0..self.life.len() {
             if self.serves(slot) {
                 self.reported_at[slot] = Some(now);
-                self.reports[slot] += 1;
+                self.reports[slot] += seconds;
             }
         }
     }

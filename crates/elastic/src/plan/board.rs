@@ -74,13 +74,13 @@ impl<'a> Board<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, sla: &Sla, history: &History, now: Time) -> Self {
         let mut views: Vec<&RelayView> = snapshot.relays.iter().collect();
         views.sort_unstable_by_key(|view| view.id);
-        let mut samples: Vec<Vec<Vector>> = Vec::with_capacity(views.len());
+        let mut samples: Vec<Recent> = Vec::with_capacity(views.len());
         let mut seats: Vec<Seat> = Vec::with_capacity(views.len());
         for view in &views {
             let fresh = history.relay(view.id).map_or(0, |relay| relay.fresh);
             let from = view.samples.len().saturating_sub(fresh.min(HOT_WINDOW));
-            let recent: Vec<Vector> = view.samples[from..].iter().map(vector).collect();
-            seats.push(seat(view, sla, history, &recent, now));
+            let recent = Recent::of(&view.samples[from..]);
+            seats.push(seat(view, sla, history, recent.samples(), now));
             samples.push(recent);
         }
         let new_limits = new_limits(&seats, sla);
@@ -106,10 +106,10 @@ impl<'a> Board<'a> {
 
     /// What each producer needs, and with it each relay. An average lags behind a rise: where a relay's
     /// own reports show more than the sum of its producers', each of them is held to need more.
-    fn estimate(&mut self, samples: &[Vec<Vector>]) {
+    fn estimate(&mut self, samples: &[Recent]) {
         self.needs = self.snapshot.producers.iter().map(estimate).collect();
         for (seat, recent) in self.seats.iter_mut().zip(samples) {
-            let measured = if seat.reports { mean_of_last(recent) } else { [0.0; KPIS] };
+            let measured = if seat.reports { mean_of_last(recent.samples()) } else { [0.0; KPIS] };
             let mut sum = [0.0; KPIS];
             for &at in &seat.producers {
                 add(&mut sum, &self.needs[at]);
@@ -165,6 +165,26 @@ impl<'a> Board<'a> {
     /// Relays that cost something.
     pub(crate) fn paid(&self) -> u32 {
         self.seats.len() as u32
+    }
+}
+
+/// A relay's last samples that count. In place: a plan of a hundred relays would else allocate as often.
+struct Recent {
+    all: [Vector; HOT_WINDOW],
+    count: usize,
+}
+
+impl Recent {
+    fn of(samples: &[Load]) -> Self {
+        let mut all = [[0.0; KPIS]; HOT_WINDOW];
+        for (place, sample) in all.iter_mut().zip(samples) {
+            *place = vector(sample);
+        }
+        Self { all, count: samples.len().min(HOT_WINDOW) }
+    }
+
+    fn samples(&self) -> &[Vector] {
+        &self.all[..self.count]
     }
 }
 
