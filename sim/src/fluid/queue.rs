@@ -139,10 +139,8 @@ impl<'a> Queue<'a> {
         self.house_all();
         self.relays.report(self.now, 1);
         self.count(1);
-        if !self.scenario.gated {
-            self.producers.measure(self.now);
-            self.plan_and_act();
-        } else if self.now.is_multiple_of(LOOK_S) && self.is_due() {
+        let gated = self.scenario.gated;
+        if !gated || (self.now.is_multiple_of(LOOK_S) && self.is_due()) {
             self.producers.measure(self.now);
             self.plan_and_act();
         }
