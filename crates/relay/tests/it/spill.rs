@@ -7,7 +7,7 @@ use quelea_elastic_proto::{MessageSeq, Slot};
 
 use crate::client::Client;
 use crate::relay::TestRelay;
-use crate::slow::{BODY_BYTES, MESSAGES, Sender, account, overwhelm};
+use crate::slow::{BODY_BYTES, MESSAGES, Sender, account, last_words, overwhelm};
 
 const PLENTY: u64 = 1 << 30;
 
@@ -125,13 +125,11 @@ fn a_listener_that_leaves_holds_nobody_back() {
 #[test]
 fn a_directory_that_is_not_there_ends_the_slow_listener_only() {
     let nowhere = Path::new("/nonexistent/spill");
-    let relay = TestRelay::spilling(Acknowledge::Relayed, PLENTY, nowhere);
-    let (mut stalled, ..) = overwhelm(&relay, SlowPolicy::Spill);
-    let mut last = None;
-    while let Some(frame) = stalled.try_next() {
-        last = Some(frame);
-    }
-    let Some(Frame::Error(error)) = last else { panic!("{last:?} was the last frame") };
+    let error = last_words(|| {
+        let relay = TestRelay::spilling(Acknowledge::Relayed, PLENTY, nowhere);
+        let (stalled, ..) = overwhelm(&relay, SlowPolicy::Spill);
+        (relay, stalled)
+    });
     assert_eq!((error.code, error.field.as_str()), (ErrorCode::Unavailable, "spill"));
     assert!(error.text.contains("/nonexistent/spill"), "{error:?}");
 }
