@@ -43,9 +43,9 @@ fuzz: ## Replays and extends the fuzz corpora (SECONDS_EACH=60); needs cargo-fuz
 	for target in $$(cargo fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=$${SECONDS_EACH:-60} || exit 1; done
 
 sim: ## Plays elastic queues in virtual time: faults, both policies, and a week as plots (SEED=1 SEEDS=5 SIM_ONE_OF=200)
-	cargo run --locked -p quelea-sim -- packets --seed $${SEED:-1} --seeds $${SEEDS:-5}
-	cargo run --locked -p quelea-sim -- fluid --seed $${SEED:-1} --seeds $${SEEDS:-5} --hours 24 --day-hours 24
-	cargo run --locked -p quelea-sim -- report --seed $${SEED:-1} --one-of $${SIM_ONE_OF:-200}
+	cargo run --release --locked -p quelea-sim -- packets --seed $${SEED:-1} --seeds $${SEEDS:-5}
+	cargo run --release --locked -p quelea-sim -- fluid --seed $${SEED:-1} --seeds $${SEEDS:-5} --hours 24 --day-hours 24
+	cargo run --release --locked -p quelea-sim -- report --seed $${SEED:-1} --one-of $${SIM_ONE_OF:-200}
 
 clean: ## Removes what was built, and what the tests installed and built outside the checkout
 	cargo clean
