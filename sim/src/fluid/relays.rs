@@ -5,12 +5,6 @@ use quelea_elastic::plan::RelayState;
 /// Samples of a relay that the planner is shown: it looks at no more.
 pub(super) const SAMPLES: usize = 5;
 
-macro_rules! tuned {
-    ($name:literal, $d:expr) => {{
-        static V: std::sync::OnceLock<f64> = std::sync::OnceLock::new();
-        *V.get_or_init(|| std::env::var($name).ok().and_then(|v| v.parse().ok()).unwrap_or($d))
-    }};
-}
 /// Free, or where the relay is in its life.
 pub(super) type Life = Option<RelayState>;
 
@@ -110,22 +104,6 @@ impl Relays {
     /// Where the directory sends a producer: the least loaded, then with the fewest producers, then the
     /// oldest (directory/producer.rs, `choose_relay`).
     pub(super) fn choose(&self) -> Option<usize> {
-        let pack = tuned!("PACK", 0.0) as f32;
-        if pack > 0.0 {
-            let up = (0..self.life.len()).filter(|slot| {
-                self.life[*slot] == Some(RelayState::Up)
-                    && !self.silent[*slot]
-                    && self.load[*slot] < pack
-            });
-            let best = if tuned!("PACKBY", 0.0) > 0.0 {
-                up.max_by_key(|slot| self.producers[*slot])
-            } else {
-                up.min_by_key(|slot| self.id[*slot])
-            };
-            if best.is_some() {
-                return best;
-            }
-        }
         let up = (0..self.life.len())
             .filter(|slot| self.life[*slot] == Some(RelayState::Up) && !self.silent[*slot]);
         up.min_by(|a, b| {

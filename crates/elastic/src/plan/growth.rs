@@ -9,12 +9,6 @@ use super::kpi::{KPIS, Kpi, Vector};
 use super::tuning::{DEFICIT, DEFICIT_MS, EASED, LATENCY_START_MS, LOOK_AHEAD_MAX, TARGET};
 use super::view::{Action, RelayState};
 
-macro_rules! tuned {
-    ($name:literal, $d:expr) => {{
-        static V: std::sync::OnceLock<f64> = std::sync::OnceLock::new();
-        *V.get_or_init(|| std::env::var($name).ok().and_then(|v| v.parse().ok()).unwrap_or($d))
-    }};
-}
 /// Relays that are wanted, and why.
 struct Want {
     relays: u32,
@@ -214,7 +208,7 @@ impl Board<'_> {
                 continue;
             }
             let relays = demand[kpi as usize] / room;
-            let is_short = relays > f64::from(have) * tuned!("DEFICIT", DEFICIT);
+            let is_short = relays > f64::from(have) * DEFICIT;
             if is_short && most.is_none_or(|(_, most)| relays.ceil() as u32 > most) {
                 most = Some((kpi, relays.ceil() as u32));
             }

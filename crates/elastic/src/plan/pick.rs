@@ -19,12 +19,6 @@ pub(crate) struct Pick {
     pub(crate) size: f64,
 }
 
-macro_rules! tuned {
-    ($name:literal, $d:expr) => {{
-        static V: std::sync::OnceLock<f64> = std::sync::OnceLock::new();
-        *V.get_or_init(|| std::env::var($name).ok().and_then(|v| v.parse().ok()).unwrap_or($d))
-    }};
-}
 impl Board<'_> {
     /// The smallest producer that alone brings the relay down to the target, else the largest; of those
     /// that find room.
@@ -35,11 +29,7 @@ impl Board<'_> {
         }
         let (load, kpi) = seat.load();
         let sized = self.sized(from, kpi);
-        let enough = if tuned!("BIG", 0.0) > 0.0 {
-            sized.len()
-        } else {
-            sized.partition_point(|(size, _)| *size < load - EASED)
-        };
+        let enough = sized.partition_point(|(size, _)| *size < load - EASED);
         let room = self.largest_room(destinations);
         let fits_somewhere = |at: usize| (0..KPIS).all(|kpi| self.needs[at][kpi] <= room[kpi]);
         let order = sized[enough..].iter().chain(sized[..enough].iter().rev());

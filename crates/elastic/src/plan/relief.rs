@@ -12,12 +12,6 @@ use super::view::{Action, RelayState};
 /// Moves that drains may begin while there are hot relays.
 const DRAIN_MOVES: usize = MOVES_MAX / 3;
 
-macro_rules! tuned {
-    ($name:literal, $d:expr) => {{
-        static V: std::sync::OnceLock<f64> = std::sync::OnceLock::new();
-        *V.get_or_init(|| std::env::var($name).ok().and_then(|v| v.parse().ok()).unwrap_or($d))
-    }};
-}
 impl Draft<'_> {
     /// Takes load off hot relays until they are at the target.
     pub(crate) fn relieve(&mut self) {
@@ -30,7 +24,7 @@ impl Draft<'_> {
             let Some((kpi, last)) = self.board.seats[from].hot else { continue };
             let why = self.board.seats[from].limits.tell(kpi, &last).to_string();
             let to = self.open_to_all(from);
-            while self.moves_left > 0 && self.board.seats[from].load().0 > tuned!("EASED", EASED) {
+            while self.moves_left > 0 && self.board.seats[from].load().0 > EASED {
                 let Some(pick) = self.board.pick(from, &to) else { break };
                 let target = self.board.seats[pick.to].load_with(&self.board.needs[pick.producer]);
                 let reason = format!(
@@ -90,16 +84,13 @@ impl Draft<'_> {
     /// Gives load of relays above the target to relays that are nearly empty.
     pub(crate) fn level(&mut self) {
         let cold: Vec<usize> = (0..self.board.seats.len())
-            .filter(|at| self.is_open(*at) && self.board.seats[*at].load().0 < tuned!("COLD", COLD))
+            .filter(|at| self.is_open(*at) && self.board.seats[*at].load().0 < COLD)
             .collect();
         if cold.is_empty() {
             return;
         }
         let warm = self.by_load(|seat| {
-            seat.takes()
-                && !seat.waits
-                && seat.hot.is_none()
-                && seat.load().0 > tuned!("WARM", WARM)
+            seat.takes() && !seat.waits && seat.hot.is_none() && seat.load().0 > WARM
         });
         for from in warm {
             let id = self.board.seats[from].id.0;

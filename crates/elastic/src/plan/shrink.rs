@@ -10,12 +10,6 @@ use super::tuning::{
 };
 use super::view::{Action, RelayState};
 
-macro_rules! tuned {
-    ($name:literal, $d:expr) => {{
-        static V: std::sync::OnceLock<f64> = std::sync::OnceLock::new();
-        *V.get_or_init(|| std::env::var($name).ok().and_then(|v| v.parse().ok()).unwrap_or($d))
-    }};
-}
 impl Draft<'_> {
     /// Whether more relays run than the agreement or the budget allow.
     pub(crate) fn is_over_its_means(&self) -> bool {
@@ -146,7 +140,7 @@ impl Draft<'_> {
         let within = |at: Option<quelea_elastic_proto::Time>, ms: u64| {
             at.is_some_and(|at| self.now().since_ms(at) < ms)
         };
-        if self.now().since_ms(since) < tuned!("SMS", 300000.0) as u64 {
+        if self.now().since_ms(since) < SURPLUS_MS {
             return Some(format!("waits until it was so for {SURPLUS_MS} ms"));
         }
         if within(self.history.scaled_out_at, IN_AFTER_OUT_MS) {
@@ -187,7 +181,7 @@ impl Board<'_> {
     fn fits_easily(&self, demand: &[f64; super::kpi::KPIS], relays: u32) -> bool {
         Kpi::ALL.into_iter().filter(|kpi| kpi.adds_up()).all(|kpi| {
             let each = demand[kpi as usize] / f64::from(relays) + self.taken(kpi);
-            each <= self.new_limits.values[kpi as usize] * (TARGET - tuned!("SURPLUS", SURPLUS))
+            each <= self.new_limits.values[kpi as usize] * (TARGET - SURPLUS)
         })
     }
 
