@@ -2,7 +2,8 @@
 
 import pytest
 from bridges import BridgedBroker
-from harness.elastic_wire import Listener, Producer
+from harness.elastic_producer import Producer
+from harness.elastic_wire import Listener
 from harness.peer import Peer
 from harness.sqs import Sqs
 

@@ -6,7 +6,7 @@ import threading
 import pytest
 import zmq
 from entry import EntryBroker, toml
-from harness import elastic_wire
+from harness import elastic_producer, elastic_wire
 from harness.broker import binary_path
 from harness.elastic_broker import ElasticBroker
 from zeromq import Raw, command, frame, greeting, introduce, ready, receive, until
@@ -78,7 +78,7 @@ def test_a_sub_gets_what_pubs_send_and_nothing_else(shared, zsocket):
 
 def test_native_clients_and_zeromqs_are_one_queue(shared, zsocket):
     with (
-        elastic_wire.Producer(shared.elastic, "prices") as native_producer,
+        elastic_producer.Producer(shared.elastic, "prices") as native_producer,
         elastic_wire.Listener(shared.elastic, "prices", [b"mixed."]) as native_listener,
     ):
         native_listener.wait_for_relays()
