@@ -9,7 +9,7 @@ use crate::relay::conversation::fatal;
 use crate::relay::ledger::{EntryNumber, Holds};
 use crate::relay::limits::{
     AWAITING_MAX, CONTROL_BYTES_MAX, LAG_CHECK_MS, RECEIVED_DISCONNECT_MS_MAX, RECEIVED_MS_MAX,
-    RING_ITEMS_LOW, RING_ITEMS_MAX,
+    RING_ITEMS_LOW, RING_ITEMS_MAX, RING_MS_MAX,
 };
 use crate::relay::listening::waits_for_listeners;
 use crate::relay::ring::{Dropped, Run};
@@ -224,7 +224,7 @@ impl Relay {
     /// it is left behind or disconnected.
     pub(crate) fn look_for_stalled_programs(&mut self) {
         if !waits_for_listeners(self.config.settings.acknowledge) {
-            return;
+            return self.look_for_stalled_sockets();
         }
         for index in self.listeners.clone() {
             let client = &self.clients[index as usize];
@@ -242,6 +242,22 @@ impl Relay {
                 SlowPolicy::Disconnect => {}
                 _ if silent_ms >= RECEIVED_MS_MAX => self.leave_behind(index),
                 _ => {}
+            }
+        }
+    }
+
+    /// At the level Relayed a listener that takes nothing, and for whom less waits than makes it lag, would
+    /// keep producers from their last acknowledgements for ever.
+    fn look_for_stalled_sockets(&mut self) {
+        for index in self.listeners.clone() {
+            let client = &mut self.clients[index as usize];
+            let waits_since = client.ring.oldest_held();
+            let Some(listener) = &mut client.listener else { continue };
+            let stalled = waits_since.is_some_and(|at| self.now.since_ms(at) >= RING_MS_MAX);
+            if stalled && listener.slow != SlowPolicy::HoldProducers {
+                listener.lagging = true;
+                self.let_go(index);
+                self.lag_check_at.get_or_insert(self.now.plus_ms(LAG_CHECK_MS));
             }
         }
     }

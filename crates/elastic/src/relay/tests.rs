@@ -15,7 +15,7 @@ use quelea_elastic_proto::{ClientId, Epoch, Fence, FrameBuffer, MessageSeq, Rela
 
 use crate::relay::limits::{
     AWAITING_MAX, RECEIVED_DISCONNECT_MS_MAX, RECEIVED_MS_MAX, RING_BYTES_MIN, RING_ITEMS_LOW,
-    RING_ITEMS_MAX,
+    RING_ITEMS_MAX, RING_MS_MAX,
 };
 use crate::relay::{Command, Port, Relay, RelayConfig, SpillJob, default_settings};
 
@@ -416,4 +416,25 @@ fn what_a_stopped_program_has_in_a_file_is_left_behind_and_comes_all_the_same() 
     assert_eq!(world.acknowledged(producer), Some(7));
     world.say(stalled, &[Frame::Received(8)]);
     assert_eq!(world.acknowledged(producer), Some(8));
+}
+
+#[test]
+fn a_listener_that_takes_nothing_keeps_no_producer_waiting_however_little_waits_for_it() {
+    for (policy, waits) in [(SlowPolicy::DropNewest, false), (SlowPolicy::HoldProducers, true)] {
+        let mut world = World::new(|_| {});
+        let stalled = world.listener(1, policy);
+        let producer = world.producer(9);
+        world.read(stalled);
+        world.publish(producer, 0, b"t");
+        assert_eq!(world.acknowledged(producer), None, "{policy:?}: it may just be slow");
+        world.wait(2 * RING_MS_MAX);
+        assert_eq!(world.acknowledged(producer), (!waits).then_some(1), "{policy:?}");
+        // It gets the message all the same, and keeps up again.
+        let came = world.read(stalled).into_iter().any(|frame| matches!(frame, Frame::Data { .. }));
+        assert!(came, "{policy:?}");
+        world.wait(RING_MS_MAX);
+        world.acknowledged(producer);
+        world.publish(producer, 1, b"t");
+        assert_eq!(world.acknowledged(producer), None, "{policy:?}: it is waited for again");
+    }
 }
