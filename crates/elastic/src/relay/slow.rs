@@ -257,7 +257,8 @@ impl Relay {
             if stalled && listener.slow != SlowPolicy::HoldProducers {
                 listener.lagging = true;
                 self.let_go(index);
-                self.lag_check_at.get_or_insert(self.now.plus_ms(LAG_CHECK_MS));
+                let at = self.lag_check_at.unwrap_or_else(|| self.now.plus_ms(LAG_CHECK_MS));
+                self.lag_check_at = Some(at);
             }
         }
     }
