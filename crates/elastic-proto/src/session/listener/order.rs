@@ -45,7 +45,7 @@ impl ListenerSession {
         known.slots.push(slot);
         if known.done.is_none()
             && known.slots.len() == 1
-            && (start.previous == Epoch(0) || !others_come)
+            && (start.previous == Epoch(0) || (late && !others_come))
         {
             known.done = Some(start.first); // Nothing below was promised to us by anybody.
         }
@@ -269,12 +269,10 @@ impl ListenerSession {
         let slot = &self.slots[lowest];
         let comes =
             self.links.iter().any(|state| state.is_coming() && slot.link != Some(state.link));
-        let Some(_) = known.done else {
-            return if comes { Prospect::Slot } else { Prospect::Nothing(None) };
-        };
+        let unknown = known.done.is_none();
         // Acknowledged means that listeners have all below that concerned them, this one included.
         let delivered = self.acknowledge != Acknowledge::Relayed;
-        if slot.previous == Epoch(0) && !slot.late && delivered {
+        if !unknown && slot.previous == Epoch(0) && !slot.late && delivered {
             return Prospect::Nothing(known.missed);
         }
         if comes || known.slots.iter().any(|index| self.slots[*index].open) {
@@ -293,6 +291,10 @@ impl ListenerSession {
         };
         if !self.have_answered(link, barrier) {
             return Prospect::Slot;
+        }
+        if unknown {
+            // Nobody had anything of this producer for us before.
+            return Prospect::Nothing(None);
         }
         if final_start {
             let state = link.and_then(|link| self.link(link));
