@@ -25,7 +25,6 @@ mod error;
 mod listener;
 mod options;
 mod producer;
-mod session;
 mod shared;
 
 pub use client::Client;

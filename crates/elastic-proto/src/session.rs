@@ -4,9 +4,11 @@
 //! A driver gives them what happens (`handle_*`), and does what they ask for (`poll`), then what they
 //! have for the program. Time comes in; they ask to be called again at `next_deadline`.
 
+mod driven;
 mod listener;
 mod producer;
 
+pub use driven::Session;
 pub use listener::{
     Event, GapNotice, ListenerConfig, ListenerSession, ListenerStats, Message, SubscribeError,
 };

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
-use quelea_elastic_proto::session::{Link, ListenerSession, Output, ProducerSession};
-use quelea_elastic_proto::{Fence, Frame, FrameError, Time};
+use quelea_elastic_proto::session::{Link, Output, Session};
+use quelea_elastic_proto::{Fence, Frame, Time};
 
 use crate::packets::cx::Cx;
 use crate::packets::line::{Heard, Line};
@@ -14,65 +14,6 @@ use crate::packets::network::ConnId;
 /// As in the client library, milliseconds.
 const RETRY_MS_MIN: u64 = 50;
 const RETRY_MS_MAX: u64 = 2_000;
-
-/// What a driver needs of either session.
-pub(super) trait Session {
-    fn poll(&mut self) -> Option<Output>;
-    fn next_deadline(&self) -> Option<Time>;
-    fn handle_timeout(&mut self, now: Time);
-    fn handle_directory_connected(&mut self, now: Time);
-    fn handle_directory_lost(&mut self);
-    fn handle_directory_frame(&mut self, frame: Frame, now: Time);
-    fn handle_connected(&mut self, link: Link, now: Time);
-    fn handle_frames(&mut self, link: Link, frames: Bytes, now: Time) -> Result<(), FrameError>;
-    fn handle_lost(&mut self, link: Link, cause: &str, now: Time);
-    fn wants_more_of(&self, link: Link) -> bool;
-}
-
-macro_rules! delegate {
-    ($session:ident, $wants_more:expr) => {
-        impl Session for $session {
-            fn poll(&mut self) -> Option<Output> {
-                self.poll()
-            }
-            fn next_deadline(&self) -> Option<Time> {
-                self.next_deadline()
-            }
-            fn handle_timeout(&mut self, now: Time) {
-                self.handle_timeout(now);
-            }
-            fn handle_directory_connected(&mut self, now: Time) {
-                self.handle_directory_connected(now);
-            }
-            fn handle_directory_lost(&mut self) {
-                self.handle_directory_lost();
-            }
-            fn handle_directory_frame(&mut self, frame: Frame, now: Time) {
-                self.handle_directory_frame(frame, now);
-            }
-            fn handle_connected(&mut self, link: Link, now: Time) {
-                self.handle_connected(link, now);
-            }
-            fn handle_frames(
-                &mut self,
-                link: Link,
-                frames: Bytes,
-                now: Time,
-            ) -> Result<(), FrameError> {
-                self.handle_frames(link, frames, now)
-            }
-            fn handle_lost(&mut self, link: Link, cause: &str, now: Time) {
-                self.handle_lost(link, cause, now);
-            }
-            fn wants_more_of(&self, link: Link) -> bool {
-                $wants_more(self, link)
-            }
-        }
-    };
-}
-
-delegate!(ProducerSession, |_: &Self, _| true);
-delegate!(ListenerSession, Self::wants_more_of);
 
 /// See the module.
 pub(super) struct Client<S> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use quelea_elastic_proto::Time;
-use quelea_elastic_proto::session::{Link, News, Output};
+use quelea_elastic_proto::session::{Link, News, Output, Session};
 use tokio::time::{Duration, Instant, Sleep, sleep_until};
 
 use super::Error;
@@ -15,7 +15,6 @@ use super::client::Site;
 use super::connection::{Connection, Heard};
 use super::directory::{Directory, Told};
 use super::error::is_final;
-use super::session::Session;
 use super::shared::{Shared, State};
 
 /// Rounds of reading and writing before others of the runtime have their turn.

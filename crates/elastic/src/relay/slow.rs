@@ -257,8 +257,7 @@ impl Relay {
             if stalled && listener.slow != SlowPolicy::HoldProducers {
                 listener.lagging = true;
                 self.let_go(index);
-                let at = self.lag_check_at.unwrap_or_else(|| self.now.plus_ms(LAG_CHECK_MS));
-                self.lag_check_at = Some(at);
+                self.lag_check_at.get_or_insert_with(|| self.now.plus_ms(LAG_CHECK_MS));
             }
         }
     }

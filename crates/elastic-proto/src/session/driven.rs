@@ -1,19 +1,33 @@
-//! What the driver needs of a session: the same of a producer's and a listener's.
+//! What a driver needs of a session: the same of a producer's and a listener's.
 
+use crate::session::{Link, ListenerSession, News, Output, ProducerSession};
+use crate::{Frame, FrameError, Time};
 use bytes::Bytes;
-use quelea_elastic_proto::session::{Link, ListenerSession, News, Output, ProducerSession};
-use quelea_elastic_proto::{Frame, FrameError, Time};
 
-pub(super) trait Session: Send + 'static {
+/// A session, as those see it who carry its connections: sockets, or a simulator's.
+pub trait Session: Send + 'static {
+    /// What to do next, until there is nothing.
     fn poll(&mut self) -> Option<Output>;
+    /// What to tell the program beside messages.
     fn poll_news(&mut self) -> Option<News>;
+    /// When `handle_timeout` is due.
     fn next_deadline(&self) -> Option<Time>;
+    /// Time has passed.
     fn handle_timeout(&mut self, now: Time);
+    /// There is a greeted connection to a directory.
     fn handle_directory_connected(&mut self, now: Time);
+    /// It is gone.
     fn handle_directory_lost(&mut self);
+    /// A frame came from it.
     fn handle_directory_frame(&mut self, frame: Frame, now: Time);
+    /// A relay is connected, and HELLO was said.
     fn handle_connected(&mut self, link: Link, now: Time);
+    /// Whole frames came from a relay.
+    ///
+    /// # Errors
+    /// If one is none: the connection is to be given up, with `handle_lost`.
     fn handle_frames(&mut self, link: Link, frames: Bytes, now: Time) -> Result<(), FrameError>;
+    /// A relay's connection is gone, or could not be made.
     fn handle_lost(&mut self, link: Link, cause: &str, now: Time);
     /// Whether more is to be read from this relay.
     fn wants_more_of(&self, link: Link) -> bool;
