@@ -24,13 +24,16 @@ impl ListenerSession {
             return;
         }
         let producer = self.producer_of(start.producer);
+        // Told of late, when a later slot that brings its messages again is known already.
+        let (epoch, again) = self.producers[producer].resent;
+        let limit = if start.epoch < epoch { again } else { MessageSeq(u64::MAX) };
         let slot = self.slots.insert(Tracked {
             producer,
             link: Some(link),
             slot: start.slot,
             epoch: start.epoch,
             first: start.first,
-            limit: MessageSeq(u64::MAX),
+            limit,
             previous: start.previous,
             late,
             open: false,
@@ -69,6 +72,8 @@ impl ListenerSession {
     /// dropped: it need not be kept, and it would keep back what is told by RECEIVED.
     fn supersede(&mut self, by: usize) {
         let Tracked { producer, link, epoch, first, .. } = self.slots[by];
+        let resent = &mut self.producers[producer].resent;
+        *resent = (*resent).max((epoch, first));
         let mut dropped = Vec::new();
         for index in &self.producers[producer].slots {
             let tracked = &mut self.slots[*index];
@@ -449,6 +454,7 @@ impl ListenerSession {
                 id,
                 done: None,
                 missed: None,
+                resent: (Epoch(0), MessageSeq(0)),
                 slots: Vec::new(),
                 wait_until: None,
                 waits_since: Time::ZERO,

@@ -18,6 +18,8 @@ pub(super) struct Producer {
     /// A relay has sent us away while the producer was there: acknowledged does not mean that we have it,
     /// until another slot of it is open.
     pub(super) missed: Option<GapCause>,
+    /// Its last slot that began with what is sent again: its epoch and first message.
+    pub(super) resent: (Epoch, MessageSeq),
     /// Its slots that are not at their end.
     pub(super) slots: Vec<usize>,
     /// A slot is held: what is missing is given up then.

@@ -110,6 +110,9 @@ fn missing(seed: u64, level: Acknowledge, faults: Faults) -> u64 {
 #[test]
 fn seeds_that_once_failed() {
     assert_eq!(missing(14_354_239_499_800_289_110, Acknowledge::Delivered, ALL), 0);
+    for level in [Acknowledge::Delivered, Acknowledge::Stored] {
+        assert_eq!(missing(11_192_906_189_063_319_552, level, ALL), 0);
+    }
     missing(5_815_379_774_296_211_346, Acknowledge::Relayed, ALL);
     for level in [Acknowledge::Relayed, Acknowledge::Delivered] {
         assert_eq!(missing(6_061_865_817_158_792_219, level, MOVES), 0);
