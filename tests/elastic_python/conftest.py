@@ -17,12 +17,16 @@ def elastic():
 
 @pytest.fixture(scope="session")
 def pair():
-    """A broker whose queues have two relays each, for moves and failures: `pair("delivered")` by its level."""
+    """A broker whose queues have two relays each, for moves and failures: `pair("delivered")` by its level.
+
+    Listeners of this process share one interpreter with the producer that floods them: so they are waited for.
+    """
     started = {}
 
     def start(acknowledge):
         if acknowledge not in started:
-            started[acknowledge] = ElasticBroker(default={"relays_min": 2, "acknowledge": acknowledge}).start()
+            definition = {"relays_min": 2, "acknowledge": acknowledge, "slow": "hold_producers"}
+            started[acknowledge] = ElasticBroker(default=definition).start()
         return started[acknowledge]
 
     yield start

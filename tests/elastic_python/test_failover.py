@@ -69,7 +69,7 @@ def test_moves_under_load_lose_repeat_and_reorder_nothing(pair, name, acknowledg
     broker = pair(acknowledge)
     with Client(broker.elastic) as client:
         audiences = [Audience(client.listener(name())) for _ in range(3)]
-        flood = Flood(client.producer(name()))
+        flood = Flood(client.producer(name(), window_bytes=1 << 20))
         broker.wait_for_relays(name(), 2)
         for done in range(1, MOVES + 1):
             broker.move(name())
@@ -80,6 +80,7 @@ def test_moves_under_load_lose_repeat_and_reorder_nothing(pair, name, acknowledg
         for audience in audiences:
             audience.wait_for_number(published - 1)
             events = audience.stop()
+            assert [event for event in events if isinstance(event, Gap)] == []
             assert [event.sequence for event in events] == list(range(published))
             assert audience.listener.stats()["gaps"] == 0
 
@@ -144,7 +145,7 @@ def test_nothing_is_missing_after_a_relays_death_at_the_level_delivered(pair, na
 
 def test_a_directory_that_is_killed_is_found_again(name):
     """Relays go on without it; the next life adopts them, and moves the producer."""
-    with ElasticBroker(default={"relays_min": 2, "acknowledge": "delivered"}) as broker:
+    with ElasticBroker(default={"relays_min": 2, "acknowledge": "delivered", "slow": "hold_producers"}) as broker:
         with Client(broker.elastic) as client:
             audience = Audience(client.listener(name()))
             flood = Flood(client.producer(name()))
@@ -212,7 +213,7 @@ def test_a_gap_says_what_a_killed_relay_took_with_it(pair, name):
     """At the level relayed, what waits for a slow listener is done for the producer, and dies with the relay."""
     broker = pair("relayed")
     with Client(broker.elastic) as client:
-        stalled, audience = client.listener(name()), Audience(client.listener(name()))
+        stalled, audience = client.listener(name(), slow="drop_oldest"), Audience(client.listener(name()))
         producer = client.producer(name())
         broker.wait_for_relays(name(), 2)
         published = overrun(broker, name(), producer)

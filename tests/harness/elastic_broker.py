@@ -151,11 +151,20 @@ class ElasticBroker(Broker):
             raise BrokerError(f"{error}: {last}") from None
 
     def wait_for_moves(self, queue: str, count: int) -> None:
-        """Until so many moves have been done since the directory knows the queue, and none is under way."""
-        wait_for(
-            f"{count} moves of {queue}",
-            lambda: (shown := self.queue(queue))["moves_done"] >= count and not shown["moves_under_way"],
-        )
+        """Until so many moves have been done since the directory knows the queue, and none is under way.
+
+        A move may be given up, because a client did not answer in time for example: it is asked for again.
+        """
+
+        def done():
+            shown = self.queue(queue)
+            if shown["moves_under_way"]:
+                return False
+            if shown["moves_done"] < count:
+                self.move(queue)
+            return shown["moves_done"] >= count
+
+        wait_for(f"{count} moves of {queue}", done)
 
 
 def enough(found: list, count: int) -> list | None:

@@ -6,6 +6,7 @@
 //! acknowledged is sent again in a new slot, whose START says that there is nothing before it.
 
 mod attach;
+mod put_off;
 mod stays;
 mod window;
 
@@ -15,6 +16,7 @@ use bytes::{Bytes, BytesMut};
 use thiserror::Error;
 
 use self::attach::Attaching;
+use self::put_off::PutOff;
 use self::stays::Stay;
 use self::window::Window;
 use crate::error::FrameError;
@@ -89,6 +91,7 @@ pub struct ProducerSession {
     /// Oldest first; contiguous: each begins where the one before has its end.
     stays: VecDeque<Stay>,
     attaching: Option<Attaching>,
+    put_off: Option<PutOff>,
     /// Connections, in order, on which an ATTACH will be answered whose slot nobody wants any more.
     forsaken: Vec<Link>,
     /// A relay ended that owed acknowledgements: the next START begins with them.
@@ -127,6 +130,7 @@ impl ProducerSession {
             window: Window::new(),
             stays: VecDeque::new(),
             attaching: None,
+            put_off: None,
             forsaken: Vec::new(),
             owed: false,
             fence: Fence(0),
@@ -238,7 +242,8 @@ impl ProducerSession {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         let attach = self.attaching.as_ref().map(|attaching| attaching.deadline);
-        attach.into_iter().chain(self.ask_at).min()
+        let put_off = self.put_off.as_ref().map(|put_off| put_off.deadline);
+        attach.into_iter().chain(put_off).chain(self.ask_at).min()
     }
 
     /// Time has passed.
@@ -247,6 +252,7 @@ impl ProducerSession {
             self.forsake();
             self.attach_failed("no answer to ATTACH in time", now);
         }
+        self.give_up_put_off(now);
         if self.ask_at.is_some_and(|at| at <= now) {
             self.ask(now);
         }
@@ -279,6 +285,7 @@ impl ProducerSession {
                 while let Some(stay) = self.stays.iter().find(|stay| stay.relay == relay) {
                     self.stays_lost(stay.link, &cause, now);
                 }
+                self.resume_put_off(now);
             }
             Frame::Notice { queue, code, text } if queue == self.config.queue => {
                 self.tell(News::Notice { code, text });
@@ -304,6 +311,7 @@ impl ProducerSession {
             Frame::Ping(number) => self.send(link, &Frame::Pong(number)),
             _ => {} // PONG, DRAINING: the directory moves us.
         }
+        self.resume_put_off(now);
     }
 
     /// Whole frames from a relay.
@@ -328,6 +336,7 @@ impl ProducerSession {
             self.attach_failed(cause, now);
         }
         self.stays_lost(link, cause, now);
+        self.resume_put_off(now);
     }
 
     /// No more is published. When all is acknowledged, the queue is left, and [`News::Closed`] comes.
@@ -388,7 +397,9 @@ impl ProducerSession {
             self.producing(relay, epoch, first); // It was repeated because our answer was lost.
             return;
         }
-        let newest = self.attaching.as_ref().map_or(self.epoch, |attaching| attaching.epoch);
+        let attaching = self.attaching.as_ref().map(|attaching| attaching.epoch);
+        let put_off = self.put_off.as_ref().map(|put_off| put_off.epoch);
+        let newest = attaching.max(put_off).unwrap_or(self.epoch);
         if epoch > newest.max(self.epoch) && self.phase != Phase::Closed {
             self.attach(epoch, relay, now);
         }
@@ -412,6 +423,7 @@ impl ProducerSession {
         let (queue, client) = (self.config.queue.clone(), self.config.producer);
         self.tell_directory(Frame::Close { queue, client });
         self.phase = Phase::Closed;
+        self.put_off = None;
         self.ask_at = None;
         self.tell(News::Closed);
     }

@@ -28,12 +28,7 @@ impl ProducerSession {
         if let Some(old) = self.attaching.take() {
             self.leave(old.link);
         }
-        if self.stays.len() >= STAYS_MAX && self.open_stay().is_some() {
-            let cause =
-                format!("{STAYS_MAX} relays still owe acknowledgements, which is the limit");
-            self.produce_failed(relay.relay, epoch, cause);
-            return;
-        }
+        let Some(relay) = self.put_off(epoch, relay, now) else { return };
         self.ask_at = None;
         let begun = now;
         let deadline = now.plus_ms(ATTACH_MS_MAX);
@@ -168,7 +163,7 @@ impl ProducerSession {
         }
     }
 
-    fn produce_failed(&mut self, relay: RelayId, epoch: Epoch, cause: String) {
+    pub(super) fn produce_failed(&mut self, relay: RelayId, epoch: Epoch, cause: String) {
         let (queue, producer) = (self.config.queue.clone(), self.config.producer);
         self.tell_directory(Frame::ProduceFailed { queue, producer, epoch, relay, cause });
     }

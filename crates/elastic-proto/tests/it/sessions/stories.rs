@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use quelea_elastic_proto::frame::{
     Acknowledge, ErrorCode, Frame, GapCause, NoticeCode, RelayAddress, Start, WireError,
 };
-use quelea_elastic_proto::limits::{LISTENER_EVENTS_MAX, PRODUCER_WINDOW_BYTES_MIN};
+use quelea_elastic_proto::limits::{LISTENER_EVENTS_MAX, PRODUCER_WINDOW_BYTES_MIN, STAYS_MAX};
 use quelea_elastic_proto::session::{
     Event, GapNotice, Link, ListenerConfig, ListenerSession, News, Output, ProducerConfig,
     ProducerSession, PublishError, SubscribeError,
@@ -203,6 +203,45 @@ fn a_switch_is_fin_start_and_data_in_one_go() {
     session.handle_frame(Link(1), ack, Time::ZERO);
     assert_eq!(outputs(|| session.poll()), [Did::Close(Link(1))]);
     assert_eq!(session.acknowledged(), MessageSeq(2));
+}
+
+/// At as many relays as may owe acknowledgements, each owing one message, and told to go to one more.
+fn moved_too_often() -> ProducerSession {
+    let mut session = attached(1_000);
+    for stay in 1..=STAYS_MAX as u64 {
+        session.publish(&["a"]).unwrap();
+        outputs(|| session.poll());
+        produce_at(&mut session, 1, 5 + stay, 1 + stay);
+        session.handle_connected(Link(1 + stay), Time::ZERO);
+        answer(&mut session, 1 + stay, 1, 1_000);
+    }
+    assert_eq!(session.relay(), Some(RelayId(STAYS_MAX as u64)));
+    session
+}
+
+#[test]
+fn a_move_waits_until_a_former_relay_owes_nothing() {
+    let mut session = moved_too_often();
+    assert_eq!(outputs(|| session.poll()), [], "it is neither refused nor begun");
+    let ack = Frame::Ack { slot: Slot(1), below: MessageSeq(1) };
+    session.handle_frame(Link(1), ack, Time::ZERO);
+    let wanted = STAYS_MAX as u64 + 1;
+    let did = outputs(|| session.poll());
+    assert_eq!(did, [Did::Close(Link(1)), Did::Connect(Link(wanted), RelayId(wanted))]);
+}
+
+#[test]
+fn a_move_that_has_waited_too_long_is_refused() {
+    let mut session = moved_too_often();
+    let deadline = session.next_deadline().expect("it waits for acknowledgements");
+    session.handle_timeout(deadline);
+    let did = outputs(|| session.poll());
+    let [Did::Directory(Frame::ProduceFailed { epoch, cause, .. })] = &did[..] else {
+        panic!("{did:?}");
+    };
+    assert_eq!(*epoch, Epoch(5 + STAYS_MAX as u64));
+    assert!(cause.starts_with("8 relays still owe acknowledgements"), "{cause}");
+    assert_eq!(session.next_deadline(), None);
 }
 
 #[test]
