@@ -21,6 +21,7 @@ PRODUCE_AT, LISTEN_AT, REDIRECT, NOTICE = range(0x20, 0x24)
 ATTACH_PRODUCER, ATTACH_LISTENER, SUBSCRIBE, UNSUBSCRIBE, RECEIVED = range(0x30, 0x35)
 ATTACHED, CREDIT, ACK, GAP, DRAINING = range(0x40, 0x45)
 START, DATA, FIN = range(0x50, 0x53)
+STOP = 0x64
 
 ERROR_CODES = {
     1: "malformed",
@@ -37,6 +38,8 @@ ERROR_CODES = {
 }
 
 TIMEOUT_S = 30
+CONNECT_S = 2
+"""A client that waits for one machine hears nobody else meanwhile."""
 HEARTBEAT_S = 2
 SILENT_S = 8
 """A connection on which nothing came for so long is dead."""
@@ -104,13 +107,13 @@ class WireError(Exception):
 class Connection:
     """Frames over one TCP connection. `hello=False` greets nobody; `receive_bytes` is its socket's buffer."""
 
-    def __init__(self, address: str, *, role=CLIENT, version=VERSION, key=b"", hello=True, receive_bytes=None):
+    def __init__(self, address: str, *, role=CLIENT, version=VERSION, key=b"", hello=True, receive_bytes=None, connect_s=TIMEOUT_S):
         host, _, port = address.rpartition(":")
         host = host.strip("[]")
         self.socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         if receive_bytes:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
-        self.socket.settimeout(TIMEOUT_S)
+        self.socket.settimeout(connect_s)
         try:
             self.socket.connect((host, int(port)))
         except OSError:
@@ -252,7 +255,9 @@ class Client:
         timer.start()
 
     def connect(self, address) -> Connection:
-        connection = Connection(address, key=self.key)
+        connection = Connection(address, key=self.key, connect_s=CONNECT_S)
+        # Who sends to one that is cut off must not wait for it longer than who listens to it.
+        connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENT_S * 1_000)
         threading.Thread(target=self._read, args=(connection,), daemon=True).start()
         return connection
 
@@ -400,7 +405,9 @@ class Listener(Client):
         named = {fields.number(8): fields.text() for _ in range(count)}
         self.wanted = set(named)
         for number in set(self.relays) - self.wanted:
-            self.relays.pop(number).connection.close()
+            left = self.relays.pop(number).connection
+            self._quietly(left, STOP, u64(fence))
+            left.close()
         for number, address in named.items():
             if number not in self.relays:
                 self._attach(number, address)

@@ -1,4 +1,5 @@
-"""Two network namespaces joined by a veth pair, where datagrams can be lost, links go down and MTUs change.
+"""Two network namespaces joined by a veth pair, where datagrams can be lost, links go down and MTUs change
+(harness/site.py has as many as are wanted, which can be cut off from each other).
 
     with Network() as network:
         network.lose(0.014)
@@ -25,6 +26,11 @@ PAPER_LOSS = 0.014
 """The rule of the paper's figure 6."""
 
 _numbers = itertools.count(1)
+
+
+def fresh_stem() -> str:
+    """Of the names of namespaces that belong together; it has this process's number."""
+    return f"{PREFIX}{os.getpid()}n{next(_numbers)}"
 
 
 @dataclass(frozen=True)
@@ -57,8 +63,8 @@ def why_not() -> str | None:
 
 def _remove_stale():
     """Namespaces of runs that were killed: their names have the number of the process."""
-    for name in _run("ip", "netns", "list").split():
-        made_by = re.fullmatch(rf"{PREFIX}(\d+)n\d+[sr]", name)
+    for name in run_tool("ip", "netns", "list").split():
+        made_by = re.fullmatch(rf"{PREFIX}(\d+)n\d+[a-z]\w*", name)
         if made_by and not os.path.exists(f"/proc/{made_by[1]}"):
             subprocess.run(["ip", "netns", "delete", name], capture_output=True, timeout=COMMAND_TIMEOUT_S)
 
@@ -85,7 +91,7 @@ class Network:
 
     def __init__(self, mtu=MTU, offload=False):
         self.mtu, self.offload = mtu, offload
-        stem = f"{PREFIX}{os.getpid()}n{next(_numbers)}"
+        stem = fresh_stem()
         self.sender = End(f"{stem}s", "veth-s", "10.213.0.1", "fd71:7571::1")
         self.receiver = End(f"{stem}r", "veth-r", "10.213.0.2", "fd71:7571::2")
         self.ends = (self.sender, self.receiver)
@@ -93,10 +99,10 @@ class Network:
     def __enter__(self):
         try:
             for end in self.ends:
-                _run("ip", "netns", "add", end.namespace)
+                run_tool("ip", "netns", "add", end.namespace)
             names = [end.interface for end in self.ends]
             spaces = [end.namespace for end in self.ends]
-            _run("ip", "link", "add", names[0], "netns", spaces[0], "type", "veth", "peer", names[1], "netns", spaces[1])
+            run_tool("ip", "link", "add", names[0], "netns", spaces[0], "type", "veth", "peer", names[1], "netns", spaces[1])
             for end in self.ends:
                 self._bring_up(end)
         except NetworkError:
@@ -128,7 +134,7 @@ class Network:
         return ["ip", "netns", "exec", end.namespace, *map(str, command)]
 
     def run(self, end: End, *command) -> str:
-        return _run(*self.inside(end, command))
+        return run_tool(*self.inside(end, command))
 
     def lose(self, probability: float):
         """From now on the receiver's side drops so much of what arrives, each packet by itself."""
@@ -168,7 +174,7 @@ class Network:
         self.run(end, "ip", "route", "replace", "224.0.0.0/4", "dev", end.interface)
 
 
-def _run(*command) -> str:
+def run_tool(*command) -> str:
     words = [str(word) for word in command]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S)

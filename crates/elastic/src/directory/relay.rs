@@ -143,9 +143,10 @@ impl Relay {
         self.samples.back().copied().unwrap_or_default()
     }
 
+    /// Kinds of witnesses besides its silence. All clients together are one: they may be cut off together, by
+    /// the same network.
     pub(super) fn witness_count(&self) -> u32 {
-        let clients = u32::try_from(self.witnesses.clients.len()).unwrap_or(u32::MAX);
-        clients.saturating_add(u32::from(self.witnesses.closed))
+        u32::from(!self.witnesses.clients.is_empty()) + u32::from(self.witnesses.closed)
     }
 
     pub(super) fn status(&self) -> RelayStatus {

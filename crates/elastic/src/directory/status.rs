@@ -65,7 +65,7 @@ pub struct RelayStatus {
     pub listeners: u32,
     /// It is connected to this directory.
     pub connected: bool,
-    /// Second witnesses that say it is gone.
+    /// Second witnesses that say it is gone: clients (one, however many they are), its closed connection.
     pub witnesses: u32,
 }
 

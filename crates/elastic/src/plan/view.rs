@@ -34,7 +34,7 @@ pub struct RelayView {
     pub samples: Vec<Load>,
     /// What it can carry by itself (from REGISTER), 0 where unknown.
     pub capacity: Load,
-    /// A second witness says that it is gone (clients' RELAY_LOST, a closed connection).
+    /// Second witnesses that it is gone: clients' RELAY_LOST (one, however many they are), a closed connection.
     pub witnesses: u32,
     /// Moves planned and not finished from or to it.
     pub moves_under_way: u32,

@@ -57,6 +57,20 @@ fn a_closed_connection_and_a_client_together_are_enough() {
 }
 
 #[test]
+fn clients_that_are_cut_off_together_are_no_reason_to_end_a_relay_that_reports() {
+    let Scene { mut world, mut relays, mut producers, mut listener } = scene();
+    for _ in 0..30 {
+        relays.iter_mut().for_each(|relay| relay.report(&mut world, &[]));
+        producers[0].lost(&mut world, RelayId(1));
+        listener.lost(&mut world, RelayId(1));
+        // A plan is made in between, too.
+        world.pass_ms(999);
+    }
+    assert_eq!(world.happened("failover"), 0);
+    assert_eq!(producers[0].follow(&mut world), RelayId(2), "but they are helped");
+}
+
+#[test]
 fn a_relay_that_lies_dead_but_connected_is_found_by_its_silence_and_a_client() {
     let Scene { mut world, mut relays, mut producers, .. } = scene();
     producers[0].lost(&mut world, RelayId(1));

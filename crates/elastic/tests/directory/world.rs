@@ -365,4 +365,9 @@ impl FakeListener {
         world.say(self.peer, Frame::Listening { queue, listener, generation, relays });
         self.relays.clone()
     }
+
+    pub(crate) fn lost(&mut self, world: &mut World, relay: RelayId) {
+        let (queue, client, cause) = (QUEUE.to_owned(), self.id, "reset".to_owned());
+        world.say(self.peer, Frame::RelayLost { queue, client, relay, cause });
+    }
 }
