@@ -141,3 +141,23 @@ def test_relays_do_not_need_each_other(site, clients):
         load.wait_for_progress()
         load.stop()
     assert check(producers, listeners)["lost"] == 0
+def test_a_relay_that_no_client_reaches_is_left_and_not_replaced(site, clients):
+    producers, listeners = joined(site, clients, "delivered")
+    with Load(producers) as load:
+        load.wait_for_progress()
+        lost = producers[0].relay
+        where = machine(site, lost)
+        site.site.cut(where, "producers", "listeners")
+        load.wait_for_progress(100)
+        assert lost not in {producer.relay for producer in producers}
+        # It reports, so it is not dead: who says that it is may be cut off itself.
+        assert not events(site, "failover")
+        site.heal()
+        for listener in listeners:
+            listener.wait("all relays again", lambda at=listener: lost in at.relays and at.relays[lost].attached, 60)
+        load.wait_for_progress()
+        load.stop()
+    assert check(producers, listeners)["lost"] == 0
+    assert lost in {relay["id"] for relay in site.brokers[0].relays_up(QUEUE)}
+
+

@@ -40,6 +40,8 @@ ERROR_CODES = {
 TIMEOUT_S = 30
 CONNECT_S = 2
 """A client that waits for one machine hears nobody else meanwhile."""
+AGAIN_S = 1
+"""A listener that lost a relay tries it again after this."""
 HEARTBEAT_S = 2
 SILENT_S = 8
 """A connection on which nothing came for so long is dead."""
@@ -219,6 +221,8 @@ class Client:
             self._lost(source, fields)
         elif kind == "error":
             self._refused(source, fields)
+        elif kind == "again":
+            self._listen_again(fields)
         elif source is not None and kind is not None:
             self.on_frame(source, kind, fields)
 
@@ -341,7 +345,7 @@ class Listener(Client):
         self.prefixes = [p.encode() if isinstance(p, str) else p for p in prefixes]
         self.generation = 0
         self.relays = {}
-        self.wanted = set()
+        self.wanted, self.addresses = set(), {}
         self.answered = 0
         self.seen = {}
         self.duplicates = 0
@@ -403,7 +407,7 @@ class Listener(Client):
             return
         self.fence, self.generation = fence, generation
         named = {fields.number(8): fields.text() for _ in range(count)}
-        self.wanted = set(named)
+        self.wanted, self.addresses = set(named), named
         for number in set(self.relays) - self.wanted:
             left = self.relays.pop(number).connection
             self._quietly(left, STOP, u64(fence))
@@ -417,8 +421,9 @@ class Listener(Client):
         try:
             connection = self.connect(address)
         except OSError as error:
+            self._later(("again", number), AGAIN_S)
             lost = (text(self.queue_name), u128(self.id), u64(number), text(str(error)))
-            return self._quietly(self.directory, RELAY_LOST, *lost)
+            return self._quietly(self.directory, RELAY_LOST, *lost) if self.directory else None
         self.relays[number] = ListenedRelay(connection)
         prefixes = map(text, self.prefixes)
         connection.send(
@@ -442,9 +447,16 @@ class Listener(Client):
         for number, relay in list(self.relays.items()):
             if relay.connection is source:
                 del self.relays[number]
+                self.answered = 0  # LISTENING is said again when it is back.
+                self._later(("again", number), AGAIN_S)
                 if self.directory:
                     lost = (text(self.queue_name), u128(self.id), u64(number), text(cause))
                     self._quietly(self.directory, RELAY_LOST, *lost)
+
+    def _listen_again(self, number):
+        """At a relay that was lost, and that the directory still names."""
+        if number in self.wanted and number not in self.relays and not self.closed:
+            self._attach(number, self.addresses[number])
 
     def wait_for_relays(self, count=1, timeout_s=TIMEOUT_S):
         self.wait(
