@@ -1,6 +1,8 @@
 """Queues that grow and shrink by themselves, and say why."""
 
+import re
 import subprocess
+import urllib.request
 
 from harness.elastic_broker import ElasticBroker, is_process, wait_for
 from harness.elastic_order import Load, check
@@ -143,3 +145,29 @@ def test_drops_of_slow_listeners_are_counted_and_announced(elastic, queue, clien
     slow.reading.set()
     totals = check([producer], [quick, slow])
     assert not quick.missing and totals["lost"] >= dropped > 0
+
+
+def test_what_is_spilled_and_who_is_left_behind_are_counted(elastic, queue, clients):
+    elastic.define(queue, ring_bytes_max=65_536, slow="spill", acknowledge="delivered", relays_max=1)
+    producer = clients.producer(elastic, queue)
+    quick = clients.listener(elastic, queue)
+    quick.wait_for_relays(1)
+    slow = clients.listener(elastic, queue)
+    slow.wait_for_relays(1)
+    slow.stall()
+    for _ in range(1_000):
+        producer.publish(b"t", bytes(20_000))
+    # At `delivered` producers wait for the slow one's word, until it has taken nothing for 10 s.
+    producer.wait_until_acknowledged(60)
+    shown = wait_for("both in the API", lambda: next((at for at in elastic.relays(queue) if at["left_behind"]), None))
+    assert shown["spilled"] > 0 and shown["left_behind"] == 1 and shown["dropped"] == 0
+    # Other queues' relays are counted there, too.
+    wait_for("both in the metrics", lambda: metric(elastic, "left_behind") >= 1 and metric(elastic, "spilled") >= shown["spilled"])
+    slow.reading.set()
+    totals = check([producer], [quick, slow])
+    assert totals["lost"] == 0
+
+
+def metric(elastic, name):
+    with urllib.request.urlopen(f"{elastic.http}/metrics", timeout=20) as answer:
+        return float(re.search(rf"^quelea_elastic_{name} (\S+)$", answer.read().decode(), re.MULTILINE)[1])

@@ -36,6 +36,9 @@ pub(crate) struct Sums {
     moves_under_way: u64,
     moves_done: u64,
     moves_aborted: u64,
+    dropped: u64,
+    spilled: u64,
+    left_behind: u64,
     messages_in_per_s: f64,
     messages_out_per_s: f64,
     bytes_in_per_s: f64,
@@ -65,6 +68,9 @@ impl Sums {
             if let Some(at) = STATES.iter().position(|(state, _)| *state == relay.state) {
                 self.relays[at] += 1;
             }
+            self.dropped += relay.dropped;
+            self.spilled += relay.spilled;
+            self.left_behind += relay.left_behind;
         }
         self.producers += status.producers as u64;
         self.listeners += status.listeners as u64;
@@ -150,6 +156,13 @@ fn gauges(sums: &Sums, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::f
         ("elastic_moves_under_way", "Producers that are being moved", sums.moves_under_way),
         ("elastic_moves_done", "Moves done, of the queues that are owned now", sums.moves_done),
         ("elastic_moves_aborted", "Moves given up, of these", sums.moves_aborted),
+        ("elastic_dropped", "Deliveries dropped, by the relays that there are now", sums.dropped),
+        ("elastic_spilled", "Deliveries that had to wait in a relay's file", sums.spilled),
+        (
+            "elastic_left_behind",
+            "Times that producers stopped waiting for a listener that took nothing",
+            sums.left_behind,
+        ),
     ] {
         let gauge = ConstGauge::new(value);
         gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;

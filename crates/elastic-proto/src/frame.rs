@@ -396,6 +396,10 @@ pub struct Report {
     pub bytes_out: u64,
     /// Deliveries dropped, all causes.
     pub dropped: u64,
+    /// Deliveries that had to wait in a file, by the policy `spill`.
+    pub spilled: u64,
+    /// Times that producers stopped waiting for a listener which took nothing.
+    pub left_behind: u64,
     /// Listeners attached, native and ZMTP.
     pub listeners: u32,
     /// CPU time used, microseconds.

@@ -57,6 +57,8 @@ fn show_relay(driver: &Driver, relay: &RelayStatus) -> Value {
         "age_ms": ago_ms(relay.started_at),
         "reported_ms_ago": relay.reported_at.map(ago_ms),
         "dropped": relay.dropped,
+        "spilled": relay.spilled,
+        "left_behind": relay.left_behind,
         "producers": relay.producers,
         "listeners": relay.listeners,
         "connected": relay.connected,

@@ -386,6 +386,8 @@ impl Report {
             messages_out: from.u64("messages_out")?,
             bytes_out: from.u64("bytes_out")?,
             dropped: from.u64("dropped")?,
+            spilled: from.u64("spilled")?,
+            left_behind: from.u64("left_behind")?,
             listeners: from.u32("listeners")?,
             cpu_us: from.u64("cpu_us")?,
             queued_bytes: from.u64("queued_bytes")?,

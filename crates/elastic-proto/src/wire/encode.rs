@@ -343,6 +343,8 @@ impl Report {
         to.u64(self.messages_out);
         to.u64(self.bytes_out);
         to.u64(self.dropped);
+        to.u64(self.spilled);
+        to.u64(self.left_behind);
         to.u32(self.listeners);
         to.u64(self.cpu_us);
         to.u64(self.queued_bytes);

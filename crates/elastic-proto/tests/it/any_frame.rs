@@ -187,6 +187,8 @@ fn report((numbers, producers): (Vec<u32>, Vec<ProducerReport>)) -> Frame {
         messages_out: wide(4),
         bytes_out: wide(5),
         dropped: wide(6),
+        spilled: wide(0) ^ wide(6),
+        left_behind: wide(1) ^ wide(6),
         listeners: numbers[7],
         cpu_us: wide(8),
         queued_bytes: wide(9),

@@ -152,6 +152,8 @@ fn of_a_relay() -> Vec<(&'static str, Frame)> {
         bytes_out: 8_200,
         listeners: 2,
         dropped: 3,
+        spilled: 6,
+        left_behind: 1,
         cpu_us: 70_000,
         latency_mean_us: 40,
         latency_p99_us: 90,

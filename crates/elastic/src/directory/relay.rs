@@ -161,6 +161,8 @@ impl Relay {
             reported_at: self.reported_at,
             load: self.load(),
             dropped: self.report.dropped,
+            spilled: self.report.spilled,
+            left_behind: self.report.left_behind,
             producers: self.producers,
             listeners: self.report.listeners,
             connected: self.peer.is_some(),

@@ -59,6 +59,10 @@ pub struct RelayStatus {
     pub load: Load,
     /// Deliveries that it dropped, since its start.
     pub dropped: u64,
+    /// Deliveries that had to wait in a file of it, since its start.
+    pub spilled: u64,
+    /// Times that producers stopped waiting there for a listener which took nothing, since its start.
+    pub left_behind: u64,
     /// Producers assigned to it.
     pub producers: usize,
     /// Listeners attached, as it says itself.

@@ -38,6 +38,8 @@ impl Relay {
                 messages_out: counters.messages_out,
                 bytes_out: counters.bytes_out,
                 dropped: counters.dropped(),
+                spilled: counters.spilled,
+                left_behind: counters.left_behind,
                 listeners: u32::try_from(self.listeners.len()).unwrap_or(u32::MAX),
                 cpu_us,
                 queued_bytes: self.queued_bytes(),
