@@ -114,3 +114,31 @@ def test_a_queue_of_the_configuration_is_there_from_the_start(tmp_path):
         wait_for("the queue", lambda: broker.management.get("/api/elastic/queues"))
         broker.wait_for_relays("prices", 2)
         assert broker.queue("prices")["definition"]["acknowledge"] == "delivered"
+
+
+def test_event_numbers_go_on_over_a_restart_of_the_directory():
+    with ElasticBroker() as broker:
+        broker.define("q")
+        broker.wait_for_relays("q")
+        before = broker.events("q")
+        broker.restart_after_kill()
+        wait_for("the queue to be owned again", lambda: "own" in {event["kind"] for event in new_events(broker, before)})
+        numbers = [event["number"] for event in before + new_events(broker, before)]
+        assert numbers == sorted(set(numbers))
+
+
+def new_events(broker, before):
+    return broker.management.get(f"/api/elastic/queues/q/events?after={before[-1]['number']}")
+
+
+def test_what_nothing_keeps_is_refused():
+    with ElasticBroker(environment={"QUELEA__BRIDGE__KEEP_LISTEN": ""}) as broker:
+        with pytest.raises(Refused) as refused:
+            broker.define("q", keep="archive", acknowledge="stored")
+        assert refused.value.status == 400 and "keep: " in refused.value.body and "bridge.keep_listen" in refused.value.body
+
+
+def test_more_relays_than_a_record_has_room_for_are_refused(elastic, queue):
+    with pytest.raises(Refused) as refused:
+        elastic.define(queue, relays_max=4_096)
+    assert refused.value.status == 400 and "relays_max: " in refused.value.body and "has room for" in refused.value.body

@@ -25,7 +25,7 @@ const SAVED_CHECK: Duration = Duration::from_millis(2);
 /// How long the task that knows who owns what may take to answer: about what the store and the provider may
 /// take, on which it may be waiting.
 const PICTURE_MAX: Duration = Duration::from_secs(15);
-/// Events that are shown at once, the newest.
+/// Events that are shown at once.
 const EVENTS_SHOWN_MAX: usize = 1_000;
 
 /// How often it is looked whether a queue that is being claimed is owned now, and the pause between: two
@@ -115,6 +115,8 @@ impl DirectoryHandle {
                 text => Definition::parse_over(base, text)?,
             };
             definition.validate_cost(driver.relay_cost_per_hour_micros)?;
+            definition.validate_keeper(driver.core.settings())?;
+            definition.validate_record(&queue)?;
             driver.input(Input::Define { queue, definition });
             Ok::<_, Refusal>(json!({ "new": known.is_none() }))
         });
@@ -179,13 +181,12 @@ impl DirectoryHandle {
         .await
     }
 
-    /// What was decided and why, oldest first, above a number; of one queue, also of one that is gone,
-    /// or of all.
+    /// What was decided and why, oldest first, above a number (of more than are shown at once the oldest; above 0
+    /// the newest); of one queue, also of one that is gone, or of all.
     pub async fn events(&self, queue: Option<String>, after: u64) -> Answer {
         let shown = self.ask(move |driver| {
-            let events: Vec<_> = driver.events.after(queue.as_deref(), after).collect();
-            let newest = &events[events.len().saturating_sub(EVENTS_SHOWN_MAX)..];
-            newest.iter().map(|noted| show::event(noted)).collect()
+            let events = driver.events.after(queue.as_deref(), after, EVENTS_SHOWN_MAX);
+            events.into_iter().map(show::event).collect()
         });
         shown.await.map(Value::Array)
     }

@@ -188,6 +188,12 @@ impl Directory {
         self.owned_queue(name).into_iter().flat_map(move |queue| queue.events.after(after))
     }
 
+    /// What it was told when it was made.
+    #[must_use]
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     /// What the planner would do about the queue now, and why; nothing of it is done.
     #[must_use]
     pub fn dry_run(&self, now: Time, name: &str) -> Option<Plan> {

@@ -8,7 +8,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::directory::limits::{RING_BYTES_MAX, RING_BYTES_MIN};
+use crate::directory::Settings;
+use crate::directory::limits::{RECORD_BYTES_MAX, RING_BYTES_MAX, RING_BYTES_MIN};
+use crate::directory::record::Record;
 use crate::plan::Policy;
 use crate::sla::{Sla, SlaError};
 
@@ -154,6 +156,38 @@ impl Definition {
     /// As [`Sla::validate_cost`].
     pub fn validate_cost(&self, relay_cost_per_hour_micros: u64) -> Result<(), DefinitionError> {
         Ok(self.sla.validate_cost(relay_cost_per_hour_micros)?)
+    }
+
+    /// Whether there is somebody who keeps what it says is to be kept.
+    ///
+    /// # Errors
+    /// Names `keep`, if it is not empty and the directory has no keeper.
+    pub fn validate_keeper(&self, settings: &Settings) -> Result<(), DefinitionError> {
+        if self.keep.is_empty() || !settings.keeper.is_empty() {
+            return Ok(());
+        }
+        let text = format!(
+            "{:?} cannot be kept: this directory has no keeper (bridge.keep_listen and bridge.keep_advertise \
+             are both empty)",
+            self.keep
+        );
+        Err(DefinitionError::new("keep", &text))
+    }
+
+    /// Whether the record of a queue of this name has room for its most relays.
+    ///
+    /// # Errors
+    /// Names `relays_max`, and how many there is room for.
+    pub fn validate_record(&self, queue: &str) -> Result<(), DefinitionError> {
+        let room = Record::room_for(self, queue);
+        if self.sla.relays_max as usize <= room {
+            return Ok(());
+        }
+        let text = format!(
+            "the record of a queue of this name has room for {room} relays ({RECORD_BYTES_MAX} bytes), is {}",
+            self.sla.relays_max
+        );
+        Err(DefinitionError::new("relays_max", &text))
     }
 
     fn from_object(base: &Self, mut object: Map<String, Value>) -> Result<Self, DefinitionError> {

@@ -4,6 +4,7 @@ use quelea_elastic_proto::frame::{ErrorCode, Frame, NoticeCode, Register};
 use quelea_elastic_proto::{Fence, RelayId};
 
 use crate::directory::context::Context;
+use crate::directory::limits::RECORD_BYTES_MAX;
 use crate::directory::queue::Queue;
 use crate::directory::relay::{Life, Relay};
 use crate::directory::{Effect, Peer, ProviderOutcome, RelayHandle, RelaySpec};
@@ -42,14 +43,18 @@ impl Queue {
         let most = sla.relays_max.min(paid).max(1) as usize;
         while self.relays_wanted() < fewest {
             let reason = format!("relays_min = {fewest}, there are {}", self.relays_wanted());
+            if !self.start_relay(cx, reason) {
+                return;
+            }
             self.starts.owed = self.starts.owed.saturating_sub(1);
-            self.start_relay(cx, reason);
         }
         while self.starts.owed > 0 {
-            self.starts.owed -= 1;
-            if self.relays_wanted() < most {
-                self.start_relay(cx, "it replaces a relay that died".to_owned());
+            if self.relays_wanted() < most
+                && !self.start_relay(cx, "it replaces a relay that died".to_owned())
+            {
+                return;
             }
+            self.starts.owed -= 1;
         }
     }
 
@@ -59,12 +64,25 @@ impl Queue {
         self.relays.values().filter(wanted).count()
     }
 
-    /// Asks for one relay more: first in the record, then from the provider.
-    pub(super) fn start_relay(&mut self, cx: &mut Context<'_>, reason: String) {
+    /// Asks for one relay more: first in the record, then from the provider. `false` if the record has no room
+    /// for it.
+    pub(super) fn start_relay(&mut self, cx: &mut Context<'_>, reason: String) -> bool {
         let id = RelayId(self.next_relay);
-        self.next_relay += 1;
         // The fence makes it another request than that of a queue of the same name which was deleted.
         let request = format!("{}/{}/{}", self.name, self.fence.0, id.0);
+        if !self.record_has_room(&request) {
+            if !std::mem::replace(&mut self.starts.full, true) {
+                let text = format!(
+                    "no relay is started beyond {}: the queue's record has no room for another \
+                     ({RECORD_BYTES_MAX} bytes)",
+                    self.relays.len()
+                );
+                self.notify(cx, NoticeCode::AtMaximum, text);
+            }
+            return false;
+        }
+        self.starts.full = false;
+        self.next_relay += 1;
         self.relays.insert(id, Relay::new(id, Life::Starting, request, cx.now));
         self.count_cost(cx);
         self.change();
@@ -72,6 +90,7 @@ impl Queue {
             self.after_save(effect);
         }
         self.log(cx, "start", format!("relay {}", id.0), reason);
+        true
     }
 
     pub(super) fn start_effect(&self, id: RelayId) -> Option<Effect> {

@@ -80,8 +80,9 @@ impl Queue {
             Action::Start { count } => {
                 for _ in 0..count {
                     let most = self.definition.sla.relays_max as usize;
-                    if self.relays_wanted() < most && cx.now >= self.starts.not_before {
-                        self.start_relay(cx, reason.clone());
+                    let may = self.relays_wanted() < most && cx.now >= self.starts.not_before;
+                    if !may || !self.start_relay(cx, reason.clone()) {
+                        break;
                     }
                 }
             }

@@ -73,6 +73,8 @@ pub(super) struct Starts {
     pub(super) not_before: Time,
     /// Relays that died and are to be replaced.
     pub(super) owed: u32,
+    /// The record has no room for another one, which was told.
+    pub(super) full: bool,
 }
 
 impl Queue {

@@ -15,6 +15,14 @@ use crate::directory::relay::{Life, Relay};
 /// The layout that is written.
 const VERSION: u32 = 1;
 
+/// Bytes of a record without its definition and its relays: seven names and four numbers.
+const FRAME_BYTES_MAX: usize = 256;
+/// Bytes of a relay's entry without its three texts: five names and two numbers.
+const ENTRY_BYTES_MAX: usize = 80;
+/// Room that is kept for the handle and the address of a relay that has not told them: a process's or a pod's name,
+/// and a host's with its port.
+const TEXTS_BYTES: usize = 192;
+
 /// A queue's record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Record {
@@ -101,12 +109,30 @@ impl Record {
         Ok(record)
     }
 
+    /// Relays for which there is room in the record of a queue with this name.
+    pub(super) fn room_for(definition: &Definition, queue: &str) -> usize {
+        // As long as a request can be.
+        let request = format!("{queue}/{}/{}", u64::MAX, u64::MAX);
+        let left = RECORD_BYTES_MAX.saturating_sub(Self::bytes_without_relays(definition));
+        left / RelayRecord::bytes_reserved(&request, "", "")
+    }
+
+    /// At most.
+    pub(super) fn bytes_without_relays(definition: &Definition) -> usize {
+        FRAME_BYTES_MAX + definition.to_json().to_string().len()
+    }
+
     pub(super) fn to_bytes(&self) -> Bytes {
         serde_json::to_vec(self).expect("numbers and texts can always be written").into()
     }
 }
 
 impl RelayRecord {
+    /// What is counted for a relay: its entry, with room for what it has not told yet.
+    pub(super) fn bytes_reserved(request: &str, handle: &str, address: &str) -> usize {
+        ENTRY_BYTES_MAX + written(request) + TEXTS_BYTES.max(written(handle) + written(address))
+    }
+
     pub(super) fn of(relay: &Relay) -> Self {
         let state = match relay.life {
             Life::Starting => 1,
@@ -135,4 +161,15 @@ impl RelayRecord {
         relay.address.clone_from(&self.address);
         relay
     }
+}
+
+/// Bytes of a text within a JSON text, without its quotes.
+fn written(text: &str) -> usize {
+    let escaped = |byte: u8| match byte {
+        b'"' | b'\\' => 2,
+        // `\u001f` at the longest.
+        0..0x20 => 6,
+        _ => 1,
+    };
+    text.bytes().map(escaped).sum()
 }

@@ -3,13 +3,16 @@
 use quelea_elastic_proto::Time;
 
 use crate::directory::context::Context;
+use crate::directory::limits::RECORD_BYTES_MAX;
 use crate::directory::queue::Queue;
 use crate::directory::record::{Record, RelayRecord};
-use crate::directory::relay::Life;
+use crate::directory::relay::{Life, Relay};
 use crate::directory::{Effect, SaveError};
 
 /// A write that the store did not answer is tried again after this.
 const RETRY_MS: u64 = 500;
+/// A record that was too long is tried again after this: a relay may have gone.
+const RETRY_LONG_MS: u64 = 5_000;
 
 /// What is written, and what waits for it.
 #[derive(Default)]
@@ -22,6 +25,8 @@ pub(super) struct Saving {
     under_way: Option<(u64, u64)>,
     last: u64,
     retry_at: Option<Time>,
+    /// It is too long, which was told.
+    too_long: bool,
     /// Effects that wait until the changes up to this one are written, in order.
     waiting: Vec<(u64, Effect)>,
 }
@@ -57,17 +62,45 @@ impl Queue {
         if saving.under_way.is_some() || saving.changed == saving.saved || !due {
             return;
         }
-        saving.retry_at = None;
+        let record = self.to_record(cx).to_bytes();
+        if record.len() > RECORD_BYTES_MAX {
+            self.refuse_record(cx, record.len());
+            return;
+        }
+        let saving = &mut self.saving;
+        (saving.retry_at, saving.too_long) = (None, false);
         saving.last += 1;
         saving.under_way = Some((saving.last, saving.changed));
         let save = saving.last;
-        let record = self.to_record(cx).to_bytes();
         cx.effects.push_back(Effect::Save {
             queue: self.name.clone(),
             save,
             fence: self.fence,
             record,
         });
+    }
+
+    /// No owner could read it any more. What waits for it goes on waiting: no relay is started that is not in a
+    /// record.
+    fn refuse_record(&mut self, cx: &mut Context<'_>, bytes: usize) {
+        self.saving.retry_at = Some(cx.now.plus_ms(RETRY_LONG_MS));
+        if !std::mem::replace(&mut self.saving.too_long, true) {
+            let reason = format!(
+                "the record has {bytes} bytes, more than {RECORD_BYTES_MAX}: it is not written, and nothing that \
+                 depends on it is done"
+            );
+            self.log(cx, "unsaved", format!("queue {}", self.name), reason);
+        }
+    }
+
+    /// Whether the record has room for one relay more, when all have told what they have to.
+    pub(super) fn record_has_room(&self, request: &str) -> bool {
+        let relay = |relay: &Relay| {
+            RelayRecord::bytes_reserved(&relay.request, &relay.handle, &relay.address)
+        };
+        let relays: usize = self.relays.values().map(relay).sum();
+        let more = RelayRecord::bytes_reserved(request, "", "");
+        Record::bytes_without_relays(&self.definition) + relays + more <= RECORD_BYTES_MAX
     }
 
     /// Whether the store has all of the record.

@@ -6,6 +6,7 @@ mod drain;
 mod failover;
 mod first_use;
 mod odd_frames;
+mod record;
 mod relocation;
 mod takeover;
 mod world;
