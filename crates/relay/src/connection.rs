@@ -16,9 +16,11 @@ use tokio::time::timeout;
 
 use crate::node::{SharedNode, SocketState};
 
-/// Bytes of one read at most: large enough that a system call costs nothing beside the bytes, small
-/// enough that all of it is still in the processor's cache when the last listener is written.
-const READ_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of one read at most, and about what a turn writes to each listener (see `TURN_BYTES`). A receive
+/// buffer of Linux takes as much from the first moment on. With more, the kernel sends the rest in small
+/// pieces while the listener reads, and each costs a wake-up: twice the processor time for a delivery.
+/// With less, the system calls show.
+pub(crate) const READ_BYTES_MAX: usize = 64 * 1024;
 
 /// The first buffer of a connection: most only ever say a few words.
 const READ_BYTES_MIN: usize = 8 * 1024;

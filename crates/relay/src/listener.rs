@@ -4,8 +4,8 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
-use tokio::net::TcpListener;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::connection;
 use crate::node::SharedNode;
@@ -13,6 +13,12 @@ use crate::node::SharedNode;
 /// Connections that the kernel keeps for us until we accept them: all of a queue's clients may come at
 /// once after a failover.
 const BACKLOG: i32 = 4_096;
+
+/// What the kernel takes of a connection beyond what it has sent. The rest waits in the client's ring, where
+/// all listeners share the bytes and the slow ones are known by them; in the kernel it would be up to 4 MiB of
+/// copies for each listener, which leave the processor's cache before they are read. What is under way is not
+/// bounded by this, so that long paths are filled as before.
+const UNSENT_BYTES_MAX: u32 = 256 * 1024;
 
 /// Pause after accept failed for want of file descriptors or memory, which last for a while.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -51,6 +57,11 @@ fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     Ok(socket.into())
 }
 
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX)
+}
+
 /// Accepts connections and starts a task for each, for ever.
 pub(crate) async fn accept(node: SharedNode, listener: TcpListener) {
     let mut failing = false;
@@ -59,7 +70,7 @@ pub(crate) async fn accept(node: SharedNode, listener: TcpListener) {
             Ok((stream, _)) => {
                 failing = false;
                 // It fails only if the peer is gone already.
-                if stream.set_nodelay(true).is_ok() {
+                if prepare(&stream).is_ok() {
                     let serve = connection::serve(node.clone(), stream);
                     // The task yields by itself after each read; tokio's budget would stop it mid-way.
                     tokio::task::spawn_local(tokio::task::unconstrained(serve));
@@ -73,5 +84,21 @@ pub(crate) async fn accept(node: SharedNode, listener: TcpListener) {
                 tokio::time::sleep(PAUSE).await;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_keeps_what_is_not_sent_out_of_the_kernel() {
+        let listener = listen("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let (_client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let (stream, _) = accepted.expect("a client");
+        prepare(&stream).expect("it is there");
+        let unsent_max = SockRef::from(&stream).tcp_notsent_lowat().expect("Linux has it");
+        assert_eq!(unsent_max, UNSENT_BYTES_MAX);
     }
 }

@@ -15,11 +15,16 @@ use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
+use crate::connection::READ_BYTES_MAX;
 use crate::edge::EdgePeer;
 use crate::spill::SpillStore;
 
 /// Slices of one vectored write. A stretch of messages is one, so this is some megabytes.
 const SLICES_MAX: usize = 64;
+
+/// When so much was read of all connections, it is written before more is: half of a full read, since what
+/// of it is no whole frame waits for the next one.
+const TURN_BYTES: usize = READ_BYTES_MAX / 2;
 
 /// A connection's other half, or the peer of an edge.
 pub(crate) enum Outlet {
@@ -47,6 +52,8 @@ pub(crate) struct Node {
     outlets: Vec<Option<Outlet>>,
     /// A turn is due, and whoever runs it was told.
     turn_due: bool,
+    /// Read since the last turn.
+    turn_bytes: usize,
     wake: Rc<Notify>,
     /// What the keeper's task waits for.
     pub(crate) keeper: Rc<Notify>,
@@ -68,6 +75,7 @@ impl Node {
             clock,
             outlets: Vec::new(),
             turn_due: false,
+            turn_bytes: 0,
             wake,
             keeper: Rc::new(Notify::new()),
             spill: None,
@@ -142,10 +150,16 @@ impl Node {
         }
     }
 
-    /// Whole frames that a connection's task has read.
+    /// Whole frames that a connection's task has read. A turn follows when the ready tasks have read, or at
+    /// once when that is a lot.
     pub(crate) fn received(&mut self, port: Port, frames: Bytes) {
         self.read_clock();
+        self.turn_bytes += frames.len();
         self.relay.received(port, frames);
+        if self.turn_bytes >= TURN_BYTES {
+            self.turn();
+        }
+        // Also after a turn: whoever runs them has to know when the next one is due.
         self.want_turn();
     }
 
@@ -153,6 +167,7 @@ impl Node {
     /// is due if nothing happens.
     pub(crate) fn turn(&mut self) -> Time {
         self.turn_due = true;
+        self.turn_bytes = 0;
         self.read_clock();
         if self.relay.deadline() <= self.clock.now() {
             self.relay.tick();
