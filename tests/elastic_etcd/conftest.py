@@ -2,69 +2,20 @@
 
 import os
 import signal
-import subprocess
-import tempfile
-import urllib.request
-from pathlib import Path
 
 import pytest
-from harness.broker import free_port
-from harness.elastic_broker import ElasticBroker, wait_for
+from harness.elastic_broker import ElasticBroker
 from harness.elastic_fixtures import clients, queue
-from harness.process import die_with_parent
+
+from elastic_etcd.etcd import Etcd, serving, settings
 
 __all__ = ["clients", "directories", "etcd", "queue"]
 
 
-class Etcd:
-    """One etcd on ports and in a directory of its own."""
-
-    def __init__(self):
-        self.directory = tempfile.TemporaryDirectory(prefix="quelea-etcd-")
-        client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
-        self.endpoint = client
-        log = open(Path(self.directory.name) / "log", "wb")
-        with log:
-            self.process = subprocess.Popen(
-                [
-                    os.environ["QUELEA_ETCD"],
-                    *("--data-dir", f"{self.directory.name}/data", "--unsafe-no-fsync"),
-                    *("--listen-client-urls", client, "--advertise-client-urls", client),
-                    *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
-                    *("--initial-cluster", f"default={peer}"),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                preexec_fn=die_with_parent,
-            )
-
-    def is_healthy(self):
-        try:
-            with urllib.request.urlopen(f"{self.endpoint}/health", timeout=5) as answer:
-                return b"true" in answer.read()
-        except OSError:
-            assert self.process.poll() is None, (Path(self.directory.name) / "log").read_text()[-2_000:]
-            return False
-
-    def signal(self, number):
-        self.process.send_signal(number)
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-        self.directory.cleanup()
-
-
 @pytest.fixture
 def etcd():
-    server = Etcd()
-    try:
-        wait_for("etcd", server.is_healthy)
+    with serving(Etcd()) as server:
         yield server
-    finally:
-        server.signal(signal.SIGCONT)
-        server.close()
 
 
 @pytest.fixture
@@ -74,12 +25,8 @@ def directories(etcd):
 
     def start(count=2):
         for _ in range(count):
-            environment = {
-                "QUELEA__ELASTIC__METADATA": "etcd",
-                "QUELEA__ELASTIC__ETCD_ENDPOINTS": etcd.endpoint,
-                "QUELEA__ELASTIC__RELAYS_ON_EXIT": "keep",
-            }
-            started.append(ElasticBroker(os.environ["QUELEA_ETCD_BINARY"], environment=environment))
+            binary, environment = os.environ["QUELEA_ETCD_BINARY"], settings(etcd)
+            started.append(ElasticBroker(binary, environment=environment))
             started[-1].start()
         return started
 

@@ -90,6 +90,7 @@ impl Directory {
             Input::Owned { queue, fence, record, running } => {
                 self.owned(now, queue, fence, record.as_deref(), &running);
             }
+            Input::Unclaimed { queue } => self.unclaimed(now, &queue),
             Input::Disowned { queue, owner } => self.disowned(now, &queue, owner.as_deref()),
             Input::Saved { queue, save, result } => self.saved(now, &queue, save, result),
             Input::Provider { queue, relay, outcome } => {

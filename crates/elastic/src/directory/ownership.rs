@@ -166,6 +166,18 @@ impl Directory {
         self.unlink_queue(name);
     }
 
+    /// The store does not say whose it is. Another directory may reach it.
+    pub(super) fn unclaimed(&mut self, now: Time, name: &str) {
+        let Some(Known::Claiming(claiming)) = self.queues.get_mut(name) else { return };
+        let frames = std::mem::take(&mut claiming.frames);
+        let mut cx = self.context(now);
+        for (peer, _) in frames {
+            let (queue, address) = (name.to_owned(), String::new());
+            cx.send(peer, Frame::Redirect { queue, address, retry_after_ms: RETRY_MS });
+        }
+        self.unlink_queue(name);
+    }
+
     pub(super) fn saved(
         &mut self,
         now: Time,

@@ -198,6 +198,27 @@ fn a_drain_goes_on() {
 }
 
 #[test]
+fn who_waits_for_a_claim_that_cannot_be_made_is_sent_on_and_what_was_asked_for_stays() {
+    let mut world = World::new();
+    world.store_answers = Answers::Never;
+    let producer = FakeProducer::open(&mut world, 1);
+    let mut definition = Definition::default();
+    definition.sla.relays_min = 2;
+    world.give(Input::Define { queue: QUEUE.to_owned(), definition });
+    world.give(Input::Unclaimed { queue: QUEUE.to_owned() });
+    let [Frame::Redirect { address, retry_after_ms, .. }] = &world.mail(producer.peer)[..] else {
+        panic!("it is told once")
+    };
+    assert!(address.is_empty() && *retry_after_ms > 0);
+    world.give(Input::Unclaimed { queue: QUEUE.to_owned() });
+    assert!(world.mail(producer.peer).is_empty());
+    world.store_answers = Answers::Well;
+    let (fence, record, running) = (Fence(world.fence), None, Vec::new());
+    world.give(Input::Owned { queue: QUEUE.to_owned(), fence, record, running });
+    assert_eq!(world.started().len(), 2);
+}
+
+#[test]
 fn an_owner_that_is_one_no_more_sends_all_to_the_new_one_and_forgets() {
     let mut world = World::new();
     let producer = FakeProducer::open(&mut world, 1);
