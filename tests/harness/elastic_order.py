@@ -15,6 +15,7 @@ from harness.elastic_wire import (
     DATA,
     FIN,
     GAP,
+    MISSED,
     PING,
     PONG,
     RECEIVED,
@@ -36,6 +37,7 @@ class OrderedListener(Listener):
 
     def __init__(self, directories, queue_name, prefixes=(b"",), key=b""):
         self.done, self.slots, self.given, self.missing = {}, {}, {}, {}
+        self.missed_below = {}
         self.repeated = 0
         self.keep_bodies = False
         super().__init__(directories, queue_name, prefixes, key)
@@ -47,7 +49,7 @@ class OrderedListener(Listener):
 
     def on_frame(self, source, kind, fields):
         relay = next((relay for relay in self.relays.values() if relay.connection is source), None)
-        if relay is None or kind not in (START, FIN, DATA, GAP, PONG):
+        if relay is None or kind not in (START, FIN, DATA, GAP, PONG, MISSED):
             super().on_frame(source, kind, fields)
             if kind == ATTACHED:
                 self._settle_all()
@@ -55,6 +57,10 @@ class OrderedListener(Listener):
                 self._quietly(source, PONG, fields.rest())
         elif kind == START:
             self._start(relay, fields)
+        elif kind == MISSED:
+            producer, listener, below = fields.number(16), fields.number(16), fields.number(8)
+            if listener == self.id:
+                self.missed_below[producer] = max(below, self.missed_below.get(producer, 0))
         elif kind == PONG:
             number = fields.number(8)
             relay.answered = max(getattr(relay, "answered", 0), number)
@@ -129,7 +135,8 @@ class OrderedListener(Listener):
                 continue
             if not self._is_hopeless(producer, lowest):
                 return
-            if done is not None and not (lowest.final and lowest.relay.acknowledge > RELAYED and not lowest.late):
+            has_all = lowest.final and lowest.relay.acknowledge > RELAYED and not lowest.late
+            if done is not None and (not has_all or done < self.missed_below.get(producer, 0)):
                 self._miss(producer, done, lowest.first, "lost")
             self.done[producer] = lowest.first
         rest = [slot for slot in self.slots.get(producer, ()) if slot.live or slot.held]

@@ -15,6 +15,7 @@ from harness.elastic_wire import (
     CREDIT,
     DATA,
     FIN,
+    MISSED,
     OPEN_PRODUCER,
     PING,
     PONG,
@@ -64,6 +65,7 @@ class Producer(Client):
         self.epoch = self.next = self.sent = self.acknowledged = 0
         self.kept = {}
         self.moves = self.failovers = self.resent = 0
+        self.missed = {}
         self.asks = None
         super().__init__(directories, queue_name, key)
 
@@ -134,6 +136,8 @@ class Producer(Client):
                 stay.acknowledged = max(stay.acknowledged, value)
                 self._release()
             self._send()
+        elif kind == MISSED and fields.number(16) == self.id:
+            self.missed[fields.number(16), source] = fields.number(8)
 
     def _produce_at(self, fields):
         fields.text()
@@ -182,6 +186,8 @@ class Producer(Client):
             for old in self.stays:
                 old.connection.close()
             self.stays.clear()
+        if previous == 0:
+            self._tell_missed(stay)
         stay.first = stay.acknowledged = self.sent
         self.epoch = stay.epoch
         self.stays.append(stay)
@@ -191,6 +197,15 @@ class Producer(Client):
         self._tell(PRODUCING, *place)
         self._release()
         self._send()
+
+    def _tell_missed(self, stay):
+        """Who may miss what is not sent again."""
+        missed = {}
+        for (listener, _), below in self.missed.items():
+            missed[listener] = max(min(below, self.sent), missed.get(listener, 0))
+        self.missed = {(listener, None): below for listener, below in missed.items()}
+        for listener, below in missed.items():
+            stay.connection.send(MISSED, u128(self.id), u128(listener), u64(below))
 
     def _finish(self):
         here = self.here

@@ -95,6 +95,9 @@ pub enum Frame {
     Data { slot: Slot, sequence: MessageSeq, parts: Bytes },
     /// The producer's last frame in this slot: nothing from `next` on was sent here.
     Fin { slot: Slot, next: MessageSeq },
+    /// Messages of this producer below may have been acknowledged where this listener did not get them:
+    /// told by a relay before the acknowledgement, and by the producer before it sends again elsewhere.
+    Missed { producer: ClientId, listener: ClientId, below: MessageSeq },
 
     // Relay to directory, and back.
     /// A relay has started.

@@ -51,6 +51,9 @@ pub const STRETCH_BYTES: usize = 64 << 10;
 /// Relays that may still owe a producer acknowledgements while it sends at another one. A further move
 /// has to wait: each keeps a connection open.
 pub const STAYS_MAX: usize = 8;
+/// Listeners that may miss something, which a producer remembers; the oldest is forgotten beyond it, which
+/// is most likely gone for good.
+pub const MISSED_MAX: usize = 256;
 /// A relay that has not answered an ATTACH by then is given up.
 pub const ATTACH_MS_MAX: u64 = 2_000;
 /// A producer or listener that has no relay asks the directory again after this time.

@@ -6,6 +6,7 @@
 //! had something, then until nothing is left [`Relay::poll_writable`], each written by
 //! [`Relay::slices`] and [`Relay::written`], with [`Relay::settle`] between two rounds.
 
+mod absent;
 mod client;
 mod command;
 mod conversation;
@@ -35,6 +36,7 @@ use quelea_elastic_proto::frame::{
 use quelea_elastic_proto::{ClientId, Epoch, Fence, RelayId, Slot, Time};
 use slab::Slab;
 
+use absent::Absences;
 use client::{Awaiting, Client, Kind, Phase};
 pub use command::Command;
 pub use counters::Counters;
@@ -117,6 +119,7 @@ pub struct Relay {
     draining: Option<Time>,
     /// A directory has had listeners leave when this fence was the highest.
     left_under: Option<Fence>,
+    absences: Absences,
     /// Clients with something to write.
     dirty: VecDeque<u32>,
     unsettled: Vec<u32>,
@@ -158,6 +161,7 @@ impl Relay {
             fence: Fence(0),
             draining: None,
             left_under: None,
+            absences: Absences::default(),
             dirty: VecDeque::new(),
             unsettled: Vec::new(),
             overfull: Vec::new(),

@@ -402,6 +402,9 @@ impl ListenerSession {
             return;
         }
         let links = std::mem::take(&mut self.links);
+        for state in links.iter().filter(|state| state.is_attached()) {
+            self.send(state.link, &Frame::Bye("the listener is closed".to_owned()));
+        }
         self.outputs.extend(links.iter().map(|state| Output::Close { link: state.link }));
         let (queue, client) = (self.config.queue.clone(), self.config.listener);
         self.tell_directory(Frame::Close { queue, client });

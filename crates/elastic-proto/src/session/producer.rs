@@ -6,6 +6,7 @@
 //! acknowledged is sent again in a new slot, whose START says that there is nothing before it.
 
 mod attach;
+mod missed;
 mod put_off;
 mod stays;
 mod window;
@@ -16,6 +17,7 @@ use bytes::{Bytes, BytesMut};
 use thiserror::Error;
 
 use self::attach::Attaching;
+use self::missed::Missed;
 use self::put_off::PutOff;
 use self::stays::Stay;
 use self::window::Window;
@@ -96,6 +98,8 @@ pub struct ProducerSession {
     forsaken: Vec<Link>,
     /// A relay ended that owed acknowledgements: the next START begins with them.
     owed: bool,
+    /// Listeners that may miss something of what is acknowledged, in the order in which that was told.
+    missed: VecDeque<Missed>,
     /// The highest that was seen.
     fence: Fence,
     /// Of the last START, 0 if there was none.
@@ -133,6 +137,7 @@ impl ProducerSession {
             put_off: None,
             forsaken: Vec::new(),
             owed: false,
+            missed: VecDeque::new(),
             fence: Fence(0),
             epoch: Epoch(0),
             directory: false,
@@ -307,6 +312,9 @@ impl ProducerSession {
                 }
             }
             Frame::Ack { slot, below } => self.acked(link, slot, below, now),
+            Frame::Missed { producer, listener, below } if producer == self.config.producer => {
+                self.note_missed(link, listener, below);
+            }
             Frame::Error(error) => self.refused(link, error, now),
             Frame::Ping(number) => self.send(link, &Frame::Pong(number)),
             _ => {} // PONG, DRAINING: the directory moves us.

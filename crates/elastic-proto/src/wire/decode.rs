@@ -141,6 +141,11 @@ impl Frame {
                 Self::Data { slot, sequence, parts }
             }
             Kind::Fin => Self::Fin { slot: from.slot()?, next: from.sequence("next")? },
+            Kind::Missed => Self::Missed {
+                producer: from.client("producer")?,
+                listener: from.client("listener")?,
+                below: from.sequence("below")?,
+            },
             Kind::Register => Self::Register(Register::read(from)?),
             Kind::Registered => {
                 Self::Registered { fence: from.fence()?, settings: RelaySettings::read(from)? }

@@ -136,6 +136,11 @@ impl Frame {
                 to.u32(slot.0);
                 to.u64(next.0);
             }
+            Self::Missed { producer, listener, below } => {
+                to.u128(producer.0);
+                to.u128(listener.0);
+                to.u64(below.0);
+            }
             Self::Register(register) => register.put(to),
             Self::Registered { fence, settings } => {
                 to.u64(fence.0);

@@ -144,6 +144,11 @@ fn messages() -> BoxedStrategy<Frame> {
             parts
         }),
         (slot(), sequence()).prop_map(|(slot, next)| Frame::Fin { slot, next }),
+        (client(), client(), sequence()).prop_map(|(producer, listener, below)| Frame::Missed {
+            producer,
+            listener,
+            below
+        }),
     ]
     .boxed()
 }

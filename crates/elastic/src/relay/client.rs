@@ -98,6 +98,10 @@ pub(crate) struct Listener {
     pub(crate) pace: u64,
     /// Deliveries dropped.
     pub(crate) dropped: u64,
+    /// Some of them were: it may miss what is acknowledged.
+    pub(crate) missing: bool,
+    /// It has said BYE: nobody has to know what it misses.
+    pub(crate) leaves: bool,
     /// Its last piece of the stretch that is being looked through.
     pub(crate) piece: Option<usize>,
     /// What is not in its ring, at the policy Spill.
@@ -133,6 +137,8 @@ impl Listener {
             written_bytes: 0,
             pace: 0,
             dropped: 0,
+            missing: false,
+            leaves: false,
             piece: None,
             spill: None,
         }

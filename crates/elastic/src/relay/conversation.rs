@@ -108,12 +108,18 @@ impl Relay {
             Frame::Stop { fence } => self.left_by_order(client, fence),
             Frame::Start(start) => self.start_producer(client, &start),
             Frame::Fin { slot, next } => self.finish_producer(client, slot, next),
+            Frame::Missed { producer, listener, below } => {
+                self.pass_missed(client, producer, listener, below)
+            }
             Frame::Ping(number) => {
                 self.tell(client, &Frame::Pong(number));
                 Ok(())
             }
             Frame::Pong(_) => Ok(()),
             Frame::Bye(_) | Frame::Error(WireError { fatal: true, .. }) => {
+                if let Some(listener) = &mut self.clients[client as usize].listener {
+                    listener.leaves = matches!(frame, Frame::Bye(_));
+                }
                 self.leave(client);
                 self.close(client);
                 Ok(())
@@ -166,10 +172,14 @@ impl Relay {
     /// A frame for all listeners, in its place among the messages.
     pub(crate) fn tell_listeners(&mut self, frame: &Bytes, control: Control) {
         for at in 0..self.listeners.len() {
-            let index = self.listeners[at];
-            if let Some(frame) = self.spill_control(index, frame.clone(), control) {
-                self.tell_encoded(index, frame, control);
-            }
+            self.tell_listener(self.listeners[at], frame, control);
+        }
+    }
+
+    /// The same for one listener.
+    pub(crate) fn tell_listener(&mut self, index: u32, frame: &Bytes, control: Control) {
+        if let Some(frame) = self.spill_control(index, frame.clone(), control) {
+            self.tell_encoded(index, frame, control);
         }
     }
 

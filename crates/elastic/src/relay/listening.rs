@@ -10,7 +10,7 @@ use quelea_elastic_proto::limits::{PREFIX_BYTES_MAX, PREFIXES_MAX};
 use quelea_elastic_proto::{ClientId, Fence, Slot};
 
 use crate::relay::Relay;
-use crate::relay::client::Listener;
+use crate::relay::client::{Kind, Listener};
 use crate::relay::conversation::{fatal, refusal};
 use crate::relay::ledger::Holds;
 use crate::relay::prefix::Change;
@@ -70,6 +70,7 @@ impl Relay {
         }
         self.clients[client as usize].listener = Some(Listener::new(id, slow, self.now));
         self.listeners.push(client);
+        self.misses_no_more(id);
         Ok(())
     }
 
@@ -131,10 +132,12 @@ impl Relay {
 
     /// RECEIVED: what the listener has taken holds nothing back any more.
     pub(crate) fn taken(&mut self, client: u32, messages: u64) -> Result<(), WireError> {
+        let mut back = None;
         let listener = self.clients[client as usize].listener.as_mut().ok_or_else(no_listener)?;
         if messages > listener.received {
             (listener.received, listener.received_at) = (messages, self.now);
-            listener.left_behind = false;
+            let caught_up = std::mem::take(&mut listener.left_behind) && !listener.missing;
+            back = caught_up.then_some(listener.id);
         }
         // A run counts as sent when its last byte is, and a listener may be quicker to say that it has the
         // first of its messages than the socket was to take the last: those count as awaited later.
@@ -153,6 +156,9 @@ impl Relay {
                     self.unsettled.push(producer);
                 }
             }
+        }
+        if let Some(listener) = back {
+            self.misses_no_more(listener);
         }
         Ok(())
     }
@@ -187,6 +193,9 @@ impl Relay {
     pub(crate) fn end_listener(&mut self, client: u32) {
         let Some(listener) = self.clients[client as usize].listener.take() else { return };
         self.listeners.retain(|index| *index != client);
+        if self.clients[client as usize].kind == Kind::Native && !listener.leaves {
+            self.may_miss(listener.id);
+        }
         if listener.everything > 0 {
             self.everything.retain(|index| *index != client);
             if self.everything.is_empty() {

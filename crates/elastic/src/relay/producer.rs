@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry;
 use quelea_elastic_proto::frame::{ErrorCode, Frame, Start, WireError};
 use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, Slot};
 
+use crate::relay::absent::AbsenceNumber;
 use crate::relay::conversation::refusal;
 use crate::relay::ledger::Ledger;
 use crate::relay::limits::{
@@ -28,6 +29,8 @@ pub(crate) struct Producer {
     /// What it was told: it may send so many bytes in all, and all below this is done.
     pub(crate) granted_bytes: u64,
     pub(crate) acknowledged: MessageSeq,
+    /// It knows of the listeners that may miss something, up to this one.
+    pub(crate) told_absent: AbsenceNumber,
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
     pub(crate) bytes_out: u64,
@@ -121,6 +124,7 @@ impl Relay {
             ledger: Ledger::default(),
             granted_bytes: 0,
             acknowledged: MessageSeq(0),
+            told_absent: 0,
             messages: 0,
             bytes: 0,
             bytes_out: 0,
@@ -160,6 +164,33 @@ impl Relay {
         producer.ledger.start(first);
         let frame = encoded(&producer.start());
         self.tell_listeners(&frame, Control::Other);
+    }
+
+    /// MISSED: goes to its listener. One that is not here may miss what is acknowledged here, too.
+    pub(crate) fn pass_missed(
+        &mut self,
+        client: u32,
+        producer: ClientId,
+        listener: ClientId,
+        below: MessageSeq,
+    ) -> Result<(), WireError> {
+        let of_this = |(_, index): &(Slot, u32)| self.producers[*index as usize].id == producer;
+        if !self.clients[client as usize].slots.iter().any(of_this) {
+            let text = format!("producer {:032x} has no slot on this connection", producer.0);
+            return Err(refusal(ErrorCode::Order, "producer", text));
+        }
+        let here = |index: &&u32| {
+            let listens = self.clients[**index as usize].listener.as_ref();
+            listens.is_some_and(|of| of.id == listener)
+        };
+        match self.listeners.iter().find(here).copied() {
+            Some(index) => {
+                let frame = encoded(&Frame::Missed { producer, listener, below });
+                self.tell_listener(index, &frame, Control::Other);
+            }
+            None => self.may_miss(listener),
+        }
+        Ok(())
     }
 
     /// FIN: all listeners are told; the slot ends when its last message is done.
@@ -305,6 +336,7 @@ impl Relay {
         let window = self.window_bytes();
         let mut unsettled = std::mem::take(&mut self.unsettled);
         for index in unsettled.drain(..) {
+            self.tell_absences(index);
             let producer = &mut self.producers[index as usize];
             producer.unsettled = false;
             let slot = producer.slot;

@@ -63,6 +63,7 @@ impl Relay {
                         client.ring.drop_newest(&run);
                         listener.dropped += u64::from(run.messages);
                         self.counters.dropped_newest += u64::from(run.messages);
+                        self.was_dropped_for(index);
                         return;
                     }
                 }
@@ -98,6 +99,9 @@ impl Relay {
         counters.dropped_oldest += dropped;
         if let Some(listener) = &mut client.listener {
             listener.dropped += dropped;
+        }
+        if dropped > 0 {
+            self.was_dropped_for(index);
         }
     }
 
@@ -270,6 +274,7 @@ impl Relay {
         let Client { listener, ring, .. } = &mut clients[index as usize];
         let Some(listener) = listener else { return };
         listener.left_behind = true;
+        let id = listener.id;
         counters.left_behind += 1;
         let holds = Holds { credit: false, acknowledgement: true };
         for run in ring.runs_mut().filter(|run| run.holds.acknowledgement) {
@@ -279,6 +284,7 @@ impl Relay {
         for Awaiting { producer, slot, entry, .. } in std::mem::take(&mut listener.awaiting) {
             release_entry(producers, unsettled, (producer, slot, entry), holds);
         }
+        self.may_miss(id);
     }
 
     /// Nothing that waits for this listener holds producers back any more.

@@ -246,6 +246,7 @@ impl Relay {
             add_to_gap(&mut spill.gaps, run.slot, run.first, run.next(), u64::from(run.messages));
             listener.dropped += u64::from(run.messages);
             self.counters.dropped_newest += u64::from(run.messages);
+            self.was_dropped_for(index);
             return;
         }
         if let Some(gap) = spill.gaps.remove(&run.slot) {

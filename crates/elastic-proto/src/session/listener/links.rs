@@ -193,6 +193,9 @@ impl ListenerSession {
             Frame::Start(start) => self.started(link, &start, now),
             Frame::Fin { slot, next } => self.fin(link, slot, next, now),
             Frame::Gap(gap) => self.gap(link, gap),
+            Frame::Missed { producer, listener, below } if listener == self.config.listener => {
+                self.missed(producer, below);
+            }
             Frame::Error(error) => self.link_refused(link, error, now),
             Frame::Ping(number) => self.send(link, &Frame::Pong(number)),
             _ => {} // PONG, DRAINING: the directory tells where to go.

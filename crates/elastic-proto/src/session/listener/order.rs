@@ -172,6 +172,14 @@ impl ListenerSession {
         }
     }
 
+    /// MISSED: what was acknowledged may have gone past us.
+    pub(super) fn missed(&mut self, producer: ClientId, below: MessageSeq) {
+        if let Some(index) = self.by_id.get(&producer) {
+            let known = &mut self.producers[*index];
+            known.missed_below = known.missed_below.max(below);
+        }
+    }
+
     /// Notes that messages of the producers of these slots may go past us.
     pub(super) fn slots_missed(&mut self, slots: &[usize], cause: Option<GapCause>) {
         for slot in slots {
@@ -275,10 +283,14 @@ impl ListenerSession {
         let comes =
             self.links.iter().any(|state| state.is_coming() && slot.link != Some(state.link));
         let unknown = known.done.is_none();
-        // Acknowledged means that listeners have all below that concerned them, this one included.
+        // Acknowledged means that listeners have all below that concerned them, this one included, unless
+        // the producer has told of this one.
         let delivered = self.acknowledge != Acknowledge::Relayed;
         if !unknown && slot.previous == Epoch(0) && !slot.late && delivered {
-            return Prospect::Nothing(known.missed);
+            let lost = || known.done < Some(known.missed_below);
+            return Prospect::Nothing(
+                known.missed.or_else(|| lost().then_some(GapCause::RelayLost)),
+            );
         }
         if comes || known.slots.iter().any(|index| self.slots[*index].open) {
             return Prospect::Slot;
@@ -454,6 +466,7 @@ impl ListenerSession {
                 id,
                 done: None,
                 missed: None,
+                missed_below: MessageSeq(0),
                 resent: (Epoch(0), MessageSeq(0)),
                 slots: Vec::new(),
                 wait_until: None,

@@ -18,6 +18,8 @@ pub(super) struct Producer {
     /// A relay has sent us away while the producer was there: acknowledged does not mean that we have it,
     /// until another slot of it is open.
     pub(super) missed: Option<GapCause>,
+    /// It has said that messages below may have been acknowledged without us.
+    pub(super) missed_below: MessageSeq,
     /// Its last slot that began with what is sent again: its epoch and first message.
     pub(super) resent: (Epoch, MessageSeq),
     /// Its slots that are not at their end.

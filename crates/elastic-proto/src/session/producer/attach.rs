@@ -116,6 +116,9 @@ impl ProducerSession {
             credit_bytes,
             sent_bytes: 0,
         });
+        if previous == Epoch(0) {
+            self.tell_missed(link, first);
+        }
         let producer = self.config.producer;
         self.send(link, &Frame::Start(Start { slot, producer, epoch, first, previous }));
         self.producing(relay, epoch, first);

@@ -67,8 +67,9 @@ impl ProducerSession {
             if stay.end.is_none_or(|end| stay.acknowledged < end) {
                 return;
             }
-            let link = stay.link;
+            let (link, end) = (stay.link, stay.acknowledged);
             self.stays.pop_front();
+            self.missed_ends(link, end);
             self.leave(link);
         }
     }

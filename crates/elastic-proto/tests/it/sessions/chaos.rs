@@ -169,4 +169,10 @@ proptest! {
         let faults = Faults { listener_cuts: true, moves: true, ..CALM };
         missing(seed, Acknowledge::Relayed, faults);
     }
+
+    #[test]
+    fn deaths_of_relays_that_listeners_had_lost_are_told(seed in any::<u64>()) {
+        missing(seed, Acknowledge::Delivered, Faults { listener_cuts: true, ..ALL });
+        missing(seed, Acknowledge::Stored, Faults { listener_cuts: true, ..ALL });
+    }
 }

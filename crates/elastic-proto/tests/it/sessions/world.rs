@@ -1,7 +1,9 @@
 //! Relays, a directory and the network between them and the sessions, simulated: every step is chosen
 //! by a seed. A relay here does what docs/elastic-protocol.md says and nothing more.
 
-use std::collections::{BTreeMap, VecDeque};
+mod absent;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::{Bytes, BytesMut};
 use quelea_elastic_proto::frame::{Acknowledge, Frame, RelayAddress, Start};
@@ -57,6 +59,8 @@ struct Relay {
     up: bool,
     last_slot: u32,
     slots: BTreeMap<Slot, Hosted>,
+    /// Listeners whose connection broke.
+    absent: BTreeSet<ClientId>,
 }
 
 /// A listener's connection, and the count of its messages at which it has this one.
@@ -469,6 +473,7 @@ impl World {
                 let (slot, acknowledge) = (Slot(0), self.level);
                 self.down(key, Frame::Attached { slot, acknowledge, credit_bytes: 0 });
                 self.wires.get_mut(&key).expect("it is there").prefixes = Some(attach.prefixes);
+                self.misses_no_more(id, attach.listener);
             }
             Frame::Ping(number) => self.down(key, Frame::Pong(number)),
             Frame::Received(count) => self.received(id, key, count),
@@ -480,7 +485,9 @@ impl World {
                 slot.next = start.first;
                 slot.acknowledged = start.first;
                 self.tell_listeners(id, &Frame::Start(start));
+                self.tell_absent(id, start.slot);
             }
+            Frame::Missed { listener, .. } => self.pass_missed(id, listener, frame),
             Frame::Data { slot, sequence, parts } => self.message(id, slot, sequence, parts),
             Frame::Fin { slot, next } => {
                 let hosted = self.hosted(id, slot);
@@ -564,6 +571,11 @@ impl World {
             })
             .collect();
         fins.iter().for_each(|fin| self.tell_listeners(id, fin));
+        if let Who::Listener(index) = key.0
+            && self.wires[&key].prefixes.is_some()
+        {
+            self.may_miss(id, ClientId(1_000 + index as u128));
+        }
         self.received(id, key, u64::MAX);
     }
 
