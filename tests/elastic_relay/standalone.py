@@ -20,6 +20,7 @@ from harness.elastic_wire import (
     DRAINING,
     FIN,
     GAP,
+    MISSED,
     PING,
     PONG,
     START,
@@ -123,6 +124,8 @@ class Sender:
             return self.connection.send(PONG, fields.rest())
         if kind == DRAINING:
             self.draining = True
+            return None
+        if kind == MISSED:
             return None
         assert kind in (CREDIT, ACK), hex(kind)
         assert fields.number(4) == self.slot

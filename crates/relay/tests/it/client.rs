@@ -82,11 +82,11 @@ impl Client {
         self.try_next().expect("the connection goes on")
     }
 
-    /// The next frame that is no CREDIT and no ACK.
+    /// The next frame that is no CREDIT, ACK or MISSED.
     pub(crate) fn next_but_flow(&mut self) -> Frame {
         loop {
             match self.next() {
-                Frame::Credit { .. } | Frame::Ack { .. } => {}
+                Frame::Credit { .. } | Frame::Ack { .. } | Frame::Missed { .. } => {}
                 frame => return frame,
             }
         }
@@ -107,7 +107,7 @@ impl Client {
                     assert_eq!(at.0, below);
                     return;
                 }
-                Frame::Ack { .. } | Frame::Credit { .. } => {}
+                Frame::Ack { .. } | Frame::Credit { .. } | Frame::Missed { .. } => {}
                 other => panic!("{other:?} instead of ACK"),
             }
         }
@@ -201,7 +201,7 @@ impl Client {
         loop {
             match self.next() {
                 Frame::Pong(77) => return,
-                Frame::Credit { .. } | Frame::Ack { .. } => {}
+                Frame::Credit { .. } | Frame::Ack { .. } | Frame::Missed { .. } => {}
                 other => panic!("{other:?} instead of PONG"),
             }
         }

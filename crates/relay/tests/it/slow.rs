@@ -31,7 +31,7 @@ impl Sender {
         while self.sent >= self.credit {
             match self.client.next() {
                 Frame::Credit { bytes, .. } => self.credit = bytes,
-                Frame::Ack { .. } => {}
+                Frame::Ack { .. } | Frame::Missed { .. } => {}
                 other => panic!("{other:?}"),
             }
         }

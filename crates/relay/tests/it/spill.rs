@@ -93,7 +93,7 @@ fn acknowledged_so_far(producer: &mut Client, slot: Slot) -> u64 {
         match producer.next() {
             Frame::Ack { slot: of, below: at } if of == slot => below = at.0,
             Frame::Pong(78) => return below,
-            Frame::Credit { .. } => {}
+            Frame::Credit { .. } | Frame::Missed { .. } => {}
             other => panic!("{other:?}"),
         }
     }
