@@ -1,0 +1,47 @@
+//! Listeners that may miss what was acknowledged, and the producer's word of them.
+
+use super::*;
+
+#[test]
+fn only_who_may_miss_something_is_told_of_it() {
+    let gaps = [(LISTENER, 4, true), (ClientId(3), 4, false), (LISTENER, 1, false)];
+    for (who, below, gap) in gaps {
+        // Its connection breaks; the producer loses the relay, too.
+        let mut session = listener(Acknowledge::Delivered);
+        start(&mut session, 1, 1, (0, 1), 0);
+        data(&mut session, 1, 1, 0);
+        session.handle_lost(Link(1), "reset", Time::ZERO);
+        tell(&mut session, 2, missed(who, below));
+        start(&mut session, 2, 1, (0, 2), 4);
+        data(&mut session, 2, 1, 4);
+        let told = events(&mut session).contains(&Seen::Gap(1, 4));
+        assert_eq!((told, session.stats().messages), (gap, 2), "{who:?}, below {below}");
+    }
+}
+
+fn missed(listener: ClientId, below: u64) -> Frame {
+    Frame::Missed { producer: PRODUCER, listener, below: MessageSeq(below) }
+}
+
+#[test]
+fn a_producer_tells_who_may_miss_something_before_it_sends_again() {
+    let mut session = attached(1_000);
+    (0..3).for_each(|_| assert!(session.publish(&["t"]).is_ok()));
+    outputs(|| session.poll());
+    let ack = Frame::Ack { slot: Slot(1), below: MessageSeq(2) };
+    let of = |listener, below| missed(ClientId(listener), below);
+    for frame in [of(8, 1 << 62), of(9, 1 << 62), of(9, 1), ack] {
+        session.handle_frame(Link(1), frame, Time::ZERO);
+    }
+    session.handle_lost(Link(1), "gone", Time::ZERO);
+    for (relay, first) in [(2, 2), (3, 2)] {
+        produce_at(&mut session, 1, 4 + relay, relay);
+        session.handle_connected(Link(relay), Time::ZERO);
+        outputs(|| session.poll());
+        answer(&mut session, relay, 1, 1_000);
+        let did = outputs(|| session.poll());
+        assert_eq!(did[..2], [of(8, first), of(9, 1)].map(|frame| Did::Send(Link(relay), frame)));
+        assert!(matches!(&did[2], Did::Send(_, Frame::Start(_))), "{did:?}");
+        session.handle_lost(Link(relay), "gone", Time::ZERO);
+    }
+}
