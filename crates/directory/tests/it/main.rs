@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod embedded;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod process;
 mod scratch;
 mod store;
