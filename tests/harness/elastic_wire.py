@@ -20,12 +20,8 @@ OPEN_PRODUCER, OPEN_LISTENER, PRODUCING, PRODUCE_FAILED, LISTENING, RELAY_LOST, 
 PRODUCE_AT, LISTEN_AT, REDIRECT, NOTICE = range(0x20, 0x24)
 ATTACH_PRODUCER, ATTACH_LISTENER, SUBSCRIBE, UNSUBSCRIBE, RECEIVED = range(0x30, 0x35)
 ATTACHED, CREDIT, ACK, GAP, DRAINING = range(0x40, 0x45)
-<<<<<<< HEAD
-START, DATA, FIN = range(0x50, 0x53)
-STOP = 0x64
-=======
 START, DATA, FIN, MISSED = range(0x50, 0x54)
->>>>>>> f15567a (Name listeners that may miss what is acknowledged, so that a relay's death after their cut is a gap and never silence)
+STOP = 0x64
 
 ERROR_CODES = {
     1: "malformed",
