@@ -113,6 +113,8 @@ fn seeds_that_once_failed() {
     for level in [Acknowledge::Delivered, Acknowledge::Stored] {
         assert_eq!(missing(11_192_906_189_063_319_552, level, ALL), 0);
     }
+    // What a listener whose connection broke had missed was not told when its relay died then.
+    missing(836_535_556_349_732_580, Acknowledge::Delivered, Faults { listener_cuts: true, ..ALL });
     missing(5_815_379_774_296_211_346, Acknowledge::Relayed, ALL);
     for level in [Acknowledge::Relayed, Acknowledge::Delivered] {
         assert_eq!(missing(6_061_865_817_158_792_219, level, MOVES), 0);
