@@ -10,9 +10,9 @@ use quelea_elastic::plan::Policy;
 pub(super) const LOOK_S: u32 = 5;
 /// Bounds of the planner's own decisions (plan/tuning.rs), widened a little: the gate may be wrong only by
 /// asking in vain.
-const HOT: f32 = 0.84;
+const HOT: f32 = 0.99;
 const OVER: f32 = 1.0;
-const WARM: f32 = 0.79;
+const WARM: f32 = 0.89;
 const COLD: f32 = 0.36;
 const DEFICIT: f32 = 0.70 * 1.1 * 0.99;
 const SURPLUS: f32 = 0.65 * 1.01;

@@ -290,7 +290,7 @@ impl<'a> Queue<'a> {
 
     /// A producer without a relay gets one, if there is one.
     fn house(&mut self, slot: u32) {
-        match self.relays.choose() {
+        match self.relays.choose(self.scenario.policy) {
             Some(relay) => self.place(slot as usize, relay as u32),
             None => self.homeless.push(slot),
         }

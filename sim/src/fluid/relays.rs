@@ -1,6 +1,6 @@
 //! A queue's relays as arrays.
 
-use quelea_elastic::plan::RelayState;
+use quelea_elastic::plan::{NEWCOMERS_BELOW, Policy, RelayState};
 
 /// Samples of a relay that the planner is shown: it looks at no more.
 pub(super) const SAMPLES: usize = 5;
@@ -101,12 +101,21 @@ impl Relays {
         self.starting + self.up + self.draining
     }
 
-    /// Where the directory sends a producer: the least loaded, then with the fewest producers, then the
-    /// oldest (directory/producer.rs, `choose_relay`).
-    pub(super) fn choose(&self) -> Option<usize> {
-        let up = (0..self.life.len())
-            .filter(|slot| self.life[*slot] == Some(RelayState::Up) && !self.silent[*slot]);
-        up.min_by(|a, b| {
+    /// Where the directory sends a producer (directory/producer.rs, `choose_relay`). Under policy `steady`
+    /// the oldest with room for newcomers; else, or if there is none, the least loaded, then with the
+    /// fewest producers, then the oldest.
+    pub(super) fn choose(&self, policy: Policy) -> Option<usize> {
+        let up = || {
+            (0..self.life.len())
+                .filter(|slot| self.life[*slot] == Some(RelayState::Up) && !self.silent[*slot])
+        };
+        if policy == Policy::Steady {
+            let roomy = up().filter(|slot| f64::from(self.load[*slot]) < NEWCOMERS_BELOW);
+            if let Some(oldest) = roomy.min_by_key(|slot| self.id[*slot]) {
+                return Some(oldest);
+            }
+        }
+        up().min_by(|a, b| {
             let load = self.load[*a].total_cmp(&self.load[*b]);
             load.then(self.producers[*a].cmp(&self.producers[*b]))
                 .then(self.id[*a].cmp(&self.id[*b]))

@@ -179,23 +179,27 @@ impl Queue {
 }
 
 impl Relay {
-    fn view(&self) -> RelayView {
-        #[expect(clippy::cast_precision_loss, reason = "capacities are estimates")]
-        let capacity = Load {
+    /// What it can carry by itself, by its word; 0 where it said nothing.
+    #[expect(clippy::cast_precision_loss, reason = "capacities are estimates")]
+    pub(super) fn capacity(&self) -> Load {
+        Load {
             messages_in: self.capacity.messages_in_per_s as f64,
             bytes_in: self.capacity.bytes_in_per_s as f64,
             messages_out: self.capacity.messages_out_per_s as f64,
             bytes_out: self.capacity.bytes_out_per_s as f64,
             clients: f64::from(self.capacity.connections),
             ..Load::default()
-        };
+        }
+    }
+
+    fn view(&self) -> RelayView {
         RelayView {
             id: self.id,
             state: self.state(),
             started_at: self.started_at,
             reported_at: self.reported_at,
             samples: self.samples.iter().copied().collect(),
-            capacity,
+            capacity: self.capacity(),
             witnesses: self.witness_count(),
             moves_under_way: self.moves,
         }

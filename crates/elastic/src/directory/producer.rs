@@ -4,12 +4,14 @@ use quelea_elastic_proto::frame::{ErrorCode, OpenProducer};
 use quelea_elastic_proto::{ClientId, Epoch, MessageSeq, RelayId, Time};
 
 use crate::directory::context::Context;
+use crate::directory::definition::Definition;
 use crate::directory::limits::CLIENTS_PER_QUEUE_MAX;
 use crate::directory::monitor::Meter;
 use crate::directory::queue::{Client, Queue};
 use crate::directory::relay::Relay;
 use crate::directory::relocation::Move;
 use crate::directory::{Peer, ProducerStatus};
+use crate::plan::{Policy, has_room_for_newcomers};
 
 /// One producer of a queue.
 pub(super) struct Producer {
@@ -230,7 +232,8 @@ impl Queue {
         }
     }
 
-    /// The relay that the next producer gets: the least loaded one by projection, connected ones first.
+    /// The relay that the next producer gets, connected ones first. Under policy `steady` the oldest one
+    /// with room for newcomers ([`has_room_for_newcomers`]), if that is known; else the least loaded by projection.
     pub(super) fn choose_relay(&self, avoid: Option<RelayId>) -> Option<RelayId> {
         let clients_max = self.definition.sla.clients_max as usize;
         let rank = |relay: &Relay| {
@@ -239,13 +242,36 @@ impl Queue {
             let doubtful = relay.witness_count() > 0;
             (Some(relay.id) == avoid, doubtful, relay.peer.is_none(), full)
         };
-        let up = self.relays.values().filter(|relay| relay.takes_producers());
-        let best = up.min_by(|a, b| {
+        let up = || self.relays.values().filter(|relay| relay.takes_producers());
+        let best = up().map(rank).min();
+        let roomy = up()
+            .filter(|relay| Some(rank(relay)) == best && self.has_room_for_newcomers(relay))
+            .map(|relay| relay.id)
+            .min();
+        if roomy.is_some() {
+            return roomy;
+        }
+        let best = up().min_by(|a, b| {
             let load = || a.use_of_capacity().total_cmp(&b.use_of_capacity());
             let fewer = || a.producers.cmp(&b.producers);
             rank(a).cmp(&rank(b)).then_with(load).then_with(fewer).then(a.id.cmp(&b.id))
         });
         best.map(|relay| relay.id)
+    }
+
+    /// Whether it is known that a relay is loaded little enough. Not while no producer's rate is known there:
+    /// then those that come add nothing to what is projected, and all would be sent to one relay.
+    fn has_room_for_newcomers(&self, relay: &Relay) -> bool {
+        let Definition { sla, policy, .. } = &self.definition;
+        let known = relay.projected > relay.producers as f64;
+        if *policy != Policy::Steady || !known {
+            return false;
+        }
+        let mut load = relay.load();
+        load.bytes_in = load.bytes_in.max(relay.projected);
+        load.bytes_out = load.bytes_out.max(relay.projected * f64::from(relay.report.listeners));
+        load.clients = (relay.producers + relay.report.listeners as usize) as f64;
+        has_room_for_newcomers(sla, &relay.capacity(), &load)
     }
 
     /// The mean of the known producers' rates: what a new one is taken for.

@@ -4,9 +4,7 @@ use quelea_elastic_proto::{RelayId, Time};
 
 use super::history::History;
 use super::kpi::{KPIS, Kpi, Limits, Vector, vector};
-use super::tuning::{
-    HOT, HOT_SAMPLES, HOT_WINDOW, LAG_MAX, OVER_SAMPLES, PRODUCER_COOLDOWN_MS, STALE_MS, TARGET,
-};
+use super::tuning::{HOT, HOT_SAMPLES, LAG_MAX, PRODUCER_COOLDOWN_MS, ROOM, STALE_MS};
 use super::view::{Load, ProducerView, RelayState, RelayView, Snapshot};
 use crate::sla::Sla;
 
@@ -63,9 +61,9 @@ impl Seat {
         self.limits.load(&usage).0
     }
 
-    /// By how much it is above the target, over all dimensions.
+    /// By how much it is above what moves may fill it to, over all dimensions.
     pub(crate) fn excess(&self) -> f64 {
-        let over = |kpi: usize| (self.usage[kpi] / self.limits.values[kpi] - TARGET).max(0.0);
+        let over = |kpi: usize| (self.usage[kpi] / self.limits.values[kpi] - ROOM).max(0.0);
         (0..KPIS).map(over).sum()
     }
 }
@@ -78,7 +76,7 @@ impl<'a> Board<'a> {
         let mut seats: Vec<Seat> = Vec::with_capacity(views.len());
         for view in &views {
             let fresh = history.relay(view.id).map_or(0, |relay| relay.fresh);
-            let from = view.samples.len().saturating_sub(fresh.min(HOT_WINDOW));
+            let from = view.samples.len().saturating_sub(fresh.min(HOT_SAMPLES));
             let recent = Recent::of(&view.samples[from..]);
             seats.push(seat(view, sla, history, recent.samples(), now));
             samples.push(recent);
@@ -170,17 +168,17 @@ impl<'a> Board<'a> {
 
 /// A relay's last samples that count. In place: a plan of a hundred relays would else allocate as often.
 struct Recent {
-    all: [Vector; HOT_WINDOW],
+    all: [Vector; HOT_SAMPLES],
     count: usize,
 }
 
 impl Recent {
     fn of(samples: &[Load]) -> Self {
-        let mut all = [[0.0; KPIS]; HOT_WINDOW];
+        let mut all = [[0.0; KPIS]; HOT_SAMPLES];
         for (place, sample) in all.iter_mut().zip(samples) {
             *place = vector(sample);
         }
-        Self { all, count: samples.len().min(HOT_WINDOW) }
+        Self { all, count: samples.len().min(HOT_SAMPLES) }
     }
 
     fn samples(&self) -> &[Vector] {
@@ -208,14 +206,10 @@ fn seat(view: &RelayView, sla: &Sla, history: &History, recent: &[Vector], now: 
 /// Whether the samples make a relay hot, and by what.
 fn heat(limits: &Limits, recent: &[Vector]) -> Option<(Kpi, Vector)> {
     let last = recent.last()?;
-    let (load, kpi) = limits.load(last);
-    let above = |level: f64, samples: &[Vector]| {
-        samples.iter().filter(|sample| limits.load(sample).0 > level).count()
-    };
-    let newest = &recent[recent.len().saturating_sub(OVER_SAMPLES)..];
-    let is_hot = load > HOT && above(HOT, recent) >= HOT_SAMPLES;
-    let is_over = above(1.0, newest) >= OVER_SAMPLES;
-    (is_hot || is_over).then_some((kpi, *last))
+    let (_, kpi) = limits.load(last);
+    let is_hot = |sample| limits.load(sample).0 > HOT;
+    let enough = recent.len() >= HOT_SAMPLES;
+    (enough && recent.iter().all(is_hot)).then_some((kpi, *last))
 }
 
 /// The larger of both averages: quick to see a rise, slow to believe a fall.

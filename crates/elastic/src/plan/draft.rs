@@ -43,11 +43,16 @@ impl<'a> Draft<'a> {
 
     /// Plans a move and makes it on the board.
     pub(crate) fn shift(&mut self, producer: usize, from: usize, to: usize, reason: String) {
+        self.board.shift(producer, from, to);
+        self.begin_move(producer, from, to, reason);
+    }
+
+    /// Plans a move that the board has made.
+    pub(crate) fn begin_move(&mut self, producer: usize, from: usize, to: usize, reason: String) {
         let (generation, now) = (self.board.snapshot.generation, self.now());
         let (from_id, to_id) = (self.board.seats[from].id, self.board.seats[to].id);
         let id = self.board.snapshot.producers[producer].id;
         self.act(Action::Move { producer: id, from: from_id, to: to_id }, reason);
-        self.board.shift(producer, from, to);
         self.history.begin(from_id, generation, now);
         self.history.begin(to_id, generation, now);
         self.moves_left = self.moves_left.saturating_sub(1);

@@ -6,7 +6,7 @@ use quelea_elastic_proto::frame::NoticeCode;
 use super::board::{Board, Seat, add};
 use super::draft::Draft;
 use super::kpi::{KPIS, Kpi, Vector};
-use super::tuning::{DEFICIT, DEFICIT_MS, EASED, LATENCY_START_MS, LOOK_AHEAD_MAX, TARGET};
+use super::tuning::{DEFICIT, DEFICIT_MS, EASED, LATENCY_START_MS, LOOK_AHEAD_MAX, ROOM, TARGET};
 use super::view::{Action, RelayState};
 
 /// Relays that are wanted, and why.
@@ -65,7 +65,7 @@ impl Draft<'_> {
         Some(Want { relays, reason })
     }
 
-    /// Hot relays whose producers find no room: looks ahead with the relays that boot, and counts what
+    /// Relays that stay hot because their producers find no room: looks ahead with the relays that boot, and counts what
     /// else it takes.
     fn want_by_fit(&mut self, have: u32) -> Option<Want> {
         let hot: Vec<usize> = (0..self.board.seats.len())
@@ -74,6 +74,7 @@ impl Draft<'_> {
                 seat.hot.is_some()
                     && seat.state == RelayState::Up
                     && !seat.waits
+                    && self.lasts(*at)
                     && seat.load().0 > EASED
             })
             .collect();
@@ -103,7 +104,7 @@ impl Draft<'_> {
             self.history.latency_start_at = Some(now);
         }
         let reason = format!(
-            "relay {first} is hot: {why}, and its producers fit on no relay below {TARGET:.2}: {missing} \
+            "relay {first} is hot: {why}, and its producers fit on no relay below {ROOM:.2}: {missing} \
              more beside {have}"
         );
         Some(Want { relays: have + missing, reason })

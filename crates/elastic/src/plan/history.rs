@@ -54,6 +54,10 @@ pub(crate) struct RelayHistory {
     /// Reports since its last action was done; older samples show a load that is not there any more.
     pub(crate) fresh: usize,
     pub(crate) draining_since: Option<Time>,
+    /// Since when it is hot without a break.
+    pub(crate) hot_since: Option<Time>,
+    /// Since when its load is above [`WARM`](super::tuning::WARM) without a break.
+    pub(crate) warm_since: Option<Time>,
     /// Policy `paper` has filled it, or found it filled.
     pub(crate) filled: bool,
     /// A plan had it restarted or stopped: that it goes is no failed start.
@@ -149,6 +153,8 @@ fn first_seen(view: &RelayView) -> RelayHistory {
         reported_at: view.reported_at,
         fresh: view.samples.len(),
         draining_since: None,
+        hot_since: None,
+        warm_since: None,
         filled: false,
         given_up: false,
     }

@@ -1,8 +1,10 @@
-//! Which producer leaves a loaded relay, and for where: best fit, never above the target.
+//! Which producer leaves a loaded relay, and for where: best fit, never above [`ROOM`].
 
 use super::board::Board;
-use super::kpi::{KPIS, Kpi, Vector};
-use super::tuning::{EASED, TARGET};
+use super::kpi::{KPIS, Kpi, Limits, Vector, vector};
+use super::tuning::{NEWCOMERS_BELOW, ROOM, TARGET};
+use super::view::Load;
+use crate::sla::Sla;
 
 /// A producer's share of its relay's limit below which moving it helps nobody.
 const SIZE_MIN: f64 = 1e-4;
@@ -19,8 +21,18 @@ pub(crate) struct Pick {
     pub(crate) size: f64,
 }
 
+/// Whether a producer of which nothing is known may go to a relay with that load, capacity and agreement:
+/// it is below [`NEWCOMERS_BELOW`]. Not where neither bytes in nor bytes out have a limit: those that came
+/// since the last report are not seen in the other figures.
+#[must_use]
+pub fn has_room_for_newcomers(sla: &Sla, capacity: &Load, load: &Load) -> bool {
+    let limits = Limits::of(sla, capacity);
+    let bytes = [Kpi::BytesIn, Kpi::BytesOut].map(|kpi| limits.values[kpi as usize]);
+    bytes.iter().any(|limit| limit.is_finite()) && limits.load(&vector(load)).0 < NEWCOMERS_BELOW
+}
+
 impl Board<'_> {
-    /// The smallest producer that alone brings the relay down to the target, else the largest; of those
+    /// The smallest producer that alone brings the relay down to [`TARGET`], else the largest; of those
     /// that find room.
     pub(crate) fn pick(&self, from: usize, destinations: &[usize]) -> Option<Pick> {
         let seat = &self.seats[from];
@@ -29,7 +41,7 @@ impl Board<'_> {
         }
         let (load, kpi) = seat.load();
         let sized = self.sized(from, kpi);
-        let enough = sized.partition_point(|(size, _)| *size < load - EASED);
+        let enough = sized.partition_point(|(size, _)| *size < load - TARGET);
         let room = self.largest_room(destinations);
         let fits_somewhere = |at: usize| (0..KPIS).all(|kpi| self.needs[at][kpi] <= room[kpi]);
         let order = sized[enough..].iter().chain(sized[..enough].iter().rev());
@@ -37,7 +49,7 @@ impl Board<'_> {
             .filter(|(_, at)| fits_somewhere(*at))
             .take(TRIED_MAX)
             .find_map(|(size, at)| {
-                let to = self.least_loaded(*at, destinations, TARGET)?;
+                let to = self.least_loaded(*at, destinations, ROOM)?;
                 Some(Pick { producer: *at, to, size: *size })
             })
             .or_else(|| self.pick_for_itself(from, destinations, &sized))
@@ -62,7 +74,7 @@ impl Board<'_> {
             before - after[0].excess() - after[1].excess() > SIZE_MIN
         };
         let tried = sized.iter().take(TRIED_MAX);
-        let (size, producer) = tried.copied().find(|(size, at)| *size > TARGET && gains(*at))?;
+        let (size, producer) = tried.copied().find(|(size, at)| *size > ROOM && gains(*at))?;
         Some(Pick { producer, to, size })
     }
 
@@ -87,7 +99,7 @@ impl Board<'_> {
         for to in destinations {
             let seat = &self.seats[*to];
             for (kpi, room) in room.iter_mut().enumerate() {
-                *room = (seat.limits.values[kpi] * TARGET - seat.usage[kpi]).max(*room);
+                *room = (seat.limits.values[kpi] * ROOM - seat.usage[kpi]).max(*room);
             }
         }
         // Latency does not move with a producer.

@@ -1,11 +1,13 @@
 //! Moves: off hot relays, off warm ones onto cold ones, off those that drain.
 
+use quelea_elastic_proto::Time;
 use quelea_elastic_proto::frame::NoticeCode;
 
 use super::draft::Draft;
+use super::pick::Pick;
 use super::tuning::{
-    COLD, DRAIN_MS, EASED, HOT, HOT_SAMPLES, HOT_WINDOW, MOVES_MAX, PRODUCER_COOLDOWN_MS, TARGET,
-    WARM,
+    COLD, DRAIN_MS, EASED, HOT, HOT_SAMPLES, LASTING_MS, MOVES_MAX, PRODUCER_COOLDOWN_MS,
+    QUICK_MOVES_MAX, RISING_MS, ROOM, WARM,
 };
 use super::view::{Action, RelayState};
 
@@ -13,8 +15,9 @@ use super::view::{Action, RelayState};
 const DRAIN_MOVES: usize = MOVES_MAX / 3;
 
 impl Draft<'_> {
-    /// Takes load off hot relays until they are at the target.
+    /// Takes load off hot relays: at once where few moves do it, what takes more when it lasts.
     pub(crate) fn relieve(&mut self) {
+        self.note_heat();
         for from in self.by_load(|seat| seat.hot.is_some() && seat.state == RelayState::Up) {
             let id = self.board.seats[from].id.0;
             if self.board.seats[from].waits {
@@ -23,19 +26,72 @@ impl Draft<'_> {
             }
             let Some((kpi, last)) = self.board.seats[from].hot else { continue };
             let why = self.board.seats[from].limits.tell(kpi, &last).to_string();
-            let to = self.open_to_all(from);
-            while self.moves_left > 0 && self.board.seats[from].load().0 > EASED {
-                let Some(pick) = self.board.pick(from, &to) else { break };
-                let target = self.board.seats[pick.to].load_with(&self.board.needs[pick.producer]);
-                let reason = format!(
-                    "relay {id} is hot: {why} (above {HOT:.2} in {HOT_SAMPLES} of {HOT_WINDOW} reports); this \
-                     producer is {:.2} of it and lifts relay {} to {target:.2} (at most {TARGET:.2})",
-                    pick.size, self.board.seats[pick.to].id.0
-                );
-                self.shift(pick.producer, from, pick.to, reason);
+            let lasts = self.lasts(from) || self.rises();
+            let before = self.board.seats.clone();
+            let moves = self.try_to_relieve(from, &why, lasts);
+            let eased = self.board.seats[from].load().0 <= EASED;
+            if lasts || (eased && moves.len() <= QUICK_MOVES_MAX) {
+                for (pick, reason) in moves {
+                    self.begin_move(pick.producer, from, pick.to, reason);
+                }
+                self.tell_what_is_left(from, &why);
+            } else {
+                self.board.seats = before;
+                self.remark(format!(
+                    "relay {id}: {why}; {QUICK_MOVES_MAX} moves do not bring it to {EASED:.2}: left for a \
+                     burst until it has lasted for {LASTING_MS} ms"
+                ));
             }
-            self.tell_what_is_left(from, &why);
         }
+    }
+
+    /// Makes the moves on the board that a hot relay needs; one more than [`QUICK_MOVES_MAX`] at most if it
+    /// does not last.
+    fn try_to_relieve(&mut self, from: usize, why: &str, lasts: bool) -> Vec<(Pick, String)> {
+        let most = if lasts { self.moves_left } else { self.moves_left.min(QUICK_MOVES_MAX + 1) };
+        let to = self.open_to_all(from);
+        let id = self.board.seats[from].id.0;
+        let mut moves = Vec::new();
+        while moves.len() < most && self.board.seats[from].load().0 > EASED {
+            let Some(pick) = self.board.pick(from, &to) else { break };
+            let target = self.board.seats[pick.to].load_with(&self.board.needs[pick.producer]);
+            let reason = format!(
+                "relay {id} is hot: {why} (above {HOT:.2} in {HOT_SAMPLES} reports); this producer is {:.2} \
+                 of it and lifts relay {} to {target:.2} (at most {ROOM:.2})",
+                pick.size, self.board.seats[pick.to].id.0
+            );
+            self.board.shift(pick.producer, from, pick.to);
+            moves.push((pick, reason));
+        }
+        moves
+    }
+
+    /// Remembers since when relays are hot, and warm.
+    fn note_heat(&mut self) {
+        let now = self.now();
+        for seat in &self.board.seats {
+            let Some(relay) = self.history.relay_mut(seat.id) else { continue };
+            let since = |is: bool, since: Option<Time>| is.then(|| since.unwrap_or(now));
+            relay.hot_since = since(seat.hot.is_some(), relay.hot_since);
+            relay.warm_since = since(seat.load().0 > WARM, relay.warm_since);
+        }
+    }
+
+    /// Whether a relay has been hot for longer than a burst.
+    pub(crate) fn lasts(&self, at: usize) -> bool {
+        let since = self.history.relay(self.board.seats[at].id).and_then(|relay| relay.hot_since);
+        since.is_some_and(|since| self.now().since_ms(since) >= LASTING_MS)
+    }
+
+    /// Whether the whole queue's load has just risen.
+    fn rises(&self) -> bool {
+        self.history.scaled_out_at.is_some_and(|at| self.now().since_ms(at) < RISING_MS)
+    }
+
+    /// Whether one has been warm for that long.
+    fn stays_warm(&self, at: usize) -> bool {
+        let since = self.history.relay(self.board.seats[at].id).and_then(|relay| relay.warm_since);
+        since.is_some_and(|since| self.now().since_ms(since) >= LASTING_MS)
     }
 
     /// Says why a hot relay keeps its load.
@@ -74,14 +130,14 @@ impl Draft<'_> {
         } else {
             let still = seat.producers.iter().filter(|at| !self.board.movable(**at)).count();
             self.remark(format!(
-                "relay {id}: {why}; none of its {} producers fits elsewhere below {TARGET:.2} ({still} \
+                "relay {id}: {why}; none of its {} producers fits elsewhere below {ROOM:.2} ({still} \
                  moved less than {PRODUCER_COOLDOWN_MS} ms ago, are moving or fixed)",
                 seat.producers.len()
             ));
         }
     }
 
-    /// Gives load of relays above the target to relays that are nearly empty.
+    /// Gives load of relays that stay warm to relays that are nearly empty.
     pub(crate) fn level(&mut self) {
         let cold: Vec<usize> = (0..self.board.seats.len())
             .filter(|at| self.is_open(*at) && self.board.seats[*at].load().0 < COLD)
@@ -93,15 +149,18 @@ impl Draft<'_> {
             seat.takes() && !seat.waits && seat.hot.is_none() && seat.load().0 > WARM
         });
         for from in warm {
+            if !self.stays_warm(from) {
+                continue;
+            }
             let id = self.board.seats[from].id.0;
-            while self.moves_left > 0 && self.board.seats[from].load().0 > EASED {
+            while self.moves_left > 0 && self.board.seats[from].load().0 > ROOM {
                 let (_, kpi) = self.board.seats[from].load();
                 let why = self.board.seats[from].limits.tell(kpi, &self.board.seats[from].usage);
                 let why = why.to_string();
                 let Some(pick) = self.board.pick(from, &cold) else { break };
                 let to = self.board.seats[pick.to].id.0;
                 let reason = format!(
-                    "relay {id} is warm: {why} (above {WARM:.2}) and relay {to} was below {COLD:.2}; this \
+                    "relay {id} is warm: {why} (above {WARM:.2} for {LASTING_MS} ms) and relay {to} was below {COLD:.2}; this \
                      producer is {:.2} of it",
                     pick.size
                 );
@@ -152,7 +211,7 @@ impl Draft<'_> {
             if producer.moving || producer.fixed {
                 continue;
             }
-            let fits = self.board.least_loaded(at, &to, TARGET);
+            let fits = self.board.least_loaded(at, &to, ROOM);
             let forced = || self.board.least_loaded(at, &to, f64::INFINITY).filter(|_| must);
             let Some(to) = fits.or_else(forced) else {
                 stuck += 1;
@@ -164,8 +223,8 @@ impl Draft<'_> {
             let load = self.board.seats[to].load_with(&self.board.needs[at]);
             let to_id = self.board.seats[to].id.0;
             let reason = format!(
-                "relay {id} drains; relay {to_id} is the least loaded and comes to {load:.2} (aim \
-                 {TARGET:.2}{})",
+                "relay {id} drains; relay {to_id} is the least loaded and comes to {load:.2} (at most \
+                 {ROOM:.2}{})",
                 if fits.is_none() { ", passed because the relay has to go" } else { "" }
             );
             self.shift(at, from, to, reason);
@@ -173,7 +232,7 @@ impl Draft<'_> {
         }
         if stuck > 0 {
             self.remark(format!(
-                "relay {id} drains: {stuck} producers fit nowhere below {TARGET:.2} and wait"
+                "relay {id} drains: {stuck} producers fit nowhere below {ROOM:.2} and wait"
             ));
         }
         left

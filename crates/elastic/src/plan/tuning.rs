@@ -1,21 +1,33 @@
 //! Every number that the planner decides by, with its reason. They are not settings: nobody can tune
 //! twenty knobs (research/eqs.md, 1.2), and the simulator shows that these serve small and large queues.
 
-/// A share of the limit: a relay above it in [`HOT_SAMPLES`] of the last [`HOT_WINDOW`] reports is hot.
-/// Leaves room for what comes in while a new relay boots.
-pub(crate) const HOT: f64 = 0.85;
-/// Reports above [`HOT`] that make a relay hot: one is noise, two may be one burst seen twice.
-pub(crate) const HOT_SAMPLES: usize = 3;
-/// How many of the last reports are looked at.
-pub(crate) const HOT_WINDOW: usize = 5;
-/// The fast path: above the whole limit in that many reports, a relay is hot without waiting for more.
-pub(crate) const OVER_SAMPLES: usize = 2;
-/// The load that moves and starts aim at. No move lifts a relay above it. The lower, the more relays:
-/// docs/elastic-simulator.md has what 0.60 costs.
+/// A share of the limit: a relay above it in each of the last [`HOT_SAMPLES`] reports is hot. Below it the
+/// agreement holds, and a move only disturbs; room for what comes is kept by the starts, which look at
+/// the whole queue.
+pub(crate) const HOT: f64 = 1.0;
+/// Reports above [`HOT`] that make a relay hot: one is noise.
+pub(crate) const HOT_SAMPLES: usize = 2;
+/// The load that starts and drains aim at, and the choice of who leaves a hot relay: one that just brings
+/// it below [`EASED`] is followed by the next. The lower, the more relays: docs/elastic-simulator.md has what
+/// 0.60 costs.
 pub(crate) const TARGET: f64 = 0.70;
+/// No move lifts a relay above it: what is moved to is not the next hot relay.
+pub(crate) const ROOM: f64 = 0.90;
 /// A hot relay gives producers away until it is at or below this: no more are disturbed than it takes, and
 /// it does not come straight back to [`HOT`].
-pub(crate) const EASED: f64 = 0.78;
+pub(crate) const EASED: f64 = 0.95;
+/// A relay that is hot gives away so many producers at once. What takes more is most often one producer's
+/// burst, which is over before the moves have paid: it waits for [`LASTING_MS`].
+pub(crate) const QUICK_MOVES_MAX: usize = 2;
+/// A relay that was hot for so long has not a burst but a load: three times what a burst lasts in the
+/// simulator.
+pub(crate) const LASTING_MS: u64 = 180_000;
+/// For so long after relays were started for the queue's load, what is hot is not held for a burst: the
+/// new ones boot for a minute, and then are filled.
+pub(crate) const RISING_MS: u64 = 180_000;
+/// Policy `steady`: a newcomer goes to the oldest relay below that share of its limit. So the youngest keep
+/// few producers, and few move when one of them goes; and old ones stay below [`TARGET`].
+pub const NEWCOMERS_BELOW: f64 = 0.60;
 /// Relays are added when the queue as a whole is this much above [`TARGET`]: the dead band upwards.
 pub(crate) const DEFICIT: f64 = 1.1;
 /// The same must have been so for that long, unless a relay is hot already.
@@ -24,15 +36,15 @@ pub(crate) const DEFICIT_MS: u64 = 2_000;
 /// downwards.
 pub(crate) const SURPLUS: f64 = 0.05;
 /// The same must have been so for that long.
-pub(crate) const SURPLUS_MS: u64 = 300_000;
+pub(crate) const SURPLUS_MS: u64 = 720_000;
 /// No removal for that long after relays were added: what grows now does not shrink now. A relay that is
 /// started and goes within 15 minutes was not worth its start.
 pub(crate) const IN_AFTER_OUT_MS: u64 = 900_000;
 /// Time between two removals: the effect of one is seen before the next.
 pub(crate) const IN_AFTER_IN_MS: u64 = 120_000;
-/// A relay above it that is not hot gives load to a relay below [`COLD`]: else a relay that was added
-/// for the sum of the load would stay empty while the others wait to become hot.
-pub(crate) const WARM: f64 = 0.80;
+/// A relay above it for [`LASTING_MS`] that is not hot gives load to a relay below [`COLD`], until it is at
+/// [`ROOM`]: else a relay that was added for the sum of the load would stay empty.
+pub(crate) const WARM: f64 = 0.90;
 /// See [`WARM`]; half of [`TARGET`], so that the two never change places.
 pub(crate) const COLD: f64 = 0.35;
 /// A producer that moved stays for that long.
