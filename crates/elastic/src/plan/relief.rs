@@ -7,12 +7,17 @@ use super::draft::Draft;
 use super::pick::Pick;
 use super::tuning::{
     COLD, DRAIN_MS, EASED, HOT, HOT_SAMPLES, LASTING_MS, MOVES_MAX, PRODUCER_COOLDOWN_MS,
-    QUICK_MOVES_MAX, RISING_MS, ROOM, WARM,
+    QUICK_MOVES_MAX, QUICK_MOVES_ONE_OF, RISING_MS, ROOM, WARM,
 };
 use super::view::{Action, RelayState};
 
 /// Moves that drains may begin while there are hot relays.
 const DRAIN_MOVES: usize = MOVES_MAX / 3;
+
+/// Moves that a hot relay with so many producers begins at once.
+fn quick_moves_max(producers: usize) -> usize {
+    QUICK_MOVES_MAX.max(producers / QUICK_MOVES_ONE_OF)
+}
 
 impl Draft<'_> {
     /// Takes load off hot relays: at once where few moves do it, what takes more when it lasts.
@@ -27,10 +32,11 @@ impl Draft<'_> {
             let Some((kpi, last)) = self.board.seats[from].hot else { continue };
             let why = self.board.seats[from].limits.tell(kpi, &last).to_string();
             let lasts = self.lasts(from) || self.rises();
+            let quick = quick_moves_max(self.board.seats[from].producers.len());
             let before = self.board.seats.clone();
             let moves = self.try_to_relieve(from, &why, lasts);
             let eased = self.board.seats[from].load().0 <= EASED;
-            if lasts || (eased && moves.len() <= QUICK_MOVES_MAX) {
+            if lasts || (eased && moves.len() <= quick) {
                 for (pick, reason) in moves {
                     self.begin_move(pick.producer, from, pick.to, reason);
                 }
@@ -38,17 +44,18 @@ impl Draft<'_> {
             } else {
                 self.board.seats = before;
                 self.remark(format!(
-                    "relay {id}: {why}; {QUICK_MOVES_MAX} moves do not bring it to {EASED:.2}: left for a \
+                    "relay {id}: {why}; {quick} moves do not bring it to {EASED:.2}: left for a \
                      burst until it has lasted for {LASTING_MS} ms"
                 ));
             }
         }
     }
 
-    /// Makes the moves on the board that a hot relay needs; one more than [`QUICK_MOVES_MAX`] at most if it
+    /// Makes the moves on the board that a hot relay needs; one more than [`quick_moves_max`] at most if it
     /// does not last.
     fn try_to_relieve(&mut self, from: usize, why: &str, lasts: bool) -> Vec<(Pick, String)> {
-        let most = if lasts { self.moves_left } else { self.moves_left.min(QUICK_MOVES_MAX + 1) };
+        let quick = quick_moves_max(self.board.seats[from].producers.len());
+        let most = if lasts { self.moves_left } else { self.moves_left.min(quick + 1) };
         let to = self.open_to_all(from);
         let id = self.board.seats[from].id.0;
         let mut moves = Vec::new();

@@ -19,6 +19,8 @@ pub(crate) const EASED: f64 = 0.95;
 /// A relay that is hot gives away so many producers at once. What takes more is most often one producer's
 /// burst, which is over before the moves have paid: it waits for [`LASTING_MS`].
 pub(crate) const QUICK_MOVES_MAX: usize = 2;
+/// Or so many of its producers, one of that many: where all are small, no two suffice.
+pub(crate) const QUICK_MOVES_ONE_OF: usize = 20;
 /// A relay that was hot for so long has not a burst but a load: three times what a burst lasts in the
 /// simulator.
 pub(crate) const LASTING_MS: u64 = 180_000;
