@@ -42,8 +42,8 @@ pub const SPILL_HELD_MAX: usize = 262_144;
 /// Stretches that were written to one listener and that it has not said it received: each takes some 40
 /// bytes, and as much in its producer's ledger. A listener that never says it is cut off.
 pub const AWAITING_MAX: usize = 262_144;
-/// Listeners that may miss what is acknowledged, which a relay remembers to tell producers that come; the
-/// oldest is forgotten beyond it.
+/// Listeners that may miss what is acknowledged, which a relay remembers to tell producers that come. Beyond
+/// it, those of whom only a producer told are forgotten first, then the oldest.
 pub const ABSENT_MAX: usize = quelea_elastic_proto::limits::MISSED_MAX;
 /// A listener for whom a message has waited for so long in its ring lags, however little waits: producers
 /// do not wait for it at the level Relayed. Half the time between two PINGs, when it is looked for.

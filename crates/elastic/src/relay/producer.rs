@@ -31,6 +31,8 @@ pub(crate) struct Producer {
     pub(crate) acknowledged: MessageSeq,
     /// It knows of the listeners that may miss something, up to this one.
     pub(crate) told_absent: AbsenceNumber,
+    /// How many MISSED it has sent in this slot.
+    pub(crate) told_missed: usize,
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
     pub(crate) bytes_out: u64,
@@ -125,6 +127,7 @@ impl Relay {
             granted_bytes: 0,
             acknowledged: MessageSeq(0),
             told_absent: 0,
+            told_missed: 0,
             messages: 0,
             bytes: 0,
             bytes_out: 0,
@@ -164,33 +167,6 @@ impl Relay {
         producer.ledger.start(first);
         let frame = encoded(&producer.start());
         self.tell_listeners(&frame, Control::Other);
-    }
-
-    /// MISSED: goes to its listener. One that is not here may miss what is acknowledged here, too.
-    pub(crate) fn pass_missed(
-        &mut self,
-        client: u32,
-        producer: ClientId,
-        listener: ClientId,
-        below: MessageSeq,
-    ) -> Result<(), WireError> {
-        let of_this = |(_, index): &(Slot, u32)| self.producers[*index as usize].id == producer;
-        if !self.clients[client as usize].slots.iter().any(of_this) {
-            let text = format!("producer {:032x} has no slot on this connection", producer.0);
-            return Err(refusal(ErrorCode::Order, "producer", text));
-        }
-        let here = |index: &&u32| {
-            let listens = self.clients[**index as usize].listener.as_ref();
-            listens.is_some_and(|of| of.id == listener)
-        };
-        match self.listeners.iter().find(here).copied() {
-            Some(index) => {
-                let frame = encoded(&Frame::Missed { producer, listener, below });
-                self.tell_listener(index, &frame, Control::Other);
-            }
-            None => self.may_miss(listener),
-        }
-        Ok(())
     }
 
     /// FIN: all listeners are told; the slot ends when its last message is done.

@@ -1,6 +1,8 @@
 //! A relay's core without sockets: what its clients say is given to it, and what it has for them is read
 //! when the test says so.
 
+mod absent;
+
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
@@ -9,7 +11,7 @@ use quelea_elastic_proto::frame::{
     Acknowledge, AttachListener, ErrorCode, Frame, Hello, RelaySettings, Role, SlowPolicy, Start,
     WireError,
 };
-use quelea_elastic_proto::limits::{SEQUENCE_MAX, VERSION};
+use quelea_elastic_proto::limits::VERSION;
 use quelea_elastic_proto::wire::encode_data;
 use quelea_elastic_proto::{ClientId, Epoch, Fence, FrameBuffer, MessageSeq, RelayId, Slot, Time};
 
@@ -153,10 +155,14 @@ impl World {
     fn producer(&mut self, id: u128) -> (Port, Slot) {
         let port = self.client();
         let slot = self.attach(port, id, 0).expect("it may");
-        let (producer, epoch) = (ClientId(id), Epoch(1));
-        let (first, previous) = (MessageSeq(0), Epoch(0));
-        self.say(port, &[Frame::Start(Start { slot, producer, epoch, first, previous })]);
+        self.start((port, slot), id, 0);
         (port, slot)
+    }
+
+    fn start(&mut self, (port, slot): (Port, Slot), id: u128, first: u64) {
+        let (producer, epoch) = (ClientId(id), Epoch(1));
+        let (first, previous) = (MessageSeq(first), Epoch(0));
+        self.say(port, &[Frame::Start(Start { slot, producer, epoch, first, previous })]);
     }
 
     /// One message, in a read of its own: a stretch.
@@ -339,98 +345,6 @@ fn a_program_that_stops_is_left_behind_until_it_goes_on() {
         assert_eq!(world.acknowledged(producer), Some(6));
         assert_eq!(world.relay.counters.dropped(), 0);
     }
-}
-
-impl World {
-    /// What a producer was told since the last call: who may miss what, and what is acknowledged.
-    fn told(&mut self, (port, _): (Port, Slot)) -> Vec<Told> {
-        self.turn();
-        let told = |frame| match frame {
-            Frame::Missed { listener, below, .. } => Some(Told::Missed(listener.0, below.0)),
-            Frame::Ack { below, .. } => Some(Told::Done(below.0)),
-            _ => None,
-        };
-        self.read(port).into_iter().filter_map(told).collect()
-    }
-}
-
-#[derive(Debug, PartialEq)]
-enum Told {
-    Missed(u128, u64),
-    Done(u64),
-}
-
-const ALL: u64 = SEQUENCE_MAX;
-
-#[test]
-fn a_producer_is_told_whose_connection_broke_before_its_messages_are_acknowledged() {
-    let mut world = delivering();
-    let broken = world.listener(1, SlowPolicy::DropNewest);
-    let producer = world.producer(9);
-    world.publish(producer, 0, b"t");
-    world.read(broken);
-    world.relay.disconnected(broken);
-    assert_eq!(world.told(producer), [Told::Missed(1, ALL), Told::Done(1)]);
-    world.publish(producer, 1, b"t");
-    assert_eq!(world.told(producer), [Told::Done(2)]);
-    // A producer that comes is told, too; when the listener is back, both are.
-    let later = world.producer(10);
-    world.publish(later, 0, b"t");
-    assert_eq!(world.told(later), [Told::Missed(1, ALL), Told::Done(1)]);
-    let back = world.listener(1, SlowPolicy::DropNewest);
-    assert_eq!(world.told(producer), [Told::Missed(1, 2)]);
-    assert_eq!(world.told(later), [Told::Missed(1, 1)]);
-    // Who says that it goes misses nothing.
-    world.say(back, &[Frame::Bye(String::new())]);
-    world.publish(producer, 2, b"t");
-    assert_eq!(world.told(producer), [Told::Done(3)]);
-}
-
-#[test]
-fn a_producer_is_told_who_was_left_behind_until_it_goes_on() {
-    let mut world = delivering();
-    let stalled = world.listener(1, SlowPolicy::DropNewest);
-    let producer = world.producer(9);
-    world.publish(producer, 0, b"t");
-    world.read(stalled);
-    world.wait(RECEIVED_MS_MAX + 5_000);
-    assert_eq!(world.told(producer), [Told::Missed(1, ALL), Told::Done(1)]);
-    world.say(stalled, &[Frame::Received(1)]);
-    assert_eq!(world.told(producer), [Told::Missed(1, 1)]);
-}
-
-#[test]
-fn a_producer_is_told_for_whom_messages_were_dropped() {
-    for policy in [SlowPolicy::DropNewest, SlowPolicy::DropOldest] {
-        let mut world = World::new(|settings| {
-            settings.acknowledge = Acknowledge::Delivered;
-            settings.ring_bytes_max = RING_BYTES_MIN;
-        });
-        world.listener(1, policy);
-        let producer = world.producer(9);
-        let body = vec![7; RING_BYTES_MIN as usize / 4];
-        (0..8).for_each(|sequence| world.publish(producer, sequence, &body));
-        assert_eq!(world.told(producer).first(), Some(&Told::Missed(1, ALL)), "{policy:?}");
-    }
-}
-
-#[test]
-fn a_producers_word_goes_to_its_listener_and_one_who_is_not_there_may_miss_more() {
-    let mut world = delivering();
-    let listener = world.listener(1, SlowPolicy::DropNewest);
-    let producer = world.producer(9);
-    world.read(listener);
-    let missed = |producer, listener| Frame::Missed {
-        producer: ClientId(producer),
-        listener: ClientId(listener),
-        below: MessageSeq(5),
-    };
-    world.say(producer.0, &[missed(9, 1), missed(9, 2)]);
-    assert_eq!(world.read(listener), [missed(9, 1)]);
-    assert_eq!(world.told(producer), [Told::Missed(2, ALL)]);
-    world.say(producer.0, &[missed(10, 1)]);
-    let error = world.last_error(producer.0);
-    assert_eq!((error.code, &*error.field), (ErrorCode::Order, "producer"));
 }
 
 #[test]
