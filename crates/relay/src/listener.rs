@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::sync::Once;
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
@@ -57,9 +58,17 @@ fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     Ok(socket.into())
 }
 
+/// Fails only if the peer is gone already.
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX)
+    if let Err(error) = SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX) {
+        // A kernel that does not have it takes more of slow listeners: it costs memory, nothing else.
+        static TOLD: Once = Once::new();
+        TOLD.call_once(|| {
+            tracing::warn!(%error, "the kernel does not bound what it takes of a connection (TCP_NOTSENT_LOWAT)");
+        });
+    }
+    Ok(())
 }
 
 /// Accepts connections and starts a task for each, for ever.
@@ -69,7 +78,6 @@ pub(crate) async fn accept(node: SharedNode, listener: TcpListener) {
         match listener.accept().await {
             Ok((stream, _)) => {
                 failing = false;
-                // It fails only if the peer is gone already.
                 if prepare(&stream).is_ok() {
                     let serve = connection::serve(node.clone(), stream);
                     // The task yields by itself after each read; tokio's budget would stop it mid-way.
