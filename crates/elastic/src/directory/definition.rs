@@ -184,7 +184,9 @@ impl Definition {
             return Ok(());
         }
         let text = format!(
-            "the record of a queue of this name has room for {room} relays ({RECORD_BYTES_MAX} bytes), is {}",
+            "the record of a queue whose name has {} bytes has room for {room} relays ({RECORD_BYTES_MAX} bytes), \
+             is {}",
+            queue.len(),
             self.sla.relays_max
         );
         Err(DefinitionError::new("relays_max", &text))

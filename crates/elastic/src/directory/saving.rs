@@ -81,7 +81,8 @@ impl Queue {
     }
 
     /// No owner could read it any more. What waits for it goes on waiting: no relay is started that is not in a
-    /// record.
+    /// record. Only ends are not waited for, as nothing else makes it shorter: an owner that finds an ended relay in
+    /// the record takes it for one that died.
     fn refuse_record(&mut self, cx: &mut Context<'_>, bytes: usize) {
         self.saving.retry_at = Some(cx.now.plus_ms(RETRY_LONG_MS));
         if !std::mem::replace(&mut self.saving.too_long, true) {
@@ -91,6 +92,7 @@ impl Queue {
             );
             self.log(cx, "unsaved", format!("queue {}", self.name), reason);
         }
+        self.flush_saved(cx);
     }
 
     /// Whether the record has room for one relay more, when all have told what they have to.
@@ -135,11 +137,12 @@ impl Queue {
         }
     }
 
-    /// Carries out what waited for changes that are written now.
+    /// Carries out what waited for changes that are written now, and ends of relays while nothing can be written.
     pub(super) fn flush_saved(&mut self, cx: &mut Context<'_>) {
-        let saved = self.saving.saved;
+        let (saved, too_long) = (self.saving.saved, self.saving.too_long);
         for (change, effect) in std::mem::take(&mut self.saving.waiting) {
-            if change > saved {
+            let shortens = too_long && matches!(effect, Effect::StopRelay { .. });
+            if change > saved && !shortens {
                 self.saving.waiting.push((change, effect));
                 continue;
             }

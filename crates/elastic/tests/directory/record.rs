@@ -1,7 +1,7 @@
 //! A queue's record: it never grows beyond what its next owner reads.
 
 use quelea_elastic::directory::limits::RECORD_BYTES_MAX;
-use quelea_elastic::directory::{Definition, Input, ProviderOutcome, RelayHandle};
+use quelea_elastic::directory::{Definition, Input, ProviderOutcome, RelayHandle, Settings};
 use quelea_elastic_proto::RelayId;
 use quelea_elastic_proto::frame::{Frame, NoticeCode};
 
@@ -55,23 +55,42 @@ fn no_relay_is_started_for_which_the_record_has_no_room() {
     assert_eq!(world.status().relays.len(), started);
 }
 
-#[test]
-fn a_record_that_has_grown_too_long_is_not_written_and_that_is_told() {
+/// A queue with 600 relays that have not registered, whose names are longer than any that is known.
+fn grown_too_long() -> World {
     let mut world = World::new();
     world.provider_answers = Answers::Never;
     let mut definition = of_most();
     definition.sla.relays_min = 600;
     define(&mut world, definition);
-    // A provider whose names are longer than any that is known.
     for relay in (1..=600).map(RelayId) {
         let name = "n".repeat(4_000);
         let request = format!("{QUEUE}/{}/{}", world.fence, relay.0);
         let outcome = ProviderOutcome::Started(RelayHandle { relay, request, name });
         world.give(Input::Provider { queue: QUEUE.to_owned(), relay, outcome });
     }
+    world
+}
+
+#[test]
+fn a_record_that_has_grown_too_long_is_not_written_and_that_is_told() {
+    let world = grown_too_long();
     assert!(world.store[QUEUE].len() <= RECORD_BYTES_MAX);
     assert_eq!(world.happened("unsaved"), 1);
     let event = world.events.iter().find(|event| event.kind == "unsaved").unwrap();
     assert!(event.reason.contains(&format!("more than {RECORD_BYTES_MAX}")), "{}", event.reason);
     assert!(!world.directory.is_saved(QUEUE));
+}
+
+#[test]
+fn a_record_that_has_grown_too_long_becomes_shorter_by_the_ends_of_relays() {
+    let mut world = grown_too_long();
+    world.provider_answers = Answers::Well;
+    define(&mut world, Definition::default());
+    assert!(world.stopped().is_empty() && !world.directory.is_saved(QUEUE));
+    // They have not registered in time; nothing that is written says so yet.
+    world.pass_ms(Settings::default().register_ms_max + 10_000);
+    let stopped = world.stopped();
+    assert!((1..=600).map(RelayId).all(|relay| stopped.contains(&relay)), "{}", stopped.len());
+    assert!(world.directory.is_saved(QUEUE));
+    assert!(world.store[QUEUE].len() < RECORD_BYTES_MAX / 2);
 }
