@@ -150,14 +150,20 @@ class ElasticBroker(Broker):
         except BrokerError as error:
             raise BrokerError(f"{error}: {last}") from None
 
-    def wait_for_moves(self, queue: str, count: int) -> None:
+    def wait_for_moves(self, queue: str, count: int, aborted_max: int | None = None) -> None:
         """Until so many moves have been done since the directory knows the queue, and none is under way.
 
-        A move may be given up, because a client did not answer in time for example: it is asked for again.
+        A move may be given up, because a client did not answer in time for example: it is asked for again. More than
+        `aborted_max` that were given up, also since the directory knows the queue, are a failure: `max(2, count // 5)`
+        if it is not given.
         """
+        allowed = max(2, count // 5) if aborted_max is None else aborted_max
 
         def done():
             shown = self.queue(queue)
+            if shown["moves_aborted"] > allowed:
+                reasons = [event["reason"] for event in self.events(queue) if event["kind"] == "abort"]
+                raise BrokerError(f"{shown['moves_aborted']} moves of {queue} were given up, more than {allowed}: {reasons}")
             if shown["moves_under_way"]:
                 return False
             if shown["moves_done"] < count:

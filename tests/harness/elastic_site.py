@@ -62,11 +62,13 @@ class ElasticSite:
                     stack.callback(broker.close)
                 self.site.heal()
         finally:
-            for pid in self.relays():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            wait_for("relays to end", lambda: not self.relays())
-            self.site.__exit__()
+            try:
+                for pid in self.relays():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                wait_for("relays to end", lambda: not self.relays())
+            finally:
+                self.site.__exit__()
 
     def _write_program(self):
         hosts = {name: (self.site.wrapper(name), self.site[name].address) for name in RELAYS}
