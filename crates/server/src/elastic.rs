@@ -12,6 +12,7 @@ use quelea_directory::{
     MetaSettings, ProviderSettings, Refusal,
 };
 use quelea_elastic::directory::{Definition, DefinitionError, Settings};
+use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
 use quelea_http::{Elastic, ElasticAnswer, ElasticRefusal, ElasticRequest};
 use quelea_net::ListenError;
 
@@ -103,7 +104,12 @@ pub(crate) fn prepare(config: &ElasticConfig) -> Result<Option<Prepared>, Elasti
     let cost = config.relay_cost_per_hour_micros;
     let definition = Definition::parse(config.default.as_bytes());
     let definition = definition
-        .and_then(|definition| definition.validate_cost(cost).map(|()| definition))
+        .and_then(|definition| {
+            definition.validate_cost(cost)?;
+            // A queue that is made on first use may have the longest name.
+            definition.validate_record(&"q".repeat(QUEUE_NAME_BYTES_MAX))?;
+            Ok(definition)
+        })
         .map_err(ElasticError::Default)?;
     let queues = queues(config, &definition)?;
     let program = match config.relay_program.as_str() {
@@ -170,15 +176,14 @@ fn queues(
 ) -> Result<Vec<(String, Definition)>, ElasticError> {
     let mut queues = Vec::new();
     for queue in &config.queue {
-        if queue.name.is_empty()
-            || queue.name.len() > quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX
-        {
+        if queue.name.is_empty() || queue.name.len() > QUEUE_NAME_BYTES_MAX {
             return Err(ElasticError::Name(queue.name.clone()));
         }
         let definition = Definition::parse_over(default, queue.definition.as_bytes())
             .and_then(|definition| {
-                let cost = config.relay_cost_per_hour_micros;
-                definition.validate_cost(cost).map(|()| definition)
+                definition.validate_cost(config.relay_cost_per_hour_micros)?;
+                definition.validate_record(&queue.name)?;
+                Ok(definition)
             })
             .map_err(|error| ElasticError::Queue { queue: queue.name.clone(), error })?;
         queues.push((queue.name.clone(), definition));
@@ -401,6 +406,14 @@ mod tests {
                     config.default = "{\"budget_per_hour_micros\": 1}".to_owned();
                 }),
                 "elastic.default: budget_per_hour_micros",
+            ),
+            (
+                refusal(|config| config.default = "{\"relays_max\": 4096}".to_owned()),
+                "elastic.default: relays_max: the record of a queue whose name has 255 bytes has room for ",
+            ),
+            (
+                queue("q", "{\"relays_max\": 4096}"),
+                "elastic.queue.definition of \"q\": relays_max: the record of a queue whose name has ",
             ),
             (queue("", "{}"), "elastic.queue.name = \"\""),
             (queue("q", "[]"), "elastic.queue.definition of \"q\": "),
