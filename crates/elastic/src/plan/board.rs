@@ -38,6 +38,8 @@ pub(crate) struct Seat {
     pub(crate) waits: bool,
     /// Its reports say that it is hot: by which KPI, and what it was in the last one.
     pub(crate) hot: Option<(Kpi, Vector)>,
+    /// Its load by its last reports alone, which knows at once that a burst is over.
+    pub(crate) reported: f64,
     /// A witness says that it is gone.
     pub(crate) doubted: bool,
 }
@@ -108,6 +110,7 @@ impl<'a> Board<'a> {
         self.needs = self.snapshot.producers.iter().map(estimate).collect();
         for (seat, recent) in self.seats.iter_mut().zip(samples) {
             let measured = if seat.reports { mean_of_last(recent.samples()) } else { [0.0; KPIS] };
+            seat.reported = seat.limits.load(&measured).0;
             let mut sum = [0.0; KPIS];
             for &at in &seat.producers {
                 add(&mut sum, &self.needs[at]);
@@ -199,6 +202,7 @@ fn seat(view: &RelayView, sla: &Sla, history: &History, recent: &[Vector], now: 
         reports,
         waits: known.is_some_and(|relay| relay.pending.is_some()) || view.moves_under_way > 0,
         hot: if reports { heat(&limits, recent) } else { None },
+        reported: 0.0,
         doubted: view.witnesses > 0,
     }
 }

@@ -65,8 +65,8 @@ impl Draft<'_> {
         Some(Want { relays, reason })
     }
 
-    /// Relays that stay hot because their producers find no room: looks ahead with the relays that boot, and counts what
-    /// else it takes.
+    /// Relays that stay hot because their producers find no room: looks ahead with the relays that boot, and
+    /// counts what else it takes.
     fn want_by_fit(&mut self, have: u32) -> Option<Want> {
         let hot: Vec<usize> = (0..self.board.seats.len())
             .filter(|at| {
@@ -74,7 +74,7 @@ impl Draft<'_> {
                 seat.hot.is_some()
                     && seat.state == RelayState::Up
                     && !seat.waits
-                    && self.lasts(*at)
+                    && self.is_no_burst(*at)
                     && seat.load().0 > EASED
             })
             .collect();
@@ -235,6 +235,7 @@ impl Board<'_> {
             reports: true,
             waits: false,
             hot: None,
+            reported: 0.0,
             doubted: false,
         });
         self.seats.len() - 1

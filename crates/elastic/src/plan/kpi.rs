@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use super::tuning::OF_CAPACITY;
 use super::view::Load;
 use crate::sla::Sla;
 
@@ -68,7 +69,7 @@ pub(crate) fn vector(load: &Load) -> Vector {
     all.map(|value| if value.is_finite() && value > 0.0 { value } else { 0.0 })
 }
 
-/// What a relay may carry: the smaller of the SLA's limit and its own capacity.
+/// What a relay may carry: the smaller of the SLA's limit and [`OF_CAPACITY`] of its own capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Limits {
     /// Infinite where there is none.
@@ -86,6 +87,7 @@ impl Limits {
         if own[Kpi::Cpu as usize] == 0.0 {
             own[Kpi::Cpu as usize] = CPU_CORES;
         }
+        own.iter_mut().for_each(|value| *value *= OF_CAPACITY);
         let agreed = [
             sla.messages_in_per_s_max as f64,
             sla.bytes_in_per_s_max as f64,

@@ -1,65 +1,75 @@
 //! Moves: off hot relays, off warm ones onto cold ones, off those that drain.
 
-use quelea_elastic_proto::Time;
 use quelea_elastic_proto::frame::NoticeCode;
 
+use super::board::Seat;
 use super::draft::Draft;
+use super::kpi::Kpi;
 use super::pick::Pick;
 use super::tuning::{
     COLD, DRAIN_MS, EASED, HOT, HOT_SAMPLES, LASTING_MS, MOVES_MAX, PRODUCER_COOLDOWN_MS,
-    QUICK_MOVES_MAX, QUICK_MOVES_ONE_OF, RISING_MS, ROOM, WARM,
+    QUICK_MOVES_LIMIT, QUICK_MOVES_MAX, QUICK_MOVES_ONE_OF, RISING_MS, ROOM, SEVERE, WARM,
 };
 use super::view::{Action, RelayState};
 
 /// Moves that drains may begin while there are hot relays.
 const DRAIN_MOVES: usize = MOVES_MAX / 3;
 
-/// Moves that a hot relay with so many producers begins at once.
+/// Moves that a hot relay with so many producers may need and not be held for a burst.
 fn quick_moves_max(producers: usize) -> usize {
-    QUICK_MOVES_MAX.max(producers / QUICK_MOVES_ONE_OF)
+    (producers / QUICK_MOVES_ONE_OF).clamp(QUICK_MOVES_MAX, QUICK_MOVES_LIMIT)
+}
+
+/// What it takes to bring a hot relay to [`EASED`].
+struct Relief {
+    moves: Vec<(Pick, String)>,
+    /// The seats as they were.
+    before: Vec<(usize, Seat)>,
 }
 
 impl Draft<'_> {
-    /// Takes load off hot relays: at once where few moves do it, what takes more when it lasts.
+    /// Takes load off hot relays: at once where few moves do it, what takes more when it lasts. Moves that one
+    /// plan has no room for are the next one's.
     pub(crate) fn relieve(&mut self) {
         self.note_heat();
         for from in self.by_load(|seat| seat.hot.is_some() && seat.state == RelayState::Up) {
             let id = self.board.seats[from].id.0;
             if self.board.seats[from].waits {
-                self.remark(format!("relay {id} is hot; its last moves are not done yet"));
+                self.remark(format!("relay {id} is hot, and waits for the effect of a plan"));
                 continue;
             }
             let Some((kpi, last)) = self.board.seats[from].hot else { continue };
             let why = self.board.seats[from].limits.tell(kpi, &last).to_string();
-            let lasts = self.lasts(from) || self.rises();
-            let quick = quick_moves_max(self.board.seats[from].producers.len());
-            let before = self.board.seats.clone();
-            let moves = self.try_to_relieve(from, &why, lasts);
+            let producers = self.board.seats[from].producers.len();
+            let quick = quick_moves_max(producers);
+            // One producer alone cannot be moved off its burst.
+            let lasts = producers < 2 || self.is_no_burst(from) || self.rises();
+            let most = if lasts { self.moves_left } else { quick + 1 };
+            let relief = self.try_to_relieve(from, &why, most);
             let eased = self.board.seats[from].load().0 <= EASED;
-            if lasts || (eased && moves.len() <= quick) {
-                for (pick, reason) in moves {
+            if lasts || (eased && relief.moves.len() <= quick) {
+                for (pick, reason) in relief.moves.into_iter().take(self.moves_left) {
                     self.begin_move(pick.producer, from, pick.to, reason);
                 }
                 self.tell_what_is_left(from, &why);
             } else {
-                self.board.seats = before;
+                for (at, seat) in relief.before {
+                    self.board.seats[at] = seat;
+                }
                 self.remark(format!(
-                    "relay {id}: {why}; {quick} moves do not bring it to {EASED:.2}: left for a \
-                     burst until it has lasted for {LASTING_MS} ms"
+                    "relay {id}: {why}; {quick} moves do not bring it to {EASED:.2}: left for a burst until \
+                     it has lasted for {LASTING_MS} ms"
                 ));
             }
         }
     }
 
-    /// Makes the moves on the board that a hot relay needs; one more than [`quick_moves_max`] at most if it
-    /// does not last.
-    fn try_to_relieve(&mut self, from: usize, why: &str, lasts: bool) -> Vec<(Pick, String)> {
-        let quick = quick_moves_max(self.board.seats[from].producers.len());
-        let most = if lasts { self.moves_left } else { self.moves_left.min(quick + 1) };
+    /// Makes so many moves on the board that a hot relay needs.
+    fn try_to_relieve(&mut self, from: usize, why: &str, most: usize) -> Relief {
         let to = self.open_to_all(from);
         let id = self.board.seats[from].id.0;
-        let mut moves = Vec::new();
-        while moves.len() < most && self.board.seats[from].load().0 > EASED {
+        let mut relief = Relief { moves: Vec::new(), before: Vec::new() };
+        while relief.moves.len() < most && self.board.seats[from].load().0 > EASED {
             let Some(pick) = self.board.pick(from, &to) else { break };
             let target = self.board.seats[pick.to].load_with(&self.board.needs[pick.producer]);
             let reason = format!(
@@ -67,27 +77,42 @@ impl Draft<'_> {
                  of it and lifts relay {} to {target:.2} (at most {ROOM:.2})",
                 pick.size, self.board.seats[pick.to].id.0
             );
+            for at in [from, pick.to] {
+                if relief.before.iter().all(|(kept, _)| *kept != at) {
+                    relief.before.push((at, self.board.seats[at].clone()));
+                }
+            }
             self.board.shift(pick.producer, from, pick.to);
-            moves.push((pick, reason));
+            relief.moves.push((pick, reason));
         }
-        moves
+        relief
     }
 
-    /// Remembers since when relays are hot, and warm.
+    /// Remembers since when relays are hot, and warm. Both last until the load is down again, whatever single
+    /// reports say; and while a plan's moves take effect nothing is known.
     fn note_heat(&mut self) {
         let now = self.now();
         for seat in &self.board.seats {
             let Some(relay) = self.history.relay_mut(seat.id) else { continue };
-            let since = |is: bool, since: Option<Time>| is.then(|| since.unwrap_or(now));
-            relay.hot_since = since(seat.hot.is_some(), relay.hot_since);
-            relay.warm_since = since(seat.load().0 > WARM, relay.warm_since);
+            if seat.hot.is_some() {
+                relay.hot_since.get_or_insert(now);
+            } else if relay.fresh >= HOT_SAMPLES && seat.reports && seat.reported <= EASED {
+                relay.hot_since = None;
+            }
+            if seat.reported > WARM {
+                relay.warm_since.get_or_insert(now);
+            } else if relay.fresh >= HOT_SAMPLES && seat.reports {
+                relay.warm_since = None;
+            }
         }
     }
 
-    /// Whether a relay has been hot for longer than a burst.
-    pub(crate) fn lasts(&self, at: usize) -> bool {
-        let since = self.history.relay(self.board.seats[at].id).and_then(|relay| relay.hot_since);
-        since.is_some_and(|since| self.now().since_ms(since) >= LASTING_MS)
+    /// Whether a hot relay has more than a burst: it lasts, or is too much to be waited for, or it is not load.
+    pub(crate) fn is_no_burst(&self, at: usize) -> bool {
+        let seat = &self.board.seats[at];
+        let since = self.history.relay(seat.id).and_then(|relay| relay.hot_since);
+        let lasts = since.is_some_and(|since| self.now().since_ms(since) >= LASTING_MS);
+        lasts || seat.load().0 > SEVERE || matches!(seat.hot, Some((Kpi::Latency, _)))
     }
 
     /// Whether the whole queue's load has just risen.
@@ -257,7 +282,7 @@ impl Draft<'_> {
     }
 
     /// Relays of a kind, most loaded first.
-    fn by_load(&self, of_kind: impl Fn(&super::board::Seat) -> bool) -> Vec<usize> {
+    fn by_load(&self, of_kind: impl Fn(&Seat) -> bool) -> Vec<usize> {
         let of_kind = (0..self.board.seats.len()).filter(|at| of_kind(&self.board.seats[*at]));
         let mut found: Vec<(f64, usize)> =
             of_kind.map(|at| (self.board.seats[at].load().0, at)).collect();

@@ -1,6 +1,9 @@
 //! Every number that the planner decides by, with its reason. They are not settings: nobody can tune
 //! twenty knobs (research/eqs.md, 1.2), and the simulator shows that these serve small and large queues.
 
+/// A share of what a relay itself can carry that the planner takes for its limit. Unlike an agreed limit it is
+/// never exceeded: a relay at its capacity only gets slow.
+pub(crate) const OF_CAPACITY: f64 = 0.85;
 /// A share of the limit: a relay above it in each of the last [`HOT_SAMPLES`] reports is hot. Below it the
 /// agreement holds, and a move only disturbs; room for what comes is kept by the starts, which look at
 /// the whole queue.
@@ -20,7 +23,11 @@ pub(crate) const EASED: f64 = 0.95;
 /// burst, which is over before the moves have paid: it waits for [`LASTING_MS`].
 pub(crate) const QUICK_MOVES_MAX: usize = 2;
 /// Or so many of its producers, one of that many: where all are small, no two suffice.
-pub(crate) const QUICK_MOVES_ONE_OF: usize = 20;
+pub(crate) const QUICK_MOVES_ONE_OF: usize = 4;
+/// But no more than that: the choice of each takes time.
+pub(crate) const QUICK_MOVES_LIMIT: usize = 4 * MOVES_MAX;
+/// A share of the limit: above it no relay is left alone, were it for a burst only.
+pub(crate) const SEVERE: f64 = 2.0;
 /// A relay that was hot for so long has not a burst but a load: three times what a burst lasts in the
 /// simulator.
 pub(crate) const LASTING_MS: u64 = 180_000;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod agreement;
+mod bursts;
 mod complaints;
 mod paper;
 mod properties;

@@ -25,6 +25,8 @@ pub(crate) struct World {
     pub(crate) relays: BTreeMap<RelayId, Relay>,
     pub(crate) producers: BTreeMap<ClientId, Producer>,
     pub(crate) listeners: u32,
+    /// Cores that a relay wants for 10 MB/s; it never has more than one.
+    pub(crate) cores: f64,
     pub(crate) cost: u64,
     pub(crate) spent: u64,
     /// How long a relay boots; `None`: it never comes.
@@ -77,6 +79,7 @@ impl World {
             relays: BTreeMap::new(),
             producers: BTreeMap::new(),
             listeners: 2,
+            cores: 0.0,
             cost: 0,
             spent: 0,
             boot_ms: Some(2_000),
@@ -226,6 +229,8 @@ impl World {
                 sample.clients += 1.0;
             }
             sample.clients += listeners;
+            // Others want a little of the core, too.
+            sample.cpu = (sample.bytes_in / (10.0 * MB) * self.cores).min(0.97);
             relay.samples.push(sample);
             if relay.samples.len() > SAMPLES {
                 relay.samples.remove(0);
