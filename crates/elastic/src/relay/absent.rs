@@ -89,9 +89,9 @@ impl Relay {
         indexes.into_iter().for_each(|index| self.unsettle(index));
     }
 
-    /// MISSED, between ATTACHED and START: goes to its listener. One that is not here may miss what is
-    /// acknowledged here, too.
-    pub(crate) fn pass_missed(
+    /// MISSED, between ATTACHED and START: goes to its listener with START. One that is not here then may
+    /// miss what is acknowledged here, too.
+    pub(crate) fn take_missed(
         &mut self,
         client: u32,
         producer: ClientId,
@@ -112,24 +112,32 @@ impl Relay {
             return Err(refusal(ErrorCode::Order, "producer", text));
         };
         let told = &mut producers[index as usize].told_missed;
-        if *told == MISSED_MAX {
+        if told.len() == MISSED_MAX {
             let text =
-                format!("MISSED number {} in one slot: {MISSED_MAX} are the limit", *told + 1);
+                format!("MISSED number {} in one slot: {MISSED_MAX} are the limit", told.len() + 1);
             return Err(refusal(ErrorCode::Limit, "listener", text));
         }
-        *told += 1;
-        let here = |index: &&u32| {
-            let listens = self.clients[**index as usize].listener.as_ref();
-            listens.is_some_and(|of| of.id == listener)
-        };
-        match self.listeners.iter().find(here).copied() {
-            Some(index) => {
-                let frame = encoded(&Frame::Missed { producer, listener, below });
-                self.tell_listener(index, &frame, Control::Other);
-            }
-            None => self.hear_of_absent(listener),
-        }
+        told.push((listener, below));
         Ok(())
+    }
+
+    /// Right before START is told: one who attached after MISSED was read gets it, too.
+    pub(crate) fn tell_who_missed(&mut self, index: u32) {
+        let of = &mut self.producers[index as usize];
+        let (producer, told) = (of.id, std::mem::take(&mut of.told_missed));
+        for (listener, below) in told {
+            let here = |index: &&u32| {
+                let listens = self.clients[**index as usize].listener.as_ref();
+                listens.is_some_and(|of| of.id == listener)
+            };
+            match self.listeners.iter().find(here).copied() {
+                Some(index) => {
+                    let frame = encoded(&Frame::Missed { producer, listener, below });
+                    self.tell_listener(index, &frame, Control::Other);
+                }
+                None => self.hear_of_absent(listener),
+            }
+        }
     }
 
     /// Messages were dropped for a listener. When it has read of them is not known: until it attaches again

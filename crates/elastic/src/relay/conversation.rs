@@ -109,7 +109,7 @@ impl Relay {
             Frame::Start(start) => self.start_producer(client, &start),
             Frame::Fin { slot, next } => self.finish_producer(client, slot, next),
             Frame::Missed { producer, listener, below } => {
-                self.pass_missed(client, producer, listener, below)
+                self.take_missed(client, producer, listener, below)
             }
             Frame::Ping(number) => {
                 self.tell(client, &Frame::Pong(number));

@@ -31,8 +31,8 @@ pub(crate) struct Producer {
     pub(crate) acknowledged: MessageSeq,
     /// It knows of the listeners that may miss something, up to this one.
     pub(crate) told_absent: AbsenceNumber,
-    /// How many MISSED it has sent in this slot.
-    pub(crate) told_missed: usize,
+    /// The MISSED that it sent in this slot, until START.
+    pub(crate) told_missed: Vec<(ClientId, MessageSeq)>,
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
     pub(crate) bytes_out: u64,
@@ -127,7 +127,7 @@ impl Relay {
             granted_bytes: 0,
             acknowledged: MessageSeq(0),
             told_absent: 0,
-            told_missed: 0,
+            told_missed: Vec::new(),
             messages: 0,
             bytes: 0,
             bytes_out: 0,
@@ -159,6 +159,7 @@ impl Relay {
     }
 
     pub(crate) fn start(&mut self, index: u32, first: MessageSeq, previous: Epoch) {
+        self.tell_who_missed(index);
         let producer = &mut self.producers[index as usize];
         producer.state = State::Started;
         producer.next = first;
