@@ -39,6 +39,8 @@ pub(super) struct LinkState {
     pub(super) failures: u32,
     /// Why messages are missing if they are when it is attached again.
     pub(super) cause: GapCause,
+    /// It was attached once: the relay knows of us, and tells producers what goes past us.
+    pub(super) knows_us: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,11 +103,13 @@ impl ListenerSession {
     /// The relays to listen to, all of them.
     pub(super) fn follow(&mut self, relays: Vec<RelayAddress>, now: Time) {
         let mut gone = Vec::new();
+        let mut never_known = false;
         self.links.retain(|state| {
             let stays = relays.contains(&state.relay);
             if !stays {
                 let slots: Vec<usize> = state.slots.values().copied().collect();
                 gone.push((state.link, state.is_attached(), slots));
+                never_known |= !state.knows_us;
             }
             stays
         });
@@ -130,6 +134,7 @@ impl ListenerSession {
                 answered: 0,
                 failures: 0,
                 cause: GapCause::RelayLost,
+                knows_us: false,
             });
         }
         for (link, was_attached, mut slots) in gone {
@@ -141,6 +146,9 @@ impl ListenerSession {
             self.outputs.push_back(Output::Close { link });
             slots.sort_unstable();
             self.slots_lost(&slots, now);
+        }
+        if never_known {
+            self.unseen_may_miss();
         }
         self.tell_listening();
     }
@@ -213,6 +221,7 @@ impl ListenerSession {
         state.answered = 0;
         state.failures = 0;
         state.cause = GapCause::RelayLost;
+        state.knows_us = true;
         self.settle_waiting(now);
         self.tell_listening();
     }
@@ -259,6 +268,7 @@ impl ListenerSession {
         state.received = 0;
         state.recent = None;
         let first = state.failures == 1;
+        let knows_us = state.knows_us;
         let relay = state.relay.relay;
         let mut slots: Vec<usize> = state.slots.drain().map(|(_, index)| index).collect();
         slots.sort_unstable();
@@ -267,10 +277,17 @@ impl ListenerSession {
             let (queue, client) = (self.config.queue.clone(), self.config.listener);
             self.tell_directory(Frame::RelayLost { queue, client, relay, cause: cause.to_owned() });
         }
+        let unreachable =
+            |state: &LinkState| state.link != link && !state.knows_us && !state.is_coming();
+        let missed =
+            missed.or_else(|| self.links.iter().any(unreachable).then_some(GapCause::RelayLost));
         if missed.is_some() {
             self.slots_missed(&slots, missed);
         }
         self.slots_lost(&slots, now);
+        if !knows_us {
+            self.unseen_may_miss();
+        }
         self.settle_waiting(now);
         self.tell_listening();
     }

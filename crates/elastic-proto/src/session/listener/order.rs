@@ -188,6 +188,20 @@ impl ListenerSession {
         }
     }
 
+    /// A relay could not be reached that never knew of us: it may have acknowledged messages of any producer
+    /// that we see nowhere, without us and without telling it so.
+    pub(super) fn unseen_may_miss(&mut self) {
+        let producers: Vec<usize> = self.producers.iter().map(|(index, _)| index).collect();
+        producers.into_iter().for_each(|producer| self.unseen_may_miss_of(producer));
+    }
+
+    fn unseen_may_miss_of(&mut self, producer: usize) {
+        let Some(known) = self.producers.get_mut(producer) else { return };
+        if !known.slots.iter().any(|index| self.slots[*index].open) {
+            known.missed.get_or_insert(GapCause::RelayLost);
+        }
+    }
+
     /// Slots whose connection is gone: nothing more comes. What is held stays, and is given in its turn.
     pub(super) fn slots_lost(&mut self, slots: &[usize], now: Time) {
         let mut producers = Vec::new();
@@ -416,9 +430,14 @@ impl ListenerSession {
     }
 
     fn finished(&mut self, index: usize, next: MessageSeq) {
-        let known = &mut self.producers[self.slots[index].producer];
+        let producer = self.slots[index].producer;
+        let known = &mut self.producers[producer];
         known.done = Some(known.done.map_or(next, |done| done.max(next)));
         self.forget_slot(index);
+        // It may go on where nobody knows of us.
+        if self.links.iter().any(|state| !state.knows_us) {
+            self.unseen_may_miss_of(producer);
+        }
     }
 
     fn forget_slot(&mut self, index: usize) {

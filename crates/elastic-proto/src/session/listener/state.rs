@@ -15,8 +15,8 @@ pub(super) struct Producer {
     /// All below was given, was a gap, or did not match. `None`: it came before all relays had told of
     /// their slots, so an earlier slot of it may turn up.
     pub(super) done: Option<MessageSeq>,
-    /// A relay has sent us away while the producer was there: acknowledged does not mean that we have it,
-    /// until another slot of it is open.
+    /// A relay has sent us away while the producer was there, or it may be at one that never knew of us:
+    /// acknowledged does not mean that we have it, until another slot of it is open.
     pub(super) missed: Option<GapCause>,
     /// It has said that messages below may have been acknowledged without us.
     pub(super) missed_below: MessageSeq,

@@ -20,6 +20,8 @@ struct Faults {
     cuts: bool,
     /// Connections of listeners break.
     listener_cuts: bool,
+    /// Producers move without waiting for listeners.
+    prompt: bool,
 }
 
 /// Plays one seed: gives what each listener has seen of each producer, and how much was published.
@@ -57,6 +59,12 @@ fn play(seed: u64, level: Acknowledge, faults: Faults) -> (World, Vec<u64>) {
                 world.cut(Who::Listener(listener));
             }
             46 => world.pass_ms(7),
+            47..50 if faults.prompt => {
+                let (producer, alive) = (world.dice.below(2), world.alive());
+                // The newest relay is the one that listeners are not at.
+                let relay = alive[alive.len() - 1];
+                world.move_promptly(producer, relay);
+            }
             _ => {
                 world.step();
             }
@@ -73,9 +81,14 @@ fn play(seed: u64, level: Acknowledge, faults: Faults) -> (World, Vec<u64>) {
     (world, published)
 }
 
-/// In order, each once; what is missing of `wanted` is in a gap. Gives how much is missing.
-fn check(seen: &[Seen], wanted: impl Fn(u64) -> bool, published: u64, seed: u64) -> u64 {
-    let mut next = 0;
+/// In order, each once; what is missing of `wanted` from `begin` on is in a gap. Gives how much is missing.
+fn check(
+    seen: &[Seen],
+    wanted: impl Fn(u64) -> bool,
+    (begin, published): (u64, u64),
+    seed: u64,
+) -> u64 {
+    let mut next = begin;
     let mut missing = 0;
     for item in seen {
         let (from, to) = match *item {
@@ -99,9 +112,16 @@ fn missing(seed: u64, level: Acknowledge, faults: Faults) -> u64 {
     let (world, published) = play(seed, level, faults);
     let mut missing = 0;
     for (producer, published) in published.into_iter().enumerate() {
-        missing += check(&of_producer(&world.seen[0], producer), |_| true, published, seed);
-        let matches = |sequence: u64| topic(sequence).starts_with("eur.");
-        missing += check(&of_producer(&world.seen[1], producer), matches, published, seed);
+        for (listener, prefix) in ["", "eur."].into_iter().enumerate() {
+            let seen = of_producer(&world.seen[listener], producer);
+            // Of a producer that a listener has never seen it cannot say that something is missing.
+            let begin = match seen.first() {
+                Some(Seen::Message(from) | Seen::Gap(from, _)) if faults.prompt => *from,
+                _ => 0,
+            };
+            let matches = |sequence: u64| topic(sequence).starts_with(prefix);
+            missing += check(&seen, matches, (begin, published), seed);
+        }
     }
     missing
 }
@@ -121,9 +141,10 @@ fn seeds_that_once_failed() {
     }
 }
 
-const CALM: Faults = Faults { moves: false, kills: false, cuts: false, listener_cuts: false };
+const CALM: Faults =
+    Faults { moves: false, kills: false, cuts: false, listener_cuts: false, prompt: false };
 const MOVES: Faults = Faults { moves: true, ..CALM };
-const ALL: Faults = Faults { moves: true, kills: true, cuts: true, listener_cuts: false };
+const ALL: Faults = Faults { moves: true, kills: true, cuts: true, ..CALM };
 
 fn config() -> ProptestConfig {
     let rng_seed = match ProptestConfig::default().rng_seed {
@@ -176,5 +197,11 @@ proptest! {
     fn deaths_of_relays_that_listeners_had_lost_are_told(seed in any::<u64>()) {
         missing(seed, Acknowledge::Delivered, Faults { listener_cuts: true, ..ALL });
         missing(seed, Acknowledge::Stored, Faults { listener_cuts: true, ..ALL });
+    }
+
+    #[test]
+    fn deaths_of_relays_where_listeners_never_were_are_told(seed in any::<u64>()) {
+        missing(seed, Acknowledge::Delivered, Faults { prompt: true, ..ALL });
+        missing(seed, Acknowledge::Delivered, Faults { prompt: true, listener_cuts: true, ..ALL });
     }
 }

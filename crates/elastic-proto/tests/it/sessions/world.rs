@@ -71,6 +71,8 @@ struct Hosted {
     producer: ClientId,
     epoch: Epoch,
     started: Option<Start>,
+    /// MISSED of its producer, until START.
+    missed: Vec<Frame>,
     next: MessageSeq,
     finished: bool,
     acknowledged: MessageSeq,
@@ -452,6 +454,7 @@ impl World {
                         producer,
                         epoch,
                         started: None,
+                        missed: Vec::new(),
                         next: MessageSeq(0),
                         finished: false,
                         acknowledged: MessageSeq(0),
@@ -484,10 +487,11 @@ impl World {
                 slot.started = Some(start);
                 slot.next = start.first;
                 slot.acknowledged = start.first;
+                self.tell_who_missed(id, start.slot);
                 self.tell_listeners(id, &Frame::Start(start));
                 self.tell_absent(id, start.slot);
             }
-            Frame::Missed { listener, .. } => self.pass_missed(id, listener, frame),
+            Frame::Missed { producer, .. } => self.take_missed(id, key, producer, frame),
             Frame::Data { slot, sequence, parts } => self.message(id, slot, sequence, parts),
             Frame::Fin { slot, next } => {
                 let hosted = self.hosted(id, slot);

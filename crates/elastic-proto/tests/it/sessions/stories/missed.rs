@@ -23,6 +23,68 @@ fn missed(listener: ClientId, below: u64) -> Frame {
     Frame::Missed { producer: PRODUCER, listener, below: MessageSeq(below) }
 }
 
+type Way<'a> = &'a dyn Fn(&mut ListenerSession);
+
+#[test]
+fn what_a_relay_acknowledged_that_a_listener_never_reached_is_a_gap() {
+    let fin = |session: &mut ListenerSession| {
+        tell(session, 1, Frame::Fin { slot: Slot(1), next: MessageSeq(1) });
+    };
+    let lost = |session: &mut ListenerSession, link| {
+        session.handle_lost(Link(link), "gone", Time::ZERO);
+    };
+    // The producer leaves relay 1 for relay 3, where messages below 4 are acknowledged, and that dies.
+    let ways: [(&str, Way<'_>); 5] = [
+        ("it sees the producer leave", &fin),
+        ("then relay 3 is found dead", &|session| {
+            fin(session);
+            lost(session, 3);
+        }),
+        ("relay 1 was lost before", &|session| {
+            lost(session, 1);
+            lost(session, 3);
+        }),
+        ("relay 1 is lost after", &|session| {
+            lost(session, 3);
+            lost(session, 1);
+        }),
+        ("the directory takes relay 3 away", &|session| {
+            lost(session, 1);
+            listen_at(session, 3, &[1, 2]);
+        }),
+    ];
+    for (way, leave) in ways {
+        let mut session = listener(Acknowledge::Delivered);
+        listen_at(&mut session, 2, &[1, 2, 3]);
+        start(&mut session, 1, 1, (0, 1), 0);
+        data(&mut session, 1, 1, 0);
+        leave(&mut session);
+        start(&mut session, 2, 1, (0, 3), 4);
+        data(&mut session, 2, 1, 4);
+        let seen = [Seen::Message(0), Seen::Gap(1, 4), Seen::Message(4)];
+        assert_eq!(events(&mut session), seen, "{way}");
+    }
+}
+
+#[test]
+fn who_sees_the_producer_again_and_reaches_all_relays_is_told_of_no_gap() {
+    let mut session = listener(Acknowledge::Delivered);
+    listen_at(&mut session, 2, &[1, 2, 3]);
+    start(&mut session, 1, 1, (0, 1), 0);
+    data(&mut session, 1, 1, 0);
+    tell(&mut session, 1, Frame::Fin { slot: Slot(1), next: MessageSeq(1) });
+    start(&mut session, 2, 1, (1, 2), 1);
+    session.handle_connected(Link(3), Time::ZERO);
+    let attached =
+        Frame::Attached { slot: Slot(0), acknowledge: Acknowledge::Delivered, credit_bytes: 0 };
+    tell(&mut session, 3, attached);
+    // What relay 2 acknowledged did not match.
+    session.handle_lost(Link(2), "gone", Time::ZERO);
+    start(&mut session, 3, 1, (0, 3), 4);
+    data(&mut session, 3, 1, 4);
+    assert_eq!(events(&mut session), [0, 4].map(Seen::Message));
+}
+
 #[test]
 fn a_producer_tells_who_may_miss_something_before_it_sends_again() {
     let mut session = attached(1_000);

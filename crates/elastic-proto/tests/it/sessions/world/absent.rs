@@ -1,19 +1,50 @@
-//! Listeners whose connection broke: producers are told before what they miss is acknowledged.
+//! Listeners whose connection broke: producers are told before what they miss is acknowledged. And those
+//! who are left behind.
 
 use quelea_elastic_proto::frame::{Acknowledge, Frame};
 use quelea_elastic_proto::limits::SEQUENCE_MAX;
 use quelea_elastic_proto::{ClientId, MessageSeq, RelayId, Slot};
 
-use super::{Link, Who, Wire, World};
+use super::{Hosted, Link, Who, Wire, World};
 
 impl World {
+    /// The producer is to go there at once: listeners who are not there yet are left behind.
+    pub(crate) fn move_promptly(&mut self, producer: usize, relay: u64) {
+        self.moves.retain(|(of, _)| *of != producer);
+        self.produce_at(producer, RelayId(relay));
+    }
+
     pub(super) fn tell_absent(&mut self, id: RelayId, slot: Slot) {
         for listener in self.relays[&id].absent.clone() {
             self.tell_missed(id, slot, listener, MessageSeq(SEQUENCE_MAX));
         }
     }
 
-    pub(super) fn pass_missed(&mut self, id: RelayId, listener: ClientId, frame: Frame) {
+    /// MISSED waits for START.
+    pub(super) fn take_missed(
+        &mut self,
+        id: RelayId,
+        key: (Who, Link),
+        producer: ClientId,
+        frame: Frame,
+    ) {
+        let relay = self.relays.get_mut(&id).expect("a relay that was connected to");
+        let starts =
+            |of: &&mut Hosted| of.wire == key && of.producer == producer && of.started.is_none();
+        // Of several the last: the others were attached in vain.
+        let slot = relay.slots.values_mut().rev().find(starts);
+        slot.expect("MISSED comes between ATTACHED and START").missed.push(frame);
+    }
+
+    pub(super) fn tell_who_missed(&mut self, id: RelayId, slot: Slot) {
+        for frame in std::mem::take(&mut self.hosted(id, slot).missed) {
+            if let Frame::Missed { listener, .. } = frame {
+                self.pass_missed(id, listener, frame);
+            }
+        }
+    }
+
+    fn pass_missed(&mut self, id: RelayId, listener: ClientId, frame: Frame) {
         let who = Who::Listener(listener.0 as usize - 1_000);
         let here = |(of, wire): &(&(Who, Link), &Wire)| {
             of.0 == who && wire.relay == id && wire.prefixes.is_some() && !wire.broken
