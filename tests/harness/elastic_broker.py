@@ -188,10 +188,22 @@ def is_process(lease: dict) -> bool:
 
 
 def wait_for(what: str, condition, timeout_s: float = PATIENCE_S):
-    """Polls until `condition` gives something true, which is the answer."""
+    """Polls until `condition` gives something true, which is the answer.
+
+    503 is not yet: so a directory answers for a queue that it is about to take over.
+    """
     deadline = time.monotonic() + timeout_s
-    while not (found := condition()):
+    while not (found := unless_unavailable(condition)):
         if time.monotonic() > deadline:
             raise BrokerError(f"waited {timeout_s} s for {what}")
         time.sleep(0.01)
     return found
+
+
+def unless_unavailable(condition):
+    try:
+        return condition()
+    except Refused as refused:
+        if refused.status != 503:
+            raise
+        return None
