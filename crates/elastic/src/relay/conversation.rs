@@ -63,8 +63,12 @@ impl Relay {
         }
     }
 
-    /// Tells a client what is wrong; lets it go if it cannot go on.
+    /// Tells a client what is wrong; lets it go if it cannot go on. One that goes already was told why, and a
+    /// second leaving would throw that away.
     pub(crate) fn refuse(&mut self, client: u32, error: WireError) {
+        if self.clients[client as usize].is_closing() {
+            return;
+        }
         let ends = error.fatal;
         if ends {
             // First, or else its ring's end would be thrown away with the rest.

@@ -289,6 +289,16 @@ fn who_is_cut_off_is_told_which_limit_it_passed() {
     assert!(error.text.contains("4194304"), "{error:?}");
 }
 
+#[test]
+fn who_is_told_to_go_twice_reads_why() {
+    let mut world = World::new(|_| ());
+    let listener = world.listener(1, SlowPolicy::DropOldest);
+    world.relay.spill_failed(listener, "the disk is full");
+    world.relay.spill_failed(listener, "the disk is still full");
+    let error = world.last_error(listener);
+    assert!(error.text.ends_with("the disk is full"), "{error:?}");
+}
+
 fn delivering() -> World {
     World::new(|settings| settings.acknowledge = Acknowledge::Delivered)
 }
