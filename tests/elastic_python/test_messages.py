@@ -317,9 +317,11 @@ def test_errors_can_be_pickled():
         assert isinstance(copy, QueleaError)
 
 
+# SIGINT is ignored by what a shell runs in the background, and that is inherited.
 PROGRAM = """
-import sys, threading
+import signal, sys, threading
 from quelea_client import Client
+signal.signal(signal.SIGINT, signal.default_int_handler)
 client = Client(sys.argv[1])
 listener = client.listener(sys.argv[2])
 producer = client.producer(sys.argv[2])
