@@ -90,7 +90,9 @@ def test_nothing_comes_for_too_long(broker):
 def test_a_gap_is_told_and_can_be_a_failure(broker):
     broker.define("gaps", acknowledge="relayed", slow="drop_newest", ring_bytes_max=65_536)
     many = lines(*(f"t {n} {'x' * 1_000}" for n in range(40_000)))
-    with Listening(broker, "gaps", "--no-gaps", "--timeout", "2") as listener:
+    with Listening(broker, "gaps", "--no-gaps", "--timeout", "8") as listener:
+        # Else nothing is dropped for it: who is not there yet is left behind.
+        wait_for("the listener at the relay", lambda: any(relay["listeners"] for relay in broker.relays("gaps")))
         # It is stopped, so that its ring is full however large the sockets' buffers are.
         listener.signal(signal.SIGSTOP)
         assert publish(broker, "gaps", many)[0] == 0

@@ -101,11 +101,16 @@ struct Known {
     visible_at: Timestamp,
     /// An AMQP client has it.
     unacked: bool,
-    /// It was in the other queue.
-    was_moved: bool,
+    /// How often it went to the other queue: receipts of before that stand for nothing.
+    moves: u16,
 }
 
 impl Known {
+    /// As it is in the other queue from now on.
+    fn moved(self, now: Timestamp) -> Self {
+        Self { count: 0, most: 0, visible_at: now, moves: self.moves + 1, ..self }
+    }
+
     fn is_visible(&self, now: Timestamp) -> bool {
         !self.unacked && self.visible_at <= now
     }
@@ -147,13 +152,26 @@ impl Naive {
         same.or_else(|| first(&|known| is_free(known) && !waits(known)))
     }
 
-    fn find(&mut self, name: u64) -> Option<&mut Known> {
-        self.messages.iter_mut().find(|known| known.name == name)
+    /// What a receipt stands for.
+    fn find(&mut self, held: &Held) -> Option<&mut Known> {
+        let mut messages = self.messages.iter_mut();
+        messages.find(|known| known.name == held.name && known.moves == held.moves)
     }
 
     fn remove(&mut self, name: u64) {
         self.messages.retain(|known| known.name != name);
     }
+}
+
+/// A receipt that was got.
+#[derive(Clone, Copy)]
+struct Held {
+    /// The queue that gave it.
+    at: usize,
+    name: u64,
+    /// How often the message had been moved by then.
+    moves: u16,
+    receipt: Receipt,
 }
 
 struct Pair {
@@ -162,8 +180,8 @@ struct Pair {
     /// `q` and `dlq`.
     naive: [Naive; 2],
     sent: u64,
-    /// Every receipt that was got of which queue, newest last.
-    receipts: Vec<(usize, u64, Receipt)>,
+    /// Every receipt that was got, newest last.
+    receipts: Vec<Held>,
     /// A turn at a time.
     is_slow: bool,
 }
@@ -273,7 +291,7 @@ impl Pair {
             most: 0,
             visible_at,
             unacked: false,
-            was_moved: false,
+            moves: 0,
         };
         self.naive[0].messages.push(known);
         self.sent += 1;
@@ -333,7 +351,9 @@ impl Pair {
         };
         let taken = messages.iter().map(|message| {
             let name = id_of(message.message.body());
-            self.receipts.push((at, name, message.receipt));
+            let mut known = self.naive[at].messages.iter();
+            let moves = known.find(|known| known.name == name).map_or(0, |known| known.moves);
+            self.receipts.push(Held { at, name, moves, receipt: message.receipt });
             (name, message.receipt.receive_count)
         });
         taken.collect()
@@ -362,7 +382,7 @@ impl Pair {
                     break;
                 }
                 self.naive[0].remove(known.name);
-                self.naive[1].messages.push(Known { count: 0, most: 0, visible_at: now, ..known });
+                self.naive[1].messages.push(known.moved(now));
                 continue;
             }
             if may_be_over {
@@ -381,34 +401,36 @@ impl Pair {
     }
 
     /// One of the newest receipts.
-    fn receipt(&self, which: usize) -> Option<(usize, u64, Receipt)> {
+    fn receipt(&self, which: usize) -> Option<Held> {
         let at = self.receipts.len().checked_sub(which + 1)?;
         self.receipts.get(at).copied()
     }
 
     fn delete(&mut self, which: usize) {
-        let Some((at, name, receipt)) = self.receipt(which) else { return };
+        let Some(held) = self.receipt(which) else { return };
+        let Held { at, receipt, .. } = held;
         let now = self.world.now;
         let (_, ticket) = self.world.broker.delete_messages(now, self.ids[at], &[receipt]).unwrap();
         self.world.promise(ticket);
         let is_fifo = self.naive[at].is_fifo;
-        let deletes = self.naive[at].find(name).is_some_and(|known| {
+        let deletes = self.naive[at].find(&held).is_some_and(|known| {
             let is_late = is_fifo && known.is_visible(now);
             !known.unacked && !is_late && receipt.receive_count >= known.count
         });
         if deletes {
-            self.naive[at].remove(name);
+            self.naive[at].remove(held.name);
         }
     }
 
     fn change(&mut self, which: usize, timeout_ms: u64) {
-        let Some((at, name, receipt)) = self.receipt(which) else { return };
+        let Some(held) = self.receipt(which) else { return };
+        let Held { at, receipt, .. } = held;
         let now = self.world.now;
         let changes = [(receipt, timeout_ms)];
         let (_, ticket) = self.world.broker.change_visibility(now, self.ids[at], &changes).unwrap();
         self.world.promise(ticket);
         let is_fifo = self.naive[at].is_fifo;
-        if let Some(known) = self.naive[at].find(name)
+        if let Some(known) = self.naive[at].find(&held)
             && !known.unacked
             && known.count > 0
             && (!is_fifo || (known.is_in_flight(now) && receipt.receive_count >= known.count))
@@ -418,10 +440,11 @@ impl Pair {
     }
 
     fn give_back(&mut self, which: usize) {
-        let Some((at, name, receipt)) = self.receipt(which) else { return };
+        let Some(held) = self.receipt(which) else { return };
+        let Held { at, receipt, .. } = held;
         let now = self.world.now;
         self.world.broker.give_back(now, &[receipt]);
-        if let Some(known) = self.naive[at].find(name)
+        if let Some(known) = self.naive[at].find(&held)
             && !known.unacked
             && known.is_in_flight(now)
             && receipt.receive_count == known.count
@@ -443,8 +466,7 @@ impl Pair {
         let mut moved = 0;
         while let Some(place) = self.naive[1].next(now, None) {
             let known = self.naive[1].messages.remove(place);
-            let known = Known { count: 0, most: 0, visible_at: now, was_moved: true, ..known };
-            self.naive[0].messages.push(known);
+            self.naive[0].messages.push(known.moved(now));
             moved += 1;
         }
         assert_eq!(task.moved, moved);
@@ -520,7 +542,7 @@ impl Pair {
                 if taken.is_empty() {
                     break;
                 }
-                let receipts: Vec<_> = self.receipts[from..].iter().map(|r| r.2).collect();
+                let receipts: Vec<_> = self.receipts[from..].iter().map(|held| held.receipt).collect();
                 let now = self.world.now;
                 self.world.broker.delete_messages(now, self.ids[at], &receipts).unwrap();
                 self.world.settle();
@@ -528,10 +550,10 @@ impl Pair {
                     let place = left.iter().position(|known| known.name == name);
                     let known = left.remove(place.expect("a message that is there once"));
                     assert!(
-                        at == 1 || known.was_moved || count <= known.most + 1,
+                        at == 1 || known.moves > 1 || count <= known.most + 1,
                         "receptions are not made up"
                     );
-                    if known.was_moved {
+                    if known.moves > 1 {
                         continue;
                     }
                     let before = before.insert(known.group, name);
