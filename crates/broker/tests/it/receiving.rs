@@ -542,7 +542,8 @@ impl Pair {
                 if taken.is_empty() {
                     break;
                 }
-                let receipts: Vec<_> = self.receipts[from..].iter().map(|held| held.receipt).collect();
+                let receipts: Vec<_> =
+                    self.receipts[from..].iter().map(|held| held.receipt).collect();
                 let now = self.world.now;
                 self.world.broker.delete_messages(now, self.ids[at], &receipts).unwrap();
                 self.world.settle();
