@@ -8,11 +8,15 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use quelea_broker::{
     BrokerConfig, Fifo, GROUP_HEADER, MoveTaskState, Publish, QueueAttributes, QueueSettings,
-    Receipt, Receive, Redrive, Send,
+    Receive, Redrive, Send,
 };
-use quelea_model::{Properties, QueueId, Table, Timestamp, Value};
+use quelea_model::{Properties, QueueId, Table, Value};
 
 use crate::world::{Ground, World};
+
+mod naive;
+
+use naive::{Held, Known, Naive};
 
 /// Receptions before a message is moved from `q` to `dlq`.
 const RECEIVES_MAX: u16 = 3;
@@ -89,89 +93,6 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => any::<u64>().prop_map(|seed| O::PowerCut { seed }),
         1 => prop::bool::weighted(0.5).prop_map(|dlq| O::Purge { dlq }),
     ]
-}
-
-#[derive(Clone, Debug)]
-struct Known {
-    name: u64,
-    group: u8,
-    count: u16,
-    /// The greatest count so far.
-    most: u16,
-    visible_at: Timestamp,
-    /// An AMQP client has it.
-    unacked: bool,
-    /// How often it went to the other queue: receipts of before that stand for nothing.
-    moves: u16,
-}
-
-impl Known {
-    /// As it is in the other queue from now on.
-    fn moved(self, now: Timestamp) -> Self {
-        Self { count: 0, most: 0, visible_at: now, moves: self.moves + 1, ..self }
-    }
-
-    fn is_visible(&self, now: Timestamp) -> bool {
-        !self.unacked && self.visible_at <= now
-    }
-
-    fn is_delayed(&self, now: Timestamp) -> bool {
-        !self.unacked && self.visible_at > now && self.count == 0
-    }
-
-    fn is_in_flight(&self, now: Timestamp) -> bool {
-        self.unacked || (self.visible_at > now && self.count > 0)
-    }
-}
-
-/// A queue as it ought to be, in the order of publication.
-#[derive(Debug, Default)]
-struct Naive {
-    messages: Vec<Known>,
-    is_fifo: bool,
-}
-
-impl Naive {
-    /// The place of the message that a receive takes next, which has taken one of `with` before.
-    fn next(&self, now: Timestamp, with: Option<u8>) -> Option<usize> {
-        let first = |wanted: &dyn Fn(&Known) -> bool| {
-            self.messages.iter().position(|known| known.is_visible(now) && wanted(known))
-        };
-        if !self.is_fifo {
-            return first(&|_| true);
-        }
-        let waits = |known: &Known| {
-            let before = self.messages.iter().take_while(|other| other.name != known.name);
-            before.into_iter().any(|other| other.group == known.group && other.is_delayed(now))
-        };
-        let is_free = |known: &Known| {
-            let mut group = self.messages.iter().filter(|other| other.group == known.group);
-            group.all(|other| !other.is_in_flight(now))
-        };
-        let same = with.and_then(|group| first(&|known| known.group == group && !waits(known)));
-        same.or_else(|| first(&|known| is_free(known) && !waits(known)))
-    }
-
-    /// What a receipt stands for.
-    fn find(&mut self, held: &Held) -> Option<&mut Known> {
-        let mut messages = self.messages.iter_mut();
-        messages.find(|known| known.name == held.name && known.moves == held.moves)
-    }
-
-    fn remove(&mut self, name: u64) {
-        self.messages.retain(|known| known.name != name);
-    }
-}
-
-/// A receipt that was got.
-#[derive(Clone, Copy)]
-struct Held {
-    /// The queue that gave it.
-    at: usize,
-    name: u64,
-    /// How often the message had been moved by then.
-    moves: u16,
-    receipt: Receipt,
 }
 
 struct Pair {
