@@ -30,7 +30,7 @@ pub use self::view::{
 use crate::sla::Sla;
 
 /// Decides what to do about a queue. Gives the history for the next call with it, which is to be kept
-/// only if the plan is carried out: a dry run throws both away.
+/// only if the plan is carried out: for a dry run there is [`explain`].
 ///
 /// A caller passes what is: the snapshot must show the effect of the last plan (relays that start, moves
 /// that are under way) under a higher [`Snapshot::generation`], or the plan waits for it. A relay that is
@@ -43,10 +43,35 @@ pub fn plan(
     history: &History,
     now: Time,
 ) -> (Plan, History) {
+    let draft = decide(snapshot, sla, policy, history, now);
+    (draft.plan, draft.history)
+}
+
+/// The same for a dry run, which changes no history: its remarks end with the whole queue in one sentence.
+#[must_use]
+pub fn explain(
+    snapshot: &Snapshot,
+    sla: &Sla,
+    policy: Policy,
+    history: &History,
+    now: Time,
+) -> Plan {
+    let mut draft = decide(snapshot, sla, policy, history, now);
+    draft.sum_up();
+    draft.plan
+}
+
+fn decide<'a>(
+    snapshot: &'a Snapshot,
+    sla: &'a Sla,
+    policy: Policy,
+    history: &History,
+    now: Time,
+) -> Draft<'a> {
     let mut draft = Draft::new(snapshot, sla, history.clone(), now);
     match policy {
         Policy::Steady => steady::steady(&mut draft),
         Policy::Paper => paper::paper(&mut draft),
     }
-    (draft.plan, draft.history)
+    draft
 }

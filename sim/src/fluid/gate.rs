@@ -1,69 +1,92 @@
 //! When the planner need not be asked. The planner itself takes microseconds to see that there is nothing
 //! to do; a million relays for a day are some ten thousand million such plans. A gated run looks at its
-//! arrays each five seconds instead and asks after something happened, each ten seconds while something
-//! may be due, and each minute otherwise.
+//! arrays each five seconds instead. It asks when it sees what the planner acts on, and again ever more
+//! seldom while that stays as it is and is left alone.
 
 use quelea_elastic::plan::Policy;
+
+use super::relays::Relays;
 
 /// Seconds between two looks. The product's directory plans each second: a gated run is up to so much
 /// later than it.
 pub(super) const LOOK_S: u32 = 5;
-/// Bounds of the planner's own decisions (plan/tuning.rs), widened a little: the gate may be wrong only by
-/// asking in vain.
-const HOT: f32 = 0.99;
-const OVER: f32 = 1.0;
+/// Bounds of the planner's own decisions (plan/tuning.rs), some widened a little: the gate may be wrong
+/// only by asking in vain.
+const HOT: f32 = 1.0;
 const WARM: f32 = 0.89;
 const COLD: f32 = 0.36;
 const DEFICIT: f32 = 0.70 * 1.1 * 0.99;
 const SURPLUS: f32 = 0.65 * 1.01;
-/// Seconds after something happened in which it is asked at each look: one sees five reports since, and one
-/// the effect.
-const STIRRED_S: u32 = 2 * LOOK_S;
-const DUE_S: u32 = 10;
-/// A surplus must last for minutes.
-const SURPLUS_S: u32 = 30;
-const IDLE_S: u32 = 60;
+/// What hurts is asked about again after so long, and then after twice as long each time: the averages
+/// rise, room is found, a burst lasts.
+const AGAIN_MAX_S: u32 = 6 * LOOK_S;
+/// What must last for minutes before the planner acts on it is shown to it that often.
+const LASTING_S: u32 = 30;
+const SURPLUS_S: u32 = 90;
+const IDLE_S: u32 = 300;
+/// Policy `paper`: its rules look at whole minutes, and at what happened since.
+const PAPER_S: u32 = 60;
+const PAPER_STIRRED_S: u32 = 2 * LOOK_S;
+
+/// Makes sums of relays' numbers tell sets of them apart: an odd number without a pattern.
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// What of a queue decides whether the planner could find something to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Signs {
+    /// Relays that are hot by their reports.
     hot: u32,
-    over: u32,
-    uneven: bool,
+    /// Which, as a sum over them.
+    hot_ones: u64,
+    /// Relays that drain.
+    draining: u32,
     deficit: bool,
+    /// Relays that boot: some never come.
+    starting: bool,
+    uneven: bool,
     surplus: bool,
 }
 
 impl Signs {
-    /// From the loads of relays that take producers, their sum, and the relays that boot.
-    pub(super) fn read(loads: impl Iterator<Item = f32>, need: f32, starting: u32) -> Self {
-        let (mut up, mut warm, mut cold) = (0_u32, 0_u32, 0_u32);
-        let mut signs = Self::default();
-        for load in loads {
-            up += 1;
-            signs.hot += u32::from(load > HOT);
-            signs.over += u32::from(load > OVER);
-            warm += u32::from(load > WARM);
-            cold += u32::from(load < COLD);
+    pub(super) fn read(relays: &Relays) -> Self {
+        let (mut warm, mut cold, mut need) = (0_u32, 0_u32, 0.0);
+        let mut signs =
+            Self { draining: relays.draining, starting: relays.starting > 0, ..Self::default() };
+        for (slot, load) in relays.load.iter().enumerate() {
+            need += load;
+            if relays.takes(slot) {
+                warm += u32::from(*load > WARM);
+                cold += u32::from(*load < COLD);
+                if *load > HOT && relays.was_above(slot, HOT) {
+                    signs.hot += 1;
+                    signs.hot_ones = signs.hot_ones.wrapping_add(relays.id[slot].wrapping_mul(MIX));
+                }
+            }
         }
+        let up = relays.up;
         signs.uneven = warm > 0 && cold > 0;
-        signs.deficit = need > DEFICIT * (up + starting) as f32;
+        signs.deficit = need > DEFICIT * (up + relays.starting) as f32;
         signs.surplus = up > 1 && need < SURPLUS * (up - 1) as f32;
         signs
     }
 
-    /// Whether there is something new for the planner since those.
-    fn differ(self, seen: Self) -> bool {
-        let worse = self.hot > seen.hot || self.over > seen.over;
-        let flags = |signs: Self| (signs.uneven, signs.deficit, signs.surplus);
-        worse || flags(self) != flags(seen)
+    /// Whether there is something new that hurts.
+    fn hurt_more(self, seen: Self) -> bool {
+        (self.hot > 0 && (self.hot, self.hot_ones) != (seen.hot, seen.hot_ones))
+            || (self.deficit && !seen.deficit)
     }
 
-    /// Seconds after which it is asked again.
-    fn due_s(self) -> u32 {
-        if self.hot > 0 || self.over > 0 || self.uneven || self.deficit {
-            DUE_S
-        } else if self.surplus {
+    const fn hurt(self) -> bool {
+        self.hot > 0 || self.deficit
+    }
+
+    /// Seconds after which it is asked again for what does not hurt.
+    const fn due_s(self, asked: Self) -> u32 {
+        if self.draining > 0 {
+            LOOK_S
+        } else if self.uneven || self.surplus != asked.surplus {
+            LASTING_S
+        } else if self.surplus || self.starting {
             SURPLUS_S
         } else {
             IDLE_S
@@ -73,35 +96,47 @@ impl Signs {
 
 #[derive(Default)]
 pub(super) struct Gate {
+    /// At the last look.
     seen: Signs,
-    stirred_at: u32,
+    /// When it was asked last.
+    asked: Signs,
     asked_at: u32,
+    /// Seconds from the last time to the next one for what hurts.
+    again_s: u32,
+    stirred_at: u32,
+    /// It acted, or relays came or went: what it waits for is to be shown to it.
+    acted: bool,
 }
 
 impl Gate {
-    /// Something happened to the queue.
+    /// Something happened to the queue's relays, or the planner acts.
     pub(super) fn stir(&mut self, now: u32) {
         self.stirred_at = now;
+        self.acted = true;
     }
 
     /// Whether the planner is asked in this second.
-    pub(super) fn opens(&mut self, now: u32, signs: Signs, policy: Policy) -> bool {
-        if policy == Policy::Steady {
-            if signs.differ(self.seen) {
-                self.stirred_at = now;
+    pub(super) fn opens(&mut self, now: u32, relays: &Relays, policy: Policy) -> bool {
+        match policy {
+            Policy::Steady => self.opens_for(now, Signs::read(relays)),
+            Policy::Paper => {
+                now.is_multiple_of(PAPER_S) || now - self.stirred_at <= PAPER_STIRRED_S
             }
-            self.seen = signs;
         }
+    }
+
+    fn opens_for(&mut self, now: u32, signs: Signs) -> bool {
+        if signs.hurt_more(self.seen) || (signs.hurt() && std::mem::take(&mut self.acted)) {
+            self.again_s = 0;
+        }
+        self.seen = signs;
         let since = now - self.asked_at;
-        let due = match policy {
-            Policy::Steady => since >= signs.due_s(),
-            // Its rules look at whole minutes.
-            Policy::Paper => now.is_multiple_of(IDLE_S),
-        };
-        let opens = due || now - self.stirred_at <= STIRRED_S;
-        if opens {
-            self.asked_at = now;
+        let hurts = signs.hurt() && since >= self.again_s;
+        if !hurts && since < signs.due_s(self.asked) {
+            return false;
         }
-        opens
+        self.again_s = (self.again_s * 2).clamp(LOOK_S, AGAIN_MAX_S);
+        (self.asked, self.asked_at) = (signs, now);
+        true
     }
 }

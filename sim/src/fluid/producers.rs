@@ -119,9 +119,27 @@ fn left_over(known: u32, seconds: u32, weight: f32) -> f32 {
         return known as f32 / after as f32;
     }
     if known >= as_mean {
-        return (1.0 - weight).powi(seconds as i32);
+        return kept(weight, seconds);
     }
-    known as f32 / as_mean as f32 * (1.0 - weight).powi((after - as_mean) as i32)
+    known as f32 / as_mean as f32 * kept(weight, after - as_mean)
+}
+
+/// `(1 - weight)` to the power of the seconds. Most often they are few, and this is asked for each producer.
+fn kept(weight: f32, seconds: u32) -> f32 {
+    const TABLE: usize = 128;
+    const fn powers(base: f32) -> [f32; TABLE] {
+        let mut powers = [1.0; TABLE];
+        let mut at = 1;
+        while at < TABLE {
+            powers[at] = powers[at - 1] * base;
+            at += 1;
+        }
+        powers
+    }
+    static FAST_KEPT: [f32; TABLE] = powers(1.0 - FAST);
+    static SLOW_KEPT: [f32; TABLE] = powers(1.0 - SLOW);
+    let table = if weight == FAST { &FAST_KEPT } else { &SLOW_KEPT };
+    table.get(seconds as usize).copied().unwrap_or_else(|| (1.0 - weight).powi(seconds as i32))
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 use std::f64::consts::TAU;
 
 use fastrand::Rng;
-use quelea_elastic::plan::{History, Policy, RelayState, Snapshot};
+use quelea_elastic::plan::{History, RelayState, Snapshot};
 
 use super::chance;
 use super::events::{Event, Events};
 use super::figures::{Counter, Figures, Second};
-use super::gate::{Gate, LOOK_S, Signs};
+use super::gate::{Gate, LOOK_S};
 use super::producers::{NOWHERE, Producers};
 use super::relays::Relays;
 use super::scenario::Scenario;
@@ -140,7 +140,10 @@ impl<'a> Queue<'a> {
         self.relays.report(self.now, 1);
         self.count(1);
         let gated = self.scenario.gated;
-        if !gated || (self.now.is_multiple_of(LOOK_S) && self.is_due()) {
+        if !gated
+            || (self.now.is_multiple_of(LOOK_S)
+                && self.gate.opens(self.now, &self.relays, self.scenario.policy))
+        {
             self.producers.measure(self.now);
             self.plan_and_act();
         }
@@ -154,18 +157,6 @@ impl<'a> Queue<'a> {
         let look = (self.now / LOOK_S + 1) * LOOK_S;
         let next = self.events.next_at().map_or(look, |at| at.min(look));
         next.min(self.scenario.seconds).saturating_sub(self.now + 1)
-    }
-
-    fn is_due(&mut self) -> bool {
-        let signs = if self.scenario.policy == Policy::Steady {
-            let relays = &self.relays;
-            let up = relays.life.iter().zip(&relays.load);
-            let up = up.filter(|(life, _)| **life == Some(RelayState::Up)).map(|(_, load)| *load);
-            Signs::read(up, relays.load.iter().sum(), relays.starting)
-        } else {
-            Signs::default()
-        };
-        self.gate.opens(self.now, signs, self.scenario.policy)
     }
 
     fn finish_moves(&mut self) {
@@ -360,6 +351,7 @@ impl<'a> Queue<'a> {
     fn serve(&mut self, slot: usize) {
         self.relays.become_(slot, Some(RelayState::Up));
         self.relays.up_at[slot] = self.now;
+        self.relays.begin_to_report(slot);
         self.generation += 1;
         self.gate.stir(self.now);
         if self.scenario.relay_life_s > 0.0 {
@@ -371,7 +363,7 @@ impl<'a> Queue<'a> {
 
     fn crash(&mut self, relay: u64) {
         let Some(slot) = self.relays.find(relay) else { return };
-        self.relays.silent[slot] = true;
+        self.relays.fall_silent(slot);
         self.counter.sum.crashes += 1;
         let found = if self.fate.f64() < DEAD_BUT_CONNECTED { FOUND_S.1 } else { FOUND_S.0 };
         self.events.after(self.now, found, Event::Found { relay });
@@ -404,7 +396,6 @@ impl<'a> Queue<'a> {
     /// A relay is no more.
     pub(super) fn remove(&mut self, slot: usize) {
         self.relays.become_(slot, None);
-        self.relays.silent[slot] = false;
         self.generation += 1;
         self.gate.stir(self.now);
     }
@@ -421,16 +412,11 @@ impl<'a> Queue<'a> {
     /// Counts that many seconds like this one, the last of which is now.
     fn count(&mut self, seconds: u32) {
         let relays = &self.relays;
-        let (mut load_max, mut overloaded, mut lost, mut load) = (0.0_f32, 0, 0.0_f32, 0.0_f32);
-        for share in &relays.load {
-            load_max = load_max.max(*share);
-            overloaded += u32::from(*share > 1.0);
-            lost += (share - 1.0).max(0.0);
-            load += share;
-        }
+        let Carried { load, load_max, overloaded, mut lost } = Carried::of(&relays.load);
         let mut homeless = !self.homeless.is_empty();
-        for slot in 0..relays.load.len() {
-            if relays.silent[slot] && relays.load[slot] > 0.0 {
+        let of_silent = (0..relays.load.len()).filter(|slot| relays.is_silent(*slot));
+        for slot in of_silent.take(relays.silent as usize) {
+            if relays.load[slot] > 0.0 {
                 lost += relays.load[slot].min(1.0);
                 homeless = true;
             }
@@ -451,5 +437,42 @@ impl<'a> Queue<'a> {
         };
         self.spent_micros += second.cost_micros * f64::from(seconds);
         self.counter.observe(self.now, &second, seconds);
+    }
+}
+
+/// What relays carry, in their limits.
+struct Carried {
+    load: f32,
+    load_max: f32,
+    /// Relays above their limit.
+    overloaded: u32,
+    /// Load above limits.
+    lost: f32,
+}
+
+impl Carried {
+    /// In lanes, which the compiler makes vectors of: this is done for every relay in nearly every second.
+    fn of(loads: &[f32]) -> Self {
+        const LANES: usize = 16;
+        let (mut load, mut load_max, mut lost) = ([0.0; LANES], [0.0_f32; LANES], [0.0; LANES]);
+        let mut overloaded = [0; LANES];
+        // Load 0 is that of no relay.
+        let (whole, rest) = loads.as_chunks::<LANES>();
+        let mut last = [0.0; LANES];
+        last[..rest.len()].copy_from_slice(rest);
+        for chunk in whole.iter().chain([&last]) {
+            for (lane, share) in chunk.iter().enumerate() {
+                load[lane] += share;
+                load_max[lane] = if *share > load_max[lane] { *share } else { load_max[lane] };
+                lost[lane] += if *share > 1.0 { share - 1.0 } else { 0.0 };
+                overloaded[lane] += u32::from(*share > 1.0);
+            }
+        }
+        Self {
+            load: load.iter().sum(),
+            load_max: load_max.into_iter().fold(0.0, f32::max),
+            overloaded: overloaded.iter().sum(),
+            lost: lost.iter().sum(),
+        }
     }
 }

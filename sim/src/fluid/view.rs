@@ -21,8 +21,9 @@ fn at(second: u32) -> Time {
 
 /// A share of a relay's limit as rates.
 fn rates(share: f32, listeners: u32) -> Load {
-    let bytes_in = f64::from(share.max(0.0)) * LIMIT_BYTES_PER_S;
-    let (messages_in, listeners) = (bytes_in / MESSAGE_BYTES, f64::from(listeners));
+    let (share, listeners) = (f64::from(share.max(0.0)), f64::from(listeners));
+    let bytes_in = share * LIMIT_BYTES_PER_S;
+    let messages_in = share * (LIMIT_BYTES_PER_S / MESSAGE_BYTES);
     Load {
         messages_in,
         bytes_in,
@@ -73,8 +74,8 @@ impl Queue<'_> {
         view.id = RelayId(relays.id[slot]);
         view.state = relays.life[slot].unwrap_or(RelayState::Dead);
         view.started_at = at(relays.started_at[slot]);
-        view.reported_at = relays.reported_at[slot].map(at);
-        view.witnesses = u32::from(relays.silent[slot]);
+        view.reported_at = relays.last_report(slot).map(at);
+        view.witnesses = u32::from(relays.is_silent(slot));
         view.moves_under_way = relays.moves[slot];
         view.samples.clear();
         view.samples.extend(relays.samples(slot).map(|(share, producers)| {

@@ -8,7 +8,9 @@ use crate::directory::context::Context;
 use crate::directory::limits::MOVES_PER_QUEUE_MAX;
 use crate::directory::queue::Queue;
 use crate::directory::relay::{Life, Relay};
-use crate::plan::{Action, History, Load, Plan, Planned, ProducerView, RelayView, Snapshot, plan};
+use crate::plan::{
+    Action, History, Load, Plan, Planned, ProducerView, RelayView, Snapshot, explain, plan,
+};
 
 /// The same notice is given to users again only after this.
 const NOTICE_AGAIN_MS: u64 = 60_000;
@@ -45,7 +47,9 @@ impl Queue {
     /// Plans and carries the plan out.
     pub(super) fn plan_and_act(&mut self, cx: &mut Context<'_>) {
         self.planning.due_at = cx.now.plus_ms(cx.settings.plan_ms.max(1));
-        let (plan, history) = self.ask_planner(cx.now, cx.settings.relay_cost_per_hour_micros);
+        let snapshot = self.snapshot(cx.now, cx.settings.relay_cost_per_hour_micros);
+        let Definition { sla, policy, .. } = &self.definition;
+        let (plan, history) = plan(&snapshot, sla, *policy, &self.planning.history, cx.now);
         self.planning.history = history;
         let actions = !plan.actions.is_empty();
         for planned in plan.actions {
@@ -64,13 +68,9 @@ impl Queue {
 
     /// What the planner would do now.
     pub(super) fn dry_run(&self, now: Time, relay_cost_per_hour_micros: u64) -> Plan {
-        self.ask_planner(now, relay_cost_per_hour_micros).0
-    }
-
-    fn ask_planner(&self, now: Time, relay_cost_per_hour_micros: u64) -> (Plan, History) {
         let snapshot = self.snapshot(now, relay_cost_per_hour_micros);
         let Definition { sla, policy, .. } = &self.definition;
-        plan(&snapshot, sla, *policy, &self.planning.history, now)
+        explain(&snapshot, sla, *policy, &self.planning.history, now)
     }
 
     /// Carries out one action, if it still makes sense: the planner saw a moment that has passed.

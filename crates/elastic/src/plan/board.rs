@@ -92,8 +92,19 @@ impl<'a> Board<'a> {
     }
 
     fn seat_producers(&mut self) {
-        for (at, producer) in self.snapshot.producers.iter().enumerate() {
-            match self.find(producer.relay) {
+        let places = Places::of(&self.seats);
+        let relays = self.snapshot.producers.iter().map(|producer| producer.relay);
+        let found: Vec<Option<usize>> = relays.map(|relay| places.find(relay)).collect();
+        let mut counts = vec![0; self.seats.len()];
+        for seat in found.iter().flatten() {
+            counts[*seat] += 1;
+        }
+        for (seat, count) in self.seats.iter_mut().zip(counts) {
+            // One allocation each: a plan of a million relays' fleet is mostly this.
+            seat.producers.reserve(count);
+        }
+        for (at, seat) in found.into_iter().enumerate() {
+            match seat {
                 Some(seat) => self.seats[seat].producers.push(at),
                 None => self.homeless.push(at),
             }
@@ -166,6 +177,46 @@ impl<'a> Board<'a> {
     /// Relays that cost something.
     pub(crate) fn paid(&self) -> u32 {
         self.seats.len() as u32
+    }
+}
+
+/// Finds a relay's seat by its id: a hash table, since each producer asks.
+struct Places {
+    /// A relay and its seat; a power of two of them, at most half of which are taken.
+    slots: Vec<Option<(RelayId, usize)>>,
+}
+
+impl Places {
+    fn of(seats: &[Seat]) -> Self {
+        let mut places = Self { slots: vec![None; (2 * seats.len() + 1).next_power_of_two()] };
+        for (at, seat) in seats.iter().enumerate() {
+            let mut slot = places.home(seat.id);
+            while places.slots[slot].is_some() {
+                slot = places.next(slot);
+            }
+            places.slots[slot] = Some((seat.id, at));
+        }
+        places
+    }
+
+    /// Ids are counted up, so that their last bits tell them apart.
+    fn home(&self, id: RelayId) -> usize {
+        id.0 as usize & (self.slots.len() - 1)
+    }
+
+    fn next(&self, slot: usize) -> usize {
+        (slot + 1) & (self.slots.len() - 1)
+    }
+
+    fn find(&self, id: RelayId) -> Option<usize> {
+        let mut slot = self.home(id);
+        while let Some((known, at)) = self.slots[slot] {
+            if known == id {
+                return Some(at);
+            }
+            slot = self.next(slot);
+        }
+        None
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn vector(load: &Load) -> Vector {
         load.clients,
         load.latency_us,
     ];
-    all.map(|value| if value.is_finite() && value > 0.0 { value } else { 0.0 })
+    all.map(|value| if value > 0.0 && value <= f64::MAX { value } else { 0.0 })
 }
 
 /// What a relay may carry: the smaller of the SLA's limit and [`OF_CAPACITY`] of its own capacity.

@@ -23,7 +23,6 @@ pub(crate) fn paper(draft: &mut Draft<'_>) {
     draft.empty_draining_at_once();
     if let Some(new) = draft.new_relay() {
         draft.fill(new);
-        draft.sum_up();
         return;
     }
     let now = draft.now();
@@ -41,7 +40,6 @@ pub(crate) fn paper(draft: &mut Draft<'_>) {
     } else {
         draft.scale_out(&overloaded);
     }
-    draft.sum_up();
 }
 
 impl Draft<'_> {

@@ -2,9 +2,9 @@
 
 use quelea_elastic_proto::frame::NoticeCode;
 
-use super::board::Board;
+use super::board::{Board, Seat, add};
 use super::draft::Draft;
-use super::kpi::Kpi;
+use super::kpi::{KPIS, Kpi, Vector};
 use super::tuning::{
     FORCED_DRAIN_MS, IN_AFTER_IN_MS, IN_AFTER_OUT_MS, SURPLUS, SURPLUS_MS, TARGET, VICTIMS_MAX,
 };
@@ -178,7 +178,7 @@ impl Draft<'_> {
 
 impl Board<'_> {
     /// Whether that many relays carry the demand well below the target.
-    fn fits_easily(&self, demand: &[f64; super::kpi::KPIS], relays: u32) -> bool {
+    fn fits_easily(&self, demand: &Vector, relays: u32) -> bool {
         Kpi::ALL.into_iter().filter(|kpi| kpi.adds_up()).all(|kpi| {
             let each = demand[kpi as usize] / f64::from(relays) + self.taken(kpi);
             each <= self.new_limits.values[kpi as usize] * (TARGET - SURPLUS)
@@ -187,20 +187,29 @@ impl Board<'_> {
 
     /// Places all of a relay's producers on the others, largest first; all or nothing.
     fn fits_on_the_others(&self, victim: usize) -> bool {
-        let mut board = self.clone();
-        let to: Vec<usize> = (0..board.seats.len())
-            .filter(|at| *at != victim && board.seats[*at].takes() && !board.seats[*at].waits)
-            .collect();
-        let (_, kpi) = board.seats[victim].load();
-        let mut producers = board.seats[victim].producers.clone();
+        let others = self.seats.iter().enumerate().filter(|(at, _)| *at != victim);
+        let others = others.filter(|(_, seat)| seat.takes() && !seat.waits);
+        // With what is placed there.
+        let mut others: Vec<(&Seat, Vector)> =
+            others.map(|(_, seat)| (seat, [0.0; KPIS])).collect();
+        let (_, kpi) = self.seats[victim].load();
+        let mut producers = self.seats[victim].producers.clone();
         let need = |at: &usize| self.needs[*at][kpi as usize];
         producers.sort_by(|a, b| need(b).total_cmp(&need(a)).then(a.cmp(b)));
         for at in producers {
             if self.snapshot.producers[at].fixed || self.snapshot.producers[at].moving {
                 return false;
             }
-            let Some(to) = board.least_loaded(at, &to, TARGET) else { return false };
-            board.shift(at, victim, to);
+            let with_it = others.iter_mut().map(|(seat, placed)| {
+                let mut sum = *placed;
+                add(&mut sum, &self.needs[at]);
+                (seat.load_with(&sum), placed, sum)
+            });
+            let least = with_it.min_by(|a, b| a.0.total_cmp(&b.0));
+            let Some((_, placed, sum)) = least.filter(|(load, ..)| *load <= TARGET) else {
+                return false;
+            };
+            *placed = sum;
         }
         true
     }

@@ -12,5 +12,4 @@ pub(crate) fn steady(draft: &mut Draft<'_>) {
     draft.level();
     draft.grow();
     draft.shrink();
-    draft.sum_up();
 }
