@@ -23,7 +23,7 @@ use quelea_elastic_proto::Time;
 use self::draft::Draft;
 pub use self::history::History;
 pub use self::pick::has_room_for_newcomers;
-pub use self::tuning::NEWCOMERS_BELOW;
+pub use self::tuning::{COLD, DEFICIT, HOT, NEWCOMERS_BELOW, SURPLUS, TARGET, WARM};
 pub use self::view::{
     Action, Load, Plan, Planned, Policy, ProducerView, RelayState, RelayView, Snapshot,
 };

@@ -3,20 +3,20 @@
 //! arrays each five seconds instead. It asks when it sees what the planner acts on, and again ever more
 //! seldom while that stays as it is and is left alone.
 
-use quelea_elastic::plan::Policy;
+use quelea_elastic::plan::{self, Policy};
 
 use super::relays::Relays;
 
 /// Seconds between two looks. The product's directory plans each second: a gated run is up to so much
 /// later than it.
 pub(super) const LOOK_S: u32 = 5;
-/// Bounds of the planner's own decisions (plan/tuning.rs), some widened a little: the gate may be wrong
-/// only by asking in vain.
-const HOT: f32 = 1.0;
-const WARM: f32 = 0.89;
-const COLD: f32 = 0.36;
-const DEFICIT: f32 = 0.70 * 1.1 * 0.99;
-const SURPLUS: f32 = 0.65 * 1.01;
+/// Bounds of the planner's own decisions, some widened a little: the gate may be wrong only by asking in
+/// vain.
+const HOT: f32 = plan::HOT as f32;
+const WARM: f32 = plan::WARM as f32 - 0.01;
+const COLD: f32 = plan::COLD as f32 + 0.01;
+const DEFICIT: f32 = (plan::TARGET * plan::DEFICIT) as f32 * 0.99;
+const SURPLUS: f32 = (plan::TARGET - plan::SURPLUS) as f32 * 1.01;
 /// What hurts is asked about again after so long, and then after twice as long each time: the averages
 /// rise, room is found, a burst lasts.
 const AGAIN_MAX_S: u32 = 6 * LOOK_S;

@@ -7,13 +7,13 @@ pub(crate) const OF_CAPACITY: f64 = 0.85;
 /// A share of the limit: a relay above it in each of the last [`HOT_SAMPLES`] reports is hot. Below it the
 /// agreement holds, and a move only disturbs; room for what comes is kept by the starts, which look at
 /// the whole queue.
-pub(crate) const HOT: f64 = 1.0;
+pub const HOT: f64 = 1.0;
 /// Reports above [`HOT`] that make a relay hot: one is noise.
 pub(crate) const HOT_SAMPLES: usize = 2;
 /// The load that starts and drains aim at, and the choice of who leaves a hot relay: one that just brings
 /// it below [`EASED`] is followed by the next. The lower, the more relays: docs/elastic-simulator.md has what
 /// 0.60 costs.
-pub(crate) const TARGET: f64 = 0.70;
+pub const TARGET: f64 = 0.68;
 /// No move lifts a relay above it: what is moved to is not the next hot relay.
 pub(crate) const ROOM: f64 = 0.90;
 /// A hot relay gives producers away until it is at or below this: no more are disturbed than it takes, and
@@ -38,12 +38,12 @@ pub(crate) const RISING_MS: u64 = 180_000;
 /// few producers, and few move when one of them goes; and old ones stay below [`TARGET`].
 pub const NEWCOMERS_BELOW: f64 = 0.60;
 /// Relays are added when the queue as a whole is this much above [`TARGET`]: the dead band upwards.
-pub(crate) const DEFICIT: f64 = 1.1;
+pub const DEFICIT: f64 = 1.1;
 /// The same must have been so for that long, unless a relay is hot already.
 pub(crate) const DEFICIT_MS: u64 = 2_000;
 /// A relay is removed only if the others stay this far below [`TARGET`] on average: the dead band
 /// downwards.
-pub(crate) const SURPLUS: f64 = 0.05;
+pub const SURPLUS: f64 = 0.05;
 /// The same must have been so for that long.
 pub(crate) const SURPLUS_MS: u64 = 720_000;
 /// No removal for that long after relays were added: what grows now does not shrink now. A relay that is
@@ -53,9 +53,9 @@ pub(crate) const IN_AFTER_OUT_MS: u64 = 900_000;
 pub(crate) const IN_AFTER_IN_MS: u64 = 120_000;
 /// A relay above it for [`LASTING_MS`] that is not hot gives load to a relay below [`COLD`], until it is at
 /// [`ROOM`]: else a relay that was added for the sum of the load would stay empty.
-pub(crate) const WARM: f64 = 0.90;
-/// See [`WARM`]; half of [`TARGET`], so that the two never change places.
-pub(crate) const COLD: f64 = 0.35;
+pub const WARM: f64 = 0.90;
+/// See [`WARM`]; some half of [`TARGET`], so that the two never change places.
+pub const COLD: f64 = 0.35;
 /// A producer that moved stays for that long.
 pub(crate) const PRODUCER_COOLDOWN_MS: u64 = 300_000;
 /// Moves that one plan begins: bounds what is disturbed at once.
