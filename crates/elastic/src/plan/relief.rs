@@ -8,23 +8,30 @@ use super::kpi::Kpi;
 use super::pick::Pick;
 use super::tuning::{
     COLD, DRAIN_MS, EASED, HOT, HOT_SAMPLES, LASTING_MS, MOVES_MAX, PRODUCER_COOLDOWN_MS,
-    QUICK_MOVES_LIMIT, QUICK_MOVES_MAX, QUICK_MOVES_ONE_OF, RISING_MS, ROOM, SEVERE, WARM,
+    QUICK_LOAD, QUICK_MOVES_MAX, QUICK_SMALL, QUICK_SMALL_LOAD, RISING_MS, ROOM, SEVERE, WARM,
 };
 use super::view::{Action, RelayState};
 
 /// Moves that drains may begin while there are hot relays.
 const DRAIN_MOVES: usize = MOVES_MAX / 3;
 
-/// Moves that a hot relay with so many producers may need and not be held for a burst.
-fn quick_moves_max(producers: usize) -> usize {
-    (producers / QUICK_MOVES_ONE_OF).clamp(QUICK_MOVES_MAX, QUICK_MOVES_LIMIT)
-}
-
 /// What it takes to bring a hot relay to [`EASED`].
 struct Relief {
     moves: Vec<(Pick, String)>,
     /// The seats as they were.
     before: Vec<(usize, Seat)>,
+    /// What the moves carry, as a share of the relay's limit.
+    load: f64,
+}
+
+impl Relief {
+    /// Whether it is so little that it is worth it also for a burst.
+    fn is_quick(&self) -> bool {
+        let moves = self.moves.len();
+        let most =
+            if self.load <= QUICK_SMALL * moves as f64 { QUICK_SMALL_LOAD } else { QUICK_LOAD };
+        moves <= 1 || (moves <= QUICK_MOVES_MAX && self.load <= most)
+    }
 }
 
 impl Draft<'_> {
@@ -41,13 +48,11 @@ impl Draft<'_> {
             let Some((kpi, last)) = self.board.seats[from].hot else { continue };
             let why = self.board.seats[from].limits.tell(kpi, &last).to_string();
             let producers = self.board.seats[from].producers.len();
-            let quick = quick_moves_max(producers);
             // One producer alone cannot be moved off its burst.
             let lasts = producers < 2 || self.is_no_burst(from) || self.rises();
-            let most = if lasts { self.moves_left } else { quick + 1 };
-            let relief = self.try_to_relieve(from, &why, most);
+            let relief = self.try_to_relieve(from, &why, lasts);
             let eased = self.board.seats[from].load().0 <= EASED;
-            if lasts || (eased && relief.moves.len() <= quick) {
+            if lasts || (eased && relief.is_quick()) {
                 for (pick, reason) in relief.moves.into_iter().take(self.moves_left) {
                     self.begin_move(pick.producer, from, pick.to, reason);
                 }
@@ -57,19 +62,23 @@ impl Draft<'_> {
                     self.board.seats[at] = seat;
                 }
                 self.remark(format!(
-                    "relay {id}: {why}; {quick} moves do not bring it to {EASED:.2}: left for a burst until \
-                     it has lasted for {LASTING_MS} ms"
+                    "relay {id}: {why}; neither one move nor several of {QUICK_LOAD:.2} in sum bring it to \
+                     {EASED:.2}: left for a burst until it has lasted for {LASTING_MS} ms"
                 ));
             }
         }
     }
 
-    /// Makes so many moves on the board that a hot relay needs.
-    fn try_to_relieve(&mut self, from: usize, why: &str, most: usize) -> Relief {
+    /// Makes the moves on the board that a hot relay needs: of one that does not last, until they are too
+    /// much.
+    fn try_to_relieve(&mut self, from: usize, why: &str, lasts: bool) -> Relief {
         let to = self.open_to_all(from);
         let id = self.board.seats[from].id.0;
-        let mut relief = Relief { moves: Vec::new(), before: Vec::new() };
-        while relief.moves.len() < most && self.board.seats[from].load().0 > EASED {
+        let mut relief = Relief { moves: Vec::new(), before: Vec::new(), load: 0.0 };
+        let goes_on = |relief: &Relief, left| {
+            if lasts { relief.moves.len() < left } else { relief.is_quick() }
+        };
+        while goes_on(&relief, self.moves_left) && self.board.seats[from].load().0 > EASED {
             let Some(pick) = self.board.pick(from, &to) else { break };
             let target = self.board.seats[pick.to].load_with(&self.board.needs[pick.producer]);
             let reason = format!(
@@ -83,6 +92,7 @@ impl Draft<'_> {
                 }
             }
             self.board.shift(pick.producer, from, pick.to);
+            relief.load += pick.size;
             relief.moves.push((pick, reason));
         }
         relief

@@ -11,21 +11,25 @@ pub const HOT: f64 = 1.0;
 /// Reports above [`HOT`] that make a relay hot: one is noise.
 pub(crate) const HOT_SAMPLES: usize = 2;
 /// The load that starts and drains aim at, and the choice of who leaves a hot relay: one that just brings
-/// it below [`EASED`] is followed by the next. The lower, the more relays: docs/elastic-simulator.md has what
-/// 0.60 costs.
-pub const TARGET: f64 = 0.68;
+/// it below [`EASED`] is followed by the next. The lower, the more relays: docs/elastic-planner.md has what
+/// they cost.
+pub const TARGET: f64 = 0.685;
 /// No move lifts a relay above it: what is moved to is not the next hot relay.
 pub(crate) const ROOM: f64 = 0.90;
 /// A hot relay gives producers away until it is at or below this: no more are disturbed than it takes, and
 /// it does not come straight back to [`HOT`].
-pub(crate) const EASED: f64 = 0.95;
-/// A relay that is hot gives away so many producers at once. What takes more is most often one producer's
-/// burst, which is over before the moves have paid: it waits for [`LASTING_MS`].
-pub(crate) const QUICK_MOVES_MAX: usize = 2;
-/// Or so many of its producers, one of that many: where all are small, no two suffice.
-pub(crate) const QUICK_MOVES_ONE_OF: usize = 4;
-/// But no more than that: the choice of each takes time.
-pub(crate) const QUICK_MOVES_LIMIT: usize = 4 * MOVES_MAX;
+pub(crate) const EASED: f64 = 0.97;
+/// A relay that is hot gives away one producer at once, or several that carry so much of its limit in sum.
+/// What takes more is most often one producer's burst, which is over before the moves have paid: it waits
+/// for [`LASTING_MS`].
+pub(crate) const QUICK_LOAD: f64 = 0.13;
+/// Producers that carry no more than that each, on average, may carry [`QUICK_SMALL_LOAD`] in sum: no burst
+/// of one of them made the relay hot, so it is not over soon.
+pub(crate) const QUICK_SMALL: f64 = 0.03;
+/// See [`QUICK_SMALL`].
+pub(crate) const QUICK_SMALL_LOAD: f64 = 0.40;
+/// But no more producers than that: the choice of each takes time.
+pub(crate) const QUICK_MOVES_MAX: usize = 4 * MOVES_MAX;
 /// A share of the limit: above it no relay is left alone, were it for a burst only.
 pub(crate) const SEVERE: f64 = 2.0;
 /// A relay that was hot for so long has not a burst but a load: three times what a burst lasts in the
