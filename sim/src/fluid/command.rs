@@ -54,7 +54,7 @@ fn policy(text: &str) -> Result<Policy, String> {
 /// Load of the queue that is compared, in relays' limits.
 const USUAL_LOAD: f64 = 5.0;
 /// Relays of a fleet's queue under `steady`, on average, with so many producers: measured.
-const FLEET_RELAYS_PER_QUEUE: f64 = 9.0;
+const FLEET_RELAYS_PER_QUEUE: f64 = 9.6;
 const FLEET_PRODUCERS_PER_QUEUE: u64 = 100;
 
 impl Options {

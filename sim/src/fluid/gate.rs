@@ -70,10 +70,10 @@ impl Signs {
         signs
     }
 
-    /// Whether there is something new that hurts.
+    /// Whether there is something new that hurts. One hot relay less is no news.
     fn hurt_more(self, seen: Self) -> bool {
-        (self.hot > 0 && (self.hot, self.hot_ones) != (seen.hot, seen.hot_ones))
-            || (self.deficit && !seen.deficit)
+        let hotter = self.hot > 0 && self.hot >= seen.hot && self.hot_ones != seen.hot_ones;
+        hotter || (self.deficit && !seen.deficit)
     }
 
     const fn hurt(self) -> bool {

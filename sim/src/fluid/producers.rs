@@ -6,6 +6,24 @@ pub(super) const NOWHERE: u32 = u32::MAX;
 const FAST: f32 = 1.0 / 10.0;
 const SLOW: f32 = 1.0 / 200.0;
 
+/// After so many seconds both are as old as their time.
+const KNOWN_S: u32 = (1.0 / SLOW) as u32;
+
+/// What is left of an average's distance to a rate after so many seconds at it.
+const TABLE: usize = 128;
+static FAST_KEPT: [f32; TABLE] = powers(1.0 - FAST);
+static SLOW_KEPT: [f32; TABLE] = powers(1.0 - SLOW);
+
+const fn powers(base: f32) -> [f32; TABLE] {
+    let mut powers = [1.0; TABLE];
+    let mut at = 1;
+    while at < TABLE {
+        powers[at] = powers[at - 1] * base;
+        at += 1;
+    }
+    powers
+}
+
 /// All arrays have one entry for each slot; a slot without a producer has rate 0.
 #[derive(Default)]
 pub(super) struct Producers {
@@ -104,6 +122,13 @@ impl Producers {
         let known = self.measured_at[slot] - self.came_at[slot];
         self.measured_at[slot] = until;
         let rate = self.rate[slot];
+        if known >= KNOWN_S && seconds < TABLE as u32 {
+            // As it is for nearly all of them.
+            let (fast, slow) = (&mut self.fast[slot], &mut self.slow[slot]);
+            *fast = rate + (*fast - rate) * FAST_KEPT[seconds as usize];
+            *slow = rate + (*slow - rate) * SLOW_KEPT[seconds as usize];
+            return;
+        }
         for (average, weight) in [(&mut self.fast[slot], FAST), (&mut self.slow[slot], SLOW)] {
             *average = rate + (*average - rate) * left_over(known, seconds, weight);
         }
@@ -124,22 +149,8 @@ fn left_over(known: u32, seconds: u32, weight: f32) -> f32 {
     known as f32 / as_mean as f32 * kept(weight, after - as_mean)
 }
 
-/// `(1 - weight)` to the power of the seconds. Most often they are few, and this is asked for each producer.
 fn kept(weight: f32, seconds: u32) -> f32 {
-    const TABLE: usize = 128;
-    const fn powers(base: f32) -> [f32; TABLE] {
-        let mut powers = [1.0; TABLE];
-        let mut at = 1;
-        while at < TABLE {
-            powers[at] = powers[at - 1] * base;
-            at += 1;
-        }
-        powers
-    }
-    static FAST_KEPT: [f32; TABLE] = powers(1.0 - FAST);
-    static SLOW_KEPT: [f32; TABLE] = powers(1.0 - SLOW);
-    let table = if weight == FAST { &FAST_KEPT } else { &SLOW_KEPT };
-    table.get(seconds as usize).copied().unwrap_or_else(|| (1.0 - weight).powi(seconds as i32))
+    (1.0 - weight).powi(seconds as i32)
 }
 
 #[cfg(test)]

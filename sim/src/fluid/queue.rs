@@ -51,6 +51,8 @@ pub(super) struct Queue<'a> {
     pub(super) spent_micros: f64,
     pub(super) gate: Gate,
     pub(super) counter: Counter,
+    /// Seconds up to now that were all like this one, and are not in the figures yet.
+    uncounted_s: u32,
 }
 
 /// Plays a queue's life. Same seed and scenario, same figures.
@@ -60,6 +62,7 @@ pub fn play(seed: Seed, scenario: &Scenario) -> Figures {
     while queue.now < scenario.seconds {
         queue.tick();
     }
+    queue.count();
     queue.counter.sum
 }
 
@@ -94,6 +97,7 @@ impl<'a> Queue<'a> {
             spent_micros: 0.0,
             gate: Gate::default(),
             counter: Counter::default(),
+            uncounted_s: 0,
         };
         queue.begin();
         queue
@@ -122,13 +126,20 @@ impl<'a> Queue<'a> {
     /// What was begun is done, what happens happens, all is measured, and planned on. Seconds in which
     /// nothing is to happen go by at once before it.
     fn tick(&mut self) {
+        if self.now.is_multiple_of(3_600) {
+            self.count();
+        }
         let idle = self.idle_s();
         if idle > 0 {
             self.now += idle;
             self.relays.report(self.now, idle);
-            self.count(idle);
+            self.uncounted_s += idle;
         }
-        self.now += 1;
+        let next = self.now + 1;
+        if next.is_multiple_of(3_600) || self.happens_at(next) {
+            self.count();
+        }
+        self.now = next;
         if self.now.is_multiple_of(3_600) {
             self.spent_micros = 0.0;
         }
@@ -138,12 +149,13 @@ impl<'a> Queue<'a> {
         }
         self.house_all();
         self.relays.report(self.now, 1);
-        self.count(1);
+        self.uncounted_s += 1;
         let gated = self.scenario.gated;
         if !gated
             || (self.now.is_multiple_of(LOOK_S)
                 && self.gate.opens(self.now, &self.relays, self.scenario.policy))
         {
+            self.count();
             self.producers.measure(self.now);
             self.plan_and_act();
         }
@@ -157,6 +169,11 @@ impl<'a> Queue<'a> {
         let look = (self.now / LOOK_S + 1) * LOOK_S;
         let next = self.events.next_at().map_or(look, |at| at.min(look));
         next.min(self.scenario.seconds).saturating_sub(self.now + 1)
+    }
+
+    fn happens_at(&self, second: u32) -> bool {
+        let is_due = self.events.next_at().is_some_and(|at| at <= second);
+        is_due || !self.moving.is_empty() || !self.homeless.is_empty()
     }
 
     fn finish_moves(&mut self) {
@@ -409,8 +426,12 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Counts that many seconds like this one, the last of which is now.
-    fn count(&mut self, seconds: u32) {
+    /// Enters the seconds up to now into the figures, before anything changes.
+    fn count(&mut self) {
+        let seconds = std::mem::take(&mut self.uncounted_s);
+        if seconds == 0 {
+            return;
+        }
         let relays = &self.relays;
         let Carried { load, load_max, overloaded, mut lost } = Carried::of(&relays.load);
         let mut homeless = !self.homeless.is_empty();

@@ -2,7 +2,7 @@
 
 use quelea_elastic_proto::{RelayId, Time};
 
-use super::history::History;
+use super::history::{History, RelayHistory};
 use super::kpi::{KPIS, Kpi, Limits, Vector, vector};
 use super::tuning::{HOT, HOT_SAMPLES, LAG_MAX, PRODUCER_COOLDOWN_MS, ROOM, STALE_MS};
 use super::view::{Load, ProducerView, RelayState, RelayView, Snapshot};
@@ -76,11 +76,12 @@ impl<'a> Board<'a> {
         views.sort_unstable_by_key(|view| view.id);
         let mut samples: Vec<Recent> = Vec::with_capacity(views.len());
         let mut seats: Vec<Seat> = Vec::with_capacity(views.len());
-        for view in &views {
-            let fresh = history.relay(view.id).map_or(0, |relay| relay.fresh);
-            let from = view.samples.len().saturating_sub(fresh.min(HOT_SAMPLES));
+        // Both are by id, and the history has observed this snapshot.
+        for (view, known) in views.iter().zip(history.relays()) {
+            debug_assert_eq!(view.id, known.id);
+            let from = view.samples.len().saturating_sub(known.fresh.min(HOT_SAMPLES));
             let recent = Recent::of(&view.samples[from..]);
-            seats.push(seat(view, sla, history, recent.samples(), now));
+            seats.push(seat(view, sla, known, recent.samples(), now));
             samples.push(recent);
         }
         let new_limits = new_limits(&seats, sla);
@@ -240,9 +241,8 @@ impl Recent {
     }
 }
 
-fn seat(view: &RelayView, sla: &Sla, history: &History, recent: &[Vector], now: Time) -> Seat {
+fn seat(view: &RelayView, sla: &Sla, known: &RelayHistory, recent: &[Vector], now: Time) -> Seat {
     let limits = Limits::of(sla, &view.capacity);
-    let known = history.relay(view.id);
     let reports = view.reported_at.is_some_and(|at| now.since_ms(at) < STALE_MS);
     Seat {
         id: view.id,
@@ -251,7 +251,7 @@ fn seat(view: &RelayView, sla: &Sla, history: &History, recent: &[Vector], now: 
         usage: [0.0; KPIS],
         producers: Vec::new(),
         reports,
-        waits: known.is_some_and(|relay| relay.pending.is_some()) || view.moves_under_way > 0,
+        waits: known.pending.is_some() || view.moves_under_way > 0,
         hot: if reports { heat(&limits, recent) } else { None },
         reported: 0.0,
         doubted: view.witnesses > 0,

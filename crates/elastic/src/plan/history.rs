@@ -128,6 +128,11 @@ impl History {
         pause.saturating_sub(now.since_ms(failed_at))
     }
 
+    /// Those of the last snapshot, by id.
+    pub(crate) fn relays(&self) -> &[RelayHistory] {
+        &self.relays
+    }
+
     pub(crate) fn relay(&self, id: RelayId) -> Option<&RelayHistory> {
         self.relays.binary_search_by_key(&id, |relay| relay.id).ok().map(|at| &self.relays[at])
     }
