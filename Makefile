@@ -26,6 +26,7 @@ lint: ## Checks format and lints, warnings being errors
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked -p quelea-directory --features etcd --all-targets -- -D warnings
+	cargo clippy --locked -p quelea-directory --features kubernetes --all-targets -- -D warnings
 	@if command -v cargo-deny >/dev/null; then cargo deny --offline check bans licenses sources; else echo "cargo-deny is not installed: licences and bans were not checked"; fi
 
 bench: build ## Measures every row of docs/benchmarks.md, beside RabbitMQ, ElasticMQ, ZeroMQ, MessagePack-RPC, Aeron and NATS where they can be had (ARGUMENTS=--quick)

@@ -87,6 +87,14 @@ def test_what_only_the_directory_can_see_is_refused_by_a_condition(site):
     assert site.queue("prices")["definition"]["relays_min"] == 1
 
 
+def test_a_queue_that_nobody_can_keep_is_refused_as_over_http(site):
+    site.make("prices", keep="orders")
+    accepted = eventually("Accepted", lambda: site.condition("prices", "Accepted"))
+    assert (accepted["status"], accepted["reason"]) == ("False", "Invalid")
+    assert "keep" in accepted["message"] and "no keeper" in accepted["message"]
+    assert site.queue("prices") is None
+
+
 def test_of_two_resources_of_one_queue_the_older_one_holds(site):
     site.make("first", queue="prices", replicas=1)
     site.settled("prices", 1)

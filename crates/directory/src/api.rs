@@ -114,9 +114,7 @@ impl DirectoryHandle {
                 b"" => base.clone(),
                 text => Definition::parse_over(base, text)?,
             };
-            definition.validate_cost(driver.relay_cost_per_hour_micros)?;
-            definition.validate_keeper(driver.core.settings())?;
-            definition.validate_record(&queue)?;
+            definition.validate_in(&queue, driver.core.settings())?;
             driver.input(Input::Define { queue, definition });
             Ok::<_, Refusal>(json!({ "new": known.is_none() }))
         });

@@ -57,8 +57,6 @@ pub(crate) struct Driver {
     pub(crate) advertise: String,
     /// Of queues that are not defined.
     pub(crate) default: Definition,
-    /// What definitions are checked with.
-    pub(crate) relay_cost_per_hour_micros: u64,
     started: Instant,
     peers: BTreeMap<Peer, Outlet>,
     provider: Arc<dyn Provider>,
@@ -74,7 +72,6 @@ pub(crate) struct Parts {
     pub(crate) counters: Arc<DirectoryCounters>,
     pub(crate) advertise: String,
     pub(crate) default: Definition,
-    pub(crate) relay_cost_per_hour_micros: u64,
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) ownership: UnboundedSender<Command>,
     pub(crate) inbox: Sender<Message>,
@@ -82,23 +79,13 @@ pub(crate) struct Parts {
 
 impl Driver {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts {
-            core,
-            counters,
-            advertise,
-            default,
-            relay_cost_per_hour_micros,
-            provider,
-            ownership,
-            inbox,
-        } = parts;
+        let Parts { core, counters, advertise, default, provider, ownership, inbox } = parts;
         Self {
             core,
             events: EventLog::new(),
             counters,
             advertise,
             default,
-            relay_cost_per_hour_micros,
             started: Instant::now(),
             peers: BTreeMap::new(),
             provider,

@@ -258,15 +258,14 @@ impl Prepared {
             #[cfg(feature = "kubernetes")]
             ProviderSettings::Kubernetes(kubernetes) => {
                 use crate::provider::kubernetes::KubernetesProvider;
-                let base = settings.core.definition.clone();
-                Arc::new(KubernetesProvider::connect(kubernetes, command, base).await?)
+                let core = settings.core.clone();
+                Arc::new(KubernetesProvider::connect(kubernetes, command, core).await?)
             }
         };
         let (tell, commands) = unbounded_channel();
         let driver = Driver::new(Parts {
             advertise: advertise.clone(),
             default: settings.core.definition.clone(),
-            relay_cost_per_hour_micros: settings.core.relay_cost_per_hour_micros,
             core: Directory::new(settings.core),
             counters: settings.counters,
             provider: Arc::clone(&provider),

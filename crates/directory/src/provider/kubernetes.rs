@@ -20,7 +20,9 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use kube::config::KubeConfigOptions;
 use kube::{Client, Config};
-use quelea_elastic::directory::{Definition, QueueStatus, RelayHandle, RelaySpec};
+use quelea_elastic::directory::{
+    QueueStatus, RelayHandle, RelaySpec, Settings as DirectorySettings,
+};
 use quelea_elastic_proto::RelayId;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -77,15 +79,16 @@ impl Starts {
 }
 
 impl KubernetesProvider {
-    /// Finds the cluster (its own, inside a pod; else the kubeconfig's) and begins to watch it. `base` is what
-    /// a queue is meant to be whose resource says nothing. The API server need not answer yet.
+    /// Finds the cluster (its own, inside a pod; else the kubeconfig's) and begins to watch it. `directory` says
+    /// what a queue is meant to be whose resource says nothing, and what a resource may ask for. The API
+    /// server need not answer yet.
     ///
     /// # Errors
     /// [`ProviderError::Refused`] when there is no cluster to be found, or a setting is wrong.
     pub async fn connect(
         settings: Settings,
         command: RelayCommand,
-        base: Definition,
+        directory: DirectorySettings,
     ) -> Result<Self, ProviderError> {
         let refused = |cause: String| ProviderError::Refused {
             provider: PROVIDER,
@@ -104,7 +107,7 @@ impl KubernetesProvider {
         let mut tasks = JoinSet::new();
         let watch = PodWatch::new(pods.clone(), labels, settings.ended_pods_kept, sender.clone());
         tasks.spawn(watch.run());
-        tasks.spawn(QueueWatch::new(resources.clone(), base, sender).run());
+        tasks.spawn(QueueWatch::new(resources.clone(), directory, sender).run());
         tasks.spawn(Writer::new(resources.clone(), settings.site.clone(), shown.clone()).run());
         tracing::info!(%namespace, site = settings.site, "relays are pods");
         let site = settings.site;

@@ -150,6 +150,17 @@ impl Definition {
         Ok(())
     }
 
+    /// Whether a directory can hold to it: all that depends on its settings and the queue's name.
+    ///
+    /// # Errors
+    /// As [`validate_cost`](Self::validate_cost), [`validate_keeper`](Self::validate_keeper) and
+    /// [`validate_record`](Self::validate_record).
+    pub fn validate_in(&self, queue: &str, settings: &Settings) -> Result<(), DefinitionError> {
+        self.validate_cost(settings.relay_cost_per_hour_micros)?;
+        self.validate_keeper(settings)?;
+        self.validate_record(queue)
+    }
+
     /// Whether the budget pays for what always runs, at a provider's price.
     ///
     /// # Errors

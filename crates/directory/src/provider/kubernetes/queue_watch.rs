@@ -10,7 +10,7 @@ use kube::api::{Api, DeleteParams, ObjectMeta, PostParams, Preconditions};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Resource, ResourceExt};
-use quelea_elastic::directory::Definition;
+use quelea_elastic::directory::{Definition, Settings};
 use tokio::sync::{Notify, mpsc};
 
 use super::PROVIDER;
@@ -130,7 +130,7 @@ impl Resources {
 /// Watches the resources of one namespace.
 pub(super) struct QueueWatch {
     resources: Resources,
-    base: Definition,
+    directory: Settings,
     events: mpsc::Sender<ProviderEvent>,
     listed: BTreeSet<String>,
 }
@@ -138,10 +138,10 @@ pub(super) struct QueueWatch {
 impl QueueWatch {
     pub(super) fn new(
         resources: Resources,
-        base: Definition,
+        directory: Settings,
         events: mpsc::Sender<ProviderEvent>,
     ) -> Self {
-        Self { resources, base, events, listed: BTreeSet::new() }
+        Self { resources, directory, events, listed: BTreeSet::new() }
     }
 
     /// Watches until the provider is dropped.
@@ -204,11 +204,17 @@ impl QueueWatch {
         resource: &ElasticQueue,
         again: bool,
     ) -> Result<(), String> {
-        let definition = match resource.definition(&self.base) {
+        let base = &self.directory.definition;
+        let asked = resource.definition(base).and_then(|asked| {
+            let of_queue = |asked: &Definition| asked.validate_in(queue, &self.directory);
+            asked.as_ref().map_or(Ok(()), of_queue)?;
+            Ok(asked)
+        });
+        let definition = match asked {
             Ok(Some(definition)) => definition,
             // Nothing is asked for, and nothing was: whoever defined the queue otherwise is right.
             Ok(None) if !again => return Ok(()),
-            Ok(None) => self.base.clone(),
+            Ok(None) => base.clone(),
             Err(error) => {
                 tracing::warn!(queue, %error, "an ElasticQueue is not accepted");
                 return Err(error.to_string());
