@@ -2,7 +2,7 @@
 
 use quelea_elastic::plan::Policy;
 use quelea_sim::Seed;
-use quelea_sim::fluid::{Comparison, Scenario, heavy_tailed, play, play_all, play_fleet};
+use quelea_sim::fluid::{Comparison, Figures, Scenario, heavy_tailed, play, play_all, play_fleet};
 
 fn two_hours() -> Scenario {
     Scenario { seconds: 7_200, ..Scenario::default() }
@@ -46,8 +46,16 @@ fn a_gated_run_plans_less_and_comes_to_like_figures() {
     let gated = Scenario { gated: true, ..two_hours() };
     let (asked, gated) = (play_all(Seed(5), 4, &asked), play_all(Seed(5), 4, &gated));
     assert!(gated.plans < asked.plans, "{} of {}", gated.plans, asked.plans);
-    let share = gated.relay_s as f64 / asked.relay_s as f64;
-    assert!((0.9..1.1).contains(&share), "{share}");
+    assert_eq!((asked.queue_s, gated.queue_s), (4 * 7_200, 4 * 7_200));
+    assert!(gated.hours.iter().all(|hour| hour.seconds == 3_600), "{:?}", gated.hours);
+    let share = |of: fn(&Figures) -> f64| of(&gated) / of(&asked);
+    let shares = [
+        share(|figures| figures.relay_s as f64),
+        share(|figures| figures.moves as f64),
+        share(|figures| figures.lost_s),
+    ];
+    assert!((0.9..1.1).contains(&shares[0]), "{shares:?}");
+    assert!(shares[1..].iter().all(|share| (0.7..1.4).contains(share)), "{shares:?}");
 }
 
 #[test]

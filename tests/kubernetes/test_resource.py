@@ -88,6 +88,8 @@ def test_what_only_the_directory_can_see_is_refused_by_a_condition(site):
 
 
 def test_a_queue_that_nobody_can_keep_is_refused_as_over_http(site):
+    site.broker.kill()
+    site.start(QUELEA__BRIDGE__KEEP_LISTEN="")
     site.make("prices", keep="orders")
     accepted = eventually("Accepted", lambda: site.condition("prices", "Accepted"))
     assert (accepted["status"], accepted["reason"]) == ("False", "Invalid")

@@ -52,8 +52,8 @@ pub struct Scenario {
     /// The agreement.
     pub sla: Sla,
     /// The limit in the agreement under policy `paper`, as a share of what a relay carries. Its rule acts
-    /// when the limit is reached and keeps no room below it; `steady` acts at 0.8 of the limit by itself. At
-    /// the same 0.8 both begin to act at the same load.
+    /// when the limit is reached and keeps no room below it; `steady` keeps room by itself, and starts relays
+    /// when all together are at 0.75 of the limit.
     pub paper_limit: f64,
     /// The planner is not asked in seconds in which it would find nothing to do: see
     /// docs/elastic-simulator.md. For large runs; without it, it is asked each second.

@@ -25,7 +25,8 @@ struct Relief {
 }
 
 impl Relief {
-    /// Whether it is so little that it is worth it also for a burst.
+    /// Whether it is so little that it is worth it also for a burst. Asked after each move, the largest of which
+    /// come first: a large one among small ones makes it wait, too.
     fn is_quick(&self) -> bool {
         let moves = self.moves.len();
         let most =
@@ -62,8 +63,9 @@ impl Draft<'_> {
                     self.board.seats[at] = seat;
                 }
                 self.remark(format!(
-                    "relay {id}: {why}; neither one move nor several of {QUICK_LOAD:.2} in sum bring it to \
-                     {EASED:.2}: left for a burst until it has lasted for {LASTING_MS} ms"
+                    "relay {id}: {why}; neither one move nor several of {QUICK_LOAD:.2} in sum \
+                     ({QUICK_SMALL_LOAD:.2} of small producers) bring it to {EASED:.2}: left for a burst until \
+                     it has lasted for {LASTING_MS} ms"
                 ));
             }
         }

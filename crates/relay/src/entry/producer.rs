@@ -62,7 +62,7 @@ impl Producers {
             Err(reason) => {
                 let lost = inlet.waiting.len() as u64;
                 EntryCounters::add(&counters.lost_in, lost);
-                if lost == 0 && matches!(reason, Gone::Wire(_)) {
+                if lost == 0 && matches!(reason, Gone::Wire(End::Closed | End::Broken(_))) {
                     tracing::info!(peer = %name, queue = %self.queue, lost, %reason, "a ZMTP producer has left");
                 } else {
                     tracing::warn!(peer = %name, lost, %reason, "a ZMTP producer is turned away");

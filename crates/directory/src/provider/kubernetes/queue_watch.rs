@@ -206,8 +206,7 @@ impl QueueWatch {
     ) -> Result<(), String> {
         let base = &self.directory.definition;
         let asked = resource.definition(base).and_then(|asked| {
-            let of_queue = |asked: &Definition| asked.validate_in(queue, &self.directory);
-            asked.as_ref().map_or(Ok(()), of_queue)?;
+            asked.as_ref().unwrap_or(base).validate_in(queue, &self.directory)?;
             Ok(asked)
         });
         let definition = match asked {

@@ -316,7 +316,7 @@ mod tests {
     fn what_contradicts_itself_is_refused_by_its_field() {
         let error =
             definition_of(json!({ "sla": { "relaysMin": 9, "relaysMax": 8 } })).unwrap_err();
-        assert_eq!(error.field, "relays_max");
+        assert_eq!(error.field, "relays_min");
         let error = definition_of(json!({ "acknowledge": "stored" })).unwrap_err();
         assert_eq!(error.field, "acknowledge");
     }
