@@ -372,9 +372,13 @@ impl Queue {
         }
         for relay in self.relays.values_mut().filter(|relay| relay.serves()) {
             let runs = running.iter().any(|handle| handle.request == relay.request);
-            // The provider does not see it. It may run elsewhere and register yet; else this is the first
-            // witness of two.
+            // The provider does not see it. It may run elsewhere and register yet: its silence counts when those
+            // that are absent should be back, which takes longer than a report if the earlier owner holds
+            // them up. Else this is the first witness of two; a client that lost it is the other.
             relay.witnesses.closed = !runs;
+            if !runs {
+                relay.heard_at = cx.now.plus_ms(cx.settings.absent_ms);
+            }
         }
         self.count_cost(cx);
     }

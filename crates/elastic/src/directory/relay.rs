@@ -23,7 +23,8 @@ pub(super) struct Relay {
     pub(super) peer: Option<Peer>,
     /// When it was asked for, or taken over.
     pub(super) started_at: Time,
-    /// The last sign of life: registration, report, or when it was taken over.
+    /// The last sign of life: registration, report, or when it was taken over; then in the future, where a
+    /// provider does not see it.
     pub(super) heard_at: Time,
     pub(super) reported_at: Option<Time>,
     /// The counts of the last whole report.

@@ -47,6 +47,24 @@ fn all_come_back_and_nothing_moves() {
 }
 
 #[test]
+fn a_relay_that_the_provider_does_not_see_has_time_to_come_back_from_the_old_owner() {
+    let Scene { mut world, mut producer, .. } = scene();
+    world.running.clear();
+    // Somebody comes, so that it takes the queue over.
+    producer.peer = world.connect(Role::Client);
+    producer.open_again(&mut world);
+    // Longer than three reports: the old one may have let it wait for an answer.
+    for _ in 0..7 {
+        world.pass_ms(1_000);
+    }
+    assert_eq!(world.happened("failover"), 0);
+    for _ in 0..2 {
+        world.pass_ms(1_000);
+    }
+    assert_eq!(world.happened("failover"), 1, "it did not");
+}
+
+#[test]
 fn the_new_owners_epochs_are_above_all_of_the_old_ones() {
     let Scene { mut world, mut relay, producer, mut listener } = scene();
     relay.reconnect(&mut world);
