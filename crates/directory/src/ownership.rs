@@ -308,7 +308,7 @@ impl State {
     async fn take_all(&mut self, entries: &[Entry]) {
         self.picture = Picture::of(&self.with.advertise, entries);
         self.current = true;
-        self.show_directories();
+        self.show_directories().await;
         let ours: Vec<_> = self.ours.iter().map(|(shard, fence)| (*shard, *fence)).collect();
         for (shard, fence) in ours {
             if self.picture.owner(shard).is_none_or(|(_, found)| found != fence) {
@@ -334,7 +334,7 @@ impl State {
     async fn take_changes(&mut self, changes: Vec<Change>) {
         for change in changes {
             let Some(shard) = self.picture.change(&change) else {
-                self.show_directories();
+                self.show_directories().await;
                 continue;
             };
             let ours = self.ours.get(&shard).copied();
@@ -458,11 +458,13 @@ impl State {
         }
     }
 
-    /// Relays are told this directory first.
-    fn show_directories(&self) {
+    /// Relays are told this directory first: those that are started, and those that run.
+    async fn show_directories(&self) {
         let others = self.picture.directories().filter(|other| *other != self.with.advertise);
         let ours = std::iter::once(self.with.advertise.as_str());
-        self.with.directories.set(ours.chain(others).map(str::to_owned).collect());
+        let all: Vec<_> = ours.chain(others).map(str::to_owned).collect();
+        self.with.directories.set(all.clone());
+        self.tell(Input::Directories(all)).await;
     }
 
     fn at(&mut self, later: Later, delay: Duration) {

@@ -102,8 +102,9 @@ pub enum Frame {
     // Relay to directory, and back.
     /// A relay has started.
     Register(Register),
-    /// The answer: what the relay has to know of its queue. Also sent when it changes.
-    Registered { fence: Fence, settings: RelaySettings },
+    /// The answer: what the relay has to know of its queue, and where it may register from now on (empty: where
+    /// it was started to). Also sent when it changes.
+    Registered { fence: Fence, settings: RelaySettings, directories: Vec<String> },
     /// Heartbeat with load, once a period.
     Report(Report),
     /// Take no new client; stop when all are gone, or at the deadline.

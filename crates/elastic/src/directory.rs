@@ -96,6 +96,7 @@ impl Directory {
             Input::Provider { queue, relay, outcome } => {
                 self.step(now, &queue, |queue, cx| queue.provider(cx, relay, outcome));
             }
+            Input::Directories(directories) => self.directories(now, directories),
             Input::Define { queue, definition } => self.define(now, queue, definition),
             Input::Delete { queue } => self.delete(now, queue),
             Input::Move { queue, producer, to } => {

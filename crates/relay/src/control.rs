@@ -1,5 +1,6 @@
 //! The connection to the directory: registers, reports, takes commands. When it is lost the relay goes on
-//! serving, and this goes on trying, at each address in turn or where it was redirected to.
+//! serving, and this goes on trying, at each address in turn or where it was redirected to. Which directories
+//! there are it is told anew whenever that changes: all those of its start may be gone some day.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -24,7 +25,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(3);
 /// Pauses between two rounds over all addresses: doubled from the first to the last. Each relay's are a
 /// little different, so that a thousand of them do not come at once.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
-const PAUSE_MAX: Duration = Duration::from_secs(2);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Redirections in a row, before it is a failure as any other: two directories may each believe that the
 /// other one owns the queue.
@@ -40,6 +41,8 @@ const READ_BYTES: usize = 4_096;
 pub(crate) struct Control {
     node: SharedNode,
     directory: Directory,
+    /// Where it tries to register: those that it was told last, then those of its start.
+    addresses: Vec<String>,
     key: Bytes,
     name: String,
     address: String,
@@ -84,16 +87,16 @@ impl Control {
         let text =
             |at: Option<SocketAddr>| at.map_or_else(String::new, |at| reachable(at, &address));
         let zmtp = (text(addresses.zmtp.producers), text(addresses.zmtp.listeners));
-        Self { node, directory, key: config.key.clone(), name, address, zmtp }
+        let addresses = directory.addresses.clone();
+        Self { node, directory, addresses, key: config.key.clone(), name, address, zmtp }
     }
 
     /// Registers for as long as the relay runs.
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run(mut self) {
         let (mut at, mut redirections, mut pause) = (0, 0, PAUSE_MIN);
         let mut next = None;
         loop {
-            let addresses = &self.directory.addresses;
-            let address = next.take().unwrap_or_else(|| addresses[at % addresses.len()].clone());
+            let address = next.take().unwrap_or_else(|| self.addresses[at].clone());
             let was_registered = self.node.with(|node| node.alone_since.is_none());
             let lost = self.serve(&address).await;
             let registered = self.node.with(|node| {
@@ -113,21 +116,39 @@ impl Control {
             }
             match lost {
                 Lost::Stop => return,
-                Lost::Elsewhere { address, retry_after } if redirections < REDIRECTIONS_MAX => {
+                // One that does not know where says no address.
+                Lost::Elsewhere { address, retry_after }
+                    if !address.is_empty() && redirections < REDIRECTIONS_MAX =>
+                {
                     redirections += 1;
                     next = Some(address);
                     sleep(retry_after.min(PAUSE_MAX)).await;
                 }
                 _ => {
-                    redirections = 0;
-                    at += 1;
-                    if at % addresses.len() == 0 || registered {
+                    at = self.after(&address, at);
+                    // A round may be one directory that sends it to another that knows no more.
+                    if at == 0 || registered || std::mem::take(&mut redirections) > 0 {
                         sleep(self.spread(pause)).await;
                         pause = PAUSE_MAX.min(pause * 2);
                     }
                 }
             }
         }
+    }
+
+    /// Which address to try after this one, which was tried in the round's place `at`, or by a redirection.
+    fn after(&self, address: &str, at: usize) -> usize {
+        let tried = self.addresses.iter().position(|one| one == address).unwrap_or(at);
+        (tried + 1) % self.addresses.len()
+    }
+
+    /// From now on there are these directories.
+    fn learn(&mut self, mut directories: Vec<String>) {
+        let first = &self.directory.addresses;
+        let others: Vec<_> = first.iter().filter(|one| !directories.contains(one)).collect();
+        let others: Vec<String> = others.into_iter().cloned().collect();
+        directories.extend(others);
+        self.addresses = directories;
     }
 
     /// A pause of one to one and a half times this one.
@@ -138,14 +159,14 @@ impl Control {
     }
 
     /// One connection, until it ends.
-    async fn serve(&self, address: &str) -> Lost {
+    async fn serve(&mut self, address: &str) -> Lost {
         match self.connected(address).await {
             Ok(never) => match never {},
             Err(lost) => lost,
         }
     }
 
-    async fn connected(&self, address: &str) -> Result<std::convert::Infallible, Lost> {
+    async fn connected(&mut self, address: &str) -> Result<std::convert::Infallible, Lost> {
         let connect = timeout(ANSWER_MAX, TcpStream::connect(address)).await;
         let stream = connect.map_err(|_| Lost::NoAnswer("CONNECT"))?.map_err(Lost::Connect)?;
         stream.set_nodelay(true)?;
@@ -162,9 +183,9 @@ impl Control {
             Frame::Error(error) => return Err(Lost::Refused(error)),
             _ => return Err(Lost::NoAnswer("HELLO")),
         }
-        let Directory { relay, request, .. } = &self.directory;
+        let (relay, request) = (self.directory.relay, self.directory.request.clone());
         let register = self.node.with(|node| {
-            node.relay.register(*relay, request, self.address.clone(), self.zmtp.clone())
+            node.relay.register(relay, &request, self.address.clone(), self.zmtp.clone())
         });
         line.send(&[register]).await?;
         let report_ms = loop {
@@ -180,7 +201,7 @@ impl Control {
 
     /// Reports, and obeys.
     async fn report(
-        &self,
+        &mut self,
         mut line: Line,
         mut report_ms: u32,
     ) -> Result<std::convert::Infallible, Lost> {
@@ -232,14 +253,17 @@ impl Control {
     }
 
     /// Obeys one frame; gives the time between reports if it says that.
-    async fn command(&self, line: &mut Line, frame: Frame) -> Result<Option<u32>, Lost> {
+    async fn command(&mut self, line: &mut Line, frame: Frame) -> Result<Option<u32>, Lost> {
         let command = self.node.with(|node| {
             node.read_clock();
             node.want_turn();
             node.relay.command(frame)
         });
         match command {
-            Command::Reports { report_ms } => return Ok(Some(report_ms)),
+            Command::Registered { report_ms, directories } => {
+                self.learn(directories);
+                return Ok(Some(report_ms));
+            }
             Command::Elsewhere { address, retry_after_ms } => {
                 let retry_after = Duration::from_millis(u64::from(retry_after_ms));
                 return Err(Lost::Elsewhere { address, retry_after });

@@ -180,7 +180,7 @@ impl Control {
             self.fence = self.fence.max(fence);
         }
         match command {
-            Command::Reports { report_ms } => {
+            Command::Registered { report_ms, .. } => {
                 let before = self.phase;
                 if !matches!(before, Phase::Registered { report_ms: of, .. } if of == report_ms) {
                     self.phase = Phase::Registered { report_ms, silent: 0 };

@@ -150,8 +150,15 @@ impl Life {
         assert!(self.commands.send(Command::Claim { queue: "prices".to_owned() }).is_ok());
     }
 
+    /// The next message that is not of directories.
     async fn told(&mut self) -> Message {
-        timeout(PATIENCE, self.told.recv()).await.expect("a message in time").expect("a message")
+        loop {
+            let told = timeout(PATIENCE, self.told.recv()).await.expect("a message in time");
+            match told.expect("a message") {
+                Message::Input(Input::Directories(_)) => {}
+                other => return other,
+            }
+        }
     }
 
     async fn owned(&mut self) -> Fence {

@@ -10,9 +10,9 @@ use crate::frame::{
     Role, SlowPolicy, Start, Welcome, WireError,
 };
 use crate::limits::{
-    ADDRESS_BYTES_MAX, FRAME_HEADER_BYTES, KEEP_MESSAGES_MAX, KEY_BYTES_MAX, MESSAGE_BYTES_MAX,
-    NAME_BYTES_MAX, PREFIX_BYTES_MAX, PREFIXES_MAX, QUEUE_NAME_BYTES_MAX, RELAYS_MAX,
-    REPORT_PRODUCERS_MAX, REQUEST_BYTES_MAX, SEQUENCE_MAX,
+    ADDRESS_BYTES_MAX, DIRECTORIES_MAX, FRAME_HEADER_BYTES, KEEP_MESSAGES_MAX, KEY_BYTES_MAX,
+    MESSAGE_BYTES_MAX, NAME_BYTES_MAX, PREFIX_BYTES_MAX, PREFIXES_MAX, QUEUE_NAME_BYTES_MAX,
+    RELAYS_MAX, REPORT_PRODUCERS_MAX, REQUEST_BYTES_MAX, SEQUENCE_MAX,
 };
 use crate::parts;
 use crate::wire::{FrameHeader, Kind};
@@ -148,7 +148,8 @@ impl Frame {
             },
             Kind::Register => Self::Register(Register::read(from)?),
             Kind::Registered => {
-                Self::Registered { fence: from.fence()?, settings: RelaySettings::read(from)? }
+                let (fence, settings) = (from.fence()?, RelaySettings::read(from)?);
+                Self::Registered { fence, settings, directories: from.directories()? }
             }
             Kind::Report => Self::Report(Report::read(from)?),
             Kind::Drain => {
@@ -193,6 +194,12 @@ impl Reader {
 
     fn relays(&mut self, field: &'static str) -> Read<Vec<RelayId>> {
         self.list(field, RELAYS_MAX, 8, Self::relay)
+    }
+
+    fn directories(&mut self) -> Read<Vec<String>> {
+        self.list("directories", DIRECTORIES_MAX, 3, |from| {
+            from.name("directories", ADDRESS_BYTES_MAX)
+        })
     }
 
     fn fence(&mut self) -> Read<Fence> {

@@ -9,9 +9,9 @@ use crate::frame::{
     Register, RelayAddress, RelaySettings, Report, Start, WireError,
 };
 use crate::limits::{
-    ADDRESS_BYTES_MAX, DATA_HEADER_BYTES, FRAME_HEADER_BYTES, KEEP_MESSAGES_MAX, KEY_BYTES_MAX,
-    MESSAGE_BYTES_MAX, NAME_BYTES_MAX, PREFIX_BYTES_MAX, PREFIXES_MAX, QUEUE_NAME_BYTES_MAX,
-    RELAYS_MAX, REPORT_PRODUCERS_MAX, REQUEST_BYTES_MAX,
+    ADDRESS_BYTES_MAX, DATA_HEADER_BYTES, DIRECTORIES_MAX, FRAME_HEADER_BYTES, KEEP_MESSAGES_MAX,
+    KEY_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, PREFIX_BYTES_MAX, PREFIXES_MAX,
+    QUEUE_NAME_BYTES_MAX, RELAYS_MAX, REPORT_PRODUCERS_MAX, REQUEST_BYTES_MAX,
 };
 use crate::parts::{self, PartsError};
 use crate::wire::Kind;
@@ -142,9 +142,13 @@ impl Frame {
                 to.u64(below.0);
             }
             Self::Register(register) => register.put(to),
-            Self::Registered { fence, settings } => {
+            Self::Registered { fence, settings, directories } => {
                 to.u64(fence.0);
                 settings.put(to);
+                to.count("directories", directories.len(), DIRECTORIES_MAX);
+                for address in directories {
+                    to.name("directories", address, ADDRESS_BYTES_MAX);
+                }
             }
             Self::Report(report) => report.put(to),
             Self::Drain { fence, deadline_ms } => {

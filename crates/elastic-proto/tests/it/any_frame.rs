@@ -9,7 +9,7 @@ use quelea_elastic_proto::frame::{
     OpenListener, OpenProducer, ProducerReport, Register, RelayAddress, RelaySettings, Report,
     Role, SlowPolicy, Start, Welcome, WireError,
 };
-use quelea_elastic_proto::limits::SEQUENCE_MAX;
+use quelea_elastic_proto::limits::{DIRECTORIES_MAX, SEQUENCE_MAX};
 use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot, parts};
 
 /// Any frame that may be sent.
@@ -160,7 +160,9 @@ fn of_relay() -> BoxedStrategy<Frame> {
         });
     prop_oneof![
         register,
-        (fence(), settings()).prop_map(|(fence, settings)| Frame::Registered { fence, settings }),
+        (fence(), settings(), directories()).prop_map(|(fence, settings, directories)| {
+            Frame::Registered { fence, settings, directories }
+        }),
         (vec(any::<u32>(), 13), vec(producer_report(), 0..4)).prop_map(report),
         (fence(), any::<u32>())
             .prop_map(|(fence, deadline_ms)| Frame::Drain { fence, deadline_ms }),
@@ -239,6 +241,10 @@ fn settings() -> impl Strategy<Value = RelaySettings> {
             keep,
         },
     )
+}
+
+fn directories() -> impl Strategy<Value = Vec<String>> {
+    proptest::collection::vec("[a-z0-9.]{1,20}:[0-9]{1,5}", 0..=DIRECTORIES_MAX)
 }
 
 fn error_code() -> impl Strategy<Value = ErrorCode> {

@@ -134,6 +134,7 @@ fn of_a_relay() -> Vec<(&'static str, Frame)> {
         report_ms: 1_000,
         keep: (String::new(), String::new()),
     };
+    let directories = vec!["10.0.0.1:5670".to_owned(), "10.0.0.2:5670".to_owned()];
     let producer = ProducerReport {
         producer: PRODUCER,
         epoch: EPOCH,
@@ -162,7 +163,7 @@ fn of_a_relay() -> Vec<(&'static str, Frame)> {
     };
     vec![
         ("register", Frame::Register(register)),
-        ("registered", Frame::Registered { fence: Fence(1), settings }),
+        ("registered", Frame::Registered { fence: Fence(1), settings, directories }),
         ("report", Frame::Report(report)),
     ]
 }

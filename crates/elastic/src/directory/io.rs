@@ -76,6 +76,11 @@ pub enum Input {
         /// What became of it.
         outcome: ProviderOutcome,
     },
+    /// Directories have come or gone: these are left, this one first. The relays of all queues are told.
+    Directories(
+        /// `host:port` of each.
+        Vec<String>,
+    ),
     /// A queue's definition came from outside (API, configuration). Makes the queue if it is unknown.
     Define {
         /// The queue.

@@ -146,8 +146,8 @@ impl Queue {
             relay.life = Life::Up;
             relay.address.clone_from(&register.address);
         }
-        let (fence, settings) = (self.fence, self.relay_settings(cx));
-        cx.send(peer, Frame::Registered { fence, settings });
+        let registered = self.registered(cx);
+        cx.send(peer, registered);
         match was {
             Life::Starting => self.relay_is_up(cx, register.relay),
             Life::Draining { .. } => self.tell_draining(cx, register.relay),

@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 
 use quelea_elastic_proto::frame::{ErrorCode, Frame};
+use quelea_elastic_proto::limits::DIRECTORIES_MAX;
 use quelea_elastic_proto::{Fence, Time};
 
+use crate::directory::context::Context;
 use crate::directory::limits::{QUEUES_MAX, WAITING_PER_QUEUE_MAX};
 use crate::directory::queue::Queue;
 use crate::directory::record::Record;
@@ -178,6 +180,21 @@ impl Directory {
         self.unlink_queue(name);
     }
 
+    /// Other directories than before. Relays are told at most [`DIRECTORIES_MAX`].
+    pub(super) fn directories(&mut self, now: Time, mut directories: Vec<String>) {
+        directories.truncate(DIRECTORIES_MAX);
+        if self.settings.directories == directories {
+            return;
+        }
+        self.settings.directories = directories;
+        let mut cx = Context { now, settings: &self.settings, effects: &mut self.effects };
+        for known in self.queues.values_mut() {
+            if let Known::Owned(queue) = known {
+                queue.tell_relays(&mut cx);
+            }
+        }
+    }
+
     pub(super) fn saved(
         &mut self,
         now: Time,
@@ -239,7 +256,7 @@ impl Queue {
     /// There is no such queue, and it is not made: its relays are to end.
     fn turn_away(
         &mut self,
-        cx: &mut super::context::Context<'_>,
+        cx: &mut Context<'_>,
         frames: VecDeque<(Peer, Frame)>,
         running: &[RelayHandle],
     ) {
@@ -254,7 +271,7 @@ impl Queue {
     }
 
     /// Takes over what an earlier owner left.
-    fn restore(&mut self, cx: &super::context::Context<'_>, record: Record) {
+    fn restore(&mut self, cx: &Context<'_>, record: Record) {
         self.generation = self.generation.max(record.generation + 1);
         self.next_relay = record.next_relay;
         self.definition = record.definition;

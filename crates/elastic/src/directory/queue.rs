@@ -188,13 +188,18 @@ impl Queue {
         self.start_missing(cx);
     }
 
+    /// What a relay is told when it has registered.
+    pub(super) fn registered(&self, cx: &Context<'_>) -> Frame {
+        let directories = cx.settings.directories.clone();
+        Frame::Registered { fence: self.fence, settings: self.relay_settings(cx), directories }
+    }
+
     /// Tells all connected relays the fence and the settings as they are now.
     pub(super) fn tell_relays(&mut self, cx: &mut Context<'_>) {
-        let settings = self.relay_settings(cx);
-        let fence = self.fence;
+        let registered = self.registered(cx);
         for relay in self.relays.values().filter(|relay| relay.serves()) {
             if let Some(peer) = relay.peer {
-                cx.send(peer, Frame::Registered { fence, settings: settings.clone() });
+                cx.send(peer, registered.clone());
             }
         }
     }

@@ -13,10 +13,12 @@ use crate::relay::{Relay, waits_for_listeners};
 /// What its driver has to do of a directory's command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// The relay is registered, or has other settings: REPORT so often.
-    Reports {
-        /// Milliseconds between two.
+    /// The relay is registered, or has other settings.
+    Registered {
+        /// REPORT so often: milliseconds between two.
         report_ms: u32,
+        /// The directories that there are now, the owner first; empty if it does not say.
+        directories: Vec<String>,
     },
     /// Another directory owns the queue.
     Elsewhere {
@@ -69,11 +71,11 @@ impl Relay {
 
     fn obey(&mut self, frame: Frame) -> Result<Command, WireError> {
         match frame {
-            Frame::Registered { fence, settings } => {
+            Frame::Registered { fence, settings, directories } => {
                 self.see_fence(fence)?;
                 let report_ms = settings.report_ms;
                 self.set(settings);
-                Ok(Command::Reports { report_ms })
+                Ok(Command::Registered { report_ms, directories })
             }
             Frame::Drain { fence, deadline_ms } => {
                 self.see_fence(fence)?;

@@ -198,16 +198,18 @@ fn sequences(frames: &[Frame]) -> Vec<u64> {
 fn a_clients_fence_shuts_out_nobody() {
     let mut world = World::new(|_| {});
     let port = world.client();
-    let registered =
-        |fence| Frame::Registered { fence: Fence(fence), settings: default_settings() };
-    assert!(matches!(world.relay.command(registered(8)), Command::Reports { .. }));
+    let registered = |fence| {
+        let (settings, directories) = (default_settings(), Vec::new());
+        Frame::Registered { fence: Fence(fence), settings, directories }
+    };
+    assert!(matches!(world.relay.command(registered(8)), Command::Registered { .. }));
     // One that a newer directory sent is here before that directory itself.
     assert!(world.attach(port, 1, 9).is_ok());
     assert!(world.attach(port, 2, u64::MAX).is_ok());
     assert!(world.attach(port, 3, 8).is_ok());
     let refused = world.attach(port, 4, 7).expect_err("the directory's fence is higher");
     assert_eq!((refused.code, &*refused.field), (ErrorCode::Fenced, "fence"));
-    assert!(matches!(world.relay.command(registered(9)), Command::Reports { .. }));
+    assert!(matches!(world.relay.command(registered(9)), Command::Registered { .. }));
     assert!(world.attach(port, 5, 8).is_err());
     let drain = |fence| Frame::Drain { fence: Fence(fence), deadline_ms: 1_000 };
     let Command::Answer(Frame::Error(refused)) = world.relay.command(drain(8)) else {

@@ -3,6 +3,7 @@
 use quelea_elastic::directory::{Definition, Effect, Input, RelayHandle};
 use quelea_elastic::plan::{Action, RelayState};
 use quelea_elastic_proto::frame::{Frame, Role};
+use quelea_elastic_proto::limits::DIRECTORIES_MAX;
 use quelea_elastic_proto::{Fence, RelayId};
 
 use crate::world::{Answers, FakeListener, FakeProducer, FakeRelay, QUEUE, World};
@@ -213,6 +214,29 @@ fn a_drain_goes_on() {
     let told = world.mail(relay.peer);
     assert!(matches!(told.as_slice(), [Frame::Registered { .. }, Frame::Drain { .. }]), "{told:?}");
     assert_eq!(world.status().relays[0].state, RelayState::Draining);
+}
+
+#[test]
+fn relays_are_told_which_directories_there_are_whenever_it_changes() {
+    let mut world = World::new();
+    let mut definition = Definition::default();
+    definition.sla.relays_min = 1;
+    world.give(Input::Define { queue: QUEUE.to_owned(), definition });
+    let relay = FakeRelay::register(&mut world, 1);
+    world.mail(relay.peer);
+    let all: Vec<String> = (1..=20).map(|number| format!("directory-{number}:5670")).collect();
+    let mut told = |directories: &[String]| {
+        world.give(Input::Directories(directories.to_vec()));
+        match world.mail(relay.peer).as_slice() {
+            [Frame::Registered { directories, .. }] => Some(directories.clone()),
+            [] => None,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(told(&all[..2]).as_deref(), Some(&all[..2]));
+    assert_eq!(told(&all[..2]), None, "nothing has changed");
+    assert_eq!(told(&all).as_deref(), Some(&all[..DIRECTORIES_MAX]));
+    assert_eq!(told(&all[..1]).as_deref(), Some(&all[..1]));
 }
 
 #[test]

@@ -40,9 +40,14 @@ impl FakeDirectory {
 }
 
 fn registered(fence: u64) -> Frame {
+    registered_and_told(fence, Vec::new())
+}
+
+/// REGISTERED with the directories that there are.
+fn registered_and_told(fence: u64, directories: Vec<String>) -> Frame {
     let settings =
         RelaySettings { report_ms: 20, acknowledge: Acknowledge::Delivered, ..default_settings() };
-    Frame::Registered { fence: Fence(fence), settings }
+    Frame::Registered { fence: Fence(fence), settings, directories }
 }
 
 fn relay_of(directories: &[&FakeDirectory], orphan_timeout: Duration) -> TestRelay {
@@ -218,6 +223,35 @@ fn it_goes_on_without_a_directory_and_finds_another_one() {
     producer.send(&attach_producer(9, 1));
     assert_eq!(producer.error().field, "fence", "the attach bears fence 0");
     line.send(&Frame::Stop { fence: Fence(4) });
+    assert_eq!(relay.stopped(), Stopped::Cut);
+}
+
+#[test]
+fn a_directory_that_came_after_the_relay_is_found_when_all_of_its_start_are_gone() {
+    let (first, second, third) =
+        (FakeDirectory::start(), FakeDirectory::start(), FakeDirectory::start());
+    let relay = relay_of(&[&first], LONG);
+    let (mut line, _) = first.register();
+    line.send(&registered_and_told(1, vec![first.address(), second.address()]));
+    report(&mut line);
+    // Another one comes while it is registered.
+    let told = vec![first.address(), second.address(), third.address()];
+    line.send(&registered_and_told(1, told));
+    // What was sent before has been read when this is obeyed.
+    line.send(&Frame::Drain { fence: Fence(0), deadline_ms: 1 });
+    while !matches!(line.next(), Frame::Error(_)) {}
+    drop((line, first));
+    // It does not know whose the queue is: the next one may.
+    let (mut line, _) = second.register();
+    line.send(&Frame::Redirect {
+        queue: QUEUE.to_owned(),
+        address: String::new(),
+        retry_after_ms: 1,
+    });
+    let (mut line, _) = third.register();
+    line.send(&registered(2));
+    report(&mut line);
+    line.send(&Frame::Stop { fence: Fence(2) });
     assert_eq!(relay.stopped(), Stopped::Cut);
 }
 
