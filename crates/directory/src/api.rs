@@ -1,7 +1,9 @@
 //! What people and programs ask a directory: queues, relays, events, plans, as JSON.
 
+mod page;
 mod show;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,12 +14,11 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
+pub use self::page::{PAGE_MAX, Page};
 use crate::driver::Driver;
 use crate::ownership::{Command, Picture};
 use crate::server::DirectoryHandle;
 
-/// Clients of a queue that are shown at once.
-const CLIENTS_SHOWN_MAX: usize = 10_000;
 /// How long a definition may take to be written; it is refused beyond, although it may still be.
 const SAVED_MAX: Duration = Duration::from_secs(5);
 /// How often that is looked at: it takes about a write to the metadata store.
@@ -56,6 +57,17 @@ pub enum Refusal {
     /// A definition that is none.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
+    /// More, or less, than one answer can hold.
+    #[error("limit must be from 1 to {PAGE_MAX}, is {0}")]
+    Limit(usize),
+    /// A client's id that is none.
+    #[error("{field} must be an id in hexadecimal digits, is {value:?}")]
+    ClientId {
+        /// Which field of the request.
+        field: &'static str,
+        /// What it holds.
+        value: String,
+    },
     /// What was asked for is no move.
     #[error("{0}")]
     NoMove(String),
@@ -73,25 +85,33 @@ pub enum Refusal {
 type Answer = Result<Value, Refusal>;
 
 impl DirectoryHandle {
-    /// All queues: those of this directory with their state, others by name and owner.
+    /// All queues, by name: those of this directory with their state, others with their owner.
     ///
     /// # Errors
     /// See [`Refusal`], here and below.
-    pub async fn queues(&self) -> Answer {
-        let own = self.ask(|driver| {
-            let names: Vec<String> = driver.core.queue_names().map(str::to_owned).collect();
-            let shown = names.into_iter().filter_map(|name| {
+    pub async fn queues(&self, page: Page) -> Answer {
+        let limit = page.limit()?;
+        let after = page.after.clone();
+        let own = self.ask(move |driver| {
+            let names = driver.core.queue_names_after(after.as_deref()).map(str::to_owned);
+            let shown = names.filter_map(|name| {
                 let shown = show::queue(driver, &name)?;
                 Some((name, shown))
             });
             // What is only being claimed is shown as what it is known to be: nobody's, or another's.
-            shown.unzip()
+            shown.take(limit).collect::<BTreeMap<_, _>>()
         });
-        let (names, mut queues): (Vec<String>, Vec<Value>) = own.await?;
-        let elsewhere = self.picture(Picture::queues_and_owners).await?;
-        let elsewhere = elsewhere.into_iter().filter(|(name, _)| !names.contains(name));
-        queues.extend(elsewhere.map(|(name, owner)| json!({ "name": name, "owner": owner })));
-        Ok(Value::Array(queues))
+        let mut queues = own.await?;
+        let elsewhere = self.picture(move |picture| {
+            let all = picture.queues_and_owners().into_iter();
+            let after = |name: &String| page.after.as_ref().is_none_or(|after| name > after);
+            all.filter(|(name, _)| after(name)).take(limit).collect::<Vec<_>>()
+        });
+        for (name, owner) in elsewhere.await? {
+            let shown = json!({ "name": name, "owner": owner });
+            queues.entry(name).or_insert(shown);
+        }
+        Ok(queues.into_values().take(limit).collect())
     }
 
     /// One queue with its relays.
@@ -146,34 +166,44 @@ impl DirectoryHandle {
         .await
     }
 
-    /// The relays of a queue, or of all queues of this directory.
-    pub async fn relays(&self, queue: Option<String>) -> Answer {
-        let Some(queue) = queue else {
-            let all = self.ask(|driver| {
-                let names: Vec<String> = driver.core.queue_names().map(str::to_owned).collect();
-                let relays = names.iter().filter_map(|name| show::relays(driver, name));
-                relays.flatten().collect()
-            });
-            return all.await.map(Value::Array);
-        };
+    /// The relays of a queue.
+    pub async fn relays(&self, queue: String) -> Answer {
         self.of_queue(queue, |driver, queue| show::relays(driver, queue).map(Value::Array)).await
     }
 
+    /// The relays of all queues of this directory, queue by queue. No queue's are torn: the page ends with the
+    /// queue whose relays fill it, and `after` names the last queue of which relays are known.
+    pub async fn all_relays(&self, page: Page) -> Answer {
+        let limit = page.limit()?;
+        let all = self.ask(move |driver| {
+            let mut relays = Vec::new();
+            let mut names = driver.core.queue_names_after(page.after.as_deref());
+            while relays.len() < limit {
+                let Some(name) = names.next() else { break };
+                relays.extend(show::relays(driver, name).into_iter().flatten());
+            }
+            relays
+        });
+        all.await.map(Value::Array)
+    }
+
     /// A queue's producers, by id.
-    pub async fn producers(&self, queue: String) -> Answer {
-        self.of_queue(queue, |driver, queue| {
+    pub async fn producers(&self, queue: String, page: Page) -> Answer {
+        let (after, limit) = (page.after_client()?, page.limit()?);
+        self.of_queue(queue, move |driver, queue| {
             driver.core.queue(driver.now(), queue)?;
-            let producers = driver.core.producers(queue, None, CLIENTS_SHOWN_MAX);
+            let producers = driver.core.producers(queue, after, limit);
             Some(producers.iter().map(|producer| show::producer(driver, producer)).collect())
         })
         .await
     }
 
     /// A queue's listeners, by id.
-    pub async fn listeners(&self, queue: String) -> Answer {
-        self.of_queue(queue, |driver, queue| {
+    pub async fn listeners(&self, queue: String, page: Page) -> Answer {
+        let (after, limit) = (page.after_client()?, page.limit()?);
+        self.of_queue(queue, move |driver, queue| {
             driver.core.queue(driver.now(), queue)?;
-            let listeners = driver.core.listeners(queue, None, CLIENTS_SHOWN_MAX);
+            let listeners = driver.core.listeners(queue, after, limit);
             Some(listeners.iter().map(show::listener).collect())
         })
         .await
@@ -294,13 +324,7 @@ impl Wanted {
         };
         let producer = match &wanted["producer"] {
             Value::Null => None,
-            Value::String(id) => {
-                Some(u128::from_str_radix(id, 16).map(ClientId).map_err(|_| {
-                    Refusal::NoMove(format!(
-                        "producer must be an id in hexadecimal digits, is {id:?}"
-                    ))
-                })?)
-            }
+            Value::String(id) => Some(page::client("producer", id)?),
             _ => return Err(no_move("producer must be an id in hexadecimal digits")),
         };
         let to =

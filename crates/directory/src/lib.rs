@@ -17,7 +17,7 @@ mod server;
 
 use std::pin::Pin;
 
-pub use api::Refusal;
+pub use api::{PAGE_MAX, Page, Refusal};
 pub use counters::DirectoryCounters;
 pub use server::{
     DirectoryHandle, DirectoryServer, DirectorySettings, DirectoryStartError, MetaSettings,

@@ -134,6 +134,12 @@ impl Directory {
         self.queues.keys().map(String::as_str)
     }
 
+    /// As [`Self::queue_names`], of those after one.
+    pub fn queue_names_after(&self, after: Option<&str>) -> impl Iterator<Item = &str> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.queues.range::<str, _>((from, Bound::Unbounded)).map(|(name, _)| name.as_str())
+    }
+
     /// Whether this directory owns the queue.
     #[must_use]
     pub fn owns(&self, name: &str) -> bool {

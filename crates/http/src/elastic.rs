@@ -20,7 +20,10 @@ pub type ElasticAnswer<'a> =
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ElasticRequest {
     /// All queues, those of other directories by name.
-    Queues,
+    Queues {
+        /// Which of them.
+        page: ElasticPage,
+    },
     /// One queue with its relays.
     Queue {
         /// Which.
@@ -38,20 +41,29 @@ pub enum ElasticRequest {
         /// Which.
         queue: String,
     },
-    /// The relays of a queue or of all.
+    /// The relays of a queue.
     Relays {
         /// Which.
-        queue: Option<String>,
+        queue: String,
+    },
+    /// The relays of all queues.
+    AllRelays {
+        /// Which of them.
+        page: ElasticPage,
     },
     /// A queue's producers.
     Producers {
         /// Which.
         queue: String,
+        /// Which of them.
+        page: ElasticPage,
     },
     /// A queue's listeners.
     Listeners {
         /// Which.
         queue: String,
+        /// Which of them.
+        page: ElasticPage,
     },
     /// What was decided and why, above a number.
     Events {
@@ -72,6 +84,15 @@ pub enum ElasticRequest {
         /// Which.
         queue: String,
     },
+}
+
+/// Which part of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ElasticPage {
+    /// Only what comes after this name or id.
+    pub after: Option<String>,
+    /// At most so many; as many as the directory answers at once if it is not said.
+    pub limit: Option<usize>,
 }
 
 /// Why there is no answer; each in one sentence.

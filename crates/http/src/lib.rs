@@ -14,4 +14,4 @@ mod operation;
 pub mod sqs;
 
 pub use api::{HttpSettings, serve};
-pub use elastic::{Elastic, ElasticAnswer, ElasticRefusal, ElasticRequest};
+pub use elastic::{Elastic, ElasticAnswer, ElasticPage, ElasticRefusal, ElasticRequest};

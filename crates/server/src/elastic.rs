@@ -9,11 +9,11 @@ use std::sync::Arc;
 use prometheus_client::collector::Collector;
 use quelea_directory::{
     DirectoryCounters, DirectoryHandle, DirectoryServer, DirectorySettings, DirectoryStartError,
-    MetaSettings, ProviderSettings, Refusal,
+    MetaSettings, Page, ProviderSettings, Refusal,
 };
 use quelea_elastic::directory::{Definition, DefinitionError, Settings};
 use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
-use quelea_http::{Elastic, ElasticAnswer, ElasticRefusal, ElasticRequest};
+use quelea_http::{Elastic, ElasticAnswer, ElasticPage, ElasticRefusal, ElasticRequest};
 use quelea_net::ListenError;
 
 use self::entries::{Entries, EntriesCounters, EntryFailure, PreparedEntries};
@@ -316,6 +316,10 @@ impl ElasticDirectory {
     }
 }
 
+fn page_of(page: ElasticPage) -> Page {
+    Page { after: page.after, limit: page.limit }
+}
+
 /// The directory behind the management API's questions.
 struct Api(DirectoryHandle);
 
@@ -323,24 +327,31 @@ impl Elastic for Api {
     fn call(&self, request: ElasticRequest) -> ElasticAnswer<'_> {
         Box::pin(async move {
             let answered = match request {
-                ElasticRequest::Queues => self.0.queues().await,
+                ElasticRequest::Queues { page } => self.0.queues(page_of(page)).await,
                 ElasticRequest::Queue { queue } => self.0.queue(queue).await,
                 ElasticRequest::Define { queue, definition } => {
                     self.0.define(queue, definition).await
                 }
                 ElasticRequest::Delete { queue } => self.0.delete(queue).await,
                 ElasticRequest::Relays { queue } => self.0.relays(queue).await,
-                ElasticRequest::Producers { queue } => self.0.producers(queue).await,
-                ElasticRequest::Listeners { queue } => self.0.listeners(queue).await,
+                ElasticRequest::AllRelays { page } => self.0.all_relays(page_of(page)).await,
+                ElasticRequest::Producers { queue, page } => {
+                    self.0.producers(queue, page_of(page)).await
+                }
+                ElasticRequest::Listeners { queue, page } => {
+                    self.0.listeners(queue, page_of(page)).await
+                }
                 ElasticRequest::Events { queue, after } => self.0.events(queue, after).await,
                 ElasticRequest::Move { queue, wanted } => self.0.move_producer(queue, wanted).await,
                 ElasticRequest::Plan { queue } => self.0.plan(queue).await,
             };
             answered.map_err(|refusal| match refusal {
                 Refusal::NoQueue(_) => ElasticRefusal::NotFound(refusal.to_string()),
-                Refusal::Definition(_) | Refusal::Name(_) | Refusal::NoMove(_) => {
-                    ElasticRefusal::Bad(refusal.to_string())
-                }
+                Refusal::Definition(_)
+                | Refusal::Name(_)
+                | Refusal::Limit(_)
+                | Refusal::ClientId { .. }
+                | Refusal::NoMove(_) => ElasticRefusal::Bad(refusal.to_string()),
                 Refusal::Move(_) => ElasticRefusal::Conflict(refusal.to_string()),
                 Refusal::Elsewhere { .. } => ElasticRefusal::Elsewhere(refusal.to_string()),
                 Refusal::Stopped | Refusal::Late | Refusal::Claiming(_) => {

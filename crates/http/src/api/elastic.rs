@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Api;
 use crate::authentication::ApiUser;
-use crate::elastic::{ElasticRefusal, ElasticRequest};
+use crate::elastic::{ElasticPage, ElasticRefusal, ElasticRequest};
 use crate::error::ApiError;
 
 type Answer = Result<Json<Value>, ApiError>;
@@ -22,9 +22,27 @@ pub(crate) struct Wanted {
     queue: Option<String>,
 }
 
-/// `GET /api/elastic/queues`.
-pub(crate) async fn queues(State(api): State<Api>, user: ApiUser) -> Answer {
-    look(&api, &user, ElasticRequest::Queues).await
+/// `?after=NAME_OR_ID&limit=NUMBER&queue=NAME`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Part {
+    after: Option<String>,
+    limit: Option<usize>,
+    queue: Option<String>,
+}
+
+impl Part {
+    fn page(self) -> ElasticPage {
+        ElasticPage { after: self.after, limit: self.limit }
+    }
+}
+
+/// `GET /api/elastic/queues?after=NAME&limit=NUMBER`.
+pub(crate) async fn queues(
+    State(api): State<Api>,
+    user: ApiUser,
+    Query(part): Query<Part>,
+) -> Answer {
+    look(&api, &user, ElasticRequest::Queues { page: part.page() }).await
 }
 
 /// `GET /api/elastic/queues/{queue}`.
@@ -59,13 +77,17 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `GET /api/elastic/relays?queue=NAME`.
+/// `GET /api/elastic/relays?queue=NAME`, or of all queues `?after=QUEUE&limit=NUMBER`.
 pub(crate) async fn relays(
     State(api): State<Api>,
     user: ApiUser,
-    Query(wanted): Query<Wanted>,
+    Query(mut part): Query<Part>,
 ) -> Answer {
-    look(&api, &user, ElasticRequest::Relays { queue: wanted.queue }).await
+    let request = match part.queue.take() {
+        Some(queue) => ElasticRequest::Relays { queue },
+        None => ElasticRequest::AllRelays { page: part.page() },
+    };
+    look(&api, &user, request).await
 }
 
 /// `GET /api/elastic/queues/{queue}/relays`.
@@ -74,25 +96,27 @@ pub(crate) async fn relays_of(
     user: ApiUser,
     Path(queue): Path<String>,
 ) -> Answer {
-    look(&api, &user, ElasticRequest::Relays { queue: Some(queue) }).await
+    look(&api, &user, ElasticRequest::Relays { queue }).await
 }
 
-/// `GET /api/elastic/queues/{queue}/producers`.
+/// `GET /api/elastic/queues/{queue}/producers?after=ID&limit=NUMBER`.
 pub(crate) async fn producers(
     State(api): State<Api>,
     user: ApiUser,
     Path(queue): Path<String>,
+    Query(part): Query<Part>,
 ) -> Answer {
-    look(&api, &user, ElasticRequest::Producers { queue }).await
+    look(&api, &user, ElasticRequest::Producers { queue, page: part.page() }).await
 }
 
-/// `GET /api/elastic/queues/{queue}/listeners`.
+/// `GET /api/elastic/queues/{queue}/listeners?after=ID&limit=NUMBER`.
 pub(crate) async fn listeners(
     State(api): State<Api>,
     user: ApiUser,
     Path(queue): Path<String>,
+    Query(part): Query<Part>,
 ) -> Answer {
-    look(&api, &user, ElasticRequest::Listeners { queue }).await
+    look(&api, &user, ElasticRequest::Listeners { queue, page: part.page() }).await
 }
 
 /// `GET /api/elastic/events?queue=NAME&after=NUMBER`.

@@ -63,7 +63,10 @@ pub(crate) async fn run(
     match command {
         Command::Queue(command) => queue(command, client, output).await?,
         Command::Relays { queue } => {
-            let relays = client.get(&format!("/api/elastic/relays{}", query(queue, None))).await?;
+            let relays = match queue {
+                Some(queue) => client.get(&format!("{}/relays", path(&queue))).await?,
+                None => pages(client, "/api/elastic/relays", "queue").await?,
+            };
             let columns = [
                 "queue",
                 "id",
@@ -79,13 +82,13 @@ pub(crate) async fn run(
             table::print(&relays, &columns, output);
         }
         Command::Producers { queue } => {
-            let producers = client.get(&format!("{}/producers", path(&queue))).await?;
+            let producers = pages(client, &format!("{}/producers", path(&queue)), "id").await?;
             let columns =
                 ["id", "relay", "moving_to", "messages_in_per_s", "bytes_in_per_s", "moved_ms_ago"];
             table::print(&producers, &columns, output);
         }
         Command::Listeners { queue } => {
-            let listeners = client.get(&format!("{}/listeners", path(&queue))).await?;
+            let listeners = pages(client, &format!("{}/listeners", path(&queue)), "id").await?;
             table::print(
                 &listeners,
                 &["id", "relays", "generation", "listening", "lagging"],
@@ -113,7 +116,7 @@ pub(crate) async fn run(
 async fn queue(command: QueueCommand, client: &Client, output: Output) -> Result<(), AdminError> {
     match command {
         QueueCommand::List => {
-            let mut queues = client.get("/api/elastic/queues").await?;
+            let mut queues = pages(client, "/api/elastic/queues", "name").await?;
             if output == Output::Table {
                 for queue in queues.as_array_mut().into_iter().flatten() {
                     queue["relays"] = queue["relays"].as_array().map_or(0, Vec::len).into();
@@ -143,6 +146,24 @@ async fn queue(command: QueueCommand, client: &Client, output: Output) -> Result
         QueueCommand::Delete { name } => client.delete(&path(&name)).await?,
     }
     Ok(())
+}
+
+/// A whole list, page by page; `key` is the field whose value names where a page ends.
+async fn pages(client: &Client, path: &str, key: &str) -> Result<Value, AdminError> {
+    let mut all = Vec::new();
+    let mut next = path.to_owned();
+    loop {
+        let page = client.get(&next).await?;
+        let Value::Array(page) = page else { return Ok(page) };
+        let Some(last) = page.last() else { return Ok(Value::Array(all)) };
+        let after = format!("{path}?after={}", segment(last[key].as_str().unwrap_or_default()));
+        if after == next {
+            // A server that knows of no pages gives all of it again.
+            return Ok(Value::Array(all));
+        }
+        all.extend(page);
+        next = after;
+    }
 }
 
 /// A plan as sentences: they say more than columns.

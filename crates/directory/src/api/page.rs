@@ -1,0 +1,38 @@
+//! A part of a list: nobody is answered with a hundred thousand of something, and the directory's thread
+//! makes no such answer.
+
+use quelea_elastic_proto::ClientId;
+
+use super::Refusal;
+
+/// The most that one answer holds, and how many it does unless it is told.
+pub const PAGE_MAX: usize = 1_000;
+
+/// Which part of a list. The lists are sorted, so who asks for what comes after the last one that it got misses
+/// none that was there all the while.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Only what comes after this one: a queue's name, a client's id.
+    pub after: Option<String>,
+    /// From 1 to [`PAGE_MAX`].
+    pub limit: Option<usize>,
+}
+
+impl Page {
+    pub(super) fn limit(&self) -> Result<usize, Refusal> {
+        match self.limit.unwrap_or(PAGE_MAX) {
+            limit @ 1..=PAGE_MAX => Ok(limit),
+            limit => Err(Refusal::Limit(limit)),
+        }
+    }
+
+    pub(super) fn after_client(&self) -> Result<Option<ClientId>, Refusal> {
+        self.after.as_deref().map(|id| client("after", id)).transpose()
+    }
+}
+
+/// A client's id, as it is shown.
+pub(super) fn client(field: &'static str, id: &str) -> Result<ClientId, Refusal> {
+    let number = u128::from_str_radix(id, 16).map(ClientId);
+    number.map_err(|_| Refusal::ClientId { field, value: id.to_owned() })
+}
