@@ -46,6 +46,7 @@ fuzz: ## Replays and extends the fuzz corpora (SECONDS_EACH=60); needs cargo-fuz
 
 sim: ## Plays elastic queues in virtual time: faults, both policies, and a week as plots (SEED=1 SEEDS=5 SIM_ONE_OF=200)
 	cargo run --release --locked -p quelea-sim -- packets --seed $${SEED:-1} --seeds $${SEEDS:-5}
+	for level in relayed delivered stored; do cargo run --release --locked -p quelea-sim -- packets --exhaustive --level $$level || exit 1; done
 	cargo run --release --locked -p quelea-sim -- fluid --seed $${SEED:-1} --seeds $${SEEDS:-5} --hours 24 --day-hours 24
 	cargo run --release --locked -p quelea-sim -- report --seed $${SEED:-1} --one-of $${SIM_ONE_OF:-200}
 

@@ -9,7 +9,7 @@ use quelea_sim::packets::{Family, Plan, play, replay};
 /// Seeds of a family in an ordinary test run.
 const SEEDS: u64 = 25;
 /// Of a handshake's runs, every so many-th is played here, and all by `quelea-sim packets --exhaustive`.
-const STRIDE: usize = 23;
+const STRIDE: usize = 11;
 
 fn number(name: &str) -> Option<u64> {
     let value = std::env::var(name).ok()?;

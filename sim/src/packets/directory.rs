@@ -96,7 +96,11 @@ impl DirectoryNode {
             self.carry_out(cx);
             self.ownership.turn(cx);
             let Some(input) = self.ownership.inputs.pop_front() else { break };
+            let owned = matches!(input, Input::Owned { .. });
             self.core.handle(cx.now, input);
+            if owned && !self.core.owns(QUEUE) {
+                self.ownership.untaken();
+            }
         }
     }
 

@@ -129,6 +129,11 @@ impl Ownership {
         self.writes.push_back(Write { save, fence, record });
     }
 
+    /// The state machine has not taken the queue: nobody wants it any more. It may be wanted again.
+    pub(super) const fn untaken(&mut self) {
+        self.loaded = false;
+    }
+
     pub(super) fn changed(&mut self, changes: Vec<Change>) {
         self.jobs.push_back(Job::Changes(changes));
     }
