@@ -102,6 +102,25 @@ def test_the_owner_is_killed_and_the_other_takes_over(directories, clients, queu
     assert {relay["id"]: relay["address"] for relay in other.relays_up(queue)} == before
 
 
+def test_a_directory_that_came_after_the_relays_takes_them_over(directories, clients, queue):
+    [first] = directories(1)
+    producers, listeners = joined(clients, [first], queue)
+    before = {relay["id"]: relay["address"] for relay in first.relays_up(queue)}
+    second = directories(1)[-1]
+    both = [{"address": first.elastic, "this": True}, {"address": second.elastic, "this": False}]
+    # The relays are told no later than it is shown.
+    wait_for("the first to know it", lambda: first.management.get("/api/elastic/directories") == both)
+    first.kill()
+    wait_for("the second to own it", lambda: (shown_by(second, queue) or {}).get("owner") == second.elastic)
+    wait_for("the relays", lambda: (shown := answered(second, queue)) and all(relay["connected"] for relay in shown["relays"]))
+    assert {relay["id"]: relay["address"] for relay in second.relays_up(queue)} == before
+    # The clients know the first one only, and are where they were.
+    with Load(producers) as load:
+        load.wait_for_progress()
+        load.stop()
+    assert check(producers, listeners)["lost"] == 0
+
+
 def test_an_owner_that_slept_through_its_lease_can_change_nothing(directories, clients, queue):
     pair = directories()
     producers, listeners = joined(clients, pair, queue)

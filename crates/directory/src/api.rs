@@ -114,6 +114,15 @@ impl DirectoryHandle {
         Ok(queues.into_values().take(limit).collect())
     }
 
+    /// The directories that share the queues, as this one knows them and as relays are told: this one first.
+    pub async fn directories(&self) -> Answer {
+        self.ask(|driver| {
+            let shown = |address: &String| json!({ "address": address, "this": *address == driver.advertise });
+            driver.core.settings().directories.iter().map(shown).collect()
+        })
+        .await
+    }
+
     /// One queue with its relays.
     pub async fn queue(&self, queue: String) -> Answer {
         self.of_queue(queue, |driver, queue| show::queue(driver, queue)).await

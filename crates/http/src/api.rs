@@ -186,6 +186,7 @@ fn access_routes() -> Router<Api> {
 
 fn elastic_routes() -> Router<Api> {
     Router::new()
+        .route("/elastic/directories", get(elastic::directories))
         .route("/elastic/queues", get(elastic::queues))
         .route(
             "/elastic/queues/{queue}",

@@ -24,6 +24,8 @@ pub enum ElasticRequest {
         /// Which of them.
         page: ElasticPage,
     },
+    /// The directories that share the queues.
+    Directories,
     /// One queue with its relays.
     Queue {
         /// Which.

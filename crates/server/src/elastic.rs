@@ -328,6 +328,7 @@ impl Elastic for Api {
         Box::pin(async move {
             let answered = match request {
                 ElasticRequest::Queues { page } => self.0.queues(page_of(page)).await,
+                ElasticRequest::Directories => self.0.directories().await,
                 ElasticRequest::Queue { queue } => self.0.queue(queue).await,
                 ElasticRequest::Define { queue, definition } => {
                     self.0.define(queue, definition).await

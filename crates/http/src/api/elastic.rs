@@ -45,6 +45,11 @@ pub(crate) async fn queues(
     look(&api, &user, ElasticRequest::Queues { page: part.page() }).await
 }
 
+/// `GET /api/elastic/directories`.
+pub(crate) async fn directories(State(api): State<Api>, user: ApiUser) -> Answer {
+    look(&api, &user, ElasticRequest::Directories).await
+}
+
 /// `GET /api/elastic/queues/{queue}`.
 pub(crate) async fn queue(
     State(api): State<Api>,

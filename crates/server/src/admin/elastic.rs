@@ -12,6 +12,8 @@ pub(crate) enum Command {
     /// Elastic queues.
     #[command(subcommand)]
     Queue(QueueCommand),
+    /// The directories that share the queues.
+    Directories,
     /// The relays of a queue, or of all.
     Relays { queue: Option<String> },
     /// The producers of a queue.
@@ -62,6 +64,10 @@ pub(crate) async fn run(
 ) -> Result<(), AdminError> {
     match command {
         Command::Queue(command) => queue(command, client, output).await?,
+        Command::Directories => {
+            let directories = client.get("/api/elastic/directories").await?;
+            table::print(&directories, &["address", "this"], output);
+        }
         Command::Relays { queue } => {
             let relays = match queue {
                 Some(queue) => client.get(&format!("{}/relays", path(&queue))).await?,
