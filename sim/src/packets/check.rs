@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use quelea_elastic::directory;
+use quelea_elastic_proto::frame::GapCause;
 use quelea_elastic_proto::session::Event;
 use quelea_elastic_proto::{ClientId, Time};
 
@@ -27,6 +28,9 @@ pub(super) struct Check {
     /// How often each kind of event was decided.
     pub(super) events: BTreeMap<&'static str, u64>,
     queued_bytes_max: u64,
+    ring_bytes_max: u64,
+    /// A relay has dropped something: producers had waited for a relay and came with what they had, most often.
+    rings_were_full: bool,
     pub(super) deliveries: u64,
     /// Messages that listeners were told that they do not get.
     pub(super) missing: u64,
@@ -62,7 +66,8 @@ struct Listener {
 struct Taken {
     /// All below was taken, was in a gap, or does not match. `None`: nothing has come yet.
     next: Option<u64>,
-    missing: u64,
+    /// What it was told that it does not get.
+    gaps: Vec<(Range<u64>, GapCause)>,
 }
 
 /// What a queue promises, as far as the checks need it.
@@ -77,7 +82,7 @@ pub(super) struct Promise {
 }
 
 impl Check {
-    pub(super) fn new(log: bool, queued_bytes_max: u64) -> Self {
+    pub(super) fn new(log: bool, queued_bytes_max: u64, ring_bytes_max: u64) -> Self {
         Self {
             wrong: Vec::new(),
             trace: Trace::default(),
@@ -88,6 +93,8 @@ impl Check {
             stored: Stored::new(),
             events: BTreeMap::new(),
             queued_bytes_max,
+            ring_bytes_max,
+            rings_were_full: false,
             deliveries: 0,
             missing: 0,
             latencies_us: Vec::new(),
@@ -160,7 +167,13 @@ impl Check {
         self.stored.entry(id.0).or_default().extend(sequences);
     }
 
-    pub(super) fn relay_has(&mut self, party: Party, bytes: u64) {
+    pub(super) fn relay_has(&mut self, party: Party, bytes: u64, dropped: bool) {
+        if dropped && bytes < self.ring_bytes_max / 2 {
+            self.wrong(format!(
+                "{party}: it dropped messages while {bytes} bytes wait in its rings"
+            ));
+        }
+        self.rings_were_full |= dropped;
         if bytes > self.queued_bytes_max {
             let most = self.queued_bytes_max;
             self.wrong(format!("{party}: {bytes} bytes wait in its rings, the bound is {most}"));
@@ -219,10 +232,9 @@ impl Check {
             wrong = Some(format!("message {from} does not match its prefix"));
         }
         taken.next = Some(to);
-        if what == "gap" {
-            let missing = (from..to).filter(matches).count() as u64;
-            taken.missing += missing;
-            self.missing += missing;
+        if let Event::Gap(gap) = event {
+            taken.gaps.push((from..to, gap.cause));
+            self.missing += (from..to).filter(matches).count() as u64;
         } else {
             self.deliveries += 1;
             let sent_us = self.producers.get(&producer).and_then(|of| of.at_us.get(from as usize));
@@ -230,7 +242,11 @@ impl Check {
             self.latencies_us.push(u32::try_from(took_us).unwrap_or(u32::MAX));
         }
         if self.log {
-            self.say(|| format!("{party} {what} {from}..{to} of {:x}", producer.0));
+            let why = match event {
+                Event::Gap(gap) => format!(", {:?}", gap.cause),
+                Event::Message(_) => String::new(),
+            };
+            self.say(|| format!("{party} {what} {from}..{to} of {:x}{why}", producer.0));
         }
         if let Some(wrong) = wrong {
             self.wrong(format!("{party}: of producer {:x}, {wrong}", producer.0));
@@ -240,6 +256,7 @@ impl Check {
     /// When all is over and everything has come to rest.
     pub(super) fn end(&mut self, promise: Promise) {
         let mut wrong = Vec::new();
+        let may_drop = promise.may_drop || self.rings_were_full;
         for (id, published) in &self.producers {
             if !published.gone && published.acknowledged != published.messages {
                 wrong
@@ -253,7 +270,7 @@ impl Check {
                 wrong.push(format!("message {lost} of {:x} is acknowledged and not stored", id.0));
             }
             for listener in self.listeners.values().filter(|listener| !listener.gone) {
-                wrong.extend(listener.is_owed(*id, published, promise));
+                wrong.extend(listener.is_owed(*id, published, promise, may_drop));
             }
         }
         wrong.into_iter().for_each(|wrong| self.wrong(wrong));
@@ -275,7 +292,13 @@ impl Check {
 
 impl Listener {
     /// What is wrong with what it has of a producer in the end.
-    fn is_owed(&self, id: ClientId, published: &Published, promise: Promise) -> Option<String> {
+    fn is_owed(
+        &self,
+        id: ClientId,
+        published: &Published,
+        promise: Promise,
+        may_drop: bool,
+    ) -> Option<String> {
         let taken = self.of.get(&id);
         let next = taken.and_then(|taken| taken.next);
         // A producer whose process has ended cannot send again what a relay lost after it.
@@ -293,8 +316,11 @@ impl Listener {
                 self.party, id.0
             ));
         }
-        let missing = taken.map_or(0, |taken| taken.missing);
-        if promise.delivered && !promise.may_drop && !self.excused && missing > 0 {
+        let gaps = taken.map_or(&[][..], |taken| &taken.gaps);
+        let broken = gaps.iter().filter(|(_, cause)| !(may_drop && *cause == GapCause::TooSlow));
+        let all = broken.flat_map(|(gap, _)| gap.clone());
+        let missing = all.filter(|of| *of < published.acknowledged && matches(of)).count();
+        if promise.delivered && !self.excused && missing > 0 {
             return Some(format!(
                 "{}: {missing} messages of {:x} are lost, though they are acknowledged",
                 self.party, id.0

@@ -43,6 +43,8 @@ pub(super) struct RelayNode {
     /// It got SIGTERM.
     told_by_signal: bool,
     turns: u64,
+    /// Deliveries dropped for full rings, up to the last turn.
+    dropped: u64,
 }
 
 impl RelayNode {
@@ -67,6 +69,7 @@ impl RelayNode {
             ports: BTreeMap::new(),
             told_by_signal: false,
             turns: 0,
+            dropped: 0,
         }
     }
 
@@ -154,8 +157,11 @@ impl RelayNode {
             }
         }
         self.turns += 1;
-        if self.turns.is_multiple_of(TURNS_LOOKED_AT) {
-            cx.check.relay_has(cx.party, self.core.queued_bytes());
+        let counters = self.core.counters();
+        let dropped = counters.dropped_oldest + counters.dropped_newest;
+        let dropped = dropped > std::mem::replace(&mut self.dropped, dropped);
+        if dropped || self.turns.is_multiple_of(TURNS_LOOKED_AT) {
+            cx.check.relay_has(cx.party, self.core.queued_bytes(), dropped);
         }
     }
 

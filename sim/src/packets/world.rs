@@ -62,7 +62,7 @@ impl World {
             machines: Vec::new(),
             store: Store::new(TTL_MS * 1_000),
             provider: Provider::new(),
-            check: Check::new(log, bound),
+            check: Check::new(log, bound, plan.ring_bytes_max),
             rng: plan.seed.rng("world"),
             relays: 0,
             lives: 0,
