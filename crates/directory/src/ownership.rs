@@ -417,13 +417,7 @@ impl State {
         let Some(later) = first else { return };
         self.later.remove(&later);
         match later {
-            Later::Claim(queue) => {
-                self.claim_for(queue.clone()).await;
-                if self.later.contains_key(&Later::Claim(queue.clone())) {
-                    // Again in vain: this directory alone may be cut off from the store.
-                    self.tell(Input::Unclaimed { queue }).await;
-                }
-            }
+            Later::Claim(queue) => self.claim_for(queue).await,
             Later::Load(queue) => self.load(queue).await,
             Later::Enlist => self.enlist().await,
             // What cannot be claimed yet is planned again when it can.

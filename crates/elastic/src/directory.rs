@@ -51,7 +51,7 @@ pub struct Directory {
     settings: Settings,
     queues: BTreeMap<String, Known>,
     connections: BTreeMap<Peer, Connection>,
-    /// The next deadline of each owned queue.
+    /// The next deadline of each owned queue, and of each that somebody waits for.
     deadlines: BTreeSet<(Time, String)>,
     effects: VecDeque<Effect>,
 }
@@ -90,7 +90,6 @@ impl Directory {
             Input::Owned { queue, fence, record, running } => {
                 self.owned(now, queue, fence, record.as_deref(), &running);
             }
-            Input::Unclaimed { queue } => self.unclaimed(now, &queue),
             Input::Disowned { queue, owner } => self.disowned(now, &queue, owner.as_deref()),
             Input::Saved { queue, save, result } => self.saved(now, &queue, save, result),
             Input::Provider { queue, relay, outcome } => {
@@ -114,7 +113,10 @@ impl Directory {
     fn tick(&mut self, now: Time) {
         let due = self.deadlines.iter().take_while(|(at, _)| *at <= now);
         for name in due.map(|(_, name)| name.clone()).collect::<Vec<_>>() {
-            self.step(now, &name, Queue::tick);
+            match self.queues.get(&name) {
+                Some(Known::Claiming(_)) => self.send_on(now, &name),
+                _ => drop(self.step(now, &name, Queue::tick)),
+            }
         }
     }
 

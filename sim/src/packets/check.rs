@@ -256,7 +256,6 @@ impl Check {
     /// When all is over and everything has come to rest.
     pub(super) fn end(&mut self, promise: Promise) {
         let mut wrong = Vec::new();
-        let may_drop = promise.may_drop || self.rings_were_full;
         for (id, published) in &self.producers {
             if !published.gone && published.acknowledged != published.messages {
                 wrong
@@ -270,7 +269,7 @@ impl Check {
                 wrong.push(format!("message {lost} of {:x} is acknowledged and not stored", id.0));
             }
             for listener in self.listeners.values().filter(|listener| !listener.gone) {
-                wrong.extend(listener.is_owed(*id, published, promise, may_drop));
+                wrong.extend(listener.is_owed(*id, published, promise, self.rings_were_full));
             }
         }
         wrong.into_iter().for_each(|wrong| self.wrong(wrong));
@@ -297,7 +296,7 @@ impl Listener {
         id: ClientId,
         published: &Published,
         promise: Promise,
-        may_drop: bool,
+        rings_were_full: bool,
     ) -> Option<String> {
         let taken = self.of.get(&id);
         let next = taken.and_then(|taken| taken.next);
@@ -317,7 +316,8 @@ impl Listener {
             ));
         }
         let gaps = taken.map_or(&[][..], |taken| &taken.gaps);
-        let broken = gaps.iter().filter(|(_, cause)| !(may_drop && *cause == GapCause::TooSlow));
+        let for_a_ring = |cause| promise.may_drop || rings_were_full && cause == GapCause::TooSlow;
+        let broken = gaps.iter().filter(|(_, cause)| !for_a_ring(*cause));
         let all = broken.flat_map(|(gap, _)| gap.clone());
         let missing = all.filter(|of| *of < published.acknowledged && matches(of)).count();
         if promise.delivered && !self.excused && missing > 0 {

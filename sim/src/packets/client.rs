@@ -22,6 +22,8 @@ pub(super) struct Client<S> {
     directory: Option<Line>,
     greeted: bool,
     elsewhere: Option<String>,
+    /// Where it tried last.
+    address: String,
     next: usize,
     failures: u32,
     redirects: u32,
@@ -42,6 +44,7 @@ impl<S: Session> Client<S> {
             directory: None,
             greeted: false,
             elsewhere: None,
+            address: String::new(),
             failures: 0,
             redirects: 0,
             connect_at: now,
@@ -107,10 +110,12 @@ impl<S: Session> Client<S> {
     pub(super) fn turn(&mut self, cx: &mut Cx<'_>) {
         if self.directory.is_none() && self.connect_at <= cx.now {
             let address = self.elsewhere.take().unwrap_or_else(|| {
-                self.next = (self.next + 1) % self.directories.len();
+                let last = self.directories.iter().position(|one| *one == self.address);
+                self.next = (last.unwrap_or(self.next) + 1) % self.directories.len();
                 self.directories[self.next].clone()
             });
             self.directory = Some(Line::open(cx, &address));
+            self.address = address;
         }
         if self.directory.as_mut().and_then(|line| line.heartbeat(cx)).is_some() {
             self.lose_directory(cx);

@@ -71,8 +71,6 @@ pub(super) struct Ownership {
     pub(super) lease: Lease,
     ours: Option<u64>,
     loaded: bool,
-    /// The claim that is under way, or comes next, is not the first try.
-    claims_again: bool,
     owner: Option<(String, u64)>,
     has_queue: bool,
     directories: BTreeSet<String>,
@@ -94,7 +92,6 @@ impl Ownership {
             lease: Lease::new(now),
             ours: None,
             loaded: false,
-            claims_again: false,
             owner: None,
             has_queue: false,
             directories: BTreeSet::new(),
@@ -123,7 +120,6 @@ impl Ownership {
 
     /// `Effect::Claim`.
     pub(super) fn claim(&mut self) {
-        self.claims_again = false;
         self.jobs.push_back(Job::Now(Later::Claim));
     }
 
@@ -157,7 +153,6 @@ impl Ownership {
             self.later.iter().filter(|(_, at)| **at <= cx.now).map(|(later, _)| *later).collect();
         for later in due {
             self.later.remove(&later);
-            self.claims_again |= later == Later::Claim;
             self.jobs.push_back(Job::Now(later));
         }
         self.begin_write(cx);
@@ -285,10 +280,6 @@ impl Ownership {
     }
 
     fn try_again(&mut self, cx: &Cx<'_>, wanted: bool) {
-        if wanted && std::mem::take(&mut self.claims_again) {
-            // In vain for the second time: this directory alone may be cut off from the store.
-            self.inputs.push_back(Input::Unclaimed { queue: QUEUE.to_owned() });
-        }
         self.at(cx, if wanted { Later::Claim } else { Later::Vacant }, RETRY_MS);
     }
 

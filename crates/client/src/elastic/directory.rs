@@ -67,7 +67,9 @@ impl Directory {
             }
             let addresses = &self.site.directories;
             let address = self.elsewhere.take().unwrap_or_else(|| {
-                self.next = (self.next + 1) % addresses.len();
+                // Another one than it was, also if a redirection led there: that one knows no more.
+                let last = addresses.iter().position(|one| *one == self.address);
+                self.next = (last.unwrap_or(self.next) + 1) % addresses.len();
                 addresses[self.next].clone()
             });
             self.connection = Some(Connection::open(address.clone(), &self.site.options, now));

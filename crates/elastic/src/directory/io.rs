@@ -52,12 +52,6 @@ pub enum Input {
         /// Who owns it, as `host:port`, if that is known.
         owner: Option<String>,
     },
-    /// Whose it is cannot be told yet: who waits for it is sent to ask again, here or at another directory. What was
-    /// asked for by hand stays, and so does the claim.
-    Unclaimed {
-        /// The queue.
-        queue: String,
-    },
     /// A [`Effect::Save`] was done, or refused because the fence is old.
     Saved {
         /// The queue.
@@ -176,8 +170,8 @@ pub enum Effect {
         /// Which connection.
         peer: Peer,
     },
-    /// The directory needs the queue: claim it, then give [`Input::Owned`] or [`Input::Disowned`], and
-    /// [`Input::Unclaimed`] as long as neither can be told.
+    /// The directory needs the queue: claim it, then give [`Input::Owned`] or [`Input::Disowned`], however
+    /// long that takes.
     Claim {
         /// The queue.
         queue: String,

@@ -15,6 +15,9 @@ use crate::directory::{Definition, Directory, Effect, Peer, RelayHandle, SaveErr
 
 /// Where the owner is not known, clients ask again after this.
 const RETRY_MS: u32 = 500;
+/// Who waits so long for a claim is sent on: this directory alone may be cut off from the store. Well below
+/// `absent_ms`, for which a new owner elsewhere waits for the listeners.
+const CLAIM_WAIT_MS_MAX: u64 = 1_000;
 
 /// A queue that this directory has to do with.
 pub(super) enum Known {
@@ -29,6 +32,8 @@ pub(super) enum Known {
 pub(super) struct Claiming {
     /// Frames of clients and relays, in the order in which they came.
     frames: VecDeque<(Peer, Frame)>,
+    /// When they are sent on, if any waits.
+    sends_on_at: Option<Time>,
     definition: Option<Definition>,
     delete: bool,
 }
@@ -62,6 +67,11 @@ impl Directory {
             return;
         }
         claiming.frames.push_back((peer, frame));
+        if claiming.sends_on_at.is_none() {
+            let at = now.plus_ms(CLAIM_WAIT_MS_MAX);
+            claiming.sends_on_at = Some(at);
+            self.deadlines.insert((at, name.to_owned()));
+        }
     }
 
     /// What the queue's claim waits for. `None` if there are too many queues.
@@ -100,6 +110,9 @@ impl Directory {
             Some(Known::Claiming(claiming)) => claiming,
             None => Claiming::default(),
         };
+        if let Some(at) = claiming.sends_on_at {
+            self.deadlines.remove(&(at, name.clone()));
+        }
         let mut cx = self.context(now);
         let definition = cx.settings.definition.clone();
         let mut queue = Queue::new(&cx, name.clone(), fence, definition);
@@ -162,15 +175,22 @@ impl Directory {
                     let (queue, address) = (name.to_owned(), address.to_owned());
                     cx.send(peer, Frame::Redirect { queue, address, retry_after_ms });
                 }
+                if let Some(at) = claiming.sends_on_at {
+                    self.deadlines.remove(&(at, name.to_owned()));
+                }
             }
             None => {}
         }
         self.unlink_queue(name);
     }
 
-    /// The store does not say whose it is. Another directory may reach it.
-    pub(super) fn unclaimed(&mut self, now: Time, name: &str) {
+    /// The store has not said in time whose it is: who waits is sent to ask again, here or at another directory,
+    /// which may reach it. What was asked for by hand stays, and so does the claim.
+    pub(super) fn send_on(&mut self, now: Time, name: &str) {
         let Some(Known::Claiming(claiming)) = self.queues.get_mut(name) else { return };
+        if let Some(at) = claiming.sends_on_at.take() {
+            self.deadlines.remove(&(at, name.to_owned()));
+        }
         let frames = std::mem::take(&mut claiming.frames);
         let mut cx = self.context(now);
         for (peer, _) in frames {

@@ -247,13 +247,18 @@ fn who_waits_for_a_claim_that_cannot_be_made_is_sent_on_and_what_was_asked_for_s
     let mut definition = Definition::default();
     definition.sla.relays_min = 2;
     world.give(Input::Define { queue: QUEUE.to_owned(), definition });
-    world.give(Input::Unclaimed { queue: QUEUE.to_owned() });
+    world.pass_ms(900);
+    assert!(world.mail(producer.peer).is_empty());
+    world.pass_ms(200);
     let [Frame::Redirect { address, retry_after_ms, .. }] = &world.mail(producer.peer)[..] else {
         panic!("it is told once")
     };
     assert!(address.is_empty() && *retry_after_ms > 0);
-    world.give(Input::Unclaimed { queue: QUEUE.to_owned() });
-    assert!(world.mail(producer.peer).is_empty());
+    assert_eq!(world.directory.next_deadline(), None, "nobody waits any more");
+    // One that comes later waits as long.
+    let late = FakeProducer::open(&mut world, 2);
+    world.pass_ms(1_100);
+    assert!(matches!(world.mail(late.peer)[..], [Frame::Redirect { .. }]));
     world.store_answers = Answers::Well;
     let (fence, record, running) = (Fence(world.fence), None, Vec::new());
     world.give(Input::Owned { queue: QUEUE.to_owned(), fence, record, running });
