@@ -1,6 +1,7 @@
 """Several directories that share their queues by etcd: one owns a queue at a time, whatever any of them believes."""
 
 import signal
+import time
 
 import pytest
 from harness.elastic_broker import wait_for
@@ -108,8 +109,10 @@ def test_a_directory_that_came_after_the_relays_takes_them_over(directories, cli
     before = {relay["id"]: relay["address"] for relay in first.relays_up(queue)}
     second = directories(1)[-1]
     both = [{"address": first.elastic, "this": True}, {"address": second.elastic, "this": False}]
-    # The relays are told no later than it is shown.
     wait_for("the first to know it", lambda: first.management.get("/api/elastic/directories") == both)
+    known_at = time.monotonic()
+    # What relays are told then has left when they have reported once more.
+    wait_for("reports", lambda: all(reported_since(known_at, relay) for relay in first.relays(queue)))
     first.kill()
     wait_for("the second to own it", lambda: (shown_by(second, queue) or {}).get("owner") == second.elastic)
     wait_for("the relays", lambda: (shown := answered(second, queue)) and all(relay["connected"] for relay in shown["relays"]))
@@ -119,6 +122,24 @@ def test_a_directory_that_came_after_the_relays_takes_them_over(directories, cli
         load.wait_for_progress()
         load.stop()
     assert check(producers, listeners)["lost"] == 0
+
+
+def test_lists_hold_the_queues_of_all_directories_page_by_page(directories, clients, queue):
+    pair = directories()
+    names = sorted(f"{queue}-{number}" for number in range(7))
+    for number, name in enumerate(names):
+        clients.producer([pair[number % 2].elastic], name).wait_for_relay()
+    assert len({owner_among(pair, name).elastic for name in names}) == 2
+    for directory in pair:
+        found, after = [], ""
+        while page := directory.management.get(f"/api/elastic/queues?limit=3{after}"):
+            found.append([shown["name"] for shown in page])
+            after = f"&after={page[-1]['name']}"
+        assert found == [names[:3], names[3:6], names[6:]]
+
+
+def reported_since(moment, relay):
+    return relay["reported_ms_ago"] is not None and relay["reported_ms_ago"] / 1_000 < time.monotonic() - moment
 
 
 def test_an_owner_that_slept_through_its_lease_can_change_nothing(directories, clients, queue):

@@ -35,6 +35,7 @@ def pages(broker, path, key, limit):
 def test_queues_come_by_name(broker):
     assert pages(broker, "/api/elastic/queues", "name", 2) == [["a", "a b"], ["b", "c"], ["d"]]
     assert pages(broker, "/api/elastic/queues", "name", 5) == [QUEUES, []]
+    assert {queue["name"]: queue["relays"] for queue in broker.management.get("/api/elastic/queues")}["b"] == 2
     # One that is not there is a place in the order all the same.
     assert [queue["name"] for queue in broker.management.get("/api/elastic/queues?after=bb")] == ["c", "d"]
 
@@ -42,6 +43,14 @@ def test_queues_come_by_name(broker):
 def test_a_queues_relays_are_not_torn(broker):
     found = pages(broker, "/api/elastic/relays", "queue", 3)
     assert found == [["a", "a b", "b", "b"], ["c", "d"]]
+
+
+def test_one_queues_relays_come_by_number(broker):
+    for path in ("queues/b/relays?", "relays?queue=b&"):
+        [first] = broker.management.get(f"/api/elastic/{path}limit=1")
+        [second] = broker.management.get(f"/api/elastic/{path}limit=1&after={first['id']}")
+        assert second["id"] > first["id"] and {first["queue"], second["queue"]} == {"b"}
+        assert broker.management.get(f"/api/elastic/{path}after={second['id']}") == []
 
 
 def test_clients_come_by_id(broker, clients):
@@ -62,6 +71,8 @@ WRONG = [
     ("queues/a/producers", "limit=1001", "limit must be from 1 to 1000, is 1001"),
     ("queues/a/listeners", "after=me", 'after must be an id in hexadecimal digits, is \\"me\\"'),
     ("queues", "limit=many", "limit"),
+    ("queues/a/relays", "limit=0", "limit must be from 1 to 1000, is 0"),
+    ("relays", "queue=a&after=b", 'after must be a relay\'s number, is \\"b\\"'),
 ]
 
 
@@ -73,7 +84,7 @@ def test_a_page_that_is_none_is_refused_by_its_field(broker, path, query, says):
 
 
 def test_the_command_line_shows_all_pages(broker):
-    # The server's own pages hold all of these; that the command asks until there are no more is the same code.
+    # That it goes on where a page ends is a test of its own, in Rust: a page of the server holds all of these.
     command = [broker.binary, "admin", "--url", broker.http, "--json", "elastic"]
     for words, key, wanted in [
         (["queue", "list"], "name", QUEUES),

@@ -60,6 +60,9 @@ pub enum Refusal {
     /// More, or less, than one answer can hold.
     #[error("limit must be from 1 to {PAGE_MAX}, is {0}")]
     Limit(usize),
+    /// A relay's number that is none.
+    #[error("after must be a relay's number, is {0:?}")]
+    RelayId(String),
     /// A client's id that is none.
     #[error("{field} must be an id in hexadecimal digits, is {value:?}")]
     ClientId {
@@ -85,7 +88,8 @@ pub enum Refusal {
 type Answer = Result<Value, Refusal>;
 
 impl DirectoryHandle {
-    /// All queues, by name: those of this directory with their state, others with their owner.
+    /// All queues, by name: those of this directory with their state and the number of their relays, others with
+    /// their owner.
     ///
     /// # Errors
     /// See [`Refusal`], here and below.
@@ -95,18 +99,15 @@ impl DirectoryHandle {
         let own = self.ask(move |driver| {
             let names = driver.core.queue_names_after(after.as_deref()).map(str::to_owned);
             let shown = names.filter_map(|name| {
-                let shown = show::queue(driver, &name)?;
+                let shown = show::listed_queue(driver, &name)?;
                 Some((name, shown))
             });
             // What is only being claimed is shown as what it is known to be: nobody's, or another's.
             shown.take(limit).collect::<BTreeMap<_, _>>()
         });
         let mut queues = own.await?;
-        let elsewhere = self.picture(move |picture| {
-            let all = picture.queues_and_owners().into_iter();
-            let after = |name: &String| page.after.as_ref().is_none_or(|after| name > after);
-            all.filter(|(name, _)| after(name)).take(limit).collect::<Vec<_>>()
-        });
+        let elsewhere =
+            self.picture(move |picture| picture.queues_and_owners(page.after.as_deref(), limit));
         for (name, owner) in elsewhere.await? {
             let shown = json!({ "name": name, "owner": owner });
             queues.entry(name).or_insert(shown);
@@ -175,9 +176,15 @@ impl DirectoryHandle {
         .await
     }
 
-    /// The relays of a queue.
-    pub async fn relays(&self, queue: String) -> Answer {
-        self.of_queue(queue, |driver, queue| show::relays(driver, queue).map(Value::Array)).await
+    /// The relays of a queue, by number.
+    pub async fn relays(&self, queue: String, page: Page) -> Answer {
+        let (after, limit) = (page.after_relay()?, page.limit()?);
+        self.of_queue(queue, move |driver, queue| {
+            let after = |shown: &Value| shown["id"].as_u64() > after;
+            let relays = show::relays(driver, queue)?.into_iter().filter(after);
+            Some(relays.take(limit).collect())
+        })
+        .await
     }
 
     /// The relays of all queues of this directory, queue by queue. No queue's are torn: the page ends with the

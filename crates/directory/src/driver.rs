@@ -161,7 +161,11 @@ impl Driver {
             Message::Provider(ProviderEvent::Delete { queue }) => {
                 self.input(Input::Delete { queue });
             }
-            Message::Call(call) => call(self),
+            Message::Call(call) => {
+                // Who asks is shown nothing that is still to be done.
+                self.carry_out();
+                call(self);
+            }
             Message::Stop(_) => {}
         }
     }

@@ -332,9 +332,10 @@ impl State {
     }
 
     async fn take_changes(&mut self, changes: Vec<Change>) {
+        let mut directories = false;
         for change in changes {
             let Some(shard) = self.picture.change(&change) else {
-                self.show_directories().await;
+                directories = true;
                 continue;
             };
             let ours = self.ours.get(&shard).copied();
@@ -342,6 +343,9 @@ impl State {
                 self.lost(shard).await;
             }
             self.claim_if_vacant(shard);
+        }
+        if directories {
+            self.show_directories().await;
         }
     }
 

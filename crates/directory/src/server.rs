@@ -263,10 +263,11 @@ impl Prepared {
             }
         };
         let (tell, commands) = unbounded_channel();
+        let core = Settings { directories: vec![advertise.clone()], ..settings.core };
         let driver = Driver::new(Parts {
             advertise: advertise.clone(),
-            default: settings.core.definition.clone(),
-            core: Directory::new(settings.core),
+            default: core.definition.clone(),
+            core: Directory::new(core),
             counters: settings.counters,
             provider: Arc::clone(&provider),
             ownership: tell.clone(),

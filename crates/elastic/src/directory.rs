@@ -198,7 +198,7 @@ impl Directory {
         self.owned_queue(name).into_iter().flat_map(move |queue| queue.events.after(after))
     }
 
-    /// What it was told when it was made.
+    /// What it was told when it was made, with the directories that there are now.
     #[must_use]
     pub const fn settings(&self) -> &Settings {
         &self.settings

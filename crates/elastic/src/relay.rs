@@ -21,6 +21,7 @@ mod prefix;
 mod producer;
 mod report;
 mod ring;
+mod search;
 mod slow;
 mod spill;
 #[cfg(test)]
@@ -48,6 +49,7 @@ use limits::{AWAITING_MAX, HANDSHAKE_MS, HEARTBEAT_MS, RING_BYTES_DEFAULT, RING_
 use listening::waits_for_listeners;
 use prefix::PrefixMap;
 use producer::Producer;
+pub use search::Search;
 use slow::Passed;
 pub use spill::SpillJob;
 

@@ -47,6 +47,8 @@ pub enum ElasticRequest {
     Relays {
         /// Which.
         queue: String,
+        /// Which of them.
+        page: ElasticPage,
     },
     /// The relays of all queues.
     AllRelays {

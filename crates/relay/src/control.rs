@@ -1,12 +1,11 @@
 //! The connection to the directory: registers, reports, takes commands. When it is lost the relay goes on
-//! serving, and this goes on trying, at each address in turn or where it was redirected to. Which directories
-//! there are it is told anew whenever that changes: all those of its start may be gone some day.
+//! serving, and this goes on trying, where [`Search`] says.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use quelea_elastic::relay::Command;
+use quelea_elastic::relay::{Command, Search};
 use quelea_elastic_proto::FrameBuffer;
 use quelea_elastic_proto::frame::{Frame, Hello, Role, WireError};
 use quelea_elastic_proto::limits::VERSION;
@@ -22,15 +21,6 @@ use crate::run::Addresses;
 /// How long a directory may take to accept, and to answer HELLO and REGISTER.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
 
-/// Pauses between two rounds over all addresses: doubled from the first to the last. Each relay's are a
-/// little different, so that a thousand of them do not come at once.
-const PAUSE_MIN: Duration = Duration::from_millis(100);
-const PAUSE_MAX: Duration = Duration::from_secs(1);
-
-/// Redirections in a row, before it is a failure as any other: two directories may each believe that the
-/// other one owns the queue.
-const REDIRECTIONS_MAX: u32 = 8;
-
 /// Heartbeats without an answer after which the connection counts as lost.
 const SILENT_REPORTS_MAX: u32 = 5;
 
@@ -41,8 +31,7 @@ const READ_BYTES: usize = 4_096;
 pub(crate) struct Control {
     node: SharedNode,
     directory: Directory,
-    /// Where it tries to register: those that it was told last, then those of its start.
-    addresses: Vec<String>,
+    search: Search,
     key: Bytes,
     name: String,
     address: String,
@@ -69,7 +58,7 @@ enum Lost {
     #[error("it leaves: {0}")]
     Bye(String),
     #[error("the queue is at {address}")]
-    Elsewhere { address: String, retry_after: Duration },
+    Elsewhere { address: String, retry_after_ms: u32 },
     /// The relay was told to stop.
     #[error("it says STOP")]
     Stop,
@@ -87,16 +76,14 @@ impl Control {
         let text =
             |at: Option<SocketAddr>| at.map_or_else(String::new, |at| reachable(at, &address));
         let zmtp = (text(addresses.zmtp.producers), text(addresses.zmtp.listeners));
-        let addresses = directory.addresses.clone();
-        Self { node, directory, addresses, key: config.key.clone(), name, address, zmtp }
+        let search = Search::new(&directory.addresses, directory.relay);
+        Self { node, directory, search, key: config.key.clone(), name, address, zmtp }
     }
 
     /// Registers for as long as the relay runs.
     pub(crate) async fn run(mut self) {
-        let (mut at, mut redirections, mut pause) = (0, 0, PAUSE_MIN);
-        let mut next = None;
         loop {
-            let address = next.take().unwrap_or_else(|| self.addresses[at].clone());
+            let address = self.search.address().to_owned();
             let was_registered = self.node.with(|node| node.alone_since.is_none());
             let lost = self.serve(&address).await;
             let registered = self.node.with(|node| {
@@ -107,55 +94,22 @@ impl Control {
             });
             debug_assert!(!was_registered, "it is alone when it connects");
             if registered {
-                (redirections, pause) = (0, PAUSE_MIN);
                 tracing::warn!(directory = address, %lost, "lost the directory; serving on");
             } else if matches!(&lost, Lost::Refused(_)) {
                 tracing::warn!(directory = address, %lost, "not registered");
             } else {
                 tracing::debug!(directory = address, %lost, "not registered");
             }
-            match lost {
+            let redirection = match lost {
                 Lost::Stop => return,
-                // One that does not know where says no address.
-                Lost::Elsewhere { address, retry_after }
-                    if !address.is_empty() && redirections < REDIRECTIONS_MAX =>
-                {
-                    redirections += 1;
-                    next = Some(address);
-                    sleep(retry_after.min(PAUSE_MAX)).await;
+                Lost::Elsewhere { address, retry_after_ms } => {
+                    Some((address, retry_after_ms.into()))
                 }
-                _ => {
-                    at = self.after(&address, at);
-                    // A round may be one directory that sends it to another that knows no more.
-                    if at == 0 || registered || std::mem::take(&mut redirections) > 0 {
-                        sleep(self.spread(pause)).await;
-                        pause = PAUSE_MAX.min(pause * 2);
-                    }
-                }
-            }
+                _ => None,
+            };
+            let pause_ms = self.search.lost(registered, redirection);
+            sleep(Duration::from_millis(pause_ms)).await;
         }
-    }
-
-    /// Which address to try after this one, which was tried in the round's place `at`, or by a redirection.
-    fn after(&self, address: &str, at: usize) -> usize {
-        let tried = self.addresses.iter().position(|one| one == address).unwrap_or(at);
-        (tried + 1) % self.addresses.len()
-    }
-
-    /// From now on there are these directories.
-    fn learn(&mut self, mut directories: Vec<String>) {
-        let first = &self.directory.addresses;
-        let others: Vec<_> = first.iter().filter(|one| !directories.contains(one)).collect();
-        let others: Vec<String> = others.into_iter().cloned().collect();
-        directories.extend(others);
-        self.addresses = directories;
-    }
-
-    /// A pause of one to one and a half times this one.
-    fn spread(&self, pause: Duration) -> Duration {
-        // Fibonacci hashing: neighbouring numbers are far apart.
-        let share = self.directory.relay.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
-        pause + pause * share as u32 / 512
     }
 
     /// One connection, until it ends.
@@ -261,12 +215,11 @@ impl Control {
         });
         match command {
             Command::Registered { report_ms, directories } => {
-                self.learn(directories);
+                self.search.learn(directories);
                 return Ok(Some(report_ms));
             }
             Command::Elsewhere { address, retry_after_ms } => {
-                let retry_after = Duration::from_millis(u64::from(retry_after_ms));
-                return Err(Lost::Elsewhere { address, retry_after });
+                return Err(Lost::Elsewhere { address, retry_after_ms });
             }
             Command::Stop => {
                 self.node.with(|node| node.stop_ordered = true);

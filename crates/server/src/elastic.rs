@@ -334,7 +334,7 @@ impl Elastic for Api {
                     self.0.define(queue, definition).await
                 }
                 ElasticRequest::Delete { queue } => self.0.delete(queue).await,
-                ElasticRequest::Relays { queue } => self.0.relays(queue).await,
+                ElasticRequest::Relays { queue, page } => self.0.relays(queue, page_of(page)).await,
                 ElasticRequest::AllRelays { page } => self.0.all_relays(page_of(page)).await,
                 ElasticRequest::Producers { queue, page } => {
                     self.0.producers(queue, page_of(page)).await
@@ -352,6 +352,7 @@ impl Elastic for Api {
                 | Refusal::Name(_)
                 | Refusal::Limit(_)
                 | Refusal::ClientId { .. }
+                | Refusal::RelayId(_)
                 | Refusal::NoMove(_) => ElasticRefusal::Bad(refusal.to_string()),
                 Refusal::Move(_) => ElasticRefusal::Conflict(refusal.to_string()),
                 Refusal::Elsewhere { .. } => ElasticRefusal::Elsewhere(refusal.to_string()),

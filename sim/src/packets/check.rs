@@ -29,8 +29,9 @@ pub(super) struct Check {
     pub(super) events: BTreeMap<&'static str, u64>,
     queued_bytes_max: u64,
     ring_bytes_max: u64,
-    /// A relay has dropped something: producers had waited for a relay and came with what they had, most often.
-    rings_were_full: bool,
+    /// Deliveries that relays dropped for full rings: producers had waited for a relay and came with what they
+    /// had, most often.
+    dropped: u64,
     pub(super) deliveries: u64,
     /// Messages that listeners were told that they do not get.
     pub(super) missing: u64,
@@ -94,7 +95,7 @@ impl Check {
             events: BTreeMap::new(),
             queued_bytes_max,
             ring_bytes_max,
-            rings_were_full: false,
+            dropped: 0,
             deliveries: 0,
             missing: 0,
             latencies_us: Vec::new(),
@@ -167,13 +168,17 @@ impl Check {
         self.stored.entry(id.0).or_default().extend(sequences);
     }
 
+    /// A relay has dropped so many deliveries more.
+    pub(super) const fn dropped(&mut self, deliveries: u64) {
+        self.dropped += deliveries;
+    }
+
     pub(super) fn relay_has(&mut self, party: Party, bytes: u64, dropped: bool) {
         if dropped && bytes < self.ring_bytes_max / 2 {
             self.wrong(format!(
                 "{party}: it dropped messages while {bytes} bytes wait in its rings"
             ));
         }
-        self.rings_were_full |= dropped;
         if bytes > self.queued_bytes_max {
             let most = self.queued_bytes_max;
             self.wrong(format!("{party}: {bytes} bytes wait in its rings, the bound is {most}"));
@@ -255,7 +260,7 @@ impl Check {
 
     /// When all is over and everything has come to rest.
     pub(super) fn end(&mut self, promise: Promise) {
-        let mut wrong = Vec::new();
+        let (mut wrong, mut too_slow) = (Vec::new(), 0);
         for (id, published) in &self.producers {
             if !published.gone && published.acknowledged != published.messages {
                 wrong
@@ -268,9 +273,15 @@ impl Check {
             {
                 wrong.push(format!("message {lost} of {:x} is acknowledged and not stored", id.0));
             }
+            too_slow +=
+                self.listeners.values().map(|listener| listener.too_slow_for(*id)).sum::<u64>();
             for listener in self.listeners.values().filter(|listener| !listener.gone) {
-                wrong.extend(listener.is_owed(*id, published, promise, self.rings_were_full));
+                wrong.extend(listener.is_owed(*id, published, promise, self.dropped > 0));
             }
+        }
+        if too_slow > self.dropped && !promise.may_drop {
+            let dropped = self.dropped;
+            wrong.push(format!("{too_slow} messages missed as too slow, {dropped} were dropped"));
         }
         wrong.into_iter().for_each(|wrong| self.wrong(wrong));
     }
@@ -290,6 +301,14 @@ impl Check {
 }
 
 impl Listener {
+    /// How many messages of a producer it was told that it was too slow for.
+    fn too_slow_for(&self, id: ClientId) -> u64 {
+        let gaps = self.of.get(&id).map_or(&[][..], |taken| &taken.gaps);
+        let too_slow = gaps.iter().filter(|(_, cause)| *cause == GapCause::TooSlow);
+        let matches = |sequence: &u64| topic(*sequence).starts_with(self.prefix);
+        too_slow.map(|(gap, _)| gap.clone().filter(matches).count() as u64).sum()
+    }
+
     /// What is wrong with what it has of a producer in the end.
     fn is_owed(
         &self,

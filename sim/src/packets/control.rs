@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use quelea_elastic::directory::RelaySpec;
-use quelea_elastic::relay::{Command, Relay};
+use quelea_elastic::relay::{Command, Relay, Search};
 use quelea_elastic_proto::frame::{Hello, Role};
 use quelea_elastic_proto::limits::VERSION;
 use quelea_elastic_proto::{Fence, Frame, FrameBuffer, RelayId, Time};
@@ -13,9 +13,6 @@ use crate::packets::relay::is_fatal;
 
 /// As in the shell, milliseconds.
 const ANSWER_MS_MAX: u64 = 3_000;
-const PAUSE_MS_MIN: u64 = 100;
-const PAUSE_MS_MAX: u64 = 2_000;
-const REDIRECTIONS_MAX: u32 = 8;
 const SILENT_REPORTS_MAX: u32 = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +35,7 @@ pub(super) struct Control {
     relay: RelayId,
     request: String,
     address: String,
-    directories: Vec<String>,
-    at: usize,
-    redirections: u32,
-    pause_ms: u64,
-    next: Option<String>,
+    search: Search,
     phase: Phase,
     /// When the phase is over, or the next report is due.
     due: Time,
@@ -58,18 +51,14 @@ impl Control {
     pub(super) fn new(
         spec: &RelaySpec,
         address: String,
-        directories: Vec<String>,
+        directories: &[String],
         now: Time,
     ) -> Self {
         Self {
             relay: spec.relay,
             request: spec.request.clone(),
             address,
-            directories,
-            at: 0,
-            redirections: 0,
-            pause_ms: PAUSE_MS_MIN,
-            next: None,
+            search: Search::new(directories, spec.relay),
             phase: Phase::Pause,
             due: now,
             conn: None,
@@ -124,11 +113,8 @@ impl Control {
         }
         match self.phase {
             Phase::Pause => {
-                let address = self.next.take();
-                let address = address
-                    .unwrap_or_else(|| self.directories[self.at % self.directories.len()].clone());
                 self.buffer = FrameBuffer::new();
-                self.conn = Some(cx.connect(&address));
+                self.conn = Some(cx.connect(self.search.address()));
                 self.enter(Phase::Connecting, cx.now);
             }
             Phase::Connecting | Phase::Greeting | Phase::Registering => self.lose(cx, Lost::Any),
@@ -180,7 +166,8 @@ impl Control {
             self.fence = self.fence.max(fence);
         }
         match command {
-            Command::Registered { report_ms, .. } => {
+            Command::Registered { report_ms, directories } => {
+                self.search.learn(directories);
                 let before = self.phase;
                 if !matches!(before, Phase::Registered { report_ms: of, .. } if of == report_ms) {
                     self.phase = Phase::Registered { report_ms, silent: 0 };
@@ -207,25 +194,11 @@ impl Control {
         let registered = self.alone_since.is_none();
         self.alone_since.get_or_insert(cx.now);
         self.phase = Phase::Pause;
-        if registered {
-            (self.redirections, self.pause_ms) = (0, PAUSE_MS_MIN);
-        }
-        self.due = cx.now;
-        match lost {
-            Lost::Elsewhere { address, retry_after_ms } if self.redirections < REDIRECTIONS_MAX => {
-                self.redirections += 1;
-                self.next = Some(address);
-                self.due = cx.now.plus_ms(retry_after_ms.min(PAUSE_MS_MAX));
-            }
-            _ => {
-                self.redirections = 0;
-                self.at += 1;
-                if self.at.is_multiple_of(self.directories.len()) || registered {
-                    self.due = cx.now.plus_ms(self.pause_ms);
-                    self.pause_ms = PAUSE_MS_MAX.min(self.pause_ms * 2);
-                }
-            }
-        }
+        let redirection = match lost {
+            Lost::Elsewhere { address, retry_after_ms } => Some((address, retry_after_ms)),
+            Lost::Any => None,
+        };
+        self.due = cx.now.plus_ms(self.search.lost(registered, redirection));
     }
 }
 

@@ -41,7 +41,10 @@ impl World {
             }
             Party::Relay(_) => {
                 let spec = &self.specs[&node];
-                Node::Relay(Box::new(RelayNode::new(spec, address, directories, now)))
+                // It is told of the others when it has registered.
+                let owner = self.owner().map(|(node, _)| self.machines[node].address.clone());
+                let first = owner.map_or(directories, |owner| vec![owner]);
+                Node::Relay(Box::new(RelayNode::new(spec, address, first, now)))
             }
             Party::Producer(number) => {
                 let id = self.next_id(1, number);

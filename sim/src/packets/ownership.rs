@@ -243,6 +243,7 @@ impl Ownership {
             Job::Changes(changes) => {
                 for change in changes {
                     self.see(&change);
+                    self.tell_directories();
                     if self.ours.is_some()
                         && self.owner.as_ref().map(|(_, made)| *made) != self.ours
                     {
@@ -350,10 +351,18 @@ impl Ownership {
         for entry in entries {
             self.see(&Change::Put(entry));
         }
+        self.tell_directories();
         if self.ours.is_some() && self.owner.as_ref().map(|(_, made)| *made) != self.ours {
             self.lost(cx);
         }
         self.claim_if_vacant(cx);
+    }
+
+    /// As `quelea_directory` tells its state machine, and that its relays.
+    fn tell_directories(&mut self) {
+        let others = self.directories.iter().filter(|other| **other != self.address);
+        let all = std::iter::once(&self.address).chain(others).cloned();
+        self.inputs.push_back(Input::Directories(all.collect()));
     }
 
     fn see(&mut self, change: &Change) {

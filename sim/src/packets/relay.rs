@@ -63,7 +63,7 @@ impl RelayNode {
         };
         Self {
             core: Relay::new(config, now),
-            control: Control::new(spec, address, directories, now),
+            control: Control::new(spec, address, &directories, now),
             keeping: Keeping::new(),
             sockets: BTreeMap::new(),
             ports: BTreeMap::new(),
@@ -159,9 +159,10 @@ impl RelayNode {
         self.turns += 1;
         let counters = self.core.counters();
         let dropped = counters.dropped_oldest + counters.dropped_newest;
-        let dropped = dropped > std::mem::replace(&mut self.dropped, dropped);
-        if dropped || self.turns.is_multiple_of(TURNS_LOOKED_AT) {
-            cx.check.relay_has(cx.party, self.core.queued_bytes(), dropped);
+        let dropped = dropped - std::mem::replace(&mut self.dropped, dropped);
+        cx.check.dropped(dropped);
+        if dropped > 0 || self.turns.is_multiple_of(TURNS_LOOKED_AT) {
+            cx.check.relay_has(cx.party, self.core.queued_bytes(), dropped > 0);
         }
     }
 

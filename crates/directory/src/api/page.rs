@@ -1,5 +1,4 @@
-//! A part of a list: nobody is answered with a hundred thousand of something, and the directory's thread
-//! makes no such answer.
+//! A part of a list: the directory's thread makes no answer of a hundred thousand elements.
 
 use quelea_elastic_proto::ClientId;
 
@@ -12,7 +11,7 @@ pub const PAGE_MAX: usize = 1_000;
 /// none that was there all the while.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// Only what comes after this one: a queue's name, a client's id.
+    /// Only what comes after this one: a queue's name, a relay's number, a client's id.
     pub after: Option<String>,
     /// From 1 to [`PAGE_MAX`].
     pub limit: Option<usize>,
@@ -24,6 +23,11 @@ impl Page {
             limit @ 1..=PAGE_MAX => Ok(limit),
             limit => Err(Refusal::Limit(limit)),
         }
+    }
+
+    pub(super) fn after_relay(&self) -> Result<Option<u64>, Refusal> {
+        let number = |text: &String| text.parse().map_err(|_| Refusal::RelayId(text.clone()));
+        self.after.as_ref().map(number).transpose()
     }
 
     pub(super) fn after_client(&self) -> Result<Option<ClientId>, Refusal> {

@@ -31,6 +31,13 @@ pub(super) fn queue(driver: &Driver, name: &str) -> Option<Value> {
     Some(shown)
 }
 
+/// As one of many: its relays are counted.
+pub(super) fn listed_queue(driver: &Driver, name: &str) -> Option<Value> {
+    let mut shown = queue(driver, name)?;
+    shown["relays"] = shown["relays"].as_array().map_or(0, Vec::len).into();
+    Some(shown)
+}
+
 pub(super) fn relays(driver: &Driver, queue: &str) -> Option<Vec<Value>> {
     let status = driver.core.queue(driver.now(), queue)?;
     let relays = status.relays.iter().map(|relay| {

@@ -1,6 +1,7 @@
 //! What the metadata store says at present: who lives, who owns what, which queues there are.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use quelea_elastic_proto::Fence;
 
@@ -120,15 +121,22 @@ impl Picture {
         u32::try_from(before.count()).unwrap_or(u32::MAX)
     }
 
-    /// Every queue that has a record, and who owns it.
-    pub(crate) fn queues_and_owners(&self) -> Vec<(String, Option<String>)> {
-        let of_shard = |(shard, queues): (&Shard, &BTreeSet<String>)| {
-            let owner = self.owner(*shard).map(|(owner, _)| owner.to_owned());
-            queues.iter().map(move |queue| (queue.clone(), owner.clone())).collect::<Vec<_>>()
+    /// The first queues by name after one, at most `limit` of those that have a record, and who owns each.
+    pub(crate) fn queues_and_owners(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Vec<(String, Option<String>)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let of_shard = |(shard, queues): (&Shard, &'_ BTreeSet<String>)| {
+            let owner = self.owner(*shard).map(|(owner, _)| owner);
+            let queues = queues.range::<str, _>((from, Bound::Unbounded)).take(limit);
+            queues.map(|queue| (queue.clone(), owner)).collect::<Vec<_>>()
         };
         let mut queues: Vec<_> = self.queues.iter().flat_map(of_shard).collect();
-        queues.sort();
-        queues
+        queues.sort_unstable();
+        queues.truncate(limit);
+        queues.into_iter().map(|(queue, owner)| (queue, owner.map(str::to_owned))).collect()
     }
 
     /// Whether a queue has a record.

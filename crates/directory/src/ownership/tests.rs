@@ -133,12 +133,16 @@ struct Life {
 
 impl Life {
     fn start(meta: Arc<dyn MetaStore>) -> Self {
+        Self::at("127.0.0.1:5670", meta)
+    }
+
+    fn at(advertise: &str, meta: Arc<dyn MetaStore>) -> Self {
         let (commands, commanded) = unbounded_channel();
         let (inbox, told) = channel(64);
         let ownership = Ownership {
             meta,
             provider: Arc::new(Nobody),
-            advertise: "127.0.0.1:5670".to_owned(),
+            advertise: advertise.to_owned(),
             directories: Directories::default(),
             inbox,
         };
@@ -157,6 +161,18 @@ impl Life {
             match told.expect("a message") {
                 Message::Input(Input::Directories(_)) => {}
                 other => return other,
+            }
+        }
+    }
+
+    /// Waits until it says that there are these directories.
+    async fn knows(&mut self, directories: &[&str]) {
+        loop {
+            let told = timeout(PATIENCE, self.told.recv()).await.expect("a message in time");
+            if let Some(Message::Input(Input::Directories(told))) = told
+                && told == directories
+            {
+                return;
             }
         }
     }
@@ -208,6 +224,19 @@ async fn one_that_is_cut_off_gives_up_what_it_owns_by_itself() {
 }
 
 #[tokio::test]
+async fn a_directory_is_told_which_others_come_and_go() {
+    let (meta, path) = store("directories");
+    let mut first = Life::at("10.0.0.2:5670", Arc::clone(&meta) as _);
+    first.knows(&["10.0.0.2:5670"]).await;
+    let mut second = Life::at("10.0.0.1:5670", Arc::clone(&meta) as _);
+    first.knows(&["10.0.0.2:5670", "10.0.0.1:5670"]).await;
+    second.knows(&["10.0.0.1:5670", "10.0.0.2:5670"]).await;
+    assert!(second.commands.send(Command::Stop).is_ok());
+    first.knows(&["10.0.0.2:5670"]).await;
+    std::fs::remove_file(path).expect("the store's file");
+}
+
+#[tokio::test]
 async fn an_address_has_one_directory_at_a_time() {
     let (meta, path) = store("address");
     let mut first = Life::start(Arc::clone(&meta) as _);
@@ -219,7 +248,10 @@ async fn an_address_has_one_directory_at_a_time() {
     }
     second.claim();
     assert_eq!(second.owner().await, Some(fence));
-    assert!(first.told.try_recv().is_err(), "nothing was taken from it");
+    while let Ok(told) = first.told.try_recv() {
+        let of_directories = matches!(told, Message::Input(Input::Directories(_)));
+        assert!(of_directories, "nothing was taken from it");
+    }
     assert!(first.commands.send(Command::Stop).is_ok());
     assert!(second.owned().await > fence);
     std::fs::remove_file(path).expect("the store's file");

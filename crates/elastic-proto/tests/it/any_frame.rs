@@ -244,7 +244,7 @@ fn settings() -> impl Strategy<Value = RelaySettings> {
 }
 
 fn directories() -> impl Strategy<Value = Vec<String>> {
-    proptest::collection::vec("[a-z0-9.]{1,20}:[0-9]{1,5}", 0..=DIRECTORIES_MAX)
+    vec("[a-z0-9.]{1,20}:[0-9]{1,5}", 0..=DIRECTORIES_MAX)
 }
 
 fn error_code() -> impl Strategy<Value = ErrorCode> {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use quelea_elastic_proto::frame::{ErrorCode, Frame};
-use quelea_elastic_proto::limits::DIRECTORIES_MAX;
+use quelea_elastic_proto::limits::{ADDRESS_BYTES_MAX, DIRECTORIES_MAX};
 use quelea_elastic_proto::{Fence, Time};
 
 use crate::directory::context::Context;
@@ -200,8 +200,10 @@ impl Directory {
         self.unlink_queue(name);
     }
 
-    /// Other directories than before. Relays are told at most [`DIRECTORIES_MAX`].
+    /// Other directories than before. Relays are told at most [`DIRECTORIES_MAX`], and none whose address no frame
+    /// can hold: it would keep all the others from them.
     pub(super) fn directories(&mut self, now: Time, mut directories: Vec<String>) {
+        directories.retain(|address| (1..=ADDRESS_BYTES_MAX).contains(&address.len()));
         directories.truncate(DIRECTORIES_MAX);
         if self.settings.directories == directories {
             return;

@@ -3,7 +3,7 @@
 use quelea_elastic::directory::{Definition, Effect, Input, RelayHandle};
 use quelea_elastic::plan::{Action, RelayState};
 use quelea_elastic_proto::frame::{Frame, Role};
-use quelea_elastic_proto::limits::DIRECTORIES_MAX;
+use quelea_elastic_proto::limits::{ADDRESS_BYTES_MAX, DIRECTORIES_MAX};
 use quelea_elastic_proto::{Fence, RelayId};
 
 use crate::world::{Answers, FakeListener, FakeProducer, FakeRelay, QUEUE, World};
@@ -237,6 +237,10 @@ fn relays_are_told_which_directories_there_are_whenever_it_changes() {
     assert_eq!(told(&all[..2]), None, "nothing has changed");
     assert_eq!(told(&all).as_deref(), Some(&all[..DIRECTORIES_MAX]));
     assert_eq!(told(&all[..1]).as_deref(), Some(&all[..1]));
+    // What cannot be told keeps nothing else from being told.
+    let long = format!("{}:5670", "d".repeat(ADDRESS_BYTES_MAX));
+    let some = [String::new(), long, all[3].clone()];
+    assert_eq!(told(&some).as_deref(), Some(&all[3..4]));
 }
 
 #[test]

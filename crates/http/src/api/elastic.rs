@@ -82,26 +82,27 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `GET /api/elastic/relays?queue=NAME`, or of all queues `?after=QUEUE&limit=NUMBER`.
+/// `GET /api/elastic/relays?after=QUEUE&limit=NUMBER`, or of one queue `?queue=NAME&after=RELAY&limit=NUMBER`.
 pub(crate) async fn relays(
     State(api): State<Api>,
     user: ApiUser,
     Query(mut part): Query<Part>,
 ) -> Answer {
     let request = match part.queue.take() {
-        Some(queue) => ElasticRequest::Relays { queue },
+        Some(queue) => ElasticRequest::Relays { queue, page: part.page() },
         None => ElasticRequest::AllRelays { page: part.page() },
     };
     look(&api, &user, request).await
 }
 
-/// `GET /api/elastic/queues/{queue}/relays`.
+/// `GET /api/elastic/queues/{queue}/relays?after=RELAY&limit=NUMBER`.
 pub(crate) async fn relays_of(
     State(api): State<Api>,
     user: ApiUser,
     Path(queue): Path<String>,
+    Query(part): Query<Part>,
 ) -> Answer {
-    look(&api, &user, ElasticRequest::Relays { queue }).await
+    look(&api, &user, ElasticRequest::Relays { queue, page: part.page() }).await
 }
 
 /// `GET /api/elastic/queues/{queue}/producers?after=ID&limit=NUMBER`.

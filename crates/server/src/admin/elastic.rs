@@ -70,7 +70,7 @@ pub(crate) async fn run(
         }
         Command::Relays { queue } => {
             let relays = match queue {
-                Some(queue) => client.get(&format!("{}/relays", path(&queue))).await?,
+                Some(queue) => pages(client, &format!("{}/relays", path(&queue)), "id").await?,
                 None => pages(client, "/api/elastic/relays", "queue").await?,
             };
             let columns = [
@@ -122,12 +122,7 @@ pub(crate) async fn run(
 async fn queue(command: QueueCommand, client: &Client, output: Output) -> Result<(), AdminError> {
     match command {
         QueueCommand::List => {
-            let mut queues = pages(client, "/api/elastic/queues", "name").await?;
-            if output == Output::Table {
-                for queue in queues.as_array_mut().into_iter().flatten() {
-                    queue["relays"] = queue["relays"].as_array().map_or(0, Vec::len).into();
-                }
-            }
+            let queues = pages(client, "/api/elastic/queues", "name").await?;
             let columns = [
                 "name",
                 "owner",
@@ -156,19 +151,28 @@ async fn queue(command: QueueCommand, client: &Client, output: Output) -> Result
 
 /// A whole list, page by page; `key` is the field whose value names where a page ends.
 async fn pages(client: &Client, path: &str, key: &str) -> Result<Value, AdminError> {
-    let mut all = Vec::new();
+    let get = async |path: String| client.get(&path).await;
+    Ok(Value::Array(all_pages(get, path, key).await?))
+}
+
+/// Asks until a page is empty, or begins with what is known already: who answers knows of no pages then.
+async fn all_pages<E>(
+    get: impl AsyncFn(String) -> Result<Value, E>,
+    path: &str,
+    key: &str,
+) -> Result<Vec<Value>, E> {
+    let mut all: Vec<Value> = Vec::new();
     let mut next = path.to_owned();
     loop {
-        let page = client.get(&next).await?;
-        let Value::Array(page) = page else { return Ok(page) };
-        let Some(last) = page.last() else { return Ok(Value::Array(all)) };
-        let after = format!("{path}?after={}", segment(last[key].as_str().unwrap_or_default()));
-        if after == next {
-            // A server that knows of no pages gives all of it again.
-            return Ok(Value::Array(all));
-        }
-        all.extend(page);
-        next = after;
+        let mut page = get(next).await?;
+        let Some(page) = page.as_array_mut().filter(|page| !page.is_empty()) else {
+            return Ok(all);
+        };
+        let known = all.first().is_some_and(|known| known[key] == page[0][key]);
+        let Some(last) = page.last().filter(|_| !known) else { return Ok(all) };
+        let last = last[key].as_str().map_or_else(|| last[key].to_string(), str::to_owned);
+        next = format!("{path}?after={}", segment(&last));
+        all.append(page);
     }
 }
 
@@ -224,6 +228,26 @@ mod tests {
         assert_eq!(field("slow=drop_oldest").unwrap().1, Value::from("drop_oldest"));
         assert_eq!(field("keep=").unwrap().1, Value::from(""));
         assert!(field("relays_max").is_err() && field("=4").is_err());
+    }
+
+    /// Serves numbers below a bound, so many at once.
+    async fn numbers(path: String, below: u64, at_once: u64) -> Result<Value, ()> {
+        let after = path.split_once("?after=").map(|(_, after)| after.parse::<u64>().unwrap());
+        let from = after.map_or(0, |after| after + 1);
+        let page = (from..below).take(at_once as usize).map(|number| json!({ "id": number }));
+        Ok(page.collect())
+    }
+
+    #[tokio::test]
+    async fn a_list_is_put_together_of_its_pages() {
+        for (below, at_once) in [(0, 2), (1, 2), (2, 2), (3, 2), (7, 3)] {
+            let get = async |path| numbers(path, below, at_once).await;
+            let all = all_pages(get, "/numbers", "id").await.unwrap();
+            let ids: Vec<_> = all.iter().filter_map(|one| one["id"].as_u64()).collect();
+            assert_eq!(ids, (0..below).collect::<Vec<_>>());
+        }
+        let no_pages = async |_| numbers("/numbers".to_owned(), 3, 5).await;
+        assert_eq!(all_pages(no_pages, "/numbers", "id").await.unwrap().len(), 3);
     }
 
     #[test]

@@ -1,0 +1,215 @@
+//! Where a relay looks for the directory that owns its queue: at those that it was told last, at those of its
+//! start, at a few that it was told before; in turn, or where one of them sends it.
+
+use quelea_elastic_proto::RelayId;
+
+/// Pauses between two rounds over all addresses: doubled from the first to the last.
+const PAUSE_MS_MIN: u64 = 100;
+const PAUSE_MS_MAX: u64 = 1_000;
+/// Redirections in a row, before it is a failure as any other: two directories may each believe that the
+/// other one owns the queue.
+const REDIRECTIONS_MAX: u32 = 8;
+/// Directories that are tried though they are told no more: they may have been away for a moment. Each that is
+/// gone for good may cost a round some seconds.
+const FORMER_MAX: usize = 4;
+
+/// See the module. [`Self::address`] says which to try, [`Self::lost`] that it was in vain, or is over.
+#[derive(Clone, Debug)]
+pub struct Search {
+    /// Of the relay's start, each once.
+    first: Vec<String>,
+    /// All, each once, in the order of a round.
+    addresses: Vec<String>,
+    /// The place of the next one.
+    at: usize,
+    /// Where it was sent instead.
+    sent_to: Option<String>,
+    tried: String,
+    redirections: u32,
+    pause_ms: u64,
+    relay: RelayId,
+}
+
+impl Search {
+    /// Begins with the directories that the relay was started to, `host:port` each.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn new(first: &[String], relay: RelayId) -> Self {
+        assert!(!first.is_empty(), "a relay that registers is started to a directory");
+        let first = each_once(first.iter().cloned());
+        Self {
+            addresses: first.clone(),
+            first,
+            at: 0,
+            sent_to: None,
+            tried: String::new(),
+            redirections: 0,
+            pause_ms: PAUSE_MS_MIN,
+            relay,
+        }
+    }
+
+    /// Where to try now.
+    pub fn address(&mut self) -> &str {
+        let sent_to = self.sent_to.take();
+        self.tried = sent_to.unwrap_or_else(|| self.addresses[self.at].clone());
+        &self.tried
+    }
+
+    /// The directory says which there are.
+    pub fn learn(&mut self, directories: Vec<String>) {
+        let known = each_once(directories.into_iter().chain(self.first.iter().cloned()));
+        let former = self.addresses.iter().filter(|former| !known.contains(former));
+        let former: Vec<_> = former.take(FORMER_MAX).cloned().collect();
+        self.addresses = known;
+        self.addresses.extend(former);
+        self.at = 0;
+    }
+
+    /// It was in vain, or the connection is over; `registered` if the relay had been registered there. `redirection`
+    /// is where it was sent (empty: it is not known) and how many milliseconds it shall wait. Gives the pause
+    /// before the next try, milliseconds.
+    pub fn lost(&mut self, registered: bool, redirection: Option<(String, u64)>) -> u64 {
+        if registered {
+            (self.redirections, self.pause_ms) = (0, PAUSE_MS_MIN);
+        }
+        let (address, wait_ms) = redirection.unwrap_or_default();
+        let wait_ms = wait_ms.min(PAUSE_MS_MAX);
+        if !address.is_empty() && self.redirections < REDIRECTIONS_MAX {
+            self.redirections += 1;
+            self.sent_to = Some(address);
+            return wait_ms;
+        }
+        let tried = self.addresses.iter().position(|one| *one == self.tried);
+        self.at = (tried.unwrap_or(self.at) + 1) % self.addresses.len();
+        // A round may be one directory that sends the relay to another that knows no more.
+        let redirected = std::mem::take(&mut self.redirections) > 0;
+        if self.at != 0 && !registered && !redirected {
+            return 0;
+        }
+        let pause_ms = self.spread(self.pause_ms);
+        self.pause_ms = PAUSE_MS_MAX.min(self.pause_ms * 2);
+        pause_ms.max(wait_ms)
+    }
+
+    /// A pause of one to one and a half times this one: a thousand relays do not come at once.
+    const fn spread(&self, pause_ms: u64) -> u64 {
+        // Fibonacci hashing: neighbouring numbers are far apart.
+        let share = self.relay.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+        pause_ms + pause_ms * share / 512
+    }
+}
+
+fn each_once(addresses: impl Iterator<Item = String>) -> Vec<String> {
+    let mut once = Vec::new();
+    for address in addresses {
+        if !once.contains(&address) {
+            once.push(address);
+        }
+    }
+    once
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn search(first: &[&str]) -> Search {
+        Search::new(&owned(first), RelayId(1))
+    }
+
+    fn owned(addresses: &[&str]) -> Vec<String> {
+        addresses.iter().map(|address| (*address).to_owned()).collect()
+    }
+
+    /// The next so many tries, each in vain, with the pause after each.
+    fn tries(search: &mut Search, count: usize) -> Vec<(String, bool)> {
+        let one = |_| {
+            let address = search.address().to_owned();
+            (address, search.lost(false, None) > 0)
+        };
+        (0..count).map(one).collect()
+    }
+
+    fn rounds(of: &[&str], count: usize) -> Vec<(String, bool)> {
+        let pauses = |at| at + 1 == of.len();
+        let round = of.iter().enumerate().map(|(at, one)| ((*one).to_owned(), pauses(at)));
+        std::iter::repeat_n(round.collect::<Vec<_>>(), count).flatten().collect()
+    }
+
+    #[test]
+    fn each_is_tried_in_turn_with_a_pause_after_all() {
+        let mut search = search(&["a", "a", "b", "c", "b"]);
+        assert_eq!(tries(&mut search, 9), rounds(&["a", "b", "c"], 3));
+    }
+
+    #[test]
+    fn pauses_grow_to_a_bound_and_begin_anew_when_it_was_registered() {
+        let mut search = search(&["a"]);
+        let pauses: Vec<u64> = (0..6).map(|_| search.lost(false, None)).collect();
+        assert!(pauses.is_sorted() && pauses[5] <= PAUSE_MS_MAX * 3 / 2, "{pauses:?}");
+        assert!(pauses[5] >= PAUSE_MS_MAX && pauses[0] >= PAUSE_MS_MIN);
+        assert_eq!(search.lost(true, None), pauses[0]);
+    }
+
+    #[test]
+    fn what_was_told_comes_first_and_a_few_that_were_told_before_last() {
+        let mut search = search(&["a", "b"]);
+        search.learn(owned(&["c", "d", "a"]));
+        assert_eq!(tries(&mut search, 4), rounds(&["c", "d", "a", "b"], 1));
+        search.learn(owned(&["d"]));
+        assert_eq!(tries(&mut search, 4), rounds(&["d", "a", "b", "c"], 1));
+        for number in 0..100 {
+            search.learn(vec![format!("directory {number}")]);
+        }
+        assert_eq!(search.addresses.len(), 1 + 2 + FORMER_MAX);
+        search.learn(Vec::new());
+        assert_eq!(search.address(), "a", "those of the start, if nothing is said");
+    }
+
+    #[test]
+    fn after_the_owner_it_tries_the_next() {
+        let mut search = search(&["a", "b", "c"]);
+        search.lost(false, Some(("c".to_owned(), 0)));
+        assert_eq!(search.address(), "c");
+        search.learn(owned(&["c", "b", "a"]));
+        assert!(search.lost(true, None) > 0);
+        assert_eq!(search.address(), "b");
+    }
+
+    #[test]
+    fn redirections_are_followed_but_not_for_ever() {
+        let mut search = search(&["a"]);
+        for round in 0..3 {
+            for _ in 0..REDIRECTIONS_MAX {
+                assert_eq!(search.lost(false, Some(("b".to_owned(), 7))), 7, "round {round}");
+                assert_eq!(search.address(), "b");
+            }
+            assert!(search.lost(false, Some(("b".to_owned(), 7))) >= PAUSE_MS_MIN);
+            assert_eq!(search.address(), "a");
+        }
+    }
+
+    #[test]
+    fn two_that_send_it_to_and_fro_are_not_asked_without_pauses() {
+        let mut search = search(&["a", "b"]);
+        for _ in 0..10 {
+            search.address();
+            assert_eq!(search.lost(false, Some(("a".to_owned(), 0))), 0);
+            assert_eq!(search.address(), "a");
+            assert!(search.lost(false, None) > 0);
+        }
+    }
+
+    #[test]
+    fn one_that_does_not_know_where_is_asked_again_not_before_it_said() {
+        let mut search = search(&["a", "b"]);
+        search.address();
+        assert_eq!(search.lost(false, Some((String::new(), 900))), 0, "the other one may know");
+        assert_eq!(search.address(), "b");
+        assert!(search.lost(false, Some((String::new(), 900))) >= 900);
+        assert_eq!(search.address(), "a");
+    }
+}
