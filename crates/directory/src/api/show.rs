@@ -1,6 +1,6 @@
 //! States as JSON. Rates are a second's; units stand last in each name.
 
-use quelea_elastic::directory::{ListenerStatus, ProducerStatus, RelayStatus};
+use quelea_elastic::directory::{ListenerStatus, ProducerStatus, QueueStatus, RelayStatus};
 use quelea_elastic::plan::{Action, Load, Plan};
 use quelea_elastic_proto::ClientId;
 use serde_json::{Map, Value, json};
@@ -11,14 +11,26 @@ use crate::event_log::Noted;
 
 pub(super) fn queue(driver: &Driver, name: &str) -> Option<Value> {
     let status = driver.core.queue(driver.now(), name)?;
-    let relays: Vec<_> = status.relays.iter().map(|relay| show_relay(driver, relay)).collect();
+    let relays = status.relays.iter().map(|relay| show_relay(driver, relay));
+    let mut shown = show_queue(driver, &status);
+    shown["relays"] = relays.collect();
+    Some(shown)
+}
+
+/// As one of many: its relays are counted.
+pub(super) fn listed_queue(driver: &Driver, name: &str) -> Option<Value> {
+    let status = driver.core.queue(driver.now(), name)?;
+    Some(show_queue(driver, &status))
+}
+
+fn show_queue(driver: &Driver, status: &QueueStatus) -> Value {
     let mut shown = json!({
         "name": status.name,
         "owner": driver.advertise,
         "fence": status.fence.map(|fence| fence.0),
         "generation": status.generation,
         "definition": status.definition.to_json(),
-        "relays": relays,
+        "relays": status.relays.len(),
         "producers": status.producers,
         "listeners": status.listeners,
         "moves_under_way": status.moves_under_way,
@@ -28,14 +40,7 @@ pub(super) fn queue(driver: &Driver, name: &str) -> Option<Value> {
         "minimal": status.minimal,
     });
     with_load(&mut shown, &status.load);
-    Some(shown)
-}
-
-/// As one of many: its relays are counted.
-pub(super) fn listed_queue(driver: &Driver, name: &str) -> Option<Value> {
-    let mut shown = queue(driver, name)?;
-    shown["relays"] = shown["relays"].as_array().map_or(0, Vec::len).into();
-    Some(shown)
+    shown
 }
 
 pub(super) fn relays(driver: &Driver, queue: &str) -> Option<Vec<Value>> {
