@@ -110,8 +110,11 @@ impl<S: Session> Client<S> {
     pub(super) fn turn(&mut self, cx: &mut Cx<'_>) {
         if self.directory.is_none() && self.connect_at <= cx.now {
             let address = self.elsewhere.take().unwrap_or_else(|| {
-                let last = self.directories.iter().position(|one| *one == self.address);
-                self.next = (last.unwrap_or(self.next) + 1) % self.directories.len();
+                if self.directories[self.next] != self.address {
+                    let last = self.directories.iter().position(|one| *one == self.address);
+                    self.next = last.unwrap_or(self.next);
+                }
+                self.next = (self.next + 1) % self.directories.len();
                 self.directories[self.next].clone()
             });
             self.directory = Some(Line::open(cx, &address));

@@ -68,8 +68,12 @@ impl Directory {
             let addresses = &self.site.directories;
             let address = self.elsewhere.take().unwrap_or_else(|| {
                 // Another one than it was, also if a redirection led there: that one knows no more.
-                let last = addresses.iter().position(|one| *one == self.address);
-                self.next = (last.unwrap_or(self.next) + 1) % addresses.len();
+                // One that is given twice is passed all the same.
+                if addresses[self.next] != self.address {
+                    let last = addresses.iter().position(|one| *one == self.address);
+                    self.next = last.unwrap_or(self.next);
+                }
+                self.next = (self.next + 1) % addresses.len();
                 addresses[self.next].clone()
             });
             self.connection = Some(Connection::open(address.clone(), &self.site.options, now));

@@ -243,3 +243,17 @@ fn who_closes_a_listener_or_abandons_a_producer_wakes_those_who_wait() {
         assert_eq!(producer.unacknowledged().end, MessageSeq(1));
     });
 }
+
+#[test]
+fn a_directory_is_found_among_addresses_that_are_given_twice() {
+    run(async {
+        let site = Site::start(&[1]).await;
+        // Where it begins is drawn: each place once, or so.
+        for _ in 0..8 {
+            let addresses = ["127.0.0.1:1", "127.0.0.1:1", &site.address, "127.0.0.1:1"];
+            let client = Client::connect(addresses, Options::default()).expect("addresses");
+            let found = tokio::time::timeout(Duration::from_secs(60), client.producer("prices"));
+            found.await.expect("it comes to the one that lives").expect("it produces");
+        }
+    });
+}
