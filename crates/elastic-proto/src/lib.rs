@@ -1,5 +1,5 @@
 //! The elastic queue's native protocol: its frames, and the sessions of a producer and a listener as
-//! state machines (order, gaps, duplicates, relocation, resending).
+//! state machines (order, gaps, duplicates, relocation, resending); where to look for a directory.
 //! This crate must never do I/O or read a clock; bytes, time and randomness come in as arguments.
 //! Start with [`frame::Frame`]; every limit is in [`limits`].
 
@@ -9,6 +9,7 @@ pub mod fuzzing;
 mod ids;
 pub mod limits;
 pub mod parts;
+mod search;
 pub mod session;
 mod time;
 pub mod wire;
@@ -16,5 +17,6 @@ pub mod wire;
 pub use error::FrameError;
 pub use frame::Frame;
 pub use ids::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot};
+pub use search::Search;
 pub use time::Time;
 pub use wire::FrameBuffer;

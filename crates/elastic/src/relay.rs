@@ -21,7 +21,6 @@ mod prefix;
 mod producer;
 mod report;
 mod ring;
-mod search;
 mod slow;
 mod spill;
 #[cfg(test)]
@@ -49,7 +48,6 @@ use limits::{AWAITING_MAX, HANDSHAKE_MS, HEARTBEAT_MS, RING_BYTES_DEFAULT, RING_
 use listening::waits_for_listeners;
 use prefix::PrefixMap;
 use producer::Producer;
-pub use search::Search;
 use slow::Passed;
 pub use spill::SpillJob;
 

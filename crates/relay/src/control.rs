@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use quelea_elastic::relay::{Command, Search};
-use quelea_elastic_proto::FrameBuffer;
+use quelea_elastic::relay::Command;
 use quelea_elastic_proto::frame::{Frame, Hello, Role, WireError};
 use quelea_elastic_proto::limits::VERSION;
+use quelea_elastic_proto::{FrameBuffer, Search};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -76,7 +76,7 @@ impl Control {
         let text =
             |at: Option<SocketAddr>| at.map_or_else(String::new, |at| reachable(at, &address));
         let zmtp = (text(addresses.zmtp.producers), text(addresses.zmtp.listeners));
-        let search = Search::new(&directory.addresses, directory.relay);
+        let search = Search::new(directory.addresses.iter().cloned(), directory.relay.0);
         Self { node, directory, search, key: config.key.clone(), name, address, zmtp }
     }
 

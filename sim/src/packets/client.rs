@@ -5,50 +5,34 @@ use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
 use quelea_elastic_proto::session::{Link, Output, Session};
-use quelea_elastic_proto::{Fence, Frame, Time};
+use quelea_elastic_proto::{Fence, Frame, Search, Time};
 
 use crate::packets::cx::Cx;
 use crate::packets::line::{Heard, Line};
 use crate::packets::network::ConnId;
 
-/// As in the client library, milliseconds.
-const RETRY_MS_MIN: u64 = 50;
-const RETRY_MS_MAX: u64 = 2_000;
-
 /// See the module.
 pub(super) struct Client<S> {
     pub(super) session: S,
-    directories: Vec<String>,
+    search: Search,
     directory: Option<Line>,
     greeted: bool,
-    elsewhere: Option<String>,
-    /// Where it tried last.
-    address: String,
-    next: usize,
-    failures: u32,
-    redirects: u32,
+    served: bool,
     connect_at: Time,
-    /// A part of each wait, different for each client.
-    jitter: u64,
     links: BTreeMap<Link, Line>,
     /// The highest fence that a directory has shown, for the check that no lower one takes effect.
     fence: Fence,
 }
 
 impl<S: Session> Client<S> {
-    pub(super) fn new(session: S, directories: Vec<String>, jitter: u64, now: Time) -> Self {
+    pub(super) fn new(session: S, directories: &[String], jitter: u64, now: Time) -> Self {
         Self {
             session,
-            next: (jitter % directories.len() as u64) as usize,
-            directories,
+            search: Search::anywhere(directories, jitter),
             directory: None,
             greeted: false,
-            elsewhere: None,
-            address: String::new(),
-            failures: 0,
-            redirects: 0,
+            served: false,
             connect_at: now,
-            jitter,
             links: BTreeMap::new(),
             fence: Fence(0),
         }
@@ -73,7 +57,7 @@ impl<S: Session> Client<S> {
 
     pub(super) fn closed(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
         if self.directory.as_ref().is_some_and(|line| line.conn == conn) {
-            self.lose_directory(cx);
+            self.lose_directory(cx, None);
         } else if let Some(link) = self.link_of(conn) {
             self.lose(cx, link, "closed by the peer");
         }
@@ -85,12 +69,11 @@ impl<S: Session> Client<S> {
                 Heard::Nothing => {}
                 Heard::Greeted(frames) => {
                     self.greeted = true;
-                    self.failures = 0;
                     self.session.handle_directory_connected(cx.now);
                     self.told(cx, frames);
                 }
                 Heard::Frames(frames) => self.told(cx, frames),
-                Heard::Lost(_) => self.lose_directory(cx),
+                Heard::Lost(_) => self.lose_directory(cx, None),
             }
         } else if let Some(link) = self.link_of(conn) {
             let Some(line) = self.links.get_mut(&link) else { return };
@@ -109,19 +92,10 @@ impl<S: Session> Client<S> {
     /// Does what is due and what the session wants.
     pub(super) fn turn(&mut self, cx: &mut Cx<'_>) {
         if self.directory.is_none() && self.connect_at <= cx.now {
-            let address = self.elsewhere.take().unwrap_or_else(|| {
-                if self.directories[self.next] != self.address {
-                    let last = self.directories.iter().position(|one| *one == self.address);
-                    self.next = last.unwrap_or(self.next);
-                }
-                self.next = (self.next + 1) % self.directories.len();
-                self.directories[self.next].clone()
-            });
-            self.directory = Some(Line::open(cx, &address));
-            self.address = address;
+            self.directory = Some(Line::open(cx, self.search.address()));
         }
         if self.directory.as_mut().and_then(|line| line.heartbeat(cx)).is_some() {
-            self.lose_directory(cx);
+            self.lose_directory(cx, None);
         }
         let mut silent = Vec::new();
         for (link, line) in &mut self.links {
@@ -188,15 +162,10 @@ impl<S: Session> Client<S> {
                     }
                 }
                 Ok(Some(Frame::Redirect { address, retry_after_ms, .. })) => {
-                    self.lose_directory(cx);
-                    self.elsewhere = Some(address).filter(|address| !address.is_empty());
-                    let patience = (RETRY_MS_MIN * u64::from(self.redirects)).min(RETRY_MS_MAX);
-                    let wait = u64::from(retry_after_ms).max(patience);
-                    self.connect_at = cx.now.plus_ms(wait);
-                    self.redirects += 1;
+                    self.lose_directory(cx, Some((address, u64::from(retry_after_ms))));
                 }
                 Ok(Some(frame)) => {
-                    self.redirects = 0;
+                    self.served |= !matches!(frame, Frame::Error(_));
                     self.take(cx, frame);
                 }
                 Ok(None) => return,
@@ -230,12 +199,11 @@ impl<S: Session> Client<S> {
         self.fence = self.fence.max(fence);
     }
 
-    fn lose_directory(&mut self, cx: &mut Cx<'_>) {
+    fn lose_directory(&mut self, cx: &mut Cx<'_>, redirection: Option<(String, u64)>) {
         let Some(line) = self.directory.take() else { return };
         cx.close(line.conn);
-        let wait = (RETRY_MS_MIN << self.failures.min(10)).min(RETRY_MS_MAX);
-        self.failures += 1;
-        self.connect_at = cx.now.plus_ms(wait + self.jitter % wait);
+        let served = std::mem::take(&mut self.served);
+        self.connect_at = cx.now.plus_ms(self.search.lost(served, redirection));
         if std::mem::take(&mut self.greeted) {
             self.session.handle_directory_lost();
         }

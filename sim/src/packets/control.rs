@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use quelea_elastic::directory::RelaySpec;
-use quelea_elastic::relay::{Command, Relay, Search};
+use quelea_elastic::relay::{Command, Relay};
 use quelea_elastic_proto::frame::{Hello, Role};
 use quelea_elastic_proto::limits::VERSION;
-use quelea_elastic_proto::{Fence, Frame, FrameBuffer, RelayId, Time};
+use quelea_elastic_proto::{Fence, Frame, FrameBuffer, RelayId, Search, Time};
 
 use crate::packets::cx::{Cx, read_into};
 use crate::packets::network::ConnId;
@@ -58,7 +58,7 @@ impl Control {
             relay: spec.relay,
             request: spec.request.clone(),
             address,
-            search: Search::new(directories, spec.relay),
+            search: Search::new(directories.iter().cloned(), spec.relay.0),
             phase: Phase::Pause,
             due: now,
             conn: None,

@@ -50,7 +50,7 @@ impl World {
                 let id = self.next_id(1, number);
                 self.check.producer_began(id);
                 let (bytes, jitter) = (self.plan.body_bytes, self.rng.u64(..));
-                Node::Producer(Box::new(ProducerNode::new(id, directories, bytes, jitter, now)))
+                Node::Producer(Box::new(ProducerNode::new(id, &directories, bytes, jitter, now)))
             }
             Party::Listener(number) => {
                 let id = self.next_id(2, number);
@@ -60,7 +60,7 @@ impl World {
                     self.check.excuse(id);
                 }
                 let by_hand = self.plan.by_hand && number % 3 == 2;
-                let listener = ListenerNode::new(id, directories, prefix, by_hand, None, now);
+                let listener = ListenerNode::new(id, &directories, prefix, by_hand, None, now);
                 Node::Listener(Box::new(listener))
             }
             Party::Keeper | Party::Store | Party::Provider => Node::Keeper(KeeperNode::default()),

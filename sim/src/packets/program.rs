@@ -33,7 +33,7 @@ pub(super) struct ProducerNode {
 impl ProducerNode {
     pub(super) fn new(
         id: ClientId,
-        directories: Vec<String>,
+        directories: &[String],
         body_bytes: usize,
         jitter: u64,
         now: Time,
@@ -104,7 +104,7 @@ const WORK_MS: u64 = 15;
 impl ListenerNode {
     pub(super) fn new(
         id: ClientId,
-        directories: Vec<String>,
+        directories: &[String],
         prefix: &'static str,
         by_hand: bool,
         slow: Option<SlowPolicy>,

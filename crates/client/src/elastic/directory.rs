@@ -3,34 +3,24 @@
 use std::sync::Arc;
 use std::task::Context;
 
-use quelea_elastic_proto::Time;
 use quelea_elastic_proto::frame::{Frame, WireError};
+use quelea_elastic_proto::{Search, Time};
 
 use super::client::Site;
 use super::connection::{Connection, Heard};
 
-/// The wait before the first new attempt; doubled for each, up to the greatest.
-const RETRY_MS_MIN: u64 = 50;
-const RETRY_MS_MAX: u64 = 2_000;
-
 pub(super) struct Directory {
     site: Arc<Site>,
+    search: Search,
     connection: Option<Connection>,
     /// Of the connection.
     address: String,
     /// How the last one ended.
     trouble: Option<String>,
     greeted: bool,
-    /// Where a REDIRECT sent us, for one attempt.
-    elsewhere: Option<String>,
-    /// Which of the addresses is next.
-    next: usize,
-    failures: u32,
-    /// One after the other, with nothing else between.
-    redirects: u32,
+    /// It said more than where else to ask.
+    served: bool,
     connect_at: Time,
-    /// A part of each wait, different for each client, so that not all come at once.
-    jitter: u64,
 }
 
 /// What came of a look at it.
@@ -44,19 +34,16 @@ pub(super) enum Told {
 
 impl Directory {
     pub(super) fn new(site: Arc<Site>, jitter: u64, now: Time) -> Self {
-        let next = (jitter % site.directories.len() as u64) as usize;
+        let search = Search::anywhere(&site.directories, jitter);
         Self {
             site,
+            search,
             connection: None,
             address: String::new(),
             trouble: None,
             greeted: false,
-            elsewhere: None,
-            next,
-            failures: 0,
-            redirects: 0,
+            served: false,
             connect_at: now,
-            jitter,
         }
     }
 
@@ -65,19 +52,9 @@ impl Directory {
             if now < self.connect_at {
                 return Told::Nothing;
             }
-            let addresses = &self.site.directories;
-            let address = self.elsewhere.take().unwrap_or_else(|| {
-                // Another one than it was, also if a redirection led there: that one knows no more.
-                // One that is given twice is passed all the same.
-                if addresses[self.next] != self.address {
-                    let last = addresses.iter().position(|one| *one == self.address);
-                    self.next = last.unwrap_or(self.next);
-                }
-                self.next = (self.next + 1) % addresses.len();
-                addresses[self.next].clone()
-            });
-            self.connection = Some(Connection::open(address.clone(), &self.site.options, now));
-            self.address = address;
+            self.address = self.search.address().to_owned();
+            let address = self.address.clone();
+            self.connection = Some(Connection::open(address, &self.site.options, now));
             return self.poll_read(cx, now);
         };
         let heard = if self.greeted { connection.frames() } else { Heard::Nothing };
@@ -90,7 +67,6 @@ impl Directory {
             Heard::Connected => self.poll_read(cx, now),
             Heard::Greeted => {
                 self.greeted = true;
-                self.failures = 0;
                 Told::Connected
             }
             Heard::Frames(frames) => self.take(frames, now),
@@ -108,16 +84,12 @@ impl Directory {
             match Frame::decode(&mut bytes) {
                 Ok(Some(Frame::Ping(number))) => self.send(&Frame::Pong(number)),
                 Ok(Some(Frame::Redirect { address, retry_after_ms, .. })) => {
-                    let told = self.lose("redirected", now);
-                    self.elsewhere = Some(address).filter(|address| !address.is_empty());
-                    // Directories that disagree on the owner are not asked without end.
-                    let patience = (RETRY_MS_MIN * u64::from(self.redirects)).min(RETRY_MS_MAX);
-                    self.connect_at = now.plus_ms(u64::from(retry_after_ms).max(patience));
-                    self.redirects += 1;
-                    return told;
+                    let redirection = Some((address, u64::from(retry_after_ms)));
+                    return self.leave("redirected", redirection, now);
                 }
                 Ok(Some(frame)) => {
-                    self.redirects = 0;
+                    // One that only refuses is no better than one that is away.
+                    self.served |= !matches!(frame, Frame::Error(_));
                     frames.push(frame);
                 }
                 Ok(None) => return Told::Frames(frames),
@@ -128,13 +100,16 @@ impl Directory {
 
     /// The connection is gone, or has to be.
     pub(super) fn lose(&mut self, cause: &str, now: Time) -> Told {
+        self.leave(cause, None, now)
+    }
+
+    fn leave(&mut self, cause: &str, redirection: Option<(String, u64)>, now: Time) -> Told {
         tracing::debug!(cause, "the directory's connection is gone");
         self.trouble = Some(format!("directory {}: {cause}", self.address));
         self.connection = None;
         self.greeted = false;
-        let wait = (RETRY_MS_MIN << self.failures.min(10)).min(RETRY_MS_MAX);
-        self.failures += 1;
-        self.connect_at = now.plus_ms(wait + self.jitter % wait);
+        let served = std::mem::take(&mut self.served);
+        self.connect_at = now.plus_ms(self.search.lost(served, redirection));
         Told::Lost
     }
 

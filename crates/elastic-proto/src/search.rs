@@ -1,7 +1,5 @@
-//! Where a relay looks for the directory that owns its queue: at those that it was told last, at those of its
-//! start, at a few that it was told before; in turn, or where one of them sends it.
-
-use quelea_elastic_proto::RelayId;
+//! Where a relay or a client looks for the directory that owns its queue: at those that it was told last, at those
+//! of its start, at a few that it was told before; in turn, or where one of them sends it.
 
 /// Pauses between two rounds over all addresses: doubled from the first to the last.
 const PAUSE_MS_MIN: u64 = 100;
@@ -16,7 +14,7 @@ const FORMER_MAX: usize = 4;
 /// See the module. [`Self::address`] says which to try, [`Self::lost`] that it was in vain, or is over.
 #[derive(Clone, Debug)]
 pub struct Search {
-    /// Of the relay's start, each once.
+    /// Of the start, each once.
     first: Vec<String>,
     /// All, each once, in the order of a round.
     addresses: Vec<String>,
@@ -27,18 +25,20 @@ pub struct Search {
     tried: String,
     redirections: u32,
     pause_ms: u64,
-    relay: RelayId,
+    /// Whose pauses differ.
+    salt: u64,
 }
 
 impl Search {
-    /// Begins with the directories that the relay was started to, `host:port` each.
+    /// Begins with these directories, `host:port` each. Pauses differ with the salt: a thousand who lose a directory
+    /// do not come to the next at once.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no directory.
     #[must_use]
-    pub fn new(first: &[String], relay: RelayId) -> Self {
-        assert!(!first.is_empty(), "a relay that registers is started to a directory");
-        let first = each_once(first.iter().cloned());
+    pub fn new(first: impl IntoIterator<Item = String>, salt: u64) -> Self {
+        let first = each_once(first.into_iter());
+        assert!(!first.is_empty(), "who looks for a directory was given one");
         Self {
             addresses: first.clone(),
             first,
@@ -47,8 +47,15 @@ impl Search {
             tried: String::new(),
             redirections: 0,
             pause_ms: PAUSE_MS_MIN,
-            relay,
+            salt,
         }
+    }
+
+    /// As [`Self::new`], from any of them on: a thousand clients do not all ask the first.
+    #[must_use]
+    pub fn anywhere(first: &[String], salt: u64) -> Self {
+        let (before, after) = first.split_at((salt % first.len().max(1) as u64) as usize);
+        Self::new(after.iter().chain(before).cloned(), salt)
     }
 
     /// Where to try now.
@@ -68,11 +75,11 @@ impl Search {
         self.at = 0;
     }
 
-    /// It was in vain, or the connection is over; `registered` if the relay had been registered there. `redirection`
-    /// is where it was sent (empty: it is not known) and how many milliseconds it shall wait. Gives the pause
-    /// before the next try, milliseconds.
-    pub fn lost(&mut self, registered: bool, redirection: Option<(String, u64)>) -> u64 {
-        if registered {
+    /// It was in vain, or the connection is over; `served` if that directory had taken it. `redirection` is where it
+    /// sent it (empty: it does not know) and how many milliseconds it shall wait. Gives the pause before the
+    /// next try, milliseconds.
+    pub fn lost(&mut self, served: bool, redirection: Option<(String, u64)>) -> u64 {
+        if served {
             (self.redirections, self.pause_ms) = (0, PAUSE_MS_MIN);
         }
         let (address, wait_ms) = redirection.unwrap_or_default();
@@ -84,9 +91,9 @@ impl Search {
         }
         let tried = self.addresses.iter().position(|one| *one == self.tried);
         self.at = (tried.unwrap_or(self.at) + 1) % self.addresses.len();
-        // A round may be one directory that sends the relay to another that knows no more.
+        // A round may be one directory that sends it to another that knows no more.
         let redirected = std::mem::take(&mut self.redirections) > 0;
-        if self.at != 0 && !registered && !redirected {
+        if self.at != 0 && !served && !redirected {
             return 0;
         }
         let pause_ms = self.spread(self.pause_ms);
@@ -94,10 +101,10 @@ impl Search {
         pause_ms.max(wait_ms)
     }
 
-    /// A pause of one to one and a half times this one: a thousand relays do not come at once.
+    /// A pause of one to one and a half times this one.
     const fn spread(&self, pause_ms: u64) -> u64 {
         // Fibonacci hashing: neighbouring numbers are far apart.
-        let share = self.relay.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+        let share = self.salt.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
         pause_ms + pause_ms * share / 512
     }
 }
@@ -117,7 +124,7 @@ mod tests {
     use super::*;
 
     fn search(first: &[&str]) -> Search {
-        Search::new(&owned(first), RelayId(1))
+        Search::new(owned(first), 1)
     }
 
     fn owned(addresses: &[&str]) -> Vec<String> {
@@ -146,7 +153,18 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_to_a_bound_and_begin_anew_when_it_was_registered() {
+    fn clients_begin_with_any_of_them_and_try_all() {
+        let addresses = owned(&["a", "b", "c"]);
+        for salt in 0..6 {
+            let mut order = ["a", "b", "c"];
+            order.rotate_left(salt % 3);
+            let mut search = Search::anywhere(&addresses, salt as u64);
+            assert_eq!(tries(&mut search, 6), rounds(&order, 2));
+        }
+    }
+
+    #[test]
+    fn pauses_grow_to_a_bound_and_begin_anew_when_it_was_served() {
         let mut search = search(&["a"]);
         let pauses: Vec<u64> = (0..6).map(|_| search.lost(false, None)).collect();
         assert!(pauses.is_sorted() && pauses[5] <= PAUSE_MS_MAX * 3 / 2, "{pauses:?}");
