@@ -113,7 +113,7 @@ def test_the_owner_is_killed_and_the_other_takes_over(directories, clients, queu
     assert {relay["id"]: relay["address"] for relay in other.relays_up(queue)} == before
 
 
-def test_a_directory_that_came_after_the_relays_takes_them_over(directories, clients, queue):
+def test_a_directory_that_came_after_relays_and_clients_takes_them_over(directories, clients, queue):
     [first] = directories(1)
     producers, listeners = joined(clients, [first], queue)
     before = {relay["id"]: relay["address"] for relay in first.relays_up(queue)}
@@ -127,7 +127,8 @@ def test_a_directory_that_came_after_the_relays_takes_them_over(directories, cli
     wait_for("the second to own it", lambda: (shown_by(second, queue) or {}).get("owner") == second.elastic)
     wait_for("the relays", lambda: (shown := answered(second, queue)) and all(relay["connected"] for relay in shown["relays"]))
     assert {relay["id"]: relay["address"] for relay in second.relays_up(queue)} == before
-    # The clients know the first one only, and are where they were.
+    # The clients were given the first one only.
+    wait_for("all clients", lambda: (shown := answered(second, queue)) and (shown["producers"], shown["listeners"]) == (4, 2))
     with Load(producers) as load:
         load.wait_for_progress()
         load.stop()

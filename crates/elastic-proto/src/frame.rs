@@ -63,6 +63,9 @@ pub enum Frame {
     Redirect { queue: String, address: String, retry_after_ms: u32 },
     /// Something that the queue's users should know (budget spent, a producer that cannot be split).
     Notice { queue: String, code: NoticeCode, text: String },
+    /// Which directories share the queues, this one first (empty: it does not know): where clients and relays may
+    /// go from now on. Sent after WELCOME and whenever it changes.
+    Directories(Vec<String>),
 
     // Client to relay.
     /// Reserves a slot for a producer's epoch. Nothing is announced before START.
@@ -102,9 +105,8 @@ pub enum Frame {
     // Relay to directory, and back.
     /// A relay has started.
     Register(Register),
-    /// The answer: what the relay has to know of its queue, and where it may register from now on (empty: where
-    /// it was started to). Also sent when it changes.
-    Registered { fence: Fence, settings: RelaySettings, directories: Vec<String> },
+    /// The answer: what the relay has to know of its queue. Also sent when it changes.
+    Registered { fence: Fence, settings: RelaySettings },
     /// Heartbeat with load, once a period.
     Report(Report),
     /// Take no new client; stop when all are gone, or at the deadline.

@@ -66,7 +66,10 @@ fn read(bytes: &[u8], cut: usize, greeted: bool) -> (Vec<Frame>, Option<FrameErr
 
 /// Whether a directory sends it.
 const fn is_of_directory(kind: Kind) -> bool {
-    matches!(kind, Kind::ProduceAt | Kind::ListenAt | Kind::Redirect | Kind::Notice)
+    matches!(
+        kind,
+        Kind::ProduceAt | Kind::ListenAt | Kind::Redirect | Kind::Notice | Kind::Directories
+    )
 }
 
 fn encoded(frame: &Frame) -> Bytes {

@@ -20,6 +20,8 @@ pub struct Search {
     addresses: Vec<String>,
     /// The place of the next one.
     at: usize,
+    /// Tried without a pause.
+    in_vain: usize,
     /// Where it was sent instead.
     sent_to: Option<String>,
     tried: String,
@@ -43,6 +45,7 @@ impl Search {
             addresses: first.clone(),
             first,
             at: 0,
+            in_vain: 0,
             sent_to: None,
             tried: String::new(),
             redirections: 0,
@@ -65,14 +68,21 @@ impl Search {
         &self.tried
     }
 
-    /// The directory says which there are.
+    /// The directory says which there are. Each names itself first: those that are known keep their order, or a round
+    /// would never come to its end.
     pub fn learn(&mut self, directories: Vec<String>) {
-        let known = each_once(directories.into_iter().chain(self.first.iter().cloned()));
-        let former = self.addresses.iter().filter(|former| !known.contains(former));
-        let former: Vec<_> = former.take(FORMER_MAX).cloned().collect();
-        self.addresses = known;
-        self.addresses.extend(former);
-        self.at = 0;
+        let (known, others): (Vec<_>, Vec<_>) =
+            self.addresses.drain(..).partition(|address| directories.contains(address));
+        let told = known.into_iter().chain(directories);
+        self.addresses = each_once(told.chain(self.first.iter().cloned()));
+        let former = others.into_iter().filter(|address| !self.first.contains(address));
+        self.addresses.extend(former.take(FORMER_MAX));
+        self.at = self.place().unwrap_or(0);
+    }
+
+    /// Of the one that was tried last; none if it was sent to one that is not known.
+    fn place(&self) -> Option<usize> {
+        self.addresses.iter().position(|one| *one == self.tried)
     }
 
     /// It was in vain, or the connection is over; `served` if that directory had taken it. `redirection` is where it
@@ -89,13 +99,14 @@ impl Search {
             self.sent_to = Some(address);
             return wait_ms;
         }
-        let tried = self.addresses.iter().position(|one| *one == self.tried);
-        self.at = (tried.unwrap_or(self.at) + 1) % self.addresses.len();
+        self.at = (self.place().unwrap_or(self.at) + 1) % self.addresses.len();
+        self.in_vain += 1;
         // A round may be one directory that sends it to another that knows no more.
         let redirected = std::mem::take(&mut self.redirections) > 0;
-        if self.at != 0 && !served && !redirected {
+        if self.in_vain < self.addresses.len() && !served && !redirected {
             return 0;
         }
+        self.in_vain = 0;
         let pause_ms = self.spread(self.pause_ms);
         self.pause_ms = PAUSE_MS_MAX.min(self.pause_ms * 2);
         pause_ms.max(wait_ms)
@@ -176,15 +187,20 @@ mod tests {
     fn what_was_told_comes_first_and_a_few_that_were_told_before_last() {
         let mut search = search(&["a", "b"]);
         search.learn(owned(&["c", "d", "a"]));
-        assert_eq!(tries(&mut search, 4), rounds(&["c", "d", "a", "b"], 1));
+        assert_eq!(search.addresses, owned(&["a", "c", "d", "b"]));
         search.learn(owned(&["d"]));
-        assert_eq!(tries(&mut search, 4), rounds(&["d", "a", "b", "c"], 1));
+        assert_eq!(search.addresses, owned(&["d", "a", "b", "c"]));
+        assert_eq!(tries(&mut search, 8), rounds(&["d", "a", "b", "c"], 2));
         for number in 0..100 {
             search.learn(vec![format!("directory {number}")]);
         }
         assert_eq!(search.addresses.len(), 1 + 2 + FORMER_MAX);
         search.learn(Vec::new());
-        assert_eq!(search.address(), "a", "those of the start, if nothing is said");
+        assert_eq!(
+            search.addresses[..2],
+            owned(&["a", "b"]),
+            "those of the start, if nothing is said"
+        );
     }
 
     #[test]
@@ -192,9 +208,23 @@ mod tests {
         let mut search = search(&["a", "b", "c"]);
         search.lost(false, Some(("c".to_owned(), 0)));
         assert_eq!(search.address(), "c");
-        search.learn(owned(&["c", "b", "a"]));
+        search.learn(owned(&["c", "b", "a", "d"]));
         assert!(search.lost(true, None) > 0);
-        assert_eq!(search.address(), "b");
+        assert_eq!(search.address(), "d");
+    }
+
+    #[test]
+    fn a_round_comes_to_its_end_though_each_tells_another_order() {
+        let mut search = search(&["a", "b", "c"]);
+        for round in 0..3 {
+            for (at, tells) in
+                [["a", "b", "c"], ["b", "a", "c"], ["c", "a", "b"]].iter().enumerate()
+            {
+                assert_eq!(search.address(), tells[0], "round {round}");
+                search.learn(owned(tells));
+                assert_eq!(search.lost(false, None) > 0, at == 2, "round {round}");
+            }
+        }
     }
 
     #[test]

@@ -214,10 +214,8 @@ impl Control {
             node.relay.command(frame)
         });
         match command {
-            Command::Registered { report_ms, directories } => {
-                self.search.learn(directories);
-                return Ok(Some(report_ms));
-            }
+            Command::Registered { report_ms } => return Ok(Some(report_ms)),
+            Command::Directories(directories) => self.search.learn(directories),
             Command::Elsewhere { address, retry_after_ms } => {
                 return Err(Lost::Elsewhere { address, retry_after_ms });
             }

@@ -166,8 +166,8 @@ impl Control {
             self.fence = self.fence.max(fence);
         }
         match command {
-            Command::Registered { report_ms, directories } => {
-                self.search.learn(directories);
+            Command::Directories(directories) => self.search.learn(directories),
+            Command::Registered { report_ms } => {
                 let before = self.phase;
                 if !matches!(before, Phase::Registered { report_ms: of, .. } if of == report_ms) {
                     self.phase = Phase::Registered { report_ms, silent: 0 };

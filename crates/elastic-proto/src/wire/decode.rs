@@ -113,6 +113,7 @@ impl Frame {
                 code: NoticeCode::read(from)?,
                 text: from.text("text")?,
             },
+            Kind::Directories => Self::Directories(from.directories()?),
             Kind::AttachProducer => Self::AttachProducer {
                 queue: from.queue()?,
                 producer: from.client("producer")?,
@@ -149,7 +150,7 @@ impl Frame {
             Kind::Register => Self::Register(Register::read(from)?),
             Kind::Registered => {
                 let (fence, settings) = (from.fence()?, RelaySettings::read(from)?);
-                Self::Registered { fence, settings, directories: from.directories()? }
+                Self::Registered { fence, settings }
             }
             Kind::Report => Self::Report(Report::read(from)?),
             Kind::Drain => {

@@ -98,6 +98,12 @@ impl Frame {
                 to.u16(*code as u16);
                 to.text("text", text);
             }
+            Self::Directories(directories) => {
+                to.count("directories", directories.len(), DIRECTORIES_MAX);
+                for address in directories {
+                    to.name("directories", address, ADDRESS_BYTES_MAX);
+                }
+            }
             Self::AttachProducer { queue, producer, fence, epoch } => {
                 to.queue(queue);
                 to.u128(producer.0);
@@ -142,13 +148,9 @@ impl Frame {
                 to.u64(below.0);
             }
             Self::Register(register) => register.put(to),
-            Self::Registered { fence, settings, directories } => {
+            Self::Registered { fence, settings } => {
                 to.u64(fence.0);
                 settings.put(to);
-                to.count("directories", directories.len(), DIRECTORIES_MAX);
-                for address in directories {
-                    to.name("directories", address, ADDRESS_BYTES_MAX);
-                }
             }
             Self::Report(report) => report.put(to),
             Self::Drain { fence, deadline_ms } => {

@@ -104,6 +104,7 @@ fn from_directory() -> BoxedStrategy<Frame> {
         }),
         (queue(), notice, text())
             .prop_map(|(queue, code, text)| { Frame::Notice { queue, code, text } }),
+        directories().prop_map(Frame::Directories),
     ]
     .boxed()
 }
@@ -160,9 +161,7 @@ fn of_relay() -> BoxedStrategy<Frame> {
         });
     prop_oneof![
         register,
-        (fence(), settings(), directories()).prop_map(|(fence, settings, directories)| {
-            Frame::Registered { fence, settings, directories }
-        }),
+        (fence(), settings()).prop_map(|(fence, settings)| Frame::Registered { fence, settings }),
         (vec(any::<u32>(), 13), vec(producer_report(), 0..4)).prop_map(report),
         (fence(), any::<u32>())
             .prop_map(|(fence, deadline_ms)| Frame::Drain { fence, deadline_ms }),

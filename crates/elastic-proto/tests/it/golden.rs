@@ -108,11 +108,13 @@ fn of_a_listener() -> Vec<(&'static str, Frame)> {
         text: "over".to_owned(),
         fatal: false,
     };
+    let directories = vec!["10.0.0.1:5670".to_owned(), "10.0.0.2:5670".to_owned()];
     let at = vec![RelayId(2), RelayId(3)];
     vec![
         ("listen-at", Frame::ListenAt { queue: queue(), listener, fence, generation, relays }),
         ("attach-listener", Frame::AttachListener(attach)),
         ("listening", Frame::Listening { queue: queue(), listener, generation, relays: at }),
+        ("directories", Frame::Directories(directories)),
         ("error", Frame::Error(error)),
     ]
 }
@@ -134,7 +136,6 @@ fn of_a_relay() -> Vec<(&'static str, Frame)> {
         report_ms: 1_000,
         keep: (String::new(), String::new()),
     };
-    let directories = vec!["10.0.0.1:5670".to_owned(), "10.0.0.2:5670".to_owned()];
     let producer = ProducerReport {
         producer: PRODUCER,
         epoch: EPOCH,
@@ -163,7 +164,7 @@ fn of_a_relay() -> Vec<(&'static str, Frame)> {
     };
     vec![
         ("register", Frame::Register(register)),
-        ("registered", Frame::Registered { fence: Fence(1), settings, directories }),
+        ("registered", Frame::Registered { fence: Fence(1), settings }),
         ("report", Frame::Report(report)),
     ]
 }

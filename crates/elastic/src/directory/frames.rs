@@ -17,6 +17,9 @@ impl Directory {
             return;
         }
         self.connections.insert(peer, connection);
+        if !self.settings.directories.is_empty() {
+            self.tell_directories(now, [peer]);
+        }
     }
 
     pub(super) fn disconnected(&mut self, now: Time, peer: Peer) {

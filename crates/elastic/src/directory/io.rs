@@ -70,7 +70,7 @@ pub enum Input {
         /// What became of it.
         outcome: ProviderOutcome,
     },
-    /// Directories have come or gone: these are left, this one first. The relays of all queues are told.
+    /// Directories have come or gone: these are left, this one first. All relays and clients are told.
     Directories(
         /// `host:port` of each.
         Vec<String>,

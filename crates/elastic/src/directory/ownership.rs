@@ -200,8 +200,8 @@ impl Directory {
         self.unlink_queue(name);
     }
 
-    /// Other directories than before. Relays are told at most [`DIRECTORIES_MAX`], and none whose address no frame
-    /// can hold: it would keep all the others from them.
+    /// Other directories than before. Relays and clients are told at most [`DIRECTORIES_MAX`], and none whose address
+    /// no frame can hold: it would keep all the others from them.
     pub(super) fn directories(&mut self, now: Time, mut directories: Vec<String>) {
         directories.retain(|address| (1..=ADDRESS_BYTES_MAX).contains(&address.len()));
         directories.truncate(DIRECTORIES_MAX);
@@ -209,11 +209,13 @@ impl Directory {
             return;
         }
         self.settings.directories = directories;
-        let mut cx = Context { now, settings: &self.settings, effects: &mut self.effects };
-        for known in self.queues.values_mut() {
-            if let Known::Owned(queue) = known {
-                queue.tell_relays(&mut cx);
-            }
+        self.tell_directories(now, self.connections.keys().copied().collect::<Vec<_>>());
+    }
+
+    pub(super) fn tell_directories(&mut self, now: Time, peers: impl IntoIterator<Item = Peer>) {
+        for peer in peers {
+            let frame = Frame::Directories(self.settings.directories.clone());
+            self.context(now).send(peer, frame);
         }
     }
 

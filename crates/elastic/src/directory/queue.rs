@@ -190,8 +190,7 @@ impl Queue {
 
     /// What a relay is told when it has registered.
     pub(super) fn registered(&self, cx: &Context<'_>) -> Frame {
-        let directories = cx.settings.directories.clone();
-        Frame::Registered { fence: self.fence, settings: self.relay_settings(cx), directories }
+        Frame::Registered { fence: self.fence, settings: self.relay_settings(cx) }
     }
 
     /// Tells all connected relays the fence and the settings as they are now.

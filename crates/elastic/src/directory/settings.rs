@@ -11,8 +11,8 @@ pub struct Settings {
     /// queue that names a durable queue are told it.
     pub keeper: String,
     /// `host:port` of the directories that there are, this one first, at most
-    /// [`DIRECTORIES_MAX`](quelea_elastic_proto::limits::DIRECTORIES_MAX): where relays look for a queue's next
-    /// owner. Empty: where they were started to. [`Input::Directories`](super::Input::Directories) changes it.
+    /// [`DIRECTORIES_MAX`](quelea_elastic_proto::limits::DIRECTORIES_MAX): where relays and clients look for a
+    /// queue's next owner. Empty: where they were started to. [`Input::Directories`](super::Input::Directories) changes it.
     pub directories: Vec<String>,
     /// What one relay costs an hour, in millionths; 0 where it costs nothing.
     pub relay_cost_per_hour_micros: u64,

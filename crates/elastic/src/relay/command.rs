@@ -17,9 +17,9 @@ pub enum Command {
     Registered {
         /// REPORT so often: milliseconds between two.
         report_ms: u32,
-        /// The directories that there are now, the owner first; empty if it does not say.
-        directories: Vec<String>,
     },
+    /// The directories that there are now, this one first.
+    Directories(Vec<String>),
     /// Another directory owns the queue.
     Elsewhere {
         /// Its address.
@@ -71,11 +71,11 @@ impl Relay {
 
     fn obey(&mut self, frame: Frame) -> Result<Command, WireError> {
         match frame {
-            Frame::Registered { fence, settings, directories } => {
+            Frame::Registered { fence, settings } => {
                 self.see_fence(fence)?;
                 let report_ms = settings.report_ms;
                 self.set(settings);
-                Ok(Command::Registered { report_ms, directories })
+                Ok(Command::Registered { report_ms })
             }
             Frame::Drain { fence, deadline_ms } => {
                 self.see_fence(fence)?;
@@ -91,6 +91,7 @@ impl Relay {
                 self.fence_producer(producer, below);
                 Ok(Command::Done)
             }
+            Frame::Directories(directories) => Ok(Command::Directories(directories)),
             Frame::Redirect { address, retry_after_ms, .. } => {
                 Ok(Command::Elsewhere { address, retry_after_ms })
             }

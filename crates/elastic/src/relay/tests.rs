@@ -198,10 +198,8 @@ fn sequences(frames: &[Frame]) -> Vec<u64> {
 fn a_clients_fence_shuts_out_nobody() {
     let mut world = World::new(|_| {});
     let port = world.client();
-    let registered = |fence| {
-        let (settings, directories) = (default_settings(), Vec::new());
-        Frame::Registered { fence: Fence(fence), settings, directories }
-    };
+    let registered =
+        |fence| Frame::Registered { fence: Fence(fence), settings: default_settings() };
     assert!(matches!(world.relay.command(registered(8)), Command::Registered { .. }));
     // One that a newer directory sent is here before that directory itself.
     assert!(world.attach(port, 1, 9).is_ok());

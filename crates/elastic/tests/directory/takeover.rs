@@ -217,18 +217,24 @@ fn a_drain_goes_on() {
 }
 
 #[test]
-fn relays_are_told_which_directories_there_are_whenever_it_changes() {
+fn relays_and_clients_are_told_which_directories_there_are_whenever_it_changes() {
     let mut world = World::new();
     let mut definition = Definition::default();
     definition.sla.relays_min = 1;
     world.give(Input::Define { queue: QUEUE.to_owned(), definition });
     let relay = FakeRelay::register(&mut world, 1);
-    world.mail(relay.peer);
+    let producer = FakeProducer::open(&mut world, 1);
+    for peer in [relay.peer, producer.peer] {
+        let mail = world.mail(peer);
+        assert!(!mail.iter().any(|frame| matches!(frame, Frame::Directories(_))), "{mail:?}");
+    }
     let all: Vec<String> = (1..=20).map(|number| format!("directory-{number}:5670")).collect();
     let mut told = |directories: &[String]| {
         world.give(Input::Directories(directories.to_vec()));
-        match world.mail(relay.peer).as_slice() {
-            [Frame::Registered { directories, .. }] => Some(directories.clone()),
+        let told = world.mail(relay.peer);
+        assert_eq!(world.mail(producer.peer), told);
+        match &told[..] {
+            [Frame::Directories(directories)] => Some(directories.clone()),
             [] => None,
             other => panic!("{other:?}"),
         }
@@ -241,6 +247,8 @@ fn relays_are_told_which_directories_there_are_whenever_it_changes() {
     let long = format!("{}:5670", "d".repeat(ADDRESS_BYTES_MAX));
     let some = [String::new(), long, all[3].clone()];
     assert_eq!(told(&some).as_deref(), Some(&all[3..4]));
+    let late = FakeProducer::open(&mut world, 2);
+    assert_eq!(world.mail(late.peer)[0], Frame::Directories(all[3..4].to_vec()));
 }
 
 #[test]

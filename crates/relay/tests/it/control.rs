@@ -40,14 +40,9 @@ impl FakeDirectory {
 }
 
 fn registered(fence: u64) -> Frame {
-    registered_and_told(fence, Vec::new())
-}
-
-/// REGISTERED with the directories that there are.
-fn registered_and_told(fence: u64, directories: Vec<String>) -> Frame {
     let settings =
         RelaySettings { report_ms: 20, acknowledge: Acknowledge::Delivered, ..default_settings() };
-    Frame::Registered { fence: Fence(fence), settings, directories }
+    Frame::Registered { fence: Fence(fence), settings }
 }
 
 fn relay_of(directories: &[&FakeDirectory], orphan_timeout: Duration) -> TestRelay {
@@ -232,11 +227,12 @@ fn a_directory_that_came_after_the_relay_is_found_when_all_of_its_start_are_gone
         (FakeDirectory::start(), FakeDirectory::start(), FakeDirectory::start());
     let relay = relay_of(&[&first], LONG);
     let (mut line, _) = first.register();
-    line.send(&registered_and_told(1, vec![first.address(), second.address()]));
+    line.send(&Frame::Directories(vec![first.address(), second.address()]));
+    line.send(&registered(1));
     report(&mut line);
     // Another one comes while it is registered.
     let told = vec![first.address(), second.address(), third.address()];
-    line.send(&registered_and_told(1, told));
+    line.send(&Frame::Directories(told));
     // What was sent before has been read when this is obeyed.
     line.send(&Frame::Drain { fence: Fence(0), deadline_ms: 1 });
     while !matches!(line.next(), Frame::Error(_)) {}
