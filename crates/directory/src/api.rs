@@ -180,9 +180,7 @@ impl DirectoryHandle {
     pub async fn relays(&self, queue: String, page: Page) -> Answer {
         let (after, limit) = (page.after_relay()?, page.limit()?);
         self.of_queue(queue, move |driver, queue| {
-            let after = |shown: &Value| shown["id"].as_u64() > after;
-            let relays = show::relays(driver, queue)?.into_iter().filter(after);
-            Some(relays.take(limit).collect())
+            Some(show::relays(driver, queue, after, limit)?.into())
         })
         .await
     }
@@ -196,7 +194,7 @@ impl DirectoryHandle {
             let mut names = driver.core.queue_names_after(page.after.as_deref());
             while relays.len() < limit {
                 let Some(name) = names.next() else { break };
-                relays.extend(show::relays(driver, name).into_iter().flatten());
+                relays.extend(show::relays(driver, name, None, usize::MAX).into_iter().flatten());
             }
             relays
         });

@@ -1,6 +1,6 @@
 //! A part of a list: the directory's thread makes no answer of a hundred thousand elements.
 
-use quelea_elastic_proto::ClientId;
+use quelea_elastic_proto::{ClientId, RelayId};
 
 use super::Refusal;
 
@@ -25,8 +25,9 @@ impl Page {
         }
     }
 
-    pub(super) fn after_relay(&self) -> Result<Option<u64>, Refusal> {
-        let number = |text: &String| text.parse().map_err(|_| Refusal::RelayId(text.clone()));
+    pub(super) fn after_relay(&self) -> Result<Option<RelayId>, Refusal> {
+        let number =
+            |text: &String| text.parse().map(RelayId).map_err(|_| Refusal::RelayId(text.clone()));
         self.after.as_ref().map(number).transpose()
     }
 

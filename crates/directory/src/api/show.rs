@@ -2,7 +2,7 @@
 
 use quelea_elastic::directory::{ListenerStatus, ProducerStatus, QueueStatus, RelayStatus};
 use quelea_elastic::plan::{Action, Load, Plan};
-use quelea_elastic_proto::ClientId;
+use quelea_elastic_proto::{ClientId, RelayId};
 use serde_json::{Map, Value, json};
 
 use crate::counters::state_name;
@@ -43,9 +43,16 @@ fn show_queue(driver: &Driver, status: &QueueStatus) -> Value {
     shown
 }
 
-pub(super) fn relays(driver: &Driver, queue: &str) -> Option<Vec<Value>> {
+/// By number, from the first one above `after`, at most `limit`.
+pub(super) fn relays(
+    driver: &Driver,
+    queue: &str,
+    after: Option<RelayId>,
+    limit: usize,
+) -> Option<Vec<Value>> {
     let status = driver.core.queue(driver.now(), queue)?;
-    let relays = status.relays.iter().map(|relay| {
+    let relays = status.relays.iter().filter(|relay| Some(relay.id) > after).take(limit);
+    let relays = relays.map(|relay| {
         let mut shown = show_relay(driver, relay);
         shown["queue"] = queue.into();
         shown

@@ -102,8 +102,9 @@ pub(crate) async fn run(
             );
         }
         Command::Events { queue, after } => {
-            let events =
-                client.get(&format!("/api/elastic/events{}", query(queue, Some(after)))).await?;
+            let queue = queue.map(|queue| format!("&queue={}", segment(&queue)));
+            let path = format!("/api/elastic/events?after={after}{}", queue.unwrap_or_default());
+            let events = client.get(&path).await?;
             table::print(&events, &["number", "queue", "kind", "subject", "reason"], output);
         }
         Command::Move { queue, producer, to } => {
@@ -203,13 +204,6 @@ fn path(queue: &str) -> String {
     format!("/api/elastic/queues/{}", segment(queue))
 }
 
-fn query(queue: Option<String>, after: Option<u64>) -> String {
-    let queue = queue.map(|queue| format!("queue={}", segment(&queue)));
-    let after = after.map(|after| format!("after={after}"));
-    let given: Vec<String> = queue.into_iter().chain(after).collect();
-    if given.is_empty() { String::new() } else { format!("?{}", given.join("&")) }
-}
-
 fn field(text: &str) -> Result<(String, Value), AdminError> {
     let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
         return Err(AdminError::Field { text: text.to_owned() });
@@ -248,11 +242,5 @@ mod tests {
         }
         let no_pages = async |_| numbers("/numbers".to_owned(), 3, 5).await;
         assert_eq!(all_pages(no_pages, "/numbers", "id").await.unwrap().len(), 3);
-    }
-
-    #[test]
-    fn a_query_holds_what_is_given() {
-        assert_eq!(query(None, None), "");
-        assert_eq!(query(Some("a b".to_owned()), Some(7)), "?queue=a%20b&after=7");
     }
 }
