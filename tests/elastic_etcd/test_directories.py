@@ -7,6 +7,7 @@ import pytest
 from harness.elastic_broker import wait_for
 from harness.elastic_order import Load, check
 from harness.management import Refused
+from harness.pipes import Pipe
 
 ALL = "delivered"
 
@@ -115,24 +116,39 @@ def test_the_owner_is_killed_and_the_other_takes_over(directories, clients, queu
 
 def test_a_directory_that_came_after_relays_and_clients_takes_them_over(directories, clients, queue):
     [first] = directories(1)
+    # These keep to the directory that they were given; the product's own client, in the pipes, does not.
     producers, listeners = joined(clients, [first], queue)
-    before = {relay["id"]: relay["address"] for relay in first.relays_up(queue)}
-    second = directories(1)[-1]
-    both = [{"address": first.elastic, "this": True}, {"address": second.elastic, "this": False}]
-    wait_for("the first to know it", lambda: first.management.get("/api/elastic/directories") == both)
-    known_at = time.monotonic()
-    # What relays are told then has left when they have reported once more.
-    wait_for("reports", lambda: all(reported_since(known_at, relay) for relay in first.relays(queue)))
-    first.kill()
-    wait_for("the second to own it", lambda: (shown_by(second, queue) or {}).get("owner") == second.elastic)
-    wait_for("the relays", lambda: (shown := answered(second, queue)) and all(relay["connected"] for relay in shown["relays"]))
-    assert {relay["id"]: relay["address"] for relay in second.relays_up(queue)} == before
-    # The clients were given the first one only.
-    wait_for("all clients", lambda: (shown := answered(second, queue)) and (shown["producers"], shown["listeners"]) == (4, 2))
+    with Pipe("elastic", "listen", "--directory", first.elastic, queue, "piped") as listener, Pipe("elastic", "publish", "--directory", first.elastic, queue) as publisher:
+        assert listener.process.stderr.readline().decode().strip() == f"listening to {queue}"
+        passes(publisher, listener, b"piped before\n")
+        before = {relay["id"]: relay["address"] for relay in first.relays_up(queue)}
+        second = directories(1)[-1]
+        both = [{"address": first.elastic, "this": True}, {"address": second.elastic, "this": False}]
+        wait_for("the first to know it", lambda: first.management.get("/api/elastic/directories") == both)
+        known_at = time.monotonic()
+        # What relays and clients are told then has left when relays have reported once more.
+        wait_for("reports", lambda: all(reported_since(known_at, relay) for relay in first.relays(queue)))
+        first.kill()
+        wait_for("the second to own it", lambda: (shown_by(second, queue) or {}).get("owner") == second.elastic)
+        wait_for("the relays", lambda: (shown := answered(second, queue)) and all(relay["connected"] for relay in shown["relays"]))
+        assert {relay["id"]: relay["address"] for relay in second.relays_up(queue)} == before
+        # Its relays have told the second of all producers.
+        wait_for("the pipes", lambda: connected(second.producers(queue)) == connected(second.listeners(queue)) == 1)
+        passes(publisher, listener, b"piped after\n")
+    # The others are where they were.
     with Load(producers) as load:
         load.wait_for_progress()
         load.stop()
     assert check(producers, listeners)["lost"] == 0
+
+
+def connected(clients):
+    return sum(client["connected"] for client in clients)
+
+
+def passes(publisher, listener, line):
+    publisher.write(line)
+    assert listener.read(len(line)) == line
 
 
 def test_lists_hold_the_queues_of_all_directories_page_by_page(directories, clients, queue):

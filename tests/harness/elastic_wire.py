@@ -17,7 +17,7 @@ CLIENT, RELAY, KEEPER, DIRECTORY = range(1, 5)
 
 HELLO, WELCOME, ERROR, PING, PONG, BYE = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06
 OPEN_PRODUCER, OPEN_LISTENER, PRODUCING, PRODUCE_FAILED, LISTENING, RELAY_LOST, CLOSE = range(0x10, 0x17)
-PRODUCE_AT, LISTEN_AT, REDIRECT, NOTICE = range(0x20, 0x24)
+PRODUCE_AT, LISTEN_AT, REDIRECT, NOTICE, DIRECTORIES = range(0x20, 0x25)
 ATTACH_PRODUCER, ATTACH_LISTENER, SUBSCRIBE, UNSUBSCRIBE, RECEIVED = range(0x30, 0x35)
 ATTACHED, CREDIT, ACK, GAP, DRAINING = range(0x40, 0x45)
 START, DATA, FIN, MISSED = range(0x50, 0x54)
@@ -285,7 +285,7 @@ class Client:
             pass
 
     def directory_frame(self, kind, fields) -> bool:
-        """REDIRECT and NOTICE; true if it was one of these."""
+        """REDIRECT, NOTICE and DIRECTORIES (this client keeps to those that it was given); true if it was one of these."""
         if kind == REDIRECT:
             fields.text()
             address, retry_ms = fields.text(), fields.number(4)
@@ -298,7 +298,7 @@ class Client:
             fields.text()
             self.notices.append((fields.number(2), fields.text()))
             return True
-        return False
+        return kind == DIRECTORIES
 
     # -- for those who use it -----------------------------------------------------------------
 
