@@ -21,7 +21,6 @@ mod event;
 pub mod exhaustive;
 pub mod fault;
 mod keeping;
-mod lease;
 mod line;
 mod lives;
 mod machine;

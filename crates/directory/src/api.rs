@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use quelea_elastic::directory::{Definition, DefinitionError, Input};
+use quelea_elastic::ownership::Picture;
 use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
 use quelea_elastic_proto::{ClientId, RelayId};
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 pub use self::page::{PAGE_MAX, Page};
 use crate::driver::Driver;
-use crate::ownership::{Command, Picture};
+use crate::ownership::Command;
 use crate::server::DirectoryHandle;
 
 /// How long a definition may take to be written; it is refused beyond, although it may still be.

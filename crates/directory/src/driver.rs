@@ -7,6 +7,8 @@ use std::time::Duration;
 use quelea_elastic::directory::{
     Definition, Directory, Effect, Input, Peer, ProviderOutcome, RelayHandle, RelaySpec,
 };
+use quelea_elastic::ownership::Input as Ownership;
+use quelea_elastic::ownership::keys::Shard;
 use quelea_elastic_proto::frame::Role;
 use quelea_elastic_proto::{Frame, RelayId, Time};
 use tokio::sync::mpsc::error::TrySendError;
@@ -17,7 +19,6 @@ use tokio::time::{Instant, sleep_until};
 use crate::connection::Outlet;
 use crate::counters::{DirectoryCounters, Sums};
 use crate::event_log::EventLog;
-use crate::keys::Shard;
 use crate::ownership::Command;
 use crate::provider::{Provider, ProviderError, ProviderEvent};
 
@@ -145,7 +146,7 @@ impl Driver {
                 let name = queue.clone();
                 self.input(Input::Owned { queue, fence, record, running });
                 if !self.core.owns(&name) {
-                    self.command(Command::Untaken { queue: name });
+                    self.own(Ownership::Untaken { queue: name });
                 }
             }
             Message::Input(input) => self.input(input),
@@ -192,14 +193,14 @@ impl Driver {
                     // Its task writes what waits, and ends.
                     self.peers.remove(&peer);
                 }
-                Effect::Claim { queue } => self.command(Command::Claim { queue }),
+                Effect::Claim { queue } => self.own(Ownership::Claim { queue }),
                 Effect::Save { queue, save, fence, record } => {
                     self.counters.saved();
-                    self.command(Command::Write { queue, save, fence, record: Some(record) });
+                    self.own(Ownership::Write { queue, save, fence, record: Some(record) });
                 }
                 Effect::Remove { queue, fence } => {
                     self.forget(queue.clone());
-                    self.command(Command::Write { queue, save: 0, fence, record: None });
+                    self.own(Ownership::Write { queue, save: 0, fence, record: None });
                 }
                 Effect::StartRelay { queue, spec } => self.start_relay(queue, spec),
                 Effect::DrainRelay { queue, relay, name, deadline_ms } => {
@@ -228,9 +229,9 @@ impl Driver {
         }
     }
 
-    fn command(&self, command: Command) {
+    fn own(&self, input: Ownership) {
         // It only fails while both stop.
-        let _ = self.ownership.send(command);
+        let _ = self.ownership.send(Command::Do(input));
     }
 
     fn start_relay(&self, queue: String, spec: RelaySpec) {

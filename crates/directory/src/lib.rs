@@ -9,7 +9,6 @@ mod connection;
 mod counters;
 mod driver;
 mod event_log;
-mod keys;
 pub mod meta;
 mod ownership;
 pub mod provider;

@@ -9,17 +9,11 @@ pub mod etcd;
 use std::pin::Pin;
 use std::time::Duration;
 
-use bytes::Bytes;
+pub use quelea_elastic::ownership::meta::{
+    Change, Compare, Entry, LeaseId, Op, Revision, Txn, TxnOutcome,
+};
 
 use crate::Answer;
-
-/// Counts the store's transactions: each that changes something has a higher one. 0 is before all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Revision(pub u64);
-
-/// A lease: keys that are put with it vanish when it is not kept alive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LeaseId(pub u64);
 
 /// A store of few and small values that several directories share. Every read sees all transactions that were
 /// answered before it began.
@@ -61,19 +55,6 @@ pub trait Watch: Send {
     -> Pin<Box<dyn Future<Output = Result<Vec<Change>, MetaError>> + Send + '_>>;
 }
 
-/// A key with its value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The key.
-    pub key: String,
-    /// The value.
-    pub value: Bytes,
-    /// When the key was made (since it was last deleted).
-    pub created: Revision,
-    /// When the value was last put.
-    pub modified: Revision,
-}
-
 /// See [`MetaStore::list`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
@@ -81,66 +62,6 @@ pub struct Listing {
     pub revision: Revision,
     /// In the order of their keys.
     pub entries: Vec<Entry>,
-}
-
-/// What is done at once, or not at all.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Txn {
-    /// What has to hold.
-    pub compares: Vec<Compare>,
-    /// What is done then.
-    pub changes: Vec<Op>,
-}
-
-/// A condition of a transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Compare {
-    /// The key was made at this revision; [`Revision`] 0: there is no such key.
-    Created(String, Revision),
-    /// The key's value was put at this revision; [`Revision`] 0: there is no such key.
-    Modified(String, Revision),
-}
-
-/// A change that a transaction makes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Op {
-    /// The key has this value, as long as the lease lives if there is one.
-    Put {
-        /// The key.
-        key: String,
-        /// The value.
-        value: Bytes,
-        /// With which it goes.
-        lease: Option<LeaseId>,
-    },
-    /// There is no such key.
-    Delete {
-        /// The key.
-        key: String,
-    },
-}
-
-/// How a transaction went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TxnOutcome {
-    /// Done, at this revision.
-    Done(Revision),
-    /// A compare did not hold: nothing was done.
-    Refused,
-}
-
-/// What a watch tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// The key has a new value.
-    Put(Entry),
-    /// The key is gone: deleted, or its lease has ended.
-    Gone {
-        /// The key.
-        key: String,
-        /// Since when.
-        revision: Revision,
-    },
 }
 
 /// Why the store did not answer as it should.
@@ -159,9 +80,6 @@ pub enum MetaError {
     /// The lease has ended: its keys are gone, and may be somebody else's.
     #[error("the lease {} has ended", .0.0)]
     LeaseEnded(LeaseId),
-    /// This directory's lease has ended while it waited, or it has none: nothing is its own.
-    #[error("this directory has no lease at present")]
-    NoLease,
     /// What the watch should tell first is not kept any more: list again.
     #[error("the store does not keep changes as old as revision {} any more", .0.0)]
     Compacted(Revision),

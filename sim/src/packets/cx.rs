@@ -1,6 +1,7 @@
 //! What a machine is given with each signal: its clock, its network, and who watches it.
 
 use bytes::BytesMut;
+use quelea_elastic::ownership::{Call, Request};
 use quelea_elastic_proto::frame::Frame;
 use quelea_elastic_proto::{FrameBuffer, Time};
 
@@ -9,7 +10,6 @@ use crate::packets::check::Check;
 use crate::packets::event::{Event, Life, ProviderCall};
 use crate::packets::network::{ConnId, Network};
 use crate::packets::party::Party;
-use crate::packets::store::StoreCall;
 
 /// See the module.
 pub(super) struct Cx<'a> {
@@ -41,7 +41,7 @@ impl Cx<'_> {
         self.net.close(self.agenda, conn, self.life.node);
     }
 
-    pub(super) fn ask_store(&mut self, call: u64, asked: StoreCall) {
+    pub(super) fn ask_store(&mut self, call: Call, asked: Request) {
         let delay = self.net.delay_us();
         self.agenda.after(delay, Event::Store(self.life, call, asked));
     }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use quelea_elastic::directory::{
     Directory, Effect, Input, Peer, ProviderOutcome, RelayHandle, Settings,
 };
+use quelea_elastic::ownership::{Answer, Call, Input as OwnershipInput};
 use quelea_elastic_proto::frame::{Role, Welcome};
 use quelea_elastic_proto::limits::VERSION;
 use quelea_elastic_proto::{Frame, FrameBuffer, RelayId, Time};
@@ -42,10 +43,10 @@ pub(super) struct DirectoryNode {
 }
 
 impl DirectoryNode {
-    pub(super) fn new(settings: Settings, address: String, now: Time) -> Self {
+    pub(super) fn new(settings: Settings, address: String, life: String, now: Time) -> Self {
         Self {
             core: Directory::new(settings),
-            ownership: Ownership::new(address, now),
+            ownership: Ownership::new(address, life, now),
             lines: BTreeMap::new(),
             peers: BTreeMap::new(),
             last_peer: 0,
@@ -59,7 +60,7 @@ impl DirectoryNode {
             line.heard.plus_ms(if line.peer.is_some() { SILENCE_MS_MAX } else { HELLO_MS_MAX })
         };
         let lines = self.lines.values().map(silent).min();
-        let all = [self.core.next_deadline(), self.ownership.deadline(), lines];
+        let all = [self.core.next_deadline(), Some(self.ownership.deadline()), lines];
         all.into_iter().flatten().min()
     }
 
@@ -71,8 +72,10 @@ impl DirectoryNode {
             }
             Signal::Bytes(conn, bytes) => self.read(cx, conn, &bytes),
             Signal::Closed(conn) => self.gone(cx, conn),
-            Signal::Store(call, answer) => self.ownership.store_answers(cx, call, answer),
-            Signal::Changes(changes) => self.ownership.changed(changes),
+            Signal::Store(call, answer) => self.ownership.answered(cx, call, answer),
+            Signal::Changes(changes) => {
+                self.ownership.handle(cx, OwnershipInput::Changes(changes));
+            }
             Signal::Provider(call, answer) => self.provider_answers(cx, call, answer),
             Signal::Ended(handle, cause) => {
                 let outcome = ProviderOutcome::Ended(cause);
@@ -99,7 +102,7 @@ impl DirectoryNode {
             let owned = matches!(input, Input::Owned { .. });
             self.core.handle(cx.now, input);
             if owned && !self.core.owns(QUEUE) {
-                self.ownership.untaken();
+                self.ownership.handle(cx, OwnershipInput::Untaken { queue: QUEUE.to_owned() });
             }
         }
     }
@@ -118,11 +121,17 @@ impl DirectoryNode {
                         self.gone(cx, conn);
                     }
                 }
-                Effect::Claim { .. } => self.ownership.claim(),
-                Effect::Save { save, fence, record, .. } => {
-                    self.ownership.write(save, fence, Some(record));
+                Effect::Claim { queue } => {
+                    self.ownership.handle(cx, OwnershipInput::Claim { queue });
                 }
-                Effect::Remove { fence, .. } => self.ownership.write(0, fence, None),
+                Effect::Save { queue, save, fence, record } => {
+                    let record = Some(record);
+                    self.ownership.handle(cx, OwnershipInput::Write { queue, save, fence, record });
+                }
+                Effect::Remove { queue, fence } => {
+                    let (save, record) = (0, None);
+                    self.ownership.handle(cx, OwnershipInput::Write { queue, save, fence, record });
+                }
                 Effect::StartRelay { spec, .. } => {
                     let relay = spec.relay;
                     self.call(cx, relay, ProviderCall::Start(spec));
@@ -145,8 +154,8 @@ impl DirectoryNode {
     }
 
     fn provider_answers(&mut self, cx: &mut Cx<'_>, call: u64, answer: ProviderAnswer) {
-        if self.ownership.provider_answers(call, &answer) {
-            return;
+        if let ProviderAnswer::Running(running) = answer {
+            return self.ownership.answered(cx, Call(call), Answer::Running(running));
         }
         let Some(relay) = self.calls.remove(&call) else { return };
         let outcome = match answer {

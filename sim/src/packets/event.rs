@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 use quelea_elastic::directory::{Input, RelayHandle, RelaySpec};
+use quelea_elastic::ownership::meta::Change;
+use quelea_elastic::ownership::{Answer, Call, Request};
 
 use crate::packets::network::{ConnId, Side};
 use crate::packets::party::Party;
-use crate::packets::store::{Change, StoreAnswer, StoreCall};
 
 /// A machine's place in the run. Never used twice.
 pub(super) type NodeId = usize;
@@ -29,7 +30,7 @@ pub(super) enum Event {
     /// The deadline that a machine had asked for; void if it has asked for another one since.
     Timer(Life, u64),
     /// A directory asks the store.
-    Store(Life, u64, StoreCall),
+    Store(Life, Call, Request),
     /// A service answers a directory.
     Answer(Party, Life, Signal),
     /// The store ends what has run out.
@@ -68,7 +69,7 @@ pub(super) enum Signal {
     /// The connection takes more again.
     Writable(ConnId),
     /// The store answers.
-    Store(u64, StoreAnswer),
+    Store(Call, Answer),
     /// The store tells of changes.
     Changes(Vec<Change>),
     /// The provider answers.

@@ -1,6 +1,7 @@
 //! Beginnings and ends of processes, and the faults of the plan.
 
 use quelea_elastic::directory::{Definition, QueueStatus, Settings};
+use quelea_elastic::ownership::keys::Shard;
 use quelea_elastic::plan::RelayState;
 use quelea_elastic_proto::ClientId;
 use quelea_elastic_proto::frame::Acknowledge;
@@ -12,7 +13,7 @@ use crate::packets::fault::{Fault, FaultKind, Moment, ProviderMode};
 use crate::packets::keeping::{KEEPER, KeeperNode};
 use crate::packets::machine::Node;
 use crate::packets::network::CutRule;
-use crate::packets::ownership::{QUEUE, SHARD};
+use crate::packets::ownership::QUEUE;
 use crate::packets::party::Party;
 use crate::packets::program::{ListenerNode, ProducerNode};
 use crate::packets::relay::RelayNode;
@@ -37,7 +38,8 @@ impl World {
         let (party, address) = (self.machines[node].party, self.machines[node].address.clone());
         let process = match party {
             Party::Directory(_) => {
-                Node::Directory(Box::new(DirectoryNode::new(self.settings(), address, now)))
+                let life = format!("{node} {}", self.machines[node].life);
+                Node::Directory(Box::new(DirectoryNode::new(self.settings(), address, life, now)))
             }
             Party::Relay(_) => {
                 let spec = &self.specs[&node];
@@ -180,7 +182,7 @@ impl World {
             FaultKind::Expire { directory } => {
                 // Whoever owns the queue; else it would be no fault.
                 let _ = directory;
-                self.store.expire(SHARD);
+                self.store.expire(&Shard::of(QUEUE).key());
             }
         }
         let mut kind = fault.kind;

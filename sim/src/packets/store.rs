@@ -3,65 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
-
-/// What a directory asks. Keys, values and revisions are as in `quelea_directory::meta`.
-#[derive(Clone, Debug)]
-pub(super) enum StoreCall {
-    Get(&'static str),
-    /// Everything at one revision; the directory is told of all changes from then on.
-    ListAndWatch,
-    /// Does `change` if all of these keys were made at these revisions (0: there is no such key).
-    Txn {
-        made: Vec<(String, u64)>,
-        change: Op,
-    },
-    Lease,
-    KeepAlive(u64),
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum Op {
-    Put { key: String, value: Bytes, lease: Option<u64> },
-    Delete { key: String },
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum StoreAnswer {
-    Got(Option<Entry>),
-    Listed(Vec<Entry>),
-    /// Done at this revision, or refused.
-    Txn(Option<u64>),
-    Lease(u64),
-    Alive,
-    LeaseEnded,
-    /// No answer came in time.
-    Unavailable,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) key: String,
-    pub(super) value: Bytes,
-    /// The revision in which the key was made.
-    pub(super) made: u64,
-    lease: Option<u64>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum Change {
-    Put(Entry),
-    Gone { key: String, revision: u64 },
-}
+use quelea_elastic::ownership::meta::{
+    Change, Compare, Entry, LeaseId, Op, Revision, Txn, TxnOutcome,
+};
+use quelea_elastic::ownership::{Answer, Request};
 
 /// The store.
 #[derive(Debug)]
 pub(super) struct Store {
     revision: u64,
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<String, (Entry, Option<LeaseId>)>,
     changes: Vec<Change>,
     /// When each lease ends.
-    leases: BTreeMap<u64, u64>,
+    leases: BTreeMap<LeaseId, u64>,
     last_lease: u64,
     ttl_us: u64,
 }
@@ -72,52 +26,64 @@ impl Store {
         Self { revision: 0, entries, changes: Vec::new(), leases, last_lease: 0, ttl_us }
     }
 
-    pub(super) fn handle(&mut self, call: StoreCall, now_us: u64) -> StoreAnswer {
+    pub(super) fn handle(&mut self, request: Request, now_us: u64) -> Answer {
         self.end_leases(now_us);
-        match call {
-            StoreCall::Get(key) => StoreAnswer::Got(self.entries.get(key).cloned()),
-            StoreCall::ListAndWatch => {
-                StoreAnswer::Listed(self.entries.values().cloned().collect())
+        match request {
+            Request::Look => {
+                Answer::Listed(self.entries.values().map(|(entry, _)| entry.clone()).collect())
             }
-            StoreCall::Txn { made, change } => {
-                let holds = |(key, revision): &(String, u64)| {
-                    self.entries.get(key).map_or(0, |entry| entry.made) == *revision
-                };
-                if !made.iter().all(holds) {
-                    return StoreAnswer::Txn(None);
-                }
-                if let Op::Put { lease: Some(lease), .. } = &change
-                    && !self.leases.contains_key(lease)
-                {
-                    return StoreAnswer::LeaseEnded;
-                }
-                self.change(change);
-                StoreAnswer::Txn(Some(self.revision))
+            Request::Get(key) => {
+                Answer::Got(self.entries.get(&key).map(|(entry, _)| entry.clone()))
             }
-            StoreCall::Lease => {
+            Request::Txn(txn) => self.txn(txn),
+            Request::Lease => {
                 self.last_lease += 1;
-                self.leases.insert(self.last_lease, now_us + self.ttl_us);
-                StoreAnswer::Lease(self.last_lease)
+                let lease = LeaseId(self.last_lease);
+                self.leases.insert(lease, now_us + self.ttl_us);
+                Answer::Lease(lease)
             }
-            StoreCall::KeepAlive(lease) => match self.leases.get_mut(&lease) {
+            Request::KeepAlive(lease) => match self.leases.get_mut(&lease) {
                 Some(end) => {
                     *end = now_us + self.ttl_us;
-                    StoreAnswer::Alive
+                    Answer::Alive
                 }
-                None => StoreAnswer::LeaseEnded,
+                None => Answer::LeaseEnded,
             },
+            Request::Relays { .. } => Answer::Failed("the provider is to be asked that".to_owned()),
         }
     }
 
-    fn change(&mut self, change: Op) {
+    fn txn(&mut self, Txn { compares, changes }: Txn) -> Answer {
+        let entry = |key: &String| self.entries.get(key).map(|(entry, _)| entry);
+        let holds = |compare: &Compare| match compare {
+            Compare::Created(key, at) => entry(key).map_or(Revision(0), |of| of.created) == *at,
+            Compare::Modified(key, at) => entry(key).map_or(Revision(0), |of| of.modified) == *at,
+        };
+        if !compares.iter().all(holds) {
+            return Answer::Txn(TxnOutcome::Refused);
+        }
+        let lives = |change: &Op| match change {
+            Op::Put { lease: Some(lease), .. } => self.leases.contains_key(lease),
+            _ => true,
+        };
+        if !changes.iter().all(lives) {
+            return Answer::LeaseEnded;
+        }
         self.revision += 1;
-        let revision = self.revision;
+        for change in changes {
+            self.change(change);
+        }
+        Answer::Txn(TxnOutcome::Done(Revision(self.revision)))
+    }
+
+    fn change(&mut self, change: Op) {
+        let revision = Revision(self.revision);
         match change {
             Op::Put { key, value, lease } => {
-                let made = self.entries.get(&key).map_or(revision, |entry| entry.made);
-                let entry = Entry { key: key.clone(), value, made, lease };
+                let created = self.entries.get(&key).map_or(revision, |(entry, _)| entry.created);
+                let entry = Entry { key: key.clone(), value, created, modified: revision };
                 self.changes.push(Change::Put(entry.clone()));
-                self.entries.insert(key, entry);
+                self.entries.insert(key, (entry, lease));
             }
             Op::Delete { key } => {
                 if self.entries.remove(&key).is_some() {
@@ -129,30 +95,24 @@ impl Store {
 
     /// Ends the leases that have run out, with their keys.
     pub(super) fn end_leases(&mut self, now_us: u64) {
-        let over: Vec<u64> = self
-            .leases
-            .iter()
-            .filter(|(_, end)| **end <= now_us)
-            .map(|(lease, _)| *lease)
-            .collect();
-        for lease in over {
+        let over = self.leases.iter().filter(|(_, end)| **end <= now_us);
+        for lease in over.map(|(lease, _)| *lease).collect::<Vec<_>>() {
             self.end_lease(lease);
         }
     }
 
-    fn end_lease(&mut self, lease: u64) {
+    fn end_lease(&mut self, lease: LeaseId) {
         self.leases.remove(&lease);
-        let of_it = |entry: &&Entry| entry.lease == Some(lease);
-        let keys: Vec<String> =
-            self.entries.values().filter(of_it).map(|entry| entry.key.clone()).collect();
-        for key in keys {
+        let of_it = self.entries.iter().filter(|(_, (_, of))| *of == Some(lease));
+        for key in of_it.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
+            self.revision += 1;
             self.change(Op::Delete { key });
         }
     }
 
     /// Ends the lease with which a key was put: somebody's mistake, or the store's.
     pub(super) fn expire(&mut self, key: &str) {
-        if let Some(lease) = self.entries.get(key).and_then(|entry| entry.lease) {
+        if let Some(lease) = self.entries.get(key).and_then(|(_, lease)| *lease) {
             self.end_lease(lease);
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use quelea_elastic::directory::{Input, RelaySpec};
+use quelea_elastic::ownership::{Call, LEASE_TTL_MS, Request};
 use quelea_elastic::plan::{Action, RelayState};
 use quelea_elastic_proto::frame::Acknowledge;
 
@@ -13,14 +14,13 @@ use crate::packets::cx::Cx;
 use crate::packets::event::{Event, Life, NodeId, ProviderAnswer, ProviderCall, Signal};
 use crate::packets::fault::{FaultKind, Moment, ProviderMode};
 use crate::packets::keeping::KEEPER;
-use crate::packets::lease::TTL_MS;
 use crate::packets::machine::Machine;
 use crate::packets::network::{Arrival, ConnId, Network, Side};
 use crate::packets::ownership::QUEUE;
 use crate::packets::party::Party;
 use crate::packets::plan::{Plan, Wish};
 use crate::packets::provider::{Provider, Start};
-use crate::packets::store::{Store, StoreCall};
+use crate::packets::store::Store;
 
 /// Milliseconds between two looks at the store's leases, and at who has to be told what.
 const TICK_MS: u64 = 100;
@@ -60,7 +60,7 @@ impl World {
             agenda: Agenda::new(),
             net: Network::new(plan.paths, plan.seed.rng("network")),
             machines: Vec::new(),
-            store: Store::new(TTL_MS * 1_000),
+            store: Store::new(LEASE_TTL_MS * 1_000),
             provider: Provider::new(),
             check: Check::new(log, bound, plan.ring_bytes_max),
             rng: plan.seed.rng("world"),
@@ -270,8 +270,8 @@ impl World {
         }
     }
 
-    fn store_asked(&mut self, from: Life, call: u64, asked: StoreCall) {
-        let watches = matches!(asked, StoreCall::ListAndWatch);
+    fn store_asked(&mut self, from: Life, call: Call, asked: Request) {
+        let watches = matches!(asked, Request::Look);
         let answer = self.store.handle(asked, self.agenda.now_us());
         if watches {
             self.watches.insert(from.node, (from, self.store.changes().len()));

@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
-use quelea_elastic::directory::RelaySpec;
+use quelea_elastic::directory::{Input as Told, RelayHandle, RelaySpec};
+use quelea_elastic::ownership::keys::Shard;
+use quelea_elastic_proto::Fence;
 use tokio::sync::mpsc::{Receiver, UnboundedSender, channel, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 
 use super::*;
 use crate::Answer;
-use crate::meta::Listing;
 use crate::meta::embedded::Embedded;
+use crate::meta::{Entry, LeaseId, Listing, Revision, Txn, TxnOutcome};
 use crate::provider::{ProviderError, ProviderEvent, Running};
 
 /// Long for a loaded machine; nothing here takes as long.
@@ -67,22 +69,22 @@ impl MetaStore for Cut {
         &'a self,
         prefix: &'a str,
         after: Revision,
-    ) -> Answer<'a, Box<dyn crate::meta::Watch>, MetaError> {
+    ) -> Answer<'a, Box<dyn Watch>, MetaError> {
         let cut = self.cut.subscribe();
         self.through(Box::pin(async move {
             let inner = self.store.watch(prefix, after).await?;
-            Ok(Box::new(CutWatch { inner, cut }) as Box<dyn crate::meta::Watch>)
+            Ok(Box::new(CutWatch { inner, cut }) as Box<dyn Watch>)
         }))
     }
 }
 
 /// Breaks when the store is cut off.
 struct CutWatch {
-    inner: Box<dyn crate::meta::Watch>,
+    inner: Box<dyn Watch>,
     cut: watch::Receiver<bool>,
 }
 
-impl crate::meta::Watch for CutWatch {
+impl Watch for CutWatch {
     fn next(&mut self) -> Answer<'_, Vec<Change>, MetaError> {
         Box::pin(async move {
             tokio::select! {
@@ -105,7 +107,7 @@ impl Provider for Nobody {
     }
 
     fn start<'a>(&'a self, _spec: &'a RelaySpec) -> Answer<'a, RelayHandle, ProviderError> {
-        Box::pin(std::future::pending())
+        Box::pin(pending())
     }
 
     fn list<'a>(&'a self, _queue: Option<&'a str>) -> Answer<'a, Vec<Running>, ProviderError> {
@@ -122,7 +124,7 @@ impl Provider for Nobody {
     }
 
     fn event(&self) -> std::pin::Pin<Box<dyn Future<Output = ProviderEvent> + Send + '_>> {
-        Box::pin(std::future::pending())
+        Box::pin(pending())
     }
 }
 
@@ -151,7 +153,9 @@ impl Life {
     }
 
     fn claim(&self) {
-        assert!(self.commands.send(Command::Claim { queue: "prices".to_owned() }).is_ok());
+        assert!(
+            self.commands.send(Command::Do(Input::Claim { queue: "prices".to_owned() })).is_ok()
+        );
     }
 
     /// The next message that is not of directories.
@@ -159,7 +163,7 @@ impl Life {
         loop {
             let told = timeout(PATIENCE, self.told.recv()).await.expect("a message in time");
             match told.expect("a message") {
-                Message::Input(Input::Directories(_)) => {}
+                Message::Input(Told::Directories(_)) => {}
                 other => return other,
             }
         }
@@ -169,7 +173,7 @@ impl Life {
     async fn knows(&mut self, directories: &[&str]) {
         loop {
             let told = timeout(PATIENCE, self.told.recv()).await.expect("a message in time");
-            if let Some(Message::Input(Input::Directories(told))) = told
+            if let Some(Message::Input(Told::Directories(told))) = told
                 && told == directories
             {
                 return;
@@ -179,7 +183,7 @@ impl Life {
 
     async fn owned(&mut self) -> Fence {
         match self.told().await {
-            Message::Input(Input::Owned { queue, fence, .. }) => {
+            Message::Input(Told::Owned { queue, fence, .. }) => {
                 assert_eq!(queue, "prices");
                 fence
             }
@@ -249,7 +253,7 @@ async fn an_address_has_one_directory_at_a_time() {
     second.claim();
     assert_eq!(second.owner().await, Some(fence));
     while let Ok(told) = first.told.try_recv() {
-        let of_directories = matches!(told, Message::Input(Input::Directories(_)));
+        let of_directories = matches!(told, Message::Input(Told::Directories(_)));
         assert!(of_directories, "nothing was taken from it");
     }
     assert!(first.commands.send(Command::Stop).is_ok());

@@ -10,7 +10,7 @@ use kube::api::{Api, DeleteParams, ObjectMeta, PostParams, Preconditions};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Resource, ResourceExt};
-use quelea_elastic::directory::{Definition, Settings};
+use quelea_elastic::directory::Settings;
 use tokio::sync::{Notify, mpsc};
 
 use super::PROVIDER;

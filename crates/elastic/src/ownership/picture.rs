@@ -5,12 +5,12 @@ use std::ops::Bound;
 
 use quelea_elastic_proto::Fence;
 
-use crate::keys::{Meaning, Shard, meaning};
-use crate::meta::{Change, Entry};
+use crate::ownership::keys::{Meaning, Shard, meaning};
+use crate::ownership::meta::{Change, Entry};
 
 /// All of it.
 #[derive(Default)]
-pub(crate) struct Picture {
+pub struct Picture {
     this: String,
     directories: BTreeSet<String>,
     owners: BTreeMap<Shard, (String, Fence)>,
@@ -93,8 +93,14 @@ impl Picture {
         }
     }
 
-    pub(super) fn owner(&self, shard: Shard) -> Option<(&str, Fence)> {
+    /// Whose a shard is, and under which fence.
+    #[must_use]
+    pub fn owner(&self, shard: Shard) -> Option<(&str, Fence)> {
         self.owners.get(&shard).map(|(owner, fence)| (owner.as_str(), *fence))
+    }
+
+    pub(super) fn fence(&self, shard: Shard) -> Option<Fence> {
+        self.owners.get(&shard).map(|(_, fence)| *fence)
     }
 
     pub(super) fn queues(&self, shard: Shard) -> Vec<String> {
@@ -109,7 +115,8 @@ impl Picture {
         self.queues.keys().copied().collect()
     }
 
-    pub(super) fn directories(&self) -> impl Iterator<Item = &str> {
+    /// The addresses of those that live, in order.
+    pub fn directories(&self) -> impl Iterator<Item = &str> {
         self.directories.iter().map(String::as_str)
     }
 
@@ -122,7 +129,7 @@ impl Picture {
     }
 
     /// The first queues by name after one, at most `limit` of those that have a record, and who owns each.
-    pub(crate) fn queues_and_owners(
+    pub fn queues_and_owners(
         &self,
         after: Option<&str>,
         limit: usize,
@@ -140,12 +147,12 @@ impl Picture {
     }
 
     /// Whether a queue has a record.
-    pub(crate) fn knows(&self, queue: &str) -> bool {
+    pub fn knows(&self, queue: &str) -> bool {
         self.queues.get(&Shard::of(queue)).is_some_and(|queues| queues.contains(queue))
     }
 
     /// The other directory that controls a queue, if one does.
-    pub(crate) fn elsewhere(&self, queue: &str) -> Option<String> {
+    pub fn elsewhere(&self, queue: &str) -> Option<String> {
         let (owner, _) = self.owner(Shard::of(queue))?;
         Some(owner.to_owned()).filter(|owner| *owner != self.this)
     }

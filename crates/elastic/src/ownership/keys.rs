@@ -10,7 +10,7 @@
 use sha2::{Digest as _, Sha256};
 
 /// What all keys begin with.
-pub(crate) const ROOT: &str = "quelea/elastic/";
+pub const ROOT: &str = "quelea/elastic/";
 const DIRECTORIES: &str = "quelea/elastic/directories/";
 const SHARDS: &str = "quelea/elastic/shards/";
 const QUEUES: &str = "quelea/elastic/queues/";
@@ -18,25 +18,25 @@ const QUEUES: &str = "quelea/elastic/queues/";
 /// A part of all queues, which has one owner. There are so many that a hundred directories share them
 /// evenly, and so few that a lease for each is no burden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Shard(u16);
+pub struct Shard(u16);
 
 impl Shard {
     const COUNT: u16 = 4_096;
 
     /// Of a queue, for ever.
-    pub(crate) fn of(queue: &str) -> Self {
+    pub fn of(queue: &str) -> Self {
         let digest = Sha256::digest(queue);
         Self(u16::from_be_bytes([digest[0], digest[1]]) % Self::COUNT)
     }
 
     /// Whose value is the owner's address.
-    pub(crate) fn key(self) -> String {
+    pub fn key(self) -> String {
         format!("{SHARDS}{:04}", self.0)
     }
 
     /// How much a directory is meant for this shard: the highest of all should own it (rendezvous
     /// hashing: when one goes, only its shards move).
-    pub(crate) fn weight(self, directory: &str) -> u64 {
+    pub fn weight(self, directory: &str) -> u64 {
         let digest =
             Sha256::new().chain_update(self.0.to_be_bytes()).chain_update(directory).finalize();
         digest.iter().take(8).fold(0, |weight, byte| weight << 8 | u64::from(*byte))
@@ -44,18 +44,18 @@ impl Shard {
 }
 
 /// A directory that lives. Who made this key has the address, and nobody else claims shards for it.
-pub(crate) fn directory(address: &str) -> String {
+pub fn directory(address: &str) -> String {
     format!("{DIRECTORIES}{address}")
 }
 
 /// A queue's record.
-pub(crate) fn queue(name: &str) -> String {
+pub fn queue(name: &str) -> String {
     format!("{QUEUES}{:04}/{name}", Shard::of(name).0)
 }
 
 /// What a key of ours means.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Meaning<'a> {
+pub enum Meaning<'a> {
     /// A directory's address.
     Directory(&'a str),
     /// A shard's owner.
@@ -65,7 +65,7 @@ pub(crate) enum Meaning<'a> {
 }
 
 /// Reads a key; `None` for those of a version that this one does not know.
-pub(crate) fn meaning(key: &str) -> Option<Meaning<'_>> {
+pub fn meaning(key: &str) -> Option<Meaning<'_>> {
     if let Some(address) = key.strip_prefix(DIRECTORIES) {
         return Some(Meaning::Directory(address));
     }
