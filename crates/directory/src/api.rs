@@ -120,7 +120,9 @@ impl DirectoryHandle {
     pub async fn directories(&self) -> Answer {
         self.ask(|driver| {
             let shown = |address: &String| json!({ "address": address, "this": *address == driver.advertise });
-            driver.core.settings().directories.iter().map(shown).collect()
+            let known = driver.core.directories();
+            let alone = std::slice::from_ref(&driver.advertise);
+            if known.is_empty() { alone } else { known }.iter().map(shown).collect()
         })
         .await
     }

@@ -40,6 +40,8 @@ pub(crate) struct Ownership {
     pub(crate) advertise: String,
     /// What relays are told.
     pub(crate) directories: Directories,
+    /// Other directories can have the same store: else nobody is told which there are.
+    pub(crate) is_shared: bool,
     pub(crate) inbox: Sender<Message>,
 }
 
@@ -52,8 +54,10 @@ struct Task {
     began: Instant,
     asked: JoinSet<Answered>,
     watch: Option<Box<dyn Watch>>,
-    /// For the driver, which may be slow: until it has this nothing else is begun, but the lease is kept.
+    /// For the driver, which may be slow: until it has this no more is taken or begun, but the lease is kept.
     told: VecDeque<Message>,
+    /// The driver has ended, and hears nothing any more.
+    is_alone: bool,
 }
 
 /// What the task waits for.
@@ -63,6 +67,7 @@ enum Event<'a> {
     Answered(Result<Answered, JoinError>),
     /// For a message to the driver; none: it has ended.
     Room(Option<Permit<'a, Message>>),
+    Deadline,
     Due,
 }
 
@@ -77,24 +82,24 @@ impl Ownership {
             asked: JoinSet::new(),
             watch: None,
             told: VecDeque::new(),
+            is_alone: false,
         };
         let inbox = task.with.inbox.clone();
         task.carry_out();
         loop {
-            let due = task.began + Duration::from_micros(task.core.next_deadline().as_micros());
+            let deadline = task.instant(task.core.next_deadline());
+            let due = task.core.next_due().map(|at| task.instant(at));
             let idle = !task.core.is_busy() && task.told.is_empty();
             let event = tokio::select! {
                 command = commands.recv(), if idle => Event::Command(command),
                 changes = next(&mut task.watch), if idle => Event::Changes(changes),
                 Some(answered) = task.asked.join_next() => Event::Answered(answered),
                 room = inbox.reserve(), if !task.told.is_empty() => Event::Room(room.ok()),
-                () = sleep_until(due) => Event::Due,
+                () = sleep_until(deadline) => Event::Deadline,
+                () = sleep_until(due.unwrap_or(deadline)), if idle && due.is_some() => Event::Due,
             };
             match event {
-                // The driver has stopped if it takes nothing.
-                Event::Command(None | Some(Command::Stop)) | Event::Room(None) => {
-                    return task.stop().await;
-                }
+                Event::Command(None | Some(Command::Stop)) => return task.stop().await,
                 Event::Command(Some(Command::Do(input))) => task.core.handle(task.now(), input),
                 Event::Command(Some(Command::Look(look))) => look(task.core.picture()),
                 Event::Changes(changes) => task.changed(changes),
@@ -105,7 +110,13 @@ impl Ownership {
                         room.send(message);
                     }
                 }
-                Event::Due => task.core.tick(task.now()),
+                // Its relays may still be ended: the queues are its own until that is done.
+                Event::Room(None) => {
+                    task.is_alone = true;
+                    task.told.clear();
+                }
+                Event::Deadline => task.core.tick(task.now()),
+                Event::Due => task.core.do_due(task.now()),
             }
             task.carry_out();
         }
@@ -115,6 +126,17 @@ impl Ownership {
 impl Task {
     fn now(&self) -> Time {
         Time::from_micros(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX))
+    }
+
+    fn instant(&self, at: Time) -> Instant {
+        self.began + Duration::from_micros(at.as_micros())
+    }
+
+    /// The driver is told when there is room.
+    fn tell(&mut self, message: Message) {
+        if !self.is_alone {
+            self.told.push_back(message);
+        }
     }
 
     fn changed(&mut self, changes: Result<Vec<Change>, MetaError>) {
@@ -140,15 +162,15 @@ impl Task {
         while let Some(effect) = self.core.poll_effect() {
             match effect {
                 Effect::Ask { call, request, patience_ms } => self.ask(call, request, patience_ms),
-                Effect::Tell(input) => {
-                    if let DirectoryInput::Directories(all) = &input {
-                        // Relays that are started are told, as those that run.
-                        self.with.directories.set(all.clone());
-                    }
-                    self.told.push_back(Message::Input(input));
+                Effect::Tell(DirectoryInput::Directories(_)) if !self.with.is_shared => {}
+                Effect::Tell(DirectoryInput::Directories(all)) => {
+                    // Relays that are started are told, as those that run.
+                    self.with.directories.set(all.clone());
+                    self.tell(Message::Input(DirectoryInput::Directories(all)));
                 }
+                Effect::Tell(input) => self.tell(Message::Input(input)),
                 Effect::ShardLost { shard, owner } => {
-                    self.told.push_back(Message::ShardLost { shard, owner });
+                    self.tell(Message::ShardLost { shard, owner });
                 }
                 Effect::Inform(text) => tracing::info!("{text}"),
                 Effect::Warn(text) => tracing::warn!("{text}"),

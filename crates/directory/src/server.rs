@@ -263,7 +263,7 @@ impl Prepared {
             }
         };
         let (tell, commands) = unbounded_channel();
-        let core = Settings { directories: vec![advertise.clone()], ..settings.core };
+        let core = settings.core;
         let driver = Driver::new(Parts {
             advertise: advertise.clone(),
             default: core.definition.clone(),
@@ -278,6 +278,7 @@ impl Prepared {
             provider: Arc::clone(&provider),
             advertise,
             directories,
+            is_shared: !alone,
             inbox: inbox.clone(),
         };
         Ok(Self {

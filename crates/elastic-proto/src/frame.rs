@@ -6,6 +6,8 @@
 //! message's parts as ZMTP frames (flags MORE and LONG, length, bytes), so that neither edge of a relay
 //! re-encodes a message and a relay passes on the very bytes that it read.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot};
@@ -65,7 +67,7 @@ pub enum Frame {
     Notice { queue: String, code: NoticeCode, text: String },
     /// Which directories share the queues, this one first (empty: it does not know): where clients and relays may
     /// go from now on. Sent after WELCOME and whenever it changes.
-    Directories(Vec<String>),
+    Directories(Arc<[String]>),
 
     // Client to relay.
     /// Reserves a slot for a producer's epoch. Nothing is announced before START.

@@ -33,7 +33,7 @@ pub const REQUEST_BYTES_MAX: usize = 1_024;
 pub const RELAYS_MAX: usize = 4_096;
 /// Producers in one REPORT; a relay with more sends several.
 pub const REPORT_PRODUCERS_MAX: usize = 16_384;
-/// Directories that a relay is told of: it tries them in turn.
+/// Directories that relays and clients are told of: they try them in turn.
 pub const DIRECTORIES_MAX: usize = 16;
 /// An address, as text `host:port`.
 pub const ADDRESS_BYTES_MAX: usize = 261;

@@ -70,10 +70,10 @@ impl Search {
 
     /// The directory says which there are. Each names itself first: those that are known keep their order, or a round
     /// would never come to its end.
-    pub fn learn(&mut self, directories: Vec<String>) {
+    pub fn learn(&mut self, directories: &[String]) {
         let (known, others): (Vec<_>, Vec<_>) =
             self.addresses.drain(..).partition(|address| directories.contains(address));
-        let told = known.into_iter().chain(directories);
+        let told = known.into_iter().chain(directories.iter().cloned());
         self.addresses = each_once(told.chain(self.first.iter().cloned()));
         let former = others.into_iter().filter(|address| !self.first.contains(address));
         self.addresses.extend(former.take(FORMER_MAX));
@@ -186,16 +186,16 @@ mod tests {
     #[test]
     fn what_was_told_comes_first_and_a_few_that_were_told_before_last() {
         let mut search = search(&["a", "b"]);
-        search.learn(owned(&["c", "d", "a"]));
+        search.learn(&owned(&["c", "d", "a"]));
         assert_eq!(search.addresses, owned(&["a", "c", "d", "b"]));
-        search.learn(owned(&["d"]));
+        search.learn(&owned(&["d"]));
         assert_eq!(search.addresses, owned(&["d", "a", "b", "c"]));
         assert_eq!(tries(&mut search, 8), rounds(&["d", "a", "b", "c"], 2));
         for number in 0..100 {
-            search.learn(vec![format!("directory {number}")]);
+            search.learn(&[format!("directory {number}")]);
         }
         assert_eq!(search.addresses.len(), 1 + 2 + FORMER_MAX);
-        search.learn(Vec::new());
+        search.learn(&[]);
         assert_eq!(
             search.addresses[..2],
             owned(&["a", "b"]),
@@ -208,7 +208,7 @@ mod tests {
         let mut search = search(&["a", "b", "c"]);
         search.lost(false, Some(("c".to_owned(), 0)));
         assert_eq!(search.address(), "c");
-        search.learn(owned(&["c", "b", "a", "d"]));
+        search.learn(&owned(&["c", "b", "a", "d"]));
         assert!(search.lost(true, None) > 0);
         assert_eq!(search.address(), "d");
     }
@@ -221,7 +221,7 @@ mod tests {
                 [["a", "b", "c"], ["b", "a", "c"], ["c", "a", "b"]].iter().enumerate()
             {
                 assert_eq!(search.address(), tells[0], "round {round}");
-                search.learn(owned(tells));
+                search.learn(&owned(tells));
                 assert_eq!(search.lost(false, None) > 0, at == 2, "round {round}");
             }
         }

@@ -32,6 +32,7 @@ mod status;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
+use std::sync::Arc;
 
 use quelea_elastic_proto::frame::Role;
 use quelea_elastic_proto::{ClientId, RelayId, Time};
@@ -51,6 +52,10 @@ pub struct Directory {
     settings: Settings,
     queues: BTreeMap<String, Known>,
     connections: BTreeMap<Peer, Connection>,
+    /// Those that share the queues, this one first; empty if that is not known.
+    directories: Arc<[String]>,
+    /// The first connection that is still to be told of them.
+    telling: Option<Peer>,
     /// The next deadline of each owned queue, and of each that somebody waits for.
     deadlines: BTreeSet<(Time, String)>,
     effects: VecDeque<Effect>,
@@ -73,6 +78,8 @@ impl Directory {
             settings,
             queues: BTreeMap::new(),
             connections: BTreeMap::new(),
+            directories: Arc::default(),
+            telling: None,
             deadlines: BTreeSet::new(),
             effects: VecDeque::new(),
         }
@@ -95,7 +102,7 @@ impl Directory {
             Input::Provider { queue, relay, outcome } => {
                 self.step(now, &queue, |queue, cx| queue.provider(cx, relay, outcome));
             }
-            Input::Directories(directories) => self.directories(now, directories),
+            Input::Directories(directories) => self.directories_changed(now, directories),
             Input::Define { queue, definition } => self.define(now, queue, definition),
             Input::Delete { queue } => self.delete(now, queue),
             Input::Move { queue, producer, to } => {
@@ -111,6 +118,7 @@ impl Directory {
 
     /// Each queue that is due, once: one that stayed due would keep the others from everything for ever.
     fn tick(&mut self, now: Time) {
+        self.tell_directories(now);
         let due = self.deadlines.iter().take_while(|(at, _)| *at <= now);
         for name in due.map(|(_, name)| name.clone()).collect::<Vec<_>>() {
             match self.queues.get(&name) {
@@ -128,7 +136,14 @@ impl Directory {
     /// When [`Input::Tick`] is due, if no other input comes before.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
-        self.deadlines.first().map(|(at, _)| *at)
+        let telling = self.telling.map(|_| Time::ZERO);
+        telling.or_else(|| self.deadlines.first().map(|(at, _)| *at))
+    }
+
+    /// `host:port` of those that share the queues, this one first; empty if that is not known.
+    #[must_use]
+    pub fn directories(&self) -> &[String] {
+        &self.directories
     }
 
     /// The names of all queues that this directory owns or claims, in order.

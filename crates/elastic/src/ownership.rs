@@ -10,7 +10,7 @@
 //! only claimed while that is there. Two that are told the same address take nothing from each
 //! other: the second claims nothing.
 //!
-//! One thing is done after the other, each to its end, but for the lease and for writes, which wait for nothing; once
+//! One thing is done after the other, each to its end. The lease is kept meanwhile, and writes that were taken go on; once
 //! the lease has ended nothing is waited for before what was owned is given away.
 
 mod claiming;
@@ -159,8 +159,14 @@ impl Ownership {
     /// Takes an answer. Nothing happens if it is not waited for any more.
     pub fn answered(&mut self, now: Time, call: Call, answer: Answer) {
         match self.lease.answered(now, call, answer) {
-            Ok(true) => self.lease_changed(now),
-            Ok(false) => {}
+            Ok(outcome) => {
+                if let Some(trouble) = outcome.trouble {
+                    self.warn(trouble);
+                }
+                if outcome.changed {
+                    self.lease_changed(now);
+                }
+            }
             Err(answer) => self.other_answered(now, call, answer),
         }
         self.tick(now);
@@ -195,15 +201,18 @@ impl Ownership {
         }
     }
 
-    /// Does what is due: one thing of those that were put off, so that nothing else waits for all of them.
+    /// Keeps the lease, and goes on with what is under way.
     pub fn tick(&mut self, now: Time) {
         let call = self.number();
         match self.lease.turn(now, call) {
             Turn::Nothing => {}
             Turn::Ask(request, patience_ms) => {
-                self.effects.push_back(Effect::Ask { call, request, patience_ms })
+                self.effects.push_back(Effect::Ask { call, request, patience_ms });
             }
-            Turn::Changed => self.lease_changed(now),
+            Turn::Over(cause) => {
+                self.warn(cause.to_owned());
+                self.lease_changed(now);
+            }
         }
         while self.step.is_none()
             && let Some(job) = self.jobs.pop_front()
@@ -216,10 +225,25 @@ impl Ownership {
             let (request, patience_ms) = (Request::Look, LOOK_MS_MAX);
             self.effects.push_back(Effect::Ask { call, request, patience_ms });
         }
-        if self.step.is_none() {
-            self.do_due(now);
-        }
         self.write();
+    }
+
+    /// One of the things that were put off, if one is due and nothing is under way: whatever else there is to do has its
+    /// turn between them.
+    pub fn do_due(&mut self, now: Time) {
+        let first = self.later.iter().min_by_key(|(_, at)| **at);
+        let first = first.filter(|(_, at)| **at <= now && self.step.is_none());
+        let Some(later) = first.map(|(later, _)| later.clone()) else { return };
+        self.later.remove(&later);
+        match later {
+            Later::Claim(queue) => self.claim_for(now, queue),
+            Later::Load(queue) => self.load(queue),
+            Later::Enlist => self.enlist(),
+            // What cannot be claimed yet is planned again when it can.
+            Later::Vacant(_) if self.enlisted.is_none() || !self.current => {}
+            Later::Vacant(shard) if self.ours.contains_key(&shard) => {}
+            Later::Vacant(shard) => self.claim(now, shard, None),
+        }
     }
 
     /// The next thing to do, in order.
@@ -230,12 +254,16 @@ impl Ownership {
     /// When [`Self::tick`] is due, if nothing else comes before.
     #[must_use]
     pub fn next_deadline(&self) -> Time {
-        let later = self.later.values().min().copied().filter(|_| self.step.is_none());
-        let look = match self.following {
-            Following::Pause(at) => Some(at),
-            Following::Looking(_) | Following::Changes => None,
-        };
-        [later, look].into_iter().flatten().fold(self.lease.deadline(), Time::min)
+        match self.following {
+            Following::Pause(at) => self.lease.deadline().min(at),
+            Following::Looking(_) | Following::Changes => self.lease.deadline(),
+        }
+    }
+
+    /// When [`Self::do_due`] has something to do; not while something is under way.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Time> {
+        self.later.values().min().copied().filter(|_| self.step.is_none())
     }
 
     /// Something is under way: what comes is kept until it is done.
@@ -422,24 +450,6 @@ impl Ownership {
             self.go_on(now, step, Answer::Failed(cause));
         }
         self.jobs.push_front(Job::LeaseChanged);
-    }
-
-    fn do_due(&mut self, now: Time) {
-        let first = self.later.iter().min_by_key(|(_, at)| **at);
-        let Some(later) = first.filter(|(_, at)| **at <= now).map(|(later, _)| later.clone())
-        else {
-            return;
-        };
-        self.later.remove(&later);
-        match later {
-            Later::Claim(queue) => self.claim_for(now, queue),
-            Later::Load(queue) => self.load(queue),
-            Later::Enlist => self.enlist(),
-            // What cannot be claimed yet is planned again when it can.
-            Later::Vacant(_) if self.enlisted.is_none() || !self.current => {}
-            Later::Vacant(shard) if self.ours.contains_key(&shard) => {}
-            Later::Vacant(shard) => self.claim(now, shard, None),
-        }
     }
 
     fn at(&mut self, now: Time, later: Later, delay_ms: u64) {

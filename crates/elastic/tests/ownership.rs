@@ -128,23 +128,30 @@ impl World {
     fn pass_ms(&mut self, ms: u64) {
         self.settle();
         let until = self.now.plus_ms(ms);
-        while self.ownership.next_deadline() <= until {
-            self.now = self.now.max(self.ownership.next_deadline());
-            self.ownership.tick(self.now);
-            self.take_effects();
+        while self.turn(until) {
             self.settle();
         }
         self.now = until;
     }
 
+    /// Does what is due next, if that is by then.
+    fn turn(&mut self, until: Time) -> bool {
+        let deadline = self.ownership.next_deadline();
+        let next = self.ownership.next_due().map_or(deadline, |due| due.min(deadline));
+        if next > until {
+            return false;
+        }
+        self.now = self.now.max(next);
+        self.ownership.tick(self.now);
+        self.ownership.do_due(self.now);
+        self.take_effects();
+        true
+    }
+
     /// As [`Self::pass_ms`], but nothing is answered.
     fn pass_in_silence(&mut self, ms: u64) {
         let until = self.now.plus_ms(ms);
-        while self.ownership.next_deadline() <= until {
-            self.now = self.now.max(self.ownership.next_deadline());
-            self.ownership.tick(self.now);
-            self.take_effects();
-        }
+        while self.turn(until) {}
         self.now = until;
     }
 
@@ -270,15 +277,49 @@ fn a_lease_that_the_store_has_ended_is_followed_by_another() {
     assert!(world.owned()[0] > fence);
 }
 
+/// A directory that is meant for the queue's shard rather than this one, or less.
+fn another(meant_more: bool) -> String {
+    let mut others = (2..).map(|number| format!("10.0.0.{number}:5670"));
+    let here = shard().weight(HERE);
+    others.find(|other| (shard().weight(other) > here) == meant_more).expect("there are many")
+}
+
 #[test]
-fn a_shard_without_an_owner_is_claimed_by_rank_and_a_lost_one_is_given_away() {
-    let mut world = World::with([(keys::queue(QUEUE), "record"), (shard().key(), THERE)]);
+fn a_shard_without_an_owner_is_claimed_at_once_by_whom_it_is_meant_for_and_later_by_others() {
+    for (meant_more, waits) in [(false, false), (true, true)] {
+        let (queue, other) = (keys::queue(QUEUE), keys::directory(&another(meant_more)));
+        let mut world =
+            World::with([(queue, "record"), (other, "its life"), (shard().key(), THERE)]);
+        world.pass_ms(1_000);
+        assert_eq!(world.owned(), [0_u64; 0]);
+        world.entries.remove(&shard().key()).expect("it is there");
+        world.revision += 1;
+        let revision = Revision(world.revision);
+        world.give(Input::Changes(vec![Change::Gone { key: shard().key(), revision }]));
+        world.pass_ms(250);
+        assert_eq!(world.owned().is_empty(), waits, "{meant_more}");
+        world.pass_ms(100);
+        assert!(world.ownership.fence(QUEUE).is_some());
+    }
+}
+
+#[test]
+fn a_refused_write_finds_who_has_the_shard_before_the_watch_does() {
+    let mut world = World::new();
+    world.claim();
     world.pass_ms(1_000);
-    assert_eq!(world.owned(), [0_u64; 0]);
-    let taken = world.entries.remove(&shard().key()).expect("it is there");
-    let revision = Revision(world.revision + 1);
-    world.revision += 1;
-    world.give(Input::Changes(vec![Change::Gone { key: taken.key, revision }]));
+    let fence = world.owned()[0];
+    world.entries.remove(&shard().key());
+    world.put(shard().key(), THERE.into());
+    assert_eq!(world.saved(fence), Some(Err(SaveError::Fenced)));
+    assert_eq!(world.lost, [(shard(), Some(THERE.to_owned()))]);
+    assert!(world.ownership.fence(QUEUE).is_none());
+}
+
+#[test]
+fn a_shard_that_another_one_has_by_now_is_given_away() {
+    let mut world = World::new();
+    world.claim();
     world.pass_ms(1_000);
     let fence = world.owned()[0];
     // Somebody ends the lease of the key, and another one is faster.
@@ -289,6 +330,29 @@ fn a_shard_without_an_owner_is_claimed_by_rank_and_a_lost_one_is_given_away() {
     world.give(Input::Changes(vec![Change::Put(entry)]));
     assert_eq!(world.lost, [(shard(), Some(THERE.to_owned()))]);
     assert_eq!(world.saved(fence), Some(Err(SaveError::Fenced)));
+}
+
+/// What is put off does not keep anybody who comes from his turn.
+#[test]
+fn answers_begin_nothing_that_was_put_off() {
+    let mut world = World::new();
+    world.pass_ms(100);
+    world.give(Input::Claim { queue: QUEUE.to_owned() });
+    while let Some((call, request)) = world.asked.pop_front() {
+        let answer = match request {
+            Request::Relays { .. } => Answer::Failed("it is away".to_owned()),
+            request => world.answer_of(request),
+        };
+        world.answer(call, answer);
+    }
+    let due = world.ownership.next_due().expect("it is tried again");
+    world.now = due.plus_ms(1_000);
+    world.ownership.tick(world.now);
+    world.take_effects();
+    world.settle();
+    assert!(!world.ownership.is_busy() && world.ownership.next_due() == Some(due));
+    world.ownership.do_due(world.now);
+    assert!(world.ownership.is_busy() && world.ownership.next_due().is_none());
 }
 
 #[test]

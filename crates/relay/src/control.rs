@@ -215,7 +215,7 @@ impl Control {
         });
         match command {
             Command::Registered { report_ms } => return Ok(Some(report_ms)),
-            Command::Directories(directories) => self.search.learn(directories),
+            Command::Directories(directories) => self.search.learn(&directories),
             Command::Elsewhere { address, retry_after_ms } => {
                 return Err(Lost::Elsewhere { address, retry_after_ms });
             }

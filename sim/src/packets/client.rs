@@ -164,7 +164,7 @@ impl<S: Session> Client<S> {
                 Ok(Some(Frame::Redirect { address, retry_after_ms, .. })) => {
                     self.lose_directory(cx, Some((address, u64::from(retry_after_ms))));
                 }
-                Ok(Some(Frame::Directories(directories))) => self.search.learn(directories),
+                Ok(Some(Frame::Directories(directories))) => self.search.learn(&directories),
                 Ok(Some(frame)) => {
                     self.served |= !matches!(frame, Frame::Error(_));
                     self.take(cx, frame);

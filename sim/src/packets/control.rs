@@ -166,7 +166,7 @@ impl Control {
             self.fence = self.fence.max(fence);
         }
         match command {
-            Command::Directories(directories) => self.search.learn(directories),
+            Command::Directories(directories) => self.search.learn(&directories),
             Command::Registered { report_ms } => {
                 let before = self.phase;
                 if !matches!(before, Phase::Registered { report_ms: of, .. } if of == report_ms) {

@@ -74,7 +74,7 @@ impl DirectoryNode {
             Signal::Closed(conn) => self.gone(cx, conn),
             Signal::Store(call, answer) => self.ownership.answered(cx, call, answer),
             Signal::Changes(changes) => {
-                self.ownership.handle(cx, OwnershipInput::Changes(changes));
+                self.ownership.changed(cx, changes);
             }
             Signal::Provider(call, answer) => self.provider_answers(cx, call, answer),
             Signal::Ended(handle, cause) => {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use quelea_elastic::directory::Input;
 use quelea_elastic::ownership::keys::Shard;
+use quelea_elastic::ownership::meta::Change;
 use quelea_elastic::ownership::{
     Answer, Call, Effect, Input as OwnershipInput, Ownership as Core, Request,
 };
@@ -21,6 +22,8 @@ pub(super) struct Ownership {
     core: Core,
     /// Until when what was asked may be answered.
     asked: BTreeMap<Call, Time>,
+    /// What has changed since the look that is under way.
+    looking: Option<(Call, Vec<Change>)>,
     /// For the directory's state machine.
     pub(super) inputs: VecDeque<Input>,
 }
@@ -29,7 +32,7 @@ impl Ownership {
     /// `life` is another one for each life of a machine.
     pub(super) fn new(address: String, life: String, now: Time) -> Self {
         let core = Core::new(address, life, now);
-        Self { core, asked: BTreeMap::new(), inputs: VecDeque::new() }
+        Self { core, asked: BTreeMap::new(), looking: None, inputs: VecDeque::new() }
     }
 
     /// The fence, while it believes that the queue is its own.
@@ -38,7 +41,17 @@ impl Ownership {
     }
 
     pub(super) fn deadline(&self) -> Time {
-        self.asked.values().copied().fold(self.core.next_deadline(), Time::min)
+        let asked = self.asked.values().copied().chain(self.core.next_due());
+        asked.fold(self.core.next_deadline(), Time::min)
+    }
+
+    /// The store tells of changes.
+    pub(super) fn changed(&mut self, cx: &mut Cx<'_>, changes: Vec<Change>) {
+        match &mut self.looking {
+            // A watch tells what came after the look that it follows.
+            Some((_, kept)) => kept.extend(changes),
+            None => self.handle(cx, OwnershipInput::Changes(changes)),
+        }
     }
 
     pub(super) fn handle(&mut self, cx: &mut Cx<'_>, input: OwnershipInput) {
@@ -48,9 +61,15 @@ impl Ownership {
 
     /// The store or the provider answers. Nothing happens if it is too late.
     pub(super) fn answered(&mut self, cx: &mut Cx<'_>, call: Call, answer: Answer) {
-        if self.asked.remove(&call).is_some() {
-            self.core.answered(cx.now, call, answer);
-            self.carry_out(cx);
+        if self.asked.remove(&call).is_none() {
+            return;
+        }
+        let looked = self.looking.take_if(|(of, _)| *of == call).map(|(_, changes)| changes);
+        let changes = looked.filter(|_| matches!(answer, Answer::Listed(_)));
+        self.core.answered(cx.now, call, answer);
+        self.carry_out(cx);
+        if let Some(changes) = changes {
+            self.handle(cx, OwnershipInput::Changes(changes));
         }
     }
 
@@ -65,8 +84,9 @@ impl Ownership {
         for call in late {
             self.answered(cx, call, Answer::Failed("no answer in time".to_owned()));
         }
-        while self.core.next_deadline() <= cx.now {
+        while self.deadline() <= cx.now {
             self.core.tick(cx.now);
+            self.core.do_due(cx.now);
             self.carry_out(cx);
         }
     }
@@ -76,6 +96,9 @@ impl Ownership {
             match effect {
                 Effect::Ask { call, request, patience_ms } => {
                     self.asked.insert(call, cx.now.plus_ms(patience_ms));
+                    if request == Request::Look {
+                        self.looking = Some((call, Vec::new()));
+                    }
                     match request {
                         Request::Relays { .. } => cx.ask_provider(call.0, ProviderCall::List),
                         request => cx.ask_store(call, request),

@@ -87,7 +87,7 @@ impl Directory {
                     let redirection = Some((address, u64::from(retry_after_ms)));
                     return self.leave("redirected", redirection, now);
                 }
-                Ok(Some(Frame::Directories(directories))) => self.search.learn(directories),
+                Ok(Some(Frame::Directories(directories))) => self.search.learn(&directories),
                 Ok(Some(frame)) => {
                     // One that only refuses is no better than one that is away.
                     self.served |= !matches!(frame, Frame::Error(_));

@@ -98,8 +98,10 @@ impl Watch for CutWatch {
     }
 }
 
-/// Runs nothing.
-struct Nobody;
+/// Runs nothing, and says so; or fails, which takes it some time, and counts how often it was asked.
+struct Nobody {
+    fails: Option<watch::Sender<u32>>,
+}
 
 impl Provider for Nobody {
     fn name(&self) -> &'static str {
@@ -111,7 +113,13 @@ impl Provider for Nobody {
     }
 
     fn list<'a>(&'a self, _queue: Option<&'a str>) -> Answer<'a, Vec<Running>, ProviderError> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
+        Box::pin(async {
+            let Some(asked) = &self.fails else { return Ok(Vec::new()) };
+            asked.send_modify(|count| *count += 1);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let (provider, what) = ("nobody", "list relays".to_owned());
+            Err(ProviderError::Unavailable { provider, what, cause: "it fails".to_owned() })
+        })
     }
 
     fn stop<'a>(
@@ -139,13 +147,18 @@ impl Life {
     }
 
     fn at(advertise: &str, meta: Arc<dyn MetaStore>) -> Self {
+        Self::with(advertise, meta, Nobody { fails: None })
+    }
+
+    fn with(advertise: &str, meta: Arc<dyn MetaStore>, provider: Nobody) -> Self {
         let (commands, commanded) = unbounded_channel();
         let (inbox, told) = channel(64);
         let ownership = Ownership {
             meta,
-            provider: Arc::new(Nobody),
+            provider: Arc::new(provider),
             advertise: advertise.to_owned(),
             directories: Directories::default(),
+            is_shared: true,
             inbox,
         };
         tokio::spawn(ownership.run(commanded));
@@ -258,5 +271,21 @@ async fn an_address_has_one_directory_at_a_time() {
     }
     assert!(first.commands.send(Command::Stop).is_ok());
     assert!(second.owned().await > fence);
+    std::fs::remove_file(path).expect("the store's file");
+}
+
+/// With several queues one is always due again.
+#[tokio::test]
+async fn a_slow_provider_that_fails_keeps_nobody_from_looking() {
+    let (meta, path) = store("provider");
+    let (asked, mut count) = watch::channel(0);
+    let life = Life::with("127.0.0.1:5670", Arc::clone(&meta) as _, Nobody { fails: Some(asked) });
+    for number in 0..8 {
+        let queue = format!("queue {number}");
+        assert!(life.commands.send(Command::Do(Input::Claim { queue })).is_ok());
+    }
+    let asked = timeout(PATIENCE, count.wait_for(|count| *count > 16)).await;
+    assert!(asked.is_ok_and(|asked| asked.is_ok()));
+    assert_eq!(life.owner().await, None);
     std::fs::remove_file(path).expect("the store's file");
 }

@@ -113,7 +113,7 @@ impl Frame {
                 code: NoticeCode::read(from)?,
                 text: from.text("text")?,
             },
-            Kind::Directories => Self::Directories(from.directories()?),
+            Kind::Directories => Self::Directories(from.directories()?.into()),
             Kind::AttachProducer => Self::AttachProducer {
                 queue: from.queue()?,
                 producer: from.client("producer")?,

@@ -100,7 +100,7 @@ impl Frame {
             }
             Self::Directories(directories) => {
                 to.count("directories", directories.len(), DIRECTORIES_MAX);
-                for address in directories {
+                for address in directories.iter() {
                     to.name("directories", address, ADDRESS_BYTES_MAX);
                 }
             }

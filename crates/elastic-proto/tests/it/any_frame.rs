@@ -104,7 +104,7 @@ fn from_directory() -> BoxedStrategy<Frame> {
         }),
         (queue(), notice, text())
             .prop_map(|(queue, code, text)| { Frame::Notice { queue, code, text } }),
-        directories().prop_map(Frame::Directories),
+        directories().prop_map(|all| Frame::Directories(all.into())),
     ]
     .boxed()
 }

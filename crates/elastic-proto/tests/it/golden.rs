@@ -114,7 +114,7 @@ fn of_a_listener() -> Vec<(&'static str, Frame)> {
         ("listen-at", Frame::ListenAt { queue: queue(), listener, fence, generation, relays }),
         ("attach-listener", Frame::AttachListener(attach)),
         ("listening", Frame::Listening { queue: queue(), listener, generation, relays: at }),
-        ("directories", Frame::Directories(directories)),
+        ("directories", Frame::Directories(directories.into())),
         ("error", Frame::Error(error)),
     ]
 }

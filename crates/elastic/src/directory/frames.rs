@@ -1,5 +1,7 @@
 //! Frames from clients and relays: who may send what, and to which queue it goes.
 
+use std::sync::Arc;
+
 use quelea_elastic_proto::Time;
 use quelea_elastic_proto::frame::{ErrorCode, Frame, OpenListener, OpenProducer, Register, Role};
 use quelea_elastic_proto::limits::{ADDRESS_BYTES_MAX, QUEUE_NAME_BYTES_MAX, RELAYS_MAX};
@@ -17,8 +19,9 @@ impl Directory {
             return;
         }
         self.connections.insert(peer, connection);
-        if !self.settings.directories.is_empty() {
-            self.tell_directories(now, [peer]);
+        if !self.directories.is_empty() {
+            let frame = Frame::Directories(Arc::clone(&self.directories));
+            self.context(now).send(peer, frame);
         }
     }
 

@@ -1,13 +1,14 @@
 //! Which queues are this directory's: claiming, taking over, losing, defining and deleting them.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use quelea_elastic_proto::frame::{ErrorCode, Frame};
 use quelea_elastic_proto::limits::{ADDRESS_BYTES_MAX, DIRECTORIES_MAX};
 use quelea_elastic_proto::{Fence, Time};
 
 use crate::directory::context::Context;
-use crate::directory::limits::{QUEUES_MAX, WAITING_PER_QUEUE_MAX};
+use crate::directory::limits::{QUEUES_MAX, TOLD_AT_ONCE, WAITING_PER_QUEUE_MAX};
 use crate::directory::queue::Queue;
 use crate::directory::record::Record;
 use crate::directory::returning::Returning;
@@ -202,19 +203,26 @@ impl Directory {
 
     /// Other directories than before. Relays and clients are told at most [`DIRECTORIES_MAX`], and none whose address
     /// no frame can hold: it would keep all the others from them.
-    pub(super) fn directories(&mut self, now: Time, mut directories: Vec<String>) {
+    pub(super) fn directories_changed(&mut self, now: Time, mut directories: Vec<String>) {
         directories.retain(|address| (1..=ADDRESS_BYTES_MAX).contains(&address.len()));
         directories.truncate(DIRECTORIES_MAX);
-        if self.settings.directories == directories {
+        if *self.directories == *directories {
             return;
         }
-        self.settings.directories = directories;
-        self.tell_directories(now, self.connections.keys().copied().collect::<Vec<_>>());
+        self.directories = directories.into();
+        self.telling = Some(Peer(0));
+        self.tell_directories(now);
     }
 
-    pub(super) fn tell_directories(&mut self, now: Time, peers: impl IntoIterator<Item = Peer>) {
+    /// Tells some connections of the directories that there are, and the others at the next tick.
+    pub(super) fn tell_directories(&mut self, now: Time) {
+        let Some(from) = self.telling.take() else { return };
+        let mut peers: Vec<Peer> =
+            self.connections.range(from..).take(TOLD_AT_ONCE + 1).map(|(peer, _)| *peer).collect();
+        self.telling = peers.get(TOLD_AT_ONCE).copied();
+        peers.truncate(TOLD_AT_ONCE);
         for peer in peers {
-            let frame = Frame::Directories(self.settings.directories.clone());
+            let frame = Frame::Directories(Arc::clone(&self.directories));
             self.context(now).send(peer, frame);
         }
     }

@@ -10,10 +10,6 @@ pub struct Settings {
     /// `host:port` at which this directory keeps messages (its keeper), empty if it has none: relays of a
     /// queue that names a durable queue are told it.
     pub keeper: String,
-    /// `host:port` of the directories that there are, this one first, at most
-    /// [`DIRECTORIES_MAX`](quelea_elastic_proto::limits::DIRECTORIES_MAX): where relays and clients look for a
-    /// queue's next owner. Empty: where they were started to. [`Input::Directories`](super::Input::Directories) changes it.
-    pub directories: Vec<String>,
     /// What one relay costs an hour, in millionths; 0 where it costs nothing.
     pub relay_cost_per_hour_micros: u64,
     /// Time between two REPORTs of a relay: its heartbeat.
@@ -43,7 +39,6 @@ impl Default for Settings {
         Self {
             definition: Definition::default(),
             keeper: String::new(),
-            directories: Vec::new(),
             relay_cost_per_hour_micros: 0,
             report_ms: 1_000,
             reports_missed_max: 3,

@@ -75,8 +75,8 @@ pub enum Effect {
 /// What the store or the provider is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// All keys under [`ROOT`](super::keys::ROOT) at one revision; from then on [`Input::Changes`] tells all that
-    /// changes there, until [`Input::WatchLost`]. Answered by [`Answer::Listed`].
+    /// All keys under [`ROOT`](super::keys::ROOT) at one revision; after the answer, [`Answer::Listed`],
+    /// [`Input::Changes`] tells all that has changed there since, until [`Input::WatchLost`].
     Look,
     /// One key. [`Answer::Got`].
     Get(String),

@@ -4,7 +4,7 @@ use quelea_elastic_proto::Time;
 
 use crate::ownership::io::{Answer, Call, Request};
 use crate::ownership::meta::LeaseId;
-use crate::ownership::{ANSWER_MS_MAX, LEASE_TTL_MS, RETRY_MS};
+use crate::ownership::{ANSWER_MS_MAX, LEASE_TTL_MS, RETRY_MS, cause};
 
 /// Between two signs of life.
 const KEEP_ALIVE_MS: u64 = LEASE_TTL_MS / 4;
@@ -28,12 +28,21 @@ pub(super) struct Lease {
     at: Time,
 }
 
-/// What came of it.
+/// What is due.
 pub(super) enum Turn {
     Nothing,
     Ask(Request, u64),
+    /// There is none any more, and why.
+    Over(&'static str),
+}
+
+/// What came of an answer.
+#[derive(Default)]
+pub(super) struct Outcome {
     /// It is another lease now, or none.
-    Changed,
+    pub(super) changed: bool,
+    /// What went wrong.
+    pub(super) trouble: Option<String>,
 }
 
 impl Lease {
@@ -71,7 +80,7 @@ impl Lease {
                 if now >= kept.plus_ms(LEASE_TTL_MS) =>
             {
                 self.without(now);
-                Turn::Changed
+                Turn::Over("the lease has run out before the store kept it alive")
             }
             Phase::Held { lease, kept } => {
                 self.phase = Phase::Keeping { lease, kept, call, asked: now };
@@ -87,36 +96,37 @@ impl Lease {
         self.at = until;
     }
 
-    /// Takes an answer; gives it back if it is not for this, else whether another lease is held now, or none.
+    /// Takes an answer; gives it back if it is not for this.
     pub(super) fn answered(
         &mut self,
         now: Time,
         call: Call,
         answer: Answer,
-    ) -> Result<bool, Answer> {
+    ) -> Result<Outcome, Answer> {
         match self.phase {
-            Phase::Asked { call: of, asked } if of == call => match answer {
-                Answer::Lease(lease) => {
-                    self.kept(lease, asked, now);
-                    Ok(true)
-                }
-                _ => {
+            Phase::Asked { call: of, asked } if of == call => {
+                let Answer::Lease(lease) = answer else {
                     self.without(now.plus_ms(RETRY_MS));
-                    Ok(false)
-                }
-            },
+                    let trouble = Some(format!("no lease yet: {}", cause(answer)));
+                    return Ok(Outcome { changed: false, trouble });
+                };
+                self.kept(lease, asked, now);
+                Ok(Outcome { changed: true, trouble: None })
+            }
             Phase::Keeping { lease, call: of, asked, kept } if of == call => match answer {
                 Answer::Alive => {
                     self.kept(lease, asked, now);
-                    Ok(false)
+                    Ok(Outcome::default())
                 }
                 Answer::LeaseEnded => {
                     self.without(now);
-                    Ok(true)
+                    let trouble = Some("the store has ended the lease".to_owned());
+                    Ok(Outcome { changed: true, trouble })
                 }
-                _ => {
+                other => {
                     self.kept(lease, kept, now);
-                    Ok(false)
+                    let trouble = Some(format!("the lease is not kept alive: {}", cause(other)));
+                    Ok(Outcome { changed: false, trouble })
                 }
             },
             _ => Err(answer),

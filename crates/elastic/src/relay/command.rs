@@ -1,5 +1,7 @@
 //! What a directory tells a relay, and what the relay does of it.
 
+use std::sync::Arc;
+
 use quelea_elastic_proto::frame::{
     Acknowledge, Capacity, ErrorCode, Frame, Register, RelaySettings, WireError,
 };
@@ -19,7 +21,7 @@ pub enum Command {
         report_ms: u32,
     },
     /// The directories that there are now, this one first.
-    Directories(Vec<String>),
+    Directories(Arc<[String]>),
     /// Another directory owns the queue.
     Elsewhere {
         /// Its address.

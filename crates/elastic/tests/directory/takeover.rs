@@ -1,6 +1,7 @@
 //! A directory dies, and another one goes on: from the record, what runs, and what clients and relays say.
 
-use quelea_elastic::directory::{Definition, Effect, Input, RelayHandle};
+use quelea_elastic::directory::limits::TOLD_AT_ONCE;
+use quelea_elastic::directory::{Definition, Effect, Input, Peer, RelayHandle};
 use quelea_elastic::plan::{Action, RelayState};
 use quelea_elastic_proto::frame::{Frame, Role};
 use quelea_elastic_proto::limits::{ADDRESS_BYTES_MAX, DIRECTORIES_MAX};
@@ -248,7 +249,34 @@ fn relays_and_clients_are_told_which_directories_there_are_whenever_it_changes()
     let some = [String::new(), long, all[3].clone()];
     assert_eq!(told(&some).as_deref(), Some(&all[3..4]));
     let late = FakeProducer::open(&mut world, 2);
-    assert_eq!(world.mail(late.peer)[0], Frame::Directories(all[3..4].to_vec()));
+    assert_eq!(world.mail(late.peer)[0], Frame::Directories(all[3..4].into()));
+}
+
+#[test]
+fn thousands_are_told_of_directories_some_at_a_time() {
+    let mut world = World::new();
+    let count = 2 * TOLD_AT_ONCE + 1;
+    for number in 0..count {
+        let input = Input::Connected { peer: Peer(1_000 + number as u64), role: Role::Client };
+        world.directory.handle(world.now, input);
+    }
+    let mut told = Vec::new();
+    world.directory.handle(world.now, Input::Directories(vec!["d:1".to_owned()]));
+    loop {
+        let before = told.len();
+        while let Some(effect) = world.directory.poll_effect() {
+            let Effect::Send { peer, frame: Frame::Directories(_) } = effect else {
+                panic!("{effect:?}")
+            };
+            told.push(peer);
+        }
+        assert!(told.len() - before <= TOLD_AT_ONCE);
+        if world.directory.next_deadline().is_none_or(|at| at > world.now) {
+            break;
+        }
+        world.directory.handle(world.now, Input::Tick);
+    }
+    assert!(told.len() == count && told.is_sorted());
 }
 
 #[test]

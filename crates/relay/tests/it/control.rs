@@ -227,12 +227,12 @@ fn a_directory_that_came_after_the_relay_is_found_when_all_of_its_start_are_gone
         (FakeDirectory::start(), FakeDirectory::start(), FakeDirectory::start());
     let relay = relay_of(&[&first], LONG);
     let (mut line, _) = first.register();
-    line.send(&Frame::Directories(vec![first.address(), second.address()]));
+    line.send(&Frame::Directories([first.address(), second.address()].into()));
     line.send(&registered(1));
     report(&mut line);
     // Another one comes while it is registered.
-    let told = vec![first.address(), second.address(), third.address()];
-    line.send(&Frame::Directories(told));
+    let told = [first.address(), second.address(), third.address()];
+    line.send(&Frame::Directories(told.into()));
     // What was sent before has been read when this is obeyed.
     line.send(&Frame::Drain { fence: Fence(0), deadline_ms: 1 });
     while !matches!(line.next(), Frame::Error(_)) {}
