@@ -7,7 +7,7 @@ use std::time::Duration;
 use quelea_elastic::directory::{
     Definition, Directory, Effect, Input, Peer, ProviderOutcome, RelayHandle, RelaySpec,
 };
-use quelea_elastic::ownership::Input as Ownership;
+use quelea_elastic::ownership::Input as OwnershipInput;
 use quelea_elastic::ownership::keys::Shard;
 use quelea_elastic_proto::frame::Role;
 use quelea_elastic_proto::{Frame, RelayId, Time};
@@ -146,7 +146,7 @@ impl Driver {
                 let name = queue.clone();
                 self.input(Input::Owned { queue, fence, record, running });
                 if !self.core.owns(&name) {
-                    self.own(Ownership::Untaken { queue: name });
+                    self.own(OwnershipInput::Untaken { queue: name });
                 }
             }
             Message::Input(input) => self.input(input),
@@ -193,14 +193,14 @@ impl Driver {
                     // Its task writes what waits, and ends.
                     self.peers.remove(&peer);
                 }
-                Effect::Claim { queue } => self.own(Ownership::Claim { queue }),
+                Effect::Claim { queue } => self.own(OwnershipInput::Claim { queue }),
                 Effect::Save { queue, save, fence, record } => {
                     self.counters.saved();
-                    self.own(Ownership::Write { queue, save, fence, record: Some(record) });
+                    self.own(OwnershipInput::Write { queue, save, fence, record: Some(record) });
                 }
                 Effect::Remove { queue, fence } => {
                     self.forget(queue.clone());
-                    self.own(Ownership::Write { queue, save: 0, fence, record: None });
+                    self.own(OwnershipInput::Write { queue, save: 0, fence, record: None });
                 }
                 Effect::StartRelay { queue, spec } => self.start_relay(queue, spec),
                 Effect::DrainRelay { queue, relay, name, deadline_ms } => {
@@ -229,7 +229,7 @@ impl Driver {
         }
     }
 
-    fn own(&self, input: Ownership) {
+    fn own(&self, input: OwnershipInput) {
         // It only fails while both stop.
         let _ = self.ownership.send(Command::Do(input));
     }

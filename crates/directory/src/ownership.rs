@@ -56,8 +56,8 @@ struct Task {
     watch: Option<Box<dyn Watch>>,
     /// For the driver, which may be slow: until it has this no more is taken or begun, but the lease is kept.
     told: VecDeque<Message>,
-    /// The driver has ended, and hears nothing any more.
-    is_alone: bool,
+    /// It hears nothing any more.
+    driver_ended: bool,
 }
 
 /// What the task waits for.
@@ -82,7 +82,7 @@ impl Ownership {
             asked: JoinSet::new(),
             watch: None,
             told: VecDeque::new(),
-            is_alone: false,
+            driver_ended: false,
         };
         let inbox = task.with.inbox.clone();
         task.carry_out();
@@ -112,7 +112,7 @@ impl Ownership {
                 }
                 // Its relays may still be ended: the queues are its own until that is done.
                 Event::Room(None) => {
-                    task.is_alone = true;
+                    task.driver_ended = true;
                     task.told.clear();
                 }
                 Event::Deadline => task.core.tick(task.now()),
@@ -134,7 +134,7 @@ impl Task {
 
     /// The driver is told when there is room.
     fn tell(&mut self, message: Message) {
-        if !self.is_alone {
+        if !self.driver_ended {
             self.told.push_back(message);
         }
     }

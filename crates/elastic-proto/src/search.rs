@@ -68,6 +68,12 @@ impl Search {
         &self.tried
     }
 
+    /// Where it was tried last; empty before.
+    #[must_use]
+    pub fn tried(&self) -> &str {
+        &self.tried
+    }
+
     /// The directory says which there are. Each names itself first: those that are known keep their order, or a round
     /// would never come to its end.
     pub fn learn(&mut self, directories: &[String]) {

@@ -22,7 +22,7 @@ pub mod meta;
 mod picture;
 mod saving;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use quelea_elastic_proto::{Fence, Time};
@@ -114,8 +114,8 @@ pub struct Ownership {
     /// The picture is followed: shards are only claimed by what is known to be so.
     current: bool,
     ours: BTreeMap<Shard, Fence>,
-    /// Queues that the directory has been given.
-    loaded: BTreeSet<String>,
+    /// Queues that the directory has been given, with their shards.
+    loaded: BTreeMap<String, Shard>,
     later: BTreeMap<Later, Time>,
     saving: Saving,
     jobs: VecDeque<Job>,
@@ -139,7 +139,7 @@ impl Ownership {
             address,
             current: false,
             ours: BTreeMap::new(),
-            loaded: BTreeSet::new(),
+            loaded: BTreeMap::new(),
             later: BTreeMap::new(),
             saving: Saving::default(),
             jobs: VecDeque::new(),
@@ -207,7 +207,7 @@ impl Ownership {
         match self.lease.turn(now, call) {
             Turn::Nothing => {}
             Turn::Ask(request, patience_ms) => {
-                self.effects.push_back(Effect::Ask { call, request, patience_ms });
+                self.ask_as(call, request, patience_ms);
             }
             Turn::Over(cause) => {
                 self.warn(cause.to_owned());
@@ -222,8 +222,7 @@ impl Ownership {
         if matches!(self.following, Following::Pause(at) if at <= now) {
             let call = self.number();
             self.following = Following::Looking(call);
-            let (request, patience_ms) = (Request::Look, LOOK_MS_MAX);
-            self.effects.push_back(Effect::Ask { call, request, patience_ms });
+            self.ask_as(call, Request::Look, LOOK_MS_MAX);
         }
         self.write();
     }
@@ -300,16 +299,18 @@ impl Ownership {
             if matches!(request, Request::Relays { .. }) { RELAYS_MS_MAX } else { ANSWER_MS_MAX };
         let call = self.number();
         self.step = Some((call, step));
+        self.ask_as(call, request, patience_ms);
+    }
+
+    fn ask_as(&mut self, call: Call, request: Request, patience_ms: u64) {
         self.effects.push_back(Effect::Ask { call, request, patience_ms });
     }
 
     fn write(&mut self) {
         loop {
-            let call = Call(self.last_call + 1);
+            let call = self.number();
             let Some(txn) = self.saving.begin(call) else { return };
-            self.last_call += 1;
-            let (request, patience_ms) = (Request::Txn(txn), ANSWER_MS_MAX);
-            self.effects.push_back(Effect::Ask { call, request, patience_ms });
+            self.ask_as(call, Request::Txn(txn), ANSWER_MS_MAX);
         }
     }
 
@@ -366,7 +367,7 @@ impl Ownership {
             },
             Step::Relays { queue, record } => match (answer, self.fence(&queue)) {
                 (Answer::Running(running), Some(fence)) => {
-                    self.loaded.insert(queue.clone());
+                    self.loaded.insert(queue.clone(), Shard::of(&queue));
                     self.tell(DirectoryInput::Owned { queue, fence, record, running });
                 }
                 (other, _) => self.not_read(now, queue, other),
@@ -393,7 +394,7 @@ impl Ownership {
 
     /// Gives the directory a queue that is ours.
     fn load(&mut self, queue: String) {
-        if self.fence(&queue).is_some() && !self.loaded.contains(&queue) {
+        if self.fence(&queue).is_some() && !self.loaded.contains_key(&queue) {
             let key = keys::queue(&queue);
             self.ask(Step::Record { queue }, Request::Get(key));
         }

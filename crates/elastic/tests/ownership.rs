@@ -54,6 +54,24 @@ impl World {
         world
     }
 
+    /// Whose the queue is, with its fence.
+    fn owning() -> (Self, u64) {
+        let mut world = Self::new();
+        world.claim();
+        world.pass_ms(1_000);
+        let fence = world.entries[&shard().key()].created.0;
+        assert_eq!(world.owned(), [fence]);
+        assert_eq!(world.ownership.fence(QUEUE), Some(Fence(fence)));
+        (world, fence)
+    }
+
+    /// The shard's key goes, and another one is faster.
+    fn let_another_take_it(&mut self) -> Entry {
+        self.entries.remove(&shard().key());
+        self.put(shard().key(), THERE.into());
+        self.entries[&shard().key()].clone()
+    }
+
     fn put(&mut self, key: String, value: Bytes) -> Revision {
         self.revision += 1;
         let modified = Revision(self.revision);
@@ -188,12 +206,7 @@ fn shard() -> Shard {
 
 #[test]
 fn a_queue_that_nobody_owns_is_claimed_read_and_written_under_its_fence() {
-    let mut world = World::new();
-    world.claim();
-    world.pass_ms(1_000);
-    let fence = world.entries[&shard().key()].created.0;
-    assert_eq!(world.owned(), [fence]);
-    assert_eq!(world.ownership.fence(QUEUE), Some(Fence(fence)));
+    let (mut world, fence) = World::owning();
     world.claim();
     world.settle();
     assert_eq!(world.owned(), [0_u64; 0], "it has it");
@@ -242,10 +255,7 @@ fn an_address_that_somebody_else_has_claims_nothing_until_he_is_gone() {
 
 #[test]
 fn an_unanswered_store_costs_the_lease_and_with_it_all_that_was_owned_in_time() {
-    let mut world = World::new();
-    world.claim();
-    world.pass_ms(1_000);
-    assert!(world.ownership.fence(QUEUE).is_some());
+    let (mut world, _) = World::owning();
     // Something is under way that is never answered.
     world.give(Input::Claim { queue: "other".to_owned() });
     world.pass_in_silence(LEASE_TTL_MS);
@@ -305,12 +315,8 @@ fn a_shard_without_an_owner_is_claimed_at_once_by_whom_it_is_meant_for_and_later
 
 #[test]
 fn a_refused_write_finds_who_has_the_shard_before_the_watch_does() {
-    let mut world = World::new();
-    world.claim();
-    world.pass_ms(1_000);
-    let fence = world.owned()[0];
-    world.entries.remove(&shard().key());
-    world.put(shard().key(), THERE.into());
+    let (mut world, fence) = World::owning();
+    world.let_another_take_it();
     assert_eq!(world.saved(fence), Some(Err(SaveError::Fenced)));
     assert_eq!(world.lost, [(shard(), Some(THERE.to_owned()))]);
     assert!(world.ownership.fence(QUEUE).is_none());
@@ -318,15 +324,9 @@ fn a_refused_write_finds_who_has_the_shard_before_the_watch_does() {
 
 #[test]
 fn a_shard_that_another_one_has_by_now_is_given_away() {
-    let mut world = World::new();
-    world.claim();
-    world.pass_ms(1_000);
-    let fence = world.owned()[0];
-    // Somebody ends the lease of the key, and another one is faster.
-    world.entries.remove(&shard().key());
-    let taken = world.put(shard().key(), THERE.into());
-    let entry = world.entries[&shard().key()].clone();
-    assert_eq!((entry.created, taken.0 > fence), (taken, true));
+    let (mut world, fence) = World::owning();
+    let entry = world.let_another_take_it();
+    assert!(entry.created.0 > fence);
     world.give(Input::Changes(vec![Change::Put(entry)]));
     assert_eq!(world.lost, [(shard(), Some(THERE.to_owned()))]);
     assert_eq!(world.saved(fence), Some(Err(SaveError::Fenced)));

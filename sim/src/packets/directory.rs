@@ -154,19 +154,21 @@ impl DirectoryNode {
     }
 
     fn provider_answers(&mut self, cx: &mut Cx<'_>, call: u64, answer: ProviderAnswer) {
-        if let ProviderAnswer::Running(running) = answer {
-            return self.ownership.answered(cx, Call(call), Answer::Running(running));
-        }
-        let Some(relay) = self.calls.remove(&call) else { return };
+        let relay = self.calls.remove(&call);
         let outcome = match answer {
+            ProviderAnswer::Running(running) => {
+                return self.ownership.answered(cx, Call(call), Answer::Running(running));
+            }
             ProviderAnswer::Started(handle) => ProviderOutcome::Started(handle),
             ProviderAnswer::Failed(cause) => ProviderOutcome::Failed(cause),
             ProviderAnswer::Stopping { gone: true } => {
                 ProviderOutcome::Ended("it was gone already".to_owned())
             }
-            ProviderAnswer::Stopping { gone: false } | ProviderAnswer::Running(_) => return,
+            ProviderAnswer::Stopping { gone: false } => return,
         };
-        self.tell_provider(cx, relay, outcome);
+        if let Some(relay) = relay {
+            self.tell_provider(cx, relay, outcome);
+        }
     }
 
     fn tell_provider(&mut self, cx: &Cx<'_>, relay: RelayId, outcome: ProviderOutcome) {

@@ -13,8 +13,6 @@ pub(super) struct Directory {
     site: Arc<Site>,
     search: Search,
     connection: Option<Connection>,
-    /// Of the connection.
-    address: String,
     /// How the last one ended.
     trouble: Option<String>,
     greeted: bool,
@@ -39,7 +37,6 @@ impl Directory {
             site,
             search,
             connection: None,
-            address: String::new(),
             trouble: None,
             greeted: false,
             served: false,
@@ -52,8 +49,7 @@ impl Directory {
             if now < self.connect_at {
                 return Told::Nothing;
             }
-            self.address = self.search.address().to_owned();
-            let address = self.address.clone();
+            let address = self.search.address().to_owned();
             self.connection = Some(Connection::open(address, &self.site.options, now));
             return self.poll_read(cx, now);
         };
@@ -106,7 +102,7 @@ impl Directory {
 
     fn leave(&mut self, cause: &str, redirection: Option<(String, u64)>, now: Time) -> Told {
         tracing::debug!(cause, "the directory's connection is gone");
-        self.trouble = Some(format!("directory {}: {cause}", self.address));
+        self.trouble = Some(format!("directory {}: {cause}", self.search.tried()));
         self.connection = None;
         self.greeted = false;
         let served = std::mem::take(&mut self.served);

@@ -8,7 +8,7 @@ use quelea_elastic_proto::limits::{ADDRESS_BYTES_MAX, DIRECTORIES_MAX};
 use quelea_elastic_proto::{Fence, Time};
 
 use crate::directory::context::Context;
-use crate::directory::limits::{QUEUES_MAX, TOLD_AT_ONCE, WAITING_PER_QUEUE_MAX};
+use crate::directory::limits::{QUEUES_MAX, TOLD_AT_ONCE_MAX, WAITING_PER_QUEUE_MAX};
 use crate::directory::queue::Queue;
 use crate::directory::record::Record;
 use crate::directory::returning::Returning;
@@ -217,10 +217,14 @@ impl Directory {
     /// Tells some connections of the directories that there are, and the others at the next tick.
     pub(super) fn tell_directories(&mut self, now: Time) {
         let Some(from) = self.telling.take() else { return };
-        let mut peers: Vec<Peer> =
-            self.connections.range(from..).take(TOLD_AT_ONCE + 1).map(|(peer, _)| *peer).collect();
-        self.telling = peers.get(TOLD_AT_ONCE).copied();
-        peers.truncate(TOLD_AT_ONCE);
+        let mut peers: Vec<Peer> = self
+            .connections
+            .range(from..)
+            .take(TOLD_AT_ONCE_MAX + 1)
+            .map(|(peer, _)| *peer)
+            .collect();
+        self.telling = peers.get(TOLD_AT_ONCE_MAX).copied();
+        peers.truncate(TOLD_AT_ONCE_MAX);
         for peer in peers {
             let frame = Frame::Directories(Arc::clone(&self.directories));
             self.context(now).send(peer, frame);

@@ -74,9 +74,13 @@ impl Ownership {
             }
             (Asked::Whose, Answer::Got(Some(entry))) => {
                 let owner = String::from_utf8_lossy(&entry.value).into_owned();
-                let Some(enlisted) = self.enlisted.filter(|_| owner == self.address) else {
-                    return self.theirs(now, step, owner);
-                };
+                if owner != self.address {
+                    if let Some(queue) = step.wanted {
+                        self.tell(DirectoryInput::Disowned { queue, owner: Some(owner) });
+                    }
+                    return;
+                }
+                let Some(enlisted) = self.enlisted else { return self.not_yet(now, step) };
                 // Of an earlier life or lease at this address, as long as that is ours: then those have ended.
                 let created = Compare::Created(entry.key.clone(), entry.created);
                 let compares = vec![self.is_enlisted(enlisted), created];
@@ -94,14 +98,6 @@ impl Ownership {
                 self.warn(format!("{shard} cannot be claimed yet: {}", cause(answer)));
                 self.not_yet(now, step);
             }
-        }
-    }
-
-    fn theirs(&mut self, now: Time, step: Step, owner: String) {
-        if owner == self.address {
-            self.not_yet(now, step);
-        } else if let Some(queue) = step.wanted {
-            self.tell(DirectoryInput::Disowned { queue, owner: Some(owner) });
         }
     }
 
@@ -134,7 +130,7 @@ impl Ownership {
         let owner = owner.filter(|owner| *owner != self.address);
         let to = owner.as_ref().map_or_else(String::new, |owner| format!(" to {owner}"));
         self.warn(format!("{}, fence {}, is lost{to}", shard.key(), fence.0));
-        self.loaded.retain(|queue| Shard::of(queue) != shard);
+        self.loaded.retain(|_, of| *of != shard);
         self.effects.push_back(Effect::ShardLost { shard, owner });
         self.claim_if_vacant(now, shard);
     }
@@ -163,7 +159,7 @@ impl Ownership {
         let owner = self.picture.owner(shard);
         let vacant = owner.is_none_or(|(owner, _)| owner == self.address);
         if vacant && self.picture.has_queues(shard) && !self.ours.contains_key(&shard) {
-            let rank = self.picture.rank(shard, &self.address);
+            let rank = self.picture.rank(shard);
             self.at(now, Later::Vacant(shard), RANK_MS * u64::from(rank));
         }
     }

@@ -121,10 +121,10 @@ impl Picture {
     }
 
     /// How many living directories are meant for a shard rather than this one.
-    pub(super) fn rank(&self, shard: Shard, this: &str) -> u32 {
-        let weight = shard.weight(this);
+    pub(super) fn rank(&self, shard: Shard) -> u32 {
+        let weight = shard.weight(&self.this);
         let before =
-            self.directories().filter(|other| *other != this && shard.weight(other) > weight);
+            self.directories().filter(|other| *other != self.this && shard.weight(other) > weight);
         u32::try_from(before.count()).unwrap_or(u32::MAX)
     }
 

@@ -1,6 +1,6 @@
 //! A directory dies, and another one goes on: from the record, what runs, and what clients and relays say.
 
-use quelea_elastic::directory::limits::TOLD_AT_ONCE;
+use quelea_elastic::directory::limits::TOLD_AT_ONCE_MAX;
 use quelea_elastic::directory::{Definition, Effect, Input, Peer, RelayHandle};
 use quelea_elastic::plan::{Action, RelayState};
 use quelea_elastic_proto::frame::{Frame, Role};
@@ -255,7 +255,7 @@ fn relays_and_clients_are_told_which_directories_there_are_whenever_it_changes()
 #[test]
 fn thousands_are_told_of_directories_some_at_a_time() {
     let mut world = World::new();
-    let count = 2 * TOLD_AT_ONCE + 1;
+    let count = 2 * TOLD_AT_ONCE_MAX + 1;
     for number in 0..count {
         let input = Input::Connected { peer: Peer(1_000 + number as u64), role: Role::Client };
         world.directory.handle(world.now, input);
@@ -270,7 +270,7 @@ fn thousands_are_told_of_directories_some_at_a_time() {
             };
             told.push(peer);
         }
-        assert!(told.len() - before <= TOLD_AT_ONCE);
+        assert!(told.len() - before <= TOLD_AT_ONCE_MAX);
         if world.directory.next_deadline().is_none_or(|at| at > world.now) {
             break;
         }
