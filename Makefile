@@ -25,15 +25,15 @@ test-kubernetes: ## Runs the Kubernetes provider and the Helm chart against a re
 lint: ## Checks format and lints, warnings being errors
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	cargo clippy --locked -p quelea-directory --features etcd --all-targets -- -D warnings
-	cargo clippy --locked -p quelea-directory --features kubernetes --all-targets -- -D warnings
+	cargo clippy --locked -p quelea-elastic-directory --features etcd --all-targets -- -D warnings
+	cargo clippy --locked -p quelea-elastic-directory --features kubernetes --all-targets -- -D warnings
 	@if command -v cargo-deny >/dev/null; then cargo deny --offline check bans licenses sources; else echo "cargo-deny is not installed: licences and bans were not checked"; fi
 
 bench: build ## Measures every row of docs/benchmarks.md, beside RabbitMQ, ElasticMQ, ZeroMQ, MessagePack-RPC, Aeron and NATS where they can be had (ARGUMENTS=--quick)
-	$(PYTHON) bench-peers/compare.py --quelea $(BINARY) $(ARGUMENTS)
-	$(PYTHON) bench-peers/compare_sqs.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
-	$(PYTHON) bench-peers/compare_cmq.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
-	$(PYTHON) bench-peers/compare_elastic.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
+	$(PYTHON) experiments/peers/compare.py --quelea $(BINARY) $(ARGUMENTS)
+	$(PYTHON) experiments/peers/compare_sqs.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
+	$(PYTHON) experiments/peers/compare_cmq.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
+	$(PYTHON) experiments/peers/compare_elastic.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
 
 soak: build ## CMQ for ten minutes: nothing lost, memory flat; then kills the broker 200 times under load, and elastic queues' processes 100 times (SOAK_SECONDS=600 ROUNDS=200 KILLS=100)
 	$(BINARY) bench cmq-soak --duration-s $${SOAK_SECONDS:-600}

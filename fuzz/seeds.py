@@ -261,7 +261,7 @@ STORIES = {
 
 
 # What boto3 sends for each operation, and what only others would.
-RECORDED = json.loads((Path(__file__).parent / "../crates/sqs/tests/data/requests.json").read_text())
+RECORDED = json.loads((Path(__file__).parent / "../crates/sqs/protocol/tests/data/requests.json").read_text())
 SQS_JSON = {
     f"{number:02}-{call['operation']}": f"{call['json']['target']}\n{call['json']['body']}".encode()
     for number, call in enumerate(RECORDED)
@@ -374,7 +374,7 @@ CMQ_CLASSIC = {
 }
 
 
-# Steps of crates/cmq-proto/src/fuzzing/endpoint.rs; four bytes of settings before them.
+# Steps of crates/cmq/proto/src/fuzzing/endpoint.rs; four bytes of settings before them.
 PUSH, PUSH_LARGE, FLUSH_ALL, ARRIVE, REORDER, FLIP, LOSE, AGAIN, MADE_UP, WAIT, POP, RARE = 0, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 15
 DOWN, STRANGER = 0x80, 0x40
 KEY, CLASSIC, SMALL_BATCHES = 1, 2, 4

@@ -6,7 +6,7 @@ from harness.workspace import BUILD_TIMEOUT_S, ROOT
 
 def test_etcd_does_what_every_store_has_to(etcd):
     """Unoptimized, as the workspace's tests are: what it needs beyond those compiles in a minute or two."""
-    command = ["cargo", "test", "--locked", "-p", "quelea-directory", "--features", "etcd", "--test", "it"]
+    command = ["cargo", "test", "--locked", "-p", "quelea-elastic-directory", "--features", "etcd", "--test", "it"]
     command += ["etcd::etcd_is_a_store", "--", "--exact", "--ignored"]
     environment = {"QUELEA_ETCD_ENDPOINT": etcd.endpoint}
     code, output = run_group(command, cwd=ROOT, environment=environment, timeout_s=BUILD_TIMEOUT_S)

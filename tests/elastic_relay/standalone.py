@@ -48,7 +48,7 @@ class Relay:
     """One relay process; `end` waits for its exit code."""
 
     def __init__(self, *arguments):
-        self.directory = tempfile.TemporaryDirectory(prefix="quelea-relay-")
+        self.directory = tempfile.TemporaryDirectory(prefix="quelea-elastic-relay-")
         self.log_path = Path(self.directory.name) / "log"
         command = [binary_path(), "relay", "--queue", QUEUE, "--standalone", *arguments]
         with open(self.log_path, "wb") as log:

@@ -17,7 +17,7 @@ class EntryBroker(ElasticBroker):
         super().__init__(default=default, **other)
         self.entries = [{"zmtp_in": self._address(), "zmtp_out": self._address()} | entry for entry in entries]
         self.environment["QUELEA__ELASTIC__ENTRY"] = toml(self.entries)
-        self.environment["QUELEA__LOGGING__LEVEL"] = "info,quelea_relay=debug"
+        self.environment["QUELEA__LOGGING__LEVEL"] = "info,quelea_elastic_relay=debug"
 
     def _address(self) -> str:
         return f"{self.host}:{free_port()}"

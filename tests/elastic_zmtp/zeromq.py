@@ -22,7 +22,7 @@ class Relay:
     """`quelea relay --standalone` with both sides of its ZMTP edge on free ports."""
 
     def __init__(self, *arguments):
-        self.directory = tempfile.TemporaryDirectory(prefix="quelea-zmtp-")
+        self.directory = tempfile.TemporaryDirectory(prefix="quelea-elastic-zmtp-")
         self.log_path = Path(self.directory.name) / "log"
         command = [binary_path(), "relay", "--queue", "q", "--standalone", "--drain-timeout", "1", "--log", "debug"]
         sides = [] if "--zmtp-in" in arguments else ["--zmtp-in", "127.0.0.1:0", "--zmtp-out", "127.0.0.1:0"]

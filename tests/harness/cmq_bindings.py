@@ -13,7 +13,7 @@ from harness.process import run_group
 from harness.python_package import cargo_environment, check, names, sources
 from harness.workspace import ROOT, read
 
-LIBRARY = ["crates/cmq", "crates/cmq-proto"]
+LIBRARY = ["crates/cmq/lib", "crates/cmq/proto"]
 
 
 def install_package() -> Path:

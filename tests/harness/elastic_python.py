@@ -5,7 +5,7 @@ from pathlib import Path
 from harness import python_package
 from harness.outcome import Outcome
 
-LIBRARY = ["crates/client", "crates/elastic-proto", "crates/sqs"]
+LIBRARY = ["crates/elastic/client", "crates/elastic/proto"]
 
 
 def install_package() -> Path:

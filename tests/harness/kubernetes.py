@@ -73,7 +73,7 @@ def build_broker() -> Path:
 
 def run_unit_tests() -> Outcome:
     """The provider's own tests, which the workspace's leave out with the feature."""
-    command = ["cargo", "test", "--locked", "--profile", PROFILE, "-p", "quelea-directory", "--features", "kubernetes", "--lib"]
+    command = ["cargo", "test", "--locked", "--profile", PROFILE, "-p", "quelea-elastic-directory", "--features", "kubernetes", "--lib"]
     environment = {"CARGO_TARGET_DIR": cache_root() / "target-kubernetes"}
     code, output = run_group(command, cwd=ROOT, environment=environment, timeout_s=BUILD_TIMEOUT_S)
     return read(code, outcome.of_cargo(output))

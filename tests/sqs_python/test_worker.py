@@ -17,7 +17,7 @@ VISIBILITY_TIMEOUT_S = 1
 
 def rust_worker():
     """Built beside the broker, by the same cargo."""
-    command = ["cargo", "build", "--quiet", "--locked", "-p", "quelea-client", "--example", "worker"]
+    command = ["cargo", "build", "--quiet", "--locked", "-p", "quelea-sqs-client", "--example", "worker"]
     subprocess.run(command, cwd=ROOT, check=True)
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     return [target / "debug" / "examples" / "worker"]

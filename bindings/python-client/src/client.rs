@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use quelea_client::elastic::{self, Options, SlowPolicy};
+use quelea_elastic_client::{Options, SlowPolicy};
 
 use crate::fork::Owned;
 use crate::listener::Listener;
@@ -25,9 +25,9 @@ pub(crate) struct Client {
 
 impl Client {
     /// The library's client with options of one producer or listener.
-    fn with(&self, py: Python<'_>, options: Options) -> PyResult<elastic::Client> {
+    fn with(&self, py: Python<'_>, options: Options) -> PyResult<quelea_elastic_client::Client> {
         self.made_here.get(py)?;
-        elastic::Client::connect(self.directories.clone(), options)
+        quelea_elastic_client::Client::connect(self.directories.clone(), options)
             .map_err(|error| error::client(py, error, None))
     }
 
@@ -36,7 +36,7 @@ impl Client {
         py: Python<'_>,
         window_bytes: i128,
         expected_bytes_per_s: i128,
-    ) -> PyResult<elastic::Client> {
+    ) -> PyResult<quelea_elastic_client::Client> {
         let options = Options {
             window_bytes: whole(py, "window_bytes", window_bytes)?,
             expected_bytes_per_s: whole(py, "expected_bytes_per_s", expected_bytes_per_s)?,
@@ -50,7 +50,7 @@ impl Client {
         py: Python<'_>,
         slow: Option<&str>,
         by_hand: bool,
-    ) -> PyResult<elastic::Client> {
+    ) -> PyResult<quelea_elastic_client::Client> {
         let slow = slow.map(|name| slow_policy(py, name)).transpose()?;
         let options = Options { slow, acknowledge_by_hand: by_hand, ..self.options.clone() };
         self.with(py, options)
@@ -93,7 +93,7 @@ impl Client {
             Some(Ok(producer)) => Ok(Producer::new(producer)),
             Some(Err(error)) => Err(error::client(py, error, None)),
             // Without a time limit it ends only when it is done.
-            None => Err(error::client(py, elastic::Error::Closed, None)),
+            None => Err(error::client(py, quelea_elastic_client::Error::Closed, None)),
         }
     }
 
@@ -126,7 +126,7 @@ impl Client {
         match wait::block(py, None, client.listener(queue, prefixes))? {
             Some(Ok(listener)) => Ok(Listener::new(listener, acknowledge_by_hand)),
             Some(Err(error)) => Err(error::client(py, error, None)),
-            None => Err(error::client(py, elastic::Error::Closed, None)),
+            None => Err(error::client(py, quelea_elastic_client::Error::Closed, None)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The library's events as those of quelea_client/events.py.
 
 use pyo3::prelude::*;
-use quelea_client::elastic::{ClientId, GapNotice, NoticeCode, WireError};
+use quelea_elastic_client::{ClientId, GapNotice, NoticeCode, WireError};
 
 /// A client as the management API shows it.
 pub(crate) fn id(client: ClientId) -> String {

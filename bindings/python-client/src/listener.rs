@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use quelea_client::elastic::{self, ClientId, Error, Event, ListenerControl};
+use quelea_elastic_client::{ClientId, Error, Event, ListenerControl};
 
 use crate::fork::Owned;
 use crate::message::Message;
@@ -36,7 +36,7 @@ struct Source {
 }
 
 struct Far {
-    listener: elastic::Listener,
+    listener: quelea_elastic_client::Listener,
     messages: u64,
 }
 
@@ -121,7 +121,7 @@ impl Source {
 }
 
 impl Listener {
-    pub(crate) fn new(listener: elastic::Listener, by_hand: bool) -> Self {
+    pub(crate) fn new(listener: quelea_elastic_client::Listener, by_hand: bool) -> Self {
         let source = Source {
             control: listener.control(),
             here: Mutex::default(),

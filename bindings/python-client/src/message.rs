@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
-use quelea_client::elastic::{ClientId, Message as Given};
+use quelea_elastic_client::{ClientId, Message as Given};
 
 /// A message, who sent it, and its number. Its parts are copied once, into Python's own objects: slices
 /// of what was read would keep all of it as long as one message lives.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use quelea_client::elastic::{self, Error, MessageSeq, News, PublishError};
+use quelea_elastic_client::{Error, MessageSeq, News, PublishError};
 
 use crate::fork::Owned;
 use crate::part::Part;
@@ -15,11 +15,11 @@ use crate::{error, events, wait};
 /// Publishes messages; `quelea_client.Producer` and `quelea_client.aio.Producer` are made of it.
 #[pyclass(frozen, module = "quelea_client._core")]
 pub(crate) struct Producer {
-    producer: Owned<Arc<elastic::Producer>>,
+    producer: Owned<Arc<quelea_elastic_client::Producer>>,
 }
 
 impl Producer {
-    pub(crate) fn new(producer: elastic::Producer) -> Self {
+    pub(crate) fn new(producer: quelea_elastic_client::Producer) -> Self {
         Self { producer: Owned::new(Arc::new(producer)) }
     }
 
@@ -32,7 +32,7 @@ impl Producer {
 }
 
 /// What of `below` is not acknowledged.
-fn in_doubt(producer: &elastic::Producer, below: MessageSeq) -> Range<MessageSeq> {
+fn in_doubt(producer: &quelea_elastic_client::Producer, below: MessageSeq) -> Range<MessageSeq> {
     let Range { start, end } = producer.unacknowledged();
     start.min(below)..end.min(below)
 }

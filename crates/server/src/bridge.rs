@@ -4,12 +4,12 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
-use quelea_bridge::{
+use quelea_elastic_bridge::{
     BridgeCounters, BridgeFront, BridgeSettings, BridgeStartError, DeliverySettings, FeedSettings,
 };
 use quelea_elastic_proto::limits::{PREFIX_BYTES_MAX, PREFIXES_MAX, QUEUE_NAME_BYTES_MAX};
 use quelea_model::limits::SHORT_STRING_BYTES_MAX;
-use quelea_net::{ListenError, Node};
+use quelea_node::{ListenError, Node};
 
 use crate::config::{Bridge, BridgeDelivery, BridgeFeed, Config, is_address};
 use crate::elastic::{self, ElasticDirectory};
@@ -101,7 +101,7 @@ fn keeper(config: &Config) -> Result<(Option<TcpListener>, String), BridgeError>
     if keep_listen.is_empty() || unknown {
         return Ok((None, keep_advertise.clone()));
     }
-    let listener = quelea_net::listen(keep_listen)?;
+    let listener = quelea_node::listen(keep_listen)?;
     if !keep_advertise.is_empty() {
         return Ok((Some(listener), keep_advertise.clone()));
     }

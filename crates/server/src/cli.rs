@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use quelea_directory::provider::process::hold;
+use quelea_elastic_directory::provider::process::hold;
 
 use crate::config::{ConfigError, Settings, reference};
 use crate::{admin, elastic_pipe, pop, push, relay, serve};

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quelea_cmq::{Mode, PreSharedKey};
-use quelea_datagram::{
+use quelea_cmq_front::{
     DatagramCounters, DatagramFront, DatagramSettings, DatagramStartError, ForwardSettings,
     KeyTemplateError, Mailboxes, MailboxesError, PeerError, Route,
 };
-use quelea_net::Node;
+use quelea_node::Node;
 
 use crate::config::{CmqForward, CmqRoute, Config};
 use crate::key_file::{self, KeyFileError};

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
-use quelea_directory::{
+use quelea_elastic_core::directory::{Definition, DefinitionError, Settings};
+use quelea_elastic_directory::{
     DirectoryCounters, DirectoryHandle, DirectoryServer, DirectorySettings, DirectoryStartError,
     MetaSettings, Page, ProviderSettings, Refusal,
 };
-use quelea_elastic::directory::{Definition, DefinitionError, Settings};
 use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
-use quelea_http::{Elastic, ElasticAnswer, ElasticPage, ElasticRefusal, ElasticRequest};
-use quelea_net::ListenError;
+use quelea_management::{Elastic, ElasticAnswer, ElasticPage, ElasticRefusal, ElasticRequest};
+use quelea_node::ListenError;
 
 use self::entries::{Entries, EntriesCounters, EntryFailure, PreparedEntries};
 use crate::config::{Config, Elastic as ElasticConfig};
@@ -123,7 +123,7 @@ pub(crate) fn prepare(config: &ElasticConfig) -> Result<Option<Prepared>, Elasti
         drain_ms_max: config.drain_ms_max,
         ..Settings::default()
     };
-    let listener = quelea_net::listen(&config.listen)?;
+    let listener = quelea_node::listen(&config.listen)?;
     check_advertise(config, &listener)?;
     let entries = entries::prepare(&config.entry)?;
     Ok(Some(Prepared { listener, key, key_file, core, queues, program, stop_relays, entries }))
@@ -213,7 +213,7 @@ fn choose(
 fn provider(config: &ElasticConfig, dir: PathBuf, program: PathBuf) -> ProviderSettings {
     #[cfg(feature = "kubernetes")]
     if config.provider == "kubernetes" {
-        let settings = quelea_directory::provider::kubernetes::Settings {
+        let settings = quelea_elastic_directory::provider::kubernetes::Settings {
             site: config.kubernetes_site.clone(),
             namespace: config.kubernetes_namespace.clone(),
             image: config.kubernetes_image.clone(),
@@ -442,7 +442,7 @@ mod tests {
         let told = |listen: &str, advertise: &str| {
             let (advertise, metadata) = (advertise.to_owned(), "etcd".to_owned());
             let config = ElasticConfig { advertise, metadata, ..ElasticConfig::default() };
-            check_advertise(&config, &quelea_net::listen(listen).unwrap())
+            check_advertise(&config, &quelea_node::listen(listen).unwrap())
         };
         let refused = told("0.0.0.0:0", "").unwrap_err().to_string();
         assert!(refused.starts_with("elastic.advertise = \"\": ") && refused.contains("0.0.0.0:"));

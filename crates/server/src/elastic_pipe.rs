@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use quelea_client::elastic::{Client, Error, Options};
+use quelea_elastic_client::{Client, Error, Options};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 

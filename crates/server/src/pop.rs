@@ -13,7 +13,7 @@ use clap::Args;
 use quelea_cmq::{
     Endpoint, Event, MailboxError, MailboxOptions, Message, PeerCounts, Queue, Receipt,
 };
-use quelea_datagram::Peer;
+use quelea_cmq_front::Peer;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use tokio::runtime::Builder;

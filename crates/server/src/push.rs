@@ -12,7 +12,7 @@ use quelea_cmq::{
     Dest, DestinationOptions, Endpoint, Event, Key, Mode, Outcome, PushError, endpoint::Unsettled,
     proto::endpoint,
 };
-use quelea_datagram::{Peer, local_address};
+use quelea_cmq_front::{Peer, local_address};
 
 use crate::key_file::KeyFileError;
 use crate::pipe::{self, Cutter, FramingError, PipeArgs, fail, on_signal, print_counters, refuse};

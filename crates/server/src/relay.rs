@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use quelea_elastic::relay::{default_settings, limits};
+use quelea_elastic_core::relay::{default_settings, limits};
 use quelea_elastic_proto::RelayId;
 use quelea_elastic_proto::frame::{Acknowledge, RelaySettings, SlowPolicy};
-use quelea_relay::{Config, Directory, RunError, SpillConfig, Stopped, Stopper};
+use quelea_elastic_relay::{Config, Directory, RunError, SpillConfig, Stopped, Stopper};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -81,7 +81,7 @@ pub(crate) struct RelayArgs {
     orphan_timeout_ms: u64,
     #[command(flatten)]
     zmtp: zmtp::ZmtpArgs,
-    /// Log level, as in info or quelea_relay=debug.
+    /// Log level, as in info or quelea_elastic_relay=debug.
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log: String,
 }
@@ -131,10 +131,10 @@ pub(crate) fn run(args: &RelayArgs) -> ExitCode {
 fn relay(args: &RelayArgs) -> Result<Stopped, RelayFailure> {
     log_to_stderr(&args.log)?;
     let config = args.config()?;
-    quelea_net::raise_file_limit();
+    quelea_node::raise_file_limit();
     let (stopper, stop) = Stopper::new();
     stop_on_signals(stopper).map_err(RelayFailure::Signals)?;
-    let stopped = quelea_relay::run(&config, stop, |addresses| {
+    let stopped = quelea_elastic_relay::run(&config, stop, |addresses| {
         let mut out = io::stdout().lock();
         // Whoever started it may wait for this line; if nobody reads it, nobody needs it.
         let line = format!("relay of {:?} ready at {}", config.queue, addresses.native);

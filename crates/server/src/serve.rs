@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use prometheus_client::collector::Collector;
-use quelea_datagram::DatagramCounters;
-use quelea_http::sqs::SqsCounters;
-use quelea_http::{Elastic, HttpSettings};
-use quelea_net::{ListenError, Node, StartError, Stopped};
+use quelea_cmq_front::DatagramCounters;
+use quelea_management::sqs::SqsCounters;
+use quelea_management::{Elastic, HttpSettings};
+use quelea_node::{ListenError, Node, StartError, Stopped};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -62,7 +62,7 @@ pub(crate) fn run(config: &Config) -> ExitCode {
 
 fn serve(config: &Config) -> Result<Stopped, ServeError> {
     log_to_stderr(&config.logging.level)?;
-    quelea_net::install_panic_hook();
+    quelea_node::install_panic_hook();
     // This thread is the management thread; the core has its own.
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(system("start the management runtime"))?;
@@ -87,7 +87,7 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
     // Before anything else, so that a signal during recovery is not lost.
     let mut signals = Signals::new().map_err(system("listen for signals"))?;
     let listener = match config.http.enabled {
-        true => Some(quelea_net::listen(&config.http.listen)?),
+        true => Some(quelea_node::listen(&config.http.listen)?),
         false => None,
     };
     let sqs = sqs::prepare(&config.sqs)?;
@@ -247,7 +247,7 @@ impl Http {
             let _ = stopped.await;
         };
         let (core, authenticator) = (node.handle().clone(), node.authenticator().clone());
-        let serve = quelea_http::serve(listener, core, authenticator, settings, stopped);
+        let serve = quelea_management::serve(listener, core, authenticator, settings, stopped);
         Ok(Self { address: address.to_string(), stop, task: tokio::spawn(serve) })
     }
 

@@ -4,11 +4,11 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quelea_http::sqs::{
+use quelea_management::sqs::{
     BODIES_BYTES_MAX, EmbeddedQueues, EmbeddedSettings, SqsCounters, SqsServer, SqsSettings,
     SqsStartError, Verify,
 };
-use quelea_net::{ListenError, Node};
+use quelea_node::{ListenError, Node};
 
 use crate::config::{Config, Sqs};
 
@@ -44,7 +44,7 @@ pub(crate) fn prepare(config: &Sqs) -> Result<Option<Prepared>, SqsError> {
         "always" => Verify::Always,
         other => return Err(SqsError::Verify(other.to_owned())),
     };
-    let listeners = config.listen.iter().map(|address| quelea_net::listen(address));
+    let listeners = config.listen.iter().map(|address| quelea_node::listen(address));
     Ok(Some(Prepared { listeners: listeners.collect::<Result<_, _>>()?, verify }))
 }
 
@@ -58,7 +58,7 @@ impl Prepared {
     ) -> Result<SqsFront, SqsError> {
         let Self { listeners, verify } = self;
         let sqs = &config.sqs;
-        let files = usize::try_from(quelea_net::raise_file_limit()).unwrap_or(usize::MAX);
+        let files = usize::try_from(quelea_node::raise_file_limit()).unwrap_or(usize::MAX);
         let queues = EmbeddedQueues::new(
             node.handle().clone(),
             EmbeddedSettings {

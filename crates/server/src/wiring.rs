@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
-use quelea_amqp::ConnectionConfig;
+use quelea_amqp_codec::ConnectionConfig;
+use quelea_amqp_session::SessionConfig;
 use quelea_broker::BrokerConfig;
-use quelea_net::NodeConfig;
-use quelea_session::SessionConfig;
+use quelea_node::NodeConfig;
 
 use crate::config::Config;
 
 /// The node's settings. No more connections are taken than there may be open files, so that the
 /// management API and the log keep theirs.
 pub(crate) fn node_config(config: &Config) -> NodeConfig {
-    let files = usize::try_from(quelea_net::raise_file_limit()).unwrap_or(usize::MAX);
+    let files = usize::try_from(quelea_node::raise_file_limit()).unwrap_or(usize::MAX);
     let connections_max = config.amqp.connections_max.min(files);
     let connection = ConnectionConfig {
         frame_max: config.amqp.frame_max,
         channel_max: config.amqp.channel_max,
         heartbeat_s: config.amqp.heartbeat_s,
         message_bytes_max: config.limits.message_bytes_max,
-        server_properties: quelea_amqp::server_properties(env!("CARGO_PKG_VERSION")),
+        server_properties: quelea_amqp_codec::server_properties(env!("CARGO_PKG_VERSION")),
         handshake_timeout_ms: config.amqp.handshake_timeout_ms,
     };
     let broker = BrokerConfig {

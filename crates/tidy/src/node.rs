@@ -7,10 +7,10 @@ mod script;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use quelea_amqp::ConnectionConfig;
+use quelea_amqp_codec::ConnectionConfig;
+use quelea_amqp_session::{AuthOutcome, Peer, Session, SessionConfig};
 use quelea_broker::{Broker, BrokerConfig, Effect};
 use quelea_model::Timestamp;
-use quelea_session::{AuthOutcome, Peer, Session, SessionConfig};
 use quelea_store::{MemStore, Recovered};
 
 use clients::Client;

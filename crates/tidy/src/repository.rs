@@ -27,8 +27,10 @@ pub struct Repository {
 /// One crate of the workspace, by its manifest.
 #[derive(Debug)]
 pub struct CrateManifest {
-    /// The directory's name under `crates/`.
-    pub name: String,
+    /// The room: the directory's path below `crates/`, such as `core/broker`.
+    pub room: String,
+    /// The directory's path from the root of the tree.
+    pub path: String,
     /// The whole manifest.
     pub manifest: Table,
 }
@@ -82,19 +84,21 @@ impl Repository {
         files
     }
 
-    /// The crates under `crates/`.
+    /// The crates under `crates/`, by family and room.
     ///
     /// # Panics
     /// If a manifest cannot be read.
     #[must_use]
     pub fn crates(&self) -> Vec<CrateManifest> {
         let manifests = self.files("crates", &["/Cargo.toml"]);
-        let top = manifests.iter().filter(|path| path.split('/').count() == 3);
-        top.map(|path| CrateManifest {
-            name: path.split('/').nth(1).unwrap_or_default().to_owned(),
-            manifest: self.toml(path),
-        })
-        .collect()
+        let paths = manifests.iter().filter_map(|path| path.strip_suffix("/Cargo.toml"));
+        paths
+            .map(|path| CrateManifest {
+                room: path.trim_start_matches("crates/").to_owned(),
+                path: path.to_owned(),
+                manifest: self.toml(&format!("{path}/Cargo.toml")),
+            })
+            .collect()
     }
 
     /// A TOML file.
@@ -134,6 +138,16 @@ impl Repository {
 }
 
 impl CrateManifest {
+    /// The package's name as its room says it: `quelea-FAMILY-ROOM`, without the family in `core`, and
+    /// `quelea-cmq` for the library that programs link.
+    #[must_use]
+    pub fn package_of_room(&self) -> String {
+        match self.room.as_str() {
+            "cmq/lib" => "quelea-cmq".to_owned(),
+            room => format!("quelea-{}", room.trim_start_matches("core/").replace('/', "-")),
+        }
+    }
+
     /// Names in a section such as `dependencies`, of all targets.
     #[must_use]
     pub fn dependencies(&self, section: &str) -> Vec<String> {

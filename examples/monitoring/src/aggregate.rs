@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use clap::Args;
-use quelea_client::elastic::Event;
+use quelea_elastic_client::Event;
 
 use crate::rule::{Rule, Watch};
 use crate::sample::Sample;

@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::io::Write as _;
 
 use clap::Args;
-use quelea_client::elastic::Event;
+use quelea_elastic_client::Event;
 
 use crate::sample::Alert;
 use crate::{Outcome, Queues};

@@ -13,7 +13,7 @@ mod sample;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use quelea_client::elastic::{Client, Error, Options};
+use quelea_elastic_client::{Client, Error, Options};
 
 /// Monitors hosts over elastic queues
 #[derive(Parser)]

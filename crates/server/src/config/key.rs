@@ -430,7 +430,7 @@ pub(crate) const KEYS: &[Key] = &[
         name: "logging.level",
         kind: Kind::Text,
         meaning: "What is logged to standard error: `error`, `warn`, `info`, `debug`, `trace`, or \
-                  filters such as `info,quelea_net=debug`.",
+                  filters such as `info,quelea_node=debug`.",
     },
 ];
 

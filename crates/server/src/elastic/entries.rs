@@ -10,8 +10,8 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use quelea_elastic_proto::frame::SlowPolicy;
-use quelea_relay::entry::{BoundEntry, Entry, EntryConfig, EntryCounters, EntryError};
-use quelea_relay::{ConfigError, ZmtpConfig, ZmtpSecurity, zmtp_heartbeat};
+use quelea_elastic_relay::entry::{BoundEntry, Entry, EntryConfig, EntryCounters, EntryError};
+use quelea_elastic_relay::{ConfigError, ZmtpConfig, ZmtpSecurity, zmtp_heartbeat};
 
 use crate::config::ElasticEntry;
 

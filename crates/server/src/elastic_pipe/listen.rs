@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use quelea_client::elastic::{Error, Event, GapNotice, Listener, Message};
+use quelea_elastic_client::{Error, Event, GapNotice, Listener, Message};
 use tokio::sync::Notify;
 use tokio::time::sleep_until;
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use quelea_client::elastic::{Error, Producer};
+use quelea_elastic_client::{Error, Producer};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use quelea_relay::{RunError, ZmtpAddresses, ZmtpConfig, ZmtpSecurity, zmtp_heartbeat};
+use quelea_elastic_relay::{RunError, ZmtpAddresses, ZmtpConfig, ZmtpSecurity, zmtp_heartbeat};
 
 #[derive(Debug, Args)]
 pub(crate) struct ZmtpArgs {

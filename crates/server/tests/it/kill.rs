@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
-use quelea_amqp::ShortStr;
-use quelea_amqp::method::{Method, exchange, queue};
+use quelea_amqp_codec::ShortStr;
+use quelea_amqp_codec::method::{Method, exchange, queue};
 
 use crate::broker::{Broker, DataDir, Starting};
 use crate::client::{Client, Gone, PATIENCE, PERSISTENT};

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
 mod broker;
-#[path = "../../../net/tests/it/client.rs"]
-#[allow(dead_code, reason = "shared with the tests of quelea-net")]
+#[path = "../../../core/node/tests/it/client.rs"]
+#[allow(dead_code, reason = "shared with the tests of quelea-node")]
 mod client;
 mod kill;
 mod ledger;

@@ -8,7 +8,7 @@ const MIB: u64 = 1024 * 1024;
 #[test]
 fn idle_connections_cost_little() {
     const CONNECTIONS: u64 = 1_000;
-    quelea_net::raise_file_limit();
+    quelea_node::raise_file_limit();
     let dir = DataDir::new();
     let broker = Broker::start(&dir, &[]);
     // The first login hashes a password, whose memory is given back later.

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
-use quelea_amqp::frame::PROTOCOL_HEADER;
-use quelea_amqp::method::{Method, basic, channel, connection, queue};
-use quelea_amqp::{FrameKind, FrameReader, Output, ShortStr};
+use quelea_amqp_codec::frame::PROTOCOL_HEADER;
+use quelea_amqp_codec::method::{Method, basic, channel, connection, queue};
+use quelea_amqp_codec::{FrameKind, FrameReader, Output, ShortStr};
 use quelea_model::{Properties, PropertyView};
 
 use super::script::Verdict;

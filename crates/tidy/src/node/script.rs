@@ -1,8 +1,8 @@
 //! From bytes to what clients do. Names, keys and numbers come from small sets, so that they meet.
 
 use bytes::Bytes;
-use quelea_amqp::ShortStr;
-use quelea_amqp::method::{Method, basic, channel, confirm, connection, exchange, queue, tx};
+use quelea_amqp_codec::ShortStr;
+use quelea_amqp_codec::method::{Method, basic, channel, confirm, connection, exchange, queue, tx};
 use quelea_broker::BrokerConfig;
 use quelea_model::{Properties, Table, Value};
 

@@ -13,11 +13,14 @@ const IGNORE: &str = concat!("#[ign", "ore");
 /// Tests that do not run by themselves, with the reason why they are there.
 const IGNORED: [(&str, &str); 3] = [
     (
-        "crates/directory/tests/it/etcd.rs",
+        "crates/elastic/directory/tests/it/etcd.rs",
         "needs an etcd: the suite elastic_etcd starts one and runs it",
     ),
-    ("crates/net/tests/it/panic.rs", "ends its process: another test runs it in one of its own"),
-    ("crates/store/tests/it/golden.rs", "writes the golden files of a new format version"),
+    (
+        "crates/core/node/tests/it/panic.rs",
+        "ends its process: another test runs it in one of its own",
+    ),
+    ("crates/core/store/tests/it/golden.rs", "writes the golden files of a new format version"),
 ];
 
 /// What the product may not hold besides. A module that several test binaries share may.

@@ -11,21 +11,21 @@ type Run = fn(&[u8]);
 
 /// Each fuzz target with the function that it calls.
 const TARGETS: [(&str, Run); 15] = [
-    ("amqp_connection", quelea_amqp::fuzzing::fuzz_connection),
-    ("amqp_frames", quelea_amqp::fuzzing::fuzz_frames),
-    ("amqp_method", quelea_amqp::fuzzing::fuzz_method),
-    ("amqp_table", quelea_amqp::fuzzing::fuzz_table),
+    ("amqp_connection", quelea_amqp_codec::fuzzing::fuzz_connection),
+    ("amqp_frames", quelea_amqp_codec::fuzzing::fuzz_frames),
+    ("amqp_method", quelea_amqp_codec::fuzzing::fuzz_method),
+    ("amqp_table", quelea_amqp_codec::fuzzing::fuzz_table),
     ("cmq_classic", quelea_cmq_proto::fuzzing::fuzz_classic),
     ("cmq_datagram", quelea_cmq_proto::fuzzing::fuzz_datagrams),
     ("cmq_endpoint", quelea_cmq_proto::fuzzing::fuzz_endpoint),
     ("elastic_frames", quelea_elastic_proto::fuzzing::fuzz_frames),
-    ("elastic_relay", quelea_elastic::fuzzing::fuzz_relay),
+    ("elastic_relay", quelea_elastic_core::fuzzing::fuzz_relay),
     ("node", quelea_tidy::fuzz_node),
-    ("sqs_json", quelea_sqs::fuzzing::fuzz_json),
-    ("sqs_query", quelea_sqs::fuzzing::fuzz_query),
+    ("sqs_json", quelea_sqs_protocol::fuzzing::fuzz_json),
+    ("sqs_query", quelea_sqs_protocol::fuzzing::fuzz_query),
     ("store_checkpoint", quelea_store::fuzzing::fuzz_checkpoint),
     ("store_records", quelea_store::fuzzing::fuzz_records),
-    ("zmtp", quelea_zmtp::fuzzing::fuzz_connection),
+    ("zmtp", quelea_elastic_zmtp::fuzzing::fuzz_connection),
 ];
 
 /// Seeds are read by people and run in every test.

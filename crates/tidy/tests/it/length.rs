@@ -12,7 +12,7 @@ const LINES_WITHOUT_REASON: usize = 600;
 
 /// Files that are long, with the reason.
 const LONG: [(&str, &str); 1] = [(
-    "crates/store/tests/it/world.rs",
+    "crates/core/store/tests/it/world.rs",
     "one harness: a store, its disk, and the model beside them",
 )];
 

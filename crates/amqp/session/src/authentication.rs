@@ -1,0 +1,115 @@
+//! From the login to the open connection. Passwords are verified by the shell, off the thread that
+//! serves messages, because a good hash takes milliseconds.
+
+use bytes::Bytes;
+use quelea_amqp_codec::{AuthFailure, Mechanism, ShortStr};
+use quelea_broker::{Broker, ConnectionInfo};
+use quelea_model::Timestamp;
+
+use crate::errors::open_refused;
+use crate::notice::Notice;
+use crate::session::{Phase, Session};
+
+/// What the shell is to verify: see [`Session::poll_auth`].
+#[derive(Clone)]
+pub struct AuthRequest {
+    /// Who wants in.
+    pub user: String,
+    /// With which password.
+    pub password: Bytes,
+    /// How it was sent.
+    pub mechanism: Mechanism,
+}
+
+impl std::fmt::Debug for AuthRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AuthRequest")
+            .field("user", &self.user)
+            .field("mechanism", &self.mechanism)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the shell found: see [`Session::authenticated`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuthOutcome {
+    /// The password is the user's.
+    Accepted,
+    /// No such user, or another password. The client is not told which.
+    Refused,
+}
+
+impl Session {
+    /// The login to verify, once a connection. Answer with [`Session::authenticated`].
+    pub fn poll_auth(&mut self) -> Option<AuthRequest> {
+        self.auth.take()
+    }
+
+    /// The verdict on the login. Does nothing if the connection ended in the meantime.
+    ///
+    /// Returns whether more input waits, as [`Session::process`].
+    pub fn authenticated(
+        &mut self,
+        broker: &mut Broker,
+        outcome: AuthOutcome,
+        now: Timestamp,
+    ) -> bool {
+        if self.phase != Phase::Authenticating {
+            return false;
+        }
+        self.phase = Phase::Opening;
+        match outcome {
+            AuthOutcome::Accepted => self.wire.authenticated(Ok(())),
+            AuthOutcome::Refused => self.refuse_login("wrong user or password"),
+        }
+        self.process(broker, now)
+    }
+
+    pub(crate) fn login(&mut self, mechanism: Mechanism, user: String, password: Bytes) {
+        self.user = user;
+        let local_only = self.config.loopback_users.contains(&self.user);
+        if local_only && !self.peer.loopback {
+            // RabbitMQ too gives the client the same text as for a wrong password.
+            self.refuse_login("this user can only connect via localhost");
+            return;
+        }
+        self.phase = Phase::Authenticating;
+        self.auth = Some(AuthRequest { user: self.user.clone(), password, mechanism });
+    }
+
+    fn refuse_login(&mut self, reason: &'static str) {
+        self.notices.push(Notice::LoginRefused { user: self.user.clone(), reason });
+        self.wire.authenticated(Err(AuthFailure));
+    }
+
+    /// connection.open.
+    pub(crate) fn open(&mut self, broker: &mut Broker, vhost: &ShortStr, now: Timestamp) {
+        let info = ConnectionInfo {
+            user: self.user.clone(),
+            vhost: vhost.to_string(),
+            peer: self.peer.address.clone(),
+            local: self.peer.local.clone(),
+            loopback: self.peer.loopback,
+            name: self.peer.connection_name(),
+            protocol: crate::PROTOCOL,
+            mechanism: self.wire.mechanism().map_or("", Mechanism::name).to_string(),
+            client_properties: self.wire.client_properties().clone(),
+            channel_max: self.wire.channel_max(),
+            frame_max: self.wire.frame_max(),
+            heartbeat_s: self.wire.heartbeat_s(),
+        };
+        match broker.open_connection(now, info) {
+            Ok(connection) => {
+                self.phase = Phase::Open;
+                self.connection = Some(connection);
+                self.vhost = vhost.to_string();
+                let user = self.user.clone();
+                self.notices.push(Notice::Opened { user, vhost: self.vhost.clone() });
+                self.wire.opened(Ok(()));
+            }
+            Err(error) => {
+                self.wire.opened(Err(open_refused(&error)));
+            }
+        }
+    }
+}

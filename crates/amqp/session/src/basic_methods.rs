@@ -1,0 +1,113 @@
+//! Class `basic` without publish: qos, consume, cancel, get, and the acknowledgements.
+
+use quelea_amqp_codec::ShortStr;
+use quelea_amqp_codec::method::basic;
+use quelea_broker::Consume;
+
+use crate::channel::{Channel, Mode};
+use crate::errors::Failure;
+use crate::reply::{Held, Reply};
+use crate::turn::Turn;
+use crate::tx::Operation;
+
+pub(crate) fn qos(
+    turn: &mut Turn<'_>,
+    channel: &Channel,
+    method: &basic::Qos,
+) -> Result<Reply, Failure> {
+    if method.prefetch_size != 0 {
+        let size = method.prefetch_size;
+        return Err(Failure::not_implemented(format_args!("prefetch_size!=0 ({size})")));
+    }
+    turn.broker.set_prefetch(turn.now, channel.id, method.prefetch_count, method.global);
+    Ok(Reply::Now(basic::QosOk {}.into()))
+}
+
+pub(crate) fn consume(
+    turn: &mut Turn<'_>,
+    channel: &Channel,
+    method: basic::Consume,
+) -> Result<Reply, Failure> {
+    let request = Consume {
+        queue: method.queue.to_string(),
+        consumer_tag: method.consumer_tag.to_string(),
+        no_local: method.no_local,
+        no_ack: method.no_ack,
+        exclusive: method.exclusive,
+        arguments: method.arguments,
+    };
+    let tag = turn.broker.consume(turn.now, channel.id, &request)?;
+    Ok(Reply::now(method.no_wait, basic::ConsumeOk { consumer_tag: ShortStr::from(&*tag) }))
+}
+
+/// An unknown tag is no error (AMQP 0-9-1 §1.8.3.5).
+pub(crate) fn cancel(turn: &mut Turn<'_>, channel: &Channel, method: &basic::Cancel) -> Reply {
+    turn.broker.cancel(turn.now, channel.id, &method.consumer_tag);
+    if method.no_wait {
+        return Reply::None;
+    }
+    let answer = basic::CancelOk { consumer_tag: method.consumer_tag.detached() };
+    Reply::Later(Held::TurnEnd(answer.into()))
+}
+
+pub(crate) fn get(
+    turn: &mut Turn<'_>,
+    channel: &Channel,
+    method: &basic::Get,
+) -> Result<Reply, Failure> {
+    turn.broker.get(turn.now, channel.id, &method.queue, method.no_ack)?;
+    Ok(Reply::Later(Held::Get))
+}
+
+pub(crate) fn ack(
+    turn: &mut Turn<'_>,
+    channel: &mut Channel,
+    method: &basic::Ack,
+) -> Result<Reply, Failure> {
+    let basic::Ack { delivery_tag, multiple } = *method;
+    if let Mode::Transactional(transaction) = &mut channel.mode {
+        turn.broker.check_tag(channel.id, delivery_tag, multiple)?;
+        transaction.push(turn.transactions, Operation::Ack { delivery_tag, multiple })?;
+    } else {
+        turn.broker.ack(turn.now, channel.id, delivery_tag, multiple)?;
+    }
+    Ok(Reply::None)
+}
+
+pub(crate) fn nack(
+    turn: &mut Turn<'_>,
+    channel: &mut Channel,
+    method: &basic::Nack,
+) -> Result<Reply, Failure> {
+    let basic::Nack { delivery_tag, multiple, requeue } = *method;
+    if let Mode::Transactional(transaction) = &mut channel.mode {
+        turn.broker.check_tag(channel.id, delivery_tag, multiple)?;
+        transaction.push(turn.transactions, Operation::Nack { delivery_tag, multiple, requeue })?;
+    } else {
+        turn.broker.nack(turn.now, channel.id, delivery_tag, multiple, requeue)?;
+    }
+    Ok(Reply::None)
+}
+
+/// basic.reject is basic.nack of one delivery.
+pub(crate) fn reject(
+    turn: &mut Turn<'_>,
+    channel: &mut Channel,
+    method: &basic::Reject,
+) -> Result<Reply, Failure> {
+    let basic::Reject { delivery_tag, requeue } = *method;
+    nack(turn, channel, &basic::Nack { delivery_tag, multiple: false, requeue })
+}
+
+/// Like RabbitMQ, only with requeue: "the same recipient" is a promise that a queue cannot keep.
+pub(crate) fn recover(
+    turn: &mut Turn<'_>,
+    channel: &Channel,
+    requeue: bool,
+) -> Result<(), Failure> {
+    if !requeue {
+        return Err(Failure::not_implemented("requeue=false"));
+    }
+    turn.broker.recover(turn.now, channel.id, requeue);
+    Ok(())
+}

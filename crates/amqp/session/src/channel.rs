@@ -1,0 +1,82 @@
+//! One open channel: its mode, and the answer that it waits for.
+
+use quelea_amqp_codec::ServerConnection;
+use quelea_amqp_codec::method::{Method, basic};
+use quelea_broker::ChannelId;
+use quelea_store::Progress;
+
+use crate::confirm::{Confirms, Verdict};
+use crate::reply::Held;
+use crate::tx::Transaction;
+
+/// What the session knows of a channel; consumers and unacknowledged deliveries are the broker's.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    pub(crate) id: ChannelId,
+    pub(crate) mode: Mode,
+    /// The answer that the channel's next method waits for.
+    pub(crate) held: Option<Held>,
+    /// Whether the session's list of channels to look at on progress has it.
+    pub(crate) listed: bool,
+}
+
+/// What publishing on the channel means. confirm.select and tx.select exclude each other.
+#[derive(Debug)]
+pub(crate) enum Mode {
+    /// Published and forgotten.
+    Plain,
+    /// After confirm.select.
+    Confirm(Confirms),
+    /// After tx.select.
+    Transactional(Transaction),
+}
+
+impl Channel {
+    pub(crate) const fn new(id: ChannelId) -> Self {
+        Self { id, mode: Mode::Plain, held: None, listed: false }
+    }
+
+    /// Whether progress of the store or the end of the turn may release something.
+    pub(crate) fn waits(&self) -> bool {
+        self.held.is_some() || self.confirms_waiting() > 0
+    }
+
+    /// Runs of publishes that wait for their confirm.
+    pub(crate) fn confirms_waiting(&self) -> usize {
+        match &self.mode {
+            Mode::Confirm(confirms) => confirms.waiting(),
+            Mode::Plain | Mode::Transactional(_) => 0,
+        }
+    }
+
+    /// Sends what `progress` allows: one confirm for all publishes in a row with the same fate, and
+    /// the held answer.
+    pub(crate) fn release(
+        &mut self,
+        number: u16,
+        wire: &mut ServerConnection,
+        progress: Progress,
+        turn_ends: bool,
+    ) {
+        if let Mode::Confirm(confirms) = &mut self.mode {
+            while let Some(confirm) = confirms.settle(progress) {
+                let (delivery_tag, multiple) = (confirm.delivery_tag, confirm.multiple);
+                let method = match confirm.verdict {
+                    Verdict::Accepted => Method::from(basic::Ack { delivery_tag, multiple }),
+                    Verdict::Rejected => {
+                        Method::from(basic::Nack { delivery_tag, multiple, requeue: false })
+                    }
+                };
+                wire.send(number, &method);
+            }
+        }
+        let released = match &self.held {
+            Some(Held::Until(ticket, _)) => progress.reached(*ticket),
+            Some(Held::TurnEnd(_)) => turn_ends,
+            Some(Held::Get) | None => false,
+        };
+        if released && let Some(Held::Until(_, method) | Held::TurnEnd(method)) = self.held.take() {
+            wire.send(number, &method);
+        }
+    }
+}

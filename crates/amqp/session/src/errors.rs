@@ -1,0 +1,200 @@
+//! The one place where failures become AMQP reply codes. The broker's errors carry the facts and
+//! RabbitMQ's texts; which code belongs to which is AMQP's business and stands here.
+//!
+//! Whether a code closes the channel (soft) or the connection (hard) is the code's own property
+//! (`ReplyCode::is_hard`, AMQP 0-9-1 §1.2).
+
+use std::fmt::Display;
+
+use quelea_amqp_codec::ReplyCode::{
+    self, AccessRefused, CommandInvalid, NotAllowed, NotFound, NotImplemented, PreconditionFailed,
+    ResourceLocked,
+};
+use quelea_broker::binding::{BindError, UnbindError};
+use quelea_broker::error::{
+    BindingError, ConsumeError, DeclareQueueError, ExchangeError, GetError, OpenError,
+    PublishError, QueueError, UnknownDeliveryTag,
+};
+use quelea_broker::exchange::{DeclareExchangeError, DeleteExchangeError, RouteError};
+
+use crate::tx::TransactionFull;
+
+/// Why a method closes its channel or its connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// For the client.
+    Refused {
+        /// The reply code.
+        code: ReplyCode,
+        /// The reply text, without the code's name in front.
+        text: String,
+    },
+    /// The broker closed the channel or connection while the method was on its way: the client is
+    /// being told already.
+    Gone,
+}
+
+impl Failure {
+    pub(crate) fn new(code: ReplyCode, text: impl Display) -> Self {
+        Self::Refused { code, text: text.to_string() }
+    }
+
+    /// 540: something that RabbitMQ does not have either.
+    pub(crate) fn not_implemented(what: impl Display) -> Self {
+        Self::new(NotImplemented, what)
+    }
+
+    /// 406: the method does not fit the channel's state.
+    pub(crate) fn precondition(text: impl Display) -> Self {
+        Self::new(PreconditionFailed, text)
+    }
+}
+
+/// An error that has a reply code; `None` if there is nobody left to be told.
+trait Coded: Display {
+    fn code(&self) -> Option<ReplyCode>;
+}
+
+impl<E: Coded> From<E> for Failure {
+    fn from(error: E) -> Self {
+        error.code().map_or(Self::Gone, |code| Self::new(code, error))
+    }
+}
+
+impl Coded for DeclareQueueError {
+    fn code(&self) -> Option<ReplyCode> {
+        Some(match self {
+            Self::ChannelGone(_) => return None,
+            Self::NoSuchQueue(_) | Self::NoQueueDeclared(_) => NotFound,
+            Self::AccessRefused(_) | Self::ReservedName(_) => AccessRefused,
+            Self::QueueLocked(_) => ResourceLocked,
+            Self::InvalidName(_)
+            | Self::ArgumentsTooLarge(_)
+            | Self::Inequivalent(_)
+            | Self::InvalidArgument(_)
+            | Self::LimitReached(_) => PreconditionFailed,
+        })
+    }
+}
+
+impl Coded for QueueError {
+    fn code(&self) -> Option<ReplyCode> {
+        Some(match self {
+            Self::ChannelGone(_) => return None,
+            Self::NoSuchQueue(_) | Self::NoQueueDeclared(_) => NotFound,
+            Self::AccessRefused(_) => AccessRefused,
+            Self::QueueLocked(_) => ResourceLocked,
+            Self::QueueInUse(_) => PreconditionFailed,
+        })
+    }
+}
+
+impl Coded for ExchangeError {
+    fn code(&self) -> Option<ReplyCode> {
+        Some(match self {
+            Self::ChannelGone(_) => return None,
+            Self::NoSuchExchange(_) => NotFound,
+            Self::AccessRefused(_) => AccessRefused,
+            Self::InvalidName(_) | Self::ArgumentsTooLarge(_) => PreconditionFailed,
+            Self::UnknownType(_) => CommandInvalid,
+            Self::Declare(error) => match error {
+                DeclareExchangeError::DefaultExchange
+                | DeclareExchangeError::ReservedName { .. } => AccessRefused,
+                DeclareExchangeError::Inequivalent { .. }
+                | DeclareExchangeError::ArgumentType { .. }
+                | DeclareExchangeError::TooMany { .. } => PreconditionFailed,
+            },
+            Self::Delete(error) => match error {
+                DeleteExchangeError::DefaultExchange | DeleteExchangeError::System { .. } => {
+                    AccessRefused
+                }
+                DeleteExchangeError::InUse { .. } => PreconditionFailed,
+                DeleteExchangeError::NotFound { .. } => NotFound,
+            },
+        })
+    }
+}
+
+impl Coded for BindingError {
+    fn code(&self) -> Option<ReplyCode> {
+        Some(match self {
+            Self::ChannelGone(_) => return None,
+            Self::NoSuchQueue(_) | Self::NoQueueDeclared(_) => NotFound,
+            Self::AccessRefused(_) => AccessRefused,
+            Self::QueueLocked(_) => ResourceLocked,
+            Self::ArgumentsTooLarge(_) => PreconditionFailed,
+            Self::Bind(error) => match error {
+                BindError::NoSuchExchange { .. } | BindError::NoSuchQueue { .. } => NotFound,
+                BindError::DefaultExchange => AccessRefused,
+                BindError::MatchType { .. }
+                | BindError::MatchValue { .. }
+                | BindError::TooMany { .. } => PreconditionFailed,
+            },
+            Self::Unbind(UnbindError::DefaultExchange) => AccessRefused,
+        })
+    }
+}
+
+impl Coded for PublishError {
+    fn code(&self) -> Option<ReplyCode> {
+        Some(match self {
+            Self::ChannelGone(_) => return None,
+            Self::AccessRefused(_) | Self::InternalExchange { .. } => AccessRefused,
+            Self::WrongUserId { .. }
+            | Self::InvalidExpiration { .. }
+            | Self::NoReplyConsumer
+            | Self::InvalidProperties(_) => PreconditionFailed,
+            Self::Route(error) => match error {
+                RouteError::NoSuchExchange { .. } => NotFound,
+                RouteError::HeaderType { .. } | RouteError::TooManyKeys { .. } => {
+                    PreconditionFailed
+                }
+            },
+        })
+    }
+}
+
+impl Coded for ConsumeError {
+    fn code(&self) -> Option<ReplyCode> {
+        Some(match self {
+            Self::ChannelGone(_) => return None,
+            Self::NoSuchQueue(_) | Self::NoQueueDeclared(_) => NotFound,
+            Self::AccessRefused(_) | Self::ExclusivelyConsumed(_) => AccessRefused,
+            Self::QueueLocked(_) => ResourceLocked,
+            Self::InvalidArgument(_)
+            | Self::ArgumentsTooLarge(_)
+            | Self::ReplyConsumerAcknowledges
+            | Self::ReplyConsumerSet => PreconditionFailed,
+            Self::TagInUse { .. } | Self::LimitReached(_) => NotAllowed,
+        })
+    }
+}
+
+impl Coded for GetError {
+    fn code(&self) -> Option<ReplyCode> {
+        Some(match self {
+            Self::ChannelGone(_) => return None,
+            Self::NoSuchQueue(_) | Self::NoQueueDeclared(_) => NotFound,
+            Self::AccessRefused(_) | Self::ExclusivelyConsumed(_) => AccessRefused,
+            Self::QueueLocked(_) => ResourceLocked,
+            Self::LimitReached(_) => PreconditionFailed,
+        })
+    }
+}
+
+impl Coded for UnknownDeliveryTag {
+    fn code(&self) -> Option<ReplyCode> {
+        Some(PreconditionFailed)
+    }
+}
+
+impl Coded for TransactionFull {
+    fn code(&self) -> Option<ReplyCode> {
+        Some(PreconditionFailed)
+    }
+}
+
+/// The answer to a connection.open that is refused: always 530.
+pub(crate) fn open_refused(error: &OpenError) -> (ReplyCode, String) {
+    (NotAllowed, error.to_string())
+}

@@ -1,0 +1,92 @@
+//! Which file carries out which method.
+
+use quelea_amqp_codec::ReplyCode;
+use quelea_amqp_codec::method::{Method, access, basic, channel, confirm, tx};
+
+use crate::channel::{Channel, Mode};
+use crate::confirm::Confirms;
+use crate::errors::Failure;
+use crate::reply::Reply;
+use crate::turn::Turn;
+use crate::tx::{self as transaction, Transaction};
+use crate::{basic_methods, exchange_methods, queue_methods};
+
+/// Carries out any method but basic.publish and those that open and close.
+pub(crate) fn carry_out(
+    turn: &mut Turn<'_>,
+    number: u16,
+    channel: &mut Channel,
+    method: Method,
+) -> Result<Reply, Failure> {
+    match method {
+        Method::BasicAck(method) => basic_methods::ack(turn, channel, &method),
+        Method::BasicNack(method) => basic_methods::nack(turn, channel, &method),
+        Method::BasicReject(method) => basic_methods::reject(turn, channel, &method),
+        Method::BasicGet(method) => basic_methods::get(turn, channel, &method),
+        Method::BasicQos(method) => basic_methods::qos(turn, channel, &method),
+        Method::BasicConsume(method) => basic_methods::consume(turn, channel, method),
+        Method::BasicCancel(method) => Ok(basic_methods::cancel(turn, channel, &method)),
+        // The client agrees that a consumer is gone of which we told it.
+        Method::BasicCancelOk(_) => Ok(Reply::None),
+        Method::BasicRecover(method) => {
+            basic_methods::recover(turn, channel, method.requeue)?;
+            Ok(Reply::Now(basic::RecoverOk {}.into()))
+        }
+        Method::BasicRecoverAsync(method) => {
+            basic_methods::recover(turn, channel, method.requeue)?;
+            Ok(Reply::None)
+        }
+        Method::ExchangeDeclare(method) => exchange_methods::declare(turn, channel, method),
+        Method::ExchangeDelete(method) => exchange_methods::delete(turn, channel, &method),
+        Method::ExchangeBind(method) => exchange_methods::bind(turn, channel, method),
+        Method::ExchangeUnbind(method) => exchange_methods::unbind(turn, channel, method),
+        Method::QueueDeclare(method) => queue_methods::declare(turn, channel, method),
+        Method::QueueBind(method) => queue_methods::bind(turn, channel, method),
+        Method::QueueUnbind(method) => queue_methods::unbind(turn, channel, method),
+        Method::QueuePurge(method) => queue_methods::purge(turn, channel, &method),
+        Method::QueueDelete(method) => queue_methods::delete(turn, channel, &method),
+        Method::ConfirmSelect(method) => confirm_select(channel, &method),
+        Method::TxSelect(_) => tx_select(channel),
+        Method::TxCommit(_) => transaction::commit(turn, number, channel),
+        Method::TxRollback(_) => transaction::rollback(turn, channel),
+        Method::ChannelFlow(method) => flow(&method),
+        // We never send channel.flow, but an answer to it harms nobody.
+        Method::ChannelFlowOk(_) => Ok(Reply::None),
+        // AMQP 0-8's realms, which nobody has had since: any ticket will do.
+        Method::AccessRequest(_) => Ok(Reply::Now(access::RequestOk { ticket: 1 }.into())),
+        _ => Err(Failure::new(ReplyCode::CommandInvalid, "unimplemented method")),
+    }
+}
+
+/// Like RabbitMQ: deliveries are held back by prefetch. Its clients' tests expect the refusal
+/// (amqp091-go, `TestIntegrationConsumeFlow`).
+fn flow(method: &channel::Flow) -> Result<Reply, Failure> {
+    if !method.active {
+        return Err(Failure::not_implemented("active=false"));
+    }
+    Ok(Reply::Now(channel::FlowOk { active: true }.into()))
+}
+
+/// A second confirm.select changes nothing: the count goes on.
+fn confirm_select(channel: &mut Channel, method: &confirm::Select) -> Result<Reply, Failure> {
+    match channel.mode {
+        Mode::Plain => channel.mode = Mode::Confirm(Confirms::new()),
+        Mode::Confirm(_) => {}
+        Mode::Transactional(_) => {
+            return Err(Failure::precondition("cannot switch from tx to confirm mode"));
+        }
+    }
+    Ok(Reply::now(method.no_wait, confirm::SelectOk {}))
+}
+
+/// A second tx.select changes nothing: the transaction stays open.
+fn tx_select(channel: &mut Channel) -> Result<Reply, Failure> {
+    match channel.mode {
+        Mode::Plain => channel.mode = Mode::Transactional(Transaction::default()),
+        Mode::Transactional(_) => {}
+        Mode::Confirm(_) => {
+            return Err(Failure::precondition("cannot switch from confirm to tx mode"));
+        }
+    }
+    Ok(Reply::Now(tx::SelectOk {}.into()))
+}

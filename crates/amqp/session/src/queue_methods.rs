@@ -1,0 +1,88 @@
+//! Class `queue`: declare, bind, unbind, purge, delete.
+
+use quelea_amqp_codec::ShortStr;
+use quelea_amqp_codec::method::queue;
+use quelea_broker::{DeclareQueue, QueueBinding};
+
+use crate::channel::Channel;
+use crate::errors::Failure;
+use crate::reply::Reply;
+use crate::turn::Turn;
+
+pub(crate) fn declare(
+    turn: &mut Turn<'_>,
+    channel: &Channel,
+    method: queue::Declare,
+) -> Result<Reply, Failure> {
+    let request = DeclareQueue {
+        name: method.queue.to_string(),
+        passive: method.passive,
+        durable: method.durable,
+        exclusive: method.exclusive,
+        auto_delete: method.auto_delete,
+        arguments: method.arguments,
+    };
+    let declared = turn.broker.declare_queue(turn.now, channel.id, &request)?;
+    let answer = queue::DeclareOk {
+        queue: ShortStr::from(declared.name.as_str()),
+        message_count: declared.messages,
+        consumer_count: declared.consumers,
+    };
+    Ok(Reply::promise(method.no_wait, declared.ticket, answer))
+}
+
+pub(crate) fn bind(
+    turn: &mut Turn<'_>,
+    channel: &Channel,
+    method: queue::Bind,
+) -> Result<Reply, Failure> {
+    let binding = QueueBinding {
+        queue: method.queue.to_string(),
+        exchange: method.exchange.to_string(),
+        routing_key: method.routing_key.to_string(),
+        arguments: method.arguments,
+    };
+    let ticket = turn.broker.bind_queue(turn.now, channel.id, &binding)?;
+    Ok(Reply::promise(method.no_wait, ticket, queue::BindOk {}))
+}
+
+pub(crate) fn unbind(
+    turn: &mut Turn<'_>,
+    channel: &Channel,
+    method: queue::Unbind,
+) -> Result<Reply, Failure> {
+    let binding = QueueBinding {
+        queue: method.queue.to_string(),
+        exchange: method.exchange.to_string(),
+        routing_key: method.routing_key.to_string(),
+        arguments: method.arguments,
+    };
+    let ticket = turn.broker.unbind_queue(turn.now, channel.id, &binding)?;
+    Ok(Reply::promise(false, ticket, queue::UnbindOk {}))
+}
+
+pub(crate) fn purge(
+    turn: &mut Turn<'_>,
+    channel: &Channel,
+    method: &queue::Purge,
+) -> Result<Reply, Failure> {
+    let purged = turn.broker.purge_queue(turn.now, channel.id, &method.queue)?;
+    let answer = queue::PurgeOk { message_count: purged.messages };
+    Ok(Reply::promise(method.no_wait, purged.ticket, answer))
+}
+
+pub(crate) fn delete(
+    turn: &mut Turn<'_>,
+    channel: &Channel,
+    method: &queue::Delete,
+) -> Result<Reply, Failure> {
+    let deleted = turn.broker.delete_queue(
+        turn.now,
+        channel.id,
+        &method.queue,
+        method.if_unused,
+        method.if_empty,
+    )?;
+    let answer = queue::DeleteOk { message_count: deleted.messages };
+    Ok(Reply::promise(method.no_wait, deleted.ticket, answer))
+}

@@ -1,0 +1,452 @@
+//! One connection: events of the wire go to the broker, effects of the broker and progress of the
+//! store go to the wire.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use quelea_amqp_codec::method::{Method, connection};
+use quelea_amqp_codec::{Event, Output, ReplyCode, ServerConnection};
+use quelea_broker::{Broker, ConnectionId};
+use quelea_model::Timestamp;
+use quelea_model::limits::{OUTPUT_BYTES_MAX, REPLIES_WAITING_MAX};
+use quelea_store::Progress;
+use rustc_hash::FxHashMap;
+
+use crate::authentication::AuthRequest;
+use crate::channel::{Channel, Mode};
+use crate::configuration::{Peer, SessionConfig};
+use crate::deliveries::Deliveries;
+use crate::errors::Failure;
+use crate::methods;
+use crate::notice::{Notice, Notices};
+use crate::publish::{self, Content};
+use crate::reply::{Held, Reply};
+use crate::turn::Turn;
+use crate::tx::TransactionUse;
+
+/// Events that one call of [`Session::process`] carries out before others have their turn. With
+/// small messages it is about what one read of a socket brings.
+pub const EVENTS_PER_CALL_MAX: usize = 512;
+
+/// Bytes of output at which no more input is carried out: the broker holds deliveries back, but not
+/// the answers that a client asks for and does not read.
+const OUTPUT_FULL_BYTES: usize = 2 * OUTPUT_BYTES_MAX;
+
+/// The AMQP front of one connection, without I/O. The crate's documentation says how to drive it.
+pub struct Session {
+    pub(crate) config: Arc<SessionConfig>,
+    pub(crate) peer: Peer,
+    pub(crate) wire: ServerConnection,
+    pub(crate) phase: Phase,
+    pub(crate) user: String,
+    pub(crate) vhost: String,
+    pub(crate) connection: Option<ConnectionId>,
+    pub(crate) channels: FxHashMap<u16, Channel>,
+    /// The login that the shell has not fetched.
+    pub(crate) auth: Option<AuthRequest>,
+    /// An event that has to wait, with all behind it.
+    pub(crate) stalled: Option<Event>,
+    /// Whether the wire was told that nothing is read.
+    input_paused: bool,
+    /// Channels that wait for progress of the store or the end of the turn, none twice.
+    waiting: Vec<u16>,
+    /// Channels among them whose next method waits for an answer.
+    pub(crate) held: usize,
+    /// Runs of publishes, of all channels, that wait for their confirm.
+    confirms_waiting: usize,
+    /// What the open transactions of all channels hold.
+    transactions: TransactionUse,
+    /// Whether it ever published: those who do not are not told that publishers are blocked.
+    pub(crate) publishes: bool,
+    /// Whether the client was told that it is blocked.
+    pub(crate) told_blocked: bool,
+    pub(crate) notices: Notices,
+    /// Which bytes of the output are deliveries.
+    deliveries: Deliveries,
+    pub(crate) traffic: Traffic,
+    pub(crate) connected_at: Timestamp,
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Before the login.
+    Starting,
+    /// The shell verifies the login.
+    Authenticating,
+    /// Logged in; connection.open is awaited.
+    Opening,
+    /// In a virtual host.
+    Open,
+    /// Over; there may be output left.
+    Closed,
+}
+
+/// What went over the wire.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traffic {
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
+}
+
+impl Session {
+    /// The session of a connection that was just accepted.
+    #[must_use]
+    pub fn new(config: Arc<SessionConfig>, peer: Peer, now: Timestamp) -> Self {
+        Self {
+            wire: ServerConnection::new(Arc::clone(&config.connection), now),
+            config,
+            peer,
+            phase: Phase::Starting,
+            user: String::new(),
+            vhost: String::new(),
+            connection: None,
+            channels: FxHashMap::default(),
+            auth: None,
+            stalled: None,
+            input_paused: false,
+            waiting: Vec::new(),
+            held: 0,
+            confirms_waiting: 0,
+            transactions: TransactionUse::default(),
+            publishes: false,
+            told_blocked: false,
+            notices: Notices::default(),
+            deliveries: Deliveries::default(),
+            traffic: Traffic::default(),
+            connected_at: now,
+        }
+    }
+
+    /// Takes what was read, and carries out what [`Session::process`] does.
+    pub fn receive(&mut self, broker: &mut Broker, data: Bytes, now: Timestamp) -> bool {
+        self.traffic.bytes_in += data.len() as u64;
+        self.traffic.reads += 1;
+        self.wire.receive(data, now);
+        self.process(broker, now)
+    }
+
+    /// Carries out what was received, up to [`EVENTS_PER_CALL_MAX`] events, or until something has
+    /// to wait. Returns whether it stopped for the number of events alone: call it again, after
+    /// others had their turn. If [`Session::is_stalled`], call it again after the broker's effects
+    /// are carried out, after progress of the store, and after output was written.
+    pub fn process(&mut self, broker: &mut Broker, now: Timestamp) -> bool {
+        let more = self.process_events(broker, now);
+        self.pause_heartbeats(now);
+        more
+    }
+
+    fn process_events(&mut self, broker: &mut Broker, now: Timestamp) -> bool {
+        for _ in 0..EVENTS_PER_CALL_MAX {
+            if self.is_output_full() {
+                return false;
+            }
+            let Some(event) = self.stalled.take().or_else(|| self.wire.poll(now)) else {
+                return false;
+            };
+            if self.has_to_wait(broker, &event) {
+                self.stalled = Some(event);
+                return false;
+            }
+            self.carry_out(broker, event, now);
+        }
+        true
+    }
+
+    /// Whether more should be read from the peer: not while something waits that was read already.
+    #[must_use]
+    pub fn wants_input(&mut self) -> bool {
+        !self.is_stalled()
+            && self.phase != Phase::Authenticating
+            && !self.is_output_full()
+            && !self.is_finished()
+    }
+
+    /// Whether something that was received waits to be carried out.
+    #[must_use]
+    pub fn is_stalled(&self) -> bool {
+        self.stalled.is_some() || self.wire.has_input()
+    }
+
+    /// Sends what the store's progress allows: confirms, and answers that promise durability.
+    pub fn progress(&mut self, progress: Progress) {
+        self.release(progress, false);
+    }
+
+    /// Whether [`Session::progress`] may have something to send: the shell tells no others.
+    #[must_use]
+    pub const fn waits_for_progress(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Ends a turn, after the broker's effects are carried out: one confirm a channel for what had
+    /// to wait for nothing, and answers that had to stay behind deliveries.
+    pub fn flush_confirms(&mut self, progress: Progress) {
+        self.release(progress, true);
+    }
+
+    /// Bytes to write. Tell [`Session::written`] about those that were.
+    pub fn output(&mut self) -> &mut Output {
+        self.wire.output()
+    }
+
+    /// The shell wrote `bytes` of the output, and advanced it: the broker may deliver as many more.
+    pub fn written(&mut self, broker: &mut Broker, bytes: usize, now: Timestamp) {
+        self.traffic.bytes_out += bytes as u64;
+        self.traffic.writes += 1;
+        let position = self.wire.output().written();
+        self.deliveries.written(position);
+        if let Some(connection) = self.connection {
+            // Replies and the frames around bodies are not what the broker counted: it is told
+            // that all is gone as soon as that is so, and counts anew.
+            let drained = if self.wire.output().is_empty() { usize::MAX } else { bytes };
+            broker.output_drained(now, connection, drained);
+        }
+    }
+
+    /// The broker's number for this connection, once it is open and until it is closed.
+    #[must_use]
+    pub const fn connection_id(&self) -> Option<ConnectionId> {
+        self.connection
+    }
+
+    /// When to call [`Session::handle_timeout`].
+    #[must_use]
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.wire.deadline()
+    }
+
+    /// A deadline has passed: heartbeats to send, heartbeats missed, a handshake that never ends.
+    pub fn handle_timeout(&mut self, broker: &mut Broker, now: Timestamp) {
+        self.pause_heartbeats(now);
+        self.wire.handle_timeout(now);
+        self.end_if_closed(broker, now);
+    }
+
+    /// Whether the connection is over: write what is left, then close the socket.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.wire.is_finished()
+    }
+
+    /// The next line for the log.
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        self.notices.pop()
+    }
+
+    /// The node stops: tells the client, releases what the connection holds.
+    pub fn shutdown(&mut self, broker: &mut Broker, now: Timestamp) {
+        let text = "broker forced connection closure with reason 'shutdown'";
+        self.close(broker, ReplyCode::ConnectionForced, text, (0, 0), now);
+    }
+
+    /// The peer is gone: releases what the connection holds.
+    pub fn disconnected(&mut self, broker: &mut Broker, now: Timestamp) {
+        self.forget(broker, now);
+    }
+
+    /// Deliveries do not count: the broker bounds them, and a client that has to finish a write
+    /// before it reads would wait for us as we for it.
+    fn is_output_full(&mut self) -> bool {
+        let deliveries = usize::try_from(self.deliveries.waiting_bytes()).unwrap_or(usize::MAX);
+        self.wire.output().len().saturating_sub(deliveries) >= OUTPUT_FULL_BYTES
+    }
+
+    /// Where the next byte of the output will stand, counted from the connection's beginning.
+    fn output_position(&mut self) -> u64 {
+        let output = self.wire.output();
+        output.written() + output.len() as u64
+    }
+
+    /// Writes deliveries into the output, and remembers which of its bytes they are.
+    pub(crate) fn write_deliveries(&mut self, write: impl FnOnce(&mut Self)) {
+        let from = self.output_position();
+        write(self);
+        let to = self.output_position();
+        self.deliveries.add(from, to);
+    }
+
+    /// While nothing is read the client's silence means nothing.
+    fn pause_heartbeats(&mut self, now: Timestamp) {
+        let paused = !self.wants_input();
+        if self.input_paused != paused {
+            self.input_paused = paused;
+            self.wire.pause_input(paused, now);
+        }
+    }
+
+    /// Whether an event cannot be carried out now.
+    fn has_to_wait(&mut self, broker: &Broker, event: &Event) -> bool {
+        let number = match event {
+            Event::Publish { channel, .. } => {
+                if self.publish_has_to_wait(broker) {
+                    return true;
+                }
+                *channel
+            }
+            Event::Method { channel, .. } => *channel,
+            _ => return false,
+        };
+        self.confirms_waiting >= REPLIES_WAITING_MAX
+            || self.held > 0
+                && self.channels.get(&number).is_some_and(|channel| channel.held.is_some())
+    }
+
+    fn carry_out(&mut self, broker: &mut Broker, event: Event, now: Timestamp) {
+        match event {
+            Event::Publish { channel, publish, properties, body } => {
+                self.publish(broker, channel, Content { publish, properties, body }, now);
+            }
+            Event::Method { channel, method } => self.method(broker, channel, method, now),
+            Event::ChannelOpen(number) => {
+                if let Some(connection) = self.connection
+                    && let Ok(id) = broker.open_channel(connection, number)
+                {
+                    self.channels.insert(number, Channel::new(id));
+                }
+            }
+            Event::ChannelClosed(number) => {
+                self.forget_channel(broker, number, now);
+                self.wire.channel_close_ok(number);
+            }
+            Event::Authenticate { mechanism, user, password } => {
+                self.login(mechanism, user, password);
+            }
+            Event::Open { vhost } => self.open(broker, &vhost, now),
+            // A password that was good stays good, as in RabbitMQ: only tokens would expire.
+            Event::UpdateSecret { .. } => {
+                self.wire.send(0, &Method::from(connection::UpdateSecretOk {}));
+            }
+            Event::Closed => self.end_if_closed(broker, now),
+        }
+    }
+
+    fn publish(&mut self, broker: &mut Broker, number: u16, content: Content, now: Timestamp) {
+        let Some(channel) = self.channels.get_mut(&number) else { return };
+        self.publishes = true;
+        let before = channel.confirms_waiting();
+        let Self { wire, transactions, .. } = self;
+        let turn = &mut Turn { broker, wire, transactions, now };
+        if let Err(failure) = publish::publish(turn, number, channel, content) {
+            const BASIC_PUBLISH: (u16, u16) = (60, 40);
+            self.fail(broker, number, failure, BASIC_PUBLISH, now);
+            return;
+        }
+        self.confirms_waiting += channel.confirms_waiting() - before;
+        if channel.waits() && !channel.listed {
+            channel.listed = true;
+            self.waiting.push(number);
+        }
+    }
+
+    fn method(&mut self, broker: &mut Broker, number: u16, method: Method, now: Timestamp) {
+        let Some(channel) = self.channels.get_mut(&number) else { return };
+        let ids = (method.class_id(), method.method_id());
+        let Self { wire, transactions, .. } = self;
+        let turn = &mut Turn { broker, wire, transactions, now };
+        match methods::carry_out(turn, number, channel, method) {
+            Ok(Reply::None) => {}
+            Ok(Reply::Now(answer)) => self.wire.send(number, &answer),
+            Ok(Reply::Later(Held::Until(ticket, answer))) if broker.progress().reached(ticket) => {
+                self.wire.send(number, &answer);
+            }
+            Ok(Reply::Later(held)) => {
+                channel.held = Some(held);
+                self.held += 1;
+                if !channel.listed {
+                    channel.listed = true;
+                    self.waiting.push(number);
+                }
+            }
+            Err(failure) => self.fail(broker, number, failure, ids, now),
+        }
+    }
+
+    /// Closes the channel, or for a hard error the connection.
+    fn fail(
+        &mut self,
+        broker: &mut Broker,
+        number: u16,
+        failure: Failure,
+        ids: (u16, u16),
+        now: Timestamp,
+    ) {
+        let Failure::Refused { code, text } = failure else { return };
+        if code.is_hard() {
+            self.close(broker, code, &text, ids, now);
+            return;
+        }
+        self.forget_channel(broker, number, now);
+        self.wire.close_channel(number, code, &text, ids.0, ids.1);
+        self.notices.push(Notice::ChannelError { channel: number, code, text });
+    }
+
+    /// Closes the connection from our side. What it held is released at once.
+    pub(crate) fn close(
+        &mut self,
+        broker: &mut Broker,
+        code: ReplyCode,
+        text: &str,
+        (class_id, method_id): (u16, u16),
+        now: Timestamp,
+    ) {
+        self.wire.close(code, text, class_id, method_id);
+        self.end_if_closed(broker, now);
+    }
+
+    /// If the wire says that it is over: releases what the connection holds, and only then lets
+    /// close-ok go, so that a client that has it can count on its exclusive queues being gone.
+    fn end_if_closed(&mut self, broker: &mut Broker, now: Timestamp) {
+        let Some(cause) = self.wire.close_cause() else { return };
+        if self.phase != Phase::Closed {
+            self.notices.push(Notice::Closed(cause.clone()));
+        }
+        self.forget(broker, now);
+        self.wire.connection_close_ok();
+    }
+
+    fn forget(&mut self, broker: &mut Broker, now: Timestamp) {
+        self.phase = Phase::Closed;
+        if let Some(connection) = self.connection.take() {
+            broker.close_connection(now, connection);
+        }
+        self.channels = FxHashMap::default();
+        self.auth = None;
+        self.stalled = None;
+        self.waiting = Vec::new();
+        self.held = 0;
+        self.confirms_waiting = 0;
+        self.transactions = TransactionUse::default();
+    }
+
+    fn forget_channel(&mut self, broker: &mut Broker, number: u16, now: Timestamp) {
+        let Some(mut channel) = self.channels.remove(&number) else { return };
+        if let Mode::Transactional(transaction) = &mut channel.mode {
+            drop(transaction.take(&mut self.transactions));
+        }
+        self.held -= usize::from(channel.held.is_some());
+        self.confirms_waiting -= channel.confirms_waiting();
+        if channel.listed {
+            self.waiting.retain(|listed| *listed != number);
+        }
+        broker.close_channel(now, channel.id);
+    }
+
+    /// Sends what `progress` and the end of the turn allow, of all channels that wait.
+    fn release(&mut self, progress: Progress, turn_ends: bool) {
+        let Self { waiting, channels, wire, .. } = self;
+        let (mut held, mut confirms_waiting) = (0, 0);
+        waiting.retain(|number| {
+            let Some(channel) = channels.get_mut(number) else { return false };
+            channel.release(*number, wire, progress, turn_ends);
+            held += usize::from(channel.held.is_some());
+            confirms_waiting += channel.confirms_waiting();
+            channel.listed = channel.waits();
+            channel.listed
+        });
+        self.held = held;
+        self.confirms_waiting = confirms_waiting;
+    }
+}

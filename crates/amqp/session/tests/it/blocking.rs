@@ -1,0 +1,136 @@
+//! Publishers are held back while the disk is full.
+
+use quelea_amqp_codec::method::{Method, basic, connection};
+use quelea_amqp_session::SessionState;
+use quelea_model::Table;
+
+use crate::consuming::{consume, deliveries};
+use crate::declaring::{durable_queue, queue};
+use crate::node::{Node, On};
+
+fn blocked(method: &Method) -> bool {
+    matches!(method, Method::ConnectionBlocked(_))
+}
+
+/// A client that has published to the durable queue `q`.
+fn publisher(node: &mut Node) -> On {
+    let on = node.channel();
+    node.call(on, durable_queue("q"));
+    node.publish_persistent(on, "q", "before");
+    node.settle();
+    on
+}
+
+#[test]
+fn who_publishes_is_told_and_held_back_until_the_disk_has_space() {
+    let mut node = Node::new();
+    let on = publisher(&mut node);
+    node.disk.is_full(true);
+    node.settle();
+    let told = node.next(on.0);
+    assert_eq!(told.channel, 0);
+    let Method::ConnectionBlocked(connection::Blocked { reason }) = told.method else {
+        panic!("{told:?}");
+    };
+    assert!(!reason.is_empty());
+    assert_eq!(node.session(on.0).report().state, SessionState::Blocked);
+    assert!(node.session(on.0).wants_input(), "it has not tried to publish since");
+    node.publish_persistent(on, "q", "during");
+    node.publish_persistent(on, "q", "during");
+    node.settle();
+    assert!(!node.session(on.0).wants_input());
+    assert_eq!(node.broker.queue("/", "q").unwrap().messages_ready, 1);
+    node.disk.is_full(false);
+    node.settle();
+    assert_eq!(node.methods(on.0), [connection::Unblocked {}.into()]);
+    assert!(node.session(on.0).wants_input());
+    assert_eq!(node.broker.queue("/", "q").unwrap().messages_ready, 3);
+    assert_eq!(node.session(on.0).report().state, SessionState::Running);
+}
+
+#[test]
+fn who_only_consumes_goes_on_and_is_not_told() {
+    let mut node = Node::new();
+    let publisher = publisher(&mut node);
+    let consumer = node.channel();
+    node.disk.is_full(true);
+    node.settle();
+    node.call(consumer, consume("q", "me"));
+    assert_eq!(deliveries(&node.all(consumer.0)), [(1, "before")]);
+    node.send_on(consumer, basic::Ack { delivery_tag: 1, multiple: false });
+    node.settle();
+    assert_eq!(node.broker.queue("/", "q").unwrap().messages_unacknowledged, 0);
+    node.disk.is_full(false);
+    node.settle();
+    assert_eq!(node.all(consumer.0), []);
+    assert_eq!(node.all(publisher.0).len(), 2);
+}
+
+#[test]
+fn who_connects_meanwhile_is_told_when_it_publishes() {
+    let mut node = Node::new();
+    publisher(&mut node);
+    node.disk.is_full(true);
+    node.settle();
+    let late = node.channel();
+    node.call(late, basic::Qos::default());
+    node.publish_persistent(late, "q", "late");
+    node.settle();
+    assert!(node.methods(late.0).iter().all(blocked));
+    node.disk.is_full(false);
+    node.settle();
+    assert_eq!(node.methods(late.0), [connection::Unblocked {}.into()]);
+    assert_eq!(node.broker.queue("/", "q").unwrap().messages_ready, 2);
+}
+
+#[test]
+fn who_does_not_understand_the_notice_is_held_back_in_silence() {
+    let mut node = Node::new();
+    publisher(&mut node);
+    let client = node.accept(true);
+    node.open(client, "guest", "/", Table::new());
+    node.all(client);
+    let on = node.open_channel(client, 1);
+    node.disk.is_full(true);
+    node.settle();
+    node.publish_persistent(on, "q", "late");
+    node.settle();
+    assert!(!node.session(client).wants_input());
+    node.disk.is_full(false);
+    node.settle();
+    assert_eq!(node.all(client), []);
+    assert!(node.session(client).wants_input());
+}
+
+#[test]
+fn a_blocked_client_is_not_dropped_for_heartbeats_that_nobody_reads() {
+    let mut node = Node::new();
+    let on = publisher(&mut node);
+    node.disk.is_full(true);
+    node.settle();
+    node.publish_persistent(on, "q", "during");
+    node.settle();
+    assert!(!node.session(on.0).wants_input());
+    node.advance(600_000);
+    assert!(!node.session(on.0).is_finished());
+    assert!(node.heartbeats(on.0) > 10);
+    node.disk.is_full(false);
+    node.advance(1);
+    assert!(!node.session(on.0).is_finished());
+    node.advance(600_000);
+    assert!(node.session(on.0).is_finished(), "heartbeats count again");
+}
+
+#[test]
+fn a_publisher_to_a_memory_queue_is_held_back_too() {
+    let mut node = Node::new();
+    let on = publisher(&mut node);
+    node.call(on, queue("m"));
+    node.disk.is_full(true);
+    node.settle();
+    node.publish_to(on, "m", "x");
+    node.settle();
+    assert!(node.session(on.0).is_stalled());
+    node.disconnect(on.0);
+    assert_eq!(node.broker.connections().len(), 0);
+}

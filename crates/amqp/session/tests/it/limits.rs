@@ -1,0 +1,205 @@
+//! What a hostile or careless client can cost.
+
+use quelea_amqp_codec::method::{Method, basic, channel, confirm, queue};
+use quelea_broker::BrokerConfig;
+use quelea_model::{Properties, Table, Value, limits};
+
+use crate::consuming::consume;
+use crate::declaring::{exclusive_queue, queue};
+use crate::node::{Node, On};
+
+#[test]
+fn a_client_that_never_reads_is_bounded_and_loses_nothing() {
+    let mut node = Node::new();
+    let (publisher, consumer) = (node.channel(), node.channel());
+    node.call(publisher, queue("q"));
+    node.call(consumer, basic::Consume { no_ack: true, ..consume("q", "me") });
+    node.reads(consumer.0, false);
+    let body = "x".repeat(10_000);
+    let count = 500;
+    for _ in 0..count {
+        node.publish_to(publisher, "q", &body);
+    }
+    node.settle();
+    let waiting = node.session(consumer.0).output().len();
+    assert!(waiting < limits::OUTPUT_BYTES_MAX + 100_000, "{waiting} bytes wait");
+    assert!(waiting > limits::OUTPUT_BYTES_MAX / 2, "{waiting} bytes wait");
+    node.reads(consumer.0, true);
+    node.settle();
+    assert_eq!(node.all(consumer.0).len(), count);
+}
+
+#[test]
+fn a_client_that_writes_before_it_reads_a_large_delivery_is_read() {
+    let mut node = Node::new();
+    let on = node.channel();
+    node.call(on, queue("q"));
+    node.call(on, queue("answers"));
+    node.call(on, basic::Consume { no_ack: true, ..consume("q", "me") });
+    node.reads(on.0, false);
+    node.publish_to(on, "q", &"x".repeat(4_000_000));
+    node.settle();
+    assert!(node.session(on.0).output().len() > 2 * limits::OUTPUT_BYTES_MAX);
+    assert!(node.session(on.0).wants_input());
+    node.publish_to(on, "answers", "done");
+    node.settle();
+    let reader = node.channel();
+    node.call(reader, basic::Consume { no_ack: true, ..consume("answers", "me") });
+    node.settle();
+    assert_eq!(node.all(reader.0).len(), 1);
+}
+
+#[test]
+fn a_client_that_asks_and_never_reads_is_not_read_either() {
+    let mut node = Node::new();
+    let on = node.channel();
+    node.call(on, queue("q"));
+    for _ in 0..100 {
+        node.publish_to(on, "q", &"x".repeat(100_000));
+    }
+    node.settle();
+    node.reads(on.0, false);
+    for _ in 0..100 {
+        node.send_on(on, basic::Get { queue: "q".into(), no_ack: true });
+    }
+    node.settle();
+    assert!(!node.session(on.0).wants_input());
+    assert!(node.session(on.0).output().len() < 2 * limits::OUTPUT_BYTES_MAX + 200_000);
+    node.reads(on.0, true);
+    node.settle();
+    assert_eq!(node.all(on.0).len(), 100);
+    assert!(node.session(on.0).wants_input());
+}
+
+#[test]
+fn more_channels_than_agreed_end_the_connection() {
+    let mut node = Node::new();
+    let client = node.connect();
+    for number in 1..=limits::CHANNELS_MAX {
+        node.send_on(On(client, number), channel::Open {});
+    }
+    node.settle();
+    assert_eq!(node.all(client).len(), usize::from(limits::CHANNELS_MAX));
+    assert_eq!(node.broker.channels().len(), usize::from(limits::CHANNELS_MAX));
+    node.send_on(On(client, limits::CHANNELS_MAX + 1), channel::Open {});
+    node.settle();
+    let (code, ..) = node.closed(client);
+    assert!([504, 530].contains(&code), "{code}");
+    assert_eq!(node.broker.channels().len(), 0);
+}
+
+#[test]
+fn endless_declares_reach_a_limit() {
+    let limits =
+        BrokerConfig { exclusive_queues_per_connection_max: 50, ..BrokerConfig::default() };
+    let mut node = Node::with_limits(limits);
+    let on = node.channel();
+    for _ in 0..51 {
+        node.send_on(on, exclusive_queue(""));
+    }
+    node.settle();
+    let mut received = node.methods(on.0);
+    let Some(Method::ChannelClose(close)) = received.pop() else { panic!("a close") };
+    assert_eq!(close.reply_code, 406);
+    assert_eq!(received.len(), 50);
+}
+
+#[test]
+fn a_call_carries_out_a_bounded_number_of_events() {
+    let mut node = Node::new();
+    let on = node.channel();
+    node.call(on, queue("q"));
+    for _ in 0..2 * quelea_amqp_session::EVENTS_PER_CALL_MAX {
+        node.publish_to(on, "q", "x");
+    }
+    node.receive_only(on.0);
+    let ready = node.broker.queue("/", "q").unwrap().messages_ready;
+    assert_eq!(ready, quelea_amqp_session::EVENTS_PER_CALL_MAX as u64);
+    node.settle();
+    let ready = node.broker.queue("/", "q").unwrap().messages_ready;
+    assert_eq!(ready, 2 * quelea_amqp_session::EVENTS_PER_CALL_MAX as u64);
+}
+
+#[test]
+fn confirms_that_wait_cost_memory_by_runs_and_stop_the_reading_at_the_limit() {
+    let mut node = Node::new();
+    let on = node.channel();
+    node.call(on, confirm::Select { no_wait: false });
+    node.call(on, crate::declaring::durable_queue("q"));
+    node.disk.is_slow(true);
+    // In this store every persistent message is a batch of its own, and so a run of its own.
+    for _ in 0..limits::REPLIES_WAITING_MAX + 100 {
+        node.publish_persistent(on, "q", "x");
+    }
+    node.settle();
+    assert!(!node.session(on.0).wants_input());
+    let unconfirmed = node.session(on.0).report().unconfirmed;
+    assert_eq!(unconfirmed, limits::REPLIES_WAITING_MAX as u64);
+    node.disk.is_slow(false);
+    node.settle();
+    assert_eq!(node.session(on.0).report().unconfirmed, 0);
+    assert!(node.session(on.0).wants_input());
+}
+
+#[test]
+fn a_message_that_outgrew_its_consumers_frames_closes_one_channel_and_no_more() {
+    let mut node = Node::new();
+    let publisher = node.channel();
+    let dead = [
+        ("x-dead-letter-exchange", Value::text("")),
+        ("x-dead-letter-routing-key", Value::text("dead")),
+        ("x-message-ttl", Value::I32(0)),
+    ];
+    let arguments = Table::from_iter(dead);
+    node.call(publisher, queue::Declare { arguments, ..queue("q") });
+    node.call(publisher, queue("dead"));
+    // Dead-lettering adds x-death to headers that only just fit.
+    let large = Value::Array(vec![Value::LongString(vec![b'x'; 130_940].into())]);
+    let headers = Some(Table::from_iter([("h", large)]));
+    let properties = Properties { headers, ..Properties::default() };
+    let publish = basic::Publish { routing_key: "q".into(), ..Default::default() };
+    node.publish(publisher, publish, &properties, "");
+    node.publish_to(publisher, "dead", "small");
+    node.settle();
+    for delivered in [0, 1] {
+        let consumer = node.channel();
+        node.call(consumer, consume("dead", "me"));
+        node.settle();
+        assert_eq!(node.session(consumer.0).report().channels, delivered);
+    }
+}
+
+#[test]
+fn a_message_with_a_header_too_long_for_its_consumer_comes_without_it() {
+    let mut node = Node::new();
+    let publisher = node.channel();
+    let dead = [
+        ("x-dead-letter-exchange", Value::text("")),
+        ("x-dead-letter-routing-key", Value::text("dead")),
+        ("x-message-ttl", Value::I32(0)),
+    ];
+    let arguments = Table::from_iter(dead);
+    node.call(publisher, queue::Declare { arguments, ..queue("q") });
+    node.call(publisher, queue("dead"));
+    // x-death is one more than fits.
+    let long = Value::LongString(vec![b'x'; 130_950].into());
+    let headers = Some(Table::from_iter([("long", long), ("short", Value::text("s"))]));
+    let properties = Properties { headers, ..Properties::default() };
+    let publish = basic::Publish { routing_key: "q".into(), ..Default::default() };
+    node.publish(publisher, publish, &properties, "body");
+    node.settle();
+    let consumer = node.channel();
+    node.call(consumer, consume("dead", "me"));
+    node.settle();
+    let received = node.all(consumer.0);
+    let delivery = received.iter().find(|one| matches!(one.method, Method::BasicDeliver(_)));
+    let delivery = delivery.expect("it is delivered");
+    assert_eq!(delivery.body(), "body");
+    let (properties, _) = delivery.content.as_ref().expect("it has content");
+    let headers = Properties::decode(properties).unwrap().headers.expect("it has headers");
+    assert_eq!(headers.get("long"), None);
+    assert_eq!(headers.get("short").and_then(Value::as_text), Some("s"));
+    let left_out = Value::Array(vec![Value::text("long")]);
+    assert_eq!(headers.get("x-headers-left-out"), Some(&left_out));
+    assert_eq!(node.session(consumer.0).report().channels, 1);
+}

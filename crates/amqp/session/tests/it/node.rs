@@ -1,0 +1,512 @@
+//! A whole node in virtual time: a broker over a store in memory, sessions, and a client at the
+//! other end of each, made of the same frames and methods.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use quelea_amqp_codec::frame::PROTOCOL_HEADER;
+use quelea_amqp_codec::method::{Method, basic, channel, connection};
+use quelea_amqp_codec::{ConnectionConfig, FrameKind, FrameReader, Output};
+use quelea_amqp_session::{AuthOutcome, Notice, Peer, Session, SessionConfig};
+use quelea_broker::{Broker, BrokerConfig, Effect};
+use quelea_model::{Properties, Table, Timestamp, Value};
+use quelea_store::fake_disk::FakeDisk;
+use quelea_store::{Job, LogStore, Options, Recovered, Store};
+
+use crate::store::{Disk, TestStore};
+
+/// When every test begins.
+const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+/// Turns after which a test gives up waiting for silence.
+const TURNS_MAX: usize = 10_000;
+
+pub(crate) struct Node {
+    pub(crate) broker: Broker,
+    pub(crate) now: Timestamp,
+    pub(crate) disk: Disk,
+    /// What lies under the log, if the node has one.
+    log: FakeDisk,
+    /// Jobs of the log that are not done.
+    jobs: VecDeque<Job>,
+    config: Arc<SessionConfig>,
+    ends: Vec<End>,
+}
+
+/// A client by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Client(usize);
+
+/// A channel of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct On(pub(crate) Client, pub(crate) u16);
+
+/// What a client got.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Received {
+    pub(crate) channel: u16,
+    pub(crate) method: Method,
+    pub(crate) content: Option<(Bytes, Bytes)>,
+}
+
+impl Received {
+    /// The content's body as text.
+    pub(crate) fn body(&self) -> &str {
+        let (_, body) = self.content.as_ref().expect("a method with content");
+        std::str::from_utf8(body).expect("the tests send text")
+    }
+}
+
+/// The two ends of a connection.
+struct End {
+    session: Session,
+    /// What the client has sent and the session has not read.
+    sent: Output,
+    /// Bytes of one read of the session; 0 is all.
+    read_bytes: usize,
+    reader: FrameReader,
+    /// Method and properties of a content whose body is not complete.
+    partial: Option<(Received, u64)>,
+    inbox: VecDeque<Received>,
+    frame_max: u32,
+    /// Whether the client reads.
+    reads: bool,
+    more: bool,
+    passwords_are_good: bool,
+    heartbeats: usize,
+}
+
+impl Node {
+    pub(crate) fn new() -> Self {
+        Self::with_limits(BrokerConfig::default())
+    }
+
+    pub(crate) fn with_limits(limits: BrokerConfig) -> Self {
+        let (store, disk) = TestStore::new();
+        Self::over(limits, Box::new(store), Recovered::default(), disk, FakeDisk::new())
+    }
+
+    /// A node over a log, with what the log holds.
+    pub(crate) fn on_log(log: FakeDisk) -> Self {
+        let options = Options { segment_bytes: 64 * 1024, ..Options::default() };
+        let (store, recovered) = LogStore::open(&log, options, START).expect("a log that opens");
+        Self::over(BrokerConfig::default(), Box::new(store), recovered, Disk::default(), log)
+    }
+
+    fn over(
+        limits: BrokerConfig,
+        store: Box<dyn Store>,
+        recovered: Recovered,
+        disk: Disk,
+        log: FakeDisk,
+    ) -> Self {
+        let mut broker = Broker::new(limits, store, recovered, 7, START).unwrap();
+        broker.bootstrap("a hash");
+        let config = SessionConfig {
+            connection: Arc::new(ConnectionConfig::default()),
+            loopback_users: vec!["guest".to_owned()],
+        };
+        let (config, jobs, ends) = (Arc::new(config), VecDeque::new(), Vec::new());
+        let mut node = Self { broker, now: START, disk, log, jobs, config, ends };
+        node.settle();
+        node
+    }
+
+    pub(crate) fn add_user(&mut self, name: &str) {
+        self.broker.put_user::<&str>(self.now, name, "a hash", &[]).unwrap();
+    }
+
+    pub(crate) fn add_vhost(&mut self, name: &str) {
+        self.broker.put_vhost(self.now, name).unwrap();
+    }
+
+    /// Lets a user do everything in `/` with resources whose names match.
+    pub(crate) fn permit(&mut self, user: &str, names: &str) {
+        self.broker.set_permissions(self.now, user, "/", names, names, names).unwrap();
+    }
+
+    /// A connection that has said nothing yet.
+    pub(crate) fn accept(&mut self, loopback: bool) -> Client {
+        let peer = Peer {
+            address: format!("127.0.0.1:{}", 50_000 + self.ends.len()),
+            local: "127.0.0.1:5672".to_owned(),
+            loopback,
+        };
+        self.ends.push(End {
+            session: Session::new(Arc::clone(&self.config), peer, self.now),
+            sent: Output::new(),
+            read_bytes: 0,
+            reader: FrameReader::new(131_072),
+            partial: None,
+            inbox: VecDeque::new(),
+            frame_max: 131_072,
+            reads: true,
+            more: false,
+            passwords_are_good: true,
+            heartbeats: 0,
+        });
+        Client(self.ends.len() - 1)
+    }
+
+    /// A client that is `guest` in `/` and has all capabilities.
+    pub(crate) fn connect(&mut self) -> Client {
+        let client = self.accept(true);
+        self.open(client, "guest", "/", capabilities());
+        assert_eq!(self.next(client).method, connection::OpenOk {}.into());
+        client
+    }
+
+    /// Goes through the handshake up to connection.open; what comes then is left to the test.
+    pub(crate) fn open(&mut self, client: Client, user: &str, vhost: &str, properties: Table) {
+        self.log_in(client, user, properties);
+        let Method::ConnectionTune(tune) = self.next(client).method else {
+            panic!("connection.tune after the login");
+        };
+        let connection::Tune { channel_max, frame_max, heartbeat } = tune;
+        self.send(client, connection::TuneOk { channel_max, frame_max, heartbeat });
+        self.send(client, connection::Open { virtual_host: vhost.into() });
+        self.settle();
+    }
+
+    /// The handshake up to the answer to the login.
+    pub(crate) fn log_in(&mut self, client: Client, user: &str, properties: Table) {
+        self.send_bytes(client, PROTOCOL_HEADER);
+        self.settle();
+        assert!(matches!(self.next(client).method, Method::ConnectionStart(_)));
+        self.send(
+            client,
+            connection::StartOk {
+                client_properties: properties,
+                mechanism: "PLAIN".into(),
+                response: Bytes::from(format!("\0{user}\0secret")),
+                locale: "en_US".into(),
+            },
+        );
+        self.settle();
+    }
+
+    /// What the shell will say of the client's password.
+    pub(crate) fn password_is_wrong(&mut self, client: Client) {
+        self.end(client).passwords_are_good = false;
+    }
+
+    pub(crate) fn open_channel(&mut self, client: Client, number: u16) -> On {
+        self.send_on(On(client, number), channel::Open {});
+        self.settle();
+        let answer = self.next(client);
+        assert_eq!((answer.channel, answer.method), (number, channel::OpenOk {}.into()));
+        On(client, number)
+    }
+
+    /// A new client's channel 1.
+    pub(crate) fn channel(&mut self) -> On {
+        let client = self.connect();
+        self.open_channel(client, 1)
+    }
+
+    pub(crate) fn send(&mut self, client: Client, method: impl Into<Method>) {
+        self.send_on(On(client, 0), method);
+    }
+
+    pub(crate) fn send_on(&mut self, on: On, method: impl Into<Method>) {
+        self.end(on.0).sent.method(on.1, &method.into());
+    }
+
+    pub(crate) fn send_bytes(&mut self, client: Client, bytes: &[u8]) {
+        self.end(client).sent.put_slice(bytes);
+    }
+
+    /// Publishes without waiting.
+    pub(crate) fn publish(
+        &mut self,
+        on: On,
+        publish: basic::Publish,
+        properties: &Properties,
+        body: &str,
+    ) {
+        let mut wire = bytes::BytesMut::new();
+        properties.encode(&mut wire);
+        let end = self.end(on.0);
+        let body = Bytes::copy_from_slice(body.as_bytes());
+        end.sent.content(on.1, &publish.into(), &wire, body, end.frame_max);
+    }
+
+    /// Publishes to the default exchange.
+    pub(crate) fn publish_to(&mut self, on: On, queue: &str, body: &str) {
+        self.publish(on, to(queue), &Properties::default(), body);
+    }
+
+    /// Publishes a persistent message to the default exchange.
+    pub(crate) fn publish_persistent(&mut self, on: On, queue: &str, body: &str) {
+        self.publish(on, to(queue), &persistent(), body);
+    }
+
+    /// Sends a method and gives its answer, the next thing that comes.
+    pub(crate) fn call(&mut self, on: On, method: impl Into<Method>) -> Method {
+        self.send_on(on, method);
+        self.settle();
+        let answer = self.next(on.0);
+        assert_eq!(answer.channel, on.1, "{answer:?}");
+        answer.method
+    }
+
+    /// Sends a method and gives the close that it is answered with, of the channel or of the
+    /// connection: reply code, text, class, method.
+    pub(crate) fn refused(&mut self, on: On, method: impl Into<Method>) -> (u16, String, u16, u16) {
+        self.send_on(on, method);
+        self.settle();
+        self.closed(on.0)
+    }
+
+    /// The close that comes next.
+    pub(crate) fn closed(&mut self, client: Client) -> (u16, String, u16, u16) {
+        match self.next(client).method {
+            Method::ChannelClose(close) => {
+                (close.reply_code, close.reply_text.to_string(), close.class_id, close.method_id)
+            }
+            Method::ConnectionClose(close) => {
+                (close.reply_code, close.reply_text.to_string(), close.class_id, close.method_id)
+            }
+            other => panic!("no close but {other:?}"),
+        }
+    }
+
+    /// The next thing that a client has got.
+    #[track_caller]
+    pub(crate) fn next(&mut self, client: Client) -> Received {
+        self.end(client).inbox.pop_front().expect("the client got something")
+    }
+
+    /// All that a client has got.
+    pub(crate) fn all(&mut self, client: Client) -> Vec<Received> {
+        self.end(client).inbox.drain(..).collect()
+    }
+
+    /// All methods that a client has got.
+    pub(crate) fn methods(&mut self, client: Client) -> Vec<Method> {
+        self.all(client).into_iter().map(|received| received.method).collect()
+    }
+
+    pub(crate) fn session(&mut self, client: Client) -> &mut Session {
+        &mut self.end(client).session
+    }
+
+    pub(crate) fn notices(&mut self, client: Client) -> Vec<Notice> {
+        std::iter::from_fn(|| self.session(client).poll_notice()).collect()
+    }
+
+    pub(crate) fn heartbeats(&mut self, client: Client) -> usize {
+        std::mem::take(&mut self.end(client).heartbeats)
+    }
+
+    /// The client stops or goes on reading.
+    pub(crate) fn reads(&mut self, client: Client, reads: bool) {
+        self.end(client).reads = reads;
+    }
+
+    /// The session reads this many bytes at once.
+    pub(crate) fn read_bytes(&mut self, client: Client, bytes: usize) {
+        self.end(client).read_bytes = bytes;
+    }
+
+    /// The client's socket breaks.
+    pub(crate) fn disconnect(&mut self, client: Client) {
+        let Self { broker, ends, now, .. } = self;
+        ends[client.0].session.disconnected(broker, *now);
+        self.settle();
+    }
+
+    /// The node is stopped.
+    pub(crate) fn shut_down(&mut self) {
+        let Self { broker, ends, now, .. } = self;
+        for end in ends {
+            end.session.shutdown(broker, *now);
+        }
+        self.settle();
+    }
+
+    /// Time passes, in steps of the deadlines that come.
+    pub(crate) fn advance(&mut self, ms: u64) {
+        let target = self.now.plus_ms(ms);
+        while self.now < target {
+            let deadlines = self.ends.iter().filter_map(|end| end.session.deadline());
+            let next = deadlines.chain(self.broker.deadline()).min();
+            self.now = next.map_or(target, |next| next.clamp(self.now.plus_ms(1), target));
+            let Self { broker, ends, now, .. } = self;
+            for end in ends {
+                if end.session.deadline().is_some_and(|deadline| deadline <= *now) {
+                    end.session.handle_timeout(broker, *now);
+                }
+            }
+            self.settle();
+        }
+    }
+
+    /// Turns until nothing happens any more.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..TURNS_MAX {
+            if !self.turn() {
+                return;
+            }
+        }
+        panic!("the node does not come to rest");
+    }
+
+    /// The session reads all that was sent, and nothing else happens; gives the number of logins
+    /// that it wants verified.
+    pub(crate) fn receive_only(&mut self, client: Client) -> usize {
+        let Self { broker, ends, now, .. } = self;
+        let end = &mut ends[client.0];
+        let all = end.sent.to_bytes();
+        end.sent.advance(all.len());
+        end.more = end.session.receive(broker, all, *now);
+        std::iter::from_fn(|| end.session.poll_auth()).count()
+    }
+
+    /// One turn of the shell; whether anything happened.
+    pub(crate) fn turn(&mut self) -> bool {
+        let mut busy = false;
+        for at in 0..self.ends.len() {
+            busy |= self.read(at);
+        }
+        busy |= self.broker.run(self.now);
+        while let Some(effect) = self.broker.poll_effect() {
+            self.carry_out(effect);
+            busy = true;
+        }
+        busy |= self.do_a_job();
+        let progress = self.broker.progress();
+        for end in &mut self.ends {
+            end.session.progress(progress);
+            end.session.flush_confirms(progress);
+            busy |= end.write(&mut self.broker, self.now);
+        }
+        busy
+    }
+
+    /// The log's threads do one thing a turn, and begin it in the turn after it was asked for.
+    fn do_a_job(&mut self) -> bool {
+        if !self.disk.works() {
+            return false;
+        }
+        let store = self.broker.store_mut();
+        let begun = self.jobs.pop_front();
+        self.jobs.extend(std::iter::from_fn(|| store.poll_job(self.now)));
+        let busy = begun.is_some() || !self.jobs.is_empty();
+        if let Some(job) = begun {
+            store.complete(job.run(&self.log));
+        }
+        busy
+    }
+
+    fn read(&mut self, at: usize) -> bool {
+        let Self { broker, ends, now, .. } = self;
+        let end = &mut ends[at];
+        let mut busy = false;
+        if end.more || end.session.is_stalled() {
+            busy |= end.more;
+            end.more = end.session.process(broker, *now);
+        }
+        while !end.more && end.session.wants_input() && !end.sent.is_empty() {
+            let all = end.sent.to_bytes();
+            let len = if end.read_bytes == 0 { all.len() } else { end.read_bytes.min(all.len()) };
+            end.sent.advance(len);
+            end.more = end.session.receive(broker, all.slice(..len), *now);
+            busy = true;
+        }
+        if let Some(request) = end.session.poll_auth() {
+            assert_eq!(&request.password[..], b"secret");
+            let outcome =
+                if end.passwords_are_good { AuthOutcome::Accepted } else { AuthOutcome::Refused };
+            end.more |= end.session.authenticated(broker, outcome, *now);
+            busy = true;
+        }
+        busy
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        let target = match &effect {
+            Effect::Deliver { connection, .. }
+            | Effect::Got { connection, .. }
+            | Effect::GotEmpty { connection, .. }
+            | Effect::ConsumerCancelled { connection, .. }
+            | Effect::CloseConnection { connection, .. } => Some(*connection),
+            Effect::PublishersBlocked { .. }
+            | Effect::PublishersUnblocked
+            | Effect::Received { .. } => None,
+        };
+        let Self { broker, ends, now, .. } = self;
+        for end in ends {
+            if target.is_none() || end.session.connection_id() == target {
+                end.session.effect(broker, effect.clone(), *now);
+            }
+        }
+    }
+
+    fn end(&mut self, client: Client) -> &mut End {
+        &mut self.ends[client.0]
+    }
+}
+
+impl End {
+    /// The session's output goes to the client, if that reads.
+    fn write(&mut self, broker: &mut Broker, now: Timestamp) -> bool {
+        let bytes = self.session.output().to_bytes();
+        if bytes.is_empty() || !self.reads {
+            return false;
+        }
+        self.session.output().advance(bytes.len());
+        self.session.written(broker, bytes.len(), now);
+        self.reader.push(bytes);
+        while let Some(frame) = self.reader.next().expect("the session writes good frames") {
+            match frame.kind {
+                FrameKind::Method => {
+                    let method = Method::decode(&frame.payload).expect("a good method");
+                    let has_content = method.has_content();
+                    let received = Received { channel: frame.channel, method, content: None };
+                    if has_content {
+                        self.partial = Some((received, 0));
+                    } else {
+                        self.inbox.push_back(received);
+                    }
+                }
+                FrameKind::Header => {
+                    let (received, left) = self.partial.as_mut().expect("a method before it");
+                    assert_eq!(received.channel, frame.channel);
+                    *left = u64::from_be_bytes(frame.payload[4..12].try_into().unwrap());
+                    received.content = Some((frame.payload.slice(12..), Bytes::new()));
+                }
+                FrameKind::Body => {
+                    let (received, left) = self.partial.as_mut().expect("a header before it");
+                    let (_, body) = received.content.as_mut().expect("a header before it");
+                    *left -= frame.payload.len() as u64;
+                    *body = Bytes::from([&body[..], &frame.payload[..]].concat());
+                }
+                FrameKind::Heartbeat => self.heartbeats += 1,
+            }
+            if matches!(&self.partial, Some((Received { content: Some(_), .. }, 0))) {
+                self.inbox.extend(self.partial.take().map(|(received, _)| received));
+            }
+        }
+        true
+    }
+}
+
+/// Client properties with all capabilities that a session looks at.
+pub(crate) fn capabilities() -> Table {
+    let capabilities =
+        ["consumer_cancel_notify", "connection.blocked", "authentication_failure_close"]
+            .map(|name| (name, Value::Bool(true)));
+    Table::from_iter([("capabilities", Value::Table(Table::from_iter(capabilities)))])
+}
+
+/// basic.publish to a queue by the default exchange.
+pub(crate) fn to(queue: &str) -> basic::Publish {
+    basic::Publish { routing_key: queue.into(), ..basic::Publish::default() }
+}
+
+/// Properties of a message that survives a restart.
+pub(crate) fn persistent() -> Properties {
+    Properties { delivery_mode: Some(2), ..Properties::default() }
+}

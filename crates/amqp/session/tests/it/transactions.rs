@@ -1,0 +1,226 @@
+//! Class `tx`.
+
+use quelea_amqp_codec::method::{
+    Method, basic, channel, confirm, exchange as exchange_methods, queue as queue_methods, tx,
+};
+use quelea_model::{Properties, Table, Value, limits};
+
+use crate::declaring::{count, durable_queue, exchange, queue};
+use crate::node::{Node, On, to};
+
+/// A transactional channel and a queue `q`.
+fn transaction(node: &mut Node) -> On {
+    let on = node.channel();
+    node.call(on, durable_queue("q"));
+    assert_eq!(node.call(on, tx::Select {}), tx::SelectOk {}.into());
+    on
+}
+
+/// Ready and unacknowledged messages of `q`.
+fn messages(node: &Node) -> (u64, u64) {
+    let queue = node.broker.queue("/", "q").expect("the queue");
+    (queue.messages_ready, queue.messages_unacknowledged)
+}
+
+#[test]
+fn publishes_are_seen_when_they_are_committed() {
+    let mut node = Node::new();
+    let on = transaction(&mut node);
+    for body in ["a", "b", "c"] {
+        node.publish_persistent(on, "q", body);
+    }
+    node.settle();
+    assert_eq!(messages(&node), (0, 0));
+    assert_eq!(node.call(on, tx::Commit {}), tx::CommitOk {}.into());
+    assert_eq!(messages(&node), (3, 0));
+    assert_eq!(node.call(on, tx::Commit {}), tx::CommitOk {}.into(), "an empty one");
+    assert_eq!(messages(&node), (3, 0));
+}
+
+#[test]
+fn a_rollback_forgets_publishes_and_acknowledgements() {
+    let mut node = Node::new();
+    let on = transaction(&mut node);
+    node.publish_persistent(on, "q", "a");
+    node.call(on, tx::Commit {});
+    node.call(on, basic::Get { queue: "q".into(), no_ack: false });
+    node.publish_persistent(on, "q", "b");
+    node.send_on(on, basic::Ack { delivery_tag: 1, multiple: false });
+    assert_eq!(node.call(on, tx::Rollback {}), tx::RollbackOk {}.into());
+    assert_eq!(messages(&node), (0, 1));
+    node.send_on(on, basic::Ack { delivery_tag: 1, multiple: false });
+    assert_eq!(node.call(on, tx::Commit {}), tx::CommitOk {}.into());
+    assert_eq!(messages(&node), (0, 0));
+}
+
+#[test]
+fn acknowledgements_count_when_they_are_committed() {
+    let mut node = Node::new();
+    let on = transaction(&mut node);
+    for body in ["a", "b", "c", "d"] {
+        node.publish_persistent(on, "q", body);
+    }
+    node.call(on, tx::Commit {});
+    for _ in 0..4 {
+        node.call(on, basic::Get { queue: "q".into(), no_ack: false });
+    }
+    node.send_on(on, basic::Ack { delivery_tag: 1, multiple: false });
+    node.send_on(on, basic::Reject { delivery_tag: 2, requeue: true });
+    node.send_on(on, basic::Nack { delivery_tag: 3, multiple: true, requeue: false });
+    node.settle();
+    assert_eq!(messages(&node), (0, 4));
+    assert_eq!(node.call(on, tx::Commit {}), tx::CommitOk {}.into());
+    assert_eq!(messages(&node), (1, 1));
+}
+
+#[test]
+fn commit_ok_waits_for_the_disk() {
+    let mut node = Node::new();
+    let on = transaction(&mut node);
+    node.disk.is_slow(true);
+    node.publish_persistent(on, "q", "a");
+    node.send_on(on, tx::Commit {});
+    node.settle();
+    assert_eq!(node.all(on.0), []);
+    node.disk.is_slow(false);
+    node.settle();
+    assert_eq!(node.methods(on.0), [tx::CommitOk {}.into()]);
+}
+
+#[test]
+fn what_is_wrong_with_a_publish_or_a_tag_is_said_at_once() {
+    let mut node = Node::new();
+    let on = transaction(&mut node);
+    let missing = basic::Publish { exchange: "missing".into(), ..Default::default() };
+    node.publish(on, missing, &Properties::default(), "x");
+    node.settle();
+    let (code, text, ..) = node.closed(on.0);
+    assert_eq!((code, &*text), (404, "NOT_FOUND - no exchange 'missing' in vhost '/'"));
+    let on = transaction(&mut node);
+    let (code, text, ..) = node.refused(on, basic::Ack { delivery_tag: 3, multiple: false });
+    assert_eq!((code, &*text), (406, "PRECONDITION_FAILED - unknown delivery tag 3"));
+}
+
+#[test]
+fn an_operation_that_fails_in_the_commit_does_not_keep_back_the_others() {
+    let mut node = Node::new();
+    let on = transaction(&mut node);
+    let other = node.channel();
+    node.call(other, exchange("fleeting", "fanout"));
+    let publish = basic::Publish { exchange: "fleeting".into(), ..Default::default() };
+    node.publish(on, publish, &Properties::default(), "lost");
+    node.publish_persistent(on, "q", "kept");
+    node.settle();
+    let delete = exchange_methods::Delete { exchange: "fleeting".into(), ..Default::default() };
+    node.call(other, delete);
+    let text = "PRECONDITION_FAILED - partial tx completion".to_owned();
+    assert_eq!(node.refused(on, tx::Commit {}), (406, text, 90, 20));
+    assert_eq!(messages(&node), (1, 0));
+}
+
+#[test]
+fn a_full_queue_fails_the_commit() {
+    let mut node = Node::new();
+    let on = transaction(&mut node);
+    let arguments = Table::from_iter([
+        ("x-max-length", Value::I32(1)),
+        ("x-overflow", Value::text("reject-publish")),
+    ]);
+    node.call(on, queue_methods::Declare { arguments, ..queue("full") });
+    node.publish_to(on, "full", "fits");
+    node.publish_to(on, "full", "does not");
+    let (code, text, ..) = node.refused(on, tx::Commit {});
+    assert_eq!((code, &*text), (406, "PRECONDITION_FAILED - partial tx completion"));
+}
+
+#[test]
+fn mandatory_messages_come_back_when_they_are_committed() {
+    let mut node = Node::new();
+    let on = transaction(&mut node);
+    let publish = basic::Publish { mandatory: true, ..to("nowhere") };
+    node.publish(on, publish, &Properties::default(), "lost");
+    node.settle();
+    assert_eq!(node.all(on.0), []);
+    node.send_on(on, tx::Commit {});
+    node.settle();
+    let received = node.all(on.0);
+    assert!(matches!(&received[0].method, Method::BasicReturn(_)));
+    assert_eq!(received[0].body(), "lost");
+    assert_eq!(received[1].method, tx::CommitOk {}.into());
+}
+
+#[test]
+fn transactions_end_with_their_channel() {
+    let mut node = Node::new();
+    let on = transaction(&mut node);
+    node.publish_persistent(on, "q", "never");
+    node.settle();
+    node.disconnect(on.0);
+    let on = node.channel();
+    assert_eq!(count(&mut node, on, "q"), 0);
+}
+
+#[test]
+fn a_channel_is_transactional_or_confirms() {
+    let mut node = Node::new();
+    let on = node.channel();
+    node.call(on, tx::Select {});
+    let text = "PRECONDITION_FAILED - cannot switch from tx to confirm mode".to_owned();
+    assert_eq!(node.refused(on, confirm::Select { no_wait: false }), (406, text, 85, 10));
+    let on = node.channel();
+    node.call(on, confirm::Select { no_wait: false });
+    let text = "PRECONDITION_FAILED - cannot switch from confirm to tx mode".to_owned();
+    assert_eq!(node.refused(on, tx::Select {}), (406, text, 90, 10));
+}
+
+#[test]
+fn commit_and_rollback_need_a_transaction() {
+    for (method, id) in [(Method::from(tx::Commit {}), 20), (tx::Rollback {}.into(), 30)] {
+        let mut node = Node::new();
+        let on = node.channel();
+        let text = "PRECONDITION_FAILED - channel is not transactional".to_owned();
+        assert_eq!(node.refused(on, method), (406, text, 90, id));
+    }
+}
+
+#[test]
+fn transactions_have_a_limit_of_operations() {
+    let mut node = Node::new();
+    let on = transaction(&mut node);
+    for _ in 0..=limits::TX_OPERATIONS_MAX {
+        node.publish_to(on, "q", "");
+    }
+    node.settle();
+    let text = "PRECONDITION_FAILED - open transactions hold 65536 operations already";
+    assert_eq!(node.closed(on.0), (406, text.to_owned(), 60, 40));
+}
+
+#[test]
+fn transactions_have_a_limit_of_bytes_that_all_channels_share() {
+    let mut node = Node::new();
+    let on = transaction(&mut node);
+    let body = "x".repeat(limits::TX_BYTES_MAX / 8);
+    for number in 2..9 {
+        let other = node.open_channel(on.0, number);
+        node.call(other, tx::Select {});
+        node.publish_to(other, "q", &body);
+    }
+    node.settle();
+    assert_eq!(node.all(on.0), []);
+    node.publish_to(on, "q", &body);
+    node.settle();
+    let (code, text, ..) = node.closed(on.0);
+    assert_eq!(code, 406);
+    assert!(text.starts_with("PRECONDITION_FAILED - open transactions would hold 67"), "{text}");
+    // What a closed channel, a commit and a rollback give back can be used again.
+    let close = channel::Close { reply_code: 200, ..Default::default() };
+    node.call(On(on.0, 2), close);
+    node.call(On(on.0, 3), tx::Commit {});
+    node.call(On(on.0, 4), tx::Rollback {});
+    for _ in 0..3 {
+        node.publish_to(On(on.0, 5), "q", &body);
+    }
+    node.settle();
+    assert_eq!(node.all(on.0), []);
+    assert_eq!(messages(&node), (1, 0));
+}

@@ -1,0 +1,345 @@
+//! From queues to peers: a consumer whose messages are pushed, and acknowledged to the queue when the
+//! peer has them.
+//!
+//! Whatever goes wrong ends the consumer, which gives back to the queue what is under way; after a
+//! pause all of it begins anew: the peer's name is looked up again, a new socket is opened, and the
+//! queue, which may have been declared again, is consumed again.
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use quelea_broker::{ChannelId, ConnectionId, Consume, ConsumeError, Effect, OpenError};
+use quelea_cmq::{Config, Dest, DestinationOptions, Endpoint, Key, Outcome, PushError};
+use quelea_model::Message;
+use quelea_node::{CoreHandle, CoreStopped, Pause};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::counters::DatagramCounters;
+use crate::front::stopped;
+use crate::peer::{Peer, local_address};
+use crate::publish::inside;
+use crate::settings::ForwardSettings;
+
+/// Bytes that are pushed before their acknowledgement is waited for.
+const BATCH_BYTES_MAX: usize = 8 << 20;
+
+/// How long a clean stop waits for what is under way, and again for what is then left to send.
+const CLOSE_MAX: Duration = Duration::from_millis(500);
+
+/// One queue and its peer.
+pub(crate) struct Forward {
+    pub(crate) core: CoreHandle,
+    pub(crate) settings: ForwardSettings,
+    pub(crate) config: Config,
+    pub(crate) user: Arc<str>,
+    pub(crate) counters: Arc<DatagramCounters>,
+}
+
+/// Why it does not go on for now.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error(transparent)]
+    CoreStopped(#[from] CoreStopped),
+    #[error("cannot find the peer: {0}")]
+    Resolve(std::io::Error),
+    #[error("cannot open a socket: {0}")]
+    Socket(std::io::Error),
+    #[error("{0}")]
+    Destination(#[from] quelea_cmq::DestinationError),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Consume(#[from] ConsumeError),
+    #[error("the queue is gone")]
+    QueueGone,
+    #[error("the broker closes the connection: {0}")]
+    Closed(String),
+    #[error("the peer has acknowledged nothing within {} ms", .0.as_millis())]
+    Silent(Duration),
+    #[error("the peer was given up")]
+    GivenUp,
+}
+
+/// A consumer of the queue.
+struct Subscription {
+    connection: ConnectionId,
+    channel: ChannelId,
+    effects: UnboundedReceiver<Effect>,
+}
+
+/// What a stop found.
+enum Stop {
+    /// The queue has been told of all that was pushed.
+    Settled,
+    /// What was under way goes back to the queue.
+    Requeued,
+}
+
+/// What was pushed and is not settled.
+#[derive(Default)]
+struct Batch {
+    messages: Vec<(u64, Arc<Message>)>,
+    bytes: usize,
+}
+
+impl Forward {
+    /// Runs until `stop` changes or the core stops.
+    pub(crate) async fn run(self, mut stop: watch::Receiver<bool>) {
+        let mut pause = Pause::new();
+        let mut told = None;
+        loop {
+            let trouble = match self.live(&mut pause, &mut told, &mut stop).await {
+                Ok(()) | Err(Trouble::CoreStopped(_)) => return,
+                Err(trouble) => trouble,
+            };
+            self.tell(&mut told, &trouble);
+            tokio::select! {
+                biased;
+                () = stopped(&mut stop) => return,
+                () = tokio::time::sleep(pause.lengthen()) => {}
+            }
+        }
+    }
+
+    /// Says what is wrong when it begins to be.
+    fn tell(&self, told: &mut Option<String>, trouble: &Trouble) {
+        let reason = trouble.to_string();
+        if told.as_ref() != Some(&reason) {
+            let ForwardSettings { queue, vhost, to, .. } = &self.settings;
+            tracing::warn!(%queue, %vhost, %to, reason, "a queue is not forwarded for now");
+            *told = Some(reason);
+        }
+    }
+
+    /// From the peer's name to the first trouble, or to the stop.
+    async fn live(
+        &self,
+        pause: &mut Pause,
+        told: &mut Option<String>,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<(), Trouble> {
+        let settings = &self.settings;
+        let address = tokio::select! {
+            biased;
+            () = stopped(stop) => return Ok(()),
+            address = resolve(&settings.to) => address?,
+        };
+        let endpoint = Endpoint::bind(local_address(address), self.config.clone());
+        let endpoint = endpoint.map_err(Trouble::Socket)?;
+        let options = DestinationOptions { mode: settings.mode, ..DestinationOptions::default() };
+        let dest = endpoint.dest(Key::new(address, settings.to.mailbox), options)?;
+        let mut subscription = self.subscribe(&endpoint).await?;
+        self.counters.forwarding.fetch_add(1, Relaxed);
+        let served = self.serve(&mut subscription, &dest, pause, told, stop).await;
+        self.counters.forwarding.fetch_sub(1, Relaxed);
+        let connection = subscription.connection;
+        let detached = self.core.call(move |core| core.detach(connection)).await;
+        // What is in the queue again is not to be sent any more.
+        let within = if matches!(served, Ok(Stop::Settled)) { CLOSE_MAX } else { Duration::ZERO };
+        // It waits, so it has a thread of its own.
+        let _ = tokio::task::spawn_blocking(move || endpoint.close(within)).await;
+        detached?;
+        served.map(drop)
+    }
+
+    async fn subscribe(&self, endpoint: &Endpoint) -> Result<Subscription, Trouble> {
+        let (sender, effects) = unbounded_channel();
+        let local = endpoint.local_addr().to_string();
+        let (user, settings) = (Arc::clone(&self.user), self.settings.clone());
+        let subscribed = self.core.call(move |core| {
+            let ForwardSettings { queue, vhost, to, prefetch, .. } = settings;
+            let name = format!("CMQ forward to {to}");
+            let client = inside(&user, &vhost, &local, &name);
+            let (connection, channel) = core.open_inside(client, sender)?;
+            let now = core.now();
+            core.broker.set_prefetch(now, channel, prefetch, false);
+            let consume = Consume { queue: queue.to_string(), ..Consume::default() };
+            if let Err(error) = core.broker.consume(now, channel, &consume) {
+                core.detach(connection);
+                return Err(Trouble::Consume(error));
+            }
+            Ok((connection, channel))
+        });
+        let (connection, channel) = subscribed.await??;
+        Ok(Subscription { connection, channel, effects })
+    }
+
+    async fn serve(
+        &self,
+        subscription: &mut Subscription,
+        dest: &Dest,
+        pause: &mut Pause,
+        told: &mut Option<String>,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<Stop, Trouble> {
+        loop {
+            let first = tokio::select! {
+                biased;
+                () = stopped(stop) => return Ok(Stop::Settled),
+                effect = subscription.effects.recv() => effect.ok_or(CoreStopped)?,
+            };
+            let batch = gather(first, &mut subscription.effects)?;
+            let count = batch.messages.len() as u64;
+            let mut pushing = pin!(self.push(&batch, dest));
+            let pushed = tokio::select! {
+                biased;
+                () = stopped(stop) => match timeout(CLOSE_MAX, &mut pushing).await {
+                    Ok(pushed) => pushed.map(Some),
+                    Err(_) => Ok(None),
+                },
+                pushed = &mut pushing => pushed.map(Some),
+            };
+            match pushed {
+                Ok(Some(settled)) => self.settle(subscription, settled).await?,
+                Ok(None) => {
+                    self.counters.requeued.fetch_add(count, Relaxed);
+                    return Ok(Stop::Requeued);
+                }
+                Err(trouble) => {
+                    self.counters.requeued.fetch_add(count, Relaxed);
+                    return Err(trouble);
+                }
+            }
+            if told.take().is_some() {
+                let ForwardSettings { queue, vhost, to, .. } = &self.settings;
+                tracing::info!(%queue, %vhost, %to, "the queue is forwarded again");
+            }
+            pause.reset();
+        }
+    }
+
+    /// Pushes a batch, and waits for its acknowledgement where there is one.
+    async fn push(&self, batch: &Batch, dest: &Dest) -> Result<Settled, Trouble> {
+        let mut settled = Settled::default();
+        let silent = |_| Trouble::Silent(self.settings.timeout);
+        for (tag, message) in &batch.messages {
+            let body = message.body();
+            let pushed = match dest.try_push(body) {
+                Err(PushError::WouldBlock) => {
+                    timeout(self.settings.timeout, dest.push_async(body)).await.map_err(silent)?
+                }
+                pushed => pushed,
+            };
+            match pushed {
+                Ok(()) => settled.pushed(*tag),
+                Err(error @ PushError::TooLarge { .. }) => {
+                    let ForwardSettings { queue, to, .. } = &self.settings;
+                    tracing::debug!(%queue, %to, %error, "a message cannot be forwarded");
+                    settled.unfit.push(*tag);
+                }
+                Err(_) => return Err(Trouble::GivenUp),
+            }
+        }
+        dest.flush();
+        if self.settings.mode.is_reliable() {
+            acknowledged(dest, self.settings.timeout).await?;
+        }
+        Ok(settled)
+    }
+
+    /// Tells the queue.
+    async fn settle(
+        &self,
+        subscription: &Subscription,
+        settled: Settled,
+    ) -> Result<(), CoreStopped> {
+        self.counters.forwarded.fetch_add(settled.count, Relaxed);
+        self.counters.not_forwarded.fetch_add(settled.unfit.len() as u64, Relaxed);
+        let Subscription { connection, channel, .. } = *subscription;
+        self.core
+            .post(move |core| {
+                let now = core.now();
+                // A tag is unknown when the connection was closed meanwhile: all of it went back then.
+                for tag in settled.unfit {
+                    let _ = core.broker.nack(now, channel, tag, false, false);
+                }
+                if let Some(last) = settled.last {
+                    let _ = core.broker.ack(now, channel, last, true);
+                }
+                core.broker.output_drained(now, connection, usize::MAX);
+            })
+            .await
+    }
+}
+
+/// What the queue is told of a batch.
+#[derive(Debug, Default)]
+struct Settled {
+    /// The last one that the peer has, and how many.
+    last: Option<u64>,
+    count: u64,
+    /// Those that CMQ cannot carry.
+    unfit: Vec<u64>,
+}
+
+impl Settled {
+    const fn pushed(&mut self, tag: u64) {
+        self.last = Some(tag);
+        self.count += 1;
+    }
+}
+
+/// A delivery and those that are here behind it.
+fn gather(first: Effect, effects: &mut UnboundedReceiver<Effect>) -> Result<Batch, Trouble> {
+    let mut batch = Batch::default();
+    let mut next = Some(first);
+    while let Some(effect) = next {
+        match effect {
+            Effect::Deliver { delivery_tag, message, .. } => {
+                batch.bytes += message.body().len();
+                batch.messages.push((delivery_tag, message));
+            }
+            Effect::ConsumerCancelled { .. } => return Err(Trouble::QueueGone),
+            Effect::CloseConnection { reason, .. } => return Err(Trouble::Closed(reason.text())),
+            _ => {}
+        }
+        next = if batch.bytes < BATCH_BYTES_MAX { effects.try_recv().ok() } else { None };
+    }
+    Ok(batch)
+}
+
+/// Waits until the peer has all that was pushed.
+async fn acknowledged(dest: &Dest, within: Duration) -> Result<(), Trouble> {
+    match timeout(within, dest.wait_acknowledged_async()).await {
+        Ok(Outcome::Acknowledged) => Ok(()),
+        Ok(Outcome::Abandoned | Outcome::Closed) => Err(Trouble::GivenUp),
+        Ok(Outcome::TimedOut) | Err(_) => Err(Trouble::Silent(within)),
+    }
+}
+
+/// The peer's address. Names are looked up by a call that waits, so it has a thread of its own.
+async fn resolve(peer: &Peer) -> Result<SocketAddr, Trouble> {
+    let peer = peer.clone();
+    let found = tokio::task::spawn_blocking(move || peer.resolve()).await;
+    found.map_err(|_| CoreStopped)?.map_err(Trouble::Resolve)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use quelea_cmq::Mode;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_dead_peer_never_got_is_not_acknowledged_to_the_queue() {
+        // Nobody reads it.
+        let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let endpoint = Endpoint::bind("127.0.0.1:0", Config::default()).unwrap();
+        let options = DestinationOptions {
+            mode: Mode::ReliableOrdered,
+            dead_after: Some(Duration::from_millis(50)),
+            ..DestinationOptions::default()
+        };
+        let dest = endpoint.dest(Key::new(peer.local_addr().unwrap(), 0), options).unwrap();
+        dest.push(b"durable").unwrap();
+        let waited = acknowledged(&dest, Duration::from_secs(300)).await;
+        assert!(matches!(waited, Err(Trouble::GivenUp)), "{waited:?}");
+    }
+}

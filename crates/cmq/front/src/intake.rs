@@ -1,0 +1,312 @@
+//! From peers to exchanges: messages are popped, published, and acknowledged to their senders when the
+//! store has them.
+//!
+//! While the broker takes no publishes nothing is popped: the mailbox fills, and the peers' credit
+//! ends. Acknowledgements of a flow are cumulative, so batches are acknowledged strictly in order, and
+//! after one that the store lost none ever is.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use quelea_broker::Effect;
+use quelea_cmq::{Message, Queue, Receipt};
+use quelea_model::{Properties, Table, Value};
+use quelea_node::{CoreHandle, CoreStopped, Promise};
+use quelea_store::Ticket;
+use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_channel};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, spawn_local};
+
+use crate::counters::{Cause, DatagramCounters};
+use crate::front::stopped;
+use crate::publish::{Outcome, Outgoing, Publishers};
+use crate::route::Routes;
+
+/// A batch takes the core's thread for about a millisecond at most.
+const BATCH_MESSAGES_MAX: usize = 1_024;
+
+/// Bytes of a batch, but for its last message.
+const BATCH_BYTES_MAX: usize = 1 << 20;
+
+/// Batches that wait for the store. What they hold is in the broker's memory already, and bounded
+/// there.
+const BATCHES_UNACKNOWLEDGED_MAX: usize = 1_024;
+
+/// While the broker has too much to write, we look again after so long.
+const RETRY_AFTER: Duration = Duration::from_millis(5);
+
+/// How long a stop waits for what is published to become safe.
+const END_MAX: Duration = Duration::from_secs(1);
+
+/// What becomes of everything that is pushed to the listener.
+pub(crate) struct Intake {
+    pub(crate) core: CoreHandle,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) routes: Arc<Routes>,
+    pub(crate) user: Arc<str>,
+    pub(crate) loopback_only: bool,
+    pub(crate) body_bytes_max: usize,
+    pub(crate) counters: Arc<DatagramCounters>,
+}
+
+/// A batch that is published and not yet safe.
+struct Unacknowledged {
+    promise: Promise,
+    receipts: Vec<Receipt>,
+}
+
+/// What several turns share.
+struct Taking {
+    publishers: Arc<Mutex<Publishers>>,
+    known: KnownSender,
+    /// What was logged: once for each cause of each route.
+    told: HashSet<(Cause, Option<usize>)>,
+    unacknowledged: Sender<Unacknowledged>,
+}
+
+impl Intake {
+    /// Runs until `stop` changes, the endpoint is closed, or the core stops.
+    pub(crate) async fn run(self, mut stop: watch::Receiver<bool>) {
+        let local = self.queue.endpoint().local_addr().to_string();
+        let (effects_sender, mut effects) = unbounded_channel();
+        let publishers = Publishers::new(Arc::clone(&self.user), local, effects_sender);
+        let (unacknowledged, promises) = channel(BATCHES_UNACKNOWLEDGED_MAX);
+        let acknowledging = spawn_local(acknowledge(Arc::clone(&self.queue), promises));
+        let mut taking = Taking {
+            publishers: Arc::new(Mutex::new(publishers)),
+            known: KnownSender::default(),
+            told: HashSet::new(),
+            unacknowledged,
+        };
+        loop {
+            let taken = tokio::select! {
+                biased;
+                () = stopped(&mut stop) => break,
+                Some(effect) = effects.recv() => self.on_effect(&taking, effect).await,
+                message = self.queue.pop_async() => match message {
+                    Some(message) => self.take(&mut taking, message, &mut stop).await,
+                    None => break,
+                },
+            };
+            if taken.is_err() {
+                break;
+            }
+        }
+        self.end(taking, effects, acknowledging).await;
+    }
+
+    async fn end(
+        &self,
+        taking: Taking,
+        effects: UnboundedReceiver<Effect>,
+        acknowledging: JoinHandle<()>,
+    ) {
+        let Taking { publishers, unacknowledged, .. } = taking;
+        drop(unacknowledged);
+        // What is published becomes safe soon, and then its sender need not repeat it; but not while
+        // the disk is full.
+        let _ = tokio::time::timeout(END_MAX, acknowledging).await;
+        let closed = self.core.call(move |core| lock(&publishers).close_all(core)).await;
+        drop((closed, effects));
+    }
+
+    /// The broker closes one of our connections: its user or its virtual host was deleted.
+    async fn on_effect(&self, taking: &Taking, effect: Effect) -> Result<(), CoreStopped> {
+        if let Effect::CloseConnection { connection, reason } = effect {
+            tracing::info!(reason = reason.text(), "the broker closes a connection of CMQ's front");
+            let publishers = Arc::clone(&taking.publishers);
+            self.core.call(move |core| lock(&publishers).close(core, connection)).await?;
+        }
+        Ok(())
+    }
+
+    /// A message and what is here behind it.
+    async fn take(
+        &self,
+        taking: &mut Taking,
+        first: Message,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<(), CoreStopped> {
+        let (mut batch, mut receipts, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let mut next = Some(first);
+        while let Some(message) = next {
+            bytes += message.bytes.len();
+            if let Some(receipt) = self.add(taking, message, &mut batch) {
+                receipts.push(receipt);
+            }
+            let has_room = receipts.len() < BATCH_MESSAGES_MAX && bytes < BATCH_BYTES_MAX;
+            next = if has_room { self.queue.try_pop() } else { None };
+        }
+        let Some((outcome, promise)) = self.publish(taking, batch.into(), stop).await? else {
+            return Ok(());
+        };
+        self.count(taking, &outcome);
+        let promised = Unacknowledged { promise, receipts };
+        // The other end is gone after the store has failed: then nothing is acknowledged any more.
+        let _ = taking.unacknowledged.send(promised).await;
+        Ok(())
+    }
+
+    /// Puts a message into the batch, unless it cannot be published anyway; gives what acknowledges
+    /// it.
+    fn add(
+        &self,
+        taking: &mut Taking,
+        message: Message,
+        batch: &mut Vec<Outgoing>,
+    ) -> Option<Receipt> {
+        self.counters.received.fetch_add(1, Relaxed);
+        let (receipt, from) = (message.receipt(), message.from);
+        if self.loopback_only && !from.ip().to_canonical().is_loopback() {
+            let user = &self.user;
+            let reason = format!("user '{user}' may come from this machine only, not from {from}");
+            self.drop_message(taking, None, Cause::NotLoopback, &reason);
+            return None;
+        }
+        let route = self.routes.find(message.mailbox.0);
+        let (bytes, limit) = (message.bytes.len(), self.body_bytes_max);
+        if bytes > limit {
+            let reason = format!("it has {bytes} bytes, the broker's limit is {limit}");
+            self.drop_message(taking, Some(route), Cause::TooLarge, &reason);
+            return Some(receipt);
+        }
+        let persistent = self.routes.get(route).persistent;
+        let properties = taking.known.properties(&message, persistent);
+        let mailbox = message.mailbox.0;
+        batch.push(Outgoing { route, mailbox, properties, body: message.bytes });
+        Some(receipt)
+    }
+
+    /// Publishes a batch as soon as the broker takes it; `None` if the front stops before.
+    async fn publish(
+        &self,
+        taking: &Taking,
+        batch: Arc<[Outgoing]>,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<Option<(Outcome, Promise)>, CoreStopped> {
+        loop {
+            let batch = Arc::clone(&batch);
+            let (publishers, routes) = (Arc::clone(&taking.publishers), Arc::clone(&self.routes));
+            let begun = self.core.begin(move |core| {
+                if !core.broker.accepts_publishes() {
+                    return (None, Ticket::NONE);
+                }
+                let (outcome, ticket) = lock(&publishers).publish(core, &routes, &batch);
+                (Some(outcome), ticket)
+            });
+            if let (Some(outcome), promise) = begun.await? {
+                return Ok(Some((outcome, promise)));
+            }
+            tokio::select! {
+                biased;
+                () = stopped(stop) => return Ok(None),
+                () = tokio::time::sleep(RETRY_AFTER) => {}
+            }
+        }
+    }
+
+    fn count(&self, taking: &mut Taking, outcome: &Outcome) {
+        self.counters.published.fetch_add(outcome.published, Relaxed);
+        for dropped in &outcome.dropped {
+            self.drop_message(taking, Some(dropped.route), dropped.cause, &dropped.reason);
+        }
+    }
+
+    /// Counts it, and says so the first time.
+    fn drop_message(&self, taking: &mut Taking, route: Option<usize>, cause: Cause, reason: &str) {
+        self.counters.drop_messages(cause, 1);
+        if taking.told.insert((cause, route)) {
+            let cause = cause.name();
+            tracing::warn!(
+                cause,
+                reason,
+                "a message of a CMQ peer is dropped; further ones of this kind are only counted"
+            );
+        }
+    }
+}
+
+/// Acknowledges batches in their order, each when the store has it.
+async fn acknowledge(queue: Arc<Queue>, mut promises: Receiver<Unacknowledged>) {
+    while let Some(Unacknowledged { promise, receipts }) = promises.recv().await {
+        if promise.kept().await.is_err() {
+            // The store failed, or the core stops: the senders have to repeat all of it.
+            tracing::warn!("messages of CMQ peers are not acknowledged any more");
+            return;
+        }
+        for receipt in receipts {
+            queue.acknowledge(receipt);
+        }
+    }
+}
+
+/// The properties of the last message, which are mostly those of the next.
+#[derive(Debug, Default)]
+struct KnownSender(Option<((SocketAddr, u64, u64, bool), Bytes)>);
+
+impl KnownSender {
+    fn properties(&mut self, message: &Message, persistent: bool) -> Bytes {
+        let (from, session, mailbox) = (message.from, message.session, message.mailbox.0);
+        let wanted = (from, session, mailbox, persistent);
+        match &self.0 {
+            Some((known, properties)) if *known == wanted => properties.clone(),
+            _ => {
+                let properties = properties(from, session, mailbox, persistent);
+                self.0 = Some((wanted, properties.clone()));
+                properties
+            }
+        }
+    }
+}
+
+/// Who pushed it, and to which mailbox, as headers.
+fn properties(from: SocketAddr, session: u64, mailbox: u64, persistent: bool) -> Bytes {
+    // AMQP's integers are signed: a mailbox above them is told as text.
+    let number =
+        i64::try_from(mailbox).map_or_else(|_| Value::text(&mailbox.to_string()), Value::I64);
+    let headers = Table::from_iter([
+        ("x-cmq-from", Value::text(&from.to_string())),
+        ("x-cmq-mailbox", number),
+        ("x-cmq-session", Value::text(&format!("{session:016x}"))),
+    ]);
+    let properties = Properties {
+        headers: Some(headers),
+        delivery_mode: Some(if persistent { 2 } else { 1 }),
+        ..Properties::default()
+    };
+    properties.to_bytes()
+}
+
+/// Only the core's thread takes it, one call after the other.
+fn lock(publishers: &Mutex<Publishers>) -> std::sync::MutexGuard<'_, Publishers> {
+    publishers.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use quelea_model::PropertyView;
+
+    use super::*;
+
+    #[test]
+    fn the_headers_say_who_pushed_and_to_which_mailbox() {
+        let from = "[::1]:5000".parse().unwrap();
+        let bytes = properties(from, 0xabc, 7, true);
+        PropertyView::new(&bytes).check().unwrap();
+        let decoded = Properties::decode(&bytes).unwrap();
+        assert_eq!(decoded.delivery_mode, Some(2));
+        let headers = decoded.headers.unwrap();
+        assert_eq!(headers.get("x-cmq-from").unwrap().as_text(), Some("[::1]:5000"));
+        assert_eq!(headers.get("x-cmq-mailbox"), Some(&Value::I64(7)));
+        assert_eq!(headers.get("x-cmq-session").unwrap().as_text(), Some("0000000000000abc"));
+        let bytes = properties(from, 0, u64::MAX, false);
+        let decoded = Properties::decode(&bytes).unwrap();
+        let headers = decoded.headers.unwrap();
+        assert_eq!(headers.get("x-cmq-mailbox").unwrap().as_text(), Some("18446744073709551615"));
+        assert_eq!(decoded.delivery_mode, Some(1));
+    }
+}

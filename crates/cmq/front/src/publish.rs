@@ -1,0 +1,165 @@
+//! What is done on the core's thread for messages of peers: a batch of them is published, through one
+//! connection of the broker for each virtual host.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use quelea_broker::{
+    ChannelId, ConnectionId, OpenError, Publish, PublishError, exchange::RouteError,
+};
+use quelea_node::{Core, InsideClient};
+use quelea_store::Ticket;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::counters::Cause;
+use crate::route::Routes;
+
+/// A message as it is published.
+#[derive(Clone, Debug)]
+pub(crate) struct Outgoing {
+    /// The route's number.
+    pub(crate) route: usize,
+    pub(crate) mailbox: u64,
+    /// Wire-shaped.
+    pub(crate) properties: Bytes,
+    pub(crate) body: Bytes,
+}
+
+/// What became of a batch.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) published: u64,
+    /// Each with its route, and the broker's words.
+    pub(crate) dropped: Vec<Dropped>,
+}
+
+/// A message that reached no queue.
+#[derive(Debug)]
+pub(crate) struct Dropped {
+    pub(crate) route: usize,
+    pub(crate) cause: Cause,
+    pub(crate) reason: String,
+}
+
+/// The front's own connections of the broker, by virtual host.
+#[derive(Debug)]
+pub(crate) struct Publishers {
+    user: Arc<str>,
+    local: String,
+    /// Where the broker's word for them goes.
+    effects: UnboundedSender<quelea_broker::Effect>,
+    open: HashMap<Arc<str>, (ConnectionId, ChannelId)>,
+}
+
+impl Publishers {
+    pub(crate) fn new(
+        user: Arc<str>,
+        local: String,
+        effects: UnboundedSender<quelea_broker::Effect>,
+    ) -> Self {
+        Self { user, local, effects, open: HashMap::new() }
+    }
+
+    /// Publishes in order. What was published is safe when the store has reached the ticket.
+    pub(crate) fn publish(
+        &mut self,
+        core: &mut Core,
+        routes: &Routes,
+        batch: &[Outgoing],
+    ) -> (Outcome, Ticket) {
+        let (mut outcome, mut ticket) = (Outcome::default(), Ticket::NONE);
+        for message in batch {
+            match self.publish_one(core, routes, message) {
+                Ok(promised) => {
+                    outcome.published += 1;
+                    ticket = ticket.join(promised);
+                }
+                Err((cause, reason)) => {
+                    outcome.dropped.push(Dropped { route: message.route, cause, reason });
+                }
+            }
+        }
+        (outcome, ticket)
+    }
+
+    /// Closes the connection that the broker wants closed; the next message opens another.
+    pub(crate) fn close(&mut self, core: &mut Core, connection: ConnectionId) {
+        self.open.retain(|_, (open, _)| *open != connection);
+        core.detach(connection);
+    }
+
+    pub(crate) fn close_all(&mut self, core: &mut Core) {
+        for (_, (connection, _)) in self.open.drain() {
+            core.detach(connection);
+        }
+    }
+
+    fn publish_one(
+        &mut self,
+        core: &mut Core,
+        routes: &Routes,
+        message: &Outgoing,
+    ) -> Result<Ticket, (Cause, String)> {
+        let route = routes.get(message.route);
+        let channel = self.channel(core, &route.vhost).map_err(open_cause)?;
+        let routing_key = route.routing_key.key(message.mailbox);
+        let publish = Publish {
+            exchange: &route.exchange,
+            routing_key: &routing_key,
+            properties: &message.properties,
+            body: message.body.clone(),
+            mandatory: false,
+            confirm: true,
+        };
+        let now = core.now();
+        let published = core.broker.publish(now, channel, publish).map_err(publish_cause)?;
+        if !published.routed {
+            let exchange = &route.exchange;
+            let reason = format!("no queue for key '{routing_key}' of exchange '{exchange}'");
+            return Err((Cause::Unroutable, reason));
+        }
+        if published.rejected {
+            let reason = format!("a queue for key '{routing_key}' is full and refuses");
+            return Err((Cause::QueueFull, reason));
+        }
+        Ok(published.ticket)
+    }
+
+    fn channel(&mut self, core: &mut Core, vhost: &Arc<str>) -> Result<ChannelId, OpenError> {
+        if let Some((_, channel)) = self.open.get(vhost) {
+            return Ok(*channel);
+        }
+        let client = inside(&self.user, vhost, &self.local, "CMQ publisher");
+        let (connection, channel) = core.open_inside(client, self.effects.clone())?;
+        self.open.insert(Arc::clone(vhost), (connection, channel));
+        Ok(channel)
+    }
+}
+
+/// How a client of the front looks in the broker.
+pub(crate) const fn inside<'a>(
+    user: &'a str,
+    vhost: &'a str,
+    local: &'a str,
+    name: &'a str,
+) -> InsideClient<'a> {
+    InsideClient { user, vhost, local, name, protocol: "CMQ 1" }
+}
+
+fn open_cause(error: OpenError) -> (Cause, String) {
+    let cause = match error {
+        OpenError::NoSuchVhost { .. } => Cause::NoVhost,
+        _ => Cause::Refused,
+    };
+    (cause, error.to_string())
+}
+
+fn publish_cause(error: PublishError) -> (Cause, String) {
+    let cause = match &error {
+        PublishError::AccessRefused(_) | PublishError::InternalExchange { .. } => Cause::Refused,
+        PublishError::Route(RouteError::NoSuchExchange { .. }) => Cause::NoExchange,
+        _ => Cause::Invalid,
+    };
+    (cause, error.to_string())
+}

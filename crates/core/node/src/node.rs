@@ -1,0 +1,362 @@
+//! A running broker: data directory, log, core thread, listeners.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, mpsc as std_mpsc};
+use std::thread::{self, JoinHandle};
+
+use bytes::Bytes;
+use quelea_amqp_session::SessionConfig;
+use quelea_broker::error::{AdminError, RecoveryError};
+use quelea_broker::{Broker, BrokerConfig};
+use quelea_model::Timestamp;
+use quelea_store::{Disk, LogStore, OpenError, Options, Recovered, RecoveryReport, Store};
+use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
+use tokio::sync::{Notify, mpsc};
+
+use crate::authenticator::Authenticator;
+use crate::clock::Clock;
+use crate::core::{Core, CoreParts, SharedCore};
+use crate::data_dir::{DataDir, DataDirError};
+use crate::file_disk::FileDisk;
+use crate::handle::{Call, CoreHandle};
+use crate::here;
+use crate::listener::{self, ListenError, listen};
+use crate::log_threads::LogThreads;
+use crate::pump;
+use crate::stop::Stopped;
+
+/// Directory of the log within the data directory.
+const LOG_DIRECTORY: &str = "log";
+
+/// Everything that a node has to be told.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// Directory of the data.
+    pub data_dir: PathBuf,
+    /// Addresses for AMQP, as `HOST:PORT`.
+    pub amqp_listen: Vec<String>,
+    /// Most AMQP connections, those in their handshake included.
+    pub connections_max: usize,
+    /// How long clients may take to read what is left for them when the node stops.
+    pub stop_timeout_ms: u64,
+    /// What sessions offer and allow.
+    pub session: SessionConfig,
+    /// The broker's limits.
+    pub broker: BrokerConfig,
+    /// Bytes of one segment of the log.
+    pub segment_bytes: u32,
+    /// Administrator of a new data directory.
+    pub bootstrap_user: String,
+    /// That user's password.
+    pub bootstrap_password: String,
+}
+
+/// Why a node does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data directory.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// An address.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The log.
+    #[error("cannot open the log in {}: {source}", path.display())]
+    Log {
+        /// Its directory.
+        path: PathBuf,
+        /// Why.
+        source: OpenError,
+    },
+    /// The topology that the log holds.
+    #[error("cannot restore what the log in {} holds: {source}", path.display())]
+    Recovery {
+        /// Its directory.
+        path: PathBuf,
+        /// Why.
+        source: RecoveryError,
+    },
+    /// The first administrator.
+    #[error("cannot make the user {user:?}: {reason}")]
+    Bootstrap {
+        /// Its name.
+        user: String,
+        /// Why.
+        reason: String,
+    },
+    /// Threads, random numbers, the runtime.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A running broker.
+pub struct Node {
+    handle: CoreHandle,
+    authenticator: Authenticator,
+    amqp_addresses: Vec<SocketAddr>,
+    data_dir: PathBuf,
+    report: RecoveryReport,
+    thread: JoinHandle<Stopped>,
+}
+
+impl Node {
+    /// Locks the data directory, recovers the log, and serves. Returns when clients can connect.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left running then.
+    pub fn start(config: NodeConfig) -> Result<Self, StartError> {
+        let directory = DataDir::lock(&config.data_dir)?;
+        let path = directory.path().join(LOG_DIRECTORY);
+        let disk = FileDisk::open(&path)
+            .map_err(|source| StartError::System { what: "open the log's directory", source })?;
+        Self::start_on(config, Arc::new(disk), directory.path().to_owned(), Some(directory))
+    }
+
+    /// Serves from any disk, such as a faulty one of a test. The directory of `config` is not touched.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left running then.
+    pub fn start_on_disk(config: NodeConfig, disk: Arc<dyn Disk>) -> Result<Self, StartError> {
+        let path = config.data_dir.clone();
+        Self::start_on(config, disk, path, None)
+    }
+
+    fn start_on(
+        config: NodeConfig,
+        disk: Arc<dyn Disk>,
+        data_dir: PathBuf,
+        lock: Option<DataDir>,
+    ) -> Result<Self, StartError> {
+        let listeners = config.amqp_listen.iter().map(|address| listen(address));
+        let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
+        let amqp_addresses =
+            listeners.iter().map(std::net::TcpListener::local_addr).collect::<Result<_, _>>();
+        let amqp_addresses = amqp_addresses.map_err(system("read a listener's address"))?;
+        let authenticator = Authenticator::start().map_err(system("start the password thread"))?;
+        let wake = Arc::new(Notify::new());
+        let (handle, calls) = CoreHandle::new(Arc::clone(&wake));
+        let (ready, started) = std_mpsc::sync_channel(1);
+        let seed = Seed {
+            config,
+            disk,
+            lock,
+            path: data_dir.clone(),
+            listeners,
+            authenticator: authenticator.clone(),
+            wake,
+            calls,
+            queues_epoch: handle.shared_queues_epoch(),
+        };
+        let thread = thread::Builder::new()
+            .name("core".to_owned())
+            .spawn(move || core_thread(seed, &ready))
+            .map_err(system("start the core thread"))?;
+        match started.recv() {
+            Ok(Ok(report)) => {
+                Ok(Self { handle, authenticator, amqp_addresses, data_dir, report, thread })
+            }
+            Ok(Err(error)) => {
+                // It sent its error as its last act.
+                let _ = thread.join();
+                Err(error)
+            }
+            Err(_) => crate::panics::end_process("the core thread ended while it started"),
+        }
+    }
+
+    /// The way to the core, for other threads.
+    #[must_use]
+    pub const fn handle(&self) -> &CoreHandle {
+        &self.handle
+    }
+
+    /// The password threads, which the management API shares.
+    #[must_use]
+    pub const fn authenticator(&self) -> &Authenticator {
+        &self.authenticator
+    }
+
+    /// Where AMQP clients connect, in the order of the configuration.
+    #[must_use]
+    pub fn amqp_addresses(&self) -> &[SocketAddr] {
+        &self.amqp_addresses
+    }
+
+    /// The data directory, absolute.
+    #[must_use]
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// What recovery found.
+    #[must_use]
+    pub const fn recovery(&self) -> &RecoveryReport {
+        &self.report
+    }
+
+    /// Waits until the core has stopped, which [`Core::begin_stop`] has it do.
+    #[must_use]
+    pub fn join(self) -> Stopped {
+        match self.thread.join() {
+            Ok(stopped) => stopped,
+            Err(_) => crate::panics::end_process("the core thread panicked"),
+        }
+    }
+}
+
+const fn system(what: &'static str) -> impl Fn(io::Error) -> StartError {
+    move |source| StartError::System { what, source }
+}
+
+/// What the core thread grows from; all of it can be sent, the core cannot.
+struct Seed {
+    config: NodeConfig,
+    disk: Arc<dyn Disk>,
+    /// Held until the thread ends.
+    lock: Option<DataDir>,
+    path: PathBuf,
+    listeners: Vec<std::net::TcpListener>,
+    authenticator: Authenticator,
+    wake: Arc<Notify>,
+    calls: mpsc::Receiver<Call>,
+    queues_epoch: Arc<AtomicU64>,
+}
+
+fn core_thread(
+    seed: Seed,
+    ready: &std_mpsc::SyncSender<Result<RecoveryReport, StartError>>,
+) -> Stopped {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(source) => {
+            let error = StartError::System { what: "start the core's runtime", source };
+            let _ = ready.send(Err(error));
+            return Stopped::Unclean;
+        }
+    };
+    match grow(&runtime, seed) {
+        Ok((core, report, wake, clock, lock)) => {
+            // Whoever started us waits for this line.
+            let _ = ready.send(Ok(report));
+            // A task of its own: the runtime looks for I/O before each poll of its main future.
+            here::enter(&wake, &core);
+            let pump = tokio::task::unconstrained(pump::run(core, wake, clock));
+            let Ok(stopped) = runtime.block_on(runtime.spawn_local(pump)) else {
+                crate::panics::end_process("the core's pump panicked");
+            };
+            // Tasks of connections, then the log's threads, then the lock.
+            drop(runtime);
+            here::leave();
+            match stopped {
+                // A job may still be at it: the lock stays until the process ends.
+                Stopped::Unclean => std::mem::forget(lock),
+                Stopped::Clean => leave(lock),
+            }
+            stopped
+        }
+        Err(error) => {
+            let _ = ready.send(Err(error));
+            Stopped::Unclean
+        }
+    }
+}
+
+fn leave(lock: Option<DataDir>) {
+    if let Some(Err(error)) = lock.map(DataDir::leave_clean) {
+        tracing::warn!(%error, "the next start will take this stop for a crash");
+    }
+}
+
+type Grown = (SharedCore, RecoveryReport, Arc<Notify>, Clock, Option<DataDir>);
+
+fn grow(runtime: &LocalRuntime, seed: Seed) -> Result<Grown, StartError> {
+    let clock = Clock::start();
+    let Seed { config, disk, lock, path, listeners, authenticator, wake, calls, queues_epoch } =
+        seed;
+    let options = Options {
+        segment_bytes: config.segment_bytes,
+        nonce: random().map_err(system("get random numbers"))?,
+        ..Options::default()
+    };
+    let (store, mut recovered) = LogStore::open(&*disk, options, clock.now())
+        .map_err(|source| StartError::Log { path: path.clone(), source })?;
+    let report = recovered.report.clone();
+    recovered.after_crash = lock.as_ref().is_some_and(DataDir::after_crash);
+    let mut broker = open_broker(&config, Box::new(store), recovered, &path, clock)?;
+    if broker.users().next().is_none() {
+        let (user, password) = (&config.bootstrap_user, &config.bootstrap_password);
+        bootstrap(&mut broker, &authenticator, user, password, clock.now())
+            .map_err(|reason| StartError::Bootstrap { user: user.clone(), reason })?;
+    }
+    let parts = CoreParts {
+        clock,
+        wake: Arc::clone(&wake),
+        log: LogThreads::start(&disk, &wake).map_err(system("start the log's threads"))?,
+        authenticator,
+        calls,
+        session_config: Arc::new(config.session),
+        connections_max: config.connections_max,
+        stop_timeout_ms: config.stop_timeout_ms,
+        queues_epoch,
+    };
+    let core = SharedCore::new(Core::new(broker, parts));
+    let _inside = runtime.enter();
+    for listener in listeners {
+        let listener = tokio::net::TcpListener::from_std(listener)
+            .map_err(system("register a listening socket"))?;
+        runtime.spawn_local(listener::accept(core.clone(), listener));
+    }
+    Ok((core, report, wake, clock, lock))
+}
+
+fn open_broker(
+    config: &NodeConfig,
+    store: Box<dyn Store>,
+    recovered: Recovered,
+    path: &Path,
+    clock: Clock,
+) -> Result<Broker, StartError> {
+    let seed = random().map_err(system("get random numbers"))?;
+    Broker::new(config.broker.clone(), store, recovered, seed, clock.now())
+        .map_err(|source| StartError::Recovery { path: path.to_owned(), source })
+}
+
+/// The virtual host `/` and its administrator, who may do everything.
+fn bootstrap(
+    broker: &mut Broker,
+    authenticator: &Authenticator,
+    user: &str,
+    password: &str,
+    now: Timestamp,
+) -> Result<(), String> {
+    const VHOST: &str = "/";
+    let (sender, hash) = std_mpsc::sync_channel(1);
+    let password = Bytes::copy_from_slice(password.as_bytes());
+    let reply = move |hash| {
+        // We wait for it below.
+        let _ = sender.send(hash);
+    };
+    authenticator.hash(password, reply).map_err(|error| error.to_string())?;
+    let hash = hash.recv().map_err(|error| error.to_string())?;
+    let hash = hash.map_err(|error| error.to_string())?;
+    let text = |error: AdminError| error.to_string();
+    broker.begin_atomic();
+    broker.put_vhost(now, VHOST).map_err(text)?;
+    broker.put_user(now, user, &hash, &["administrator"]).map_err(text)?;
+    broker.set_permissions(now, user, VHOST, ".*", ".*", ".*").map_err(text)?;
+    broker.end_atomic();
+    Ok(())
+}
+
+fn random() -> io::Result<u64> {
+    getrandom::u64().map_err(io::Error::other)
+}

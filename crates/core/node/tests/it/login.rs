@@ -1,0 +1,69 @@
+//! Who may in, and how long the door stays open.
+
+use quelea_amqp_codec::ConnectionConfig;
+
+use crate::client::{Client, Gone};
+use crate::server::{Server, TestDir, config, session};
+
+#[test]
+fn a_wrong_password_and_an_unknown_user_get_the_same_refusal() {
+    let dir = TestDir::new();
+    let server = Server::start(&dir);
+    let refusal = |user, password| match Client::login(server.address, user, password) {
+        Err(Gone::Closed { code, text }) => (code, text),
+        Err(Gone::Disconnected) => panic!("disconnected without a word"),
+        Ok(_) => panic!("{user} got in with {password}"),
+    };
+    let (code, text) = refusal("guest", "wrong");
+    assert_eq!(code, 403);
+    assert!(text.starts_with("ACCESS_REFUSED"), "{text}");
+    assert_eq!(refusal("nobody", "wrong"), (code, text));
+}
+
+#[test]
+fn many_logins_at_once_are_all_served() {
+    let dir = TestDir::new();
+    let server = Server::start(&dir);
+    let address = server.address;
+    let logins: Vec<_> = (0..50)
+        .map(|_| std::thread::spawn(move || Client::login(address, "guest", "guest").is_ok()))
+        .collect();
+    assert!(logins.into_iter().all(|login| login.join().unwrap()));
+}
+
+#[test]
+fn a_client_that_says_nothing_is_shown_out() {
+    let dir = TestDir::new();
+    let connection = ConnectionConfig { handshake_timeout_ms: 20, ..ConnectionConfig::default() };
+    let server = Server::start_with(quelea_node::NodeConfig {
+        session: session(connection),
+        ..config(dir.path())
+    });
+    let mut silent = Client::raw(server.address).unwrap();
+    assert!(matches!(silent.until_gone(), Gone::Disconnected));
+    drop(silent);
+    server.until("the slot is free", |core| core.counters().connections == 0);
+}
+
+#[test]
+fn a_client_that_misses_its_heartbeats_is_disconnected() {
+    let dir = TestDir::new();
+    let server = Server::start(&dir);
+    let mut dead = Client::login_with_heartbeat(server.address, 1).unwrap();
+    assert!(matches!(dead.until_gone(), Gone::Disconnected | Gone::Closed { .. }));
+    server.until("the slot is free", |core| core.counters().connections == 0);
+}
+
+#[test]
+fn connections_beyond_the_limit_are_closed_and_a_free_place_is_given_again() {
+    let dir = TestDir::new();
+    let limited = quelea_node::NodeConfig { connections_max: 2, ..config(dir.path()) };
+    let server = Server::start_with(limited);
+    let first = Client::connect(server.address);
+    let _second = Client::connect(server.address);
+    assert!(matches!(Client::try_connect(server.address), Err(Gone::Disconnected)));
+    assert_eq!(server.call(|core| core.counters().refused), 1);
+    first.close().unwrap();
+    server.until("the first is gone", |core| core.counters().connections == 1);
+    Client::connect(server.address);
+}

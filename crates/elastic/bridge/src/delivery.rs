@@ -1,0 +1,359 @@
+//! From an elastic queue to an exchange: a listener takes what matches its prefixes, and publishes it. A
+//! message is acknowledged to the elastic queue when the broker's store has it.
+//!
+//! While the broker, or a queue behind the exchange, takes nothing, the listener takes nothing either,
+//! and the elastic queue does what it does for slow listeners.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use quelea_broker::{ChannelId, ConnectionId, Effect};
+use quelea_elastic_client::{Client, Event, Listener};
+use quelea_node::{Core, CoreHandle, CoreStopped, InsideClient, Pause, Promise};
+use quelea_store::Ticket;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+use tokio::task::spawn_local;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::counters::BridgeCounters;
+use crate::front::{CLOSE_MAX, RELAY_MAX, stopped};
+use crate::message::Outgoing;
+use crate::publish::{Obstacle, publish};
+use crate::settings::DeliverySettings;
+use crate::trouble::{Told, Trouble};
+
+/// A batch takes the core's thread for about a millisecond at most.
+const BATCH_MESSAGES_MAX: usize = 1_024;
+
+/// Bytes of a batch, but for its last message.
+const BATCH_BYTES_MAX: usize = 1 << 20;
+
+/// Attempts whose messages are published and not safe; no more is taken beyond.
+const UNSTORED_MAX: usize = 64;
+
+/// An elastic queue and its exchange.
+pub(crate) struct Delivery {
+    pub(crate) core: CoreHandle,
+    pub(crate) client: Client,
+    pub(crate) settings: Arc<DeliverySettings>,
+    pub(crate) user: Arc<str>,
+    pub(crate) body_bytes_max: usize,
+    pub(crate) counters: Arc<BridgeCounters>,
+}
+
+/// The way into the broker.
+struct Outlet {
+    connection: ConnectionId,
+    channel: ChannelId,
+    effects: UnboundedReceiver<Effect>,
+}
+
+/// What was taken at once.
+struct Batch {
+    messages: Arc<[Outgoing]>,
+    /// Those before are published, or cannot be.
+    done: usize,
+    /// When to try again.
+    again_at: Option<Instant>,
+}
+
+/// What came of an attempt to publish a batch.
+#[derive(Debug, Default)]
+struct Attempt {
+    /// Messages that are dealt with, in their order; of these no queue took so many, and why.
+    done: usize,
+    dropped: u64,
+    cause: Option<Obstacle>,
+    /// What stopped it; then the rest is for another attempt.
+    obstacle: Option<Obstacle>,
+}
+
+/// What changes while messages are delivered.
+struct Run {
+    listener: Listener,
+    outlet: Option<Outlet>,
+    batch: Option<Batch>,
+    /// Attempts that the store has not reached.
+    unstored: usize,
+    to_store: UnboundedSender<(Promise, u64)>,
+    stored: UnboundedReceiver<u64>,
+    pause: Pause,
+    /// That messages are dropped is told once, whatever their keys are.
+    told: Told,
+}
+
+impl Delivery {
+    /// Runs until `stop` changes or the core stops.
+    pub(crate) async fn run(self, mut stop: watch::Receiver<bool>) {
+        let (mut pause, mut told) = (Pause::new(), Told::default());
+        loop {
+            let trouble = match self.live(&mut told, &mut stop).await {
+                Ok(()) | Err(Trouble::CoreStopped(_)) => return,
+                Err(trouble) => trouble,
+            };
+            self.tell(&mut told, &trouble);
+            tokio::select! {
+                biased;
+                () = stopped(&mut stop) => return,
+                () = tokio::time::sleep(pause.lengthen()) => {}
+            }
+        }
+    }
+
+    fn tell(&self, told: &mut Told, trouble: &Trouble) {
+        let reason = trouble.to_string();
+        if told.is_new(&reason) {
+            let DeliverySettings { queue, vhost, exchange, .. } = &*self.settings;
+            tracing::warn!(%queue, %vhost, %exchange, reason, "an elastic queue is not delivered for now");
+        }
+    }
+
+    /// From the elastic queue's relays to the first trouble with them, or to the stop.
+    async fn live(&self, told: &mut Told, stop: &mut watch::Receiver<bool>) -> Result<(), Trouble> {
+        let DeliverySettings { queue, prefixes, .. } = &*self.settings;
+        let listening = self.client.listener(&**queue, prefixes.iter().map(|prefix| &**prefix));
+        let opened = tokio::select! {
+            biased;
+            () = stopped(stop) => return Ok(()),
+            opened = timeout(RELAY_MAX, listening) => opened,
+        };
+        let listener = opened.map_err(|_| Trouble::NoRelay(RELAY_MAX.as_secs()))??;
+        let (to_store, promises) = unbounded_channel();
+        let (reached, stored) = unbounded_channel();
+        spawn_local(await_store(promises, reached));
+        let mut run = Run::new(listener, to_store, stored);
+        let served = self.serve(&mut run, told, stop).await;
+        if let Some(outlet) = run.outlet.take() {
+            self.core.call(move |core| core.detach(outlet.connection)).await?;
+        }
+        served?;
+        let _ = timeout(CLOSE_MAX, run.listener.close()).await;
+        Ok(())
+    }
+
+    async fn serve(
+        &self,
+        run: &mut Run,
+        told: &mut Told,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<(), Trouble> {
+        loop {
+            let again_at = run.batch.as_ref().map(|batch| batch.again_at);
+            let waits = again_at.flatten();
+            if again_at.is_some() && waits.is_none_or(|at| at <= Instant::now()) {
+                self.attempt(run, told).await?;
+                continue;
+            }
+            let has_room = run.unstored < UNSTORED_MAX && run.batch.is_none();
+            tokio::select! {
+                biased;
+                () = stopped(stop) => {
+                    run.end().await;
+                    return Ok(());
+                }
+                stored = run.stored.recv() => {
+                    run.unstored -= 1;
+                    run.listener.acknowledge(stored.ok_or(CoreStopped)?);
+                }
+                closed = closed(run.outlet.as_mut()) => {
+                    run.outlet = None;
+                    self.tell(told, &closed?);
+                }
+                () = sleep_until(waits.unwrap_or_else(Instant::now)), if waits.is_some() => {}
+                event = run.listener.next(), if has_room => {
+                    run.batch = self.gather(event?, &mut run.listener)?;
+                }
+            }
+        }
+    }
+
+    /// An event, and those that are here behind it.
+    fn gather(&self, first: Event, listener: &mut Listener) -> Result<Option<Batch>, Trouble> {
+        let (mut messages, mut bytes) = (Vec::new(), 0);
+        let mut next = Some(first);
+        while let Some(event) = next {
+            match event {
+                Event::Message(message) => {
+                    bytes += message.framed().len();
+                    let (producer, sequence) = (message.producer, message.sequence);
+                    let queue = &self.settings.queue;
+                    messages.push(Outgoing::new(queue, producer, sequence, message.framed()));
+                }
+                Event::Gap(gap) => {
+                    let missed =
+                        gap.messages.unwrap_or_else(|| gap.to.0.saturating_sub(gap.from.0));
+                    self.counters.gaps.fetch_add(missed, Relaxed);
+                }
+                Event::Notice { text, .. } => {
+                    tracing::debug!(queue = %self.settings.queue, text, "the directory says");
+                }
+            }
+            let more = messages.len() < BATCH_MESSAGES_MAX && bytes < BATCH_BYTES_MAX;
+            next = if more { listener.try_next()? } else { None };
+        }
+        let some = !messages.is_empty();
+        Ok(some.then(|| Batch { messages: messages.into(), done: 0, again_at: None }))
+    }
+
+    /// Publishes what is left of the batch, as far as it goes.
+    async fn attempt(&self, run: &mut Run, told: &mut Told) -> Result<(), Trouble> {
+        let Some(batch) = &mut run.batch else { return Ok(()) };
+        let channel = match &run.outlet {
+            Some(outlet) => outlet.channel,
+            None => match self.open().await {
+                Ok(outlet) => run.outlet.insert(outlet).channel,
+                Err(Trouble::CoreStopped(stopped)) => return Err(stopped.into()),
+                Err(trouble) => {
+                    self.tell(told, &trouble);
+                    batch.again_at = Some(Instant::now() + run.pause.lengthen());
+                    return Ok(());
+                }
+            },
+        };
+        let (settings, messages) = (Arc::clone(&self.settings), Arc::clone(&batch.messages));
+        let (from, body_bytes_max) = (batch.done, self.body_bytes_max);
+        let publish = move |core: &mut Core| {
+            publish_all(core, channel, &settings, &messages[from..], body_bytes_max)
+        };
+        let (attempt, promise) = self.core.begin(publish).await?;
+        if attempt.done > 0 {
+            // Somebody makes room: there may be more soon.
+            run.pause.reset();
+            batch.done += attempt.done;
+            run.unstored += 1;
+            // It only fails when the store has: that is told by the other end.
+            let _ = run.to_store.send((promise, attempt.done as u64));
+        }
+        let delivered = attempt.done as u64 - attempt.dropped;
+        self.counters.delivered.fetch_add(delivered, Relaxed);
+        self.counters.not_delivered.fetch_add(attempt.dropped, Relaxed);
+        if let Some(cause) = attempt.cause
+            && run.told.is_new("messages are dropped")
+        {
+            let DeliverySettings { queue, exchange, .. } = &*self.settings;
+            tracing::warn!(%queue, %exchange, %cause, "messages are dropped; the others are counted");
+        }
+        match attempt.obstacle {
+            Some(obstacle) => {
+                // A channel that is gone is not there the next time either.
+                if !obstacle.passes()
+                    && let Some(Outlet { connection, .. }) = run.outlet.take()
+                {
+                    self.core.call(move |core| core.detach(connection)).await?;
+                }
+                self.tell(told, &obstacle.into());
+                batch.again_at = Some(Instant::now() + run.pause.lengthen());
+            }
+            None => {
+                run.batch = None;
+                if told.is_over() {
+                    let DeliverySettings { queue, exchange, .. } = &*self.settings;
+                    tracing::info!(%queue, %exchange, "the elastic queue is delivered again");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn open(&self) -> Result<Outlet, Trouble> {
+        let (sender, effects) = unbounded_channel();
+        let (user, settings) = (Arc::clone(&self.user), Arc::clone(&self.settings));
+        let opened = self.core.call(move |core| {
+            let DeliverySettings { queue, vhost, .. } = &*settings;
+            let name = format!("delivery of elastic queue {queue}");
+            let (user, protocol) = (&*user, "EQS 1");
+            core.open_inside(InsideClient { user, vhost, local: "", name: &name, protocol }, sender)
+        });
+        let (connection, channel) = opened.await??;
+        Ok(Outlet { connection, channel, effects })
+    }
+}
+
+impl Run {
+    fn new(
+        listener: Listener,
+        to_store: UnboundedSender<(Promise, u64)>,
+        stored: UnboundedReceiver<u64>,
+    ) -> Self {
+        let (outlet, batch, pause, told) = (None, None, Pause::new(), Told::default());
+        Self { listener, outlet, batch, unstored: 0, to_store, stored, pause, told }
+    }
+
+    /// Waits a moment for what is published, and says so.
+    async fn end(&mut self) {
+        let mut waiting = pin!(tokio::time::sleep(CLOSE_MAX));
+        while self.unstored > 0 {
+            tokio::select! {
+                () = &mut waiting => return,
+                stored = self.stored.recv() => match stored {
+                    Some(messages) => self.listener.acknowledge(messages),
+                    None => return,
+                },
+            }
+            self.unstored -= 1;
+        }
+    }
+}
+
+/// On the core's thread: publishes in order, up to the first obstacle.
+fn publish_all(
+    core: &mut Core,
+    channel: ChannelId,
+    settings: &DeliverySettings,
+    messages: &[Outgoing],
+    body_bytes_max: usize,
+) -> (Attempt, Ticket) {
+    let (mut attempt, mut ticket) = (Attempt::default(), Ticket::NONE);
+    if !core.broker.accepts_publishes() {
+        attempt.obstacle = Some(Obstacle::Busy);
+        return (attempt, ticket);
+    }
+    for message in messages {
+        let routing_key = settings.routing_key.as_deref().unwrap_or(&message.routing_key);
+        let published = match message.body.len() {
+            value if value > body_bytes_max => {
+                Err(Obstacle::TooLarge { value, limit: body_bytes_max })
+            }
+            _ => publish(core, channel, &settings.exchange, routing_key, message),
+        };
+        match published {
+            Ok(promised) => ticket = ticket.join(promised),
+            Err(cause @ (Obstacle::Unroutable { .. } | Obstacle::TooLarge { .. })) => {
+                attempt.dropped += 1;
+                attempt.cause = Some(cause);
+            }
+            Err(obstacle) => {
+                attempt.obstacle = Some(obstacle);
+                break;
+            }
+        }
+        attempt.done += 1;
+    }
+    (attempt, ticket)
+}
+
+/// Says of attempts in their order how many messages are safe.
+async fn await_store(
+    mut promises: UnboundedReceiver<(Promise, u64)>,
+    reached: UnboundedSender<u64>,
+) {
+    while let Some((promise, messages)) = promises.recv().await {
+        // The store failed, or the core stops: nothing is safe any more.
+        if promise.kept().await.is_err() || reached.send(messages).is_err() {
+            return;
+        }
+    }
+}
+
+/// Waits until the broker closes the connection; for ever if there is none.
+async fn closed(outlet: Option<&mut Outlet>) -> Result<Trouble, CoreStopped> {
+    let Some(outlet) = outlet else { return std::future::pending().await };
+    loop {
+        let effect = outlet.effects.recv().await.ok_or(CoreStopped)?;
+        if let Effect::CloseConnection { reason, .. } = effect {
+            return Ok(Trouble::Closed(reason.text()));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The keeper: relays bring an elastic queue's messages, it stores them in a durable queue, and says so
+//! when the store has them (EQS §VI: persistence with a final acknowledgement).
+
+mod batch;
+mod connection;
+mod ledger;
+mod shelf;
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use quelea_node::{CoreHandle, Pause};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::{JoinSet, spawn_local};
+
+use crate::counters::BridgeCounters;
+use crate::front::stopped;
+use connection::Connection;
+use ledger::Ledger;
+
+/// Relays at once: as many as a queue may have.
+const CONNECTIONS_MAX: usize = quelea_elastic_proto::limits::RELAYS_MAX;
+
+/// What every relay's connection needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Keeper {
+    pub(crate) core: CoreHandle,
+    pub(crate) user: Arc<str>,
+    pub(crate) loopback_only: bool,
+    pub(crate) vhost: Arc<str>,
+    pub(crate) key: Bytes,
+    pub(crate) counters: Arc<BridgeCounters>,
+    /// Only the core's thread takes it, one call after the other.
+    ledger: Arc<Mutex<Ledger>>,
+}
+
+impl Keeper {
+    pub(crate) fn new(
+        core: CoreHandle,
+        user: Arc<str>,
+        loopback_only: bool,
+        vhost: Arc<str>,
+        key: Bytes,
+        counters: Arc<BridgeCounters>,
+    ) -> Self {
+        let ledger = Arc::default();
+        Self { core, user, loopback_only, vhost, key, counters, ledger }
+    }
+
+    /// Takes relays until `stop` changes.
+    pub(crate) async fn run(self, listener: TcpListener, mut stop: watch::Receiver<bool>) {
+        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let mut connections = JoinSet::new();
+        let mut pause = Pause::new();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stopped(&mut stop) => break,
+                Some(_) = connections.join_next() => continue,
+                accepted = async {
+                    // Nobody closes it.
+                    let place = Arc::clone(&places).acquire_owned().await.ok();
+                    (place, listener.accept().await)
+                } => accepted,
+            };
+            match accepted {
+                (place, Ok((socket, peer))) => {
+                    pause.reset();
+                    let (keeper, stop) = (self.clone(), stop.clone());
+                    connections.spawn_local(async move {
+                        let _place = place;
+                        keeper.counters.keeping.fetch_add(1, Relaxed);
+                        let counters = Arc::clone(&keeper.counters);
+                        // In a task of its own, so that a panic ends this connection only.
+                        let served = spawn_local(Connection::serve(keeper, socket, peer, stop));
+                        if served.await.is_err() {
+                            tracing::error!(%peer, "the task of a relay's messages panicked");
+                        }
+                        counters.keeping.fetch_sub(1, Relaxed);
+                    });
+                }
+                (_, Err(error)) => {
+                    tracing::warn!(%error, "the keeper cannot take a connection for now");
+                    tokio::time::sleep(pause.lengthen()).await;
+                }
+            }
+        }
+        while connections.join_next().await.is_some() {}
+    }
+}

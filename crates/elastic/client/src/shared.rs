@@ -1,0 +1,137 @@
+//! What a driver's task and the program's handle share.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Duration;
+
+use quelea_elastic_proto::limits::NEWS_MAX;
+use quelea_elastic_proto::session::News;
+use tokio::sync::Notify;
+
+use crate::Error;
+
+/// A session, and who waits for it. The lock is held for moments: to take one message, or to hand over
+/// what one read brought.
+#[derive(Debug)]
+pub(super) struct Shared<S> {
+    state: Mutex<State<S>>,
+    /// The session's state has changed in a way that somebody may wait for.
+    pub(super) changed: Notify,
+}
+
+#[derive(Debug)]
+pub(super) struct State<S> {
+    pub(super) session: S,
+    /// The driver, while it sleeps.
+    pub(super) driver: Option<Waker>,
+    /// The program, while it waits for an event.
+    pub(super) reader: Option<Waker>,
+    /// The program waits for [`Shared::changed`].
+    pub(super) waiters: u32,
+    /// A relay is not read because the program takes nothing.
+    pub(super) stalled: bool,
+    /// What the session had to say, for the program.
+    pub(super) news: VecDeque<News>,
+    /// What went wrong last: a directory that was lost, or what was refused.
+    pub(super) trouble: Option<String>,
+    /// Why nothing goes any more.
+    pub(super) failure: Option<Error>,
+    /// The program has let go of its handle.
+    pub(super) dropped: bool,
+}
+
+impl<S> Shared<S> {
+    pub(super) fn new(session: S) -> Self {
+        let state = State {
+            session,
+            driver: None,
+            reader: None,
+            waiters: 0,
+            stalled: false,
+            news: VecDeque::new(),
+            trouble: None,
+            failure: None,
+            dropped: false,
+        };
+        Self { state: Mutex::new(state), changed: Notify::new() }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State<S>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until `ready` gives something, or the session is over.
+    pub(super) async fn wait_for<T>(
+        &self,
+        mut ready: impl FnMut(&mut State<S>) -> Option<T>,
+    ) -> Result<T, Error> {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            {
+                let mut state = self.lock();
+                if let Some(value) = ready(&mut state) {
+                    return Ok(value);
+                }
+                if let Some(failure) = &state.failure {
+                    return Err(failure.clone());
+                }
+                state.waiters += 1;
+            }
+            let _waiting = Waiting(self);
+            changed.await;
+        }
+    }
+
+    /// As [`Shared::wait_for`], for a queue that is opened.
+    pub(super) async fn wait_opened(
+        &self,
+        queue: &str,
+        within: Duration,
+        mut opened: impl FnMut(&State<S>) -> bool,
+    ) -> Result<(), Error> {
+        let opened = self.wait_for(|state| opened(state).then_some(()));
+        tokio::time::timeout(within, opened).await.unwrap_or_else(|_| {
+            let trouble = self.lock().trouble.clone();
+            let cause = trouble.unwrap_or_else(|| "there is no relay yet".to_owned());
+            Err(Error::NotOpened { queue: queue.to_owned(), within, cause })
+        })
+    }
+
+    /// The handle is gone: the driver ends.
+    pub(super) fn drop_handle(&self) {
+        let mut state = self.lock();
+        state.dropped = true;
+        state.wake_driver();
+    }
+}
+
+/// Counts one waiter, also if its future is dropped.
+struct Waiting<'a, S>(&'a Shared<S>);
+
+impl<S> Drop for Waiting<'_, S> {
+    fn drop(&mut self) {
+        self.0.lock().waiters -= 1;
+    }
+}
+
+impl<S> State<S> {
+    /// Has the driver look at the session, if it sleeps.
+    pub(super) fn wake_driver(&mut self) {
+        if let Some(driver) = self.driver.take() {
+            driver.wake();
+        }
+    }
+
+    pub(super) fn keep_news(&mut self, news: News) {
+        if let News::Refused(error) = &news {
+            self.trouble = Some(error.text.clone());
+        }
+        if self.news.len() == NEWS_MAX {
+            self.news.pop_front();
+        }
+        self.news.push_back(news);
+    }
+}

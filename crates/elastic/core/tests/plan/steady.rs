@@ -1,0 +1,74 @@
+//! What policy `steady` decides, one story each.
+
+use quelea_elastic_core::plan::{Action, Policy};
+
+use crate::world::{MB, World, ten_mb};
+
+#[test]
+fn a_queue_without_relays_gets_its_fewest() {
+    let mut world =
+        World::new(quelea_elastic_core::sla::Sla { relays_min: 3, ..ten_mb() }, Policy::Steady);
+    world.tick();
+    assert_eq!(world.last.actions[0].action, Action::Start { count: 3 });
+    assert!(world.last.actions[0].reason.contains("relays_min 3"), "{:?}", world.last);
+    world.run(5);
+    assert_eq!((world.started(), world.up()), (3, 3));
+}
+
+#[test]
+fn a_hot_relay_gives_load_to_a_new_one_within_five_seconds_of_crossing() {
+    let mut world = World::with(ten_mb(), Policy::Steady, &[&[1.0, 1.0, 1.0, 1.0]]);
+    world.boot_ms = Some(500);
+    world.run(20);
+    assert!(world.log.is_empty(), "{:?}", world.log);
+    for producer in world.producers.values_mut() {
+        producer.rate = 2.6 * MB;
+    }
+    let mut seconds = 0;
+    while world.highest() > 0.8 {
+        world.tick();
+        seconds += 1;
+        assert!(seconds <= 5, "{:#?} {:#?}", world.log, world.last.remarks);
+    }
+}
+
+#[test]
+fn a_producer_that_never_moved_has_no_cool_down_in_a_directory_that_has_just_started() {
+    let mut world = World::with(ten_mb(), Policy::Steady, &[&[3.5, 3.5, 3.5], &[1.0]]);
+    world.now = quelea_elastic_proto::Time::ZERO;
+    world.run(10);
+    assert_eq!(world.moves(), 1, "{:?} {:?}", world.log, world.last.remarks);
+}
+
+#[test]
+fn load_that_fits_is_left_alone() {
+    let mut world = World::with(ten_mb(), Policy::Steady, &[&[3.0, 3.0], &[2.0, 3.0]]);
+    world.run(3_000);
+    assert!(world.log.is_empty(), "{:?}", world.log);
+}
+
+#[test]
+fn every_reason_names_the_kpi_its_limit_and_its_value() {
+    let mut world = World::with(ten_mb(), Policy::Steady, &[&[3.5, 3.5, 3.5], &[1.0]]);
+    world.run(10);
+    let (_, moved) = &world.log[0];
+    assert!(matches!(moved.action, Action::Move { .. }), "{:?}", world.log);
+    let reason = &moved.reason;
+    assert!(
+        reason.contains("bytes_in 10500000 is 1.05 of bytes_in_per_s_max 10000000"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn a_relay_that_is_not_needed_is_drained_after_twelve_minutes_and_stopped_when_it_is_empty() {
+    let mut world = World::with(ten_mb(), Policy::Steady, &[&[1.0, 1.0], &[1.0, 0.5], &[0.5]]);
+    world.run(720);
+    assert!(world.log.is_empty(), "{:?}", world.log);
+    world.run(10);
+    let kinds: Vec<_> = world.log.iter().map(|(_, planned)| &planned.action).collect();
+    assert!(matches!(kinds[0], Action::Drain { relay } if relay.0 == 3), "{kinds:?}");
+    assert!(matches!(kinds[1], Action::Move { from, .. } if from.0 == 3), "{kinds:?}");
+    assert!(matches!(kinds[2], Action::Stop { relay } if relay.0 == 3), "{kinds:?}");
+    assert_eq!((world.up(), world.moves(), world.drained()), (2, 1, 1));
+}

@@ -1,0 +1,185 @@
+//! What a directory counts, as metrics.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use quelea_elastic_core::directory::QueueStatus;
+use quelea_elastic_core::plan::RelayState;
+use quelea_elastic_proto::frame::Role;
+
+/// Shared by the directory's thread, which counts, and whoever shows it.
+#[derive(Debug, Default)]
+pub struct DirectoryCounters {
+    clients: AtomicU64,
+    relays: AtomicU64,
+    relay_starts: AtomicU64,
+    provider_failures: AtomicU64,
+    saves: AtomicU64,
+    events: Mutex<BTreeMap<&'static str, u64>>,
+    sums: Mutex<Sums>,
+}
+
+/// What there is at present, looked at once a second.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sums {
+    peers: u64,
+    queues: u64,
+    relays: [u64; STATES.len()],
+    producers: u64,
+    listeners: u64,
+    moves_under_way: u64,
+    moves_done: u64,
+    moves_aborted: u64,
+    dropped: u64,
+    spilled: u64,
+    left_behind: u64,
+    messages_in_per_s: f64,
+    messages_out_per_s: f64,
+    bytes_in_per_s: f64,
+    bytes_out_per_s: f64,
+}
+
+const STATES: [(RelayState, &str); 4] = [
+    (RelayState::Starting, "starting"),
+    (RelayState::Up, "up"),
+    (RelayState::Draining, "draining"),
+    (RelayState::Dead, "dead"),
+];
+
+/// A relay's state as it is shown.
+pub(crate) fn state_name(state: RelayState) -> &'static str {
+    STATES.iter().find(|(known, _)| *known == state).map_or("unknown", |(_, name)| name)
+}
+
+impl Sums {
+    pub(crate) fn of_peers(peers: usize) -> Self {
+        Self { peers: peers as u64, ..Self::default() }
+    }
+
+    pub(crate) fn add(&mut self, status: &QueueStatus) {
+        self.queues += 1;
+        for relay in &status.relays {
+            if let Some(at) = STATES.iter().position(|(state, _)| *state == relay.state) {
+                self.relays[at] += 1;
+            }
+            self.dropped += relay.dropped;
+            self.spilled += relay.spilled;
+            self.left_behind += relay.left_behind;
+        }
+        self.producers += status.producers as u64;
+        self.listeners += status.listeners as u64;
+        self.moves_under_way += status.moves_under_way as u64;
+        self.moves_done += status.moves_done;
+        self.moves_aborted += status.moves_aborted;
+        self.messages_in_per_s += status.load.messages_in;
+        self.messages_out_per_s += status.load.messages_out;
+        self.bytes_in_per_s += status.load.bytes_in;
+        self.bytes_out_per_s += status.load.bytes_out;
+    }
+}
+
+impl DirectoryCounters {
+    pub(crate) fn connected(&self, role: Role) {
+        match role {
+            Role::Relay => self.relays.fetch_add(1, Ordering::Relaxed),
+            _ => self.clients.fetch_add(1, Ordering::Relaxed),
+        };
+    }
+
+    pub(crate) fn relay_start(&self) {
+        self.relay_starts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn provider_failed(&self) {
+        self.provider_failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn saved(&self) {
+        self.saves.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn event(&self, kind: &'static str) {
+        *self.events.lock().unwrap_or_else(PoisonError::into_inner).entry(kind).or_default() += 1;
+    }
+
+    pub(crate) fn sums(&self, sums: Sums) {
+        *self.sums.lock().unwrap_or_else(PoisonError::into_inner) = sums;
+    }
+}
+
+impl Collector for DirectoryCounters {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        for (name, help, value) in [
+            ("elastic_client_connections", "Clients that have connected", count(&self.clients)),
+            ("elastic_relay_connections", "Relays that have connected", count(&self.relays)),
+            ("elastic_relay_starts", "Relays asked of the provider", count(&self.relay_starts)),
+            (
+                "elastic_provider_failures",
+                "What the provider could not do",
+                count(&self.provider_failures),
+            ),
+            ("elastic_saves", "Records given to the metadata store", count(&self.saves)),
+        ] {
+            let counter = ConstCounter::new(value);
+            counter.encode(encoder.encode_descriptor(
+                name,
+                help,
+                None,
+                counter.metric_type(),
+            )?)?;
+        }
+        let help = "Decisions and observations, by kind";
+        let mut family =
+            encoder.encode_descriptor("elastic_events", help, None, MetricType::Counter)?;
+        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (kind, value) in events {
+            ConstCounter::new(value).encode(family.encode_family(&[("kind", kind)])?)?;
+        }
+        let sums = *self.sums.lock().unwrap_or_else(PoisonError::into_inner);
+        gauges(&sums, &mut encoder)
+    }
+}
+
+fn gauges(sums: &Sums, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+    for (name, help, value) in [
+        ("elastic_peers", "Open connections", sums.peers),
+        ("elastic_queues", "Queues that this directory owns", sums.queues),
+        ("elastic_producers", "Producers of these", sums.producers),
+        ("elastic_listeners", "Listeners of these", sums.listeners),
+        ("elastic_moves_under_way", "Producers that are being moved", sums.moves_under_way),
+        ("elastic_moves_done", "Moves done, of the queues that are owned now", sums.moves_done),
+        ("elastic_moves_aborted", "Moves given up, of these", sums.moves_aborted),
+        ("elastic_dropped", "Deliveries dropped, by the relays that there are now", sums.dropped),
+        ("elastic_spilled", "Deliveries that had to wait in a relay's file", sums.spilled),
+        (
+            "elastic_left_behind",
+            "Times that producers stopped waiting for a listener that took nothing",
+            sums.left_behind,
+        ),
+    ] {
+        let gauge = ConstGauge::new(value);
+        gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+    }
+    for (name, help, value) in [
+        ("elastic_messages_in_per_s", "Messages in of all relays", sums.messages_in_per_s),
+        ("elastic_messages_out_per_s", "Deliveries of all relays", sums.messages_out_per_s),
+        ("elastic_bytes_in_per_s", "Bytes in of all relays", sums.bytes_in_per_s),
+        ("elastic_bytes_out_per_s", "Bytes out of all relays", sums.bytes_out_per_s),
+    ] {
+        let gauge = ConstGauge::new(value);
+        gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+    }
+    let help = "Relays of the queues that are owned, by state";
+    let mut family = encoder.encode_descriptor("elastic_relays", help, None, MetricType::Gauge)?;
+    for ((_, state), value) in STATES.iter().zip(sums.relays) {
+        ConstGauge::new(value).encode(family.encode_family(&[("state", *state)])?)?;
+    }
+    Ok(())
+}

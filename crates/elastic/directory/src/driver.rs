@@ -1,0 +1,352 @@
+//! The directory's thread: gives the state machine what happens, and carries out what it wants.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quelea_elastic_core::directory::{
+    Definition, Directory, Effect, Input, Peer, ProviderOutcome, RelayHandle, RelaySpec,
+};
+use quelea_elastic_core::ownership::Input as OwnershipInput;
+use quelea_elastic_core::ownership::keys::Shard;
+use quelea_elastic_proto::frame::Role;
+use quelea_elastic_proto::{Frame, RelayId, Time};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until};
+
+use crate::connection::Outlet;
+use crate::counters::{DirectoryCounters, Sums};
+use crate::event_log::EventLog;
+use crate::ownership::Command;
+use crate::provider::{Provider, ProviderError, ProviderEvent};
+
+/// From asking a relay to end to making it: it has drained by then, or was given up.
+const STOP_GRACE: Duration = Duration::from_secs(5);
+/// Messages that are taken before what they caused is carried out: bounds a turn.
+const TURN_MESSAGES_MAX: usize = 256;
+/// How often providers are shown queues that have changed.
+const SHOW: Duration = Duration::from_secs(1);
+
+/// What the driver is told.
+pub(crate) enum Message {
+    /// Someone has greeted.
+    Connected { peer: Peer, role: Role, outlet: Outlet },
+    /// A frame came.
+    Received { peer: Peer, frame: Frame },
+    /// The connection has ended.
+    Gone { peer: Peer },
+    /// From the metadata store, a provider, the API.
+    Input(Input),
+    /// A shard is not this directory's any more.
+    ShardLost { shard: Shard, owner: Option<String> },
+    /// Something happened at the provider.
+    Provider(ProviderEvent),
+    /// Somebody asks.
+    Call(Box<dyn FnOnce(&mut Driver) + Send>),
+    /// Stop; answered when relays may be stopped.
+    Stop(oneshot::Sender<()>),
+}
+
+/// All that the thread has.
+pub(crate) struct Driver {
+    pub(crate) core: Directory,
+    pub(crate) events: EventLog,
+    pub(crate) counters: Arc<DirectoryCounters>,
+    /// This directory's address.
+    pub(crate) advertise: String,
+    /// Of queues that are not defined.
+    pub(crate) default: Definition,
+    started: Instant,
+    peers: BTreeMap<Peer, Outlet>,
+    provider: Arc<dyn Provider>,
+    ownership: UnboundedSender<Command>,
+    inbox: Sender<Message>,
+    /// What the provider was shown of each queue: its generation and numbers of clients.
+    shown: BTreeMap<String, (u64, usize, usize, bool)>,
+}
+
+/// What a driver is made of.
+pub(crate) struct Parts {
+    pub(crate) core: Directory,
+    pub(crate) counters: Arc<DirectoryCounters>,
+    pub(crate) advertise: String,
+    pub(crate) default: Definition,
+    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) ownership: UnboundedSender<Command>,
+    pub(crate) inbox: Sender<Message>,
+}
+
+impl Driver {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { core, counters, advertise, default, provider, ownership, inbox } = parts;
+        Self {
+            core,
+            events: EventLog::new(),
+            counters,
+            advertise,
+            default,
+            started: Instant::now(),
+            peers: BTreeMap::new(),
+            provider,
+            ownership,
+            inbox,
+            shown: BTreeMap::new(),
+        }
+    }
+
+    /// Runs until it is told to stop; gives the queues that it owned then.
+    pub(crate) async fn run(mut self, mut messages: Receiver<Message>) -> BTreeSet<String> {
+        let mut show = tokio::time::interval(SHOW);
+        show.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let deadline = self.core.next_deadline().map(|at| self.instant(at));
+            tokio::select! {
+                message = messages.recv() => {
+                    let Some(message) = message else { return self.owned() };
+                    let mut message = Some(message);
+                    for _ in 0..TURN_MESSAGES_MAX {
+                        match message.take() {
+                            Some(Message::Stop(answer)) => return self.stop(answer),
+                            Some(next) => self.take(next),
+                            None => break,
+                        }
+                        message = messages.try_recv().ok();
+                    }
+                    match message {
+                        Some(Message::Stop(answer)) => return self.stop(answer),
+                        Some(last) => self.take(last),
+                        None => {}
+                    }
+                }
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                    let now = self.now();
+                    self.core.handle(now, Input::Tick);
+                }
+                _ = show.tick() => self.show(),
+            }
+            self.carry_out();
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Connected { peer, role, outlet } => {
+                self.peers.insert(peer, outlet);
+                self.counters.connected(role);
+                self.input(Input::Connected { peer, role });
+            }
+            Message::Received { peer, frame } => self.input(Input::Received { peer, frame }),
+            Message::Gone { peer } => {
+                self.peers.remove(&peer);
+                self.input(Input::Disconnected { peer });
+            }
+            Message::Input(Input::Owned { queue, fence, record, running }) => {
+                let name = queue.clone();
+                self.input(Input::Owned { queue, fence, record, running });
+                if !self.core.owns(&name) {
+                    self.own(OwnershipInput::Untaken { queue: name });
+                }
+            }
+            Message::Input(input) => self.input(input),
+            Message::ShardLost { shard, owner } => self.shard_lost(shard, owner.as_ref()),
+            Message::Provider(ProviderEvent::Ended(ended)) => self.input(Input::Provider {
+                queue: ended.queue,
+                relay: ended.handle.relay,
+                outcome: ProviderOutcome::Ended(ended.cause),
+            }),
+            Message::Provider(ProviderEvent::Define { queue, definition }) => {
+                self.input(Input::Define { queue, definition });
+            }
+            Message::Provider(ProviderEvent::Delete { queue }) => {
+                self.input(Input::Delete { queue });
+            }
+            Message::Call(call) => {
+                // Who asks is shown nothing that is still to be done.
+                self.carry_out();
+                call(self);
+            }
+            Message::Stop(_) => {}
+        }
+    }
+
+    /// Gives the state machine something.
+    pub(crate) fn input(&mut self, input: Input) {
+        let now = self.now();
+        self.core.handle(now, input);
+    }
+
+    fn shard_lost(&mut self, shard: Shard, owner: Option<&String>) {
+        let lost = self.core.queue_names().filter(|queue| Shard::of(queue) == shard);
+        let lost: Vec<String> = lost.map(str::to_owned).collect();
+        for queue in lost {
+            self.input(Input::Disowned { queue, owner: owner.cloned() });
+        }
+    }
+
+    fn carry_out(&mut self) {
+        while let Some(effect) = self.core.poll_effect() {
+            match effect {
+                Effect::Send { peer, frame } => self.send(peer, frame),
+                Effect::Close { peer } => {
+                    // Its task writes what waits, and ends.
+                    self.peers.remove(&peer);
+                }
+                Effect::Claim { queue } => self.own(OwnershipInput::Claim { queue }),
+                Effect::Save { queue, save, fence, record } => {
+                    self.counters.saved();
+                    self.own(OwnershipInput::Write { queue, save, fence, record: Some(record) });
+                }
+                Effect::Remove { queue, fence } => {
+                    self.forget(queue.clone());
+                    self.own(OwnershipInput::Write { queue, save: 0, fence, record: None });
+                }
+                Effect::StartRelay { queue, spec } => self.start_relay(queue, spec),
+                Effect::DrainRelay { queue, relay, name, deadline_ms } => {
+                    let handle = RelayHandle { relay, request: String::new(), name };
+                    self.drain_relay(queue, handle, Duration::from_millis(deadline_ms));
+                }
+                Effect::StopRelay { queue, relay, name } => self.stop_relay(queue, relay, name),
+                Effect::Event(event) => {
+                    self.counters.event(event.kind);
+                    self.events.add(event);
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, peer: Peer, frame: Frame) {
+        let Some(outlet) = self.peers.get(&peer) else { return };
+        match outlet.try_send(frame) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => {
+                tracing::warn!(peer = peer.0, "a peer does not read what it is sent: disconnected");
+                self.peers.remove(&peer);
+            }
+            // Its end is on its way here.
+            Err(TrySendError::Closed(_)) => {}
+        }
+    }
+
+    fn own(&self, input: OwnershipInput) {
+        // It only fails while both stop.
+        let _ = self.ownership.send(Command::Do(input));
+    }
+
+    fn start_relay(&self, queue: String, spec: RelaySpec) {
+        self.counters.relay_start();
+        let (provider, inbox) = (Arc::clone(&self.provider), self.inbox.clone());
+        let counters = Arc::clone(&self.counters);
+        tokio::spawn(async move {
+            let outcome = match provider.start(&spec).await {
+                Ok(handle) => ProviderOutcome::Started(handle),
+                Err(error) => {
+                    counters.provider_failed();
+                    tracing::warn!(queue, relay = spec.relay.0, %error, "a relay is not started");
+                    match error {
+                        ProviderError::Unavailable { .. } => {
+                            ProviderOutcome::Unknown(error.to_string())
+                        }
+                        _ => ProviderOutcome::Failed(error.to_string()),
+                    }
+                }
+            };
+            let input = Input::Provider { queue, relay: spec.relay, outcome };
+            let _ = inbox.send(Message::Input(input)).await;
+        });
+    }
+
+    fn forget(&self, queue: String) {
+        let provider = Arc::clone(&self.provider);
+        let counters = Arc::clone(&self.counters);
+        tokio::spawn(async move {
+            if let Err(error) = provider.forget(&queue).await {
+                counters.provider_failed();
+                tracing::warn!(queue, %error, "the provider keeps what it has of a deleted queue");
+            }
+        });
+    }
+
+    fn drain_relay(&self, queue: String, handle: RelayHandle, deadline: Duration) {
+        let provider = Arc::clone(&self.provider);
+        let counters = Arc::clone(&self.counters);
+        tokio::spawn(async move {
+            // The relay is drained all the same: the provider only did not show it.
+            if let Err(error) = provider.drain(&queue, &handle, deadline + STOP_GRACE).await {
+                counters.provider_failed();
+                tracing::warn!(queue, relay = handle.relay.0, %error, "a drain is not shown");
+            }
+        });
+    }
+
+    fn stop_relay(&self, queue: String, relay: RelayId, name: String) {
+        let (provider, inbox) = (Arc::clone(&self.provider), self.inbox.clone());
+        let counters = Arc::clone(&self.counters);
+        tokio::spawn(async move {
+            let handle = RelayHandle { relay, request: String::new(), name };
+            let outcome = match provider.stop(&queue, &handle, STOP_GRACE).await {
+                // Its end is told by the provider, if it had one to tell.
+                Ok(()) => match provider.list(Some(&queue)).await {
+                    Ok(running) if running.iter().any(|one| one.handle.relay == relay) => return,
+                    Ok(_) => ProviderOutcome::Ended("it was gone already".to_owned()),
+                    Err(_) => return,
+                },
+                Err(error) => {
+                    counters.provider_failed();
+                    tracing::warn!(queue, relay = relay.0, %error, "a relay is not stopped");
+                    ProviderOutcome::Failed(error.to_string())
+                }
+            };
+            let _ = inbox.send(Message::Input(Input::Provider { queue, relay, outcome })).await;
+        });
+    }
+
+    /// Shows the provider, and counts, what has changed.
+    fn show(&mut self) {
+        let now = self.now();
+        let names: Vec<String> = self.core.queue_names().map(str::to_owned).collect();
+        self.shown.retain(|name, _| names.binary_search(name).is_ok());
+        let mut sums = Sums::of_peers(self.peers.len());
+        for name in names {
+            let Some(status) = self.core.queue(now, &name) else { continue };
+            sums.add(&status);
+            let seen = (status.generation, status.producers, status.listeners, status.minimal);
+            if self.shown.get(&name) != Some(&seen) || status.load.messages_in > 0.0 {
+                self.provider.show(&status);
+                self.shown.insert(name, seen);
+            }
+        }
+        self.counters.sums(sums);
+    }
+
+    fn owned(&self) -> BTreeSet<String> {
+        let names = self.core.queue_names().filter(|queue| !self.core.is_claiming(queue));
+        names.map(str::to_owned).collect()
+    }
+
+    /// Connections end with what waits for them written; nothing more is decided.
+    fn stop(mut self, answer: oneshot::Sender<()>) -> BTreeSet<String> {
+        for outlet in self.peers.values() {
+            // A peer that does not read is not told.
+            let _ = outlet.try_send(Frame::Bye("the directory stops".to_owned()));
+        }
+        self.peers.clear();
+        let _ = answer.send(());
+        self.owned()
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        let micros = self.started.elapsed().as_micros();
+        Time::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+
+    fn instant(&self, at: Time) -> Instant {
+        self.started + Duration::from_micros(at.as_micros())
+    }
+
+    /// How long ago a moment of the state machine was.
+    pub(crate) fn age(&self, at: Time) -> Duration {
+        Duration::from_micros(self.now().since_us(at))
+    }
+}

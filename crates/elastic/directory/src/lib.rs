@@ -1,0 +1,27 @@
+//! The elastic queue's directory over sockets: its listener, where it keeps what it knows, and who
+//! starts its relays. All decisions are in `quelea-elastic-core`; this crate carries them out, and must
+//! never decide anything about a queue itself.
+//! Start with [`DirectoryServer`]; [`provider::Provider`] is who runs relays,
+//! [`meta::MetaStore`] what is kept.
+
+mod api;
+mod connection;
+mod counters;
+mod driver;
+mod event_log;
+pub mod meta;
+mod ownership;
+pub mod provider;
+mod server;
+
+use std::pin::Pin;
+
+pub use api::{PAGE_MAX, Page, Refusal};
+pub use counters::DirectoryCounters;
+pub use server::{
+    DirectoryHandle, DirectoryServer, DirectorySettings, DirectoryStartError, MetaSettings,
+    ProviderSettings,
+};
+
+/// What an object-safe asynchronous method gives back.
+pub type Answer<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;

@@ -1,0 +1,86 @@
+//! Where the directories keep what they have to agree on: queues' records and who owns what. The shape
+//! is etcd's (revisions, transactions that compare them, leases, watches), since that is what several
+//! directories need; the embedded store does the same for one.
+
+pub mod embedded;
+#[cfg(feature = "etcd")]
+pub mod etcd;
+
+use std::pin::Pin;
+use std::time::Duration;
+
+pub use quelea_elastic_core::ownership::meta::{
+    Change, Compare, Entry, LeaseId, Op, Revision, Txn, TxnOutcome,
+};
+
+use crate::Answer;
+
+/// A store of few and small values that several directories share. Every read sees all transactions that were
+/// answered before it began.
+pub trait MetaStore: Send + Sync {
+    /// As in `elastic.metadata`, for logs.
+    fn name(&self) -> &'static str;
+
+    /// One key's value.
+    fn get<'a>(&'a self, key: &'a str) -> Answer<'a, Option<Entry>, MetaError>;
+
+    /// All keys that begin with `prefix`, in their order, at one revision.
+    fn list<'a>(&'a self, prefix: &'a str) -> Answer<'a, Listing, MetaError>;
+
+    /// Does all of `txn.changes` at one revision if all of `txn.compares` hold, else nothing.
+    fn txn(&self, txn: Txn) -> Answer<'_, TxnOutcome, MetaError>;
+
+    /// A new lease that ends when `ttl` has passed since it was last kept alive.
+    fn lease(&self, ttl: Duration) -> Answer<'_, LeaseId, MetaError>;
+
+    /// Keeps a lease alive for its time once more.
+    fn keep_alive(&self, lease: LeaseId) -> Answer<'_, (), MetaError>;
+
+    /// Ends a lease now, and with it its keys.
+    fn revoke(&self, lease: LeaseId) -> Answer<'_, (), MetaError>;
+
+    /// Tells of every change of keys that begin with `prefix`, after the revision `after`.
+    fn watch<'a>(
+        &'a self,
+        prefix: &'a str,
+        after: Revision,
+    ) -> Answer<'a, Box<dyn Watch>, MetaError>;
+}
+
+/// The changes of some keys, in the order of their revisions.
+pub trait Watch: Send {
+    /// The next changes, at least one; waits for them. Nothing is lost if the caller drops the future. After
+    /// an error the watch is over: list again, and watch from there.
+    fn next(&mut self)
+    -> Pin<Box<dyn Future<Output = Result<Vec<Change>, MetaError>> + Send + '_>>;
+}
+
+/// See [`MetaStore::list`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// The revision at which this holds: watch after it.
+    pub revision: Revision,
+    /// In the order of their keys.
+    pub entries: Vec<Entry>,
+}
+
+/// Why the store did not answer as it should.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MetaError {
+    /// It does not answer, or not in time; whether a transaction was done is not known.
+    #[error("the metadata store {store} cannot {what}: {cause}")]
+    Unavailable {
+        /// The store's name.
+        store: &'static str,
+        /// `write "queues/prices"`.
+        what: String,
+        /// What happened.
+        cause: String,
+    },
+    /// The lease has ended: its keys are gone, and may be somebody else's.
+    #[error("the lease {} has ended", .0.0)]
+    LeaseEnded(LeaseId),
+    /// What the watch should tell first is not kept any more: list again.
+    #[error("the store does not keep changes as old as revision {} any more", .0.0)]
+    Compacted(Revision),
+}

@@ -1,0 +1,221 @@
+//! Who starts and ends relays: processes of this machine, pods of a cluster (EQS §III-C, "cloud
+//! provider"). A provider knows nothing of queues' states; it makes what it is asked for exactly once.
+
+#[cfg(feature = "kubernetes")]
+pub mod kubernetes;
+pub mod process;
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use quelea_elastic_core::directory::{Definition, QueueStatus, RelayHandle, RelaySpec};
+
+use crate::Answer;
+
+/// Starts, lists and ends relays. Shared by tasks; every method may be called at any time, and what it
+/// began goes on if the caller stops waiting.
+pub trait Provider: Send + Sync {
+    /// As in `elastic.provider`, for logs and events.
+    fn name(&self) -> &'static str;
+
+    /// Starts a relay. There is at most one for each queue and request, whatever happens: asked again, also by
+    /// the directory's next life, it gives the handle of the one that runs. It is started when this
+    /// answers (which may be late: the caller does not wait in line), and may not have registered yet. A relay of that request that has ended is
+    /// not started again; the answer is [`ProviderError::Ended`], if the provider can still know.
+    fn start<'a>(&'a self, spec: &'a RelaySpec) -> Answer<'a, RelayHandle, ProviderError>;
+
+    /// What runs of one queue, or of all, in the order of queue and relay. Only what this provider has
+    /// started for this site, in this or an earlier life.
+    fn list<'a>(&'a self, queue: Option<&'a str>) -> Answer<'a, Vec<Running>, ProviderError>;
+
+    /// A relay is being drained by its directory, and has to be gone when `grace` is over: for providers that show
+    /// it to others, and make it so if the directory is lost meanwhile. Answers when it was told.
+    fn drain<'a>(
+        &'a self,
+        queue: &'a str,
+        handle: &'a RelayHandle,
+        grace: Duration,
+    ) -> Answer<'a, (), ProviderError> {
+        let _ = (queue, handle, grace);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Begins to end a relay: it is asked to (SIGTERM, a deletion timestamp), and made to when `grace`
+    /// has passed. Answers when it was asked; that it is gone is told by [`Provider::event`]. One that
+    /// is gone already, or was never there, is no error.
+    fn stop<'a>(
+        &'a self,
+        queue: &'a str,
+        handle: &'a RelayHandle,
+        grace: Duration,
+    ) -> Answer<'a, (), ProviderError>;
+
+    /// What happened at the provider, next: also of relays that were adopted, and of those that ended
+    /// while nobody looked, as far as the provider can know. Waits until there is something. Nothing is
+    /// lost if the caller drops the future.
+    fn event(&self) -> Pin<Box<dyn Future<Output = ProviderEvent> + Send + '_>>;
+
+    /// A queue was deleted, and its relays are gone: what the provider has of it may go too. Answers when that is
+    /// done; a queue that is not known is no error.
+    fn forget<'a>(&'a self, queue: &'a str) -> Answer<'a, (), ProviderError> {
+        let _ = queue;
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// A queue's state has changed (told at most once a second): for providers that show it.
+    /// Returns at once.
+    fn show(&self, status: &QueueStatus) {
+        let _ = status;
+    }
+}
+
+/// What happened at a provider without being asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ProviderEvent {
+    /// A relay has ended, expectedly or not. Told once of each.
+    Ended(Ended),
+    /// Somebody has defined a queue at the provider (a custom resource); checked.
+    Define {
+        /// The queue.
+        queue: String,
+        /// What it is meant to be.
+        definition: Definition,
+    },
+    /// Somebody has deleted a queue at the provider.
+    Delete {
+        /// The queue.
+        queue: String,
+    },
+}
+
+/// A relay that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// The queue that it serves.
+    pub queue: String,
+    /// Which, and how the provider calls it.
+    pub handle: RelayHandle,
+}
+
+/// A relay that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The queue that it served.
+    pub queue: String,
+    /// Which, and how the provider called it.
+    pub handle: RelayHandle,
+    /// How, for people: `exit code 1: cannot listen on …`, `signal 9`, `pod evicted`.
+    pub cause: String,
+}
+
+/// Why a provider did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProviderError {
+    /// What was asked cannot work until something is changed: a wrong path, a right that is missing.
+    #[error("{provider} cannot {what}: {cause}")]
+    Refused {
+        /// The provider's name.
+        provider: &'static str,
+        /// `start relay 3 of "prices"`.
+        what: String,
+        /// With the value that is wrong.
+        cause: String,
+    },
+    /// It did not work this time: trying again may help.
+    #[error("{provider} could not {what} now: {cause}")]
+    Unavailable {
+        /// The provider's name.
+        provider: &'static str,
+        /// `start relay 3 of "prices"`.
+        what: String,
+        /// What happened.
+        cause: String,
+    },
+    /// The relay of this request was started earlier, and is gone.
+    #[error("the relay of request {request:?} has ended: {cause}")]
+    Ended {
+        /// The request.
+        request: String,
+        /// How it ended.
+        cause: String,
+    },
+}
+
+/// The directories that relays are told to register at, `host:port`. Shared: they change as directories
+/// come and go.
+#[derive(Clone, Debug, Default)]
+pub struct Directories(Arc<Mutex<Vec<String>>>);
+
+impl Directories {
+    /// The ones that are known now.
+    #[must_use]
+    pub fn list(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Others are known from now on.
+    pub fn set(&self, directories: Vec<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = directories;
+    }
+}
+
+impl From<Vec<String>> for Directories {
+    fn from(directories: Vec<String>) -> Self {
+        Self(Arc::new(Mutex::new(directories)))
+    }
+}
+
+/// What every relay of a site is started with, besides its [`RelaySpec`].
+#[derive(Clone, Debug)]
+pub struct RelayCommand {
+    /// Directories to register at.
+    pub directories: Directories,
+    /// Where it listens; port 0 takes a free one.
+    pub listen: String,
+    /// File with the site's key, empty if there is none.
+    pub key_file: String,
+}
+
+impl RelayCommand {
+    /// The arguments of the program `quelea`.
+    #[must_use]
+    pub fn arguments(&self, spec: &RelaySpec) -> Vec<String> {
+        let mut arguments = vec![
+            "relay".to_owned(),
+            format!("--queue={}", spec.queue),
+            format!("--relay-id={}", spec.relay.0),
+            format!("--request={}", spec.request),
+            format!("--directory={}", self.directories.list().join(",")),
+            format!("--listen={}", self.listen),
+        ];
+        if !self.key_file.is_empty() {
+            arguments.push(format!("--key-file={}", self.key_file));
+        }
+        arguments
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quelea_elastic_proto::RelayId;
+
+    use super::*;
+
+    #[test]
+    fn a_relay_is_told_its_queue_its_number_and_its_directories() {
+        let mut command = RelayCommand {
+            directories: vec!["a:1".to_owned(), "b:2".to_owned()].into(),
+            listen: "127.0.0.1:0".to_owned(),
+            key_file: String::new(),
+        };
+        let spec =
+            RelaySpec { relay: RelayId(3), queue: "-x y".to_owned(), request: "r".to_owned() };
+        let expected =
+            ["relay", "--queue=-x y", "--relay-id=3", "--request=r", "--directory=a:1,b:2"];
+        assert_eq!(command.arguments(&spec)[..5], expected);
+        assert_eq!(command.arguments(&spec).len(), 6);
+        command.key_file = "/k".to_owned();
+        assert_eq!(command.arguments(&spec)[6], "--key-file=/k");
+    }
+}

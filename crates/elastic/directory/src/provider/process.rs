@@ -1,0 +1,347 @@
+//! Relays as processes of this machine: the program itself as `quelea relay …`, each in a session of its
+//! own, so that a relay outlives the directory that started it, and the next one adopts it.
+//!
+//! A lease file says who runs. The order makes it exact whenever the directory dies: the process is
+//! made, but waits for a word on its standard input (see [`hold`]); its lease is written; the word is
+//! said. Without the word it ends by itself, so there is no relay without a lease, and none twice.
+
+pub mod hold;
+mod identity;
+mod lease;
+mod log;
+mod watcher;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::Write as _;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use quelea_elastic_core::directory::{RelayHandle, RelaySpec};
+use rustix::process::{Signal, WaitId, WaitIdOptions};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+
+use self::identity::Identity;
+use self::lease::Lease;
+use self::log::RelayLog;
+use self::watcher::Watcher;
+use super::{Ended, Provider, ProviderError, ProviderEvent, RelayCommand, Running};
+use crate::Answer;
+
+/// As in `elastic.provider`.
+const NAME: &str = "process";
+/// How often a relay's log is looked at, whether it has grown too large.
+const LOG_CHECK: Duration = Duration::from_secs(30);
+/// Ended relays whose requests are remembered, so that a late repetition does not start them again.
+const ENDED_MAX: usize = 1_024;
+
+/// What the provider is told.
+#[derive(Clone, Debug)]
+pub struct ProcessSettings {
+    /// Where lease files and logs are; made if it is missing.
+    pub dir: PathBuf,
+    /// The program that is run.
+    pub program: PathBuf,
+    /// What every relay is told.
+    pub command: RelayCommand,
+}
+
+/// The provider. Lives within a tokio runtime.
+#[derive(Clone)]
+pub struct Processes {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    settings: ProcessSettings,
+    host: String,
+    watcher: Watcher,
+    state: Mutex<State>,
+    tell: UnboundedSender<Ended>,
+    told: tokio::sync::Mutex<UnboundedReceiver<Ended>>,
+}
+
+#[derive(Default)]
+struct State {
+    relays: BTreeMap<Key, Relay>,
+    ended: VecDeque<(Key, String)>,
+}
+
+/// Queue and request.
+type Key = (String, String);
+
+#[derive(Clone)]
+struct Relay {
+    lease: Lease,
+    pidfd: Arc<OwnedFd>,
+    /// See [`Watcher::watch`].
+    ended: watch::Receiver<bool>,
+}
+
+impl Processes {
+    /// Adopts what runs. What has ended meanwhile is told by [`Provider::event`].
+    ///
+    /// # Errors
+    /// If the directory of lease files cannot be made or read.
+    pub fn new(settings: ProcessSettings) -> std::io::Result<Self> {
+        std::fs::create_dir_all(&settings.dir)?;
+        let (tell, told) = unbounded_channel();
+        let told = tokio::sync::Mutex::new(told);
+        let shared = Arc::new(Shared {
+            settings,
+            host: identity::host(),
+            watcher: Watcher::new()?,
+            state: Mutex::default(),
+            tell,
+            told,
+        });
+        let this = Self { shared };
+        for lease in lease::read_all(&this.shared.settings.dir)? {
+            this.adopt(lease)?;
+        }
+        Ok(this)
+    }
+
+    fn adopt(&self, lease: Lease) -> std::io::Result<()> {
+        // The descriptor first: whom it means cannot change any more while the identity is compared.
+        let found = identity::pidfd(lease.identity.pid)
+            .filter(|_| Identity::of(lease.identity.pid).as_ref() == Some(&lease.identity));
+        match found {
+            Some(pidfd) => {
+                let pidfd = Arc::new(pidfd);
+                let ended = self.shared.watcher.watch(Arc::clone(&pidfd))?;
+                let (queue, pid) = (&lease.queue, lease.identity.pid);
+                tracing::info!(queue, relay = lease.relay, pid, "relay adopted");
+                self.know(Relay { lease, pidfd, ended }, &mut self.state());
+            }
+            None => self.gone(&lease, "it ended while no directory looked"),
+        }
+        Ok(())
+    }
+
+    fn start_now(&self, spec: &RelaySpec) -> Result<RelayHandle, ProviderError> {
+        // One lock over all of it: it takes a millisecond, and two starts of a request cannot cross.
+        let mut state = self.state();
+        let key = (spec.queue.clone(), spec.request.clone());
+        if let Some(relay) = state.relays.get(&key) {
+            return Ok(self.handle(&relay.lease));
+        }
+        if let Some((_, cause)) = state.ended.iter().find(|(ended, _)| *ended == key) {
+            return Err(ProviderError::Ended {
+                request: spec.request.clone(),
+                cause: cause.clone(),
+            });
+        }
+        let relay = self.spawn(spec)?;
+        let handle = self.handle(&relay.lease);
+        let pid = relay.lease.identity.pid;
+        tracing::info!(queue = spec.queue, relay = spec.relay.0, pid, "relay started");
+        self.know(relay, &mut state);
+        Ok(handle)
+    }
+
+    fn spawn(&self, spec: &RelaySpec) -> Result<Relay, ProviderError> {
+        let settings = &self.shared.settings;
+        let what = || format!("start relay {} of {:?}", spec.relay.0, spec.queue);
+        let failed = |step: &str, error: std::io::Error| ProviderError::Unavailable {
+            provider: NAME,
+            what: what(),
+            cause: format!("{step}: {error}"),
+        };
+        let log = RelayLog::of(&settings.dir, &lease::stem(&spec.queue, &spec.request));
+        let (out, err) = log.open().map_err(|error| failed("open its log", error))?;
+        let mut child = Command::new(&settings.program)
+            .arg(hold::COMMAND)
+            .args(settings.command.arguments(spec))
+            .arg(format!("--spill-dir={}", settings.dir.display()))
+            .stdin(Stdio::piped())
+            .stdout(out)
+            .stderr(err)
+            .spawn()
+            .map_err(|error| ProviderError::Refused {
+                provider: NAME,
+                what: what(),
+                cause: format!("cannot run {}: {error}", settings.program.display()),
+            })?;
+        self.lease(spec, &mut child).map_err(|error| {
+            // It has not got the word. It can only be gone already.
+            let _ = child.kill().and_then(|()| child.wait());
+            failed("write its lease", error)
+        })
+    }
+
+    /// Writes the lease, then says the word.
+    fn lease(&self, spec: &RelaySpec, child: &mut Child) -> std::io::Result<Relay> {
+        let dir = &self.shared.settings.dir;
+        let gone = || std::io::Error::other("the process is gone");
+        let pidfd = Arc::new(identity::pidfd(child.id()).ok_or_else(gone)?);
+        let lease = Lease {
+            queue: spec.queue.clone(),
+            relay: spec.relay.0,
+            request: spec.request.clone(),
+            identity: Identity::of(child.id()).ok_or_else(gone)?,
+        };
+        let ended = self.shared.watcher.watch(Arc::clone(&pidfd))?;
+        let said = lease
+            .write(dir)
+            .and_then(|()| child.stdin.take().ok_or_else(gone)?.write_all(hold::WORD));
+        match said {
+            Ok(()) => Ok(Relay { lease, pidfd, ended }),
+            Err(error) => {
+                lease.remove(dir);
+                Err(error)
+            }
+        }
+    }
+
+    /// Knows the relay from now on, and tells when it has ended.
+    fn know(&self, relay: Relay, state: &mut State) {
+        let Relay { lease, pidfd, mut ended } = relay.clone();
+        state.relays.insert((lease.queue.clone(), lease.request.clone()), relay);
+        let this = self.clone();
+        tokio::spawn(async move {
+            let log = RelayLog::of(&this.shared.settings.dir, &lease.stem());
+            while tokio::time::timeout(LOG_CHECK, ended.wait_for(|ended| *ended)).await.is_err() {
+                log.keep_within_bounds();
+            }
+            this.gone(&lease, &how_it_ended(&pidfd));
+        });
+    }
+
+    fn gone(&self, lease: &Lease, cause: &str) {
+        let log = RelayLog::of(&self.shared.settings.dir, &lease.stem());
+        let cause = match log.last_line() {
+            Some(line) => format!("{cause}: {line}"),
+            None => cause.to_owned(),
+        };
+        tracing::info!(
+            queue = lease.queue,
+            relay = lease.relay,
+            pid = lease.identity.pid,
+            cause,
+            "relay ended"
+        );
+        let key = (lease.queue.clone(), lease.request.clone());
+        let mut state = self.state();
+        state.relays.remove(&key);
+        state.ended.push_back((key, cause.clone()));
+        if state.ended.len() > ENDED_MAX {
+            state.ended.pop_front();
+        }
+        drop(state);
+        lease.remove(&self.shared.settings.dir);
+        log::forget_old(&self.shared.settings.dir);
+        let ended = Ended { queue: lease.queue.clone(), handle: self.handle(lease), cause };
+        // The receiver lives as long as this.
+        let _ = self.shared.tell.send(ended);
+    }
+
+    fn stop_now(
+        &self,
+        queue: &str,
+        handle: &RelayHandle,
+        grace: Duration,
+    ) -> Result<(), ProviderError> {
+        let state = self.state();
+        let found = state.relays.values().find(|relay| {
+            relay.lease.queue == queue
+                && (self.handle(&relay.lease).name == handle.name
+                    || (handle.name.is_empty() && relay.lease.relay == handle.relay.0))
+        });
+        let Some(relay) = found else { return Ok(()) };
+        let Relay { pidfd, mut ended, .. } = relay.clone();
+        let what = format!("stop relay {}", handle.relay.0);
+        drop(state);
+        signal(&pidfd, Signal::TERM).map_err(|error| ProviderError::Refused {
+            provider: NAME,
+            what,
+            cause: format!("{} ({error})", handle.name),
+        })?;
+        tokio::spawn(async move {
+            if tokio::time::timeout(grace, ended.wait_for(|ended| *ended)).await.is_err() {
+                // It can only fail if the process has just ended.
+                let _ = signal(&pidfd, Signal::KILL);
+            }
+        });
+        Ok(())
+    }
+
+    fn handle(&self, lease: &Lease) -> RelayHandle {
+        let Identity { pid, start_ticks, .. } = &lease.identity;
+        RelayHandle {
+            relay: quelea_elastic_proto::RelayId(lease.relay),
+            request: lease.request.clone(),
+            name: format!("{pid}@{}/{start_ticks}", self.shared.host),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Provider for Processes {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn start<'a>(&'a self, spec: &'a RelaySpec) -> Answer<'a, RelayHandle, ProviderError> {
+        Box::pin(async move { self.start_now(spec) })
+    }
+
+    fn list<'a>(&'a self, queue: Option<&'a str>) -> Answer<'a, Vec<Running>, ProviderError> {
+        Box::pin(async move {
+            let state = self.state();
+            let leases = state.relays.values().map(|relay| &relay.lease);
+            let mut leases: Vec<_> =
+                leases.filter(|lease| queue.is_none_or(|queue| queue == lease.queue)).collect();
+            leases.sort_by_key(|lease| (&lease.queue, lease.relay));
+            let running =
+                |lease: &&Lease| Running { queue: lease.queue.clone(), handle: self.handle(lease) };
+            Ok(leases.iter().map(running).collect())
+        })
+    }
+
+    fn stop<'a>(
+        &'a self,
+        queue: &'a str,
+        handle: &'a RelayHandle,
+        grace: Duration,
+    ) -> Answer<'a, (), ProviderError> {
+        Box::pin(async move { self.stop_now(queue, handle, grace) })
+    }
+
+    fn event(&self) -> Pin<Box<dyn Future<Output = ProviderEvent> + Send + '_>> {
+        Box::pin(async move {
+            match self.shared.told.lock().await.recv().await {
+                Some(ended) => ProviderEvent::Ended(ended),
+                // `shared` holds a sender, so this does not happen.
+                None => std::future::pending().await,
+            }
+        })
+    }
+}
+
+/// Also takes the process out of the kernel's table, if it was our child.
+fn how_it_ended(pidfd: &OwnedFd) -> String {
+    match rustix::process::waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED) {
+        Ok(Some(status)) => match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => format!("exit code {code}"),
+            (None, Some(signal)) => format!("signal {signal}"),
+            (None, None) => "it ended".to_owned(),
+        },
+        // An adopted one is not our child: who is says how it ended.
+        _ => "it ended (adopted)".to_owned(),
+    }
+}
+
+fn signal(pidfd: &OwnedFd, signal: Signal) -> rustix::io::Result<()> {
+    match rustix::process::pidfd_send_signal(pidfd.as_fd(), signal) {
+        Err(rustix::io::Errno::SRCH) => Ok(()),
+        other => other,
+    }
+}

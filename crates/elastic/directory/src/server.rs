@@ -1,0 +1,374 @@
+//! A directory's thread: its runtime, its listener, and how it starts and stops.
+
+use std::collections::BTreeSet;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use quelea_elastic_core::directory::{Definition, Directory, Input, Peer, Settings, limits};
+use tokio::runtime::Builder;
+use tokio::sync::mpsc::{
+    Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel,
+};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::connection::{self, Gate};
+use crate::counters::DirectoryCounters;
+use crate::driver::{Driver, Message, Parts};
+use crate::meta::MetaStore;
+use crate::meta::embedded::{Embedded, OpenError};
+use crate::ownership::{Command, Ownership};
+use crate::provider::process::{ProcessSettings, Processes};
+use crate::provider::{Directories, Provider, RelayCommand, Running};
+
+/// What waits for the driver; who sends more waits.
+const INBOX_MAX: usize = 4_096;
+/// How long relays may take to end when the directory stops; then they are made to.
+const RELAYS_STOP_GRACE: Duration = Duration::from_secs(2);
+/// How long the directory waits for that.
+const RELAYS_STOP_MAX: Duration = Duration::from_secs(4);
+/// How long giving up its lease may take.
+const LEASE_STOP_MAX: Duration = Duration::from_secs(1);
+/// After an error of the listener, such as too many open files.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// What a directory is told.
+pub struct DirectorySettings {
+    /// Where it listens.
+    pub listener: TcpListener,
+    /// Where others reach it, `host:port`; empty: the listener's address.
+    pub advertise: String,
+    /// The site's key, empty if none is asked for.
+    pub key: Vec<u8>,
+    /// The state machine's settings.
+    pub core: Settings,
+    /// Queues that are defined by the configuration.
+    pub queues: Vec<(String, Definition)>,
+    /// Who starts relays.
+    pub provider: ProviderSettings,
+    /// What relays are told: where they listen, and the key's file.
+    pub relay_listen: String,
+    /// The file of the key, for relays; empty if there is none.
+    pub key_file: String,
+    /// Where metadata is.
+    pub metadata: MetaSettings,
+    /// Whether relays are ended when the directory is: all of them if it is alone (its metadata is embedded),
+    /// else those of the queues that it controls then.
+    pub stop_relays: bool,
+    /// What it counts.
+    pub counters: Arc<DirectoryCounters>,
+}
+
+/// See [`DirectorySettings::provider`].
+pub enum ProviderSettings {
+    /// Processes of this machine.
+    Process {
+        /// Where lease files and logs are.
+        dir: PathBuf,
+        /// The program that is run.
+        program: PathBuf,
+    },
+    /// Pods of a cluster.
+    #[cfg(feature = "kubernetes")]
+    Kubernetes(crate::provider::kubernetes::Settings),
+}
+
+/// See [`DirectorySettings::metadata`].
+pub enum MetaSettings {
+    /// A file of this directory alone.
+    Embedded(PathBuf),
+    /// An etcd cluster, by its endpoints.
+    #[cfg(feature = "etcd")]
+    Etcd(Vec<String>),
+}
+
+/// Why a directory does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum DirectoryStartError {
+    /// A file, a socket or a thread.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The embedded store.
+    #[error(transparent)]
+    Embedded(#[from] OpenError),
+    /// The metadata store of several directories.
+    #[error(transparent)]
+    Meta(#[from] crate::meta::MetaError),
+    /// The provider.
+    #[error(transparent)]
+    Provider(#[from] crate::provider::ProviderError),
+    /// The thread ended before it had started.
+    #[error("the directory's thread broke")]
+    Broke,
+}
+
+/// A directory that serves.
+pub struct DirectoryServer {
+    address: SocketAddr,
+    handle: DirectoryHandle,
+    thread: JoinHandle<()>,
+}
+
+/// Asks a directory, from any thread; cheap to clone.
+#[derive(Clone)]
+pub struct DirectoryHandle {
+    inbox: Sender<Message>,
+    ownership: UnboundedSender<Command>,
+}
+
+impl DirectoryServer {
+    /// Starts the thread; returns when clients can connect.
+    ///
+    /// # Errors
+    /// If the provider or the metadata store cannot be had.
+    pub fn start(settings: DirectorySettings) -> Result<Self, DirectoryStartError> {
+        let system = |what| move |source| DirectoryStartError::System { what, source };
+        let address = settings.listener.local_addr().map_err(system("read the address"))?;
+        let (inbox, messages) = channel(INBOX_MAX);
+        let (tell, told) = std::sync::mpsc::channel();
+        let sender = inbox.clone();
+        let body = move || {
+            let runtime = match Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(source) => {
+                    let what = "start the directory's runtime";
+                    let _ = tell.send(Err(DirectoryStartError::System { what, source }));
+                    return;
+                }
+            };
+            runtime.block_on(async move {
+                match Prepared::new(settings, sender).await {
+                    Ok(running) => {
+                        let _ = tell.send(Ok(running.command.clone()));
+                        running.serve(messages).await;
+                    }
+                    Err(error) => {
+                        let _ = tell.send(Err(error));
+                    }
+                }
+            });
+        };
+        let thread = std::thread::Builder::new().name("directory".to_owned()).spawn(body);
+        let thread = thread.map_err(system("start the directory's thread"))?;
+        let ownership = told.recv().map_err(|_| DirectoryStartError::Broke)??;
+        Ok(Self { address, handle: DirectoryHandle { inbox, ownership }, thread })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// To ask it.
+    #[must_use]
+    pub fn handle(&self) -> DirectoryHandle {
+        self.handle.clone()
+    }
+
+    /// Stops it: clients are told, relays are ended if they are to be, the lease is given up. Waits.
+    pub fn stop(self) {
+        let (tell, _told) = oneshot::channel();
+        // It fails if the thread has ended, which is what is wanted.
+        let _ = self.handle.inbox.blocking_send(Message::Stop(tell));
+        if self.thread.join().is_err() {
+            tracing::error!("the directory's thread broke");
+        }
+    }
+}
+
+impl DirectoryHandle {
+    pub(crate) const fn ownership(&self) -> &UnboundedSender<Command> {
+        &self.ownership
+    }
+
+    /// Runs `call` on the directory's thread; `None` if it has stopped.
+    pub(crate) async fn call<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut Driver) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (tell, told) = oneshot::channel();
+        let call = Box::new(move |driver: &mut Driver| {
+            // Who asked may have gone.
+            let _ = tell.send(call(driver));
+        });
+        self.inbox.send(Message::Call(call)).await.ok()?;
+        told.await.ok()
+    }
+}
+
+/// What runs on the thread.
+struct Prepared {
+    driver: Driver,
+    ownership: Ownership,
+    commands: UnboundedReceiver<Command>,
+    command: UnboundedSender<Command>,
+    provider: Arc<dyn Provider>,
+    listener: tokio::net::TcpListener,
+    gate: Arc<Gate>,
+    inbox: Sender<Message>,
+    queues: Vec<(String, Definition)>,
+    stop_relays: bool,
+    /// No other directory shares the queues.
+    alone: bool,
+}
+
+impl Prepared {
+    async fn new(
+        settings: DirectorySettings,
+        inbox: Sender<Message>,
+    ) -> Result<Self, DirectoryStartError> {
+        let system = |what| move |source| DirectoryStartError::System { what, source };
+        settings.listener.set_nonblocking(true).map_err(system("set up the listener"))?;
+        let address = settings.listener.local_addr().map_err(system("read the address"))?;
+        let listener = tokio::net::TcpListener::from_std(settings.listener)
+            .map_err(system("register the listener"))?;
+        let advertise = match settings.advertise.is_empty() {
+            true => address.to_string(),
+            false => settings.advertise,
+        };
+        let alone = matches!(settings.metadata, MetaSettings::Embedded(_));
+        let meta: Arc<dyn MetaStore> = match settings.metadata {
+            MetaSettings::Embedded(path) => Arc::new(Embedded::open(&path)?),
+            #[cfg(feature = "etcd")]
+            MetaSettings::Etcd(endpoints) => {
+                Arc::new(crate::meta::etcd::Etcd::connect(&endpoints).await?)
+            }
+        };
+        let directories = Directories::from(vec![advertise.clone()]);
+        let command = RelayCommand {
+            directories: directories.clone(),
+            listen: settings.relay_listen,
+            key_file: settings.key_file,
+        };
+        let provider: Arc<dyn Provider> = match settings.provider {
+            ProviderSettings::Process { dir, program } => {
+                let processes = Processes::new(ProcessSettings { dir, program, command });
+                Arc::new(processes.map_err(system("read the relays' leases"))?)
+            }
+            #[cfg(feature = "kubernetes")]
+            ProviderSettings::Kubernetes(kubernetes) => {
+                use crate::provider::kubernetes::KubernetesProvider;
+                let core = settings.core.clone();
+                Arc::new(KubernetesProvider::connect(kubernetes, command, core).await?)
+            }
+        };
+        let (tell, commands) = unbounded_channel();
+        let core = settings.core;
+        let driver = Driver::new(Parts {
+            advertise: advertise.clone(),
+            default: core.definition.clone(),
+            core: Directory::new(core),
+            counters: settings.counters,
+            provider: Arc::clone(&provider),
+            ownership: tell.clone(),
+            inbox: inbox.clone(),
+        });
+        let ownership = Ownership {
+            meta,
+            provider: Arc::clone(&provider),
+            advertise,
+            directories,
+            is_shared: !alone,
+            inbox: inbox.clone(),
+        };
+        Ok(Self {
+            driver,
+            ownership,
+            commands,
+            command: tell,
+            provider,
+            listener,
+            gate: Arc::new(Gate { key: settings.key }),
+            inbox,
+            queues: settings.queues,
+            stop_relays: settings.stop_relays,
+            alone,
+        })
+    }
+
+    async fn serve(self, messages: Receiver<Message>) {
+        let Self { mut driver, ownership, commands, command, provider, .. } = self;
+        for (queue, definition) in self.queues {
+            driver.input(Input::Define { queue, definition });
+        }
+        let ownership = tokio::spawn(ownership.run(commands));
+        let listening = tokio::spawn(listen(self.listener, self.gate, self.inbox.clone()));
+        let events = tokio::spawn(pass_on(Arc::clone(&provider), self.inbox));
+        let owned = driver.run(messages).await;
+        listening.abort();
+        events.abort();
+        if self.stop_relays {
+            stop_relays(provider.as_ref(), (!self.alone).then_some(&owned)).await;
+        }
+        // It fails if the task has ended.
+        let _ = command.send(Command::Stop);
+        if timeout(LEASE_STOP_MAX, ownership).await.is_err() {
+            tracing::warn!("the directory's lease is left to end by itself");
+        }
+    }
+}
+
+async fn listen(listener: tokio::net::TcpListener, gate: Arc<Gate>, inbox: Sender<Message>) {
+    let open = Arc::<AtomicUsize>::default();
+    let mut last = 0;
+    loop {
+        let socket = match listener.accept().await {
+            Ok((socket, _)) => socket,
+            Err(error) => {
+                tracing::warn!(%error, "the directory cannot accept");
+                sleep(ACCEPT_RETRY).await;
+                continue;
+            }
+        };
+        if open.load(Ordering::Relaxed) >= limits::PEERS_MAX {
+            tracing::warn!(limit = limits::PEERS_MAX, "too many connections: one is closed");
+            continue;
+        }
+        last += 1;
+        let (gate, inbox, open) = (Arc::clone(&gate), inbox.clone(), Arc::clone(&open));
+        open.fetch_add(1, Ordering::Relaxed);
+        tokio::spawn(async move {
+            connection::serve(socket, Peer(last), gate, inbox).await;
+            open.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+}
+
+async fn pass_on(provider: Arc<dyn Provider>, inbox: Sender<Message>) {
+    loop {
+        let event = provider.event().await;
+        if inbox.send(Message::Provider(event)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Ends the relays of `queues`, or every relay, and waits for it.
+async fn stop_relays(provider: &dyn Provider, queues: Option<&BTreeSet<String>>) {
+    let meant = |one: &Running| queues.is_none_or(|queues| queues.contains(&one.queue));
+    let running = match provider.list(None).await {
+        Ok(running) => running,
+        Err(error) => return tracing::warn!(%error, "relays are left running"),
+    };
+    for one in running.iter().filter(|one| meant(one)) {
+        if let Err(error) = provider.stop(&one.queue, &one.handle, RELAYS_STOP_GRACE).await {
+            tracing::warn!(%error, "a relay is left running");
+        }
+    }
+    let until = Instant::now() + RELAYS_STOP_MAX;
+    while provider.list(None).await.is_ok_and(|running| running.iter().any(meant)) {
+        if tokio::time::timeout_at(until, provider.event()).await.is_err() {
+            return tracing::warn!("relays have not ended in time");
+        }
+    }
+}

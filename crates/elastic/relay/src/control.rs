@@ -1,0 +1,292 @@
+//! The connection to the directory: registers, reports, takes commands. When it is lost the relay goes on
+//! serving, and this goes on trying, where [`Search`] says.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use quelea_elastic_core::relay::Command;
+use quelea_elastic_proto::frame::{Frame, Hello, Role, WireError};
+use quelea_elastic_proto::limits::VERSION;
+use quelea_elastic_proto::{FrameBuffer, Search};
+use rustix::time::{ClockId, clock_gettime};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
+
+use crate::config::{Config, Directory};
+use crate::node::SharedNode;
+use crate::run::Addresses;
+
+/// How long a directory may take to accept, and to answer HELLO and REGISTER.
+const ANSWER_MAX: Duration = Duration::from_secs(3);
+
+/// Heartbeats without an answer after which the connection counts as lost.
+const SILENT_REPORTS_MAX: u32 = 5;
+
+/// Bytes of one read: commands are small and rare.
+const READ_BYTES: usize = 4_096;
+
+/// See the module.
+pub(crate) struct Control {
+    node: SharedNode,
+    directory: Directory,
+    search: Search,
+    key: Bytes,
+    name: String,
+    address: String,
+    zmtp: (String, String),
+}
+
+/// Why a connection to a directory ended.
+#[derive(Debug, thiserror::Error)]
+enum Lost {
+    #[error("cannot connect: {0}")]
+    Connect(std::io::Error),
+    #[error("the connection broke: {0}")]
+    Broken(#[from] std::io::Error),
+    #[error("it closed the connection")]
+    Closed,
+    #[error("it says: {}", .0.text)]
+    Refused(WireError),
+    #[error("it sent what is no frame: {0}")]
+    Malformed(#[from] quelea_elastic_proto::FrameError),
+    #[error("it has not answered {0} within {ANSWER_MAX:?}")]
+    NoAnswer(&'static str),
+    #[error("it has answered none of {SILENT_REPORTS_MAX} reports")]
+    Silent,
+    #[error("it leaves: {0}")]
+    Bye(String),
+    #[error("the queue is at {address}")]
+    Elsewhere { address: String, retry_after_ms: u32 },
+    /// The relay was told to stop.
+    #[error("it says STOP")]
+    Stop,
+}
+
+impl Control {
+    pub(crate) fn new(
+        node: SharedNode,
+        directory: Directory,
+        config: &Config,
+        addresses: Addresses,
+    ) -> Self {
+        let name = format!("relay {} of {}", directory.relay.0, config.queue);
+        let address = config.advertise.clone().unwrap_or_else(|| addresses.native.to_string());
+        let text =
+            |at: Option<SocketAddr>| at.map_or_else(String::new, |at| reachable(at, &address));
+        let zmtp = (text(addresses.zmtp.producers), text(addresses.zmtp.listeners));
+        let search = Search::new(directory.addresses.iter().cloned(), directory.relay.0);
+        Self { node, directory, search, key: config.key.clone(), name, address, zmtp }
+    }
+
+    /// Registers for as long as the relay runs.
+    pub(crate) async fn run(mut self) {
+        loop {
+            let address = self.search.address().to_owned();
+            let was_registered = self.node.with(|node| node.alone_since.is_none());
+            let lost = self.serve(&address).await;
+            let registered = self.node.with(|node| {
+                let registered = node.alone_since.is_none();
+                node.alone_since.get_or_insert_with(|| node.clock.now());
+                node.want_turn();
+                registered
+            });
+            debug_assert!(!was_registered, "it is alone when it connects");
+            if registered {
+                tracing::warn!(directory = address, %lost, "lost the directory; serving on");
+            } else if matches!(&lost, Lost::Refused(_)) {
+                tracing::warn!(directory = address, %lost, "not registered");
+            } else {
+                tracing::debug!(directory = address, %lost, "not registered");
+            }
+            let redirection = match lost {
+                Lost::Stop => return,
+                Lost::Elsewhere { address, retry_after_ms } => {
+                    Some((address, retry_after_ms.into()))
+                }
+                _ => None,
+            };
+            let pause_ms = self.search.lost(registered, redirection);
+            sleep(Duration::from_millis(pause_ms)).await;
+        }
+    }
+
+    /// One connection, until it ends.
+    async fn serve(&mut self, address: &str) -> Lost {
+        match self.connected(address).await {
+            Ok(never) => match never {},
+            Err(lost) => lost,
+        }
+    }
+
+    async fn connected(&mut self, address: &str) -> Result<std::convert::Infallible, Lost> {
+        let connect = timeout(ANSWER_MAX, TcpStream::connect(address)).await;
+        let stream = connect.map_err(|_| Lost::NoAnswer("CONNECT"))?.map_err(Lost::Connect)?;
+        stream.set_nodelay(true)?;
+        let mut line = Line { stream, buffer: FrameBuffer::new() };
+        let hello = Hello {
+            version: VERSION,
+            role: Role::Relay,
+            name: self.name.clone(),
+            key: self.key.clone(),
+        };
+        line.send(&[Frame::Hello(hello)]).await?;
+        match line.answer("HELLO").await? {
+            Frame::Welcome(_) => line.buffer.greeted(),
+            Frame::Error(error) => return Err(Lost::Refused(error)),
+            _ => return Err(Lost::NoAnswer("HELLO")),
+        }
+        let (relay, request) = (self.directory.relay, self.directory.request.clone());
+        let register = self.node.with(|node| {
+            node.relay.register(relay, &request, self.address.clone(), self.zmtp.clone())
+        });
+        line.send(&[register]).await?;
+        let report_ms = loop {
+            let frame = line.answer("REGISTER").await?;
+            if let Some(report_ms) = self.command(&mut line, frame).await? {
+                break report_ms;
+            }
+        };
+        tracing::info!(directory = address, relay = relay.0, "registered");
+        self.node.with(|node| node.alone_since = None);
+        self.report(line, report_ms).await
+    }
+
+    /// Reports, and obeys.
+    async fn report(
+        &mut self,
+        mut line: Line,
+        mut report_ms: u32,
+    ) -> Result<std::convert::Infallible, Lost> {
+        let mut silent = 0;
+        'period: loop {
+            let period = Duration::from_millis(u64::from(report_ms.max(1)));
+            let mut ticks = interval_at(Instant::now(), period);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                tokio::select! {
+                    _ = ticks.tick() => {
+                        if silent >= SILENT_REPORTS_MAX {
+                            return Err(Lost::Silent);
+                        }
+                        silent += 1;
+                        line.send(&self.reports()).await?;
+                    }
+                    frame = line.next() => {
+                        silent = 0;
+                        if let Some(other) = self.command(&mut line, frame?).await?
+                            && other != report_ms
+                        {
+                            report_ms = other;
+                            continue 'period;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The report's frames; DRAINING, if it was told to end, until it is; and a PING: its answer shows that somebody
+    /// reads them.
+    fn reports(&self) -> Vec<Frame> {
+        let cpu = clock_gettime(ClockId::ProcessCPUTime);
+        let cpu_us = cpu.tv_sec as u64 * 1_000_000 + cpu.tv_nsec as u64 / 1_000;
+        self.node.with(|node| {
+            node.read_clock();
+            let reports = node.relay.report(cpu_us);
+            let number = reports.last().map_or(0, |report| report.number);
+            let until = node.relay.drains_until().filter(|_| node.told_to_end);
+            let draining = until.map(|until| {
+                let left_us = until.as_micros().saturating_sub(node.clock.now().as_micros());
+                Frame::Draining { deadline_ms: u32::try_from(left_us / 1_000).unwrap_or(u32::MAX) }
+            });
+            let reports = reports.into_iter().map(Frame::Report);
+            reports.chain(draining).chain([Frame::Ping(number)]).collect()
+        })
+    }
+
+    /// Obeys one frame; gives the time between reports if it says that.
+    async fn command(&mut self, line: &mut Line, frame: Frame) -> Result<Option<u32>, Lost> {
+        let command = self.node.with(|node| {
+            node.read_clock();
+            node.want_turn();
+            node.relay.command(frame)
+        });
+        match command {
+            Command::Registered { report_ms } => return Ok(Some(report_ms)),
+            Command::Directories(directories) => self.search.learn(&directories),
+            Command::Elsewhere { address, retry_after_ms } => {
+                return Err(Lost::Elsewhere { address, retry_after_ms });
+            }
+            Command::Stop => {
+                self.node.with(|node| node.stop_ordered = true);
+                return Err(Lost::Stop);
+            }
+            Command::Refused(error) if error.fatal => return Err(Lost::Refused(error)),
+            Command::Refused(error) => tracing::warn!(error.text, "the directory refuses"),
+            Command::Bye(reason) => return Err(Lost::Bye(reason)),
+            Command::Answer(frame) => line.send(&[frame]).await?,
+            Command::Done => {}
+        }
+        Ok(None)
+    }
+}
+
+/// Where others reach what listens on all of this host's addresses: at the host that they are told for the
+/// native protocol.
+fn reachable(at: SocketAddr, native: &str) -> String {
+    match native.rsplit_once(':') {
+        Some((host, _)) if at.ip().is_unspecified() => format!("{host}:{}", at.port()),
+        _ => at.to_string(),
+    }
+}
+
+struct Line {
+    stream: TcpStream,
+    buffer: FrameBuffer,
+}
+
+impl Line {
+    async fn send(&mut self, frames: &[Frame]) -> Result<(), Lost> {
+        let mut bytes = BytesMut::new();
+        for frame in frames {
+            frame.encode(&mut bytes)?;
+        }
+        // A directory that takes nothing for so long is as good as gone.
+        let sent = timeout(ANSWER_MAX, self.stream.write_all(&bytes)).await;
+        Ok(sent.map_err(|_| Lost::NoAnswer("a report"))??)
+    }
+
+    /// Dropping the future loses nothing: what was read is in the buffer.
+    async fn next(&mut self) -> Result<Frame, Lost> {
+        loop {
+            if let Some(frame) = self.buffer.next_frame()? {
+                return Ok(frame);
+            }
+            if self.stream.read_buf(self.buffer.room_of(READ_BYTES)).await? == 0 {
+                return Err(Lost::Closed);
+            }
+        }
+    }
+
+    async fn answer(&mut self, to: &'static str) -> Result<Frame, Lost> {
+        timeout(ANSWER_MAX, self.next()).await.map_err(|_| Lost::NoAnswer(to))?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zmtps_sides_are_told_by_the_host_that_clients_are_told() {
+        let anywhere = "0.0.0.0:7001".parse().unwrap();
+        assert_eq!(reachable(anywhere, "relay-3.site:7000"), "relay-3.site:7001");
+        assert_eq!(reachable("[::]:7001".parse().unwrap(), "[fd00::3]:7000"), "[fd00::3]:7001");
+        assert_eq!(
+            reachable("127.0.0.1:7001".parse().unwrap(), "relay-3.site:7000"),
+            "127.0.0.1:7001"
+        );
+    }
+}

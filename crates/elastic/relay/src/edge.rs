@@ -1,0 +1,260 @@
+//! How an edge of another protocol takes part: each of its peers is a port of the relay. The edge's own
+//! tasks do all I/O; here they give messages, take messages, and are woken.
+//!
+//! All on the relay's thread. Messages are their parts as ZMTP frames, the same bytes as on a ZMTP
+//! connection. A peer that is dropped has left.
+
+use std::collections::BTreeMap;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use quelea_elastic_core::relay::Port;
+use quelea_elastic_proto::ClientId;
+use quelea_elastic_proto::frame::{SlowPolicy, WireError};
+
+use crate::node::{Outlet, SharedNode};
+
+/// What the node knows of an edge's peer.
+#[derive(Debug)]
+pub(crate) struct EdgePeer {
+    waker: Waker,
+    /// It wants to know what is subscribed to.
+    follows: bool,
+    changes: Changes,
+}
+
+impl EdgePeer {
+    pub(crate) fn wake(&mut self) {
+        self.waker.wake_by_ref();
+    }
+
+    pub(crate) fn subscription_changed(&mut self, prefix: &Bytes, there: bool) {
+        if self.follows && self.changes.note(prefix, there) {
+            self.waker.wake_by_ref();
+        }
+    }
+}
+
+/// Prefixes of which the peer was told something else than what holds now. A change that undoes one that
+/// it was not told yet leaves nothing, so a peer that takes none for long costs an entry for each prefix
+/// that there is or that it knows, however often they come and go.
+#[derive(Debug, Default)]
+struct Changes(BTreeMap<Bytes, bool>);
+
+impl Changes {
+    /// Whether the peer has something to be told by it.
+    fn note(&mut self, prefix: &Bytes, there: bool) -> bool {
+        match self.0.get(prefix) {
+            Some(waiting) if *waiting != there => {
+                self.0.remove(prefix);
+                false
+            }
+            Some(_) => false,
+            None => {
+                self.0.insert(prefix.clone(), there);
+                true
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<(Bytes, bool)> {
+        self.0.pop_first()
+    }
+}
+
+/// A peer, as its edge's task holds it.
+pub struct EdgePort {
+    node: SharedNode,
+    port: Port,
+}
+
+impl EdgePort {
+    /// A peer connected.
+    ///
+    /// # Errors
+    /// If the relay has too many connections.
+    pub fn open(node: &SharedNode, name: &str) -> Result<Self, WireError> {
+        node.with(|state| {
+            state.read_clock();
+            let port = state.relay.connect_edge(name)?;
+            let waker = Waker::noop().clone();
+            let peer = EdgePeer { waker, follows: false, changes: Changes::default() };
+            state.add(port, Outlet::Edge(peer));
+            Ok(Self { node: node.clone(), port })
+        })
+    }
+
+    /// It sends messages from now on; native listeners know it by this random number.
+    pub fn produce(&self, producer: ClientId) {
+        self.node.with(|node| {
+            node.relay.edge_produces(self.port, producer);
+            node.want_turn();
+        });
+    }
+
+    /// Messages, each with all its parts.
+    pub fn publish<'a>(&self, messages: impl Iterator<Item = &'a [u8]> + Clone) {
+        self.node.with(|node| {
+            node.read_clock();
+            node.relay.edge_publish(self.port, messages);
+            node.want_turn();
+        });
+    }
+
+    /// Ready when the peer's socket should be read: not too much of what it sent waits here.
+    pub fn poll_may_publish(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.node.with(|node| {
+            if node.relay.edge_may_publish(self.port) {
+                return Poll::Ready(());
+            }
+            self.park(node, cx);
+            Poll::Pending
+        })
+    }
+
+    /// It listens from now on, without subscriptions yet.
+    ///
+    /// # Errors
+    /// If the policy cannot be had.
+    pub fn listen(&self, id: ClientId, slow: Option<SlowPolicy>) -> Result<(), WireError> {
+        self.node.with(|node| node.relay.edge_listens(self.port, id, slow))
+    }
+
+    /// One subscription more; the empty prefix is everything.
+    ///
+    /// # Errors
+    /// If it is too long, or there are too many.
+    pub fn subscribe(&self, prefix: &Bytes) -> Result<(), WireError> {
+        self.node.with(|node| {
+            node.want_turn();
+            node.relay.edge_subscribes(self.port, prefix)
+        })
+    }
+
+    /// One subscription less.
+    ///
+    /// # Errors
+    /// If the peer does not have it.
+    pub fn unsubscribe(&self, prefix: &Bytes) -> Result<(), WireError> {
+        self.node.with(|node| {
+            node.want_turn();
+            node.relay.edge_unsubscribes(self.port, prefix)
+        })
+    }
+
+    /// Messages for the peer, each with all its parts, into `out`; ready when there is at least one, or
+    /// the relay lets the peer go (then `out` stays empty). Takes some `bytes_max` bytes: call it when
+    /// the socket has taken what was taken before.
+    pub fn poll_take(
+        &self,
+        cx: &mut Context<'_>,
+        bytes_max: usize,
+        out: &mut Vec<Bytes>,
+    ) -> Poll<()> {
+        self.node.with(|node| {
+            node.read_clock();
+            node.relay.edge_take(self.port, bytes_max, out);
+            if !out.is_empty() {
+                // Producers may have room again.
+                node.want_turn();
+                return Poll::Ready(());
+            }
+            if node.relay.is_closing(self.port) {
+                return Poll::Ready(());
+            }
+            self.park(node, cx);
+            Poll::Pending
+        })
+    }
+
+    /// Has the peer told what is subscribed to by [`EdgePort::poll_subscription`]: first all that is there
+    /// now, then what changes.
+    pub fn follow_subscriptions(&self) {
+        self.node.with(|node| {
+            // What the others are still to be told is in what this one begins with.
+            node.tell_edges_of_subscriptions();
+            let there: Vec<Bytes> = node.relay.subscriptions().collect();
+            if let Some(peer) = node.edge(self.port) {
+                peer.follows = true;
+                peer.changes = Changes(there.into_iter().map(|prefix| (prefix, true)).collect());
+            }
+        });
+    }
+
+    /// The next change: a prefix, and whether somebody subscribes to it now.
+    pub fn poll_subscription(&self, cx: &mut Context<'_>) -> Poll<(Bytes, bool)> {
+        self.node.with(|node| {
+            if let Some(change) = node.edge(self.port).and_then(|peer| peer.changes.take()) {
+                return Poll::Ready(change);
+            }
+            self.park(node, cx);
+            Poll::Pending
+        })
+    }
+
+    /// Ready when the relay lets the peer go (too slow, or the relay stops).
+    pub fn poll_closing(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.node.with(|node| {
+            if node.relay.is_closing(self.port) {
+                return Poll::Ready(());
+            }
+            self.park(node, cx);
+            Poll::Pending
+        })
+    }
+
+    /// Messages that it did not get because it was too slow.
+    pub fn dropped(&self) -> u64 {
+        self.node.with(|node| node.relay.edge_dropped(self.port))
+    }
+
+    fn park(&self, node: &mut crate::node::Node, cx: &Context<'_>) {
+        if let Some(peer) = node.edge(self.port)
+            && !peer.waker.will_wake(cx.waker())
+        {
+            peer.waker = cx.waker().clone();
+        }
+    }
+}
+
+impl Drop for EdgePort {
+    fn drop(&mut self) {
+        self.node.with(|node| node.remove(self.port));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefix(number: usize) -> Bytes {
+        Bytes::from(format!("{number}."))
+    }
+
+    #[test]
+    fn subscriptions_that_come_and_go_while_a_peer_takes_none_cost_nothing() {
+        let mut changes = Changes::default();
+        for number in 0..100_000 {
+            assert!(changes.note(&prefix(number), true));
+            assert!(!changes.note(&prefix(number), false));
+        }
+        assert_eq!(changes.take(), None);
+    }
+
+    #[test]
+    fn a_peer_is_told_the_difference_to_what_it_knows() {
+        let mut changes = Changes::default();
+        changes.note(&prefix(1), true);
+        changes.note(&prefix(2), true);
+        assert_eq!(changes.take(), Some((prefix(1), true)));
+        // It knows the first: that it ends, and is there again after all, is nothing to it.
+        changes.note(&prefix(1), false);
+        changes.note(&prefix(1), true);
+        changes.note(&prefix(2), false);
+        changes.note(&prefix(2), true);
+        assert_eq!(changes.take(), Some((prefix(2), true)));
+        assert_eq!(changes.take(), None);
+        changes.note(&prefix(1), false);
+        assert_eq!(changes.take(), Some((prefix(1), false)));
+    }
+}

@@ -1,0 +1,180 @@
+//! From the queue to all SUBs of an entry: one native listener that wants what any of them wants. The
+//! relay core behind them sorts out who gets what.
+
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use quelea_elastic_client::{Client, Error, Event, Listener};
+use quelea_elastic_proto::limits::PREFIXES_MAX;
+use tokio::time::sleep;
+
+use super::counters::EntryCounters;
+use crate::edge::EdgePort;
+use crate::node::SharedNode;
+use crate::zmtp::client_id;
+
+/// Messages that are handed on at once.
+const BATCH_MAX: usize = 1_024;
+/// After the directory has refused us for good: somebody has to change something.
+const REFUSED_PAUSE: Duration = Duration::from_secs(5);
+
+/// Feeds the node for as long as it runs.
+pub(super) async fn run(
+    node: SharedNode,
+    client: Client,
+    queue: String,
+    counters: Arc<EntryCounters>,
+) {
+    loop {
+        let error = match Feed::open(&node, &client, &queue, &counters).await {
+            Ok(mut feed) => feed.run().await,
+            Err(error) => error,
+        };
+        tracing::error!(queue, %error, "a ZMTP entry's listeners get nothing; trying again");
+        sleep(REFUSED_PAUSE).await;
+    }
+}
+
+struct Feed {
+    port: EdgePort,
+    listener: Listener,
+    wanted: Wanted,
+    batch: Vec<Bytes>,
+    counters: Arc<EntryCounters>,
+}
+
+impl Feed {
+    async fn open(
+        node: &SharedNode,
+        client: &Client,
+        queue: &str,
+        counters: &Arc<EntryCounters>,
+    ) -> Result<Self, Error> {
+        let listener = client.listener(queue, [[0; 0]; 0]).await?;
+        let port = EdgePort::open(node, queue).map_err(Error::Refused)?;
+        port.produce(client_id());
+        port.follow_subscriptions();
+        let counters = Arc::clone(counters);
+        let (wanted, batch) = (Wanted::default(), Vec::new());
+        Ok(Self { port, listener, wanted, batch, counters })
+    }
+
+    /// Until the queue cannot be listened to any more.
+    async fn run(&mut self) -> Error {
+        loop {
+            let port = &self.port;
+            let has_room = poll_fn(|cx| Poll::Ready(port.poll_may_publish(cx).is_ready())).await;
+            tokio::select! {
+                biased;
+                (prefix, on) = poll_fn(|cx| port.poll_subscription(cx)) => {
+                    let change = if on { self.wanted.add(prefix) } else { self.wanted.remove(prefix) };
+                    if let Err(error) = self.subscribe(change) {
+                        return error;
+                    }
+                }
+                () = poll_fn(|cx| port.poll_may_publish(cx)), if !has_room => {}
+                event = self.listener.next(), if has_room => match event {
+                    Ok(event) => {
+                        if let Some(error) = self.hand_on(event) {
+                            return error;
+                        }
+                        // The relay's turn, and the SUBs' tasks.
+                        tokio::task::yield_now().await;
+                    }
+                    Err(error) => return error,
+                },
+            }
+        }
+    }
+
+    fn subscribe(&self, change: Option<(Bytes, bool)>) -> Result<(), Error> {
+        match change {
+            Some((prefix, true)) => self.listener.subscribe(prefix),
+            Some((prefix, false)) => self.listener.unsubscribe(prefix),
+            None => Ok(()),
+        }
+    }
+
+    /// This event, and what else is there.
+    fn hand_on(&mut self, first: Event) -> Option<Error> {
+        let mut next = Ok(Some(first));
+        let error = loop {
+            match next {
+                Ok(Some(Event::Message(message))) => self.batch.push(message.encoded),
+                Ok(Some(Event::Gap(gap))) => {
+                    let messages = gap.messages.unwrap_or(gap.to.0 - gap.from.0);
+                    EntryCounters::add(&self.counters.lost_out, messages);
+                }
+                // The directory tells operators of it by itself.
+                Ok(Some(Event::Notice { .. })) => {}
+                Ok(None) => break None,
+                Err(error) => break Some(error),
+            }
+            if self.batch.len() >= BATCH_MAX {
+                break None;
+            }
+            next = self.listener.try_next();
+        };
+        self.port.publish(self.batch.iter().map(|message| &message[..]));
+        self.batch.clear();
+        error
+    }
+}
+
+/// What SUBs want, and what of it the queue's relays are told: each prefix, or everything when there are
+/// more than a listener may have.
+#[derive(Debug, Default)]
+struct Wanted {
+    told: BTreeSet<Bytes>,
+    beyond: BTreeSet<Bytes>,
+}
+
+impl Wanted {
+    /// One more; gives what the relays are to be told of it.
+    fn add(&mut self, prefix: Bytes) -> Option<(Bytes, bool)> {
+        // One place is for the empty prefix.
+        if self.told.len() + 1 < PREFIXES_MAX {
+            return self.told.insert(prefix.clone()).then_some((prefix, true));
+        }
+        let first = self.beyond.is_empty();
+        self.beyond.insert(prefix);
+        first.then(|| (Bytes::new(), true))
+    }
+
+    /// One less.
+    fn remove(&mut self, prefix: Bytes) -> Option<(Bytes, bool)> {
+        if self.told.remove(&prefix) {
+            return Some((prefix, false));
+        }
+        let last = self.beyond.remove(&prefix) && self.beyond.is_empty();
+        last.then(|| (Bytes::new(), false))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefix(number: usize) -> Bytes {
+        Bytes::from(format!("{number}."))
+    }
+
+    #[test]
+    fn more_prefixes_than_a_listener_may_have_become_everything() {
+        let mut wanted = Wanted::default();
+        for number in 0..PREFIXES_MAX - 1 {
+            assert_eq!(wanted.add(prefix(number)), Some((prefix(number), true)));
+        }
+        assert_eq!(wanted.add(prefix(PREFIXES_MAX)), Some((Bytes::new(), true)));
+        assert_eq!(wanted.add(prefix(PREFIXES_MAX + 1)), None);
+        assert_eq!(wanted.remove(prefix(PREFIXES_MAX)), None);
+        assert_eq!(wanted.remove(prefix(3)), Some((prefix(3), false)));
+        assert_eq!(wanted.remove(prefix(PREFIXES_MAX + 1)), Some((Bytes::new(), false)));
+        assert_eq!(wanted.remove(prefix(3)), None);
+        assert_eq!(wanted.add(prefix(3)), Some((prefix(3), true)));
+    }
+}

@@ -1,0 +1,26 @@
+//! The relay's data path over sockets: native protocol and ZMTP. One thread, one tokio runtime: each
+//! connection is a task that reads, and a turn of the [`node`] writes for all of them.
+//! This crate must never decide who gets a message or what is lost: that is `quelea_elastic_core::relay`.
+//! Start with [`run`], then `node.rs` for a turn and `connection.rs` for a socket; edges of other
+//! protocols begin at `edge.rs`, and [`entry::Entry`] is one that stays where it is while relays come
+//! and go.
+
+mod clock;
+mod config;
+mod connection;
+mod control;
+mod edge;
+pub mod entry;
+mod keeper;
+mod listener;
+mod node;
+mod run;
+mod spill;
+mod zmtp;
+
+pub use config::{Config, ConfigError, Directory};
+pub use edge::EdgePort;
+pub use node::SharedNode;
+pub use run::{Addresses, RunError, Stopped, Stopper, run};
+pub use spill::SpillConfig;
+pub use zmtp::{ZmtpAddresses, ZmtpConfig, ZmtpSecurity, zmtp_heartbeat};

@@ -1,0 +1,263 @@
+//! A relay and its directory, which the test plays.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use quelea_elastic_core::relay::default_settings;
+use quelea_elastic_proto::frame::{
+    Acknowledge, ErrorCode, Frame, Hello, Register, RelaySettings, Report, Role, Welcome,
+};
+use quelea_elastic_proto::limits::VERSION;
+use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot};
+use quelea_elastic_relay::{Directory, Stopped};
+
+use crate::client::{Client, attach_producer};
+use crate::relay::{QUEUE, TestRelay};
+
+struct FakeDirectory(TcpListener);
+
+impl FakeDirectory {
+    fn start() -> Self {
+        Self(TcpListener::bind("127.0.0.1:0").expect("a free port"))
+    }
+
+    fn address(&self) -> String {
+        self.0.local_addr().expect("it is bound").to_string()
+    }
+
+    /// A relay that connects and says HELLO, and what it registers.
+    fn register(&self) -> (Client, Register) {
+        let (stream, _) = self.0.accept().expect("it connects");
+        let mut relay = Client::over(stream);
+        let hello = relay.next();
+        assert!(matches!(&hello, Frame::Hello(Hello { role: Role::Relay, .. })), "{hello:?}");
+        relay.send(&Frame::Welcome(Welcome { version: VERSION, heartbeat_ms: 5_000 }));
+        match relay.next() {
+            Frame::Register(register) => (relay, register),
+            other => panic!("{other:?} instead of REGISTER"),
+        }
+    }
+}
+
+fn registered(fence: u64) -> Frame {
+    let settings =
+        RelaySettings { report_ms: 20, acknowledge: Acknowledge::Delivered, ..default_settings() };
+    Frame::Registered { fence: Fence(fence), settings }
+}
+
+fn relay_of(directories: &[&FakeDirectory], orphan_timeout: Duration) -> TestRelay {
+    TestRelay::with(|config| {
+        config.directory = Some(Directory {
+            addresses: directories.iter().map(|directory| directory.address()).collect(),
+            relay: RelayId(7),
+            request: "request 1".to_owned(),
+            orphan_timeout,
+        });
+    })
+}
+
+/// The next REPORT; PINGs are answered.
+fn report(relay: &mut Client) -> Report {
+    loop {
+        match relay.next() {
+            Frame::Report(report) => return report,
+            Frame::Ping(number) => relay.send(&Frame::Pong(number)),
+            other => panic!("{other:?} instead of REPORT"),
+        }
+    }
+}
+
+fn report_with(relay: &mut Client, wanted: impl Fn(&Report) -> bool) -> Report {
+    (0..500).map(|_| report(relay)).find(wanted).expect("it reports that some time")
+}
+
+const LONG: Duration = Duration::from_secs(600);
+
+#[test]
+fn a_relay_registers_reports_and_drains() {
+    let directory = FakeDirectory::start();
+    let relay = relay_of(&[&directory], LONG);
+    let (mut line, register) = directory.register();
+    assert_eq!(
+        (register.relay, &*register.queue, &*register.request),
+        (RelayId(7), QUEUE, "request 1")
+    );
+    assert_eq!(register.address, relay.address.to_string());
+    // Listeners that are early are told the level when it is known.
+    let mut listener = relay.client();
+    listener.listen(1, &[""]);
+    line.send(&registered(0));
+    let Frame::Attached { slot: Slot(0), acknowledge: Acknowledge::Delivered, .. } =
+        listener.next()
+    else {
+        panic!("no ATTACHED came with the new level");
+    };
+    assert_eq!(report(&mut line).number, 1);
+    let mut producer = relay.client();
+    let slot = producer.produce(9, 1, 10);
+    listener.started();
+    producer.publish_many(slot, 10, 100, "topic", 1_000);
+    assert_eq!(listener.sequences(100).len(), 100);
+    let full = report_with(&mut line, |report| report.messages_out == 100);
+    assert_eq!((full.messages_in, full.listeners, full.dropped), (100, 1, 0));
+    assert!(full.bytes_in > 100_000 && full.bytes_out == full.bytes_in, "{full:?}");
+    let [of] = &full.producers[..] else { panic!("{full:?}") };
+    assert_eq!((of.producer, of.epoch, of.next), (ClientId(9), Epoch(1), MessageSeq(110)));
+    assert_eq!((of.messages, of.bytes, of.bytes_out), (100, full.bytes_in, full.bytes_out));
+    line.send(&Frame::Drain { fence: Fence(0), deadline_ms: 600_000 });
+    assert!(matches!(producer.next_but_flow(), Frame::Draining { .. }));
+    assert!(!report(&mut line).drained);
+    producer.send(&Frame::Fin { slot, next: MessageSeq(110) });
+    listener.send(&Frame::Received(100));
+    let last = report_with(&mut line, |report| report.drained);
+    assert_eq!(last.producers.len(), 0);
+    line.send(&Frame::Stop { fence: Fence(0) });
+    assert_eq!(relay.stopped(), Stopped::Drained);
+}
+
+#[test]
+fn a_relay_that_is_told_to_end_has_its_directory_empty_it_first() {
+    let directory = FakeDirectory::start();
+    let relay = relay_of(&[&directory], LONG);
+    let (mut line, _) = directory.register();
+    line.send(&registered(0));
+    report(&mut line);
+    relay.stop();
+    // It is empty, and waits all the same: its listeners are to be led away. It says so until it is heard.
+    for _ in 0..3 {
+        let deadline_ms = loop {
+            match line.next() {
+                Frame::Draining { deadline_ms } => break deadline_ms,
+                Frame::Ping(number) => line.send(&Frame::Pong(number)),
+                Frame::Report(_) => {}
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!((1..=20_000).contains(&deadline_ms), "{deadline_ms}");
+    }
+    line.send(&Frame::Stop { fence: Fence(0) });
+    assert_eq!(relay.stopped(), Stopped::Drained);
+}
+
+#[test]
+fn a_relay_that_is_told_to_end_and_loses_its_directory_ends_when_it_is_empty() {
+    let directory = FakeDirectory::start();
+    let relay = relay_of(&[&directory], LONG);
+    let mut producer = relay.client();
+    let slot = producer.produce(9, 1, 0);
+    let (mut line, _) = directory.register();
+    line.send(&registered(0));
+    report(&mut line);
+    relay.stop();
+    assert!(matches!(producer.next_but_flow(), Frame::Draining { .. }));
+    drop((line, directory));
+    producer.send(&Frame::Fin { slot, next: MessageSeq(0) });
+    assert_eq!(relay.stopped(), Stopped::Drained);
+}
+
+#[test]
+fn old_fences_are_refused_and_fenced_producers_are_ended() {
+    let directory = FakeDirectory::start();
+    let relay = relay_of(&[&directory], LONG);
+    let (mut line, _) = directory.register();
+    line.send(&registered(8));
+    report(&mut line);
+    let mut listener = relay.client();
+    listener.listen(1, &[""]);
+    let mut producer = relay.client();
+    producer.send(&Frame::AttachProducer {
+        queue: QUEUE.to_owned(),
+        producer: ClientId(9),
+        fence: Fence(8),
+        epoch: Epoch(3),
+    });
+    let Frame::Attached { slot, .. } = producer.next() else { panic!("no ATTACHED") };
+    producer.send(&crate::client::start(slot, 9, 3, 0));
+    listener.started();
+    line.send(&Frame::Stop { fence: Fence(7) });
+    let refused = loop {
+        match line.next() {
+            Frame::Error(error) => break error,
+            Frame::Report(_) | Frame::Ping(_) => {}
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!((refused.code, &*refused.field), (ErrorCode::Fenced, "fence"));
+    let fence = Frame::FenceProducer { fence: Fence(8), producer: ClientId(9), below: Epoch(4) };
+    line.send(&fence);
+    assert_eq!(listener.next(), Frame::Fin { slot, next: MessageSeq(0) });
+    assert_eq!(producer.error().code, ErrorCode::Fenced);
+    producer.send(&attach_producer(9, 3));
+    assert_eq!(producer.error().code, ErrorCode::Fenced);
+}
+
+#[test]
+fn it_goes_on_without_a_directory_and_finds_another_one() {
+    let (first, second, third) =
+        (FakeDirectory::start(), FakeDirectory::start(), FakeDirectory::start());
+    let relay = relay_of(&[&first, &second], LONG);
+    let (mut line, _) = first.register();
+    line.send(&registered(3));
+    report(&mut line);
+    let mut listener = relay.client();
+    listener.listen(1, &[""]);
+    drop((line, first));
+    // The next one of the list sends it on to the owner.
+    let (mut line, register) = second.register();
+    assert_eq!(register.fence, Fence(3));
+    line.send(&Frame::Redirect {
+        queue: QUEUE.to_owned(),
+        address: third.address(),
+        retry_after_ms: 1,
+    });
+    let (mut line, register) = third.register();
+    assert_eq!(register.relay, RelayId(7));
+    line.send(&registered(4));
+    assert_eq!(report(&mut line).listeners, 1);
+    let mut producer = relay.client();
+    producer.send(&attach_producer(9, 1));
+    assert_eq!(producer.error().field, "fence", "the attach bears fence 0");
+    line.send(&Frame::Stop { fence: Fence(4) });
+    assert_eq!(relay.stopped(), Stopped::Cut);
+}
+
+#[test]
+fn a_directory_that_came_after_the_relay_is_found_when_all_of_its_start_are_gone() {
+    let (first, second, third) =
+        (FakeDirectory::start(), FakeDirectory::start(), FakeDirectory::start());
+    let relay = relay_of(&[&first], LONG);
+    let (mut line, _) = first.register();
+    line.send(&Frame::Directories([first.address(), second.address()].into()));
+    line.send(&registered(1));
+    report(&mut line);
+    // Another one comes while it is registered.
+    let told = [first.address(), second.address(), third.address()];
+    line.send(&Frame::Directories(told.into()));
+    // What was sent before has been read when this is obeyed.
+    line.send(&Frame::Drain { fence: Fence(0), deadline_ms: 1 });
+    while !matches!(line.next(), Frame::Error(_)) {}
+    drop((line, first));
+    // It does not know whose the queue is: the next one may.
+    let (mut line, _) = second.register();
+    line.send(&Frame::Redirect {
+        queue: QUEUE.to_owned(),
+        address: String::new(),
+        retry_after_ms: 1,
+    });
+    let (mut line, _) = third.register();
+    line.send(&registered(2));
+    report(&mut line);
+    line.send(&Frame::Stop { fence: Fence(2) });
+    assert_eq!(relay.stopped(), Stopped::Cut);
+}
+
+#[test]
+fn an_orphan_ends_when_its_last_client_goes() {
+    let directory = FakeDirectory::start();
+    let relay = relay_of(&[&directory], Duration::from_millis(50));
+    let listener = relay.client();
+    let (line, _) = directory.register();
+    drop((line, directory));
+    drop(listener);
+    assert_eq!(relay.stopped(), Stopped::Orphaned);
+}

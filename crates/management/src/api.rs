@@ -1,0 +1,228 @@
+//! The routes, and what all of them share.
+
+mod access_keys;
+mod accounts;
+mod bindings;
+mod connections;
+mod elastic;
+mod exchanges;
+mod health;
+mod overview;
+mod permissions;
+mod queues;
+mod users;
+mod vhosts;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{delete, get, post, put};
+use prometheus_client::collector::Collector;
+use quelea_node::{Authenticator, CoreHandle};
+use serde_json::Value as Json;
+use tokio::net::TcpListener;
+
+use crate::elastic::Elastic;
+use crate::error::ApiError;
+use crate::metrics;
+use crate::sqs::SqsCounters;
+
+/// Bytes of a request's body: a declaration with its arguments fits many times over.
+const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// What every handler needs; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Api {
+    pub(crate) core: CoreHandle,
+    pub(crate) authenticator: Authenticator,
+    /// Users that may log in from loopback only.
+    pub(crate) loopback_users: Arc<[String]>,
+    /// What `/api/overview` calls the node.
+    pub(crate) node: Arc<str>,
+    /// The account that virtual host `/` is.
+    pub(crate) account_id: Arc<str>,
+    /// What the SQS front counts, if there is one.
+    pub(crate) sqs: Option<Arc<SqsCounters>>,
+    /// What other fronts count.
+    pub(crate) collectors: Arc<[Arc<dyn Collector>]>,
+    /// The elastic queues' directory, if there is one.
+    pub(crate) elastic: Option<Arc<dyn Elastic>>,
+}
+
+/// What [`serve`] needs to know.
+#[derive(Clone)]
+pub struct HttpSettings {
+    /// Users that may log in from loopback only.
+    pub loopback_users: Vec<String>,
+    /// The node's name in answers, such as `quelea@localhost`.
+    pub node: String,
+    /// The account that virtual host `/` is.
+    pub account_id: String,
+    /// What the SQS front counts, if there is one.
+    pub sqs: Option<Arc<SqsCounters>>,
+    /// What other fronts count, for the metrics page.
+    pub collectors: Vec<Arc<dyn Collector>>,
+    /// The elastic queues' directory, if there is one.
+    pub elastic: Option<Arc<dyn Elastic>>,
+}
+
+/// Serves the management API until `stop` resolves; answers what is under way before it returns.
+///
+/// # Errors
+/// If the listener breaks.
+pub async fn serve(
+    listener: TcpListener,
+    core: CoreHandle,
+    authenticator: Authenticator,
+    settings: HttpSettings,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let api = Api {
+        core,
+        authenticator,
+        loopback_users: settings.loopback_users.into(),
+        node: settings.node.into(),
+        account_id: settings.account_id.into(),
+        sqs: settings.sqs,
+        collectors: settings.collectors.into(),
+        elastic: settings.elastic,
+    };
+    let service = routes(api).into_make_service_with_connect_info::<SocketAddr>();
+    axum::serve(listener, service).with_graceful_shutdown(stop).await
+}
+
+fn routes(api: Api) -> Router {
+    Router::new()
+        .route("/metrics", get(metrics::text))
+        .nest(
+            "/api",
+            node_routes().merge(object_routes()).merge(access_routes()).merge(elastic_routes()),
+        )
+        .fallback(async || ApiError::NotFound)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(api)
+}
+
+fn node_routes() -> Router<Api> {
+    Router::new()
+        .route("/overview", get(overview::overview))
+        .route("/nodes", get(overview::nodes))
+        .route("/whoami", get(users::whoami))
+        .route("/health/checks/alarms", get(health::alarms))
+        .route("/health/checks/local-alarms", get(health::alarms))
+        .route("/health/checks/virtual-hosts", get(health::virtual_hosts))
+        .route("/health/checks/port-listener/{port}", get(health::alive))
+        .route("/health/checks/protocol-listener/{protocol}", get(health::alive))
+        .route("/health/checks/is-in-service", get(health::alive))
+        .route("/connections", get(connections::list))
+        .route("/connections/{name}", get(connections::one).delete(connections::close))
+        .route("/connections/{name}/channels", get(connections::channels_of))
+        .route("/vhosts/{vhost}/connections", get(connections::list_in))
+        .route("/channels", get(connections::channels))
+        .route("/consumers", get(connections::consumers))
+        .route("/consumers/{vhost}", get(connections::consumers_in))
+}
+
+fn object_routes() -> Router<Api> {
+    Router::new()
+        .route("/queues", get(queues::list))
+        .route("/queues/{vhost}", get(queues::list_in))
+        .route(
+            "/queues/{vhost}/{name}",
+            get(queues::one).put(queues::declare).delete(queues::delete),
+        )
+        .route("/queues/{vhost}/{name}/contents", delete(queues::purge))
+        .route("/queues/{vhost}/{name}/bindings", get(bindings::of_queue))
+        .route("/exchanges", get(exchanges::list))
+        .route("/exchanges/{vhost}", get(exchanges::list_in))
+        .route(
+            "/exchanges/{vhost}/{name}",
+            get(exchanges::one).put(exchanges::declare).delete(exchanges::delete),
+        )
+        .route("/exchanges/{vhost}/{name}/bindings/source", get(bindings::from_exchange))
+        .route("/exchanges/{vhost}/{name}/bindings/destination", get(bindings::to_exchange))
+        .route("/bindings", get(bindings::list))
+        .route("/bindings/{vhost}", get(bindings::list_in))
+        .route(
+            "/bindings/{vhost}/e/{source}/q/{destination}",
+            get(bindings::queue_pair).post(bindings::bind_queue),
+        )
+        .route(
+            "/bindings/{vhost}/e/{source}/e/{destination}",
+            get(bindings::exchange_pair).post(bindings::bind_exchange),
+        )
+}
+
+fn access_routes() -> Router<Api> {
+    Router::new()
+        .route("/vhosts", get(vhosts::list))
+        .route("/vhosts/{vhost}", get(vhosts::one).put(vhosts::put).delete(vhosts::delete))
+        .route("/vhosts/{vhost}/permissions", get(permissions::of_vhost))
+        .route("/accounts", get(accounts::list))
+        .route("/accounts/{account}", put(accounts::put).delete(accounts::delete))
+        .route("/access-keys", get(access_keys::list).post(access_keys::create))
+        .route(
+            "/access-keys/{id}",
+            get(access_keys::one).put(access_keys::enable).delete(access_keys::delete),
+        )
+        .route("/users", get(users::list))
+        .route("/users/{user}", get(users::one).put(users::put).delete(users::delete))
+        .route("/users/{user}/permissions", get(permissions::of_user))
+        .route("/permissions", get(permissions::list))
+        .route(
+            "/permissions/{vhost}/{user}",
+            get(permissions::one).put(permissions::put).delete(permissions::delete),
+        )
+        .route("/topic-permissions", get(permissions::list_topic))
+        .route(
+            "/topic-permissions/{vhost}/{user}",
+            get(permissions::one_topic)
+                .put(permissions::put_topic)
+                .delete(permissions::delete_topic),
+        )
+}
+
+fn elastic_routes() -> Router<Api> {
+    Router::new()
+        .route("/elastic/directories", get(elastic::directories))
+        .route("/elastic/queues", get(elastic::queues))
+        .route(
+            "/elastic/queues/{queue}",
+            get(elastic::queue).put(elastic::define).delete(elastic::delete),
+        )
+        .route("/elastic/queues/{queue}/relays", get(elastic::relays_of))
+        .route("/elastic/queues/{queue}/producers", get(elastic::producers))
+        .route("/elastic/queues/{queue}/listeners", get(elastic::listeners))
+        .route("/elastic/queues/{queue}/events", get(elastic::events_of))
+        .route("/elastic/queues/{queue}/plan", get(elastic::plan))
+        .route("/elastic/queues/{queue}/moves", post(elastic::move_producer))
+        .route("/elastic/relays", get(elastic::relays))
+        .route("/elastic/events", get(elastic::events))
+}
+
+/// A field of a request's object: absent gives `None`, another type is an error with its name.
+pub(crate) fn text_field<'a>(body: &'a Json, field: &str) -> Result<Option<&'a str>, ApiError> {
+    match &body[field] {
+        Json::Null => Ok(None),
+        Json::String(text) => Ok(Some(text)),
+        other => Err(ApiError::bad(format!("{field} must be a string, it is {other}"))),
+    }
+}
+
+/// A text that has to be there.
+pub(crate) fn required_field<'a>(body: &'a Json, field: &str) -> Result<&'a str, ApiError> {
+    text_field(body, field)?.ok_or_else(|| ApiError::bad(format!("{field} is missing")))
+}
+
+/// A boolean; RabbitMQ's tools also send it as text.
+pub(crate) fn flag_field(body: &Json, field: &str, default: bool) -> Result<bool, ApiError> {
+    match &body[field] {
+        Json::Null => Ok(default),
+        Json::Bool(flag) => Ok(*flag),
+        Json::String(text) if text == "true" => Ok(true),
+        Json::String(text) if text == "false" => Ok(false),
+        other => Err(ApiError::bad(format!("{field} must be true or false, it is {other}"))),
+    }
+}

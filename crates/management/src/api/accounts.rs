@@ -1,0 +1,118 @@
+//! `/api/accounts`: the accounts of the SQS interface, which are the virtual hosts by other names.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use super::Api;
+use crate::authentication::ApiUser;
+use crate::error::ApiError;
+use crate::operation::{done, existed};
+
+/// The virtual host that has an account id of its own.
+const DEFAULT_VHOST: &str = "/";
+
+/// Longer ones make no URL of a queue; AWS's have twelve digits.
+const ACCOUNT_LENGTH_MAX: usize = 64;
+
+/// `GET /api/accounts`: those that the user may see.
+pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<Value>, ApiError> {
+    let fetch = |core: &mut quelea_node::Core| {
+        let mut keys: BTreeMap<String, usize> = BTreeMap::new();
+        for key in core.broker.access_keys() {
+            *keys.entry(key.vhost.as_str().to_owned()).or_default() += 1;
+        }
+        (core.broker.vhosts(), keys)
+    };
+    let (vhosts, keys) = api.core.call(fetch).await.map_err(|_| ApiError::Stopping)?;
+    let seen = vhosts.iter().filter(|vhost| user.sees(vhost.name.as_str())).map(|vhost| {
+        let name = vhost.name.as_str();
+        json!({
+            "account": account_of(&api, name),
+            "vhost": name,
+            "queues": vhost.queues,
+            "access_keys": keys.get(name).copied().unwrap_or(0),
+        })
+    });
+    Ok(Json(Value::Array(seen.collect())))
+}
+
+/// `PUT /api/accounts/{account}`: 201 if it is new, 204 if it was there. Its maker gets all
+/// permissions.
+pub(crate) async fn put(
+    State(api): State<Api>,
+    user: ApiUser,
+    Path(account): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    user.require_administrator()?;
+    check(&account)?;
+    let vhost = vhost_of(&api, &account).to_owned();
+    if exists(&api, &vhost).await? {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    done(&api, move |core| {
+        let now = core.now();
+        core.broker.put_vhost(now, &vhost)?;
+        core.broker.set_permissions(now, &user.name, &vhost, ".*", ".*", ".*")
+    })
+    .await?;
+    Ok(StatusCode::CREATED)
+}
+
+/// `DELETE /api/accounts/{account}`, with its queues and access keys.
+pub(crate) async fn delete(
+    State(api): State<Api>,
+    user: ApiUser,
+    Path(account): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    user.require_administrator()?;
+    let vhost = vhost_of(&api, &account).to_owned();
+    existed(exists(&api, &vhost).await?)?;
+    done(&api, move |core| core.broker.delete_vhost(core.now(), &vhost)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The virtual host that an account is.
+pub(super) fn vhost_of<'a>(api: &Api, account: &'a str) -> &'a str {
+    if *account == *api.account_id { DEFAULT_VHOST } else { account }
+}
+
+/// The account that a virtual host is.
+pub(super) fn account_of<'a>(api: &'a Api, vhost: &'a str) -> &'a str {
+    if vhost == DEFAULT_VHOST { &api.account_id } else { vhost }
+}
+
+async fn exists(api: &Api, vhost: &str) -> Result<bool, ApiError> {
+    let vhosts = api.core.call(|core| core.broker.vhosts()).await;
+    let vhosts = vhosts.map_err(|_| ApiError::Stopping)?;
+    Ok(vhosts.iter().any(|known| known.name.as_str() == vhost))
+}
+
+/// An account is a part of its queues' URLs and ARNs.
+fn check(account: &str) -> Result<(), ApiError> {
+    let plain = account.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    if plain && (1..=ACCOUNT_LENGTH_MAX).contains(&account.len()) {
+        return Ok(());
+    }
+    Err(ApiError::bad(format!(
+        "an account has 1 to {ACCOUNT_LENGTH_MAX} letters, digits, hyphens, underscores and dots"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_fits_into_a_url_and_an_arn() {
+        for good in ["000000000000", "111122223333", "staging-2.eu_west"] {
+            assert!(check(good).is_ok(), "{good}");
+        }
+        for bad in ["", "/", "a/b", "a:b", "a b", "é", &"1".repeat(65)] {
+            assert!(check(bad).is_err(), "{bad}");
+        }
+    }
+}

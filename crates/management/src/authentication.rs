@@ -1,0 +1,170 @@
+//! Who asks: HTTP basic authentication against the broker's users, and what their tags allow.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use quelea_node::Credentials;
+
+use crate::api::Api;
+use crate::error::ApiError;
+
+/// An authenticated user of the management API.
+#[derive(Debug)]
+pub(crate) struct ApiUser {
+    pub(crate) name: String,
+    pub(crate) tags: Vec<String>,
+    /// Virtual hosts in which the user has permissions.
+    vhosts: Vec<String>,
+    pub(crate) loopback: bool,
+}
+
+impl ApiUser {
+    pub(crate) fn is_administrator(&self) -> bool {
+        self.has("administrator")
+    }
+
+    fn is_monitoring(&self) -> bool {
+        self.is_administrator() || self.has("monitoring")
+    }
+
+    fn has(&self, tag: &str) -> bool {
+        self.tags.iter().any(|t| t == tag)
+    }
+
+    /// Refuses everybody but administrators.
+    pub(crate) fn require_administrator(&self) -> Result<(), ApiError> {
+        match self.is_administrator() {
+            true => Ok(()),
+            false => Err(ApiError::Forbidden("Not administrator user".to_owned())),
+        }
+    }
+
+    /// Refuses everybody but administrators and monitoring users.
+    pub(crate) fn require_monitoring(&self) -> Result<(), ApiError> {
+        match self.is_monitoring() {
+            true => Ok(()),
+            false => Err(ApiError::Forbidden("Not monitor user".to_owned())),
+        }
+    }
+
+    /// Whether objects of this virtual host may be shown.
+    pub(crate) fn sees(&self, vhost: &str) -> bool {
+        self.is_monitoring() || self.vhosts.iter().any(|v| v == vhost)
+    }
+
+    /// Refuses virtual hosts that may not be shown.
+    pub(crate) fn require_vhost(&self, vhost: &str) -> Result<(), ApiError> {
+        match self.sees(vhost) {
+            true => Ok(()),
+            false => Err(ApiError::Forbidden("User not authorised to access virtual host".into())),
+        }
+    }
+}
+
+impl FromRequestParts<Api> for ApiUser {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, ApiError> {
+        let (name, password) = basic_credentials(parts).ok_or(ApiError::Unauthorized)?;
+        let loopback = parts
+            .extensions
+            .get::<ConnectInfo<SocketAddr>>()
+            .is_some_and(|ConnectInfo(address)| address.ip().to_canonical().is_loopback());
+        let known = look_up(api, name.clone()).await?;
+        let (hash, tags, vhosts) = match known {
+            Some(known) => (Some(known.hash), known.tags, known.vhosts),
+            None => (None, Vec::new(), Vec::new()),
+        };
+        let credentials = Credentials { user: name.clone(), password: password.into(), hash };
+        if !verify(api, credentials).await? {
+            return Err(ApiError::Unauthorized);
+        }
+        if !loopback && api.loopback_users.contains(&name) {
+            return Err(ApiError::Unauthorized);
+        }
+        let user = Self { name, tags, vhosts, loopback };
+        let enters = ["administrator", "monitoring", "management", "policymaker"];
+        match enters.iter().any(|tag| user.has(tag)) {
+            true => Ok(user),
+            false => Err(ApiError::Forbidden("Not management user".to_owned())),
+        }
+    }
+}
+
+struct KnownUser {
+    hash: Arc<str>,
+    tags: Vec<String>,
+    vhosts: Vec<String>,
+}
+
+async fn look_up(api: &Api, name: String) -> Result<Option<KnownUser>, ApiError> {
+    api.core
+        .call(move |core| {
+            let user = core.broker.user(&name)?;
+            Some(KnownUser {
+                hash: Arc::from(&*user.password_hash),
+                tags: user.tags.iter().map(ToString::to_string).collect(),
+                vhosts: core
+                    .broker
+                    .permissions()
+                    .filter(|p| *p.user == *name)
+                    .map(|p| p.vhost.as_str().to_owned())
+                    .collect(),
+            })
+        })
+        .await
+        .map_err(|_| ApiError::Stopping)
+}
+
+/// What was verified within the last minute is remembered; the rest costs tens of milliseconds on a
+/// thread of its own.
+async fn verify(api: &Api, credentials: Credentials) -> Result<bool, ApiError> {
+    if api.authenticator.remembers(&credentials) {
+        return Ok(true);
+    }
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    api.authenticator
+        .verify(credentials, move |verified| {
+            // The client may have gone: then nobody waits for the answer.
+            let _ = sender.send(verified);
+        })
+        .map_err(|_| ApiError::Unauthorized)?;
+    receiver.await.map_err(|_| ApiError::Stopping)
+}
+
+fn basic_credentials(parts: &Parts) -> Option<(String, Vec<u8>)> {
+    let header = parts.headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, encoded) = header.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let decoded = STANDARD.decode(encoded.trim()).ok()?;
+    let colon = decoded.iter().position(|byte| *byte == b':')?;
+    let name = std::str::from_utf8(&decoded[..colon]).ok()?;
+    Some((name.to_owned(), decoded[colon + 1..].to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Request;
+
+    use super::*;
+
+    fn parts(header: &str) -> Parts {
+        Request::builder().header(AUTHORIZATION, header).body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn a_password_may_hold_colons_and_a_header_may_be_nonsense() {
+        let (name, password) = basic_credentials(&parts("Basic YWRhOmE6Yg==")).unwrap();
+        assert_eq!((name.as_str(), &password[..]), ("ada", &b"a:b"[..]));
+        assert!(basic_credentials(&parts("Bearer x")).is_none());
+        assert!(basic_credentials(&parts("Basic !!!")).is_none());
+        assert!(basic_credentials(&parts("Basic")).is_none());
+    }
+}

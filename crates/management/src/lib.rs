@@ -1,0 +1,17 @@
+//! The management API in RabbitMQ's dialect under `/api`, and `/metrics` in Prometheus' text format.
+//! It holds no state of its own: every request runs a closure on the core thread through
+//! [`quelea_node::CoreHandle`] and turns plain report structs into JSON. It must never block that
+//! thread, and no AMQP type may appear here but field tables, which queue arguments are made of.
+//! Start with `api.rs`, the list of routes.
+
+mod api;
+mod authentication;
+mod elastic;
+mod error;
+mod json;
+mod metrics;
+mod operation;
+pub mod sqs;
+
+pub use api::{HttpSettings, serve};
+pub use elastic::{Elastic, ElasticAnswer, ElasticPage, ElasticRefusal, ElasticRequest};

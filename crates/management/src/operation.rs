@@ -1,0 +1,108 @@
+//! Changes to the broker: run on the core thread, answered when they are durable.
+
+use quelea_broker::binding::BindError;
+use quelea_broker::error::{
+    AdminError, BindingError, DeclareQueueError, ExchangeError, QueueError,
+};
+use quelea_broker::{Broker, ChannelId, ConnectionInfo};
+use quelea_model::Timestamp;
+use quelea_node::Core;
+use quelea_store::Ticket;
+
+use crate::api::Api;
+use crate::authentication::ApiUser;
+use crate::error::ApiError;
+
+/// Runs a change on the core thread and waits until it is durable.
+pub(crate) async fn done<E>(
+    api: &Api,
+    change: impl FnOnce(&mut Core) -> Result<Ticket, E> + Send + 'static,
+) -> Result<(), ApiError>
+where
+    E: Into<ApiError> + Send + 'static,
+{
+    let ticket = api
+        .core
+        .call(move |core| change(core))
+        .await
+        .map_err(|_| ApiError::Stopping)?
+        .map_err(Into::into)?;
+    api.core.reached(ticket).await.map_err(|_| ApiError::Stopping)
+}
+
+/// Runs a change as `user` in `vhost`, through a channel that exists for this change only: so the
+/// user's permissions count as they do over AMQP.
+pub(crate) async fn done_as<E>(
+    api: &Api,
+    user: &ApiUser,
+    vhost: String,
+    change: impl FnOnce(&mut Broker, Timestamp, ChannelId) -> Result<Ticket, E> + Send + 'static,
+) -> Result<(), ApiError>
+where
+    E: Into<ApiError> + Send + 'static,
+{
+    let info = ConnectionInfo {
+        user: user.name.clone(),
+        vhost,
+        loopback: user.loopback,
+        name: format!("management API, {}", user.name),
+        protocol: "management",
+        ..ConnectionInfo::default()
+    };
+    done(api, move |core| {
+        let now = core.now();
+        let broker = &mut core.broker;
+        let connection = broker
+            .open_connection(now, info)
+            .map_err(|error| ApiError::Forbidden(error.to_string()))?;
+        let result = match broker.open_channel(connection, 1) {
+            Ok(channel) => change(broker, now, channel).map_err(Into::into),
+            Err(error) => Err(ApiError::bad(error)),
+        };
+        broker.close_connection(now, connection);
+        result
+    })
+    .await
+}
+
+/// 404 unless it was there.
+pub(crate) const fn existed(there: bool) -> Result<(), ApiError> {
+    if there { Ok(()) } else { Err(ApiError::NotFound) }
+}
+
+macro_rules! refusals {
+    ($($error:ident: forbidden = $forbidden:pat, missing = $missing:pat,)*) => {$(
+        impl From<$error> for ApiError {
+            fn from(error: $error) -> Self {
+                match error {
+                    $forbidden => Self::Forbidden(error.to_string()),
+                    $missing => Self::NotFound,
+                    _ => Self::bad(error),
+                }
+            }
+        }
+    )*};
+}
+
+refusals! {
+    DeclareQueueError:
+        forbidden = DeclareQueueError::AccessRefused(_),
+        missing = DeclareQueueError::NoSuchQueue(_),
+    QueueError: forbidden = QueueError::AccessRefused(_), missing = QueueError::NoSuchQueue(_),
+    ExchangeError:
+        forbidden = ExchangeError::AccessRefused(_),
+        missing = ExchangeError::NoSuchExchange(_),
+    BindingError:
+        forbidden = BindingError::AccessRefused(_),
+        missing = BindingError::NoSuchQueue(_)
+            | BindingError::Bind(BindError::NoSuchExchange { .. }),
+}
+
+impl From<AdminError> for ApiError {
+    fn from(error: AdminError) -> Self {
+        match error {
+            AdminError::NoSuchVhost { .. } | AdminError::NoSuchAccessKey { .. } => Self::NotFound,
+            _ => Self::bad(error),
+        }
+    }
+}

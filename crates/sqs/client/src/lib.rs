@@ -1,0 +1,27 @@
+//! A client of the SQS interface over HTTP/1.1: [`Client`] makes calls over one kept connection, and
+//! [`Worker`] is the loop around it that receives, processes, extends visibility and deletes (BDQS
+//! §III-A.2). It must never need a broker's crate, so that it works against any SQS endpoint.
+//! Start with `client.rs`, then `worker.rs`.
+
+mod cancel;
+mod client;
+mod connection;
+mod credentials;
+mod endpoint;
+mod error;
+mod message;
+mod operations;
+mod random;
+mod response;
+mod retry;
+mod worker;
+
+pub use cancel::Canceller;
+pub use client::{Client, Loss};
+pub use credentials::{Credentials, CredentialsError};
+pub use endpoint::{Endpoint, EndpointError};
+pub use error::{Error, ServiceError};
+pub use message::{BatchFailure, Message, OutgoingMessage, Receive, SentMessage};
+pub use response::ResponseError;
+pub use retry::Retry;
+pub use worker::{Stop, Tally, Task, Verdict, Worker, WorkerError};

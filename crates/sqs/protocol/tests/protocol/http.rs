@@ -1,0 +1,54 @@
+//! HTTP requests for the tests.
+
+use quelea_sqs_protocol::encoding::{HttpRequest, Protocol, decode};
+use quelea_sqs_protocol::{Action, Error, Request};
+
+/// A request in JSON, as SDKs send it.
+pub(crate) fn json<'a>(target: &'a str, body: &'a str) -> HttpRequest<'a> {
+    HttpRequest {
+        method: "POST",
+        path: "/",
+        query: "",
+        host: Some("localhost:9324"),
+        content_type: Some("application/x-amz-json-1.0"),
+        target: Some(target),
+        body: body.as_bytes(),
+    }
+}
+
+/// A form, as SDKs send it that speak Query.
+pub(crate) fn form<'a>(path: &'a str, body: &'a str) -> HttpRequest<'a> {
+    HttpRequest {
+        method: "POST",
+        path,
+        query: "",
+        host: Some("localhost:9324"),
+        content_type: Some("application/x-www-form-urlencoded; charset=utf-8"),
+        target: None,
+        body: body.as_bytes(),
+    }
+}
+
+/// A URL that somebody opens.
+pub(crate) fn get<'a>(path: &'a str, query: &'a str) -> HttpRequest<'a> {
+    HttpRequest { method: "GET", query, content_type: None, ..form(path, "") }
+}
+
+/// What was asked for, in the protocol that it was asked in.
+pub(crate) fn understood(http: &HttpRequest<'_>) -> (Protocol, Request) {
+    let decoded = decode(http).unwrap_or_else(|refused| panic!("{http:?}: {refused:?}"));
+    (decoded.protocol, decoded.request)
+}
+
+/// Why it was not understood, and how that is answered.
+pub(crate) fn refused(http: &HttpRequest<'_>) -> (Protocol, Error) {
+    match decode(http) {
+        Ok(decoded) => panic!("{http:?} is understood as {:?}", decoded.request),
+        Err(refused) => (refused.protocol, refused.error),
+    }
+}
+
+/// What `X-Amz-Target` says.
+pub(crate) fn target(action: Action) -> String {
+    quelea_sqs_protocol::encoding::target(action)
+}

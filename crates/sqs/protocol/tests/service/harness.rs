@@ -1,0 +1,108 @@
+//! A service and a caller, without a runtime.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use quelea_sqs_protocol::action::{
+    CreateQueueRequest, Message, ReceiveMessageRequest, SendMessageRequest,
+};
+use quelea_sqs_protocol::{
+    Caller, Error, ErrorKind, Reply, Request, Service, ServiceSettings, User,
+};
+
+use crate::memory::Memory;
+
+/// The account that everything is in.
+pub(crate) const ACCOUNT: &str = "000000000000";
+
+/// A service with its queues.
+pub(crate) struct World {
+    pub(crate) queues: Memory,
+    service: Service<Memory>,
+    pub(crate) caller: Caller,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let queues = Memory::default();
+        let settings = ServiceSettings { region: "us-east-1".into() };
+        let service = Service::new(queues.clone(), settings);
+        let user = User { name: None, account: Arc::from(ACCOUNT) };
+        let caller = Caller {
+            user,
+            base_url: "http://localhost:9324".to_owned(),
+            source_ip: None,
+            user_agent: None,
+            trace_header: None,
+            now_ms: 0,
+        };
+        Self { queues, service, caller }
+    }
+
+    /// A world with one queue of that name and attributes.
+    pub(crate) fn with_queue(name: &str, attributes: &[(&str, &str)]) -> Self {
+        let world = Self::new();
+        world.create(name, attributes).unwrap();
+        world
+    }
+
+    pub(crate) fn call(&self, request: impl Into<Request>) -> Result<Reply, Error> {
+        let mut future = pin!(self.service.handle(&self.caller, request.into()));
+        match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(result) => result,
+            Poll::Pending => panic!("nothing waits here"),
+        }
+    }
+
+    /// The error that a request gives.
+    pub(crate) fn refused(&self, request: impl Into<Request>) -> (ErrorKind, String) {
+        let error = self.call(request).unwrap_err();
+        (error.kind, error.message)
+    }
+
+    pub(crate) fn create(&self, name: &str, attributes: &[(&str, &str)]) -> Result<Reply, Error> {
+        self.call(CreateQueueRequest {
+            queue_name: some(name),
+            attributes: map(attributes),
+            tags: BTreeMap::new(),
+        })
+    }
+
+    pub(crate) fn send(&self, queue: &str, body: &str) -> Result<Reply, Error> {
+        self.call(message(queue, body))
+    }
+
+    /// Receives up to ten messages with all that they have.
+    pub(crate) fn receive(&self, queue: &str) -> Vec<Message> {
+        let request = ReceiveMessageRequest {
+            queue_url: some(queue),
+            max_number_of_messages: Some(10),
+            message_system_attribute_names: vec!["All".to_owned()],
+            message_attribute_names: vec!["All".to_owned()],
+            ..ReceiveMessageRequest::default()
+        };
+        match self.call(request) {
+            Ok(Reply::ReceiveMessage(result)) => result.messages,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// A message to send.
+pub(crate) fn message(queue: &str, body: &str) -> SendMessageRequest {
+    SendMessageRequest {
+        queue_url: some(queue),
+        message_body: some(body),
+        ..SendMessageRequest::default()
+    }
+}
+
+pub(crate) fn some(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+pub(crate) fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}

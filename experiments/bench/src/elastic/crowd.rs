@@ -1,0 +1,295 @@
+//! Producers and listeners of one queue, by the client library: they follow moves and failures by
+//! themselves. Messages leave at their intended times, and each is judged where it arrives.
+
+mod ear;
+mod pacer;
+mod reactor;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use quelea_elastic_client::{Client, ClientId, Listener, ProducerStats, RelayId};
+
+use crate::clock::{SECOND_NS, now_ns};
+use crate::elastic::args::CrowdArgs;
+use crate::elastic::crowd::ear::Ear;
+use crate::elastic::crowd::pacer::{Lane, Pacer};
+use crate::elastic::crowd::reactor::Reactor;
+use crate::elastic::error::ElasticError;
+use crate::elastic::lane::Pace;
+use crate::elastic::site::Site;
+use crate::elastic::stamp::STAMP_BYTES;
+use crate::elastic::tally::Order;
+use crate::error::BenchError;
+use crate::latency::Latencies;
+
+/// How long a client may take to be attached: a first relay has to be started.
+const ATTACH_S: u64 = 30;
+/// How long a producer may take to have all acknowledged.
+const CLOSE_S: u64 = 10;
+/// At the end, what is on its way is waited for so long after the last message came.
+const PATIENCE_NS: u64 = 3 * SECOND_NS;
+/// Clients of one kind.
+const CLIENTS_MAX: u32 = 1_000;
+/// A body is smaller than a message may be.
+const SIZE_MAX: usize = 1 << 20;
+/// The first part of all messages.
+const TOPIC: &str = "bench";
+
+/// Who sends and listens.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CrowdSize {
+    /// The most producers that will ever join.
+    pub producers: usize,
+    pub listeners: usize,
+    /// Bytes of a body.
+    pub size: usize,
+}
+
+/// The clients of a queue.
+#[derive(Debug)]
+pub(crate) struct Crowd<'a> {
+    site: &'a Site,
+    client: Client,
+    queue: String,
+    size: CrowdSize,
+    shared: Arc<Shared>,
+    ears: Vec<Arc<Mutex<Ear>>>,
+    /// Listeners that take nothing.
+    stalled: Vec<Listener>,
+    pacer: Option<Pacer>,
+    talk: Reactor,
+    hear: Reactor,
+}
+
+/// What the threads of a crowd tell one another.
+#[derive(Debug)]
+struct Shared {
+    /// A number that no other run has.
+    run: u64,
+    end: AtomicBool,
+    /// Flows are looked for from messages on that were meant to leave then; 0: not.
+    mark_ns: AtomicU64,
+    lanes: Mutex<Vec<Lane>>,
+    /// Why it cannot go on: the first reason.
+    failure: Mutex<Option<ElasticError>>,
+}
+
+/// What became of all messages.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Outcome {
+    pub sent: u64,
+    pub order: Order,
+    /// Notices of gaps.
+    pub gaps: u64,
+    /// Missing messages that no notice told of.
+    pub unannounced: u64,
+    /// What the directory told the listeners, each once.
+    pub notices: Vec<String>,
+}
+
+impl CrowdSize {
+    /// # Errors
+    /// Names the option that is out of range.
+    pub(crate) fn of(args: &CrowdArgs) -> Result<Self, BenchError> {
+        let refuse = |words: String| Err(BenchError::Arguments(words));
+        for (name, count) in [("--producers", args.producers), ("--listeners", args.listeners)] {
+            if !(1..=CLIENTS_MAX).contains(&count) {
+                return refuse(format!("{name} takes 1 to {CLIENTS_MAX}, not {count}"));
+            }
+        }
+        if !(STAMP_BYTES..=SIZE_MAX).contains(&args.size) {
+            return refuse(format!("--size takes {STAMP_BYTES} to {SIZE_MAX}, not {}", args.size));
+        }
+        if !(0.1..=1e6).contains(&args.rate) {
+            return refuse(format!("--rate takes 0.1 to 1000000, not {}", args.rate));
+        }
+        let (producers, listeners) = (args.producers as usize, args.listeners as usize);
+        Ok(Self { producers, listeners, size: args.size })
+    }
+}
+
+impl<'a> Crowd<'a> {
+    /// Listeners first: they hear all.
+    pub(crate) fn open(site: &'a Site, queue: &str, size: CrowdSize) -> Result<Self, ElasticError> {
+        let shared = Arc::new(Shared {
+            run: fastrand::u64(..),
+            end: AtomicBool::new(false),
+            mark_ns: AtomicU64::new(0),
+            lanes: Mutex::default(),
+            failure: Mutex::default(),
+        });
+        let (talk, hear) = (Reactor::start("talk")?, Reactor::start("hear")?);
+        let client = site.client()?;
+        let mut ears = Vec::with_capacity(size.listeners);
+        for number in 0..size.listeners {
+            let listener = hear.open(format!("listener {number}"), client.listener(queue, [""]))?;
+            let ear = Arc::new(Mutex::new(Ear::new(number, size.producers)));
+            hear.spawn(ear::listen(listener, Arc::clone(&ear), Arc::clone(&shared)));
+            ears.push(ear);
+        }
+        let pacer = Some(Pacer::start(Arc::clone(&shared), size.size)?);
+        let queue = queue.to_owned();
+        Ok(Self { site, client, queue, size, shared, ears, stalled: Vec::new(), pacer, talk, hear })
+    }
+
+    /// All producers that there is room for, with so many messages a second together.
+    pub(crate) fn join_all(&mut self, per_s: f64) -> Result<(), ElasticError> {
+        let producers = self.size.producers;
+        (0..producers).try_for_each(|_| self.join(per_s / producers as f64))
+    }
+
+    /// One more producer with so many messages a second.
+    pub(crate) fn join(&mut self, per_s: f64) -> Result<(), ElasticError> {
+        let number = lock(&self.shared.lanes).len();
+        assert!(number < self.size.producers, "room was made for {}", self.size.producers);
+        let opened = self.client.producer(self.queue.as_str());
+        let producer = self.talk.open(format!("producer {number}"), opened)?;
+        // Producers do not all send at the same moments.
+        let pace =
+            Pace::of(number, self.size.producers, per_s * self.size.producers as f64, now_ns());
+        lock(&self.shared.lanes).push(Lane::new(number, producer, pace));
+        Ok(())
+    }
+
+    /// The producer sends no more, waits for what it is owed, and leaves.
+    pub(crate) fn leave(&mut self, number: usize) -> Result<(), ElasticError> {
+        let producer = lock(&self.shared.lanes)[number].producer.take();
+        let Some(producer) = producer else { return Ok(()) };
+        self.talk.finish(format!("producer {number}"), CLOSE_S, producer.close())
+    }
+
+    /// All together send so many messages a second from now on.
+    pub(crate) fn set_rate(&self, per_s: f64) {
+        let mut lanes = lock(&self.shared.lanes);
+        let (now, count) = (now_ns(), lanes.len());
+        for (number, lane) in lanes.iter_mut().enumerate() {
+            lane.pace = Pace::of(number, count, per_s, now);
+        }
+    }
+
+    /// A listener that connects and never takes a message.
+    pub(crate) fn add_stalled(&mut self) -> Result<(), ElasticError> {
+        let opened = self.client.listener(self.queue.as_str(), [""]);
+        self.stalled.push(self.hear.open("the stalled listener".to_owned(), opened)?);
+        Ok(())
+    }
+
+    /// Producers that have joined and not left: number, identity, relay, history.
+    pub(crate) fn producers(&self) -> Vec<(usize, ClientId, Option<RelayId>, ProducerStats)> {
+        let lanes = lock(&self.shared.lanes);
+        let known = lanes.iter().filter_map(|lane| Some((lane, lane.producer.as_ref()?)));
+        known.map(|(lane, it)| (lane.number, lane.id, it.relay(), it.stats())).collect()
+    }
+
+    /// Messages of all producers so far.
+    pub(crate) fn sent(&self) -> u64 {
+        lock(&self.shared.lanes).iter().map(|lane| lane.sent).sum()
+    }
+
+    /// Messages of one producer so far.
+    pub(crate) fn sent_by(&self, number: usize) -> u64 {
+        lock(&self.shared.lanes)[number].sent
+    }
+
+    /// Distinct messages at all listeners so far.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.ears.iter().map(|ear| lock(ear).tally.distinct()).sum()
+    }
+
+    /// Latencies of all listeners since this was asked last.
+    pub(crate) fn take_latencies(&self) -> Latencies {
+        let mut sum = Latencies::new();
+        for ear in &self.ears {
+            let mut ear = lock(ear);
+            sum.merge(&ear.latencies);
+            ear.latencies.clear();
+        }
+        sum
+    }
+
+    /// Looks for flows from this moment on: see [`Self::flowing_since`].
+    pub(crate) fn mark(&self, at_ns: u64) {
+        self.shared.mark_ns.store(at_ns, Ordering::Relaxed);
+    }
+
+    /// When the last listener had a message of each of these producers that was meant to leave after the
+    /// mark; `None` while one has none.
+    pub(crate) fn flowing_since(&self, producers: &[usize]) -> Option<u64> {
+        let mark = self.shared.mark_ns.load(Ordering::Relaxed);
+        let mut last = mark;
+        for ear in &self.ears {
+            let ear = lock(ear);
+            for producer in producers {
+                last = last.max(ear.first_after(mark, *producer)?);
+            }
+        }
+        Some(last)
+    }
+
+    /// Whether all goes well still.
+    pub(crate) fn check(&self) -> Result<(), ElasticError> {
+        lock(&self.shared.failure).take().map_or(Ok(()), Err)
+    }
+
+    /// Ends the sending, waits for what is on its way, and judges the whole run.
+    pub(crate) fn finish(mut self) -> Result<Outcome, ElasticError> {
+        let joined = lock(&self.shared.lanes).len();
+        for number in 0..joined {
+            self.leave(number)?;
+        }
+        let sent: Vec<u64> = (0..joined).map(|number| self.sent_by(number)).collect();
+        self.wait_for_rest(sent.iter().sum());
+        self.check()?;
+        let by_id: HashMap<ClientId, usize> =
+            lock(&self.shared.lanes).iter().map(|lane| (lane.id, lane.number)).collect();
+        let mut outcome = Outcome { sent: sent.iter().sum(), ..Outcome::default() };
+        for ear in &self.ears {
+            let ear = lock(ear);
+            outcome.order.add(ear.tally.finish(&sent));
+            outcome.gaps += ear.gaps.len() as u64;
+            for (number, sent) in sent.iter().enumerate() {
+                let of = |gap: &&ear::Gap| by_id.get(&gap.producer) == Some(&number);
+                let announced: Vec<_> = ear.gaps.iter().filter(of).map(ear::Gap::range).collect();
+                outcome.unannounced += ear.tally.unannounced(number, *sent, &announced);
+            }
+            outcome.notices.extend(ear.notices.iter().cloned());
+        }
+        outcome.notices.sort_unstable();
+        outcome.notices.dedup();
+        Ok(outcome)
+    }
+
+    fn wait_for_rest(&self, sent: u64) {
+        let all = sent * self.ears.len() as u64;
+        let (mut last, mut moved_at) = (self.delivered(), now_ns());
+        while last < all && now_ns() < moved_at + PATIENCE_NS && !self.site.interrupt.is_set() {
+            std::thread::sleep(Duration::from_millis(10));
+            let found = self.delivered();
+            if found != last {
+                (last, moved_at) = (found, now_ns());
+            }
+        }
+    }
+}
+
+impl Drop for Crowd<'_> {
+    fn drop(&mut self) {
+        self.shared.end.store(true, Ordering::Relaxed);
+        drop(self.pacer.take());
+        self.stalled.clear();
+    }
+}
+
+impl Shared {
+    fn fail(&self, error: ElasticError) {
+        lock(&self.failure).get_or_insert(error);
+    }
+}
+
+/// A panic of another thread is told by that thread.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,148 @@
+//! Bodies of calls put together by hand, and answers read only as far as needed: the generator must
+//! cost less than the service.
+
+use std::borrow::Cow;
+
+use quelea_sqs_client::ServiceError;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+/// Messages of a batch.
+pub(crate) const BATCH: usize = 10;
+
+/// A message as it was received, by its JSON text.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Received<'a> {
+    #[serde(rename = "ReceiptHandle", borrow)]
+    pub receipt_handle: Cow<'a, str>,
+    #[serde(rename = "Body", borrow)]
+    pub body: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct ReceiveAnswer<'a> {
+    #[serde(rename = "Messages", default, borrow)]
+    messages: Vec<Received<'a>>,
+}
+
+#[derive(Deserialize)]
+struct BatchAnswer {
+    #[serde(rename = "Failed", default)]
+    failed: Vec<IgnoredAny>,
+}
+
+/// `SendMessage`; the text has no character that JSON escapes.
+pub(crate) fn send(url: &str, text: &str, delay_s: u32) -> Vec<u8> {
+    let delay = delay(delay_s);
+    format!(r#"{{"QueueUrl":"{url}","MessageBody":"{text}"{delay}}}"#).into_bytes()
+}
+
+/// `SendMessageBatch` with ten times the same text.
+pub(crate) fn send_batch(url: &str, text: &str, delay_s: u32) -> Vec<u8> {
+    let delay = delay(delay_s);
+    let entry = |id| format!(r#"{{"Id":"{id}","MessageBody":"{text}"{delay}}}"#);
+    let entries: Vec<String> = (0..BATCH).map(entry).collect();
+    format!(r#"{{"QueueUrl":"{url}","Entries":[{}]}}"#, entries.join(",")).into_bytes()
+}
+
+fn delay(seconds: u32) -> String {
+    if seconds == 0 { String::new() } else { format!(r#","DelaySeconds":{seconds}"#) }
+}
+
+/// `ReceiveMessage`.
+pub(crate) fn receive(url: &str, max: usize, wait_s: u32, visibility_s: Option<u32>) -> Vec<u8> {
+    let visibility =
+        visibility_s.map_or_else(String::new, |s| format!(r#","VisibilityTimeout":{s}"#));
+    format!(
+        r#"{{"QueueUrl":"{url}","MaxNumberOfMessages":{max},"WaitTimeSeconds":{wait_s}{visibility}}}"#
+    )
+    .into_bytes()
+}
+
+/// `DeleteMessage`; handles have no character that JSON escapes, or are given as JSON writes them.
+pub(crate) fn delete(url: &str, handle: &str) -> Vec<u8> {
+    format!(r#"{{"QueueUrl":"{url}","ReceiptHandle":"{handle}"}}"#).into_bytes()
+}
+
+/// `DeleteMessageBatch`.
+pub(crate) fn delete_batch(url: &str, handles: &[String]) -> Vec<u8> {
+    let entry = |(id, handle)| format!(r#"{{"Id":"{id}","ReceiptHandle":"{handle}"}}"#);
+    let entries: Vec<String> = handles.iter().enumerate().map(entry).collect();
+    format!(r#"{{"QueueUrl":"{url}","Entries":[{}]}}"#, entries.join(",")).into_bytes()
+}
+
+/// The receipt handles in an answer to `ReceiveMessage`, as JSON writes them. A body cannot be
+/// mistaken for one, since quotes in it are escaped.
+pub(crate) fn handles(answer: &[u8]) -> Vec<String> {
+    const KEY: &str = "\"ReceiptHandle\"";
+    let mut rest = str::from_utf8(answer).unwrap_or_default();
+    let mut found = Vec::new();
+    while let Some(at) = rest.find(KEY) {
+        let value = rest[at + KEY.len()..].trim_start_matches([':', ' ']);
+        let Some((handle, after)) = value.strip_prefix('"').and_then(|text| text.split_once('"'))
+        else {
+            break;
+        };
+        found.push(handle.to_owned());
+        rest = after;
+    }
+    found
+}
+
+/// The messages of an answer to `ReceiveMessage`.
+pub(crate) fn messages(answer: &[u8]) -> Result<Vec<Received<'_>>, serde_json::Error> {
+    serde_json::from_slice::<ReceiveAnswer<'_>>(answer).map(|answer| answer.messages)
+}
+
+/// Entries of a batch that the service refused.
+pub(crate) fn refused(answer: &[u8]) -> usize {
+    serde_json::from_slice::<BatchAnswer>(answer).map_or(BATCH, |answer| answer.failed.len())
+}
+
+/// As an error of its own, for a count of errors.
+pub(crate) fn refusal(entries: usize) -> ServiceError {
+    ServiceError {
+        status: 200,
+        code: "BatchEntries".to_owned(),
+        message: format!("{entries} entries of a batch were refused"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_calls_are_json() {
+        let handles = ["a".to_owned(), "b".to_owned()];
+        let calls = [
+            send("http://h/0/q", "text", 0),
+            send_batch("http://h/0/q", "text", 900),
+            receive("http://h/0/q", 10, 20, Some(5)),
+            delete("http://h/0/q", "handle"),
+            delete_batch("http://h/0/q", &handles),
+        ];
+        let parsed = calls.map(|call| serde_json::from_slice::<serde_json::Value>(&call).unwrap());
+        assert!(parsed.iter().all(|call| call["QueueUrl"] == "http://h/0/q"));
+        assert_eq!(parsed[1]["Entries"].as_array().unwrap().len(), 10);
+        assert_eq!(parsed[1]["Entries"][3]["DelaySeconds"], 900);
+        assert_eq!(parsed[2]["VisibilityTimeout"], 5);
+        assert_eq!(parsed[4]["Entries"][1]["ReceiptHandle"], "b");
+    }
+
+    #[test]
+    fn handles_are_found_with_and_without_blanks() {
+        let answer = br#"{"Messages":[{"Body":"\"ReceiptHandle\":\"no\"","ReceiptHandle":"a+/="},{"ReceiptHandle" : "b", "Body": ""}]}"#;
+        assert_eq!(handles(answer), ["a+/=", "b"]);
+        assert!(handles(b"{}").is_empty());
+        assert_eq!(messages(answer).unwrap()[0].body, "\"ReceiptHandle\":\"no\"");
+    }
+
+    #[test]
+    fn refused_entries_are_counted() {
+        assert_eq!(refused(br#"{"Successful":[{"Id":"0"}],"Failed":[]}"#), 0);
+        assert_eq!(refused(br#"{"Successful":[{"Id":"0"}]}"#), 0);
+        assert_eq!(refused(br#"{"Failed":[{"Id":"0","Code":"x"}]}"#), 1);
+        assert_eq!(refused(b"nonsense"), BATCH);
+    }
+}

@@ -1,0 +1,58 @@
+//! What a machine is given with each signal: its clock, its network, and who watches it.
+
+use bytes::BytesMut;
+use quelea_elastic_core::ownership::{Call, Request};
+use quelea_elastic_proto::frame::Frame;
+use quelea_elastic_proto::{FrameBuffer, Time};
+
+use crate::packets::agenda::Agenda;
+use crate::packets::check::Check;
+use crate::packets::event::{Event, Life, ProviderCall};
+use crate::packets::network::{ConnId, Network};
+use crate::packets::party::Party;
+
+/// See the module.
+pub(super) struct Cx<'a> {
+    pub(super) life: Life,
+    pub(super) party: Party,
+    /// By the machine's clock.
+    pub(super) now: Time,
+    pub(super) agenda: &'a mut Agenda<Event>,
+    pub(super) net: &'a mut Network,
+    pub(super) check: &'a mut Check,
+    /// The process ends after this signal.
+    pub(super) exits: bool,
+}
+
+impl Cx<'_> {
+    pub(super) fn connect(&mut self, address: &str) -> ConnId {
+        self.net.connect(self.agenda, self.life, address)
+    }
+
+    pub(super) fn send(&mut self, conn: ConnId, frame: &Frame) {
+        let mut bytes = BytesMut::new();
+        if let Err(error) = frame.encode(&mut bytes) {
+            self.check.wrong(format!("{}: a frame of its own is none: {error}", self.party));
+        }
+        self.net.send(self.agenda, conn, self.life.node, &bytes.freeze());
+    }
+
+    pub(super) fn close(&mut self, conn: ConnId) {
+        self.net.close(self.agenda, conn, self.life.node);
+    }
+
+    pub(super) fn ask_store(&mut self, call: Call, asked: Request) {
+        let delay = self.net.delay_us();
+        self.agenda.after(delay, Event::Store(self.life, call, asked));
+    }
+
+    pub(super) fn ask_provider(&mut self, call: u64, asked: ProviderCall) {
+        let delay = self.net.delay_us();
+        self.agenda.after(delay, Event::Provider(self.life, call, asked));
+    }
+}
+
+/// Puts what came behind what was left of it.
+pub(super) fn read_into(buffer: &mut FrameBuffer, bytes: &[u8]) {
+    buffer.room_of(bytes.len()).extend_from_slice(bytes);
+}
