@@ -27,7 +27,7 @@ use tokio::net::TcpListener;
 use crate::elastic::Elastic;
 use crate::error::ApiError;
 use crate::metrics;
-use crate::sqs::SqsCounters;
+use quelea_sqs_server::SqsCounters;
 
 /// Bytes of a request's body: a declaration with its arguments fits many times over.
 const BODY_BYTES_MAX: usize = 1024 * 1024;

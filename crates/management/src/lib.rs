@@ -11,7 +11,6 @@ mod error;
 mod json;
 mod metrics;
 mod operation;
-pub mod sqs;
 
 pub use api::{HttpSettings, serve};
 pub use elastic::{Elastic, ElasticAnswer, ElasticPage, ElasticRefusal, ElasticRequest};

@@ -16,7 +16,7 @@ use quelea_broker::report::Overview;
 
 use crate::api::Api;
 use crate::error::ApiError;
-use crate::sqs::SqsCounters;
+use quelea_sqs_server::SqsCounters;
 
 /// `GET /metrics`.
 pub(crate) async fn text(State(api): State<Api>) -> Result<Response, ApiError> {

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use prometheus_client::collector::Collector;
 use quelea_cmq_front::DatagramCounters;
-use quelea_management::sqs::SqsCounters;
 use quelea_management::{Elastic, HttpSettings};
 use quelea_node::{ListenError, Node, StartError, Stopped};
+use quelea_sqs_server::SqsCounters;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;

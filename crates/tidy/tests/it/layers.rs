@@ -9,7 +9,7 @@ use crate::assert_none;
 
 /// Each room with what it may depend on, lowest first. A family knows another only through `core`; the
 /// exceptions are `core/node`, which drives `amqp/session`, and the rooms that join families.
-const LAYERS: [(&str, &[&str]); 21] = [
+const LAYERS: [(&str, &[&str]); 23] = [
     ("core/model", &[]),
     ("core/store", &["core/model"]),
     ("core/broker", &["core/model", "core/store"]),
@@ -18,6 +18,8 @@ const LAYERS: [(&str, &[&str]); 21] = [
     ("core/node", &["core/model", "core/store", "core/broker", "amqp/codec", "amqp/session"]),
     ("sqs/protocol", &["core/model"]),
     ("sqs/client", &["sqs/protocol"]),
+    ("sqs/server", &["sqs/protocol"]),
+    ("sqs/embedded", &["core/model", "core/store", "core/broker", "core/node", "sqs/protocol"]),
     ("cmq/proto", &[]),
     ("cmq/lib", &["cmq/proto"]),
     ("cmq/front", &["core/model", "core/store", "core/broker", "core/node", "cmq/lib"]),

@@ -9,19 +9,23 @@ use quelea_sqs_protocol::{
     ErrorKind, Fault, MoveTask, MoveTaskState, NewMoveTask, QueueKey, QueueRef,
 };
 
-use super::{EmbeddedQueues, queue_id};
+use crate::broker_calls::{BrokerCalls, queue_id};
 
-impl EmbeddedQueues {
-    pub(super) async fn start(&self, queue: QueueKey, task: NewMoveTask) -> Result<String, Fault> {
-        let source = queue_id(queue)?;
-        let destination = match task.destination {
-            None => None,
-            Some(queue) => {
-                let vhost = self.vhost(&queue.account).ok_or(Fault::NoSuchQueue)?;
-                Some((vhost, queue.name))
-            }
-        };
-        self.promise(move |core| {
+pub(crate) async fn start(
+    calls: &BrokerCalls,
+    queue: QueueKey,
+    task: NewMoveTask,
+) -> Result<String, Fault> {
+    let source = queue_id(queue)?;
+    let destination = match task.destination {
+        None => None,
+        Some(queue) => {
+            let vhost = calls.vhost(&queue.account).ok_or(Fault::NoSuchQueue)?;
+            Some((vhost, queue.name))
+        }
+    };
+    calls
+        .promise(move |core| {
             let destination = match destination {
                 None => None,
                 Some((vhost, name)) => {
@@ -33,54 +37,62 @@ impl EmbeddedQueues {
             started.map(|(id, ticket)| (id.to_string(), ticket)).map_err(move_fault)
         })
         .await
-    }
+}
 
-    pub(super) async fn cancel(&self, queue: QueueKey, handle: &str) -> Result<u64, Fault> {
-        let id = task_of(queue, handle)?;
-        self.promise(move |core| core.broker.cancel_move(id).map_err(move_fault)).await
-    }
+pub(crate) async fn cancel(
+    calls: &BrokerCalls,
+    queue: QueueKey,
+    handle: &str,
+) -> Result<u64, Fault> {
+    let id = task_of(queue, handle)?;
+    calls.promise(move |core| core.broker.cancel_move(id).map_err(move_fault)).await
+}
 
-    pub(super) async fn tasks(&self, queue: QueueKey, max: usize) -> Result<Vec<MoveTask>, Fault> {
-        let source = queue_id(queue)?;
-        let this = self.clone();
-        self.call(move |core| {
+pub(crate) async fn list(
+    calls: &BrokerCalls,
+    queue: QueueKey,
+    max: usize,
+) -> Result<Vec<MoveTask>, Fault> {
+    let source = queue_id(queue)?;
+    let owned = calls.clone();
+    calls
+        .call(move |core| {
             let reports = core.broker.move_tasks(source).into_iter().take(max);
-            reports.map(|report| this.task(core, source, &report)).collect()
+            reports.map(|report| task(&owned, core, source, &report)).collect()
         })
         .await?
-    }
+}
 
-    fn task(
-        &self,
-        core: &Core,
-        source: QueueId,
-        report: &MoveTaskReport,
-    ) -> Result<MoveTask, Fault> {
-        let source = self.reference(core, source).ok_or(Fault::NoSuchQueue)?;
-        // A destination that is gone has no name any more.
-        let destination = report.destination.and_then(|queue| self.reference(core, queue));
-        let (state, failure_reason) = match report.state {
-            BrokerState::Running => (MoveTaskState::Running, None),
-            BrokerState::Completed => (MoveTaskState::Completed, None),
-            BrokerState::Cancelled => (MoveTaskState::Cancelled, None),
-            BrokerState::Failed(failure) => (MoveTaskState::Failed, Some(reason(failure))),
-        };
-        Ok(MoveTask {
-            handle: (state == MoveTaskState::Running).then(|| report.id.to_string()),
-            state,
-            source,
-            task: NewMoveTask { destination, messages_per_second_max: report.per_second_max },
-            moved: report.moved,
-            to_move: report.to_move,
-            failure_reason,
-            started_at_ms: report.started_at.as_millis(),
-        })
-    }
+fn task(
+    calls: &BrokerCalls,
+    core: &Core,
+    source: QueueId,
+    report: &MoveTaskReport,
+) -> Result<MoveTask, Fault> {
+    let source = reference(calls, core, source).ok_or(Fault::NoSuchQueue)?;
+    // A destination that is gone has no name any more.
+    let destination = report.destination.and_then(|queue| reference(calls, core, queue));
+    let (state, failure_reason) = match report.state {
+        BrokerState::Running => (MoveTaskState::Running, None),
+        BrokerState::Completed => (MoveTaskState::Completed, None),
+        BrokerState::Cancelled => (MoveTaskState::Cancelled, None),
+        BrokerState::Failed(failure) => (MoveTaskState::Failed, Some(reason(failure))),
+    };
+    Ok(MoveTask {
+        handle: (state == MoveTaskState::Running).then(|| report.id.to_string()),
+        state,
+        source,
+        task: NewMoveTask { destination, messages_per_second_max: report.per_second_max },
+        moved: report.moved,
+        to_move: report.to_move,
+        failure_reason,
+        started_at_ms: report.started_at.as_millis(),
+    })
+}
 
-    fn reference(&self, core: &Core, queue: QueueId) -> Option<QueueRef> {
-        let (vhost, name) = core.broker.queue_name_of(queue)?;
-        Some(QueueRef { account: self.account(vhost.as_str()), name: name.as_str().into() })
-    }
+fn reference(calls: &BrokerCalls, core: &Core, queue: QueueId) -> Option<QueueRef> {
+    let (vhost, name) = core.broker.queue_name_of(queue)?;
+    Some(QueueRef { account: calls.account(vhost.as_str()), name: name.as_str().into() })
 }
 
 /// The task of that queue that a handle means. Handles can be guessed, and the permission was asked

@@ -11,18 +11,18 @@ const ENTRIES_MAX: usize = 65_536;
 
 /// Shared by the threads of the front.
 #[derive(Debug, Default)]
-pub(super) struct KnownFacts(Mutex<Known>);
+pub(crate) struct QueueCache(Mutex<Cached>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct Cached {
     epoch: u64,
     queues: FxHashMap<(QueueRef, Option<Arc<str>>), Arc<QueueFacts>>,
     keys: FxHashMap<Box<str>, AccessKey>,
 }
 
-impl KnownFacts {
+impl QueueCache {
     /// A queue as a user sees it, if that was looked up since the last change.
-    pub(super) fn queue(
+    pub(crate) fn queue(
         &self,
         epoch: u64,
         user: &User,
@@ -32,38 +32,38 @@ impl KnownFacts {
     }
 
     /// Remembers what was looked up; `epoch` is from before.
-    pub(super) fn add_queue(
+    pub(crate) fn add_queue(
         &self,
         epoch: u64,
         user: &User,
         queue: &QueueRef,
         facts: &Arc<QueueFacts>,
     ) {
-        let mut known = self.at(epoch);
-        if known.epoch == epoch && known.queues.len() < ENTRIES_MAX {
-            known.queues.insert((queue.clone(), user.name.clone()), Arc::clone(facts));
+        let mut cached = self.at(epoch);
+        if cached.epoch == epoch && cached.queues.len() < ENTRIES_MAX {
+            cached.queues.insert((queue.clone(), user.name.clone()), Arc::clone(facts));
         }
     }
 
     /// An access key.
-    pub(super) fn key(&self, epoch: u64, id: &str) -> Option<AccessKey> {
+    pub(crate) fn key(&self, epoch: u64, id: &str) -> Option<AccessKey> {
         self.at(epoch).keys.get(id).cloned()
     }
 
     /// Remembers an access key; `epoch` is from before it was looked up.
-    pub(super) fn add_key(&self, epoch: u64, id: &str, key: &AccessKey) {
-        let mut known = self.at(epoch);
-        if known.epoch == epoch && known.keys.len() < ENTRIES_MAX {
-            known.keys.insert(id.into(), key.clone());
+    pub(crate) fn add_key(&self, epoch: u64, id: &str, key: &AccessKey) {
+        let mut cached = self.at(epoch);
+        if cached.epoch == epoch && cached.keys.len() < ENTRIES_MAX {
+            cached.keys.insert(id.into(), key.clone());
         }
     }
 
-    fn at(&self, epoch: u64) -> MutexGuard<'_, Known> {
+    fn at(&self, epoch: u64) -> MutexGuard<'_, Cached> {
         // What is behind the lock is consistent between any two statements.
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.epoch != epoch || known.queues.len() >= ENTRIES_MAX {
-            *known = Known { epoch, ..Known::default() };
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if cached.epoch != epoch || cached.queues.len() >= ENTRIES_MAX {
+            *cached = Cached { epoch, ..Cached::default() };
         }
-        known
+        cached
     }
 }

@@ -14,7 +14,7 @@ type Pairs = BTreeMap<String, String>;
 const RETENTION_S_DEFAULT: u64 = 345_600;
 
 /// What the broker is given to keep. `account` is the queue's: a redrive policy stays within it.
-pub(super) fn to_broker(
+pub(crate) fn to_broker(
     attributes: &Pairs,
     tags: &Pairs,
     account: &str,
@@ -29,7 +29,7 @@ pub(super) fn to_broker(
 }
 
 /// Names and values, as fronts have them.
-pub(super) fn from_broker(pairs: &[(Box<str>, Box<str>)]) -> Pairs {
+pub(crate) fn from_broker(pairs: &[(Box<str>, Box<str>)]) -> Pairs {
     pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 

@@ -4,12 +4,12 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 
-use super::body_budget::Share;
-use super::limits::{BODY_BYTES_MAX, BODY_BYTES_START};
+use crate::body_budget::Share;
+use crate::limits::{BODY_BYTES_MAX, BODY_BYTES_START};
 
 /// Why there is no body.
 #[derive(Debug)]
-pub(super) enum BodyError {
+pub(crate) enum BodyError {
     /// It is longer than any request may be.
     TooLong,
     /// All requests together are longer than the server holds.
@@ -20,7 +20,7 @@ pub(super) enum BodyError {
 
 /// The whole body, whose bytes are taken of `share` as they arrive. A body that comes in one piece is
 /// not copied.
-pub(super) async fn read(mut body: Incoming, share: &mut Share) -> Result<Bytes, BodyError> {
+pub(crate) async fn read(mut body: Incoming, share: &mut Share) -> Result<Bytes, BodyError> {
     let announced = body.size_hint();
     // Refused before a client that waits for `100 Continue` is told to go on.
     if announced.lower() > BODY_BYTES_MAX as u64 {

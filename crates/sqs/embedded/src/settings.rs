@@ -18,7 +18,7 @@ pub struct EmbeddedSettings {
 impl EmbeddedSettings {
     /// The virtual host that an account is. `/` is no account: each virtual host has one name here,
     /// else a queue could be reached under a name that its policy does not speak of.
-    pub(super) fn vhost(&self, account: &str) -> Option<Arc<str>> {
+    pub(crate) fn vhost(&self, account: &str) -> Option<Arc<str>> {
         if *account == *self.account_id {
             return Some(DEFAULT_VHOST.into());
         }
@@ -26,7 +26,7 @@ impl EmbeddedSettings {
     }
 
     /// The account that a virtual host is.
-    pub(super) fn account(&self, vhost: &str) -> Arc<str> {
+    pub(crate) fn account(&self, vhost: &str) -> Arc<str> {
         if vhost == DEFAULT_VHOST { Arc::clone(&self.account_id) } else { vhost.into() }
     }
 }

@@ -4,11 +4,11 @@ use quelea_broker::{Receipt, ReceiveError, ReceivedMessage};
 use tokio::sync::oneshot;
 
 /// How the core answers a receive.
-pub(super) type ReceiveAnswer = Result<Option<Vec<ReceivedMessage>>, ReceiveError>;
+pub(crate) type ReceiveAnswer = Result<Option<Vec<ReceivedMessage>>, ReceiveError>;
 
 /// What was received and will not be taken. An answer that is still to come finds nobody from now
 /// on, and is taken back by the core.
-pub(super) fn untaken(answer: &mut oneshot::Receiver<ReceiveAnswer>) -> Vec<Receipt> {
+pub(crate) fn undelivered(answer: &mut oneshot::Receiver<ReceiveAnswer>) -> Vec<Receipt> {
     answer.close();
     let messages = answer.try_recv().ok().and_then(Result::ok).flatten();
     messages.into_iter().flatten().map(|message| message.receipt).collect()
@@ -30,9 +30,9 @@ mod tests {
         let message = ReceivedMessage { receipt, first_received_at, message };
         let (sender, mut answer) = oneshot::channel();
         sender.send(Ok(Some(vec![message.clone()]))).unwrap();
-        assert_eq!(untaken(&mut answer), [receipt]);
+        assert_eq!(undelivered(&mut answer), [receipt]);
         let (sender, mut answer) = oneshot::channel();
-        assert_eq!(untaken(&mut answer), []);
+        assert_eq!(undelivered(&mut answer), []);
         // So that the core knows that nobody has it.
         assert!(sender.send(Ok(Some(vec![message]))).is_err());
     }

@@ -20,7 +20,7 @@ pub enum Verify {
 }
 
 /// Finds out who sends.
-pub(super) struct Authentication {
+pub(crate) struct Authentication {
     verify: Verify,
     /// The account of those who need no key.
     account: Arc<str>,
@@ -28,12 +28,12 @@ pub(super) struct Authentication {
 }
 
 impl Authentication {
-    pub(super) fn new(verify: Verify, account: Arc<str>) -> Self {
+    pub(crate) fn new(verify: Verify, account: Arc<str>) -> Self {
         Self { verify, account, verifier: RefCell::default() }
     }
 
     /// Who sends a request, and the content of its body, which may be signed in chunks.
-    pub(super) async fn check(
+    pub(crate) async fn check(
         &self,
         queues: &impl Queues,
         request: &HttpRequest<'_>,
@@ -41,12 +41,12 @@ impl Authentication {
         peer: IpAddr,
         now_ms: u64,
     ) -> Result<(User, Bytes), Error> {
-        let here = self.verify == Verify::Remote && peer.to_canonical().is_loopback();
-        let passed_on = passed_on(request);
-        let lenient = here && passed_on.is_none();
-        let refused = |error: &SignatureError| match passed_on {
-            Some(header) if here => needs_key(header),
-            _ => told(error),
+        let is_local = self.verify == Verify::Remote && peer.to_canonical().is_loopback();
+        let forwarding_header = forwarding_header(request);
+        let lenient = is_local && forwarding_header.is_none();
+        let refused = |error: &SignatureError| match forwarding_header {
+            Some(header) if is_local => needs_key(header),
+            _ => signature_error(error),
         };
         let anybody = || User { name: None, account: self.account.clone() };
         let claim = match Claim::read(request) {
@@ -63,8 +63,8 @@ impl Authentication {
             _ => return Err(refused(&SignatureError::UnknownKey)),
         };
         let verified = self.verifier.borrow_mut().verify(request, &claim, &key.secret, now_ms);
-        let payload = verified.map_err(|error| told(&error))?;
-        let body = payload.open(body).map_err(|error| told(&error))?;
+        let payload = verified.map_err(|error| signature_error(&error))?;
+        let body = payload.open(body).map_err(|error| signature_error(&error))?;
         Ok((key.user, body))
     }
 }
@@ -72,18 +72,18 @@ impl Authentication {
 /// The header that says that somebody else than a program on this machine may be behind a request
 /// from it: a proxy has passed it on, or a browser sends it for a web page, which needs no leave to
 /// do so.
-fn passed_on<'a>(request: &HttpRequest<'a>) -> Option<&'a str> {
-    let tells = |name: &str, value: &[u8]| {
+fn forwarding_header<'a>(request: &HttpRequest<'a>) -> Option<&'a str> {
+    let forwards = |name: &str, value: &[u8]| {
         let name = name.to_ascii_lowercase();
         // The user has entered it, or the page came from here: there are none.
         let harmless = [&b"none"[..], b"same-origin"].contains(&value);
-        PASSED_ON.contains(&&*name) || (name == "sec-fetch-site" && !harmless)
+        FORWARDING_HEADERS.contains(&&*name) || (name == "sec-fetch-site" && !harmless)
     };
-    request.headers.iter().find(|(name, value)| tells(name, value)).map(|(name, _)| *name)
+    request.headers.iter().find(|(name, value)| forwards(name, value)).map(|(name, _)| *name)
 }
 
 /// Headers of proxies, and of web pages.
-const PASSED_ON: [&str; 6] =
+const FORWARDING_HEADERS: [&str; 6] =
     ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via", "origin"];
 
 fn needs_key(header: &str) -> Error {
@@ -94,9 +94,9 @@ fn needs_key(header: &str) -> Error {
     Error::new(ErrorKind::AccessDenied, message)
 }
 
-/// How a signature's error is told to the client; what it was compared with goes to the debug log,
-/// and never holds the secret.
-fn told(error: &SignatureError) -> Error {
+/// A signature's error as the client gets it; what it was compared with goes to the debug log, which
+/// never holds the secret.
+fn signature_error(error: &SignatureError) -> Error {
     if let SignatureError::Mismatch(computed) = error {
         tracing::debug!(
             canonical_request = computed.canonical_request,

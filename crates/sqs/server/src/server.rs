@@ -1,4 +1,4 @@
-//! Where SQS is served, on the core's thread or on threads of its own, and how it starts and stops.
+//! Where SQS is served, on threads of its own or on one that runs already, and how it starts and stops.
 
 use std::cell::RefCell;
 use std::io;
@@ -9,27 +9,26 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use quelea_node::CoreHandle;
 use quelea_sqs_protocol::{Queues, Service, ServiceSettings};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
-use super::authentication::{Authentication, Verify};
-use super::body_budget::BodyBudget;
-use super::connection;
-use super::counters::SqsCounters;
-use super::exchange::Ends;
-use super::limits::{ACCEPT_PAUSE, STOP_MAX};
-use super::phases::{Connections, Progress};
-use super::request_id::RequestIds;
+use crate::authentication::{Authentication, Verify};
+use crate::body_budget::BodyBudget;
+use crate::connection;
+use crate::counters::SqsCounters;
+use crate::limits::{ACCEPT_PAUSE, STOP_MAX};
+use crate::phases::{Connections, Progress};
+use crate::request::Endpoints;
+use crate::request_id::RequestIds;
 
 /// What [`SqsServer::start`] needs to know.
 #[derive(Clone, Debug)]
 pub struct SqsSettings {
-    /// Threads of its own; each serves the connections that it accepts. Of no use to
-    /// [`SqsServer::start_on`].
+    /// Threads of its own; each serves the connections that it accepts. Ignored by
+    /// [`SqsServer::on_other_thread`].
     pub threads: usize,
     /// The account of those who need no key.
     pub account: Arc<str>,
@@ -40,7 +39,7 @@ pub struct SqsSettings {
     /// Most connections; further ones are closed at once.
     pub connections_max: usize,
     /// Most bytes of the bodies of all requests that are being read or served; what comes beyond
-    /// them is refused ([`BODIES_BYTES_MAX`](super::BODIES_BYTES_MAX) unless there is a reason).
+    /// them is refused ([`BODIES_BYTES_MAX`](crate::BODIES_BYTES_MAX) unless there is a reason).
     pub bodies_bytes_max: usize,
     /// How long a connection may do nothing, or not read its answer.
     pub idle_max: Duration,
@@ -61,7 +60,7 @@ pub struct SqsServer {
     addresses: Vec<SocketAddr>,
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
-    /// Ends when the task on the core's thread has ended.
+    /// Endpoints when the task on the core's thread has ended.
     task: Option<Receiver<()>>,
 }
 
@@ -94,31 +93,29 @@ impl SqsServer {
         Ok(Self { addresses, stop, threads, task: None })
     }
 
-    /// Serves on the core's own thread, beside AMQP's connections: no request is handed from thread
-    /// to thread, which costs more than serving it; but the core also does what HTTP, JSON and
-    /// signatures take.
+    /// Prepares to serve on a thread that has a runtime already, such as the broker's own: handing a
+    /// request from thread to thread costs more than serving it. The server runs once its task is
+    /// spawned there as a local one.
     ///
     /// # Errors
-    /// [`SqsStartError`] if the core has stopped or a listener cannot be asked for its address.
-    pub async fn start_on<Q: Queues>(
-        core: &CoreHandle,
+    /// [`SqsStartError`] if a listener has no address.
+    pub fn on_other_thread<Q: Queues>(
         listeners: Vec<StdListener>,
         queues: &Q,
         settings: &SqsSettings,
-    ) -> Result<Self, SqsStartError> {
+    ) -> Result<(Self, impl AsyncFnOnce() + Send + use<Q>), SqsStartError> {
         let addresses = listeners.iter().map(StdListener::local_addr).collect::<Result<_, _>>()?;
         let (stop, stopping) = watch::channel(false);
-        let (ends, task) = channel();
+        let (ended, task) = channel();
         let (queues, settings) = (queues.clone(), settings.clone());
-        let started = core.spawn_local(move || async move {
+        let run = async move || {
             let bodies = BodyBudget::new(settings.bodies_bytes_max);
             if let Err(error) = serve(listeners, queues, &settings, bodies, stopping).await {
                 tracing::error!(%error, "SQS could not start");
             }
-            drop(ends);
-        });
-        started.await.map_err(io::Error::other)?;
-        Ok(Self { addresses, stop, threads: Vec::new(), task: Some(task) })
+            drop(ended);
+        };
+        Ok((Self { addresses, stop, threads: Vec::new(), task: Some(task) }, run))
     }
 
     /// Where it listens.
@@ -145,16 +142,16 @@ impl SqsServer {
 }
 
 /// What the connections of a thread share.
-pub(super) struct Worker<Q> {
-    pub(super) service: Service<Q>,
-    pub(super) authentication: Authentication,
-    pub(super) request_ids: RefCell<RequestIds>,
+pub(crate) struct Worker<Q> {
+    pub(crate) service: Service<Q>,
+    pub(crate) authentication: Authentication,
+    pub(crate) request_ids: RefCell<RequestIds>,
     connections: Connections,
     connections_max: usize,
     /// Of all threads.
-    pub(super) bodies: BodyBudget,
+    pub(crate) bodies: BodyBudget,
     /// Of all threads.
-    pub(super) counters: Arc<SqsCounters>,
+    pub(crate) counters: Arc<SqsCounters>,
 }
 
 /// A thread, from start to end.
@@ -189,11 +186,11 @@ async fn serve<Q: Queues>(
         bodies,
         counters: Arc::clone(&settings.counters),
     });
-    let mut helping = Vec::new();
+    let mut accepting = Vec::new();
     for listener in listeners {
         let listener = TcpListener::from_std(listener)?;
         let accept = accept(Rc::clone(&worker), listener, stopping.clone());
-        helping.push(tokio::task::spawn_local(accept));
+        accepting.push(tokio::task::spawn_local(accept));
     }
     let sweeping = Rc::clone(&worker);
     let sweep =
@@ -202,7 +199,7 @@ async fn serve<Q: Queues>(
         );
     // An error is the sender's end, which means the same.
     let _ = stopping.wait_for(|stopping| *stopping).await;
-    helping.iter().for_each(tokio::task::JoinHandle::abort);
+    accepting.iter().for_each(tokio::task::JoinHandle::abort);
     drain(&worker).await;
     sweep.abort();
     worker.connections.abort_all();
@@ -211,10 +208,10 @@ async fn serve<Q: Queues>(
 
 /// Waits until no connection is left, for a while.
 async fn drain<Q>(worker: &Worker<Q>) {
-    const LOOK: Duration = Duration::from_millis(10);
+    const POLL_INTERVAL: Duration = Duration::from_millis(10);
     let deadline = tokio::time::Instant::now() + STOP_MAX;
     while worker.connections.len() > 0 && tokio::time::Instant::now() < deadline {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -229,7 +226,7 @@ async fn accept<Q: Queues>(
         match listener.accept().await {
             Ok((stream, peer)) => {
                 failing = false;
-                welcome(&worker, stream, peer, &stopping);
+                admit(&worker, stream, peer, &stopping);
             }
             Err(error) => {
                 // One line for the whole time, which may be long.
@@ -242,7 +239,7 @@ async fn accept<Q: Queues>(
     }
 }
 
-fn welcome<Q: Queues>(
+fn admit<Q: Queues>(
     worker: &Rc<Worker<Q>>,
     stream: TcpStream,
     peer: SocketAddr,
@@ -262,7 +259,7 @@ fn welcome<Q: Queues>(
         Rc::clone(worker),
         progress,
         stream,
-        Ends { peer, local },
+        Endpoints { peer, local },
         stopping.clone(),
     );
     let task = tokio::task::spawn_local(async move {

@@ -1,4 +1,4 @@
-//! One request and its answer.
+//! One request and its response.
 
 use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,28 +12,28 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use quelea_sqs_protocol::encoding::{self, Decoded, Protocol, encode_error, encode_reply};
 use quelea_sqs_protocol::{Action, Blame, Caller, Error, ErrorKind, Queues, Reply};
 
-use super::body::{self, BodyError};
-use super::limits::{BODY_BYTES_MAX, KEPT_HEADER_BYTES_MAX};
-use super::phases::{Phase, Progress};
-use super::server::Worker;
+use crate::body::{self, BodyError};
+use crate::limits::{BODY_BYTES_MAX, KEPT_HEADER_BYTES_MAX};
+use crate::phases::{Phase, Progress};
+use crate::server::Worker;
 
-/// An answer on its way out.
-pub(super) type Answer = Response<Full<Bytes>>;
+/// A response on its way out.
+pub(crate) type HttpResponse = Response<Full<Bytes>>;
 
-/// The two ends of a connection.
+/// The two endpoints of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ends {
-    pub(super) peer: SocketAddr,
-    pub(super) local: SocketAddr,
+pub(crate) struct Endpoints {
+    pub(crate) peer: SocketAddr,
+    pub(crate) local: SocketAddr,
 }
 
-/// Answers a request.
-pub(super) async fn answer<Q: Queues>(
+/// Serves a request.
+pub(crate) async fn respond<Q: Queues>(
     worker: &Worker<Q>,
     progress: &Progress,
-    ends: Ends,
+    endpoints: Endpoints,
     request: Request<Incoming>,
-) -> Answer {
+) -> HttpResponse {
     let (parts, incoming) = request.into_parts();
     if parts.method == Method::GET && parts.uri.path() == HEALTH_PATH {
         return Response::new(Full::new(Bytes::from_static(b"ok\n")));
@@ -48,25 +48,25 @@ pub(super) async fn answer<Q: Queues>(
         Err(error) => {
             let protocol = encoding::protocol(&encoded(&parts, &[]));
             let error = body_error(&error);
-            let mut answer = response(encode_error(protocol, &error, &request_id));
+            let mut response = http_response(encode_error(protocol, &error, &request_id));
             worker.counters.count_request(None, Some(error.kind));
             // What is left of the body is not worth reading.
-            answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-            return answer;
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            return response;
         }
     };
     let mut asked = None;
-    let exchanged = exchange(worker, ends, parts, body, &mut asked).await;
+    let exchanged = exchange(worker, endpoints, parts, body, &mut asked).await;
     // What the body said is gone, too.
     drop(share);
     let error = exchanged.as_ref().err().map(|(_, error)| error.kind);
     worker.counters.count_request(asked, error);
     match exchanged {
         Ok((protocol, action, reply)) => {
-            response(encode_reply(protocol, action, &reply, &request_id))
+            http_response(encode_reply(protocol, action, &reply, &request_id))
         }
         Err((protocol, error)) => {
-            response(encode_error(protocol, &in_words_of(protocol, error), &request_id))
+            http_response(encode_error(protocol, &in_words_of(protocol, error), &request_id))
         }
     }
 }
@@ -77,7 +77,7 @@ const HEALTH_PATH: &str = "/health";
 /// Authenticates, decodes, and has it done; says what is asked for as soon as it is known.
 async fn exchange<Q: Queues>(
     worker: &Worker<Q>,
-    ends: Ends,
+    endpoints: Endpoints,
     parts: Parts,
     body: Bytes,
     asked: &mut Option<Action>,
@@ -94,7 +94,7 @@ async fn exchange<Q: Queues>(
         body: &body.clone(),
     };
     let queues = worker.service.queues();
-    let peer = ends.peer.ip().to_canonical();
+    let peer = endpoints.peer.ip().to_canonical();
     let who = worker.authentication.check(queues, &signed, body, peer, now_ms).await;
     let (user, body) = who.map_err(|error| {
         // Keys that cannot be looked up are not the client's fault.
@@ -108,7 +108,7 @@ async fn exchange<Q: Queues>(
     let host = kept(&parts.headers, header::HOST);
     let caller = Caller {
         user,
-        base_url: format!("http://{}", host.unwrap_or_else(|| ends.local.to_string())),
+        base_url: format!("http://{}", host.unwrap_or_else(|| endpoints.local.to_string())),
         source_ip: Some(peer),
         user_agent: kept(&parts.headers, header::USER_AGENT),
         trace_header: kept(&parts.headers, TRACE_HEADER),
@@ -181,11 +181,11 @@ fn in_words_of(protocol: Protocol, mut error: Error) -> Error {
     error
 }
 
-fn response(encoded: encoding::Response) -> Answer {
-    let mut answer = Response::new(Full::new(encoded.body));
-    *answer.status_mut() =
+fn http_response(encoded: encoding::Response) -> HttpResponse {
+    let mut response = Response::new(Full::new(encoded.body));
+    *response.status_mut() =
         StatusCode::from_u16(encoded.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let headers = answer.headers_mut();
+    let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(encoded.content_type));
     for (name, value) in encoded.headers {
         // The values are of our own making; one that cannot be written is left out.
@@ -193,7 +193,7 @@ fn response(encoded: encoding::Response) -> Answer {
             headers.insert(HeaderName::from_static(name), value);
         }
     }
-    answer
+    response
 }
 
 #[cfg(test)]

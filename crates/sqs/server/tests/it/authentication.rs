@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use quelea_management::sqs::{Outcome, Verify};
 use quelea_sqs_protocol::{AccessKey, Action, HttpRequest, Signer, User};
+use quelea_sqs_server::{Outcome, Verify};
 
 use crate::client::{Server, post, settings};
 

@@ -6,32 +6,32 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The budget of all threads.
 #[derive(Clone, Debug)]
-pub(super) struct BodyBudget {
+pub(crate) struct BodyBudget {
     max: usize,
     taken: Arc<AtomicUsize>,
 }
 
 /// What one request has taken of it; given back when it is dropped, however the request ends.
 #[derive(Debug)]
-pub(super) struct Share {
+pub(crate) struct Share {
     budget: BodyBudget,
     bytes: usize,
 }
 
 impl BodyBudget {
-    pub(super) fn new(max: usize) -> Self {
+    pub(crate) fn new(max: usize) -> Self {
         Self { max, taken: Arc::default() }
     }
 
     /// A share of nothing yet.
-    pub(super) fn share(&self) -> Share {
+    pub(crate) fn share(&self) -> Share {
         Share { budget: self.clone(), bytes: 0 }
     }
 }
 
 impl Share {
     /// Takes so many more bytes; false, and nothing taken, if there are too few.
-    pub(super) fn take(&mut self, bytes: usize) -> bool {
+    pub(crate) fn take(&mut self, bytes: usize) -> bool {
         let BodyBudget { max, taken } = &self.budget;
         let more = |taken: usize| taken.checked_add(bytes).filter(|sum| sum <= max);
         // It counts, and guards nothing else in memory.

@@ -14,26 +14,26 @@ use quelea_sqs_protocol::Queues;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::exchange::{Ends, answer};
-use super::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
-use super::phases::{Phase, Progress};
-use super::server::Worker;
+use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
+use crate::phases::{Phase, Progress};
+use crate::request::{Endpoints, respond};
+use crate::server::Worker;
 
 /// Serves a connection to its end, or until the server stops.
-pub(super) async fn serve<Q: Queues>(
+pub(crate) async fn serve<Q: Queues>(
     worker: Rc<Worker<Q>>,
     progress: Rc<Progress>,
     stream: TcpStream,
-    ends: Ends,
+    endpoints: Endpoints,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let io = Watched { io: TokioIo::new(stream), progress: Rc::clone(&progress) };
+    let io = ProgressStream { io: TokioIo::new(stream), progress: Rc::clone(&progress) };
     let service = service_fn(move |request| {
         let (worker, progress) = (Rc::clone(&worker), Rc::clone(&progress));
         async move {
-            let answer = answer(&worker, &progress, ends, request).await;
+            let response = respond(&worker, &progress, endpoints, request).await;
             progress.enter(Phase::Idle);
-            Ok::<_, Infallible>(answer)
+            Ok::<_, Infallible>(response)
         }
     });
     let mut builder = http1::Builder::new();
@@ -52,17 +52,17 @@ pub(super) async fn serve<Q: Queues>(
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, peer = %ends.peer, "an SQS connection broke");
+        tracing::debug!(%error, peer = %endpoints.peer, "an SQS connection broke");
     }
 }
 
-/// A socket that tells when bytes come.
-struct Watched {
+/// A socket that notes when bytes come.
+struct ProgressStream {
     io: TokioIo<TcpStream>,
     progress: Rc<Progress>,
 }
 
-impl Read for Watched {
+impl Read for ProgressStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -76,7 +76,7 @@ impl Read for Watched {
     }
 }
 
-impl Write for Watched {
+impl Write for ProgressStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -90,12 +90,12 @@ impl SqsCounters {
         action.map_or(&self.unread, |action| &self.requests[action as usize])
     }
 
-    pub(super) fn count_request(&self, action: Option<Action>, error: Option<ErrorKind>) {
+    pub(crate) fn count_request(&self, action: Option<Action>, error: Option<ErrorKind>) {
         add(&self.of(action)[Outcome::from(error) as usize]);
     }
 
     /// Takes a place for a connection, unless `max` are taken.
-    pub(super) fn open_connection(&self, max: usize) -> bool {
+    pub(crate) fn open_connection(&self, max: usize) -> bool {
         if self.connections.fetch_add(1, Ordering::Relaxed) < max as u64 {
             return true;
         }
@@ -104,15 +104,15 @@ impl SqsCounters {
         false
     }
 
-    pub(super) fn close_connection(&self) {
+    pub(crate) fn close_connection(&self) {
         self.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(super) fn count_refused_signature(&self) {
+    pub(crate) fn count_refused_signature(&self) {
         add(&self.signatures_refused);
     }
 
-    pub(super) fn count_slow_client(&self) {
+    pub(crate) fn count_slow_client(&self) {
         add(&self.slow_clients_closed);
     }
 }

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use slab::Slab;
 use tokio::task::AbortHandle;
 
-use super::counters::SqsCounters;
-use super::limits::{SWEEP_MAX, SWEEP_MIN};
+use crate::counters::SqsCounters;
+use crate::limits::{SWEEP_MAX, SWEEP_MIN};
 
 /// What a connection is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     /// Nothing of the next request is there; or the client does not read the last answer.
     Idle,
     /// A part of a request's head is there, or of its body.
@@ -24,7 +24,7 @@ pub(super) enum Phase {
 
 /// A connection's phase, and the time at which it began, in ms of the thread's clock.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     phase: Cell<Phase>,
     since_ms: Cell<u64>,
     clock_ms: Rc<Cell<u64>>,
@@ -32,14 +32,14 @@ pub(super) struct Progress {
 
 impl Progress {
     /// The connection is at something else now. To go on with the same does not renew the time.
-    pub(super) fn enter(&self, phase: Phase) {
+    pub(crate) fn enter(&self, phase: Phase) {
         if self.phase.replace(phase) != phase {
             self.since_ms.set(self.clock_ms.get());
         }
     }
 
     /// Bytes have come. Only the first of a request count: dripping must not help.
-    pub(super) fn arrived(&self) {
+    pub(crate) fn arrived(&self) {
         if self.phase.get() == Phase::Idle {
             self.enter(Phase::Reading);
         }
@@ -47,7 +47,7 @@ impl Progress {
 }
 
 /// All connections of a thread.
-pub(super) struct Connections {
+pub(crate) struct Connections {
     idle_max: Duration,
     reading_max: Duration,
     started: Instant,
@@ -56,7 +56,7 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    pub(super) fn new(idle_max: Duration, reading_max: Duration) -> Self {
+    pub(crate) fn new(idle_max: Duration, reading_max: Duration) -> Self {
         Self {
             idle_max,
             reading_max,
@@ -67,7 +67,7 @@ impl Connections {
     }
 
     /// A new connection: its number, and where it tells what it is at.
-    pub(super) fn add(&self) -> (usize, Rc<Progress>) {
+    pub(crate) fn add(&self) -> (usize, Rc<Progress>) {
         let progress = Rc::new(Progress {
             phase: Cell::new(Phase::Reading),
             since_ms: Cell::new(self.clock_ms.get()),
@@ -77,14 +77,14 @@ impl Connections {
     }
 
     /// What ends a connection. It may have ended already.
-    pub(super) fn set_abort(&self, number: usize, abort: AbortHandle) {
+    pub(crate) fn set_abort(&self, number: usize, abort: AbortHandle) {
         if let Some(connection) = self.open.borrow_mut().get_mut(number) {
             connection.1 = Some(abort);
         }
     }
 
-    /// Ends all connections.
-    pub(super) fn abort_all(&self) {
+    /// Endpoints all connections.
+    pub(crate) fn abort_all(&self) {
         self.open
             .borrow()
             .iter()
@@ -92,16 +92,16 @@ impl Connections {
             .for_each(AbortHandle::abort);
     }
 
-    pub(super) fn remove(&self, number: usize) {
+    pub(crate) fn remove(&self, number: usize) {
         self.open.borrow_mut().try_remove(number);
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.open.borrow().len()
     }
 
     /// Closes connections that take too long, for ever.
-    pub(super) async fn sweep(&self, counters: &SqsCounters) {
+    pub(crate) async fn sweep(&self, counters: &SqsCounters) {
         let interval = (self.idle_max.min(self.reading_max) / 4).clamp(SWEEP_MIN, SWEEP_MAX);
         loop {
             tokio::time::sleep(interval).await;

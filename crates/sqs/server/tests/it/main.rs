@@ -7,5 +7,5 @@ mod authentication;
 mod broken_clients;
 mod client;
 mod http;
-#[path = "../../../sqs/protocol/tests/service/memory.rs"]
+#[path = "../../../protocol/tests/service/memory.rs"]
 mod memory;

@@ -5,14 +5,14 @@ use std::time::Duration;
 /// Bytes of a request line with its headers, which is also what is read ahead of pipelined requests:
 /// a presigned request carries its parameters in its URL, and a client that writes more there can
 /// post them.
-pub(super) const HEAD_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Headers of a request. SDKs send some twenty.
-pub(super) const HEADERS_MAX: usize = 100;
+pub(crate) const HEADERS_MAX: usize = 100;
 
 /// Bytes of a request's body: the largest batch is 1 MiB, JSON and Base64 add a third, and a form
 /// may escape each byte of a Binary value's Base64; what it says besides is small.
-pub(super) const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub(crate) const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Bytes of the bodies of all requests at once, until they are answered. That is 64 of the longest,
 /// or a small body for each of 150,000 receives that wait; gathering and decoding a body take up to
@@ -21,19 +21,19 @@ pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Bytes of a header of the client's that is kept while its request is served, or that policies are
 /// asked about: a pattern costs its length times the text's. Real ones have some 200.
-pub(super) const KEPT_HEADER_BYTES_MAX: usize = 1024;
+pub(crate) const KEPT_HEADER_BYTES_MAX: usize = 1024;
 
 /// What is set aside for a body of unknown length.
-pub(super) const BODY_BYTES_START: usize = 4 * 1024;
+pub(crate) const BODY_BYTES_START: usize = 4 * 1024;
 
 /// Pause after accept failed for want of file descriptors or memory, which last for a while.
-pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How often connections are looked at for what takes too long. A sweep costs some 10 ns for each.
-pub(super) const SWEEP_MAX: Duration = Duration::from_secs(1);
+pub(crate) const SWEEP_MAX: Duration = Duration::from_secs(1);
 
 /// Timeouts shorter than this are for tests.
-pub(super) const SWEEP_MIN: Duration = Duration::from_millis(10);
+pub(crate) const SWEEP_MIN: Duration = Duration::from_millis(10);
 
 /// How long answers that are under way may take when the server stops.
-pub(super) const STOP_MAX: Duration = Duration::from_millis(500);
+pub(crate) const STOP_MAX: Duration = Duration::from_millis(500);

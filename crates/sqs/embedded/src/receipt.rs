@@ -21,7 +21,7 @@ const SUMMED_BYTES: usize = 15;
 const BYTES: usize = 19;
 
 /// A receipt's bytes.
-pub(super) fn encode(receipt: Receipt) -> Delivery {
+pub(crate) fn encode(receipt: Receipt) -> Delivery {
     let mut bytes = Vec::with_capacity(BYTES);
     bytes.push(VERSION);
     bytes.extend_from_slice(&receipt.queue.0.to_le_bytes());
@@ -33,7 +33,7 @@ pub(super) fn encode(receipt: Receipt) -> Delivery {
 }
 
 /// The receipt of these bytes, if they are one.
-pub(super) fn decode(bytes: &[u8]) -> Option<Receipt> {
+pub(crate) fn decode(bytes: &[u8]) -> Option<Receipt> {
     let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
     let (summed, sum) = bytes.split_at(SUMMED_BYTES);
     if bytes[0] != VERSION || crc32c::crc32c(summed).to_le_bytes() != *sum {
@@ -47,7 +47,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Receipt> {
 }
 
 /// A message id for a message that has none of its own: always the same.
-pub(super) fn uuid_of(receipt: Receipt) -> Uuid {
+pub(crate) fn uuid_of(receipt: Receipt) -> Uuid {
     let mut bytes = [0; 16];
     bytes[..4].copy_from_slice(&receipt.queue.0.to_be_bytes());
     bytes[8..].copy_from_slice(&receipt.seq.0.to_be_bytes());

@@ -10,8 +10,8 @@ use quelea_model::{Properties, Table, Value};
 use quelea_sqs_protocol::{MessageAttribute, NewMessage, QueueRef, Received};
 use uuid::Uuid;
 
-use super::receipt;
-use super::receipt::uuid_of;
+use crate::receipt;
+use crate::receipt::uuid_of;
 
 const SENT_AT: &str = "x-sqs-sent-timestamp";
 const SENDER: &str = "x-sqs-sender-id";
@@ -27,7 +27,7 @@ const ATTRIBUTES: &str = "x-sqs-attributes";
 const SEQUENCE_BASE: u64 = 10_000_000_000_000_000_000;
 
 /// What the broker is told to send.
-pub(super) fn outgoing(new: NewMessage, id: Uuid, now_ms: u64) -> Send {
+pub(crate) fn outgoing(new: NewMessage, id: Uuid, now_ms: u64) -> Send {
     let mut headers = Table::new();
     let (mut types, mut apart) = (Table::new(), Table::new());
     for attribute in new.attributes {
@@ -79,7 +79,7 @@ pub(super) fn outgoing(new: NewMessage, id: Uuid, now_ms: u64) -> Send {
 }
 
 /// What a receiver sees. Of a message that came by AMQP, its own message id if that is a UUID.
-pub(super) fn incoming(received: &ReceivedMessage, account: &str, is_fifo: bool) -> Received {
+pub(crate) fn incoming(received: &ReceivedMessage, account: &str, is_fifo: bool) -> Received {
     let message = &received.message;
     // Properties were checked when they came in.
     let mut properties = Properties::decode(message.properties()).unwrap_or_default();
@@ -115,7 +115,7 @@ pub(super) fn incoming(received: &ReceivedMessage, account: &str, is_fifo: bool)
 }
 
 /// A message's place in the order of its queue, as SQS writes it.
-pub(super) fn sequence_number(seq: u64) -> String {
+pub(crate) fn sequence_number(seq: u64) -> String {
     SEQUENCE_BASE.saturating_add(seq).to_string()
 }
 

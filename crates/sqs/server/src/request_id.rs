@@ -6,17 +6,17 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 /// Makes ids that look like UUIDs. They have to differ, not to be secret: SplitMix64 (Steele, Lea,
 /// Flood 2014) costs a few instructions and no lock.
 #[derive(Debug)]
-pub(super) struct RequestIds {
+pub(crate) struct RequestIds {
     state: u64,
 }
 
 impl RequestIds {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // The hasher's keys are the only random ones that need no crate.
         Self { state: RandomState::new().build_hasher().finish() }
     }
 
-    pub(super) fn next(&mut self) -> String {
+    pub(crate) fn next(&mut self) -> String {
         let (high, low) = (self.number(), self.number());
         // Version 4, variant 1, as of random UUIDs.
         let (high, low) = (high & !0xf000 | 0x4000, low & !(0b11 << 62) | 0b10 << 62);

@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quelea_management::sqs::{SqsCounters, SqsServer, SqsSettings, Verify};
+use quelea_sqs_server::{SqsCounters, SqsServer, SqsSettings, Verify};
 
 use crate::memory::Memory;
 
