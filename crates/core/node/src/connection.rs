@@ -1,18 +1,20 @@
-//! One AMQP connection's socket and session, and the task that serves it.
+//! AMQP connections: accepting them, and one connection's socket, session and task. The task reads and
+//! gives the session what it read; the turn writes (`connections.rs`).
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use bytes::{BufMut as _, BytesMut};
+use bytes::{BufMut as _, Bytes, BytesMut};
 use quelea_amqp_session::{Peer, Session, SessionConfig};
-use quelea_broker::ConnectionId;
+use quelea_broker::{Broker, ConnectionId};
 use quelea_model::Timestamp;
 use tokio::io::{AsyncReadExt as _, AsyncWrite as _};
-use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::core::{Core, SharedCore};
 use crate::timers::Armed;
@@ -34,6 +36,10 @@ const SLICES_MAX: usize = 64;
 
 /// How long a connection that we closed may take to read the rest and close its end.
 pub(crate) const LINGER_MS: u64 = 5_000;
+
+/// Until accepting is tried again after it failed for want of file descriptors or memory, which last
+/// for a while.
+const ACCEPT_RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,13 +166,53 @@ impl Connection {
         }
     }
 
-    /// Closes our end of the connection.
-    pub(crate) fn close_writer(&mut self) {
-        self.writer = None;
+    /// Whether to read from the socket now. If not, the task is woken when that may have changed.
+    fn wants_input(&mut self) -> bool {
+        let wants = self.session.wants_input();
+        if !wants {
+            self.paused = true;
+        }
+        wants
+    }
+
+    /// Its deadline has come.
+    pub(crate) fn handle_timeout(&mut self, broker: &mut Broker, now: Timestamp) {
+        match self.phase {
+            Phase::Open => self.session.handle_timeout(broker, now),
+            Phase::Flushing(_) | Phase::Lingering(_) => {
+                self.phase = Phase::Gone;
+                self.wake();
+            }
+            Phase::Gone => {}
+        }
+    }
+
+    /// Ends it without a word to the peer.
+    pub(crate) fn abandon(&mut self, broker: &mut Broker, now: Timestamp) {
+        if self.phase == Phase::Open {
+            self.session.disconnected(broker, now);
+        }
+        self.phase = Phase::Gone;
+        self.wake();
+    }
+
+    /// When the session has finished: closes our end if all is written, and has the rest done until
+    /// the deadline.
+    pub(crate) fn close_if_finished(&mut self, deadline: Timestamp) {
+        if !matches!(self.phase, Phase::Open | Phase::Flushing(_)) || !self.session.is_finished() {
+            return;
+        }
+        if self.session.output().is_empty() {
+            self.writer = None;
+            self.phase = Phase::Lingering(deadline);
+        } else if self.phase == Phase::Open {
+            self.phase = Phase::Flushing(deadline);
+        }
+        self.wake();
     }
 }
 
-/// Reads into the arena. Gives the bytes, and whether the socket may have more.
+/// Reads into the arena. Returns the bytes, and whether the socket may have more.
 fn poll_read(
     reader: &mut OwnedReadHalf,
     arena: &mut BytesMut,
@@ -181,29 +227,68 @@ fn poll_read(
     read.map_ok(|bytes| (bytes, bytes == room))
 }
 
-/// Serves one connection until it is gone.
-pub(crate) async fn serve(
-    core: SharedCore,
-    stream: TcpStream,
-    peer: SocketAddr,
-    local: SocketAddr,
-) {
-    let (mut reader, writer) = stream.into_split();
+/// Accepts connections and starts a task for each, for ever.
+pub(crate) async fn accept(core: SharedCore, listener: TcpListener) {
+    let mut failing = false;
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                failing = false;
+                start(&core, stream, peer);
+            }
+            Err(error) => {
+                core.with(|core| core.connections.count_accept_error());
+                // One line for the whole time, which may be long.
+                if !std::mem::replace(&mut failing, true) {
+                    tracing::warn!(%error, "cannot accept connections; trying on");
+                }
+                tokio::time::sleep(ACCEPT_RETRY_AFTER).await;
+            }
+        }
+    }
+}
+
+fn start(core: &SharedCore, stream: TcpStream, peer: SocketAddr) {
+    // Both fail only if the peer is gone already.
+    let Ok(local) = stream.local_addr() else { return };
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
     let peer = Peer {
         address: peer.to_string(),
         local: local.to_string(),
         loopback: peer.ip().to_canonical().is_loopback(),
     };
-    let Some(slot) = core.with(|core| core.connected(writer, peer)) else { return };
+    // The task yields by itself after each read; tokio's budget would stop it mid-turn.
+    tokio::task::spawn_local(tokio::task::unconstrained(serve(core.clone(), stream, peer)));
+}
+
+/// Serves one connection until it is gone.
+async fn serve(core: SharedCore, stream: TcpStream, peer: Peer) {
+    let (mut reader, writer) = stream.into_split();
+    let Some(slot) = core.with(|core| open(core, writer, peer)) else { return };
     loop {
         match std::future::poll_fn(|cx| core.with(|core| poll(core, slot, &mut reader, cx))).await {
             Step::Read => {}
-            // Whoever sends a lot lets the others come first, and the core's turn.
+            // A peer that sends a lot lets the others come first, and the core's turn.
             Step::HasMore => tokio::task::yield_now().await,
             Step::End => break,
         }
     }
-    core.with(|core| core.remove(slot));
+    core.with(|core| {
+        core.schedule.request_turn();
+        core.connections.remove(slot);
+    });
+}
+
+/// Returns the new connection's slot, or nothing if there are too many or the node stops.
+fn open(core: &mut Core, writer: OwnedWriteHalf, peer: Peer) -> Option<usize> {
+    let now = core.schedule.request_turn();
+    if core.stop.has_begun() {
+        core.connections.refuse(&peer, now);
+        return None;
+    }
+    core.connections.add(writer, peer, now)
 }
 
 /// What a step of a connection's task came to.
@@ -217,35 +302,70 @@ enum Step {
     End,
 }
 
-/// One step of a connection.
+/// One step of a connection: writes are the turn's, reads are done here.
 fn poll(
     core: &mut Core,
     slot: usize,
     reader: &mut OwnedReadHalf,
     cx: &mut Context<'_>,
 ) -> Poll<Step> {
-    match core.prepare(slot, cx.waker()) {
+    let phase = core.connections.poll_phase(slot, cx.waker());
+    if core.connections[slot].write_blocked && phase != Phase::Gone {
+        // Woken because the socket may take more: the turn writes.
+        core.connections.mark_dirty(slot);
+        core.schedule.request_turn();
+    }
+    match phase {
         Phase::Gone => return Poll::Ready(Step::End),
         Phase::Flushing(_) => return Poll::Pending,
         Phase::Lingering(_) => {}
         Phase::Open => {
-            if core.go_on(slot) {
+            if resume(core, slot) {
                 return Poll::Ready(Step::HasMore);
             }
-            if !core.wants_input(slot) {
+            if !core.connections[slot].wants_input() {
                 return Poll::Pending;
             }
         }
     }
-    match poll_read(reader, &mut core.arena, cx) {
+    match poll_read(reader, &mut core.connections.arena, cx) {
         Poll::Pending => Poll::Pending,
         Poll::Ready(Ok((0, _)) | Err(_)) => {
-            core.disconnected(slot);
+            let now = core.schedule.request_turn();
+            core.connections.disconnect(slot, &mut core.broker, now);
             Poll::Ready(Step::End)
         }
-        Poll::Ready(Ok((_, socket_has_more))) => {
-            let has_more = core.received(slot) || socket_has_more;
+        Poll::Ready(Ok((bytes, socket_has_more))) => {
+            core.connections.count_received(bytes);
+            let has_more = receive(core, slot) || socket_has_more;
             Poll::Ready(if has_more { Step::HasMore } else { Step::Read })
         }
     }
+}
+
+/// Hands what the arena holds to the session. Returns whether it has more to do with it.
+fn receive(core: &mut Core, slot: usize) -> bool {
+    let now = core.schedule.request_turn();
+    let data: Bytes = core.connections.arena.split().freeze();
+    let connection = &mut core.connections[slot];
+    if connection.phase != Phase::Open {
+        return false;
+    }
+    connection.has_more = connection.session.receive(&mut core.broker, data, now);
+    let has_more = connection.has_more;
+    core.connections.after_input(slot);
+    has_more
+}
+
+/// Goes on with input that was left, if there is any; returns whether there was.
+fn resume(core: &mut Core, slot: usize) -> bool {
+    let connection = &mut core.connections[slot];
+    let retry = std::mem::take(&mut connection.retry);
+    if !(connection.has_more || (retry && connection.session.is_stalled())) {
+        return false;
+    }
+    let now = core.schedule.request_turn();
+    connection.has_more = connection.session.process(&mut core.broker, now);
+    core.connections.after_input(slot);
+    true
 }

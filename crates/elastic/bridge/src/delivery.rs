@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use quelea_broker::{ChannelId, ConnectionId, Effect};
 use quelea_elastic_client::{Client, Event, Listener};
-use quelea_node::{Core, CoreHandle, CoreStopped, InsideClient, Pause, Promise};
+use quelea_node::{Backoff, Core, CoreHandle, CoreStopped, InternalClient, Promise};
 use quelea_store::Ticket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
@@ -79,7 +79,7 @@ struct Run {
     unstored: usize,
     to_store: UnboundedSender<(Promise, u64)>,
     stored: UnboundedReceiver<u64>,
-    pause: Pause,
+    backoff: Backoff,
     /// That messages are dropped is told once, whatever their keys are.
     told: Told,
 }
@@ -87,7 +87,7 @@ struct Run {
 impl Delivery {
     /// Runs until `stop` changes or the core stops.
     pub(crate) async fn run(self, mut stop: watch::Receiver<bool>) {
-        let (mut pause, mut told) = (Pause::new(), Told::default());
+        let (mut backoff, mut told) = (Backoff::new(), Told::default());
         loop {
             let trouble = match self.live(&mut told, &mut stop).await {
                 Ok(()) | Err(Trouble::CoreStopped(_)) => return,
@@ -97,7 +97,7 @@ impl Delivery {
             tokio::select! {
                 biased;
                 () = stopped(&mut stop) => return,
-                () = tokio::time::sleep(pause.lengthen()) => {}
+                () = tokio::time::sleep(backoff.next_wait()) => {}
             }
         }
     }
@@ -207,7 +207,7 @@ impl Delivery {
                 Err(Trouble::CoreStopped(stopped)) => return Err(stopped.into()),
                 Err(trouble) => {
                     self.tell(told, &trouble);
-                    batch.again_at = Some(Instant::now() + run.pause.lengthen());
+                    batch.again_at = Some(Instant::now() + run.backoff.next_wait());
                     return Ok(());
                 }
             },
@@ -220,7 +220,7 @@ impl Delivery {
         let (attempt, promise) = self.core.begin(publish).await?;
         if attempt.done > 0 {
             // Somebody makes room: there may be more soon.
-            run.pause.reset();
+            run.backoff.reset();
             batch.done += attempt.done;
             run.unstored += 1;
             // It only fails when the store has: that is told by the other end.
@@ -244,7 +244,7 @@ impl Delivery {
                     self.core.call(move |core| core.detach(connection)).await?;
                 }
                 self.tell(told, &obstacle.into());
-                batch.again_at = Some(Instant::now() + run.pause.lengthen());
+                batch.again_at = Some(Instant::now() + run.backoff.next_wait());
             }
             None => {
                 run.batch = None;
@@ -264,7 +264,10 @@ impl Delivery {
             let DeliverySettings { queue, vhost, .. } = &*settings;
             let name = format!("delivery of elastic queue {queue}");
             let (user, protocol) = (&*user, "EQS 1");
-            core.open_inside(InsideClient { user, vhost, local: "", name: &name, protocol }, sender)
+            core.open_internal(
+                InternalClient { user, vhost, local: "", name: &name, protocol },
+                sender,
+            )
         });
         let (connection, channel) = opened.await??;
         Ok(Outlet { connection, channel, effects })
@@ -277,8 +280,8 @@ impl Run {
         to_store: UnboundedSender<(Promise, u64)>,
         stored: UnboundedReceiver<u64>,
     ) -> Self {
-        let (outlet, batch, pause, told) = (None, None, Pause::new(), Told::default());
-        Self { listener, outlet, batch, unstored: 0, to_store, stored, pause, told }
+        let (outlet, batch, backoff, told) = (None, None, Backoff::new(), Told::default());
+        Self { listener, outlet, batch, unstored: 0, to_store, stored, backoff, told }
     }
 
     /// Waits a moment for what is published, and says so.

@@ -2,7 +2,7 @@
 //! it has is published to the elastic queue. A message is acknowledged to the durable queue when the
 //! elastic queue has acknowledged it, as that queue means it.
 //!
-//! Whatever goes wrong ends the consumer, which gives back what is under way; after a pause all of it
+//! Whatever goes wrong ends the consumer, which gives back what is under way; after a backoff all of it
 //! begins anew. So a message may come into the elastic queue twice, and is never lost on the way.
 
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use quelea_broker::{ChannelId, ConnectionId, Consume, Effect};
 use quelea_elastic_client::{Client, Error, MessageSeq, Producer, PublishError};
-use quelea_node::{Core, CoreHandle, CoreStopped, InsideClient, Pause};
+use quelea_node::{Backoff, Core, CoreHandle, CoreStopped, InternalClient};
 use quelea_store::Ticket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
@@ -69,9 +69,9 @@ struct Settled {
 impl Feed {
     /// Runs until `stop` changes or the core stops.
     pub(crate) async fn run(self, mut stop: watch::Receiver<bool>) {
-        let (mut pause, mut told) = (Pause::new(), Told::default());
+        let (mut backoff, mut told) = (Backoff::new(), Told::default());
         loop {
-            let trouble = match self.live(&mut pause, &mut told, &mut stop).await {
+            let trouble = match self.live(&mut backoff, &mut told, &mut stop).await {
                 Ok(()) | Err(Trouble::CoreStopped(_)) => return,
                 Err(trouble) => trouble,
             };
@@ -83,7 +83,7 @@ impl Feed {
             tokio::select! {
                 biased;
                 () = stopped(&mut stop) => return,
-                () = tokio::time::sleep(pause.lengthen()) => {}
+                () = tokio::time::sleep(backoff.next_wait()) => {}
             }
         }
     }
@@ -91,7 +91,7 @@ impl Feed {
     /// From the elastic queue's relay to the first trouble, or to the stop.
     async fn live(
         &self,
-        pause: &mut Pause,
+        backoff: &mut Backoff,
         told: &mut Told,
         stop: &mut watch::Receiver<bool>,
     ) -> Result<(), Trouble> {
@@ -103,7 +103,7 @@ impl Feed {
         };
         let producer = opened.map_err(|_| Trouble::NoRelay(RELAY_MAX.as_secs()))??;
         let mut consumer = self.consume().await?;
-        let served = self.serve(&mut consumer, &producer, pause, told, stop).await;
+        let served = self.serve(&mut consumer, &producer, backoff, told, stop).await;
         let connection = consumer.connection;
         // What is not acknowledged goes back to the durable queue.
         let detached = self.core.call(move |core| core.detach(connection)).await;
@@ -131,7 +131,7 @@ impl Feed {
         &self,
         consumer: &mut Consumer,
         producer: &Producer,
-        pause: &mut Pause,
+        backoff: &mut Backoff,
         told: &mut Told,
         stop: &mut watch::Receiver<bool>,
     ) -> Result<(), Trouble> {
@@ -144,7 +144,7 @@ impl Feed {
                 acknowledged = producer.acknowledged_after(known), if !flow.published.is_empty() => {
                     known = acknowledged?;
                     settled.below = self.acknowledged(&mut flow, known);
-                    self.went_well(pause, told);
+                    self.went_well(backoff, told);
                 }
                 // While the producer has no room nothing more is looked at.
                 effect = consumer.effects.recv(), if flow.waiting.is_empty() => {
@@ -232,8 +232,8 @@ impl Feed {
         tag
     }
 
-    fn went_well(&self, pause: &mut Pause, told: &mut Told) {
-        pause.reset();
+    fn went_well(&self, backoff: &mut Backoff, told: &mut Told) {
+        backoff.reset();
         if told.is_over() {
             let FeedSettings { exchange, queue, through, .. } = &*self.settings;
             tracing::info!(%exchange, %through, %queue, "the exchange feeds again");
@@ -294,8 +294,8 @@ fn begin(
 ) -> Result<(ConnectionId, ChannelId, Ticket), Trouble> {
     let FeedSettings { vhost, exchange, binding_keys, through, queue, prefetch } = settings;
     let name = format!("feed of elastic queue {queue}");
-    let client = InsideClient { user, vhost, local: "", name: &name, protocol: "EQS 1" };
-    let (connection, channel) = core.open_inside(client, effects)?;
+    let client = InternalClient { user, vhost, local: "", name: &name, protocol: "EQS 1" };
+    let (connection, channel) = core.open_internal(client, effects)?;
     let mut consume = || -> Result<Ticket, Trouble> {
         let declared = declare::durable_queue(core, channel, through)?;
         // The default exchange has all queues bound already.

@@ -94,7 +94,7 @@ enum Step {
 #[derive(Debug)]
 enum Following {
     /// It is to be looked at then.
-    Pause(Time),
+    Backoff(Time),
     Looking(Call),
     Changes,
 }
@@ -132,7 +132,7 @@ impl Ownership {
         Self {
             life: life.into(),
             lease: Lease::new(now),
-            following: Following::Pause(now),
+            following: Following::Backoff(now),
             enlisted: None,
             taken_told: false,
             picture: Picture::new(&address),
@@ -179,7 +179,7 @@ impl Ownership {
                 self.jobs.push_back(Job::All(entries));
             } else {
                 self.warn(format!("the directory cannot read its metadata yet: {}", cause(answer)));
-                self.following = Following::Pause(now.plus_ms(RETRY_MS));
+                self.following = Following::Backoff(now.plus_ms(RETRY_MS));
             }
             return;
         }
@@ -219,7 +219,7 @@ impl Ownership {
         {
             self.begin(now, job);
         }
-        if matches!(self.following, Following::Pause(at) if at <= now) {
+        if matches!(self.following, Following::Backoff(at) if at <= now) {
             let call = self.number();
             self.following = Following::Looking(call);
             self.ask_as(call, Request::Look, LOOK_MS_MAX);
@@ -254,7 +254,7 @@ impl Ownership {
     #[must_use]
     pub fn next_deadline(&self) -> Time {
         match self.following {
-            Following::Pause(at) => self.lease.deadline().min(at),
+            Following::Backoff(at) => self.lease.deadline().min(at),
             Following::Looking(_) | Following::Changes => self.lease.deadline(),
         }
     }
@@ -347,7 +347,7 @@ impl Ownership {
             Input::Changes(changes) => self.take_changes(now, &changes),
             Input::WatchLost => {
                 self.current = false;
-                self.following = Following::Pause(now);
+                self.following = Following::Backoff(now);
             }
         }
     }

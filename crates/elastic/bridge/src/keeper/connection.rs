@@ -14,7 +14,7 @@ use quelea_broker::Effect;
 use quelea_elastic_proto::frame::{ErrorCode, Hello, Role, Welcome, WireError};
 use quelea_elastic_proto::wire::FrameBuffer;
 use quelea_elastic_proto::{ClientId, Frame, FrameError, MessageSeq, limits};
-use quelea_node::{Core, CoreStopped, InsideClient, Pause, Promise};
+use quelea_node::{Backoff, Core, CoreStopped, InternalClient, Promise};
 use quelea_store::Ticket;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -184,7 +184,7 @@ impl Connection {
             self.reading.local_addr().map_or_else(|_| String::new(), |local| local.to_string());
         let opened = self.keeper.core.promise(move |core| {
             let name = format!("elastic queue {queue}");
-            let client = InsideClient {
+            let client = InternalClient {
                 user: &user,
                 vhost: &vhost,
                 local: &local,
@@ -273,14 +273,14 @@ impl Connection {
         stop: &mut watch::Receiver<bool>,
     ) -> Result<(), End> {
         let batch = Arc::new(batch);
-        let (mut pause, mut at) = (Pause::new(), Place::default());
+        let (mut backoff, mut at) = (Backoff::new(), Place::default());
         loop {
             let (attempt, promise) = self.attempt(shelf, &batch, at).await?;
             at = attempt.at;
             self.keeper.counters.kept.fetch_add(attempt.published, Relaxed);
             if attempt.published > 0 {
                 // Somebody makes room: there may be more soon.
-                pause.reset();
+                backoff.reset();
             }
             self.keeper.counters.repeated.fetch_add(attempt.repeated, Relaxed);
             // The other end is gone after the store has failed: then nothing is acknowledged any more.
@@ -295,7 +295,7 @@ impl Connection {
                     return Err(refuse(ErrorCode::Unavailable, "target", obstacle.to_string()));
                 }
             }
-            waiting(&self.answers, stop, sleep(pause.lengthen())).await?;
+            waiting(&self.answers, stop, sleep(backoff.next_wait())).await?;
         }
     }
 

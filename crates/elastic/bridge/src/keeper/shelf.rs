@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use quelea_broker::{ChannelId, ConnectionId, DeclareQueueError, Effect, OpenError};
 use quelea_elastic_proto::{ClientId, MessageSeq};
-use quelea_node::{Core, InsideClient};
+use quelea_node::{Core, InternalClient};
 use quelea_store::Ticket;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -98,12 +98,12 @@ impl Shelf {
     /// Opens it; a durable queue that is not there is declared.
     pub(crate) fn open(
         core: &mut Core,
-        client: InsideClient<'_>,
+        client: InternalClient<'_>,
         effects: UnboundedSender<Effect>,
         queue: Arc<str>,
         target: Arc<str>,
     ) -> Result<(Self, Ticket), ShelfError> {
-        let (connection, channel) = core.open_inside(client, effects)?;
+        let (connection, channel) = core.open_internal(client, effects)?;
         let shelf = Self { queue, target, connection, channel };
         match shelf.declare(core) {
             Ok(ticket) => Ok((shelf, ticket)),

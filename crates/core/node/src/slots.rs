@@ -1,14 +1,14 @@
-//! From the broker's name of a connection to its place among ours.
+//! From the broker's number of a connection to its slot among those with a socket.
 
 use quelea_broker::ConnectionId;
 
 /// A table by the low half of the connection's number, which the broker keeps dense.
 #[derive(Debug, Default)]
-pub(crate) struct Routes {
+pub(crate) struct ConnectionSlots {
     slots: Vec<Option<(ConnectionId, usize)>>,
 }
 
-impl Routes {
+impl ConnectionSlots {
     pub(crate) fn insert(&mut self, connection: ConnectionId, slot: usize) {
         let index = index(connection);
         if index >= self.slots.len() {

@@ -1,4 +1,4 @@
-//! Connections of the broker that have no socket of ours: other fronts' own clients.
+//! Connections of the broker that have no socket: clients inside this process, such as other fronts.
 
 use quelea_broker::{Broker, ChannelId, ConnectionId, ConnectionInfo, Effect, OpenError};
 use quelea_model::Timestamp;
@@ -10,14 +10,14 @@ use crate::core::Core;
 /// Where effects for connections without a socket go. What waits there is bounded by the consumers'
 /// prefetch and the connection's output budget, as for any client.
 #[derive(Debug, Default)]
-pub(crate) struct Attached {
+pub(crate) struct InternalConnections {
     effects: FxHashMap<ConnectionId, UnboundedSender<Effect>>,
 }
 
-impl Attached {
+impl InternalConnections {
     /// Hands an effect over, if the connection is one of these. Whoever has gone away without
     /// detaching is disconnected: what it had goes back to its queues.
-    pub(crate) fn effect(
+    pub(crate) fn apply(
         &mut self,
         broker: &mut Broker,
         connection: ConnectionId,
@@ -35,7 +35,7 @@ impl Attached {
 
 /// Who a connection inside this process is, for permissions and for people.
 #[derive(Clone, Copy, Debug)]
-pub struct InsideClient<'a> {
+pub struct InternalClient<'a> {
     /// With whose permissions.
     pub user: &'a str,
     /// In which virtual host.
@@ -54,12 +54,12 @@ impl Core {
     ///
     /// # Errors
     /// [`OpenError`]: the virtual host is unknown, or the user may not use it.
-    pub fn open_inside(
+    pub fn open_internal(
         &mut self,
-        client: InsideClient<'_>,
+        client: InternalClient<'_>,
         effects: UnboundedSender<Effect>,
     ) -> Result<(ConnectionId, ChannelId), OpenError> {
-        let InsideClient { user, vhost, local, name, protocol } = client;
+        let InternalClient { user, vhost, local, name, protocol } = client;
         let info = ConnectionInfo {
             user: user.to_owned(),
             vhost: vhost.to_owned(),
@@ -78,12 +78,12 @@ impl Core {
 
     /// From now on the broker's effects for `connection` go to `effects`, until [`Core::detach`].
     pub fn attach(&mut self, connection: ConnectionId, effects: UnboundedSender<Effect>) {
-        self.attached.effects.insert(connection, effects);
+        self.internal.effects.insert(connection, effects);
     }
 
     /// Ends that, and closes the connection.
     pub fn detach(&mut self, connection: ConnectionId) {
-        self.attached.effects.remove(&connection);
+        self.internal.effects.remove(&connection);
         let now = self.now();
         self.broker.close_connection(now, connection);
     }
