@@ -6,7 +6,6 @@
 
 mod api;
 mod authentication;
-mod elastic;
 mod error;
 mod json;
 mod metrics;
@@ -14,4 +13,3 @@ mod operation;
 pub mod sqs;
 
 pub use api::{HttpSettings, serve};
-pub use elastic::{Elastic, ElasticAnswer, ElasticPage, ElasticRefusal, ElasticRequest};
