@@ -18,13 +18,12 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{delete, get, post, put};
+use axum::routing::{MethodRouter, delete, get, put};
 use prometheus_client::collector::Collector;
 use quelea_node::{Authenticator, CoreHandle};
 use serde_json::Value as Json;
 use tokio::net::TcpListener;
 
-use crate::elastic::Elastic;
 use crate::error::ApiError;
 use crate::metrics;
 use quelea_sqs_server::SqsCounters;
@@ -47,8 +46,6 @@ pub(crate) struct Api {
     pub(crate) sqs: Option<Arc<SqsCounters>>,
     /// What other fronts count.
     pub(crate) collectors: Arc<[Arc<dyn Collector>]>,
-    /// The elastic queues' directory, if there is one.
-    pub(crate) elastic: Option<Arc<dyn Elastic>>,
 }
 
 /// What [`serve`] needs to know.
@@ -64,8 +61,8 @@ pub struct HttpSettings {
     pub sqs: Option<Arc<SqsCounters>>,
     /// What other fronts count, for the metrics page.
     pub collectors: Vec<Arc<dyn Collector>>,
-    /// The elastic queues' directory, if there is one.
-    pub elastic: Option<Arc<dyn Elastic>>,
+    /// What the elastic queues' directory answers below `/api/elastic`.
+    pub elastic: Vec<(&'static str, MethodRouter)>,
 }
 
 /// Serves the management API until `stop` resolves; answers what is under way before it returns.
@@ -87,18 +84,18 @@ pub async fn serve(
         account_id: settings.account_id.into(),
         sqs: settings.sqs,
         collectors: settings.collectors.into(),
-        elastic: settings.elastic,
     };
-    let service = routes(api).into_make_service_with_connect_info::<SocketAddr>();
+    let service = routes(api, settings.elastic).into_make_service_with_connect_info::<SocketAddr>();
     axum::serve(listener, service).with_graceful_shutdown(stop).await
 }
 
-fn routes(api: Api) -> Router {
+fn routes(api: Api, elastic: Vec<(&'static str, MethodRouter)>) -> Router {
+    let elastic = elastic::mount(elastic, &api);
     Router::new()
         .route("/metrics", get(metrics::text))
         .nest(
             "/api",
-            node_routes().merge(object_routes()).merge(access_routes()).merge(elastic_routes()),
+            node_routes().merge(object_routes()).merge(access_routes()).nest("/elastic", elastic),
         )
         .fallback(async || ApiError::NotFound)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
@@ -182,24 +179,6 @@ fn access_routes() -> Router<Api> {
                 .put(permissions::put_topic)
                 .delete(permissions::delete_topic),
         )
-}
-
-fn elastic_routes() -> Router<Api> {
-    Router::new()
-        .route("/elastic/directories", get(elastic::directories))
-        .route("/elastic/queues", get(elastic::queues))
-        .route(
-            "/elastic/queues/{queue}",
-            get(elastic::queue).put(elastic::define).delete(elastic::delete),
-        )
-        .route("/elastic/queues/{queue}/relays", get(elastic::relays_of))
-        .route("/elastic/queues/{queue}/producers", get(elastic::producers))
-        .route("/elastic/queues/{queue}/listeners", get(elastic::listeners))
-        .route("/elastic/queues/{queue}/events", get(elastic::events_of))
-        .route("/elastic/queues/{queue}/plan", get(elastic::plan))
-        .route("/elastic/queues/{queue}/moves", post(elastic::move_producer))
-        .route("/elastic/relays", get(elastic::relays))
-        .route("/elastic/events", get(elastic::events))
 }
 
 /// A field of a request's object: absent gives `None`, another type is an error with its name.

@@ -6,11 +6,9 @@
 
 mod api;
 mod authentication;
-mod elastic;
 mod error;
 mod json;
 mod metrics;
 mod operation;
 
 pub use api::{HttpSettings, serve};
-pub use elastic::{Elastic, ElasticAnswer, ElasticPage, ElasticRefusal, ElasticRequest};
