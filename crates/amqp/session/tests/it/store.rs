@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use quelea_model::{QueueId, Seq, Timestamp};
 use quelea_store::{
     Deduplication, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, MemStore,
-    NewMessage, Progress, Store, StoreState, StoreStats, Stretch, Ticket, Visibility,
+    NewMessage, PagedRange, Progress, Store, StoreState, StoreStats, Ticket, Visibility,
 };
 
 /// The test's hand on the store.
@@ -90,8 +90,8 @@ impl Store for TestStore {
     fn release(&mut self, entry: &Entry) {
         self.inner.release(entry);
     }
-    fn release_stretch(&mut self, stretch: &Stretch) {
-        self.inner.release_stretch(stretch);
+    fn release_paged_range(&mut self, range: &PagedRange) {
+        self.inner.release_paged_range(range);
     }
     fn put_topology(&mut self, key: &[u8], value: &[u8]) {
         self.inner.put_topology(key, value);
@@ -149,8 +149,8 @@ impl Store for TestStore {
     ) {
         self.inner.checkpoint_entries(queue, entries, expiries);
     }
-    fn checkpoint_stretch(&mut self, queue: QueueId, stretch: &Stretch) {
-        self.inner.checkpoint_stretch(queue, stretch);
+    fn checkpoint_paged_range(&mut self, queue: QueueId, range: &PagedRange) {
+        self.inner.checkpoint_paged_range(queue, range);
     }
     fn finish_checkpoint(&mut self) {
         self.inner.finish_checkpoint();

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use quelea_model::{QueueId, Seq, Timestamp};
 use quelea_store::{
     Deduplication, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, MemStore,
-    NewMessage, Progress, Store, StoreState, StoreStats, Stretch, Ticket, Visibility,
+    NewMessage, PagedRange, Progress, Store, StoreState, StoreStats, Ticket, Visibility,
 };
 
 /// Sends its store back when the broker that owns it is dropped, and takes orders about its state.
@@ -71,8 +71,8 @@ impl Store for MemoryStore {
     fn release(&mut self, entry: &Entry) {
         self.inner_mut().release(entry);
     }
-    fn release_stretch(&mut self, stretch: &Stretch) {
-        self.inner_mut().release_stretch(stretch);
+    fn release_paged_range(&mut self, range: &PagedRange) {
+        self.inner_mut().release_paged_range(range);
     }
     fn put_topology(&mut self, key: &[u8], value: &[u8]) {
         self.inner_mut().put_topology(key, value);
@@ -139,8 +139,8 @@ impl Store for MemoryStore {
     ) {
         self.inner_mut().checkpoint_entries(queue, entries, expiries);
     }
-    fn checkpoint_stretch(&mut self, queue: QueueId, stretch: &Stretch) {
-        self.inner_mut().checkpoint_stretch(queue, stretch);
+    fn checkpoint_paged_range(&mut self, queue: QueueId, range: &PagedRange) {
+        self.inner_mut().checkpoint_paged_range(queue, range);
     }
     fn finish_checkpoint(&mut self) {
         self.inner_mut().finish_checkpoint();
