@@ -1,5 +1,7 @@
 //! What the broker asks of a store.
 
+use std::any::Any;
+
 use quelea_model::{Message, QueueId, Seq, Timestamp};
 
 use crate::{
@@ -57,7 +59,10 @@ pub enum StoreState {
 /// For `live` accounts (which decide when a segment is free) the store has to be told of every
 /// (queue, message) pair that ends, exactly once: by [`Store::append_acks`], [`Store::release`] or
 /// [`Store::release_paged_range`].
-pub trait Store: Send {
+///
+/// It is [`Any`], so that a test finds the [`crate::MemStore`] that it gave to a broker again, instead
+/// of a wrapper that restates each operation.
+pub trait Store: Any + Send {
     /// Appends a message; gives the place for its entries, which are then `STORED`.
     fn append_message(&mut self, new: NewMessage<'_>) -> Location;
 
