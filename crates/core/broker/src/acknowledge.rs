@@ -1,7 +1,7 @@
 //! Settling deliveries: acknowledged for good, dead-lettered, or back to their old place.
 
 use quelea_model::{QueueId, Timestamp};
-use quelea_store::{EntryFlags, NEVER, Ready, Ticket};
+use quelea_store::{EntryFlags, NEVER, QueuedMessage, Ticket};
 
 use crate::Broker;
 use crate::consumer::Turn;
@@ -290,8 +290,8 @@ impl Broker {
     }
 }
 
-fn ready(unacked: Unacked) -> Ready {
-    Ready {
+fn ready(unacked: Unacked) -> QueuedMessage {
+    QueuedMessage {
         entry: unacked.entry,
         expires_at: Some(unacked.expires_at).filter(|at| *at != NEVER),
         body: unacked.body,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use quelea_model::{Message, Properties, PropertyView, QueueId, Timestamp, Value};
-use quelea_store::Ready;
+use quelea_store::QueuedMessage;
 
 use crate::Broker;
 use crate::death::{self, Reason};
@@ -114,7 +114,7 @@ impl Broker {
     }
 
     /// Moves a message that was received too often. It keeps its name and its time.
-    fn redrive(&mut self, id: QueueId, source: Ready, now: Timestamp) {
+    fn redrive(&mut self, id: QueueId, source: QueuedMessage, now: Timestamp) {
         let Some(queue) = self.queues.get_mut(&id) else {
             return;
         };
@@ -140,7 +140,7 @@ impl Broker {
     pub(crate) fn move_message(
         &mut self,
         from: QueueId,
-        source: &Ready,
+        source: &QueuedMessage,
         to: QueueId,
         message: &Arc<Message>,
         now: Timestamp,
@@ -172,7 +172,7 @@ impl Broker {
     }
 
     /// A message that was taken to be moved stays in its queue.
-    pub(crate) fn put_back(&mut self, id: QueueId, message: Ready) {
+    pub(crate) fn put_back(&mut self, id: QueueId, message: QueuedMessage) {
         let Some(queue) = self.queues.get_mut(&id) else {
             return self.store.release(&message.entry);
         };

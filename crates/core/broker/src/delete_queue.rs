@@ -1,7 +1,7 @@
 //! Emptying and deleting queues.
 
 use quelea_model::{QueueId, Seq, Timestamp};
-use quelea_store::{Durability, Removed, Ticket};
+use quelea_store::{Drained, Durability, Ticket};
 
 use crate::Broker;
 use crate::access::Operation;
@@ -137,8 +137,8 @@ impl Broker {
         if is_logged || messages > 0 {
             let store = &mut self.store;
             queue.ready.drain(&mut |removed| match removed {
-                Removed::Entry(message) => store.release(&message.entry),
-                Removed::Stretch(stretch) => store.release_stretch(&stretch),
+                Drained::Entry(message) => store.release(&message.entry),
+                Drained::PagedRange(range) => store.release_paged_range(&range),
             });
             queue.hidden.forget_all();
             if let Some(groups) = &mut queue.groups {
@@ -231,8 +231,8 @@ impl Broker {
         let moving = queue.transit.drain();
         moving.chain(queue.unreadable.drain(..)).for_each(|message| store.release(&message.entry));
         queue.ready.drain(&mut |removed| match removed {
-            Removed::Entry(message) => store.release(&message.entry),
-            Removed::Stretch(stretch) => store.release_stretch(&stretch),
+            Drained::Entry(message) => store.release(&message.entry),
+            Drained::PagedRange(range) => store.release_paged_range(&range),
         });
     }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use quelea_model::{Message, QueueId, Seq, Timestamp};
-use quelea_store::{Durability, Entry, EntryFlags, Location, NEVER, NewMessage, Ready, Visibility};
+use quelea_store::{
+    Durability, Entry, EntryFlags, Location, NEVER, NewMessage, QueuedMessage, Visibility,
+};
 use smallvec::SmallVec;
 
 use crate::Broker;
@@ -166,7 +168,7 @@ impl Broker {
         if let Some(visible_at) = taker.visible_at {
             // The body is read back when its time comes.
             let body = (!entry.is_stored()).then(|| Arc::clone(message));
-            let mut message = Ready { entry, expires_at, body };
+            let mut message = QueuedMessage { entry, expires_at, body };
             let never = Timestamp::ZERO;
             self.store_hidden(taker.id, &mut message, now);
             let Some(queue) = self.queues.get_mut(&taker.id) else {
@@ -181,7 +183,7 @@ impl Broker {
             });
             return self.follow_up(taker.id);
         }
-        queue.ready.push(Ready { entry, expires_at, body: Some(Arc::clone(message)) });
+        queue.ready.push(QueuedMessage { entry, expires_at, body: Some(Arc::clone(message)) });
         let is_limited = queue.has_length_limit();
         if !queue.is_touched {
             queue.is_touched = true;
@@ -221,7 +223,7 @@ impl Broker {
             {
                 let entry = Entry { body_bytes: message.body().len() as u32, ..Entry::default() };
                 let body = Some(Arc::clone(message));
-                let message = Ready { entry, expires_at: None, body };
+                let message = QueuedMessage { entry, expires_at: None, body };
                 queue.transit.push(message, Reason::MaxLength);
                 self.follow_up(id);
             }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use quelea_model::limits::{MOVE_TASKS_KEPT, MOVE_TASKS_RUNNING_MAX};
 use quelea_model::{Message, QueueId, Timestamp};
-use quelea_store::{Durability, Ready, StoreState, Ticket};
+use quelea_store::{Durability, QueuedMessage, StoreState, Ticket};
 
 use crate::Broker;
 use crate::dead_letter::{source_of, without_source};
@@ -258,7 +258,7 @@ impl Broker {
         &mut self,
         source: QueueId,
         destination: Option<QueueId>,
-        message: &Ready,
+        message: &QueuedMessage,
         now: Timestamp,
     ) -> Result<(), MoveFailure> {
         let (Some(queue), Some(body)) = (self.queues.get(&source), &message.body) else {

@@ -15,7 +15,7 @@ pub(crate) mod transit;
 use std::collections::VecDeque;
 
 use quelea_model::{QueueId, QueueName, Seq, Table, Timestamp, VhostName};
-use quelea_store::{Entry, Ready};
+use quelea_store::{Entry, QueuedMessage};
 
 pub(crate) use arguments::{DeadLetterTarget, Overflow, QueueArguments};
 pub use attributes::{Fifo, QueueAttributes, QueueSettings, Redrive};
@@ -87,7 +87,7 @@ pub(crate) struct Queue {
     /// Bodies are being read for `transit`.
     pub(crate) is_loading_transit: bool,
     /// Messages that cannot be read back. They stay in the log, for whoever repairs it.
-    pub(crate) unreadable: Vec<Ready>,
+    pub(crate) unreadable: Vec<QueuedMessage>,
     /// When the broker will look at it although nothing happens.
     pub(crate) timer: Option<Timestamp>,
     /// What the broker's totals hold of it.
@@ -149,7 +149,7 @@ impl Queue {
     }
 
     /// A message leaves other than by acknowledgement: to the dead-letter exchange, or for good.
-    pub(crate) fn discard(&mut self, message: Ready, reason: Reason) {
+    pub(crate) fn discard(&mut self, message: QueuedMessage, reason: Reason) {
         match reason {
             Reason::Expired => self.counters.expired += 1,
             Reason::MaxLength => self.counters.overflowed += 1,

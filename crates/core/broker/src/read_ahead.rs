@@ -60,7 +60,7 @@ pub(crate) enum Purpose {
 pub(crate) struct Loads {
     next: u64,
     under_way: FxHashMap<u64, Purpose>,
-    /// Messages and stretches that could not be read since the start, and what was said last.
+    /// Messages and ranges that could not be read since the start, and what was said last.
     pub(crate) failed: u64,
     pub(crate) last_error: Option<String>,
 }
@@ -175,7 +175,7 @@ impl Broker {
             // Who cannot be read does not stand in the way of the others.
             match error.seq {
                 Some(seq) => queue.set_aside(seq),
-                None => queue.ready.skip_stretch(error.location),
+                None => queue.ready.skip_paged_range(error.location),
             }
         }
         queue.read_ahead.has_read(loaded.messages.len());

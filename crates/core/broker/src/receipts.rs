@@ -101,18 +101,18 @@ impl Broker {
         ReceiptOutcome::Done
     }
 
-    /// The message is gone, or it lies in a stretch that is paged out: then it is read.
+    /// The message is gone, or it lies in a range that is paged out: then it is read.
     fn delete_absent(&mut self, id: QueueId, receipt: Receipt) -> ReceiptOutcome {
         let Some(queue) = self.queues.get_mut(&id) else {
             return ReceiptOutcome::Gone;
         };
-        let Some(stretch) = queue.ready.stretch_of(receipt.seq).copied() else {
+        let Some(range) = queue.ready.paged_range_of(receipt.seq).copied() else {
             return ReceiptOutcome::Done;
         };
         if !queue.read_ahead.is_under_way() {
             queue.read_ahead.begin(1);
             let token = self.loads.begin(Purpose::Ready(id));
-            self.store.load(LoadRequest { token, queue: id, what: LoadWhat::Stretch(stretch) });
+            self.store.load(LoadRequest { token, queue: id, what: LoadWhat::PagedRange(range) });
         }
         ReceiptOutcome::Busy
     }
@@ -162,7 +162,7 @@ impl Broker {
                     self.hide_again(id, receipt, until, now)
                 }
                 Some(_) => ReceiptOutcome::NotInFlight,
-                None if queue.ready.stretch_of(receipt.seq).is_some() => {
+                None if queue.ready.paged_range_of(receipt.seq).is_some() => {
                     ReceiptOutcome::NotInFlight
                 }
                 None => ReceiptOutcome::Gone,

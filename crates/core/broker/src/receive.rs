@@ -8,7 +8,7 @@ use quelea_model::limits::{
     DEAD_LETTERS_WAITING_MAX, IN_FLIGHT_MAX, RECEIVE_BYTES_MAX, RECEIVES_WAITING_MAX,
 };
 use quelea_model::{Message, QueueId, Seq, Timestamp};
-use quelea_store::{Durability, EntryFlags, NewMessage, Ready, StoreState, Ticket};
+use quelea_store::{Durability, EntryFlags, NewMessage, QueuedMessage, StoreState, Ticket};
 
 use crate::Broker;
 use crate::death::Reason;
@@ -207,7 +207,7 @@ impl Broker {
     fn hide(
         &mut self,
         id: QueueId,
-        mut message: Ready,
+        mut message: QueuedMessage,
         visible_at: Timestamp,
         now: Timestamp,
     ) -> Option<ReceivedMessage> {
@@ -236,7 +236,7 @@ impl Broker {
     pub(crate) fn put_away(
         &mut self,
         id: QueueId,
-        mut message: Ready,
+        mut message: QueuedMessage,
         visible_at: Timestamp,
         now: Timestamp,
     ) -> Option<Timestamp> {
@@ -259,7 +259,12 @@ impl Broker {
 
     /// A message is hidden for up to twelve hours: if only memory has it, it is written to the log like
     /// any that has to make room, so that bodies in hiding do not stop the publishers.
-    pub(crate) fn store_hidden(&mut self, id: QueueId, message: &mut Ready, now: Timestamp) {
+    pub(crate) fn store_hidden(
+        &mut self,
+        id: QueueId,
+        message: &mut QueuedMessage,
+        now: Timestamp,
+    ) {
         if message.entry.is_stored() || *self.store.state() != StoreState::Healthy {
             return;
         }

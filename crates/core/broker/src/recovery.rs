@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use quelea_model::limits::DEDUPLICATION_MS;
 use quelea_model::{QueueId, QueueName, Seq, Timestamp, VhostName};
-use quelea_store::{Deduplication, EntryFlags, QueueIndex, Recovered, Removed, Visibility};
+use quelea_store::{Deduplication, Drained, EntryFlags, QueueIndex, Recovered, Visibility};
 
 use crate::Broker;
 use crate::access_keys::AccessKey;
@@ -191,8 +191,8 @@ impl Broker {
         for (id, mut index) in recovered.queues {
             let store = &mut self.store;
             index.drain(&mut |removed| match removed {
-                Removed::Entry(message) => store.release(&message.entry),
-                Removed::Stretch(stretch) => store.release_stretch(&stretch),
+                Drained::Entry(message) => store.release(&message.entry),
+                Drained::PagedRange(range) => store.release_paged_range(&range),
             });
             self.store.append_queue_deleted(id);
             self.next_queue = self.next_queue.max(QueueId(id.0 + 1));

@@ -5,7 +5,6 @@ mod access_keys;
 mod conservation;
 mod in_flight;
 mod line;
-mod memory_store;
 mod model;
 mod receipts;
 mod receiving;

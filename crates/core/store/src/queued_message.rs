@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quelea_model::{Message, Seq, Timestamp};
 
-use crate::{Entry, LoadItem, Stretch};
+use crate::{Entry, LoadItem, PagedRange};
 
 /// What is first in an index.
 #[derive(Clone, Copy, Debug)]
@@ -20,13 +20,13 @@ pub enum Front<'a> {
         /// The message, if it is in memory.
         body: Option<&'a Arc<Message>>,
     },
-    /// A stretch that has to be loaded first ([`crate::QueueIndex::missing`]).
-    Paged(&'a Stretch),
+    /// A range that has to be loaded first ([`crate::QueueIndex::next_read`]).
+    Paged(&'a PagedRange),
 }
 
 /// An entry in an index.
 #[derive(Clone, Copy, Debug)]
-pub struct Held<'a> {
+pub struct QueuedMessageRef<'a> {
     /// The entry.
     pub entry: &'a Entry,
     /// When it expires.
@@ -37,7 +37,7 @@ pub struct Held<'a> {
 
 /// An entry on its way in or out.
 #[derive(Clone, Debug)]
-pub struct Ready {
+pub struct QueuedMessage {
     /// The entry.
     pub entry: Entry,
     /// When it expires.
@@ -48,16 +48,16 @@ pub struct Ready {
 
 /// What [`crate::QueueIndex::drain`] hands out.
 #[derive(Clone, Debug)]
-pub enum Removed {
+pub enum Drained {
     /// An entry.
-    Entry(Ready),
-    /// A paged-out stretch, for [`crate::Store::release_stretch`].
-    Stretch(Stretch),
+    Entry(QueuedMessage),
+    /// A paged-out range, for [`crate::Store::release_paged_range`].
+    PagedRange(PagedRange),
 }
 
 /// A message in memory that is not in the log.
 #[derive(Clone, Debug)]
-pub struct Unstored {
+pub struct UnstoredMessage {
     /// Its number.
     pub seq: Seq,
     /// When it expires.
@@ -70,13 +70,13 @@ pub struct Unstored {
 
 /// What has to be read next for the head of an index.
 #[derive(Clone, Debug)]
-pub enum Missing {
+pub enum NextRead {
     /// Enough is there.
     Nothing,
     /// These bodies.
     Items(Vec<LoadItem>),
-    /// This stretch.
-    Stretch(Stretch),
+    /// This range.
+    PagedRange(PagedRange),
 }
 
 /// How far a checkpoint has come in one index.

@@ -8,7 +8,7 @@ use crate::{Entry, EntryFlags, Location, NEVER};
 /// span gives them back: all records of the queue from `first` to `last` with a priority in the
 /// range and the same durability are its entries, no more and no less. `count` and `check` prove it after the read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct PagedRange {
     /// Smallest number in it.
     pub first: Seq,
     /// Greatest number in it.
@@ -31,11 +31,11 @@ pub struct Stretch {
     pub priority_max: u8,
     /// Whether its entries survive a restart; all do or none.
     pub durable: bool,
-    /// [`Stretch::fold`] over all numbers.
+    /// [`PagedRange::fold`] over all numbers.
     pub check: u64,
 }
 
-impl Stretch {
+impl PagedRange {
     /// Own bytes times this is the widest span that is still worth reading through,
     const SPAN_FACTOR_MAX: u64 = 8;
     /// unless it is narrower than this: some milliseconds for up to 512 messages, which lets the
@@ -44,11 +44,11 @@ impl Stretch {
     /// What a record has besides its body, roughly.
     const RECORD_OVERHEAD: u64 = 64;
 
-    /// The stretch that stands for these entries; `None` if reading the log would not give exactly
+    /// The range that stands for these entries; `None` if reading the log would not give exactly
     /// them, or only at too high a price.
     pub(crate) fn of(entries: &[Entry], expiries: &[Timestamp]) -> Option<Self> {
         let (first, last) = (entries.first()?, entries.last()?);
-        let mut stretch = Self {
+        let mut range = Self {
             first: first.seq,
             last: last.seq,
             segment: first.location.segment,
@@ -65,24 +65,24 @@ impl Stretch {
         let mut before = None;
         for entry in entries {
             let as_recorded = entry.is_stored()
-                && entry.is_durable() == stretch.durable
+                && entry.is_durable() == range.durable
                 && entry.delivery_count == 0
                 && !entry.flags.has(EntryFlags::REDELIVERED)
-                && entry.location.segment == stretch.segment
+                && entry.location.segment == range.segment
                 && before.is_none_or(|offset| entry.location.offset > offset);
             if !as_recorded {
                 return None;
             }
             before = Some(entry.location.offset);
-            stretch.body_bytes += u64::from(entry.body_bytes);
-            stretch.priority_min = stretch.priority_min.min(entry.priority);
-            stretch.priority_max = stretch.priority_max.max(entry.priority);
-            stretch.check = Self::fold(stretch.check, entry.seq);
+            range.body_bytes += u64::from(entry.body_bytes);
+            range.priority_min = range.priority_min.min(entry.priority);
+            range.priority_max = range.priority_max.max(entry.priority);
+            range.check = Self::fold(range.check, entry.seq);
         }
-        let span = u64::from(stretch.last_offset - stretch.first_offset);
-        let own = stretch.body_bytes + u64::from(stretch.count) * Self::RECORD_OVERHEAD;
+        let span = u64::from(range.last_offset - range.first_offset);
+        let own = range.body_bytes + u64::from(range.count) * Self::RECORD_OVERHEAD;
         let span_max = (own * Self::SPAN_FACTOR_MAX).max(Self::SPAN_BYTES_CHEAP);
-        (span <= span_max).then_some(stretch)
+        (span <= span_max).then_some(range)
     }
 
     /// Adds a number to a check over numbers in rising order.
