@@ -5,7 +5,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BINARY := $(or $(CARGO_TARGET_DIR),target)/release/quelea
 
-.PHONY: help run build test test-kubernetes lint bench soak fuzz sim clean
+.PHONY: help run build check test test-kubernetes lint bench soak fuzz sim clean
 
 help: ## Lists the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -16,7 +16,10 @@ run: build ## Builds the release and starts the broker; data in ./quelea-data
 build: ## Builds the release binary
 	cargo build --locked --release -p quelea-server
 
-test: ## Runs all tests: format, workspace, and real clients (AMQP and SQS: Go, Python, Celery, JavaScript, Java, the AWS command line) against a started broker
+check: ## The inner loop, nothing from the network: format, lints, the workspace's unit and story tests
+	$(PYTHON) tests/run.py format clippy rust
+
+test: ## Runs all tests: those of `check`, and real clients (AMQP, SQS, CMQ and elastic queues, from five languages) against a started broker
 	$(PYTHON) tests/run.py $(SUITES)
 
 test-kubernetes: ## Runs the Kubernetes provider and the Helm chart against a real API server, which is compiled from its sources once (a quarter of an hour)

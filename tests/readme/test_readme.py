@@ -5,8 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness.broker import binary_path, free_port
-from harness.elastic_broker import ElasticBroker
+from harness.broker import binary_path
+from harness.elastic.broker import ElasticBroker
+from harness.ports import free_port
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 TIMEOUT_S = 300

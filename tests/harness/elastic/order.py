@@ -9,8 +9,8 @@ import itertools
 import threading
 import time
 
-from harness.elastic_producer import Producer
-from harness.elastic_wire import (
+from harness.elastic.producer import Producer
+from harness.elastic.wire import (
     ATTACHED,
     DATA,
     FIN,

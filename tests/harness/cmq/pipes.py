@@ -3,7 +3,6 @@
 import os
 import select
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -12,12 +11,6 @@ from harness.broker import BrokerError, binary_path
 from harness.process import die_with_parent
 
 PATIENCE_S = 30.0
-
-
-def free_udp_port(family=socket.AF_INET, host="127.0.0.1") -> int:
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.bind((host, 0))
-        return probe.getsockname()[1]
 
 
 def is_bound(port: int) -> bool:

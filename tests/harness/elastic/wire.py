@@ -126,7 +126,7 @@ class Connection:
         self.heard_at = time.monotonic()
         self.lock = threading.Lock()
         if hello:
-            self.send(HELLO, struct.pack("<HB", version, role), text("elastic_wire.py"), text(key))
+            self.send(HELLO, struct.pack("<HB", version, role), text("wire.py"), text(key))
 
     def send(self, kind, *fields):
         self.send_raw(frame(kind, *fields))

@@ -8,7 +8,7 @@ acknowledgements.
 import threading
 from dataclasses import dataclass
 
-from harness.elastic_wire import (
+from harness.elastic.wire import (
     ACK,
     ATTACH_PRODUCER,
     ATTACHED,

@@ -6,8 +6,9 @@ import signal
 import time
 from pathlib import Path
 
-from harness.broker import Broker, BrokerError, binary_path, free_port
+from harness.broker import Broker, BrokerError, binary_path
 from harness.management import Management, Refused, segment
+from harness.ports import free_port
 
 PATIENCE_S = 60
 """Nothing that a test waits for takes so long; what does has failed."""

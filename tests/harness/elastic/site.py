@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from harness.broker import binary_path
-from harness.elastic_broker import ElasticBroker, wait_for
+from harness.elastic.broker import ElasticBroker, wait_for
 from harness.site import Site
 
 RELAYS = ("relay1", "relay2", "relay3")

@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from harness.elastic_broker import ElasticBroker
-from harness.elastic_order import OrderedListener
-from harness.elastic_producer import Producer
+from harness.elastic.broker import ElasticBroker
+from harness.elastic.order import OrderedListener
+from harness.elastic.producer import Producer
 
 _numbers = itertools.count(1)
 
