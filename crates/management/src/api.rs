@@ -21,32 +21,16 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::{MethodRouter, delete, get, put};
 use prometheus_client::collector::Collector;
 use quelea_node::{Authenticator, CoreHandle};
+use quelea_sqs_server::SqsCounters;
 use serde_json::Value as Json;
 use tokio::net::TcpListener;
 
 use crate::error::ApiError;
 use crate::metrics;
-use quelea_sqs_server::SqsCounters;
+use crate::state::ApiState;
 
 /// Bytes of a request's body: a declaration with its arguments fits many times over.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
-
-/// What every handler needs; cheap to clone.
-#[derive(Clone)]
-pub(crate) struct Api {
-    pub(crate) core: CoreHandle,
-    pub(crate) authenticator: Authenticator,
-    /// Users that may log in from loopback only.
-    pub(crate) loopback_users: Arc<[String]>,
-    /// What `/api/overview` calls the node.
-    pub(crate) node: Arc<str>,
-    /// The account that virtual host `/` is.
-    pub(crate) account_id: Arc<str>,
-    /// What the SQS front counts, if there is one.
-    pub(crate) sqs: Option<Arc<SqsCounters>>,
-    /// What other fronts count.
-    pub(crate) collectors: Arc<[Arc<dyn Collector>]>,
-}
 
 /// What [`serve`] needs to know.
 #[derive(Clone)]
@@ -76,7 +60,7 @@ pub async fn serve(
     settings: HttpSettings,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    let api = Api {
+    let api = ApiState {
         core,
         authenticator,
         loopback_users: settings.loopback_users.into(),
@@ -89,7 +73,7 @@ pub async fn serve(
     axum::serve(listener, service).with_graceful_shutdown(stop).await
 }
 
-fn routes(api: Api, elastic: Vec<(&'static str, MethodRouter)>) -> Router {
+fn routes(api: ApiState, elastic: Vec<(&'static str, MethodRouter)>) -> Router {
     let elastic = elastic::mount(elastic, &api);
     Router::new()
         .route("/metrics", get(metrics::text))
@@ -102,7 +86,7 @@ fn routes(api: Api, elastic: Vec<(&'static str, MethodRouter)>) -> Router {
         .with_state(api)
 }
 
-fn node_routes() -> Router<Api> {
+fn node_routes() -> Router<ApiState> {
     Router::new()
         .route("/overview", get(overview::overview))
         .route("/nodes", get(overview::nodes))
@@ -122,7 +106,7 @@ fn node_routes() -> Router<Api> {
         .route("/consumers/{vhost}", get(connections::consumers_in))
 }
 
-fn object_routes() -> Router<Api> {
+fn object_routes() -> Router<ApiState> {
     Router::new()
         .route("/queues", get(queues::list))
         .route("/queues/{vhost}", get(queues::list_in))
@@ -152,7 +136,7 @@ fn object_routes() -> Router<Api> {
         )
 }
 
-fn access_routes() -> Router<Api> {
+fn access_routes() -> Router<ApiState> {
     Router::new()
         .route("/vhosts", get(vhosts::list))
         .route("/vhosts/{vhost}", get(vhosts::one).put(vhosts::put).delete(vhosts::delete))

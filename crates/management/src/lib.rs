@@ -10,5 +10,6 @@ mod error;
 mod json;
 mod metrics;
 mod operation;
+mod state;
 
 pub use api::{HttpSettings, serve};

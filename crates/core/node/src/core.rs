@@ -12,21 +12,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use quelea_amqp_session::SessionReport;
-use quelea_broker::{Broker, Effect, Receive, ReceiveId, ReceivedMessage};
+use quelea_broker::{
+    Broker, ChannelId, ConnectionId, Effect, OpenError, Receive, ReceiveId, ReceivedMessage,
+};
 use quelea_model::{QueueId, Timestamp};
 use quelea_store::Ticket;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, UnboundedSender};
 
 use crate::connections::Connections;
 use crate::counters::NetCounters;
-use crate::handle::Call;
-use crate::internal_connections::InternalConnections;
+use crate::internal_connections::{InternalClient, InternalConnections};
 use crate::log_threads::LogThreads;
 use crate::logins::Logins;
 use crate::promises::{Promise, Promises};
 use crate::receives::{ReceiveAnswer, Receives};
 use crate::schedule::TurnSchedule;
 use crate::stop::Stop;
+
+/// What another thread has the core run.
+pub(crate) type Call = Box<dyn FnOnce(&mut Core) + Send>;
 
 /// What the core is made of, but for its broker.
 pub(crate) struct CoreParts {
@@ -49,7 +53,7 @@ pub struct Core {
     pub(crate) log: LogThreads,
     pub(crate) logins: Logins,
     pub(crate) calls: mpsc::Receiver<Call>,
-    pub(crate) promises: Promises,
+    pub(crate) promises: Promises<Self>,
     receives: Receives,
     pub(crate) stop: Stop,
     stop_timeout_ms: u64,
@@ -100,7 +104,7 @@ impl Core {
     }
 
     /// Calls `reached` once the store has come that far; drops it if it never will.
-    pub(crate) fn when_reached(&mut self, ticket: Ticket, reached: Promise) {
+    pub(crate) fn when_reached(&mut self, ticket: Ticket, reached: Promise<Self>) {
         if self.broker.progress().reached(ticket) {
             reached(self);
         } else {
@@ -160,6 +164,31 @@ impl Core {
             let receipts: Vec<_> = messages.iter().map(|message| message.receipt).collect();
             self.broker.give_back(self.now(), &receipts);
         }
+    }
+
+    /// Opens a connection of the broker with one channel, for a client inside this process. Whether
+    /// its own clients come from this machine is for the caller to check.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the virtual host is unknown, or the user may not use it.
+    pub fn open_internal(
+        &mut self,
+        client: InternalClient<'_>,
+        effects: UnboundedSender<Effect>,
+    ) -> Result<(ConnectionId, ChannelId), OpenError> {
+        let now = self.now();
+        self.internal.open(&mut self.broker, client, effects, now)
+    }
+
+    /// From now on the broker's effects for `connection` go to `effects`, until [`Core::detach`].
+    pub fn attach(&mut self, connection: ConnectionId, effects: UnboundedSender<Effect>) {
+        self.internal.attach(connection, effects);
+    }
+
+    /// Ends that, and closes the connection.
+    pub fn detach(&mut self, connection: ConnectionId) {
+        let now = self.now();
+        self.internal.detach(&mut self.broker, connection, now);
     }
 
     /// Runs a call of a task of this thread, between two turns. The next turn carries out what comes of

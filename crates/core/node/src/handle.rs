@@ -6,14 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use quelea_store::Ticket;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use crate::core::Core;
+use crate::core::{Call, Core};
 use crate::local_core;
 
 /// Calls that wait for the core's next turn; a caller beyond waits for its place.
 pub(crate) const CALLS_WAITING_MAX: usize = 256;
-
-/// What runs on the core thread.
-pub(crate) type Call = Box<dyn FnOnce(&mut Core) + Send>;
 
 /// The core has stopped, or stops: nothing more is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

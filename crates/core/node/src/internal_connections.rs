@@ -5,8 +5,6 @@ use quelea_model::Timestamp;
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::core::Core;
-
 /// Where effects for connections without a socket go. What waits there is bounded by the consumers'
 /// prefetch and the connection's output budget, as for any client.
 #[derive(Debug, Default)]
@@ -15,6 +13,39 @@ pub(crate) struct InternalConnections {
 }
 
 impl InternalConnections {
+    /// Opens a connection with one channel.
+    pub(crate) fn open(
+        &mut self,
+        broker: &mut Broker,
+        client: InternalClient<'_>,
+        effects: UnboundedSender<Effect>,
+        now: Timestamp,
+    ) -> Result<(ConnectionId, ChannelId), OpenError> {
+        let InternalClient { user, vhost, local, name, protocol } = client;
+        let info = ConnectionInfo {
+            user: user.to_owned(),
+            vhost: vhost.to_owned(),
+            local: local.to_owned(),
+            loopback: true,
+            name: name.to_owned(),
+            protocol,
+            ..ConnectionInfo::default()
+        };
+        let connection = broker.open_connection(now, info)?;
+        let channel = broker.open_channel(connection, 1);
+        self.attach(connection, effects);
+        Ok((connection, channel.expect("the connection was opened a line above")))
+    }
+
+    pub(crate) fn attach(&mut self, connection: ConnectionId, effects: UnboundedSender<Effect>) {
+        self.effects.insert(connection, effects);
+    }
+
+    pub(crate) fn detach(&mut self, broker: &mut Broker, connection: ConnectionId, now: Timestamp) {
+        self.effects.remove(&connection);
+        broker.close_connection(now, connection);
+    }
+
     /// Hands an effect over, if the connection is one of these. Whoever has gone away without
     /// detaching is disconnected: what it had goes back to its queues.
     pub(crate) fn apply(
@@ -46,45 +77,4 @@ pub struct InternalClient<'a> {
     pub name: &'a str,
     /// The protocol that its own clients speak.
     pub protocol: &'static str,
-}
-
-impl Core {
-    /// Opens a connection of the broker with one channel, for a client inside this process. Whether
-    /// its own clients come from this machine is for the caller to check.
-    ///
-    /// # Errors
-    /// [`OpenError`]: the virtual host is unknown, or the user may not use it.
-    pub fn open_internal(
-        &mut self,
-        client: InternalClient<'_>,
-        effects: UnboundedSender<Effect>,
-    ) -> Result<(ConnectionId, ChannelId), OpenError> {
-        let InternalClient { user, vhost, local, name, protocol } = client;
-        let info = ConnectionInfo {
-            user: user.to_owned(),
-            vhost: vhost.to_owned(),
-            local: local.to_owned(),
-            loopback: true,
-            name: name.to_owned(),
-            protocol,
-            ..ConnectionInfo::default()
-        };
-        let now = self.now();
-        let connection = self.broker.open_connection(now, info)?;
-        let channel = self.broker.open_channel(connection, 1);
-        self.attach(connection, effects);
-        Ok((connection, channel.expect("the connection was opened a line above")))
-    }
-
-    /// From now on the broker's effects for `connection` go to `effects`, until [`Core::detach`].
-    pub fn attach(&mut self, connection: ConnectionId, effects: UnboundedSender<Effect>) {
-        self.internal.effects.insert(connection, effects);
-    }
-
-    /// Ends that, and closes the connection.
-    pub fn detach(&mut self, connection: ConnectionId) {
-        self.internal.effects.remove(&connection);
-        let now = self.now();
-        self.broker.close_connection(now, connection);
-    }
 }

@@ -1,6 +1,6 @@
 //! The tokio shell around the sans-I/O core: it owns every socket, file, thread and clock of a node.
 //! It must never decide what a method or a queue means; it moves bytes, time and jobs. Start with
-//! [`Node`], then `turn.rs` (input, broker, jobs, output), `connection.rs` (one socket) and
+//! [`Node`], then `turn.rs` (input, broker, jobs, output), `connection_task.rs` (one socket) and
 //! `log_threads.rs`.
 //!
 //! # Threads
@@ -14,6 +14,7 @@ mod authenticator;
 mod backoff;
 mod clock;
 mod connection;
+mod connection_task;
 mod connections;
 mod core;
 mod counters;

@@ -18,12 +18,12 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::authenticator::Authenticator;
 use crate::clock::Clock;
-use crate::connection;
+use crate::connection_task;
 use crate::connections::Connections;
-use crate::core::{Core, CoreParts, SharedCore};
+use crate::core::{Call, Core, CoreParts, SharedCore};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::file_disk::FileDisk;
-use crate::handle::{Call, CoreHandle};
+use crate::handle::CoreHandle;
 use crate::listener::{ListenError, listen};
 use crate::local_core;
 use crate::log_threads::LogThreads;
@@ -322,7 +322,7 @@ fn start_core(runtime: &LocalRuntime, start: CoreStart) -> Result<Started, Start
     for listener in listeners {
         let listener = tokio::net::TcpListener::from_std(listener)
             .map_err(system("register a listening socket"))?;
-        runtime.spawn_local(connection::accept(core.clone(), listener));
+        runtime.spawn_local(connection_task::accept(core.clone(), listener));
     }
     Ok(Started { core, report, wake, clock, lock })
 }

@@ -2,21 +2,19 @@
 
 use quelea_store::{Progress, Ticket};
 
-use crate::core::Core;
-
 /// Waiters for the store: fewer than there may be connections of all fronts.
 const PROMISES_MAX: usize = 262_144;
 
 /// What is done when the store has come far enough; dropped if it never will.
-pub(crate) type Promise = Box<dyn FnOnce(&mut Core) + Send>;
+pub(crate) type Promise<C> = Box<dyn FnOnce(&mut C) + Send>;
 
-/// Promises whose tickets the store has not reached.
-pub(crate) struct Promises {
+/// Promises to the callers of `C` whose tickets the store has not reached.
+pub(crate) struct Promises<C> {
     progress: Progress,
-    waiting: Vec<(Ticket, Promise)>,
+    waiting: Vec<(Ticket, Promise<C>)>,
 }
 
-impl Promises {
+impl<C> Promises<C> {
     pub(crate) const fn new(progress: Progress) -> Self {
         Self { progress, waiting: Vec::new() }
     }
@@ -27,7 +25,7 @@ impl Promises {
     }
 
     /// Beyond the limit the promise is dropped, as if the store had failed.
-    pub(crate) fn add(&mut self, ticket: Ticket, promise: Promise) {
+    pub(crate) fn add(&mut self, ticket: Ticket, promise: Promise<C>) {
         if self.waiting.len() < PROMISES_MAX {
             self.waiting.push((ticket, promise));
         }
@@ -35,7 +33,7 @@ impl Promises {
 
     /// Notes how far the store has come. Returns the promises that are due, or `None` if it is no further
     /// than it was.
-    pub(crate) fn advance(&mut self, progress: Progress) -> Option<Vec<Promise>> {
+    pub(crate) fn advance(&mut self, progress: Progress) -> Option<Vec<Promise<C>>> {
         if progress == self.progress {
             return None;
         }

@@ -52,7 +52,7 @@ pub(crate) async fn run(core: SharedCore, wake: Arc<Notify>, clock: Clock) -> St
 
 impl Core {
     /// One turn: input, broker, jobs, output. Returns whether there is more to do at once. What
-    /// connections read was given to the broker before, by their tasks (`connection.rs`).
+    /// connections read was given to the broker before, by their tasks (`connection_task.rs`).
     fn turn(&mut self) -> bool {
         self.schedule.begin_turn();
         self.take_input();

@@ -7,12 +7,12 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::MethodRouter;
 
-use super::Api;
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
+use crate::state::ApiState;
 
 /// Puts `routes` behind the users' passwords and tags.
-pub(super) fn mount(routes: Vec<(&'static str, MethodRouter)>, api: &Api) -> Router<Api> {
+pub(super) fn mount(routes: Vec<(&'static str, MethodRouter)>, api: &ApiState) -> Router<ApiState> {
     routes.into_iter().fold(Router::new(), |router, (path, methods)| {
         let guard = from_fn_with_state(api.clone(), authorize);
         router.route(path, methods.route_layer(guard).with_state(()))

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
 use crate::phases::{Phase, Progress};
 use crate::request::{Endpoints, respond};
-use crate::server::Worker;
+use crate::worker::Worker;
 
 /// Serves a connection to its end, or until the server stops.
 pub(crate) async fn serve<Q: Queues>(

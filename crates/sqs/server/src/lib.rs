@@ -13,6 +13,7 @@ mod phases;
 mod request;
 mod request_id;
 mod server;
+mod worker;
 
 pub use authentication::Verify;
 pub use counters::{Outcome, SqsCounters};

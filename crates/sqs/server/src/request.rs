@@ -15,7 +15,7 @@ use quelea_sqs_protocol::{Action, Blame, Caller, Error, ErrorKind, Queues, Reply
 use crate::body::{self, BodyError};
 use crate::limits::{BODY_BYTES_MAX, KEPT_HEADER_BYTES_MAX};
 use crate::phases::{Phase, Progress};
-use crate::server::Worker;
+use crate::worker::Worker;
 
 /// A response on its way out.
 pub(crate) type HttpResponse = Response<Full<Bytes>>;

@@ -20,9 +20,10 @@ use crate::body_budget::BodyBudget;
 use crate::connection;
 use crate::counters::SqsCounters;
 use crate::limits::{ACCEPT_PAUSE, STOP_MAX};
-use crate::phases::{Connections, Progress};
+use crate::phases::Connections;
 use crate::request::Endpoints;
 use crate::request_id::RequestIds;
+use crate::worker::{Place, Worker};
 
 /// What [`SqsServer::start`] needs to know.
 #[derive(Clone, Debug)]
@@ -141,19 +142,6 @@ impl SqsServer {
     }
 }
 
-/// What the connections of a thread share.
-pub(crate) struct Worker<Q> {
-    pub(crate) service: Service<Q>,
-    pub(crate) authentication: Authentication,
-    pub(crate) request_ids: RefCell<RequestIds>,
-    connections: Connections,
-    connections_max: usize,
-    /// Of all threads.
-    pub(crate) bodies: BodyBudget,
-    /// Of all threads.
-    pub(crate) counters: Arc<SqsCounters>,
-}
-
 /// A thread, from start to end.
 fn run<Q: Queues>(
     listeners: Vec<StdListener>,
@@ -267,28 +255,4 @@ fn admit<Q: Queues>(
         serve.await;
     });
     worker.connections.set_abort(number, task.abort_handle());
-}
-
-/// A connection's place among those that there may be; it is given back when it is dropped, however
-/// the connection ends.
-struct Place<Q> {
-    worker: Rc<Worker<Q>>,
-    number: usize,
-}
-
-impl<Q> Place<Q> {
-    fn take(worker: &Rc<Worker<Q>>) -> Option<(Self, Rc<Progress>)> {
-        if !worker.counters.open_connection(worker.connections_max) {
-            return None;
-        }
-        let (number, progress) = worker.connections.add();
-        Some((Self { worker: Rc::clone(worker), number }, progress))
-    }
-}
-
-impl<Q> Drop for Place<Q> {
-    fn drop(&mut self) {
-        self.worker.connections.remove(self.number);
-        self.worker.counters.close_connection();
-    }
 }
