@@ -13,6 +13,7 @@ mod disk;
 mod entry;
 pub mod fake_disk;
 mod files;
+#[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod group_commit;

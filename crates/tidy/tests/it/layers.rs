@@ -42,7 +42,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ),
     ("management", KNOWS_ALL),
     ("server", KNOWS_ALL),
-    ("tidy", KNOWS_ALL),
+    ("tidy", &[]),
 ];
 
 /// The rooms that join everything may depend on every room below them.
@@ -67,7 +67,9 @@ fn every_crate_depends_only_on_the_layers_below_it() {
         }
         for section in SECTIONS {
             let dependencies = found.dependencies(section);
-            for other in dependencies.iter().filter(|name| name.starts_with("quelea-")) {
+            // A crate's tests may turn on a feature of the crate.
+            let others = dependencies.iter().filter(|name| **name != found.package_of_room());
+            for other in others.filter(|name| name.starts_with("quelea-")) {
                 if !rooms.get(other).is_some_and(|room| below.contains(room)) {
                     faults.push(format!("{}: {section} name {other}", found.path));
                 }

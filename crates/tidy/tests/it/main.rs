@@ -2,7 +2,6 @@
 
 mod clean_code;
 mod configuration;
-mod corpora;
 mod documentation;
 mod layers;
 mod length;

@@ -33,7 +33,7 @@ const STEPS_MAX: usize = 400;
 ///
 /// # Panics
 /// If one of that does not hold.
-pub fn fuzz_node(data: &[u8]) {
+pub(crate) fn fuzz_node(data: &[u8]) {
     let mut script = Script::new(data);
     let mut node = Node::new(script.limits());
     for _ in 0..STEPS_MAX {
