@@ -3,8 +3,8 @@
 
 mod batch;
 mod connection;
+mod durable_publisher;
 mod ledger;
-mod shelf;
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinSet, spawn_local};
 
 use crate::counters::BridgeCounters;
-use crate::front::stopped;
+use crate::stop::stopped;
 use connection::Connection;
 use ledger::Ledger;
 

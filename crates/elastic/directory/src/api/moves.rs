@@ -39,7 +39,7 @@ impl MoveRequest {
 
     /// Returns what is being moved and where, or why not.
     pub(super) fn begin(&self, driver: &mut Driver, queue: &str) -> Result<Value, String> {
-        let (moved, to) = driver.core.move_refusal(queue, self.producer, self.to)?;
+        let (moved, to) = driver.core.check_move(queue, self.producer, self.to)?;
         let from = driver.core.producers(queue, None, usize::MAX);
         let from = from.iter().find(|known| known.id == moved).and_then(|known| known.relay);
         let from = from.ok_or_else(|| "the producer is at no relay yet".to_owned())?;

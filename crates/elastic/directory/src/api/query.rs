@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use quelea_elastic_core::ownership::Picture;
+use quelea_elastic_core::ownership::ClusterView;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::CLUSTER_VIEW_MAX;
 use super::refusal::Refusal;
 use crate::driver::Driver;
-use crate::ownership::Command;
+use crate::ownership::command::Command;
 use crate::server::DirectoryHandle;
 
 /// How long a definition may take to be written; it is refused beyond, although it may still be.
@@ -105,14 +105,14 @@ impl DirectoryHandle {
     /// Returns what `look` finds in the metadata that all directories share.
     pub(super) async fn view_cluster<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&Picture) -> T + Send + 'static,
+        look: impl FnOnce(&ClusterView) -> T + Send + 'static,
     ) -> Result<T, Refusal> {
         let (sender, found) = oneshot::channel();
-        let look = Box::new(move |view: &Picture| {
+        let look = Box::new(move |view: &ClusterView| {
             // The client may have gone.
             let _ = sender.send(look(view));
         });
-        self.ownership().send(Command::Look(look)).map_err(|_| Refusal::Stopped)?;
+        self.ownership().send(Command::View(look)).map_err(|_| Refusal::Stopped)?;
         match timeout(CLUSTER_VIEW_MAX, found).await {
             Ok(found) => found.map_err(|_| Refusal::Stopped),
             Err(_) => Err(Refusal::Late),

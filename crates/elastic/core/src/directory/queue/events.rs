@@ -11,21 +11,21 @@ use crate::directory::{Effect, Event, Logged};
 
 /// The newest events, oldest first.
 #[derive(Default)]
-pub(super) struct Events {
+pub(in crate::directory) struct Events {
     logged: VecDeque<Logged>,
     last: u64,
 }
 
 impl Events {
     /// Those with a number above `after`.
-    pub(super) fn after(&self, after: u64) -> impl Iterator<Item = &Logged> {
+    pub(in crate::directory) fn after(&self, after: u64) -> impl Iterator<Item = &Logged> {
         self.logged.iter().skip_while(move |logged| logged.number <= after)
     }
 }
 
 impl Queue {
     /// Logs what was decided or seen.
-    pub(super) fn log(
+    pub(in crate::directory) fn log(
         &mut self,
         cx: &mut Context<'_>,
         kind: &'static str,

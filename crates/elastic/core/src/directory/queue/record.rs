@@ -8,9 +8,9 @@ use bytes::Bytes;
 use quelea_elastic_proto::{RelayId, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::directory::Definition;
 use crate::directory::limits::RECORD_BYTES_MAX;
-use crate::directory::relay::{Life, Relay};
+use crate::directory::queue::relay::{Relay, RelayPhase};
+use crate::directory::{Definition, DefinitionError, Settings};
 
 /// The layout that is written.
 const VERSION: u32 = 1;
@@ -25,7 +25,7 @@ const TEXTS_BYTES: usize = 192;
 
 /// A queue's record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(in crate::directory) struct Record {
     v: u32,
     pub(super) generation: u64,
     /// The number of the next relay: none is ever given out twice.
@@ -50,7 +50,7 @@ pub(super) struct RelayRecord {
 
 /// Why a record cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum RecordError {
+pub(in crate::directory) enum RecordError {
     /// It is no such JSON object.
     #[error("it is not readable: {0}")]
     Unreadable(String),
@@ -87,7 +87,7 @@ impl Record {
         }
     }
 
-    pub(super) fn parse(text: &[u8]) -> Result<Self, RecordError> {
+    pub(in crate::directory) fn parse(text: &[u8]) -> Result<Self, RecordError> {
         if text.len() > RECORD_BYTES_MAX {
             return Err(RecordError::Length(text.len()));
         }
@@ -127,6 +127,37 @@ impl Record {
     }
 }
 
+impl Definition {
+    /// Whether a directory can hold to it: all that depends on its settings and the queue's name.
+    ///
+    /// # Errors
+    /// As [`validate_cost`](Self::validate_cost), [`validate_keeper`](Self::validate_keeper) and
+    /// [`validate_record`](Self::validate_record).
+    pub fn validate_in(&self, queue: &str, settings: &Settings) -> Result<(), DefinitionError> {
+        self.validate_cost(settings.relay_cost_per_hour_micros)?;
+        self.validate_keeper(settings)?;
+        self.validate_record(queue)
+    }
+
+    /// Whether the record of a queue of this name has room for its most relays.
+    ///
+    /// # Errors
+    /// Names `relays_max`, and how many there is room for.
+    pub fn validate_record(&self, queue: &str) -> Result<(), DefinitionError> {
+        let room = Record::room_for(self, queue);
+        if self.sla.relays_max as usize <= room {
+            return Ok(());
+        }
+        let text = format!(
+            "the record of a queue whose name has {} bytes has room for {room} relays ({RECORD_BYTES_MAX} bytes), \
+             is {}",
+            queue.len(),
+            self.sla.relays_max
+        );
+        Err(DefinitionError::new("relays_max", &text))
+    }
+}
+
 impl RelayRecord {
     /// What is counted for a relay: its entry, with room for what it has not told yet.
     pub(super) fn bytes_reserved(request: &str, handle: &str, address: &str) -> usize {
@@ -134,11 +165,11 @@ impl RelayRecord {
     }
 
     pub(super) fn of(relay: &Relay) -> Self {
-        let state = match relay.life {
-            Life::Starting => 1,
-            Life::Up => 2,
-            Life::Draining { .. } => 3,
-            Life::Stopping { .. } => 4,
+        let state = match relay.phase {
+            RelayPhase::Starting => 1,
+            RelayPhase::Up => 2,
+            RelayPhase::Draining { .. } => 3,
+            RelayPhase::Stopping { .. } => 4,
         };
         Self {
             id: relay.id.0,
@@ -150,13 +181,13 @@ impl RelayRecord {
     }
 
     pub(super) fn to_relay(&self, now: Time) -> Relay {
-        let life = match self.state {
-            1 => Life::Starting,
-            2 => Life::Up,
-            3 => Life::Draining { since: now, empty: false },
-            _ => Life::Stopping { asked_at: now },
+        let phase = match self.state {
+            1 => RelayPhase::Starting,
+            2 => RelayPhase::Up,
+            3 => RelayPhase::Draining { since: now, empty: false },
+            _ => RelayPhase::Stopping { asked_at: now },
         };
-        let mut relay = Relay::new(RelayId(self.id), life, self.request.clone(), now);
+        let mut relay = Relay::new(RelayId(self.id), phase, self.request.clone(), now);
         relay.handle.clone_from(&self.handle);
         relay.address.clone_from(&self.address);
         relay

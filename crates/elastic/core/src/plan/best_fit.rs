@@ -1,7 +1,7 @@
 //! Which producer leaves a loaded relay, and for where: best fit, never above [`ROOM`].
 
-use super::board::Board;
 use super::kpi::{KPIS, Kpi, Limits, Vector, vector};
+use super::projection::Projection;
 use super::tuning::{NEWCOMERS_BELOW, ROOM, TARGET};
 use super::view::Load;
 use crate::sla::Sla;
@@ -14,7 +14,7 @@ const TRIED_MAX: usize = 128;
 
 /// A choice.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Pick {
+pub(crate) struct Fit {
     pub(crate) producer: usize,
     pub(crate) to: usize,
     /// Its share of the limit of the relay that it leaves.
@@ -31,15 +31,15 @@ pub fn has_room_for_newcomers(sla: &Sla, capacity: &Load, load: &Load) -> bool {
     bytes.iter().any(|limit| limit.is_finite()) && limits.load(&vector(load)).0 < NEWCOMERS_BELOW
 }
 
-impl Board<'_> {
+impl Projection<'_> {
     /// The smallest producer that alone brings the relay down to [`TARGET`], else the largest; of those
     /// that find room.
-    pub(crate) fn pick(&self, from: usize, destinations: &[usize]) -> Option<Pick> {
-        let seat = &self.seats[from];
-        if seat.producers.len() < 2 || destinations.is_empty() {
+    pub(crate) fn best_fit(&self, from: usize, destinations: &[usize]) -> Option<Fit> {
+        let relay = &self.relays[from];
+        if relay.producers.len() < 2 || destinations.is_empty() {
             return None;
         }
-        let (load, kpi) = seat.load();
+        let (load, kpi) = relay.load();
         let sized = self.sized(from, kpi);
         let enough = sized.partition_point(|(size, _)| *size < load - TARGET);
         let room = self.largest_room(destinations);
@@ -50,39 +50,39 @@ impl Board<'_> {
             .take(TRIED_MAX)
             .find_map(|(size, at)| {
                 let to = self.least_loaded(*at, destinations, ROOM)?;
-                Some(Pick { producer: *at, to, size: *size })
+                Some(Fit { producer: *at, to, size: *size })
             })
-            .or_else(|| self.pick_for_itself(from, destinations, &sized))
+            .or_else(|| self.fit_alone(from, destinations, &sized))
     }
 
     /// A producer that is above the target alone fits nowhere, but is better off alone on an empty relay
     /// than beside others.
-    fn pick_for_itself(
+    fn fit_alone(
         &self,
         from: usize,
         destinations: &[usize],
         sized: &[(f64, usize)],
-    ) -> Option<Pick> {
-        let to = destinations.iter().copied().find(|to| self.seats[*to].producers.is_empty())?;
+    ) -> Option<Fit> {
+        let to = destinations.iter().copied().find(|to| self.relays[*to].producers.is_empty())?;
         let gains = |at: usize| {
-            let mut after = [self.seats[from].clone(), self.seats[to].clone()];
+            let mut after = [self.relays[from].clone(), self.relays[to].clone()];
             for kpi in 0..KPIS {
                 after[0].usage[kpi] -= self.needs[at][kpi];
                 after[1].usage[kpi] += self.needs[at][kpi];
             }
-            let before = self.seats[from].excess() + self.seats[to].excess();
+            let before = self.relays[from].excess() + self.relays[to].excess();
             before - after[0].excess() - after[1].excess() > SIZE_MIN
         };
         let tried = sized.iter().take(TRIED_MAX);
         let (size, producer) = tried.copied().find(|(size, at)| *size > ROOM && gains(*at))?;
-        Some(Pick { producer, to, size })
+        Some(Fit { producer, to, size })
     }
 
     /// The relay's movable producers with their share of its limit, smallest first.
     fn sized(&self, from: usize, kpi: Kpi) -> Vec<(f64, usize)> {
-        let seat = &self.seats[from];
-        let size = |at: usize| self.needs[at][kpi as usize] / seat.limits.values[kpi as usize];
-        let mut sized: Vec<(f64, usize)> = seat
+        let relay = &self.relays[from];
+        let size = |at: usize| self.needs[at][kpi as usize] / relay.limits.values[kpi as usize];
+        let mut sized: Vec<(f64, usize)> = relay
             .producers
             .iter()
             .filter(|at| self.movable(**at))
@@ -97,9 +97,9 @@ impl Board<'_> {
     fn largest_room(&self, destinations: &[usize]) -> Vector {
         let mut room = [0.0; KPIS];
         for to in destinations {
-            let seat = &self.seats[*to];
+            let relay = &self.relays[*to];
             for (kpi, room) in room.iter_mut().enumerate() {
-                *room = (seat.limits.values[kpi] * ROOM - seat.usage[kpi]).max(*room);
+                *room = (relay.limits.values[kpi] * ROOM - relay.usage[kpi]).max(*room);
             }
         }
         // Latency does not move with a producer.
@@ -117,7 +117,7 @@ impl Board<'_> {
         let need = &self.needs[producer];
         let mut best: Option<(f64, usize)> = None;
         for to in destinations {
-            let load = self.seats[*to].load_with(need);
+            let load = self.relays[*to].load_with(need);
             if load <= level && best.is_none_or(|(least, _)| load < least) {
                 best = Some((load, *to));
             }

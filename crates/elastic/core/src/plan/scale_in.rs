@@ -2,18 +2,18 @@
 
 use quelea_elastic_proto::frame::NoticeCode;
 
-use super::board::{Board, Seat, add};
-use super::draft::Draft;
+use super::builder::PlanBuilder;
 use super::kpi::{KPIS, Kpi, Vector};
+use super::projection::{ProjectedRelay, Projection, add};
 use super::tuning::{
     FORCED_DRAIN_MS, IN_AFTER_IN_MS, IN_AFTER_OUT_MS, SURPLUS, SURPLUS_MS, TARGET, VICTIMS_MAX,
 };
 use super::view::{Action, RelayState};
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// Whether more relays run than the agreement or the budget allow.
     pub(crate) fn is_over_its_means(&self) -> bool {
-        self.board.paid() > self.most_relays()
+        self.projection.paid() > self.most_relays()
     }
 
     fn most_relays(&self) -> u32 {
@@ -23,13 +23,13 @@ impl Draft<'_> {
     /// Brings the queue down to what it may have (EQS §III-C.3: the minimal service level).
     pub(crate) fn obey_limits(&mut self) {
         let most = self.most_relays();
-        let starting = self.board.count(RelayState::Starting);
-        let have = self.board.count(RelayState::Up) + starting;
+        let starting = self.projection.count(RelayState::Starting);
+        let have = self.projection.count(RelayState::Up) + starting;
         if have <= most {
             return;
         }
         let reason = self.why_fewer(have, most);
-        if self.board.snapshot.spent_this_hour_micros > self.sla.budget_per_hour_micros
+        if self.projection.snapshot.spent_this_hour_micros > self.sla.budget_per_hour_micros
             && self.sla.budget_per_hour_micros > 0
         {
             self.notify(NoticeCode::BudgetSpent, reason.clone());
@@ -43,8 +43,8 @@ impl Draft<'_> {
         }
         let mut surplus = have - most;
         for at in self.cheapest_first() {
-            let seat = &self.board.seats[at];
-            let (id, state) = (seat.id, seat.state);
+            let relay = &self.projection.relays[at];
+            let (id, state) = (relay.id, relay.state);
             if surplus == 0 || self.is_left_alone(id) {
                 continue;
             }
@@ -62,7 +62,7 @@ impl Draft<'_> {
 
     fn why_fewer(&self, have: u32, most: u32) -> String {
         let budget = self.sla.budget_per_hour_micros;
-        let snapshot = self.board.snapshot;
+        let snapshot = self.projection.snapshot;
         if self.sla.relays_max <= most {
             return format!("{have} relays are more than relays_max {}", self.sla.relays_max);
         }
@@ -81,13 +81,13 @@ impl Draft<'_> {
 
     /// Relays that boot, then those that serve, least loaded first.
     fn cheapest_first(&self) -> Vec<usize> {
-        let served = |at: usize| self.board.seats[at].state == RelayState::Up;
+        let served = |at: usize| self.projection.relays[at].state == RelayState::Up;
         let may_go = |at: &usize| {
-            matches!(self.board.seats[*at].state, RelayState::Up | RelayState::Starting)
+            matches!(self.projection.relays[*at].state, RelayState::Up | RelayState::Starting)
         };
-        let mut order: Vec<(bool, f64, usize)> = (0..self.board.seats.len())
+        let mut order: Vec<(bool, f64, usize)> = (0..self.projection.relays.len())
             .filter(may_go)
-            .map(|at| (served(at), self.board.seats[at].load().0, at))
+            .map(|at| (served(at), self.projection.relays[at].load().0, at))
             .collect();
         order.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)));
         order.into_iter().map(|(_, _, at)| at).collect()
@@ -95,18 +95,19 @@ impl Draft<'_> {
 
     /// Plans that a relay drains.
     pub(crate) fn drain(&mut self, at: usize, reason: String) {
-        let id = self.board.seats[at].id;
+        let id = self.projection.relays[at].id;
         self.act_on(id, Action::Drain { relay: id }, reason);
-        self.board.seats[at].state = RelayState::Draining;
+        self.projection.relays[at].state = RelayState::Draining;
         self.history.scaled_in_at = Some(self.now());
         self.history.surplus_since = None;
     }
 
     /// Removes a relay that is not needed.
-    pub(crate) fn shrink(&mut self) {
-        let up = self.board.count(RelayState::Up);
-        let demand = self.board.demand();
-        let surplus = up > self.sla.relays_min.max(1) && self.board.fits_easily(&demand, up - 1);
+    pub(crate) fn scale_in(&mut self) {
+        let up = self.projection.count(RelayState::Up);
+        let demand = self.projection.demand();
+        let surplus =
+            up > self.sla.relays_min.max(1) && self.projection.fits_easily(&demand, up - 1);
         if !surplus {
             self.history.surplus_since = None;
             return;
@@ -114,8 +115,8 @@ impl Draft<'_> {
         let now = self.now();
         let since = *self.history.surplus_since.get_or_insert(now);
         let level = TARGET - SURPLUS;
-        let (load, kpi) = self.board.new_limits.load(&demand);
-        let whole = self.board.new_limits.tell(kpi, &demand);
+        let (load, kpi) = self.projection.new_limits.load(&demand);
+        let whole = self.projection.new_limits.describe(kpi, &demand);
         let others = up - 1;
         let reason = format!(
             "over all relays {whole} for one; {others} of {up} carry {load:.2} at {:.2} each (below \
@@ -129,7 +130,7 @@ impl Draft<'_> {
         }
         match self.victim() {
             Some(at) => {
-                let producers = self.board.seats[at].producers.len();
+                let producers = self.projection.relays[at].producers.len();
                 self.drain(at, format!("{reason}; its {producers} producers fit on the others"));
             }
             None => self.remark(format!("{reason}; no relay's producers all fit on the others")),
@@ -152,15 +153,15 @@ impl Draft<'_> {
         if self.booting() > 0 {
             return Some("relays boot".to_owned());
         }
-        let seats = &self.board.seats;
-        if let Some(hot) = seats.iter().find(|seat| seat.hot.is_some()) {
+        let relays = &self.projection.relays;
+        if let Some(hot) = relays.iter().find(|relay| relay.hot.is_some()) {
             return Some(format!("relay {} is hot", hot.id.0));
         }
         let silent = |state| state == RelayState::Up || state == RelayState::Dead;
-        if let Some(gone) = seats.iter().find(|seat| silent(seat.state) && !seat.takes()) {
+        if let Some(gone) = relays.iter().find(|relay| silent(relay.state) && !relay.takes()) {
             return Some(format!("relay {} does not report", gone.id.0));
         }
-        if seats.iter().any(|seat| seat.waits) || !self.board.homeless.is_empty() {
+        if relays.iter().any(|relay| relay.waits) || !self.projection.unassigned.is_empty() {
             return Some("moves are under way".to_owned());
         }
         None
@@ -170,13 +171,13 @@ impl Draft<'_> {
     /// relays with equally many the least loaded one.
     fn victim(&self) -> Option<usize> {
         let mut up: Vec<usize> = self.cheapest_first();
-        up.retain(|at| self.board.seats[*at].state == RelayState::Up);
-        up.sort_by_key(|at| self.board.seats[*at].producers.len());
-        up.into_iter().take(VICTIMS_MAX).find(|at| self.board.fits_on_the_others(*at))
+        up.retain(|at| self.projection.relays[*at].state == RelayState::Up);
+        up.sort_by_key(|at| self.projection.relays[*at].producers.len());
+        up.into_iter().take(VICTIMS_MAX).find(|at| self.projection.fits_on_the_others(*at))
     }
 }
 
-impl Board<'_> {
+impl Projection<'_> {
     /// Whether that many relays carry the demand well below the target.
     fn fits_easily(&self, demand: &Vector, relays: u32) -> bool {
         Kpi::ALL.into_iter().filter(|kpi| kpi.adds_up()).all(|kpi| {
@@ -185,25 +186,25 @@ impl Board<'_> {
         })
     }
 
-    /// Places all of a relay's producers on the others, largest first; all or nothing.
+    /// RelayIndex all of a relay's producers on the others, largest first; all or nothing.
     fn fits_on_the_others(&self, victim: usize) -> bool {
-        let others = self.seats.iter().enumerate().filter(|(at, _)| *at != victim);
-        let others = others.filter(|(_, seat)| seat.takes() && !seat.waits);
+        let others = self.relays.iter().enumerate().filter(|(at, _)| *at != victim);
+        let others = others.filter(|(_, relay)| relay.takes() && !relay.waits);
         // With what is placed there.
-        let mut others: Vec<(&Seat, Vector)> =
-            others.map(|(_, seat)| (seat, [0.0; KPIS])).collect();
-        let (_, kpi) = self.seats[victim].load();
-        let mut producers = self.seats[victim].producers.clone();
+        let mut others: Vec<(&ProjectedRelay, Vector)> =
+            others.map(|(_, relay)| (relay, [0.0; KPIS])).collect();
+        let (_, kpi) = self.relays[victim].load();
+        let mut producers = self.relays[victim].producers.clone();
         let need = |at: &usize| self.needs[*at][kpi as usize];
         producers.sort_by(|a, b| need(b).total_cmp(&need(a)).then(a.cmp(b)));
         for at in producers {
             if self.snapshot.producers[at].fixed || self.snapshot.producers[at].moving {
                 return false;
             }
-            let with_it = others.iter_mut().map(|(seat, placed)| {
+            let with_it = others.iter_mut().map(|(relay, placed)| {
                 let mut sum = *placed;
                 add(&mut sum, &self.needs[at]);
-                (seat.load_with(&sum), placed, sum)
+                (relay.load_with(&sum), placed, sum)
             });
             let least = with_it.min_by(|a, b| a.0.total_cmp(&b.0));
             let Some((_, placed, sum)) = least.filter(|(load, ..)| *load <= TARGET) else {

@@ -8,8 +8,8 @@ use quelea_elastic_proto::{ClientId, Epoch, RelayId, Time};
 use crate::directory::Relocation;
 use crate::directory::context::Context;
 use crate::directory::queue::Queue;
-use crate::directory::relay::{Life, Relay};
-use crate::directory::returning::Returning;
+use crate::directory::queue::reconnect_grace::ReconnectGrace;
+use crate::directory::queue::relay::{Relay, RelayPhase};
 
 /// An assignment that failed is tried again after this, doubled with each failure in a row.
 const RETRY_MS: u64 = 20;
@@ -17,7 +17,7 @@ const RETRY_MS: u64 = 20;
 const RETRY_MS_MAX: u64 = 1_000;
 
 /// A producer on its way.
-pub(super) struct Move {
+pub(in crate::directory) struct Move {
     pub(super) from: Option<RelayId>,
     pub(super) to: RelayId,
     /// Granted when the listeners are there; `None` before.
@@ -39,7 +39,7 @@ impl Queue {
         let usual = self.usual_load();
         let Some(producer) = self.producers.get_mut(&id) else { return };
         let from = producer.place.map(|place| place.relay);
-        let from_when = self.returning.as_ref().map_or(cx.now, Returning::until);
+        let from_when = self.reconnect_grace.as_ref().map_or(cx.now, ReconnectGrace::until);
         let due_at = from_when.plus_ms(cx.settings.listening_ms_max);
         let (epoch, begun_at) = (None, cx.now);
         if let Some(before) = producer.retry_at.take() {
@@ -105,7 +105,7 @@ impl Queue {
             match &producer.moving {
                 None => {
                     producer.retry_at = None;
-                    self.house(cx, id, "it is tried again");
+                    self.assign(cx, id, "it is tried again");
                 }
                 Some(moving) if moving.epoch.is_some() => {
                     let reason = format!(
@@ -156,18 +156,18 @@ impl Queue {
         }
         producer.failures += 1;
         if producer.failures == 1 {
-            self.house(cx, id, "the relay where it was cannot be reached");
+            self.assign(cx, id, "the relay where it was cannot be reached");
             return;
         }
         let doubled = RETRY_MS << (producer.failures - 2).min(16);
         let at = cx.now.plus_ms(doubled.min(RETRY_MS_MAX));
         producer.retry_at = Some(at);
-        self.homeless.insert(id);
+        self.unassigned.insert(id);
         self.moves_due.insert((at, id));
     }
 
     /// PRODUCE_FAILED: it could not go there.
-    pub(super) fn produce_failed(
+    pub(in crate::directory) fn produce_failed(
         &mut self,
         cx: &mut Context<'_>,
         id: ClientId,
@@ -240,11 +240,11 @@ impl Queue {
                 self.moves_prepared.remove(&to);
             }
         }
-        self.tell_producer(cx, id);
+        self.send_produce_at(cx, id);
     }
 
     /// PRODUCE_AT, if the producer is on its way and that was granted.
-    pub(super) fn tell_producer(&self, cx: &mut Context<'_>, id: ClientId) {
+    pub(super) fn send_produce_at(&self, cx: &mut Context<'_>, id: ClientId) {
         let Some(producer) = self.producers.get(&id) else { return };
         let (Some(peer), Some(moving)) = (producer.peer, &producer.moving) else { return };
         let Some(epoch) = moving.epoch else { return };
@@ -263,7 +263,7 @@ impl Queue {
     ) {
         let leaves_a_good_relay = from
             .and_then(|from| self.relays.get(&from))
-            .is_some_and(|from| matches!(from.life, Life::Up));
+            .is_some_and(|from| matches!(from.phase, RelayPhase::Up));
         if leaves_a_good_relay && self.definition.relocation == Relocation::Strict {
             let reason = format!(
                 "not all listeners were at relay {} within {} ms, and relocation is strict",

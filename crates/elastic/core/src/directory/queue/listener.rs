@@ -4,16 +4,16 @@ use quelea_elastic_proto::frame::{Frame, OpenListener, RelayAddress};
 use quelea_elastic_proto::{ClientId, RelayId};
 
 use crate::directory::context::Context;
+use crate::directory::queue::relay::Relay;
 use crate::directory::queue::{Client, Queue};
-use crate::directory::relay::Relay;
 use crate::directory::{ListenerStatus, Peer, Relocation};
 
 /// One listener of a queue.
 #[derive(Default)]
-pub(super) struct Listener {
+pub(in crate::directory) struct Listener {
     pub(super) peer: Option<Peer>,
     /// The generation of the relays that it was told of last.
-    told: u64,
+    sent_generation: u64,
     /// The generation that it has answered.
     answered: u64,
     /// Where it is attached, in order.
@@ -23,10 +23,10 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    pub(super) fn status(&self, id: ClientId) -> ListenerStatus {
+    pub(in crate::directory) fn status(&self, id: ClientId) -> ListenerStatus {
         ListenerStatus {
             id,
-            generation: self.told,
+            generation: self.sent_generation,
             listening: self.answered,
             relays: self.attached.clone(),
             lagging: self.lagging,
@@ -36,7 +36,12 @@ impl Listener {
 }
 
 impl Queue {
-    pub(super) fn open_listener(&mut self, cx: &mut Context<'_>, peer: Peer, open: &OpenListener) {
+    pub(in crate::directory) fn open_listener(
+        &mut self,
+        cx: &mut Context<'_>,
+        peer: Peer,
+        open: &OpenListener,
+    ) {
         if self.refuse_client(cx, peer, Client::Listener(open.listener)) {
             return;
         }
@@ -46,15 +51,15 @@ impl Queue {
         self.listeners.entry(id).or_default().peer = Some(peer);
         self.listeners_counted += self.listeners.len() - before;
         self.set_attached(id, &open.attached);
-        self.listener_returns(id, &open.attached);
-        self.watch_returning(cx);
+        self.listener_reconnected(id, &open.attached);
+        self.check_reconnect_grace(cx);
         let relays = self.listened_relays();
-        self.tell_listener(cx, id, &relays);
+        self.send_listen_at_to(cx, id, &relays);
         self.moves_tick_ready(cx);
     }
 
     /// LISTENING: it is attached there.
-    pub(super) fn listening(
+    pub(in crate::directory) fn listening(
         &mut self,
         cx: &mut Context<'_>,
         id: ClientId,
@@ -75,24 +80,24 @@ impl Queue {
             self.listeners_counted += 1;
         }
         self.set_attached(id, relays);
-        self.listener_is_back_at(id, relays);
-        self.watch_returning(cx);
+        self.listener_reattached(id, relays);
+        self.check_reconnect_grace(cx);
         self.moves_tick_ready(cx);
     }
 
     /// The relays that listeners are to listen to have changed: all are told.
-    pub(super) fn tell_listeners(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn send_listen_at(&mut self, cx: &mut Context<'_>) {
         self.generation += 1;
         self.listen_generation = self.generation;
         let relays = self.listened_relays();
         let ids: Vec<ClientId> = self.listeners.keys().copied().collect();
         for id in ids {
-            self.tell_listener(cx, id, &relays);
+            self.send_listen_at_to(cx, id, &relays);
         }
     }
 
     /// Tells one of them. While there is no relay there is nothing to tell.
-    pub(super) fn tell_listener(
+    pub(super) fn send_listen_at_to(
         &mut self,
         cx: &mut Context<'_>,
         id: ClientId,
@@ -101,7 +106,7 @@ impl Queue {
         let generation = self.listen_generation;
         let Some(listener) = self.listeners.get_mut(&id) else { return };
         let (Some(peer), false) = (listener.peer, relays.is_empty()) else { return };
-        listener.told = generation;
+        listener.sent_generation = generation;
         cx.send(
             peer,
             Frame::ListenAt {
@@ -121,15 +126,15 @@ impl Queue {
 
     /// Whether all listeners that count are attached there.
     pub(super) fn listeners_are_at(&self, relay: RelayId) -> bool {
-        if self.returning.is_some() {
+        if self.reconnect_grace.is_some() {
             return false;
         }
         let attached = self.relays.get(&relay).map_or(0, |relay| relay.attached);
         let all = self.listeners_counted == self.listeners.len();
-        attached >= self.listeners_counted && (all || self.goes_on_without())
+        attached >= self.listeners_counted && (all || self.proceeds_without())
     }
 
-    fn goes_on_without(&self) -> bool {
+    fn proceeds_without(&self) -> bool {
         self.definition.relocation == Relocation::Prompt
     }
 

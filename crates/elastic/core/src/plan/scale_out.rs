@@ -3,9 +3,9 @@
 use quelea_elastic_proto::RelayId;
 use quelea_elastic_proto::frame::NoticeCode;
 
-use super::board::{Board, Seat, add};
-use super::draft::Draft;
+use super::builder::PlanBuilder;
 use super::kpi::{KPIS, Kpi, Vector};
+use super::projection::{ProjectedRelay, Projection, add};
 use super::tuning::{DEFICIT, DEFICIT_MS, EASED, LATENCY_START_MS, LOOK_AHEAD_MAX, ROOM, TARGET};
 use super::view::{Action, RelayState};
 
@@ -15,10 +15,10 @@ struct Want {
     reason: String,
 }
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// Starts what is missing, as far as the agreement and the budget allow.
-    pub(crate) fn grow(&mut self) {
-        let have = self.board.count(RelayState::Up) + self.booting();
+    pub(crate) fn scale_out(&mut self) {
+        let have = self.projection.count(RelayState::Up) + self.booting();
         let want = self.want(have);
         if let Some(want) = want {
             self.start_missing(want.relays - have, have, &want.reason);
@@ -43,16 +43,16 @@ impl Draft<'_> {
 
     /// The whole queue's load against the target.
     fn want_by_sum(&mut self, have: u32) -> Option<Want> {
-        let demand = self.board.demand();
-        let found = self.board.short_by_sum(&demand, have);
+        let demand = self.projection.demand();
+        let found = self.projection.short_by_sum(&demand, have);
         let now = self.now();
         let Some((kpi, relays)) = found.filter(|(_, relays)| *relays > have) else {
             self.history.deficit_since = None;
             return None;
         };
         let since = *self.history.deficit_since.get_or_insert(now);
-        let hot = self.board.seats.iter().any(|seat| seat.hot.is_some());
-        let whole = self.board.new_limits.tell(kpi, &demand);
+        let hot = self.projection.relays.iter().any(|relay| relay.hot.is_some());
+        let whole = self.projection.new_limits.describe(kpi, &demand);
         let over = TARGET * DEFICIT;
         let reason = format!(
             "over all relays {whole} for one, more than {over:.2} on each of {have}; {TARGET:.2} needs \
@@ -68,20 +68,20 @@ impl Draft<'_> {
     /// Relays that stay hot because their producers find no room: looks ahead with the relays that boot, and
     /// counts what else it takes.
     fn want_by_fit(&mut self, have: u32) -> Option<Want> {
-        let hot: Vec<usize> = (0..self.board.seats.len())
+        let hot: Vec<usize> = (0..self.projection.relays.len())
             .filter(|at| {
-                let seat = &self.board.seats[*at];
-                seat.hot.is_some()
-                    && seat.state == RelayState::Up
-                    && !seat.waits
+                let relay = &self.projection.relays[*at];
+                relay.hot.is_some()
+                    && relay.state == RelayState::Up
+                    && !relay.waits
                     && self.is_no_burst(*at)
-                    && seat.load().0 > EASED
+                    && relay.load().0 > EASED
             })
             .collect();
         if hot.is_empty() || self.moves_left == 0 {
             return None;
         }
-        let by_latency = hot.iter().all(|at| self.board.seats[*at].load().1 == Kpi::Latency);
+        let by_latency = hot.iter().all(|at| self.projection.relays[*at].load().1 == Kpi::Latency);
         let now = self.now();
         if by_latency {
             let last = self.history.latency_start_at;
@@ -92,11 +92,11 @@ impl Draft<'_> {
                 return None;
             }
         }
-        let first = self.board.seats[hot[0]].id.0;
-        let why = self.board.seats[hot[0]]
-            .hot
-            .map(|(kpi, last)| self.board.seats[hot[0]].limits.tell(kpi, &last).to_string())?;
-        let missing = look_ahead(self.board.clone(), &hot, self.booting());
+        let first = self.projection.relays[hot[0]].id.0;
+        let why = self.projection.relays[hot[0]].hot.map(|(kpi, last)| {
+            self.projection.relays[hot[0]].limits.describe(kpi, &last).to_string()
+        })?;
+        let missing = look_ahead(self.projection.clone(), &hot, self.booting());
         if missing == 0 {
             return None;
         }
@@ -121,11 +121,11 @@ impl Draft<'_> {
         let by_sla = self.sla.relays_max.saturating_sub(have);
         // A relay that is replaced costs nothing more.
         let by_budget = self.affordable().map_or(u32::MAX, |paid| {
-            (paid + dead.len() as u32).saturating_sub(self.board.paid() + self.unseen())
+            (paid + dead.len() as u32).saturating_sub(self.projection.paid() + self.unseen())
         });
         let count = missing.min(by_sla).min(by_budget);
         if count < missing {
-            self.tell_the_cap(missing, count, by_sla <= by_budget, reason);
+            self.notify_limit(missing, count, by_sla <= by_budget, reason);
         }
         let replaced = dead.len().min(count as usize);
         for relay in &dead[..replaced] {
@@ -141,7 +141,7 @@ impl Draft<'_> {
         }
     }
 
-    fn tell_the_cap(&mut self, missing: u32, count: u32, by_sla: bool, reason: &str) {
+    fn notify_limit(&mut self, missing: u32, count: u32, by_sla: bool, reason: &str) {
         if by_sla {
             let max = self.sla.relays_max;
             let text =
@@ -150,8 +150,8 @@ impl Draft<'_> {
             return;
         }
         let budget = self.sla.budget_per_hour_micros;
-        let cost = self.board.snapshot.relay_cost_per_hour_micros;
-        let spent = self.board.snapshot.spent_this_hour_micros;
+        let cost = self.projection.snapshot.relay_cost_per_hour_micros;
+        let spent = self.projection.snapshot.spent_this_hour_micros;
         let text = format!(
             "{reason}; {missing} are missing, {count} are within budget_per_hour_micros {budget} at {cost} \
              for a relay's hour ({spent} spent in this hour)"
@@ -161,12 +161,12 @@ impl Draft<'_> {
     }
 
     fn unseen(&self) -> u32 {
-        self.booting() - self.board.count(RelayState::Starting)
+        self.booting() - self.projection.count(RelayState::Starting)
     }
 
     fn dead(&self) -> Vec<RelayId> {
-        let dead = self.board.seats.iter().filter(|seat| seat.state == RelayState::Dead);
-        dead.map(|seat| seat.id).filter(|id| !self.is_left_alone(*id)).collect()
+        let dead = self.projection.relays.iter().filter(|relay| relay.state == RelayState::Dead);
+        dead.map(|relay| relay.id).filter(|id| !self.is_left_alone(*id)).collect()
     }
 
     fn end_dead(&mut self) {
@@ -177,20 +177,20 @@ impl Draft<'_> {
     }
 }
 
-impl Board<'_> {
+impl Projection<'_> {
     /// What all producers need, wherever they are, with what relays carry besides.
     pub(crate) fn demand(&self) -> Vector {
         let mut demand = [0.0; KPIS];
-        for seat in &self.seats {
-            if seat.state == RelayState::Up {
-                add(&mut demand, &seat.usage);
+        for relay in &self.relays {
+            if relay.state == RelayState::Up {
+                add(&mut demand, &relay.usage);
             } else {
-                for at in &seat.producers {
+                for at in &relay.producers {
                     add(&mut demand, &self.needs[*at]);
                 }
             }
         }
-        for at in &self.homeless {
+        for at in &self.unassigned {
             add(&mut demand, &self.needs[*at]);
         }
         // Each relay has all listeners, so only producers are shared out.
@@ -226,7 +226,7 @@ impl Board<'_> {
     fn open_new(&mut self) -> usize {
         let mut usage = [0.0; KPIS];
         usage[Kpi::Clients as usize] = self.taken(Kpi::Clients);
-        self.seats.push(Seat {
+        self.relays.push(ProjectedRelay {
             id: RelayId(u64::MAX),
             state: RelayState::Up,
             limits: self.new_limits,
@@ -236,32 +236,32 @@ impl Board<'_> {
             waits: false,
             hot: None,
             reported: 0.0,
-            doubted: false,
+            suspected: false,
         });
-        self.seats.len() - 1
+        self.relays.len() - 1
     }
 }
 
 /// How many relays more than those that boot it takes to bring the hot ones to the target.
-fn look_ahead(mut board: Board<'_>, hot: &[usize], booting: u32) -> u32 {
-    let mut open: Vec<usize> = (0..booting).map(|_| board.open_new()).collect();
+fn look_ahead(mut projection: Projection<'_>, hot: &[usize], booting: u32) -> u32 {
+    let mut open: Vec<usize> = (0..booting).map(|_| projection.open_new()).collect();
     let mut missing = 0;
     let mut left = LOOK_AHEAD_MAX;
     for from in hot {
-        while left > 0 && board.seats[*from].load().0 > EASED {
+        while left > 0 && projection.relays[*from].load().0 > EASED {
             left -= 1;
-            if let Some(pick) = board.pick(*from, &open) {
-                board.shift(pick.producer, *from, pick.to);
+            if let Some(fit) = projection.best_fit(*from, &open) {
+                projection.shift(fit.producer, *from, fit.to);
                 continue;
             }
-            let new = board.open_new();
-            let Some(pick) = board.pick(*from, &[new]) else {
-                board.seats.truncate(new);
+            let new = projection.open_new();
+            let Some(fit) = projection.best_fit(*from, &[new]) else {
+                projection.relays.truncate(new);
                 break;
             };
             open.push(new);
             missing += 1;
-            board.shift(pick.producer, *from, pick.to);
+            projection.shift(fit.producer, *from, fit.to);
         }
     }
     missing

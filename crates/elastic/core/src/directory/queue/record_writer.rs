@@ -5,8 +5,8 @@ use quelea_elastic_proto::Time;
 use crate::directory::context::Context;
 use crate::directory::limits::RECORD_BYTES_MAX;
 use crate::directory::queue::Queue;
-use crate::directory::record::{Record, RelayRecord};
-use crate::directory::relay::{Life, Relay};
+use crate::directory::queue::record::{Record, RelayRecord};
+use crate::directory::queue::relay::{Relay, RelayPhase};
 use crate::directory::{Effect, SaveError};
 
 /// A write that the store did not answer is tried again after this.
@@ -16,7 +16,7 @@ const RETRY_LONG_MS: u64 = 5_000;
 
 /// What is written, and what waits for it.
 #[derive(Default)]
-pub(super) struct Saving {
+pub(in crate::directory) struct RecordWriter {
     /// Counts the changes of what is in the record.
     changed: u64,
     /// The changes up to which the store has it.
@@ -31,35 +31,35 @@ pub(super) struct Saving {
     waiting: Vec<(u64, Effect)>,
 }
 
-impl Saving {
-    pub(super) fn deadline(&self) -> Option<Time> {
+impl RecordWriter {
+    pub(in crate::directory) fn deadline(&self) -> Option<Time> {
         self.retry_at
     }
 }
 
 impl Queue {
     /// The record has changed; it is written at the end of this step.
-    pub(super) fn change(&mut self) {
-        self.saving.changed += 1;
+    pub(in crate::directory) fn change(&mut self) {
+        self.writer.changed += 1;
         self.generation += 1;
     }
 
     /// The number of the last change.
     pub(super) fn last_change(&self) -> u64 {
-        self.saving.changed
+        self.writer.changed
     }
 
     /// Carries out `effect` when the record as it is now has been written.
     pub(super) fn after_save(&mut self, effect: Effect) {
-        self.saving.waiting.push((self.saving.changed, effect));
+        self.writer.waiting.push((self.writer.changed, effect));
     }
 
     /// Writes the record if it has changed and no write is under way.
-    pub(super) fn save(&mut self, cx: &mut Context<'_>) {
+    pub(in crate::directory) fn save(&mut self, cx: &mut Context<'_>) {
         self.flush_saved(cx);
-        let saving = &mut self.saving;
-        let due = saving.retry_at.is_none_or(|at| at <= cx.now);
-        if saving.under_way.is_some() || saving.changed == saving.saved || !due {
+        let writer = &mut self.writer;
+        let due = writer.retry_at.is_none_or(|at| at <= cx.now);
+        if writer.under_way.is_some() || writer.changed == writer.saved || !due {
             return;
         }
         let record = self.to_record(cx).to_bytes();
@@ -67,11 +67,11 @@ impl Queue {
             self.refuse_record(cx, record.len());
             return;
         }
-        let saving = &mut self.saving;
-        (saving.retry_at, saving.too_long) = (None, false);
-        saving.last += 1;
-        saving.under_way = Some((saving.last, saving.changed));
-        let save = saving.last;
+        let writer = &mut self.writer;
+        (writer.retry_at, writer.too_long) = (None, false);
+        writer.last += 1;
+        writer.under_way = Some((writer.last, writer.changed));
+        let save = writer.last;
         cx.effects.push_back(Effect::Save {
             queue: self.name.clone(),
             save,
@@ -84,8 +84,8 @@ impl Queue {
     /// record. Only ends are not waited for, as nothing else makes it shorter: an owner that finds an ended relay in
     /// the record takes it for one that died.
     fn refuse_record(&mut self, cx: &mut Context<'_>, bytes: usize) {
-        self.saving.retry_at = Some(cx.now.plus_ms(RETRY_LONG_MS));
-        if !std::mem::replace(&mut self.saving.too_long, true) {
+        self.writer.retry_at = Some(cx.now.plus_ms(RETRY_LONG_MS));
+        if !std::mem::replace(&mut self.writer.too_long, true) {
             let reason = format!(
                 "the record has {bytes} bytes, more than {RECORD_BYTES_MAX}: it is not written, and nothing that \
                  depends on it is done"
@@ -106,31 +106,31 @@ impl Queue {
     }
 
     /// Whether the store has all of the record.
-    pub(super) fn is_saved(&self) -> bool {
-        self.saving.changed == self.saving.saved
+    pub(in crate::directory) fn is_saved(&self) -> bool {
+        self.writer.changed == self.writer.saved
     }
 
     /// A write was answered. Gives back `false` if another directory owns the queue.
-    pub(super) fn saved(
+    pub(in crate::directory) fn saved(
         &mut self,
         cx: &mut Context<'_>,
         save: u64,
         result: Result<(), SaveError>,
     ) -> bool {
-        let Some((number, changes)) = self.saving.under_way else { return true };
+        let Some((number, changes)) = self.writer.under_way else { return true };
         if number != save {
             return true;
         }
-        self.saving.under_way = None;
+        self.writer.under_way = None;
         match result {
             Ok(()) => {
-                self.saving.saved = changes;
+                self.writer.saved = changes;
                 self.flush_saved(cx);
                 self.open_saved_relays(cx, changes);
                 true
             }
             Err(SaveError::Unavailable) => {
-                self.saving.retry_at = Some(cx.now.plus_ms(RETRY_MS));
+                self.writer.retry_at = Some(cx.now.plus_ms(RETRY_MS));
                 true
             }
             Err(SaveError::Fenced) => false,
@@ -139,17 +139,17 @@ impl Queue {
 
     /// Carries out what waited for changes that are written now, and ends of relays while nothing can be written.
     pub(super) fn flush_saved(&mut self, cx: &mut Context<'_>) {
-        let (saved, too_long) = (self.saving.saved, self.saving.too_long);
-        for (change, effect) in std::mem::take(&mut self.saving.waiting) {
+        let (saved, too_long) = (self.writer.saved, self.writer.too_long);
+        for (change, effect) in std::mem::take(&mut self.writer.waiting) {
             let shortens = too_long && matches!(effect, Effect::StopRelay { .. });
             if change > saved && !shortens {
-                self.saving.waiting.push((change, effect));
+                self.writer.waiting.push((change, effect));
                 continue;
             }
             if let Effect::StartRelay { spec, .. } = &effect {
                 // It may have been given up while the store did not answer.
                 match self.relays.get_mut(&spec.relay) {
-                    Some(relay) if relay.life == Life::Starting => relay.started_at = cx.now,
+                    Some(relay) if relay.phase == RelayPhase::Starting => relay.started_at = cx.now,
                     _ => continue,
                 }
             }

@@ -5,49 +5,49 @@ use std::ops::Bound;
 
 use quelea_elastic_proto::Fence;
 
-use crate::ownership::keys::{Meaning, Shard, meaning};
+use crate::ownership::keys::{self, ParsedKey, Shard};
 use crate::ownership::meta::{Change, Entry};
 
 /// All of it.
 #[derive(Default)]
-pub struct Picture {
+pub struct ClusterView {
     this: String,
     directories: BTreeSet<String>,
     owners: BTreeMap<Shard, (String, Fence)>,
     queues: BTreeMap<Shard, BTreeSet<String>>,
 }
 
-impl Picture {
+impl ClusterView {
     /// Of a directory that knows nothing yet; `this` is its address.
     pub(super) fn new(this: &str) -> Self {
         Self { this: this.to_owned(), ..Self::default() }
     }
 
     pub(super) fn of(this: &str, entries: &[Entry]) -> Self {
-        let mut picture = Self::new(this);
+        let mut view = Self::new(this);
         for entry in entries {
-            picture.put(entry);
+            view.put(entry);
         }
-        picture
+        view
     }
 
     /// Takes a change; gives the shard that it is about, `None` if it is about directories.
     pub(super) fn change(&mut self, change: &Change) -> Option<Shard> {
         match change {
             Change::Put(entry) => self.put(entry),
-            Change::Gone { key, revision } => match meaning(key)? {
-                Meaning::Directory(address) => {
+            Change::Gone { key, revision } => match keys::parse(key)? {
+                ParsedKey::Directory(address) => {
                     self.directories.remove(address);
                     None
                 }
-                Meaning::Shard(shard) => {
+                ParsedKey::Shard(shard) => {
                     // What was read by other means may be newer than the watch.
                     if self.owners.get(&shard).is_some_and(|(_, fence)| fence.0 < revision.0) {
                         self.owners.remove(&shard);
                     }
                     Some(shard)
                 }
-                Meaning::Queue(name) => {
+                ParsedKey::Queue(name) => {
                     let shard = Shard::of(name);
                     if let Some(queues) = self.queues.get_mut(&shard) {
                         queues.remove(name);
@@ -60,12 +60,12 @@ impl Picture {
     }
 
     fn put(&mut self, entry: &Entry) -> Option<Shard> {
-        match meaning(&entry.key)? {
-            Meaning::Directory(address) => {
+        match keys::parse(&entry.key)? {
+            ParsedKey::Directory(address) => {
                 self.directories.insert(address.to_owned());
                 None
             }
-            Meaning::Shard(shard) => {
+            ParsedKey::Shard(shard) => {
                 let fence = Fence(entry.created.0);
                 if self.owners.get(&shard).is_none_or(|(_, known)| *known <= fence) {
                     let owner = String::from_utf8_lossy(&entry.value).into_owned();
@@ -73,7 +73,7 @@ impl Picture {
                 }
                 Some(shard)
             }
-            Meaning::Queue(name) => {
+            ParsedKey::Queue(name) => {
                 let shard = Shard::of(name);
                 self.queues.entry(shard).or_default().insert(name.to_owned());
                 Some(shard)

@@ -4,79 +4,29 @@ use std::collections::BTreeMap;
 
 use quelea_elastic_proto::frame::{ErrorCode, Frame, ProducerReport, Report};
 use quelea_elastic_proto::limits::REPORT_PRODUCERS_MAX;
-use quelea_elastic_proto::{ClientId, Epoch, RelayId, Time};
+use quelea_elastic_proto::{ClientId, RelayId, Time};
 
 use crate::directory::Peer;
 use crate::directory::context::Context;
 use crate::directory::limits::CLIENTS_PER_QUEUE_MAX;
-use crate::directory::producer::Producer;
+use crate::directory::queue::meter::{SlotCounts, as_f64};
+use crate::directory::queue::producer::Producer;
+use crate::directory::queue::relay::Relay;
 use crate::directory::queue::{Client, Queue};
-use crate::directory::relay::Relay;
 use crate::plan::Load;
 
 /// Samples of a relay that are kept for the planner.
 const SAMPLES_MAX: usize = 16;
-/// The fast moving average's time, seconds.
-const FAST_S: f64 = 10.0;
-/// The slow moving average's time, seconds.
-const SLOW_S: f64 = 200.0;
-
-/// A producer's counts at one relay in one report.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SlotCounts {
-    pub(super) epoch: Epoch,
-    messages: u64,
-    bytes: u64,
-    bytes_out: u64,
-}
-
-/// A producer's rates.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Meter {
-    pub(super) fast: Load,
-    pub(super) slow: Load,
-    /// Seconds that it has been measured for.
-    measured_s: f64,
-}
-
-impl Meter {
-    pub(super) fn is_known(&self) -> bool {
-        self.measured_s > 0.0
-    }
-
-    /// The higher of both averages.
-    pub(super) fn bytes_in_max(&self) -> f64 {
-        f64::max(self.fast.bytes_in, self.slow.bytes_in)
-    }
-
-    /// Takes rates that held for `seconds`. While less is known than an average's time, it is the mean of
-    /// what is known.
-    fn add(&mut self, rates: &Load, seconds: f64) {
-        if seconds <= 0.0 {
-            return;
-        }
-        self.measured_s += seconds;
-        blend(&mut self.fast, rates, seconds / FAST_S.min(self.measured_s));
-        blend(&mut self.slow, rates, seconds / SLOW_S.min(self.measured_s));
-    }
-}
-
-fn blend(average: &mut Load, rates: &Load, weight: f64) {
-    let weight = weight.clamp(0.0, 1.0);
-    let pairs = [
-        (&mut average.messages_in, rates.messages_in),
-        (&mut average.bytes_in, rates.bytes_in),
-        (&mut average.messages_out, rates.messages_out),
-        (&mut average.bytes_out, rates.bytes_out),
-    ];
-    for (average, rate) in pairs {
-        *average += (rate - *average) * weight;
-    }
-}
 
 impl Queue {
     /// REPORT: a heartbeat with counts.
-    pub(super) fn report(&mut self, cx: &mut Context<'_>, peer: Peer, id: RelayId, report: Report) {
+    pub(in crate::directory) fn report(
+        &mut self,
+        cx: &mut Context<'_>,
+        peer: Peer,
+        id: RelayId,
+        report: Report,
+    ) {
         let Some(relay) = self.relays.get_mut(&id).filter(|relay| relay.peer == Some(peer)) else {
             return;
         };
@@ -109,8 +59,8 @@ impl Queue {
         if let Some(relay) = self.relays.get_mut(&id) {
             relay.report = whole;
         }
-        self.watch_returning(cx);
-        self.watch_drains(cx);
+        self.check_reconnect_grace(cx);
+        self.check_drains(cx);
     }
 
     fn measure_producers(
@@ -124,14 +74,9 @@ impl Queue {
         let before = before.unwrap_or_default();
         let mut slots = BTreeMap::new();
         for report in reports {
-            let counts = SlotCounts {
-                epoch: report.epoch,
-                messages: report.messages,
-                bytes: report.bytes,
-                bytes_out: report.bytes_out,
-            };
+            let counts = SlotCounts::of(report);
             slots.insert(report.producer, counts);
-            self.see_producer(cx, id, report);
+            self.producer_reported(cx, id, report);
             let Some(producer) = self.producers.get_mut(&report.producer) else { continue };
             if producer.place.is_none_or(|place| place.relay == id) {
                 let rates = counts.rates_since(before.get(&report.producer), seconds);
@@ -149,7 +94,7 @@ impl Queue {
     }
 
     /// A relay says that a producer is there.
-    fn see_producer(&mut self, cx: &mut Context<'_>, id: RelayId, report: &ProducerReport) {
+    fn producer_reported(&mut self, cx: &mut Context<'_>, id: RelayId, report: &ProducerReport) {
         if !self.producers.contains_key(&report.producer) {
             if self.producers.len() + self.listeners.len() >= CLIENTS_PER_QUEUE_MAX {
                 return;
@@ -220,27 +165,4 @@ impl Relay {
         }
         seconds
     }
-}
-
-impl SlotCounts {
-    fn rates_since(&self, before: Option<&Self>, seconds: f64) -> Load {
-        if seconds <= 0.0 {
-            return Load::default();
-        }
-        let before = before.filter(|before| before.epoch == self.epoch);
-        let (messages, bytes, bytes_out) =
-            before.map_or((0, 0, 0), |before| (before.messages, before.bytes, before.bytes_out));
-        let rate = |now: u64, then: u64| as_f64(now.saturating_sub(then)) / seconds;
-        Load {
-            messages_in: rate(self.messages, messages),
-            bytes_in: rate(self.bytes, bytes),
-            bytes_out: rate(self.bytes_out, bytes_out),
-            ..Load::default()
-        }
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "rates are estimates")]
-const fn as_f64(count: u64) -> f64 {
-    count as f64
 }

@@ -6,15 +6,15 @@ use quelea_elastic_proto::{ClientId, Epoch, MessageSeq, RelayId, Time};
 use crate::directory::context::Context;
 use crate::directory::definition::Definition;
 use crate::directory::limits::CLIENTS_PER_QUEUE_MAX;
-use crate::directory::monitor::Meter;
+use crate::directory::queue::meter::Meter;
+use crate::directory::queue::relay::Relay;
+use crate::directory::queue::relocation::Move;
 use crate::directory::queue::{Client, Queue};
-use crate::directory::relay::Relay;
-use crate::directory::relocation::Move;
 use crate::directory::{Peer, ProducerStatus};
 use crate::plan::{Policy, has_room_for_newcomers};
 
 /// One producer of a queue.
-pub(super) struct Producer {
+pub(in crate::directory) struct Producer {
     /// Its connection to this directory.
     pub(super) peer: Option<Peer>,
     /// Where it sends, as it or its relay said.
@@ -47,7 +47,7 @@ pub(super) struct Place {
 }
 
 impl Producer {
-    pub(super) fn new() -> Self {
+    pub(in crate::directory) fn new() -> Self {
         Self {
             peer: None,
             place: None,
@@ -70,7 +70,7 @@ impl Producer {
         if known > 0.0 || self.meter.is_known() { known } else { usual }
     }
 
-    pub(super) fn status(&self, id: ClientId) -> ProducerStatus {
+    pub(in crate::directory) fn status(&self, id: ClientId) -> ProducerStatus {
         ProducerStatus {
             id,
             relay: self.place.map(|place| place.relay),
@@ -86,13 +86,18 @@ impl Producer {
 }
 
 impl Queue {
-    pub(super) fn open_producer(&mut self, cx: &mut Context<'_>, peer: Peer, open: &OpenProducer) {
+    pub(in crate::directory) fn open_producer(
+        &mut self,
+        cx: &mut Context<'_>,
+        peer: Peer,
+        open: &OpenProducer,
+    ) {
         if self.refuse_client(cx, peer, Client::Producer(open.producer)) {
             return;
         }
         let id = open.producer;
         if open.current.is_none() && self.is_linked(peer, Client::Producer(id)) {
-            self.asked_again(cx, id);
+            self.reopen_producer(cx, id);
             return;
         }
         self.link(peer, Client::Producer(id));
@@ -109,17 +114,17 @@ impl Queue {
         } else if let Some(producer) = self.producers.get_mut(&id) {
             producer.place = None;
         }
-        self.house(cx, id, "it opened the queue");
+        self.assign(cx, id, "it opened the queue");
     }
 
     /// A producer without a relay asks over the same connection: it is told again what it was told, or
     /// waits for what it waits for.
-    fn asked_again(&mut self, cx: &mut Context<'_>, id: ClientId) {
+    fn reopen_producer(&mut self, cx: &mut Context<'_>, id: ClientId) {
         if let Some(producer) = self.producers.get_mut(&id) {
             producer.place = None;
         }
-        self.tell_producer(cx, id);
-        self.house(cx, id, "it asked for a relay");
+        self.send_produce_at(cx, id);
+        self.assign(cx, id, "it asked for a relay");
     }
 
     /// Whether a client cannot be taken; it was told.
@@ -146,7 +151,7 @@ impl Queue {
     }
 
     /// PRODUCING: the producer sends at this relay now.
-    pub(super) fn producing(
+    pub(in crate::directory) fn producing(
         &mut self,
         cx: &mut Context<'_>,
         id: ClientId,
@@ -173,7 +178,7 @@ impl Queue {
             (producer.failures, producer.avoid, producer.retry_at) = (0, None, None);
         }
         self.producer_is_at(cx, id, relay, epoch);
-        self.house(cx, id, "the relay where it sends is not there any more");
+        self.assign(cx, id, "the relay where it sends is not there any more");
     }
 
     /// Takes over what a producer or a relay says of a producer's place, unless it is older than what is
@@ -202,13 +207,13 @@ impl Queue {
     }
 
     /// Gives the producer a relay if it has none that serves.
-    pub(super) fn house(&mut self, cx: &mut Context<'_>, id: ClientId, reason: &str) {
+    pub(super) fn assign(&mut self, cx: &mut Context<'_>, id: ClientId, reason: &str) {
         let Some(producer) = self.producers.get(&id) else { return };
         if producer.peer.is_none() || producer.fixed || producer.moving.is_some() {
             return;
         }
         if producer.place.is_some() {
-            self.homeless.remove(&id);
+            self.unassigned.remove(&id);
             return;
         }
         if producer.retry_at.is_some_and(|at| at > cx.now) {
@@ -216,19 +221,19 @@ impl Queue {
         }
         match self.choose_relay(producer.avoid) {
             Some(to) => {
-                self.homeless.remove(&id);
+                self.unassigned.remove(&id);
                 self.begin_move(cx, id, to, reason.to_owned());
             }
             None => {
-                self.homeless.insert(id);
+                self.unassigned.insert(id);
             }
         }
     }
 
     /// Gives relays to all that have none.
-    pub(super) fn house_all(&mut self, cx: &mut Context<'_>) {
-        for id in self.homeless.clone() {
-            self.house(cx, id, "a relay is there");
+    pub(super) fn assign_all(&mut self, cx: &mut Context<'_>) {
+        for id in self.unassigned.clone() {
+            self.assign(cx, id, "a relay is there");
         }
     }
 
@@ -287,7 +292,7 @@ impl Queue {
         if self.producers.get(&id).is_some_and(|producer| producer.moving.is_some()) {
             self.abort_move(cx, id, "the producer's connection to the directory ended");
         }
-        self.homeless.remove(&id);
+        self.unassigned.remove(&id);
         if let Some(producer) = self.producers.get_mut(&id) {
             producer.peer = None;
         }
@@ -295,7 +300,7 @@ impl Queue {
 
     pub(super) fn forget_producer(&mut self, id: ClientId) {
         self.end_move(id);
-        self.homeless.remove(&id);
+        self.unassigned.remove(&id);
         if let Some(at) = self.producers.get(&id).and_then(|producer| producer.retry_at) {
             self.moves_due.remove(&(at, id));
         }

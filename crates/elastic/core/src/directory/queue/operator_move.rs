@@ -3,19 +3,19 @@
 use quelea_elastic_proto::{ClientId, RelayId};
 
 use crate::directory::context::Context;
-use crate::directory::producer::Producer;
 use crate::directory::queue::Queue;
+use crate::directory::queue::producer::Producer;
 
 impl Queue {
     /// Who would be moved, and where to; or why nobody.
-    pub(super) fn move_refusal(
+    pub(in crate::directory) fn check_move(
         &self,
         producer: Option<ClientId>,
         to: Option<RelayId>,
     ) -> Result<(ClientId, RelayId), String> {
         let id = match producer {
             Some(id) => id,
-            None => self.next_in_turn().ok_or("no producer can be moved now")?,
+            None => self.next_round_robin().ok_or("no producer can be moved now")?,
         };
         let known = self.producers.get(&id);
         let known = known.ok_or_else(|| format!("producer {:x} is not known", id.0))?;
@@ -47,28 +47,28 @@ impl Queue {
         }
     }
 
-    pub(super) fn move_by_hand(
+    pub(in crate::directory) fn move_for_operator(
         &mut self,
         cx: &mut Context<'_>,
         producer: Option<ClientId>,
         to: Option<RelayId>,
     ) {
-        if let Ok((id, to)) = self.move_refusal(producer, to) {
+        if let Ok((id, to)) = self.check_move(producer, to) {
             if producer.is_none() {
-                self.planning.last_by_hand = Some(id);
+                self.planning.last_operator_move = Some(id);
             }
             self.begin_move(cx, id, to, "an operator asked for it".to_owned());
         }
     }
 
     /// The first one that can be moved after the last one that was, in the order of ids.
-    fn next_in_turn(&self) -> Option<ClientId> {
+    fn next_round_robin(&self) -> Option<ClientId> {
         let can = |producer: &Producer| {
             let is_free = producer.moving.is_none() && !producer.fixed;
             is_free && producer.peer.is_some() && producer.place.is_some()
         };
         let movable = || self.producers.iter().filter(|(_, producer)| can(producer));
-        let after = |id: &ClientId| self.planning.last_by_hand.is_none_or(|last| *id > last);
+        let after = |id: &ClientId| self.planning.last_operator_move.is_none_or(|last| *id > last);
         let next = movable().map(|(id, _)| *id).find(after);
         next.or_else(|| movable().map(|(id, _)| *id).next())
     }

@@ -33,7 +33,7 @@ pub(super) struct Write {
 
 /// All writes that are not done.
 #[derive(Debug, Default)]
-pub(super) struct Saving {
+pub(super) struct WriteQueue {
     /// By call: the queue, the number, and whether it is answered.
     under_way: BTreeMap<Call, (String, u64, bool)>,
     /// By queue; an empty list: one is under way or ready, and none waits.
@@ -42,7 +42,7 @@ pub(super) struct Saving {
     ready: VecDeque<(String, Write)>,
 }
 
-impl Saving {
+impl WriteQueue {
     /// Takes a write.
     pub(super) fn write(&mut self, queue: String, write: Write) {
         if let Some(waiting) = self.waiting.get_mut(&queue) {
@@ -86,11 +86,11 @@ impl Saving {
         } else {
             self.waiting.remove(&queue);
         }
-        let (result, trouble) = match answer {
+        let (result, warning) = match answer {
             Answer::Txn(TxnOutcome::Done(_)) => (Ok(()), None),
             Answer::Txn(TxnOutcome::Refused) => (Err(SaveError::Fenced), None),
             other => (Err(SaveError::Unavailable), Some(cause(other))),
         };
-        Ok((Saved { queue, save, result, answered }, trouble))
+        Ok((Saved { queue, save, result, answered }, warning))
     }
 }

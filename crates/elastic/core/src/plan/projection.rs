@@ -10,27 +10,27 @@ use crate::sla::Sla;
 
 /// All relays, by id, and what their producers are estimated to need.
 #[derive(Clone)]
-pub(crate) struct Board<'a> {
+pub(crate) struct Projection<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) now: Time,
-    pub(crate) seats: Vec<Seat>,
+    pub(crate) relays: Vec<ProjectedRelay>,
     /// By the producer's place in the snapshot.
     pub(crate) needs: Vec<Vector>,
     /// Producers whose relay is not known (any more).
-    pub(crate) homeless: Vec<usize>,
+    pub(crate) unassigned: Vec<usize>,
     /// What a new relay could carry.
     pub(crate) new_limits: Limits,
 }
 
 /// A relay and its load.
 #[derive(Clone)]
-pub(crate) struct Seat {
+pub(crate) struct ProjectedRelay {
     pub(crate) id: RelayId,
     pub(crate) state: RelayState,
     pub(crate) limits: Limits,
     /// What it carries once all moves so far are done, by estimate.
     pub(crate) usage: Vector,
-    /// Places of its producers in the snapshot.
+    /// RelayIndex of its producers in the snapshot.
     pub(crate) producers: Vec<usize>,
     /// Its last report is recent.
     pub(crate) reports: bool,
@@ -41,17 +41,17 @@ pub(crate) struct Seat {
     /// Its load by its last reports alone, which knows at once that a burst is over.
     pub(crate) reported: f64,
     /// A witness says that it is gone.
-    pub(crate) doubted: bool,
+    pub(crate) suspected: bool,
 }
 
-impl Seat {
+impl ProjectedRelay {
     pub(crate) fn load(&self) -> (f64, Kpi) {
         self.limits.load(&self.usage)
     }
 
     /// Whether producers may be sent there.
     pub(crate) fn takes(&self) -> bool {
-        self.state == RelayState::Up && self.reports && !self.doubted
+        self.state == RelayState::Up && self.reports && !self.suspected
     }
 
     /// Its load with that much more. Latency is its own: no sum tells it.
@@ -70,66 +70,66 @@ impl Seat {
     }
 }
 
-impl<'a> Board<'a> {
+impl<'a> Projection<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, sla: &Sla, history: &History, now: Time) -> Self {
         let mut views: Vec<&RelayView> = snapshot.relays.iter().collect();
         views.sort_unstable_by_key(|view| view.id);
         let mut samples: Vec<Recent> = Vec::with_capacity(views.len());
-        let mut seats: Vec<Seat> = Vec::with_capacity(views.len());
+        let mut relays: Vec<ProjectedRelay> = Vec::with_capacity(views.len());
         // Both are by id, and the history has observed this snapshot.
         for (view, known) in views.iter().zip(history.relays()) {
             debug_assert_eq!(view.id, known.id);
             let from = view.samples.len().saturating_sub(known.fresh.min(HOT_SAMPLES));
             let recent = Recent::of(&view.samples[from..]);
-            seats.push(seat(view, sla, known, recent.samples(), now));
+            relays.push(relay(view, sla, known, recent.samples(), now));
             samples.push(recent);
         }
-        let new_limits = new_limits(&seats, sla);
-        let mut board =
-            Self { snapshot, now, seats, needs: Vec::new(), homeless: Vec::new(), new_limits };
-        board.seat_producers();
-        board.estimate(&samples);
-        board
+        let new_limits = new_limits(&relays, sla);
+        let mut projection =
+            Self { snapshot, now, relays, needs: Vec::new(), unassigned: Vec::new(), new_limits };
+        projection.assign_producers();
+        projection.estimate(&samples);
+        projection
     }
 
-    fn seat_producers(&mut self) {
-        let places = Places::of(&self.seats);
+    fn assign_producers(&mut self) {
+        let index = RelayIndex::of(&self.relays);
         let relays = self.snapshot.producers.iter().map(|producer| producer.relay);
-        let found: Vec<Option<usize>> = relays.map(|relay| places.find(relay)).collect();
-        let mut counts = vec![0; self.seats.len()];
-        for seat in found.iter().flatten() {
-            counts[*seat] += 1;
+        let found: Vec<Option<usize>> = relays.map(|relay| index.find(relay)).collect();
+        let mut counts = vec![0; self.relays.len()];
+        for relay in found.iter().flatten() {
+            counts[*relay] += 1;
         }
-        for (seat, count) in self.seats.iter_mut().zip(counts) {
+        for (relay, count) in self.relays.iter_mut().zip(counts) {
             // One allocation each: a plan of a million relays' fleet is mostly this.
-            seat.producers.reserve(count);
+            relay.producers.reserve(count);
         }
-        for (at, seat) in found.into_iter().enumerate() {
-            match seat {
-                Some(seat) => self.seats[seat].producers.push(at),
-                None => self.homeless.push(at),
+        for (at, relay) in found.into_iter().enumerate() {
+            match relay {
+                Some(relay) => self.relays[relay].producers.push(at),
+                None => self.unassigned.push(at),
             }
         }
     }
 
     pub(crate) fn find(&self, id: RelayId) -> Option<usize> {
-        self.seats.binary_search_by_key(&id, |seat| seat.id).ok()
+        self.relays.binary_search_by_key(&id, |relay| relay.id).ok()
     }
 
     /// What each producer needs, and with it each relay. An average lags behind a rise: where a relay's
     /// own reports show more than the sum of its producers', each of them is held to need more.
     fn estimate(&mut self, samples: &[Recent]) {
         self.needs = self.snapshot.producers.iter().map(estimate).collect();
-        for (seat, recent) in self.seats.iter_mut().zip(samples) {
-            let measured = if seat.reports { mean_of_last(recent.samples()) } else { [0.0; KPIS] };
-            seat.reported = seat.limits.load(&measured).0;
+        for (relay, recent) in self.relays.iter_mut().zip(samples) {
+            let measured = if relay.reports { mean_of_last(recent.samples()) } else { [0.0; KPIS] };
+            relay.reported = relay.limits.load(&measured).0;
             let mut sum = [0.0; KPIS];
-            for &at in &seat.producers {
+            for &at in &relay.producers {
                 add(&mut sum, &self.needs[at]);
             }
             let weight = weight_of(&sum);
             let factor = lag(&sum, &measured);
-            for &at in &seat.producers {
+            for &at in &relay.producers {
                 let need = &mut self.needs[at];
                 let share = if sum[weight] > 0.0 { need[weight] / sum[weight] } else { 0.0 };
                 for (need, factor) in need.iter_mut().zip(&factor) {
@@ -140,9 +140,9 @@ impl<'a> Board<'a> {
                 }
                 need[Kpi::Latency as usize] = measured[Kpi::Latency as usize] * share;
             }
-            seat.usage = std::array::from_fn(|kpi| measured[kpi].max(sum[kpi] * factor[kpi]));
-            let present = f64::from(self.snapshot.listeners) + seat.producers.len() as f64;
-            let clients = &mut seat.usage[Kpi::Clients as usize];
+            relay.usage = std::array::from_fn(|kpi| measured[kpi].max(sum[kpi] * factor[kpi]));
+            let present = f64::from(self.snapshot.listeners) + relay.producers.len() as f64;
+            let clients = &mut relay.usage[Kpi::Clients as usize];
             *clients = clients.max(present);
         }
     }
@@ -156,48 +156,48 @@ impl<'a> Board<'a> {
         !producer.fixed && !producer.moving && rested
     }
 
-    /// Moves a producer on the board.
+    /// Moves a producer on the projection.
     pub(crate) fn shift(&mut self, at: usize, from: usize, to: usize) {
         let need = self.needs[at];
         for (index, (kpi, need)) in Kpi::ALL.into_iter().zip(need).enumerate() {
-            let left = &mut self.seats[from].usage[index];
+            let left = &mut self.relays[from].usage[index];
             *left = (*left - need).max(0.0);
             if kpi.adds_up() {
-                self.seats[to].usage[index] += need;
+                self.relays[to].usage[index] += need;
             }
         }
-        self.seats[from].producers.retain(|other| *other != at);
-        self.seats[to].producers.push(at);
+        self.relays[from].producers.retain(|other| *other != at);
+        self.relays[to].producers.push(at);
     }
 
     /// Relays that serve or are about to.
     pub(crate) fn count(&self, state: RelayState) -> u32 {
-        self.seats.iter().filter(|seat| seat.state == state).count() as u32
+        self.relays.iter().filter(|relay| relay.state == state).count() as u32
     }
 
     /// Relays that cost something.
     pub(crate) fn paid(&self) -> u32 {
-        self.seats.len() as u32
+        self.relays.len() as u32
     }
 }
 
-/// Finds a relay's seat by its id: a hash table, since each producer asks.
-struct Places {
-    /// A relay and its seat; a power of two of them, at most half of which are taken.
+/// Finds a relay's relay by its id: a hash table, since each producer asks.
+struct RelayIndex {
+    /// A relay and its relay; a power of two of them, at most half of which are taken.
     slots: Vec<Option<(RelayId, usize)>>,
 }
 
-impl Places {
-    fn of(seats: &[Seat]) -> Self {
-        let mut places = Self { slots: vec![None; (2 * seats.len() + 1).next_power_of_two()] };
-        for (at, seat) in seats.iter().enumerate() {
-            let mut slot = places.home(seat.id);
-            while places.slots[slot].is_some() {
-                slot = places.next(slot);
+impl RelayIndex {
+    fn of(relays: &[ProjectedRelay]) -> Self {
+        let mut index = Self { slots: vec![None; (2 * relays.len() + 1).next_power_of_two()] };
+        for (at, relay) in relays.iter().enumerate() {
+            let mut slot = index.home(relay.id);
+            while index.slots[slot].is_some() {
+                slot = index.next(slot);
             }
-            places.slots[slot] = Some((seat.id, at));
+            index.slots[slot] = Some((relay.id, at));
         }
-        places
+        index
     }
 
     /// Ids are counted up, so that their last bits tell them apart.
@@ -241,10 +241,16 @@ impl Recent {
     }
 }
 
-fn seat(view: &RelayView, sla: &Sla, known: &RelayHistory, recent: &[Vector], now: Time) -> Seat {
+fn relay(
+    view: &RelayView,
+    sla: &Sla,
+    known: &RelayHistory,
+    recent: &[Vector],
+    now: Time,
+) -> ProjectedRelay {
     let limits = Limits::of(sla, &view.capacity);
     let reports = view.reported_at.is_some_and(|at| now.since_ms(at) < STALE_MS);
-    Seat {
+    ProjectedRelay {
         id: view.id,
         state: view.state,
         limits,
@@ -254,7 +260,7 @@ fn seat(view: &RelayView, sla: &Sla, known: &RelayHistory, recent: &[Vector], no
         waits: known.pending.is_some() || view.moves_under_way > 0,
         hot: if reports { heat(&limits, recent) } else { None },
         reported: 0.0,
-        doubted: view.witnesses > 0,
+        suspected: view.witnesses > 0,
     }
 }
 
@@ -312,12 +318,12 @@ pub(crate) fn add(sum: &mut Vector, more: &Vector) {
 }
 
 /// A new relay is taken for as strong as the weakest one that serves.
-fn new_limits(seats: &[Seat], sla: &Sla) -> Limits {
+fn new_limits(relays: &[ProjectedRelay], sla: &Sla) -> Limits {
     let mut least = Limits::of(sla, &Load::default());
-    let up = seats.iter().filter(|seat| seat.state == RelayState::Up);
-    for seat in up {
+    let up = relays.iter().filter(|relay| relay.state == RelayState::Up);
+    for relay in up {
         for kpi in 0..KPIS {
-            least.values[kpi] = least.values[kpi].min(seat.limits.values[kpi]);
+            least.values[kpi] = least.values[kpi].min(relay.limits.values[kpi]);
         }
     }
     least

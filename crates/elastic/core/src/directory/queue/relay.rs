@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use quelea_elastic_proto::frame::{Capacity, RelayAddress, Report};
 use quelea_elastic_proto::{ClientId, RelayId, Time};
 
-use crate::directory::monitor::SlotCounts;
+use crate::directory::queue::meter::SlotCounts;
 use crate::directory::{Peer, RelayStatus};
 use crate::plan::{Load, RelayState};
 
 /// One relay of a queue.
-pub(super) struct Relay {
+pub(in crate::directory) struct Relay {
     pub(super) id: RelayId,
-    pub(super) life: Life,
+    pub(super) phase: RelayPhase,
     /// It is up, but not yet in the store's record: the change of the record that says so.
     pub(super) up_unsaved: Option<u64>,
     pub(super) request: String,
@@ -23,7 +23,7 @@ pub(super) struct Relay {
     pub(super) peer: Option<Peer>,
     /// When it was asked for, or taken over.
     pub(super) started_at: Time,
-    /// The last sign of life: registration, report, or when it was taken over; then in the future, where a
+    /// The last sign of phase: registration, report, or when it was taken over; then in the future, where a
     /// provider does not see it.
     pub(super) heard_at: Time,
     pub(super) reported_at: Option<Time>,
@@ -47,9 +47,9 @@ pub(super) struct Relay {
     pub(super) moves: u32,
 }
 
-/// Where a relay is in its life.
+/// Where a relay is in its phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Life {
+pub(in crate::directory) enum RelayPhase {
     /// In the record; the provider is or will be asked.
     Starting,
     /// Registered, or known from a record in which it was.
@@ -78,10 +78,15 @@ pub(super) struct Witnesses {
 }
 
 impl Relay {
-    pub(super) fn new(id: RelayId, life: Life, request: String, now: Time) -> Self {
+    pub(in crate::directory) fn new(
+        id: RelayId,
+        phase: RelayPhase,
+        request: String,
+        now: Time,
+    ) -> Self {
         Self {
             id,
-            life,
+            phase,
             up_unsaved: None,
             request,
             handle: String::new(),
@@ -107,23 +112,24 @@ impl Relay {
 
     /// Clients may be there.
     pub(super) fn serves(&self) -> bool {
-        matches!(self.life, Life::Up | Life::Draining { .. })
+        matches!(self.phase, RelayPhase::Up | RelayPhase::Draining { .. })
     }
 
     /// Producers may be sent there. Not before the record says that it is up: an owner that reads otherwise
     /// would send listeners away from it.
     pub(super) fn takes_producers(&self) -> bool {
-        self.life == Life::Up && self.up_unsaved.is_none()
+        self.phase == RelayPhase::Up && self.up_unsaved.is_none()
     }
 
     /// Listeners are to be there.
     pub(super) fn is_listened_to(&self) -> bool {
-        let lives = matches!(self.life, Life::Up | Life::Draining { empty: false, .. });
+        let lives =
+            matches!(self.phase, RelayPhase::Up | RelayPhase::Draining { empty: false, .. });
         lives && self.up_unsaved.is_none()
     }
 
     pub(super) fn is_ending(&self) -> bool {
-        matches!(self.life, Life::Stopping { .. })
+        matches!(self.phase, RelayPhase::Stopping { .. })
     }
 
     pub(super) fn to_address(&self) -> RelayAddress {
@@ -131,16 +137,16 @@ impl Relay {
     }
 
     /// As the planner and the API see it.
-    pub(super) fn state(&self) -> RelayState {
-        match self.life {
-            Life::Starting => RelayState::Starting,
-            Life::Up => RelayState::Up,
-            Life::Draining { .. } => RelayState::Draining,
-            Life::Stopping { .. } => RelayState::Dead,
+    pub(in crate::directory) fn state(&self) -> RelayState {
+        match self.phase {
+            RelayPhase::Starting => RelayState::Starting,
+            RelayPhase::Up => RelayState::Up,
+            RelayPhase::Draining { .. } => RelayState::Draining,
+            RelayPhase::Stopping { .. } => RelayState::Dead,
         }
     }
 
-    pub(super) fn load(&self) -> Load {
+    pub(in crate::directory) fn load(&self) -> Load {
         self.samples.back().copied().unwrap_or_default()
     }
 
@@ -150,7 +156,7 @@ impl Relay {
         u32::from(!self.witnesses.clients.is_empty()) + u32::from(self.witnesses.closed)
     }
 
-    pub(super) fn status(&self) -> RelayStatus {
+    pub(in crate::directory) fn status(&self) -> RelayStatus {
         RelayStatus {
             id: self.id,
             state: self.state(),

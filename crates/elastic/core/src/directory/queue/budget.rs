@@ -6,7 +6,7 @@ const HOUR_US: u64 = 3_600_000_000;
 
 /// Counts relay time in the current hour (hours since the driver's moment zero).
 #[derive(Default)]
-pub(super) struct Budget {
+pub(in crate::directory) struct Budget {
     hour: u64,
     /// Millionths of money times microseconds of an hour, so that nothing is lost by rounding.
     spent: u128,
@@ -17,7 +17,11 @@ pub(super) struct Budget {
 
 impl Budget {
     /// Goes on from what a predecessor had spent.
-    pub(super) fn new(now: Time, cost_per_hour_micros: u64, spent_micros: u64) -> Self {
+    pub(in crate::directory) fn new(
+        now: Time,
+        cost_per_hour_micros: u64,
+        spent_micros: u64,
+    ) -> Self {
         Self {
             hour: now.as_micros() / HOUR_US,
             spent: u128::from(spent_micros) * u128::from(HOUR_US),
@@ -42,7 +46,7 @@ impl Budget {
     }
 
     /// Spent in the current hour, in millionths.
-    pub(super) fn spent(&self, now: Time) -> u64 {
+    pub(in crate::directory) fn spent(&self, now: Time) -> u64 {
         let hour = now.as_micros() / HOUR_US;
         let spent = if hour > self.hour {
             self.cost_of(now.as_micros() - hour * HOUR_US)

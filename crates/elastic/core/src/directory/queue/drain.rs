@@ -7,7 +7,7 @@ use crate::directory::context::Context;
 use crate::directory::io::Effect;
 use crate::directory::limits::MOVES_PER_QUEUE_MAX;
 use crate::directory::queue::Queue;
-use crate::directory::relay::Life;
+use crate::directory::queue::relay::RelayPhase;
 
 /// The planner's own placement goes first; what it leaves at a draining relay after this is moved to the
 /// least loaded one.
@@ -17,16 +17,21 @@ const LEAVE_MS_MAX: u64 = 5_000;
 
 impl Queue {
     /// Begins to empty a relay.
-    pub(super) fn drain_relay(&mut self, cx: &mut Context<'_>, id: RelayId, reason: &str) -> bool {
+    pub(in crate::directory) fn drain_relay(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: RelayId,
+        reason: &str,
+    ) -> bool {
         let Some(relay) = self.relays.get_mut(&id) else { return false };
-        if relay.life != Life::Up {
+        if relay.phase != RelayPhase::Up {
             return false;
         }
-        relay.life = Life::Draining { since: cx.now, empty: false };
+        relay.phase = RelayPhase::Draining { since: cx.now, empty: false };
         self.change();
         self.log(cx, "drain", format!("relay {}", id.0), reason.to_owned());
         self.abort_moves_to(cx, id, false, "the relay is being drained");
-        self.tell_draining(cx, id);
+        self.send_drain(cx, id);
         let effect = self.drain_effect(cx, id);
         if let Some(effect) = effect {
             self.after_save(effect);
@@ -37,25 +42,27 @@ impl Queue {
     /// Tells the provider, with what is left of the drain's time.
     pub(super) fn drain_effect(&self, cx: &Context<'_>, id: RelayId) -> Option<Effect> {
         let relay = self.relays.get(&id)?;
-        let Life::Draining { since, .. } = relay.life else { return None };
+        let RelayPhase::Draining { since, .. } = relay.phase else { return None };
         let deadline_ms = cx.settings.drain_ms_max.saturating_sub(cx.now.since_ms(since));
         let (queue, name) = (self.name.clone(), relay.handle.clone());
         Some(Effect::DrainRelay { queue, relay: id, name, deadline_ms })
     }
 
     /// DRAIN, with what is left of its time.
-    pub(super) fn tell_draining(&mut self, cx: &mut Context<'_>, id: RelayId) {
+    pub(super) fn send_drain(&mut self, cx: &mut Context<'_>, id: RelayId) {
         let Some(relay) = self.relays.get(&id) else { return };
-        let (Some(peer), Life::Draining { since, .. }) = (relay.peer, relay.life) else { return };
+        let (Some(peer), RelayPhase::Draining { since, .. }) = (relay.peer, relay.phase) else {
+            return;
+        };
         let left = cx.settings.drain_ms_max.saturating_sub(cx.now.since_ms(since));
         let deadline_ms = u32::try_from(left).unwrap_or(u32::MAX);
         cx.send(peer, Frame::Drain { fence: self.fence, deadline_ms });
     }
 
     /// Takes all draining relays one step on.
-    pub(super) fn watch_drains(&mut self, cx: &mut Context<'_>) {
-        let draining = self.relays.values().filter_map(|relay| match relay.life {
-            Life::Draining { since, empty } => Some((relay.id, since, empty)),
+    pub(super) fn check_drains(&mut self, cx: &mut Context<'_>) {
+        let draining = self.relays.values().filter_map(|relay| match relay.phase {
+            RelayPhase::Draining { since, empty } => Some((relay.id, since, empty)),
             _ => None,
         });
         for (id, since, empty) in draining.collect::<Vec<_>>() {
@@ -113,7 +120,7 @@ impl Queue {
             .values()
             .any(|producer| here(producer.place) || comes(producer.moving.as_ref()));
         // What the relay says must be later than the beginning.
-        let Life::Draining { since, .. } = relay.life else { return };
+        let RelayPhase::Draining { since, .. } = relay.phase else { return };
         if relay.reported_at.is_none_or(|at| at <= since) {
             return;
         }
@@ -122,7 +129,7 @@ impl Queue {
             return;
         }
         if let Some(relay) = self.relays.get_mut(&id) {
-            relay.life = Life::Draining { since, empty: true };
+            relay.phase = RelayPhase::Draining { since, empty: true };
             relay.left_at = cx.now;
         }
         self.log(
@@ -131,17 +138,17 @@ impl Queue {
             format!("relay {}", id.0),
             "no producer, nothing to write".to_owned(),
         );
-        self.tell_listeners(cx);
+        self.send_listen_at(cx);
     }
 
     fn stop_if_left(&mut self, cx: &mut Context<'_>, id: RelayId) {
         let Some(relay) = self.relays.get(&id) else { return };
-        let told_ms = cx.now.since_ms(relay.left_at);
+        let since_ms = cx.now.since_ms(relay.left_at);
         let reported = relay.reported_at.is_some_and(|at| at > relay.left_at);
         let listeners = relay.report.listeners;
         if reported && (listeners == 0 || relay.report.drained) {
             self.stop_relay(cx, id, "it is drained");
-        } else if told_ms >= LEAVE_MS_MAX {
+        } else if since_ms >= LEAVE_MS_MAX {
             let reason = format!("it is empty, {listeners} listeners have not left");
             self.stop_relay(cx, id, &reason);
         }

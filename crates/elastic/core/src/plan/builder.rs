@@ -1,23 +1,23 @@
-//! A plan in the making: the board as it will be, the actions so far, and what is remembered.
+//! A plan in the making: the projection as it will be, the actions so far, and what is remembered.
 
 use quelea_elastic_proto::frame::NoticeCode;
 use quelea_elastic_proto::{RelayId, Time};
 
-use super::board::Board;
 use super::history::{Expected, History};
+use super::projection::Projection;
 use super::tuning::{MOVES_MAX, TARGET};
 use super::view::{Action, Plan, Planned, RelayState, Snapshot};
 use crate::sla::Sla;
 
-pub(crate) struct Draft<'a> {
-    pub(crate) board: Board<'a>,
+pub(crate) struct PlanBuilder<'a> {
+    pub(crate) projection: Projection<'a>,
     pub(crate) sla: &'a Sla,
     pub(crate) history: History,
     pub(crate) plan: Plan,
     pub(crate) moves_left: usize,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> PlanBuilder<'a> {
     pub(crate) fn new(
         snapshot: &'a Snapshot,
         sla: &'a Sla,
@@ -25,12 +25,12 @@ impl<'a> Draft<'a> {
         now: Time,
     ) -> Self {
         history.observe(snapshot, now);
-        let board = Board::new(snapshot, sla, &history, now);
-        Self { board, sla, history, plan: Plan::default(), moves_left: MOVES_MAX }
+        let projection = Projection::new(snapshot, sla, &history, now);
+        Self { projection, sla, history, plan: Plan::default(), moves_left: MOVES_MAX }
     }
 
     pub(crate) fn now(&self) -> Time {
-        self.board.now
+        self.projection.now
     }
 
     pub(crate) fn act(&mut self, action: Action, reason: String) {
@@ -41,17 +41,17 @@ impl<'a> Draft<'a> {
         self.plan.remarks.push(remark);
     }
 
-    /// Plans a move and makes it on the board.
+    /// Plans a move and makes it on the projection.
     pub(crate) fn shift(&mut self, producer: usize, from: usize, to: usize, reason: String) {
-        self.board.shift(producer, from, to);
+        self.projection.shift(producer, from, to);
         self.begin_move(producer, from, to, reason);
     }
 
-    /// Plans a move that the board has made.
+    /// Plans a move that the projection has made.
     pub(crate) fn begin_move(&mut self, producer: usize, from: usize, to: usize, reason: String) {
-        let (generation, now) = (self.board.snapshot.generation, self.now());
-        let (from_id, to_id) = (self.board.seats[from].id, self.board.seats[to].id);
-        let id = self.board.snapshot.producers[producer].id;
+        let (generation, now) = (self.projection.snapshot.generation, self.now());
+        let (from_id, to_id) = (self.projection.relays[from].id, self.projection.relays[to].id);
+        let id = self.projection.snapshot.producers[producer].id;
         self.act(Action::Move { producer: id, from: from_id, to: to_id }, reason);
         self.history.begin(from_id, generation, now);
         self.history.begin(to_id, generation, now);
@@ -60,19 +60,19 @@ impl<'a> Draft<'a> {
 
     /// Plans an action on one relay, which is left alone until its effect is seen.
     pub(crate) fn act_on(&mut self, relay: RelayId, action: Action, reason: String) {
-        self.history.begin(relay, self.board.snapshot.generation, self.now());
+        self.history.begin(relay, self.projection.snapshot.generation, self.now());
         self.act(action, reason);
     }
 
     pub(crate) fn start(&mut self, count: u32, reason: String) {
-        let generation = self.board.snapshot.generation;
+        let generation = self.projection.snapshot.generation;
         self.history.expected = Some(Expected { count, at: self.now(), generation });
         self.act(Action::Start { count }, reason);
     }
 
     /// Tells the queue's users, unless they were told lately.
     pub(crate) fn notify(&mut self, code: NoticeCode, reason: String) {
-        if self.history.notices.iter().any(|(told, _)| *told == code) {
+        if self.history.notices.iter().any(|(sent, _)| *sent == code) {
             self.remark(format!("still so: {reason}"));
             return;
         }
@@ -84,27 +84,31 @@ impl<'a> Draft<'a> {
     /// Relays that were asked for and do not serve yet, also those that the snapshot does not show yet.
     pub(crate) fn booting(&self) -> u32 {
         let unseen = self.history.expected.map_or(0, |expected| {
-            let shown =
-                self.board.snapshot.relays.iter().filter(|view| view.started_at >= expected.at);
+            let shown = self
+                .projection
+                .snapshot
+                .relays
+                .iter()
+                .filter(|view| view.started_at >= expected.at);
             expected.count.saturating_sub(shown.count() as u32)
         });
-        self.board.count(RelayState::Starting) + unseen
+        self.projection.count(RelayState::Starting) + unseen
     }
 
     /// Relays that the budget pays for, `None` if there is no budget.
     pub(crate) fn affordable(&self) -> Option<u32> {
-        let snapshot = self.board.snapshot;
+        let snapshot = self.projection.snapshot;
         self.sla.affordable(snapshot.relay_cost_per_hour_micros, snapshot.spent_this_hour_micros)
     }
 
     /// The whole queue in one sentence, for the dry run.
     pub(crate) fn sum_up(&mut self) {
-        let (up, booting) = (self.board.count(RelayState::Up), self.booting());
-        let loads = self.board.seats.iter().filter(|seat| seat.state == RelayState::Up);
-        let loads: Vec<f64> = loads.map(|seat| seat.load().0).collect();
+        let (up, booting) = (self.projection.count(RelayState::Up), self.booting());
+        let loads = self.projection.relays.iter().filter(|relay| relay.state == RelayState::Up);
+        let loads: Vec<f64> = loads.map(|relay| relay.load().0).collect();
         let most = loads.iter().copied().fold(0.0, f64::max);
         let mean = loads.iter().sum::<f64>() / loads.len().max(1) as f64;
-        let producers = self.board.snapshot.producers.len();
+        let producers = self.projection.snapshot.producers.len();
         self.remark(format!(
             "{up} relays serve and {booting} boot for {producers} producers: mean load {mean:.2}, \
              highest {most:.2} after this plan, aim {TARGET:.2}"

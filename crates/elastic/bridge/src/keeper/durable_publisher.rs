@@ -18,7 +18,7 @@ use crate::publish::{Obstacle, publish};
 
 /// A relay's way into the durable queue.
 #[derive(Clone, Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct DurablePublisher {
     /// The elastic queue.
     pub(crate) queue: Arc<str>,
     /// The durable queue.
@@ -29,7 +29,7 @@ pub(crate) struct Shelf {
 
 /// Why there is no way in.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ShelfError {
+pub(crate) enum PublisherError {
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error(transparent)]
@@ -40,7 +40,7 @@ pub(crate) enum ShelfError {
 #[derive(Debug)]
 pub(crate) struct Attempt {
     /// Where the next one goes on.
-    pub(crate) at: Place,
+    pub(crate) at: Position,
     /// The runs that it brought to their end, in order: the producer, and one past its last message.
     pub(crate) kept: Vec<(ClientId, MessageSeq)>,
     /// Messages that were published, and those that had been before.
@@ -52,14 +52,14 @@ pub(crate) struct Attempt {
 
 /// How far a batch is published.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     /// Runs that are done, and messages of the one behind them.
     runs: usize,
     messages: usize,
 }
 
 impl Attempt {
-    const fn from(at: Place) -> Self {
+    const fn from(at: Position) -> Self {
         Self { at, kept: Vec::new(), published: 0, repeated: 0, obstacle: None }
     }
 
@@ -90,11 +90,11 @@ impl Attempt {
             self.at.messages += 1;
         }
         self.kept.push((run.producer, run.sequence(run.messages.len())));
-        self.at = Place { runs: self.at.runs + 1, messages: 0 };
+        self.at = Position { runs: self.at.runs + 1, messages: 0 };
     }
 }
 
-impl Shelf {
+impl DurablePublisher {
     /// Opens it; a durable queue that is not there is declared.
     pub(crate) fn open(
         core: &mut Core,
@@ -102,11 +102,11 @@ impl Shelf {
         effects: UnboundedSender<Effect>,
         queue: Arc<str>,
         target: Arc<str>,
-    ) -> Result<(Self, Ticket), ShelfError> {
+    ) -> Result<(Self, Ticket), PublisherError> {
         let (connection, channel) = core.open_internal(client, effects)?;
-        let shelf = Self { queue, target, connection, channel };
-        match shelf.declare(core) {
-            Ok(ticket) => Ok((shelf, ticket)),
+        let publisher = Self { queue, target, connection, channel };
+        match publisher.declare(core) {
+            Ok(ticket) => Ok((publisher, ticket)),
             Err(error) => {
                 core.detach(connection);
                 Err(error.into())
@@ -125,7 +125,7 @@ impl Shelf {
         core: &mut Core,
         ledger: &mut Ledger,
         batch: &Batch,
-        from: Place,
+        from: Position,
     ) -> (Attempt, Ticket) {
         let (mut attempt, mut ticket) = (Attempt::from(from), Ticket::NONE);
         if !core.broker.accepts_publishes() {
@@ -184,7 +184,7 @@ mod tests {
 
     impl Queue {
         /// Publishes one run from there on.
-        fn bring(&mut self, run: &Run, from: Place) -> Attempt {
+        fn bring(&mut self, run: &Run, from: Position) -> Attempt {
             let mut attempt = Attempt::from(from);
             let Self { messages, limit, stored } = self;
             attempt.publish(run, stored, |sequence, message| {
@@ -198,12 +198,12 @@ mod tests {
             attempt
         }
 
-        /// Publishes a run that meets no obstacle; what is told of it, and how much was there before.
+        /// Publishes a run that meets no obstacle; what is acknowledged of it, and how much was there before.
         fn take(&mut self, sequences: std::ops::Range<u64>) -> (u64, u64) {
             let run = run(sequences);
-            let attempt = self.bring(&run, Place::default());
+            let attempt = self.bring(&run, Position::default());
             assert!(attempt.obstacle.is_none());
-            assert_eq!(attempt.at, Place { runs: 1, messages: 0 });
+            assert_eq!(attempt.at, Position { runs: 1, messages: 0 });
             assert_eq!(attempt.published + attempt.repeated, run.messages.len() as u64);
             let [(MOVING, below)] = attempt.kept[..] else { panic!("{:?}", attempt.kept) };
             (below.0, attempt.repeated)
@@ -238,14 +238,14 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_told_when_all_of_it_is_published_and_goes_on_where_it_was_stopped() {
+    fn a_run_is_done_when_all_is_published_and_goes_on_where_it_stopped() {
         let mut queue = Queue { limit: Some(55), ..Queue::default() };
         queue.take(100..150);
         let run = run(90..160);
-        let stopped = queue.bring(&run, Place::default());
+        let stopped = queue.bring(&run, Position::default());
         assert!(matches!(stopped.obstacle, Some(Obstacle::Full)));
         assert_eq!((&stopped.kept[..], stopped.published, stopped.repeated), (&[][..], 5, 0));
-        assert_eq!(stopped.at, Place { runs: 0, messages: 5 });
+        assert_eq!(stopped.at, Position { runs: 0, messages: 5 });
         queue.limit = None;
         let done = queue.bring(&run, stopped.at);
         assert_eq!(done.kept, [(MOVING, MessageSeq(160))]);

@@ -7,7 +7,7 @@ use crate::directory::Definition;
 use crate::directory::context::Context;
 use crate::directory::limits::MOVES_PER_QUEUE_MAX;
 use crate::directory::queue::Queue;
-use crate::directory::relay::{Life, Relay};
+use crate::directory::queue::relay::{Relay, RelayPhase};
 use crate::plan::{
     Action, History, Load, Plan, Planned, ProducerView, RelayView, Snapshot, explain, plan,
 };
@@ -16,23 +16,23 @@ use crate::plan::{
 const NOTICE_AGAIN_MS: u64 = 60_000;
 
 /// When the next plan is due, and what the last ones left.
-pub(super) struct Planning {
+pub(in crate::directory) struct Planning {
     due_at: Time,
     /// What the planner remembers. Begins anew with each owner of the queue.
     history: History,
     /// Who was moved by hand last: such moves take the producers in turn.
-    pub(super) last_by_hand: Option<ClientId>,
+    pub(super) last_operator_move: Option<ClientId>,
     notices: Vec<(NoticeCode, Time)>,
     /// The planner has said that the budget is spent.
     pub(super) budget_spent: bool,
 }
 
 impl Planning {
-    pub(super) fn new(now: Time) -> Self {
+    pub(in crate::directory) fn new(now: Time) -> Self {
         Self {
             due_at: now,
             history: History::default(),
-            last_by_hand: None,
+            last_operator_move: None,
             notices: Vec::new(),
             budget_spent: false,
         }
@@ -67,14 +67,14 @@ impl Queue {
     }
 
     /// What the planner would do now.
-    pub(super) fn dry_run(&self, now: Time, relay_cost_per_hour_micros: u64) -> Plan {
+    pub(in crate::directory) fn dry_run(&self, now: Time, relay_cost_per_hour_micros: u64) -> Plan {
         let snapshot = self.snapshot(now, relay_cost_per_hour_micros);
         let Definition { sla, policy, .. } = &self.definition;
         explain(&snapshot, sla, *policy, &self.planning.history, now)
     }
 
     /// Carries out one action, if it still makes sense: the planner saw a moment that has passed.
-    pub(super) fn act(&mut self, cx: &mut Context<'_>, planned: Planned) {
+    pub(in crate::directory) fn act(&mut self, cx: &mut Context<'_>, planned: Planned) {
         let reason = planned.reason;
         match planned.action {
             Action::Start { count } => {
@@ -95,13 +95,16 @@ impl Queue {
             Action::Stop { relay } => {
                 // One that boots has no client yet: it goes at once.
                 let may_go = |relay: &Relay| {
-                    matches!(relay.life, Life::Starting | Life::Draining { empty: true, .. })
+                    matches!(
+                        relay.phase,
+                        RelayPhase::Starting | RelayPhase::Draining { empty: true, .. }
+                    )
                 };
                 if self.relays.get(&relay).is_some_and(may_go) {
                     self.stop_relay(cx, relay, &reason);
                 }
             }
-            Action::Notify { code } => self.notify_sometimes(cx, code, reason),
+            Action::Notify { code } => self.notify_rate_limited(cx, code, reason),
         }
     }
 
@@ -126,19 +129,19 @@ impl Queue {
 
     fn restart(&mut self, cx: &mut Context<'_>, id: RelayId, reason: &str) {
         let Some(relay) = self.relays.get(&id) else { return };
-        match relay.life {
-            Life::Starting => {
+        match relay.phase {
+            RelayPhase::Starting => {
                 self.stop_relay(cx, id, reason);
                 self.starts.owed += 1;
                 self.start_missing(cx);
             }
-            Life::Up | Life::Draining { .. } => self.declare_dead(cx, id, reason),
-            Life::Stopping { .. } => {}
+            RelayPhase::Up | RelayPhase::Draining { .. } => self.declare_dead(cx, id, reason),
+            RelayPhase::Stopping { .. } => {}
         }
     }
 
     /// Tells the users, unless they were told the same a short while ago.
-    pub(super) fn notify_sometimes(
+    pub(super) fn notify_rate_limited(
         &mut self,
         cx: &mut Context<'_>,
         code: NoticeCode,

@@ -1,4 +1,4 @@
-//! A relay's life: asked for, registered, stopped, ended; and what happens if one of these does not.
+//! A relay's phase: asked for, registered, stopped, ended; and what happens if one of these does not.
 
 use quelea_elastic_proto::frame::{ErrorCode, Frame, NoticeCode, Register};
 use quelea_elastic_proto::{Fence, RelayId};
@@ -6,7 +6,7 @@ use quelea_elastic_proto::{Fence, RelayId};
 use crate::directory::context::Context;
 use crate::directory::limits::RECORD_BYTES_MAX;
 use crate::directory::queue::Queue;
-use crate::directory::relay::{Life, Relay};
+use crate::directory::queue::relay::{Relay, RelayPhase};
 use crate::directory::{Effect, Peer, ProviderOutcome, RelayHandle, RelaySpec};
 
 /// A provider that was asked to end a relay and has not said that it is gone is asked again after this.
@@ -16,11 +16,11 @@ const START_AGAIN_MS: u64 = 500;
 /// But after this at the latest.
 const START_AGAIN_MS_MAX: u64 = 60_000;
 /// Failures in a row after which the queue's users are told.
-const FAILURES_TOLD: u32 = 3;
+const FAILURES_REPORTED: u32 = 3;
 
 /// What became of a REGISTER.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Registration {
+pub(in crate::directory) enum Registration {
     /// It is one of the queue's relays.
     Taken,
     /// It is not; it was told to stop.
@@ -60,7 +60,7 @@ impl Queue {
 
     /// Relays that serve or will, and are not being emptied.
     pub(super) fn relays_wanted(&self) -> usize {
-        let wanted = |relay: &&Relay| matches!(relay.life, Life::Starting | Life::Up);
+        let wanted = |relay: &&Relay| matches!(relay.phase, RelayPhase::Starting | RelayPhase::Up);
         self.relays.values().filter(wanted).count()
     }
 
@@ -83,7 +83,7 @@ impl Queue {
         }
         self.starts.full = false;
         self.next_relay += 1;
-        self.relays.insert(id, Relay::new(id, Life::Starting, request, cx.now));
+        self.relays.insert(id, Relay::new(id, RelayPhase::Starting, request, cx.now));
         self.count_cost(cx);
         self.change();
         if let Some(effect) = self.start_effect(id) {
@@ -101,7 +101,7 @@ impl Queue {
     }
 
     /// REGISTER: a relay is there, for the first time or again.
-    pub(super) fn register(
+    pub(in crate::directory) fn register(
         &mut self,
         cx: &mut Context<'_>,
         peer: Peer,
@@ -141,28 +141,33 @@ impl Queue {
         relay.witnesses = super::relay::Witnesses::default();
         relay.zmtp.clone_from(&register.zmtp);
         relay.capacity = register.capacity;
-        let was = relay.life;
-        if was == Life::Starting {
-            relay.life = Life::Up;
+        let was = relay.phase;
+        if was == RelayPhase::Starting {
+            relay.phase = RelayPhase::Up;
             relay.address.clone_from(&register.address);
         }
         let registered = self.registered(cx);
         cx.send(peer, registered);
         match was {
-            Life::Starting => self.relay_is_up(cx, register.relay),
-            Life::Draining { .. } => self.tell_draining(cx, register.relay),
-            Life::Up | Life::Stopping { .. } => {}
+            RelayPhase::Starting => self.relay_is_up(cx, register.relay),
+            RelayPhase::Draining { .. } => self.send_drain(cx, register.relay),
+            RelayPhase::Up | RelayPhase::Stopping { .. } => {}
         }
-        self.house_all(cx);
+        self.assign_all(cx);
         Registration::Taken
     }
 
     /// What the provider says of a relay.
-    pub(super) fn provider(&mut self, cx: &mut Context<'_>, id: RelayId, outcome: ProviderOutcome) {
+    pub(in crate::directory) fn provider(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: RelayId,
+        outcome: ProviderOutcome,
+    ) {
         match outcome {
             ProviderOutcome::Started(handle) => self.started(cx, &handle),
             ProviderOutcome::Failed(reason) => {
-                if self.relays.get(&id).is_some_and(|relay| relay.life == Life::Starting) {
+                if self.relays.get(&id).is_some_and(|relay| relay.phase == RelayPhase::Starting) {
                     self.relays.remove(&id);
                     self.count_cost(cx);
                     self.change();
@@ -171,7 +176,7 @@ impl Queue {
             }
             ProviderOutcome::Unknown(reason) => {
                 // It is out of the record when the provider says that it is gone.
-                if self.relays.get(&id).is_some_and(|relay| relay.life == Life::Starting) {
+                if self.relays.get(&id).is_some_and(|relay| relay.phase == RelayPhase::Starting) {
                     let reason = format!("the provider does not know: {reason}");
                     self.stop_relay(cx, id, &reason);
                     self.start_failed(cx, id, &reason);
@@ -189,7 +194,7 @@ impl Queue {
             return;
         }
         let listened = relay.is_listened_to();
-        relay.life = Life::Stopping { asked_at: cx.now };
+        relay.phase = RelayPhase::Stopping { asked_at: cx.now };
         if let Some(peer) = relay.peer {
             cx.send(peer, Frame::Stop { fence });
         }
@@ -199,17 +204,17 @@ impl Queue {
         self.log(cx, "stop", format!("relay {}", id.0), reason.to_owned());
         self.leave_relay(cx, id, reason);
         if listened {
-            self.tell_listeners(cx);
+            self.send_listen_at(cx);
         }
     }
 
     /// Looks at all relays: starts that take too long, heartbeats that are missed, ends that do not come.
-    pub(super) fn watch_relays(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn check_relays(&mut self, cx: &mut Context<'_>) {
         let ids: Vec<RelayId> = self.relays.keys().copied().collect();
         for id in ids {
             let Some(relay) = self.relays.get_mut(&id) else { continue };
-            match relay.life {
-                Life::Starting => {
+            match relay.phase {
+                RelayPhase::Starting => {
                     let waited = cx.now.since_ms(relay.started_at);
                     if waited >= cx.settings.register_ms_max {
                         let reason = format!(
@@ -220,10 +225,10 @@ impl Queue {
                         self.start_failed(cx, id, &reason);
                     }
                 }
-                Life::Up | Life::Draining { .. } => self.check_alive(cx, id),
-                Life::Stopping { asked_at } => {
+                RelayPhase::Up | RelayPhase::Draining { .. } => self.check_alive(cx, id),
+                RelayPhase::Stopping { asked_at } => {
                     if cx.now.since_ms(asked_at) >= STOP_AGAIN_MS {
-                        relay.life = Life::Stopping { asked_at: cx.now };
+                        relay.phase = RelayPhase::Stopping { asked_at: cx.now };
                         let name = relay.handle.clone();
                         let effect =
                             Effect::StopRelay { queue: self.name.clone(), relay: id, name };
@@ -267,13 +272,13 @@ impl Queue {
             }
         }
         if opened {
-            self.tell_listeners(cx);
-            self.house_all(cx);
+            self.send_listen_at(cx);
+            self.assign_all(cx);
         }
     }
 
     /// It is not one of ours: it is told to stop, with this directory's fence.
-    pub(super) fn refuse_relay(
+    pub(in crate::directory) fn refuse_relay(
         &mut self,
         cx: &mut Context<'_>,
         peer: Peer,
@@ -311,7 +316,7 @@ impl Queue {
     }
 
     /// Something runs that is not in the record: it is ended.
-    pub(super) fn stop_stray(&mut self, cx: &mut Context<'_>, handle: &RelayHandle) {
+    pub(in crate::directory) fn stop_stray(&mut self, cx: &mut Context<'_>, handle: &RelayHandle) {
         let relay = handle.relay;
         let reason = format!("{} ({}) is not in the queue's record", handle.name, handle.request);
         if self.relays.contains_key(&relay) {
@@ -331,12 +336,12 @@ impl Queue {
             return;
         }
         let Some(relay) = self.relays.get(&id) else { return };
-        match relay.life {
-            Life::Stopping { .. } => {}
-            Life::Starting => {
+        match relay.phase {
+            RelayPhase::Stopping { .. } => {}
+            RelayPhase::Starting => {
                 self.start_failed(cx, id, &format!("it ended before it registered: {reason}"));
             }
-            Life::Up | Life::Draining { .. } => {
+            RelayPhase::Up | RelayPhase::Draining { .. } => {
                 self.declare_dead(cx, id, &format!("the provider says that it ended: {reason}"));
             }
         }
@@ -355,39 +360,17 @@ impl Queue {
         starts.not_before = cx.now.plus_ms(wait);
         let failures = starts.failures;
         let text = format!("{reason}; failure {failures} in a row, the next try in {wait} ms");
-        if failures == FAILURES_TOLD {
-            self.notify_sometimes(cx, NoticeCode::ProviderFailing, text.clone());
+        if failures == FAILURES_REPORTED {
+            self.notify_rate_limited(cx, NoticeCode::ProviderFailing, text.clone());
         }
         self.log(cx, "start-failed", format!("relay {}", id.0), text);
     }
 
-    /// Relays that an earlier owner's record names, and what the provider says is running.
-    pub(super) fn adopt(&mut self, cx: &mut Context<'_>, running: &[RelayHandle]) {
-        for handle in running {
-            let ours = self.relays.get_mut(&handle.relay);
-            match ours.filter(|relay| relay.request == handle.request) {
-                Some(relay) => relay.handle.clone_from(&handle.name),
-                None => self.stop_stray(cx, handle),
-            }
-        }
-        for relay in self.relays.values_mut().filter(|relay| relay.serves()) {
-            let runs = running.iter().any(|handle| handle.request == relay.request);
-            // The provider does not see it. It may run elsewhere and register yet: its silence counts when those
-            // that are absent should be back, which takes longer than a report if the earlier owner holds
-            // them up. Else this is the first witness of two; a client that lost it is the other.
-            relay.witnesses.closed = !runs;
-            if !runs {
-                relay.heard_at = cx.now.plus_ms(cx.settings.absent_ms);
-            }
-        }
-        self.count_cost(cx);
-    }
-
     /// A new term of this directory: its relays are told, so that they refuse what is older.
-    pub(super) fn renew(&mut self, cx: &mut Context<'_>, fence: Fence) {
+    pub(in crate::directory) fn renew(&mut self, cx: &mut Context<'_>, fence: Fence) {
         self.fence = fence;
         self.generation = self.generation.max(fence.0 << 32);
-        self.tell_relays(cx);
+        self.send_settings(cx);
         self.change();
     }
 }

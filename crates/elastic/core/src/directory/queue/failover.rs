@@ -9,12 +9,12 @@ use quelea_elastic_proto::{ClientId, Frame, RelayId};
 use crate::directory::Effect;
 use crate::directory::Peer;
 use crate::directory::context::Context;
+use crate::directory::queue::relay::{Relay, RelayPhase};
 use crate::directory::queue::{Client, Queue};
-use crate::directory::relay::{Life, Relay};
 
 impl Queue {
     /// RELAY_LOST: a client cannot reach a relay.
-    pub(super) fn relay_lost(
+    pub(in crate::directory) fn relay_lost(
         &mut self,
         cx: &mut Context<'_>,
         peer: Peer,
@@ -41,7 +41,7 @@ impl Queue {
     /// A directory that was itself stopped (its machine was paused) heard nothing because it did not listen: the
     /// time of its sleep does not count against its relays. Told by its looks, which are at most two periods late
     /// otherwise.
-    pub(super) fn count_sleep(&mut self, cx: &mut Context<'_>) {
+    pub(in crate::directory) fn forgive_pause(&mut self, cx: &mut Context<'_>) {
         let late_ms = cx.now.since_ms(self.watch_at);
         if late_ms <= 2 * self.watch_period_ms(cx) {
             return;
@@ -80,11 +80,11 @@ impl Queue {
     pub(super) fn declare_dead(&mut self, cx: &mut Context<'_>, id: RelayId, reason: &str) {
         let fence = self.fence;
         let Some(relay) = self.relays.get_mut(&id).filter(|relay| relay.serves()) else { return };
-        if relay.life == Life::Up {
+        if relay.phase == RelayPhase::Up {
             self.starts.owed += 1;
         }
         let producers = relay.producers;
-        relay.life = Life::Stopping { asked_at: cx.now };
+        relay.phase = RelayPhase::Stopping { asked_at: cx.now };
         let name = relay.handle.clone();
         if let Some(peer) = relay.peer {
             // It may only sleep: then this is the first thing that it reads.
@@ -94,15 +94,15 @@ impl Queue {
         self.after_save(Effect::StopRelay { queue: self.name.clone(), relay: id, name });
         let reason = format!("{reason}; {producers} producers were there");
         self.log(cx, "failover", format!("relay {}", id.0), reason);
-        self.tell_lost(cx, id);
+        self.send_relay_lost(cx, id);
         self.leave_relay(cx, id, "the relay is dead");
-        self.tell_listeners(cx);
+        self.send_listen_at(cx);
         self.start_missing(cx);
     }
 
     /// Its producers take no acknowledgement from it any more. If it only sleeps, or was cut off, it would
     /// find that its listeners have left, and take all that it still has for delivered.
-    fn tell_lost(&self, cx: &mut Context<'_>, id: RelayId) {
+    fn send_relay_lost(&self, cx: &mut Context<'_>, id: RelayId) {
         let at = |place: Option<super::producer::Place>| place.is_some_and(|at| at.relay == id);
         for (client, producer) in self.producers.iter().filter(|(_, one)| at(one.place)) {
             if let Some(peer) = producer.peer {
@@ -128,12 +128,17 @@ impl Queue {
             !(producer.fixed && producer.peer.is_none() && here.contains(id))
         });
         for producer in here {
-            self.house(cx, producer, reason);
+            self.assign(cx, producer, reason);
         }
     }
 
     /// The connection of a relay to this directory ended.
-    pub(super) fn relay_disconnected(&mut self, cx: &mut Context<'_>, peer: Peer, id: RelayId) {
+    pub(in crate::directory) fn relay_disconnected(
+        &mut self,
+        cx: &mut Context<'_>,
+        peer: Peer,
+        id: RelayId,
+    ) {
         let Some(relay) = self.relays.get_mut(&id) else { return };
         if relay.peer != Some(peer) {
             return;
@@ -167,7 +172,7 @@ impl Queue {
 }
 
 impl Relay {
-    /// A sign of life: what was said of its death is void.
+    /// A sign of phase: what was said of its death is void.
     pub(super) fn heard(&mut self, now: quelea_elastic_proto::Time) {
         self.heard_at = now;
         self.witnesses.clients.clear();
