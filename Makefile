@@ -10,7 +10,7 @@ BINARY := $(TARGET)/$(PROFILE:dev=debug)/quelea
 EXPERIMENTS := --manifest-path experiments/Cargo.toml
 IN_EXPERIMENTS := --locked --target-dir $(TARGET) $(EXPERIMENTS)
 
-.PHONY: help run build bench-build check test test-kubernetes lint bench soak fuzz sim clean
+.PHONY: help run build bench-build check test test-kubernetes lint bench bench-compare soak fuzz sim clean
 
 help: ## Lists the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -47,6 +47,10 @@ bench: build bench-build ## Measures every row of docs/benchmarks.md, beside Rab
 	$(PYTHON) experiments/peers/compare_sqs.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
 	$(PYTHON) experiments/peers/compare_cmq.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
 	$(PYTHON) experiments/peers/compare_elastic.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
+
+bench-compare: ## Builds a commit and this tree, and compares their CPU time a message in pairs (BASE=COMMIT, ARGUMENTS="--rows relay,cmq_64 --pairs 10")
+	$(if $(BASE),,$(error bench-compare needs BASE=COMMIT))
+	CARGO_TARGET_DIR=$(TARGET) $(PYTHON) experiments/peers/bench_compare.py $(BASE) $(ARGUMENTS)
 
 soak: build bench-build ## CMQ for ten minutes: nothing lost, memory flat; then kills the broker 200 times under load, and elastic queues' processes 100 times (SOAK_SECONDS=600 ROUNDS=200 KILLS=100)
 	$(BINARY) bench cmq-soak --duration-s $${SOAK_SECONDS:-600}
