@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use quelea_tidy::Repository;
+use toml::{Table, Value};
 
 use crate::assert_none;
 
@@ -105,24 +106,31 @@ fn every_crate_is_in_the_workspace_and_inherits_from_it() {
     let mut faults = Vec::new();
     for found in repository.crates() {
         let path = &found.path;
-        let package = &found.manifest["package"];
         if !members.contains(&path.as_str()) {
             faults.push(format!("{path}: not a member of the workspace"));
         }
         let name = found.package_of_room();
-        if package["name"].as_str() != Some(&name) {
+        if found.manifest["package"]["name"].as_str() != Some(&name) {
             faults.push(format!("{path}: its package is not called {name}"));
         }
-        for field in ["version", "edition", "license", "publish"] {
-            let inherited = package.get(field).and_then(|value| value.get("workspace"));
-            if inherited.and_then(|value| value.as_bool()) != Some(true) {
-                faults.push(format!("{path}: {field} is not the workspace's"));
-            }
-        }
-        let lints = found.manifest.get("lints").and_then(|lints| lints.get("workspace"));
-        if lints.and_then(|value| value.as_bool()) != Some(true) {
-            faults.push(format!("{path}: its lints are not the workspace's"));
-        }
+        faults.extend(not_inherited(path, &found.manifest));
     }
     assert_none("manifests", &faults);
+}
+
+/// What a manifest says itself although its workspace says it.
+pub(crate) fn not_inherited(path: &str, manifest: &Table) -> Vec<String> {
+    let is_inherited = |value: Option<&Value>| {
+        let inherited = value.and_then(|value| value.get("workspace"));
+        inherited.and_then(Value::as_bool) == Some(true)
+    };
+    let fields = ["version", "edition", "license", "publish"].into_iter();
+    let mut faults: Vec<String> = fields
+        .filter(|field| !is_inherited(manifest["package"].get(field)))
+        .map(|field| format!("{path}: {field} is not the workspace's"))
+        .collect();
+    if !is_inherited(manifest.get("lints")) {
+        faults.push(format!("{path}: its lints are not the workspace's"));
+    }
+    faults
 }

@@ -3,6 +3,7 @@
 mod clean_code;
 mod configuration;
 mod documentation;
+mod experiments;
 mod layers;
 mod length;
 mod required_files;
