@@ -27,7 +27,7 @@ PROGRAMS = {
     "quelea": ("quelea-server", "--bin", "quelea"),
     "quelea-monitoring": ("quelea-monitoring", "--bin", "quelea-monitoring"),
     "worker": ("quelea-sqs-client", "--example", "worker"),
-    "it": ("quelea-elastic-directory", "--test", "it"),
+    "etcd": ("quelea-elastic-directory", "--test", "etcd"),
 }
 """Where each stands: the broker, the examples that are tested, and the directory's own tests of a metadata store."""
 _building = threading.Lock()
@@ -86,12 +86,17 @@ def program(name: str) -> Path:
 def build_programs() -> dict[str, Path]:
     """All in one command: with other crates beside it a crate has other features, and is compiled again."""
     target_directory()
+    enabled = features()
+    wanted = dict(PROGRAMS)
+    if not needs_binary():
+        del wanted["quelea"]
+    if not enabled:
+        del wanted["etcd"]
     command = ["cargo", "build", "--locked", "--profile", PROFILE]
-    wanted = {name: words for name, words in PROGRAMS.items() if name != "quelea" or needs_binary()}
     for package, *target in wanted.values():
         command += ["-p", package, *target]
     packages = {package for package, *_ in wanted.values()}
-    command += [f"--features={feature}" for feature in features() if feature.split("/")[0] in packages]
+    command += [f"--features={feature}" for feature in enabled if feature.split("/")[0] in packages]
     print(f"building in the background: {' '.join(command)}", flush=True)
     install_command(command, ROOT, timeout_s=BUILD_TIMEOUT_S)
     if "quelea" in wanted:

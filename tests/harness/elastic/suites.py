@@ -39,7 +39,7 @@ def install_etcd() -> Path:
 
 
 def run_etcd() -> Outcome:
-    programs = {"QUELEA_ETCD": install_etcd(), "QUELEA_DIRECTORY_TESTS": program("it")}
+    programs = {"QUELEA_ETCD": install_etcd(), "QUELEA_DIRECTORY_TESTS": program("etcd")}
     return run_pytest(install_python() / "bin" / "python", "elastic_etcd", **programs)
 
 

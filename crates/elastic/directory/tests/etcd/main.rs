@@ -1,10 +1,12 @@
 //! The etcd store against a real etcd, at `QUELEA_ETCD_ENDPOINT`: the suite `elastic_etcd` starts one and runs this.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "../it/store.rs"]
+mod store;
 
 use std::sync::Arc;
 
 use quelea_elastic_directory::meta::etcd::Etcd;
-
-use crate::store;
 
 #[tokio::test]
 #[ignore = "needs an etcd, named by QUELEA_ETCD_ENDPOINT"]
