@@ -9,18 +9,18 @@ use crate::message::BatchFailure;
 use crate::operations::BATCH_MAX;
 use crate::retry::Retry;
 use crate::worker::Task;
-use crate::worker::desk::Desk;
 use crate::worker::task::Lease;
+use crate::worker::task_queue::TaskQueue;
 
 /// How often it looks when nothing is in hand.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Extends leases until the desk is closed and empty. A call that is not answered must not cost the
+/// Extends leases until the queue is closed and empty. A call that is not answered must not cost the
 /// other messages their leases: it is soon given up, and made again when its messages are due again.
-pub(crate) fn run(client: Client, queue_url: &str, desk: &Desk, lease: Duration) {
+pub(crate) fn run(client: Client, queue_url: &str, tasks: &TaskQueue, lease: Duration) {
     let patience = client.patience().min(lease / 6);
     let mut client = client.with_retry(Retry::never()).with_patience(patience);
-    while let Some(tasks) = desk.wait_for_leases(IDLE.min(lease / 3)) {
+    while let Some(tasks) = tasks.wait_for_leases(IDLE.min(lease / 3)) {
         for batch in tasks.chunks(BATCH_MAX) {
             extend(&mut client, queue_url, batch, lease);
         }
@@ -28,7 +28,7 @@ pub(crate) fn run(client: Client, queue_url: &str, desk: &Desk, lease: Duration)
 }
 
 fn extend(client: &mut Client, queue_url: &str, tasks: &[Arc<Task>], lease: Duration) {
-    // Whoever handles a message waits for this call before it deletes it or gives it back; this
+    // Whoever handles a message waits for this call before it deletes it or returns it; this
     // thread waits for nobody, since other messages are due too.
     let held = tasks.iter().filter_map(|task| Some((task, task.lease_if_free()?)));
     let mut held: Vec<(&Arc<Task>, MutexGuard<'_, Lease>)> =

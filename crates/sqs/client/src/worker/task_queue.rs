@@ -14,7 +14,7 @@ const STOP_CHECK: Duration = Duration::from_millis(100);
 
 /// The messages in hand.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct TaskQueue {
     state: Mutex<State>,
     changed: Condvar,
     concurrency: usize,
@@ -34,7 +34,7 @@ struct State {
     is_closed: bool,
 }
 
-impl Desk {
+impl TaskQueue {
     pub(crate) fn new(concurrency: usize, keeps_groups: bool) -> Self {
         Self { state: Mutex::default(), changed: Condvar::new(), concurrency, keeps_groups }
     }
@@ -54,7 +54,7 @@ impl Desk {
         }
     }
 
-    /// Lays down what was received.
+    /// Adds what was received.
     pub(crate) fn put(&self, messages: Vec<Message>, visibility_timeout_seconds: u32) {
         if messages.is_empty() {
             return;
@@ -83,7 +83,7 @@ impl Desk {
         }
     }
 
-    /// The oldest one whose group is not in somebody's hands.
+    /// The oldest one whose group is not being handled.
     fn next(&self, state: &State) -> Option<usize> {
         if !self.keeps_groups {
             return (!state.waiting.is_empty()).then_some(0);
@@ -93,7 +93,7 @@ impl Desk {
     }
 
     /// A handler is done with a message.
-    pub(crate) fn put_away(&self, task: &Arc<Task>, count: impl FnOnce(&mut Tally)) {
+    pub(crate) fn finish(&self, task: &Arc<Task>, count: impl FnOnce(&mut Tally)) {
         let mut state = self.lock();
         state.handled.retain(|other| !Arc::ptr_eq(other, task));
         count(&mut state.tally);
@@ -102,19 +102,19 @@ impl Desk {
     }
 
     /// Takes out those that wait behind `failed` in its group: they must not be handled before it.
-    pub(crate) fn take_followers(&self, failed: &Task) -> Vec<Arc<Task>> {
+    pub(crate) fn remove_followers(&self, failed: &Task) -> Vec<Arc<Task>> {
         let Some(group) = failed.group().filter(|_| self.keeps_groups) else {
             return Vec::new();
         };
-        self.take_out(|task| task.group() == Some(group))
+        self.remove_where(|task| task.group() == Some(group))
     }
 
     /// Takes out all that wait.
-    pub(crate) fn take_waiting(&self) -> Vec<Arc<Task>> {
-        self.take_out(|_| true)
+    pub(crate) fn remove_waiting(&self) -> Vec<Arc<Task>> {
+        self.remove_where(|_| true)
     }
 
-    fn take_out(&self, which: impl Fn(&Task) -> bool) -> Vec<Arc<Task>> {
+    fn remove_where(&self, which: impl Fn(&Task) -> bool) -> Vec<Arc<Task>> {
         let mut state = self.lock();
         let (taken, rest) = state.waiting.drain(..).partition(|task| which(task));
         state.waiting = rest;
@@ -137,8 +137,8 @@ impl Desk {
         self.lock().finished.iter().any(|finished| finished == id)
     }
 
-    /// Waits for the next time a lease is to be extended, and gives those for which it has come;
-    /// `None` when the desk is closed and empty.
+    /// Waits for the next time a lease is to be extended, and returns those that are due;
+    /// `None` when the queue is closed and empty.
     pub(crate) fn wait_for_leases(&self, idle: Duration) -> Option<Vec<Arc<Task>>> {
         let mut state = self.lock();
         loop {
@@ -163,7 +163,7 @@ impl Desk {
     }
 
     /// No message will be put here any more, once the returned value is gone.
-    pub(crate) fn closes_at_end(&self) -> Closing<'_> {
+    pub(crate) fn close_on_drop(&self) -> Closing<'_> {
         Closing(self)
     }
 
@@ -181,8 +181,8 @@ impl Desk {
     }
 }
 
-/// Closes the desk when it goes.
-pub(crate) struct Closing<'a>(&'a Desk);
+/// Closes the queue when it goes.
+pub(crate) struct Closing<'a>(&'a TaskQueue);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
@@ -205,9 +205,9 @@ mod tests {
         }
     }
 
-    fn take(desk: &Desk) -> Option<Arc<Task>> {
-        desk.closes_at_end();
-        desk.take()
+    fn take(tasks: &TaskQueue) -> Option<Arc<Task>> {
+        tasks.close_on_drop();
+        tasks.take()
     }
 
     fn ids(tasks: &[Arc<Task>]) -> Vec<&str> {
@@ -216,69 +216,69 @@ mod tests {
 
     #[test]
     fn no_more_is_received_than_there_is_time_for() {
-        let desk = Desk::new(3, false);
-        assert_eq!(desk.wait_for_room(&Stop::default()), Some(3));
-        desk.put(vec![message("a", None), message("b", None)], 30);
-        assert_eq!(desk.wait_for_room(&Stop::default()), Some(1));
-        let task = take(&desk).unwrap();
-        assert_eq!(desk.wait_for_room(&Stop::default()), Some(1));
-        desk.put_away(&task, |tally| tally.done += 1);
-        assert_eq!(desk.wait_for_room(&Stop::default()), Some(2));
-        assert_eq!((desk.tally().received, desk.tally().done), (2, 1));
+        let tasks = TaskQueue::new(3, false);
+        assert_eq!(tasks.wait_for_room(&Stop::default()), Some(3));
+        tasks.put(vec![message("a", None), message("b", None)], 30);
+        assert_eq!(tasks.wait_for_room(&Stop::default()), Some(1));
+        let task = take(&tasks).unwrap();
+        assert_eq!(tasks.wait_for_room(&Stop::default()), Some(1));
+        tasks.finish(&task, |tally| tally.done += 1);
+        assert_eq!(tasks.wait_for_room(&Stop::default()), Some(2));
+        assert_eq!((tasks.tally().received, tasks.tally().done), (2, 1));
     }
 
     #[test]
-    fn a_stopped_desk_takes_nothing_more() {
-        let (desk, stop) = (Desk::new(1, false), Stop::default());
-        desk.put(vec![message("a", None)], 30);
+    fn a_stopped_queue_takes_nothing_more() {
+        let (tasks, stop) = (TaskQueue::new(1, false), Stop::default());
+        tasks.put(vec![message("a", None)], 30);
         stop.stop();
-        assert_eq!(desk.wait_for_room(&stop), None);
-        assert_eq!(ids(&desk.take_waiting()), ["a"]);
-        assert!(take(&desk).is_none());
+        assert_eq!(tasks.wait_for_room(&stop), None);
+        assert_eq!(ids(&tasks.remove_waiting()), ["a"]);
+        assert!(take(&tasks).is_none());
     }
 
     #[test]
     fn the_messages_of_a_group_are_handled_one_after_the_other() {
-        let desk = Desk::new(10, true);
+        let tasks = TaskQueue::new(10, true);
         let messages = [("a1", "a"), ("a2", "a"), ("b1", "b"), ("a3", "a")];
-        desk.put(messages.map(|(id, group)| message(id, Some(group))).to_vec(), 30);
-        let first = take(&desk).unwrap();
-        let other = take(&desk).unwrap();
+        tasks.put(messages.map(|(id, group)| message(id, Some(group))).to_vec(), 30);
+        let first = take(&tasks).unwrap();
+        let other = take(&tasks).unwrap();
         assert_eq!(ids(&[Arc::clone(&first), other]), ["a1", "b1"]);
-        assert!(take(&desk).is_none(), "a2 and a3 wait for a1");
-        desk.put_away(&first, |_| {});
-        assert_eq!(take(&desk).unwrap().message().id, "a2");
+        assert!(take(&tasks).is_none(), "a2 and a3 wait for a1");
+        tasks.finish(&first, |_| {});
+        assert_eq!(take(&tasks).unwrap().message().id, "a2");
     }
 
     #[test]
     fn a_failed_message_takes_its_followers_along() {
-        let desk = Desk::new(10, true);
+        let tasks = TaskQueue::new(10, true);
         let messages = [("a1", "a"), ("a2", "a"), ("b1", "b"), ("a3", "a")];
-        desk.put(messages.map(|(id, group)| message(id, Some(group))).to_vec(), 30);
-        let failed = take(&desk).unwrap();
-        assert_eq!(ids(&desk.take_followers(&failed)), ["a2", "a3"]);
-        let standard = Desk::new(10, false);
+        tasks.put(messages.map(|(id, group)| message(id, Some(group))).to_vec(), 30);
+        let failed = take(&tasks).unwrap();
+        assert_eq!(ids(&tasks.remove_followers(&failed)), ["a2", "a3"]);
+        let standard = TaskQueue::new(10, false);
         standard.put(messages.map(|(id, group)| message(id, Some(group))).to_vec(), 30);
         let failed = take(&standard).unwrap();
-        assert!(standard.take_followers(&failed).is_empty());
+        assert!(standard.remove_followers(&failed).is_empty());
     }
 
     #[test]
     fn finished_messages_are_remembered_up_to_a_limit() {
-        let desk = Desk::new(1, false);
-        (0..=FINISHED_MAX).for_each(|number| desk.remember_finished(&number.to_string()));
-        assert!(!desk.is_finished("0"));
-        assert!(desk.is_finished("1") && desk.is_finished(&FINISHED_MAX.to_string()));
+        let tasks = TaskQueue::new(1, false);
+        (0..=FINISHED_MAX).for_each(|number| tasks.remember_finished(&number.to_string()));
+        assert!(!tasks.is_finished("0"));
+        assert!(tasks.is_finished("1") && tasks.is_finished(&FINISHED_MAX.to_string()));
     }
 
     #[test]
     fn leases_are_due_after_a_third_of_the_timeout() {
-        let desk = Desk::new(2, false);
-        desk.put(vec![message("now", None)], 0);
-        desk.put(vec![message("later", None)], 3_000);
-        assert_eq!(ids(&desk.wait_for_leases(Duration::from_secs(1)).unwrap()), ["now"]);
-        drop(desk.take_waiting());
-        drop(desk.closes_at_end());
-        assert!(desk.wait_for_leases(Duration::from_secs(1)).is_none());
+        let tasks = TaskQueue::new(2, false);
+        tasks.put(vec![message("now", None)], 0);
+        tasks.put(vec![message("later", None)], 3_000);
+        assert_eq!(ids(&tasks.wait_for_leases(Duration::from_secs(1)).unwrap()), ["now"]);
+        drop(tasks.remove_waiting());
+        drop(tasks.close_on_drop());
+        assert!(tasks.wait_for_leases(Duration::from_secs(1)).is_none());
     }
 }

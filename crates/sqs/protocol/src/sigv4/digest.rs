@@ -15,30 +15,19 @@ impl Digest32 {
 
     /// Strict: another case would be another signature for the same request.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let digits: &[u8; 64] = text.as_bytes().try_into().ok()?;
-        let mut bytes = [0; 32];
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = value(pair[0])? << 4 | value(pair[1])?;
+        let is_small = |digit: &u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
+        if !text.as_bytes().iter().all(is_small) {
+            return None;
         }
+        let mut bytes = [0; 32];
+        hex::decode_to_slice(text, &mut bytes).ok()?;
         Some(Self(bytes))
     }
 
     pub(crate) fn hex(&self) -> [u8; 64] {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut text = [0; 64];
-        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
-        }
+        hex::encode_to_slice(self.0, &mut text).expect("twice as many digits as bytes");
         text
-    }
-}
-
-const fn value(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
     }
 }
 
