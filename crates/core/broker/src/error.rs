@@ -6,10 +6,12 @@ use std::fmt;
 use quelea_model::{NameError, QueueId, QueueName, VhostName};
 use thiserror::Error;
 
-use crate::access::AccessError;
-use crate::binding::{BindError, UnbindError};
-use crate::exchange::{DeclareExchangeError, DeleteExchangeError, RouteError, UnknownExchangeType};
-use crate::move_tasks::{MoveTaskId, MoveTaskState};
+use crate::access::error::AccessError;
+use crate::routing::binding::{BindError, UnbindError};
+use crate::routing::exchange::{
+    DeclareExchangeError, DeleteExchangeError, RouteError, UnknownExchangeType,
+};
+use crate::sqs::move_tasks::report::{MoveTaskId, MoveTaskState};
 
 /// AMQP `NOT_FOUND`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -19,7 +19,7 @@ const CRATES: [&str; 10] = [
 
 /// What such a crate may depend on besides ours: pure computation. Whoever adds one here has looked
 /// at what it pulls in.
-const PURE: [&str; 20] = [
+const PURE: [&str; 21] = [
     "base64",
     "bytes",
     "crc32c",
@@ -38,6 +38,7 @@ const PURE: [&str; 20] = [
     "serde_json",
     "sha2",
     "slab",
+    "slotmap",
     "smallvec",
     "thiserror",
 ];
