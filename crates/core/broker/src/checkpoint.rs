@@ -3,7 +3,7 @@
 //!
 //! Ready messages come first, then those delivered and not settled, then invisible ones, then those on
 //! their way to a dead-letter exchange: messages move in that direction only, but for a requeue and
-//! for one that becomes visible again, which the store is told of (`Store::append_requeue`). So none
+//! for one that becomes visible again, which the store notes (`Store::append_requeue`). So none
 //! slips through.
 
 use quelea_model::{QueueId, Seq, Timestamp};
@@ -28,7 +28,7 @@ enum CheckpointPass {
     /// are opened meanwhile have what was ready, and so is in the checkpoint, or came later.
     Unacked { channels: Vec<ChannelId>, tag: u64 },
     /// The queues that are left, and how far the last of them has come.
-    Noted { ids: Vec<QueueId>, at: Noted },
+    Noted { ids: Vec<QueueId>, at: NotedCursor },
     /// The queues that are left; of the last one, the invisible messages from this number on.
     Invisible { ids: Vec<QueueId>, from: Seq },
     /// The queues that are left.
@@ -39,7 +39,7 @@ enum CheckpointPass {
 
 /// How far a pass has come with what is noted of one queue.
 #[derive(Clone, Copy, Debug, Default)]
-struct Noted {
+struct NotedCursor {
     /// The messages from this number on.
     seq: Seq,
     /// The deduplication ids that were sent from then on.
@@ -205,7 +205,7 @@ fn write_unacked(
         channels.pop();
         tag = 0;
     }
-    CheckpointPass::Noted { ids: queues.ids_of(Queue::has_notes), at: Noted::default() }
+    CheckpointPass::Noted { ids: queues.ids_of(Queue::has_notes), at: NotedCursor::default() }
 }
 
 /// What is noted of messages that are visible, and of deduplication ids: the log before the
@@ -214,14 +214,14 @@ fn write_noted(
     queues: &mut Queues,
     log: &mut Log,
     mut ids: Vec<QueueId>,
-    mut at: Noted,
+    mut at: NotedCursor,
     now: Timestamp,
 ) -> CheckpointPass {
     let mut left = ENTRIES_PER_SLICE;
     while let Some(id) = ids.last().copied() {
         let Some(queue) = queues.get_mut(id) else {
             ids.pop();
-            at = Noted::default();
+            at = NotedCursor::default();
             continue;
         };
         for (seq, first_received_at) in queue.invisible.received_before_from(at.seq) {
@@ -250,7 +250,7 @@ fn write_noted(
             log.store.append_deduplication(id, sent);
         }
         ids.pop();
-        at = Noted::default();
+        at = NotedCursor::default();
         left = left.saturating_sub(1);
         if left == 0 {
             return CheckpointPass::Noted { ids, at };

@@ -215,7 +215,7 @@ impl Clients {
         }
     }
 
-    /// Gives a connection's output budget back what its peer has taken. Consumers and gets that were
+    /// Returns to a connection's output budget what its peer has taken. Consumers and gets that were
     /// held back go on at the next dispatch.
     pub(crate) fn output_drained(
         &mut self,

@@ -186,7 +186,7 @@ pub struct ExclusivelyConsumed {
     pub queue: QueueName,
 }
 
-/// The channel or connection is gone; the caller raced with its close. Nothing to tell the client.
+/// The channel or connection is gone; the caller raced with its close. There is nobody to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the channel is closed")]
 pub struct ChannelGone;

@@ -23,7 +23,7 @@ use crate::ids::ChannelId;
 use crate::log::Log;
 use crate::queues::Queues;
 use crate::report::MessageCounters;
-use crate::sqs::receive::Receives;
+use crate::sqs::receives::Receives;
 pub use dead_letter::REDRIVE_SOURCE_HEADER;
 pub(crate) use dead_letter::{source_of, without_source};
 pub(crate) use enqueue::MessageOptions;

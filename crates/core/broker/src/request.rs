@@ -107,7 +107,7 @@ pub struct Publish<'a> {
     pub body: Bytes,
     /// Whether the publisher wants the message back if no queue takes it.
     pub mandatory: bool,
-    /// Whether somebody waits for the returned ticket (the channel is in confirm mode). Without it
+    /// Whether the publisher waits for the returned ticket (the channel is in confirm mode). Without it
     /// a persistent message is still written, but no sync is asked for its sake.
     pub confirm: bool,
 }

@@ -4,4 +4,5 @@
 pub(crate) mod deleted_queues;
 pub(crate) mod move_tasks;
 pub(crate) mod receive;
+pub(crate) mod receives;
 mod send;

@@ -479,7 +479,7 @@ impl Drop for Waiting<'_> {
             self.core.try_call(move |core| {
                 if !untaken.is_empty() {
                     let now = core.now();
-                    core.broker.give_back(now, &untaken);
+                    core.broker.undo_receives(now, &untaken);
                 }
                 if let Some(receive) = begun.receive.get() {
                     core.cancel_receive(queue, *receive);

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use quelea_model::VhostName;
 use quelea_model::limits::{PERMISSIONS_MAX, SHORT_STRING_BYTES_MAX, USERS_MAX};
 
-use super::decisions::{Decisions, Question};
+use super::decisions::{AccessQuery, DecisionCache};
 use super::error::AccessError;
-use super::pattern::Pattern;
+use super::pattern::NamePattern;
 use super::permission::{Operation, Permission, TopicPermission, User};
 
 /// The name by which permissions know the default exchange.
@@ -39,7 +39,7 @@ pub(crate) struct Accounts {
     permissions: usize,
     topic_permissions: usize,
     epoch: u64,
-    decisions: Decisions,
+    decisions: DecisionCache,
 }
 
 #[derive(Debug)]
@@ -51,15 +51,15 @@ struct Account {
 
 #[derive(Debug)]
 struct Patterns {
-    configure: Pattern,
-    write: Pattern,
-    read: Pattern,
+    configure: NamePattern,
+    write: NamePattern,
+    read: NamePattern,
 }
 
 #[derive(Debug)]
 struct TopicPatterns {
-    write: Pattern,
-    read: Pattern,
+    write: NamePattern,
+    read: NamePattern,
 }
 
 impl Accounts {
@@ -140,9 +140,9 @@ impl Accounts {
     /// [`AccessError`]; nothing has changed then.
     pub(crate) fn set_permission(&mut self, permission: Permission) -> Result<(), AccessError> {
         let patterns = Patterns {
-            configure: Pattern::parse("configure", &permission.configure)?,
-            write: Pattern::parse("write", &permission.write)?,
-            read: Pattern::parse("read", &permission.read)?,
+            configure: NamePattern::parse("configure", &permission.configure)?,
+            write: NamePattern::parse("write", &permission.write)?,
+            read: NamePattern::parse("read", &permission.read)?,
         };
         let count = self.permissions;
         let account = self.account_mut(&permission.user)?;
@@ -182,8 +182,8 @@ impl Accounts {
         permission: TopicPermission,
     ) -> Result<(), AccessError> {
         let patterns = TopicPatterns {
-            write: Pattern::parse_template("write", &permission.write, &VARIABLES)?,
-            read: Pattern::parse_template("read", &permission.read, &VARIABLES)?,
+            write: NamePattern::parse_template("write", &permission.write, &VARIABLES)?,
+            read: NamePattern::parse_template("read", &permission.read, &VARIABLES)?,
         };
         let count = self.topic_permissions;
         let account = self.account_mut(&permission.user)?;
@@ -253,8 +253,8 @@ impl Accounts {
         operation: Operation,
         resource: &str,
     ) -> bool {
-        let question = Question { user, vhost, operation, resource, topic: None };
-        if let Some(answer) = self.decisions.get(self.epoch, question) {
+        let query = AccessQuery { user, vhost, operation, resource, topic: None };
+        if let Some(answer) = self.decisions.get(self.epoch, query) {
             return answer;
         }
         let account = self.users.get(user);
@@ -269,7 +269,7 @@ impl Accounts {
                 pattern.fits(name, &[])
             },
         );
-        self.decisions.put(self.epoch, question, answer);
+        self.decisions.put(self.epoch, query, answer);
         answer
     }
 
@@ -290,8 +290,8 @@ impl Accounts {
             return true;
         }
         let topic = Some((routing_key, client_id));
-        let question = Question { user, vhost, operation, resource: exchange, topic };
-        if let Some(answer) = self.decisions.get(self.epoch, question) {
+        let query = AccessQuery { user, vhost, operation, resource: exchange, topic };
+        if let Some(answer) = self.decisions.get(self.epoch, query) {
             return answer;
         }
         let exchanges = self.users.get(user).and_then(|account| account.topics.get(vhost));
@@ -311,7 +311,7 @@ impl Accounts {
                 pattern.fits(routing_key, &variables)
             }
         };
-        self.decisions.put(self.epoch, question, answer);
+        self.decisions.put(self.epoch, query, answer);
         answer
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quelea_model::VhostName;
 
-/// What somebody wants to do with an exchange or a queue.
+/// What a user wants to do with an exchange or a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     /// Declare, delete.

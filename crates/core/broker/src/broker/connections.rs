@@ -57,7 +57,7 @@ impl Broker {
         }
     }
 
-    /// Gives a connection's output budget back what its peer has taken: bytes that were written to
+    /// Returns to a connection's output budget what its peer has taken: bytes that were written to
     /// the socket, or deliveries that were not sent at all. `usize::MAX` when nothing waits any
     /// more. Consumers and gets that were held back go on by the next [`Broker::run`].
     pub fn output_drained(&mut self, _now: Timestamp, connection: ConnectionId, bytes: usize) {

@@ -18,7 +18,7 @@ use crate::request::Publish;
 use crate::routing::exchange::{ExchangeKind, RouteError};
 
 /// Where a message goes.
-enum Destination {
+enum PublishTarget {
     Queues(Arc<[QueueId]>),
     /// The channel that asked for a direct reply; `None` if it is gone.
     Reply(Option<ChannelId>),
@@ -37,13 +37,13 @@ impl Broker {
     ) -> Result<Published, PublishError> {
         let view = PropertyView::new(publish.properties);
         let has_headers = view.has_headers();
-        let destination =
-            self.destination(channel, publish.exchange, publish.routing_key, view, has_headers)?;
+        let target =
+            self.publish_target(channel, publish.exchange, publish.routing_key, view, has_headers)?;
         let options = self.message_options(channel, publish.properties)?;
         let properties = self.outgoing_properties(channel, publish.properties, has_headers)?;
-        let queues = match destination {
-            Destination::Queues(queues) => queues,
-            Destination::Reply(to) => {
+        let queues = match target {
+            PublishTarget::Queues(queues) => queues,
+            PublishTarget::Reply(to) => {
                 let key = publish.routing_key;
                 let message = Message::new(publish.exchange, key, &properties, publish.body);
                 let routed = to.is_some_and(|to| self.messaging.reply(to, message));
@@ -81,7 +81,7 @@ impl Broker {
     ) -> Result<(), PublishError> {
         let view = PropertyView::new(properties);
         let has_headers = view.has_headers();
-        self.destination(channel, exchange, routing_key, view, has_headers)?;
+        self.publish_target(channel, exchange, routing_key, view, has_headers)?;
         self.message_options(channel, properties)?;
         self.outgoing_properties(channel, properties, has_headers)?;
         Ok(())
@@ -89,31 +89,31 @@ impl Broker {
 
     /// The queues of a message. Mostly those of the channel's last one: then this is a comparison.
     #[inline]
-    fn destination(
+    fn publish_target(
         &mut self,
         channel: ChannelId,
         exchange: &str,
         routing_key: &str,
         view: PropertyView<'_>,
         has_headers: bool,
-    ) -> Result<Destination, PublishError> {
+    ) -> Result<PublishTarget, PublishError> {
         let state = self.messaging.clients.channel(channel)?;
         let router = self.routing.router_mut(state.vhost).ok_or(ChannelGone)?;
         let epochs = (router.epoch(), self.access.epoch());
         let known = state.last_route.find(exchange, routing_key, epochs.0, epochs.1);
         match known {
-            Some(queues) if !has_headers => return Ok(Destination::Queues(Arc::clone(queues))),
+            Some(queues) if !has_headers => return Ok(PublishTarget::Queues(Arc::clone(queues))),
             // Permitted, but the headers may say something about the way.
             Some(_) => {
                 let route = router.route(exchange, routing_key, view)?;
-                return Ok(Destination::Queues(route.queues));
+                return Ok(PublishTarget::Queues(route.queues));
             }
             None => {}
         }
         self.permit_publish(channel, exchange, routing_key)?;
         if exchange.is_empty() && routing_key.starts_with(REPLY_KEY_PREFIX) {
             let consumer = self.messaging.clients.find_reply_consumer(routing_key);
-            return Ok(Destination::Reply(consumer));
+            return Ok(PublishTarget::Reply(consumer));
         }
         let state = self.messaging.clients.channel_mut(channel)?;
         let router = self.routing.router_mut(state.vhost).ok_or(ChannelGone)?;
@@ -122,7 +122,7 @@ impl Broker {
             let queues = Arc::clone(&queues);
             state.last_route.remember(exchange, routing_key, epochs.0, epochs.1, queues);
         }
-        Ok(Destination::Queues(queues))
+        Ok(PublishTarget::Queues(queues))
     }
 
     /// In RabbitMQ's order: the permission, the exchange's existence, internal, the topic.

@@ -203,7 +203,7 @@ impl Broker {
     }
 }
 
-/// Takes out of the recovered messages those whose time has not come, and gives the others the counts
+/// Takes out of the recovered messages those whose time has not come, and sets on the others the counts
 /// that were noted.
 fn hide(
     mut messages: QueueIndex,

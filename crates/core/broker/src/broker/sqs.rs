@@ -78,7 +78,7 @@ impl Broker {
 
     /// Undoes receives of which nobody heard: the messages are visible again, and were not
     /// received that time.
-    pub fn give_back(&mut self, now: Timestamp, receipts: &[Receipt]) {
+    pub fn undo_receives(&mut self, now: Timestamp, receipts: &[Receipt]) {
         let Messaging { queues, log, .. } = &mut self.messaging;
         queues.undo_receives(log, receipts, now);
     }

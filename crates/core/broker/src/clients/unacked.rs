@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn one_delivery_that_is_never_settled_does_not_keep_the_room_of_all_behind_it() {
+    fn a_delivery_never_settled_does_not_keep_the_room_of_later_ones() {
         let mut unacked = with([1]);
         for tag in 2..100_000 {
             unacked.push(tag, delivery());

@@ -39,7 +39,7 @@ enum Ended {
 }
 
 impl Messaging {
-    /// Gives out what a queue has for those who can take it, and drops what has expired.
+    /// Delivers what a queue has to those that can take it, and drops what has expired.
     pub(crate) fn dispatch(&mut self, id: QueueId, now: Timestamp) {
         self.queues.make_due_visible(&mut self.log, id, now);
         let ended = self.deliver_ready(id, now);
@@ -311,7 +311,7 @@ impl Dispatch<'_> {
         self.queue.gets.pop_front();
         let connection = match self.clients.channels.get(get.channel) {
             Some(channel) if !channel.is_closing => channel.connection,
-            // Whoever asked is gone.
+            // The client is gone.
             _ => return self.queue.ready.insert(message),
         };
         let (Some(channel), Some(connection), Some(body)) = (

@@ -97,7 +97,7 @@ pub(crate) struct Queue {
     pub(crate) receives: WaitingReceives,
     pub(crate) consumers: QueueConsumers,
     pub(crate) gets: VecDeque<WaitingGet>,
-    /// Settled messages that the log has not been told of. Empty at the end of each turn.
+    /// Acknowledgements that are not in the log yet. Empty at the end of each turn.
     pub(crate) acks: Vec<Entry>,
     /// It stands in the schedule's list of queues that have something to do.
     pub(crate) is_runnable: bool,
@@ -218,7 +218,7 @@ impl Queue {
                 self.counters.over_delivery_limit += 1
             }
         }
-        self.left(message.entry.seq);
+        self.forget_visible(message.entry.seq);
         if self.is_moved_on(reason) {
             self.dead_letters.push(message, reason);
         } else {
@@ -265,7 +265,7 @@ impl Queue {
     }
 
     /// A visible message left the queue for good.
-    pub(crate) fn left(&mut self, seq: Seq) {
+    pub(crate) fn forget_visible(&mut self, seq: Seq) {
         self.invisible.forget(seq);
         if let Some(groups) = &mut self.groups {
             groups.remove_visible(seq);
@@ -275,7 +275,7 @@ impl Queue {
     /// A visible message cannot be read: it does not stand in the way of the others.
     pub(crate) fn set_aside(&mut self, seq: Seq) {
         if let Some(message) = self.ready.remove(seq) {
-            self.left(seq);
+            self.forget_visible(seq);
             self.unreadable.push(message);
         }
     }

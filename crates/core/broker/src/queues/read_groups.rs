@@ -61,8 +61,10 @@ impl Queues {
             let from = groups.read_to;
             let invisible =
                 queue.invisible.starting_from(from).map(|invisible| &invisible.message.entry);
-            let both =
-                Both { a: queue.ready.entries_from(from).peekable(), b: invisible.peekable() };
+            let both = MergedBySeq {
+                a: queue.ready.entries_from(from).peekable(),
+                b: invisible.peekable(),
+            };
             let unknown = both.filter(|entry| !groups.knows(entry.seq));
             let mut bytes = 0;
             let items: Vec<_> = unknown
@@ -155,12 +157,14 @@ impl Queues {
 }
 
 /// Two runs of entries as one, by their numbers.
-struct Both<A: Iterator, B: Iterator> {
+struct MergedBySeq<A: Iterator, B: Iterator> {
     a: Peekable<A>,
     b: Peekable<B>,
 }
 
-impl<'a, A: Iterator<Item = &'a Entry>, B: Iterator<Item = &'a Entry>> Iterator for Both<A, B> {
+impl<'a, A: Iterator<Item = &'a Entry>, B: Iterator<Item = &'a Entry>> Iterator
+    for MergedBySeq<A, B>
+{
     type Item = &'a Entry;
 
     fn next(&mut self) -> Option<&'a Entry> {

@@ -109,7 +109,7 @@ impl Queues {
             None => match queue.ready.get(seq).map(|held| held.entry.delivery_count) {
                 Some(_) if queue.settings().fifo.is_some() => return ReceiptOutcome::Expired,
                 Some(count) if receipt.receive_count >= count => {
-                    queue.left(seq);
+                    queue.forget_visible(seq);
                     match queue.ready.remove(seq) {
                         Some(message) => message,
                         None => return ReceiptOutcome::Busy,

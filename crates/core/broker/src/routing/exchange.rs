@@ -1,4 +1,4 @@
-//! Exchanges: what a client declares, and what it may be told when that fails.
+//! Exchanges: what a client declares, and why that fails.
 //!
 //! Each type's rule stands in a file of its own; [`super::router`] joins them.
 

@@ -19,8 +19,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use slab::Slab;
 
 use super::binding::{BindError, Binding, Destination};
-use super::exchange::headers::{BindingKey, Pattern};
-use super::exchange::targets::{ExchangeKey, Found, Target};
+use super::exchange::headers::{BindingKey, HeadersPattern};
+use super::exchange::targets::{ExchangeKey, RouteMatches, Target};
 use super::exchange::{
     ALTERNATE_EXCHANGE, ByText, DeclareExchangeError, ExchangeKind, ExchangeSpec, RESERVED_PREFIX,
 };
@@ -46,14 +46,14 @@ pub(crate) struct Router {
     exchanges: Slab<Exchange>,
     exchange_names: ByText<ExchangeName, ExchangeKey>,
     queues: FxHashMap<QueueId, Queue>,
-    /// A queue's number as the route to it alone, which the default exchange gives out.
+    /// A queue's number as the route to it alone, which the default exchange hands out.
     queue_names: ByText<QueueName, Arc<[QueueId]>>,
     edges: Edges,
     epoch: u64,
     cache: RouteCache,
     /// Number of the last search; see [`Exchange::visited`].
     search: u64,
-    found: Found,
+    found: RouteMatches,
     nowhere: Arc<[QueueId]>,
 }
 
@@ -89,7 +89,7 @@ impl Router {
             epoch: 0,
             cache: RouteCache::default(),
             search: 0,
-            found: Found::default(),
+            found: RouteMatches::default(),
             nowhere: Arc::from([]),
         };
         for (name, kind, internal) in PREDECLARED {
@@ -136,7 +136,7 @@ impl Router {
         Some(&self.exchanges[key.0 as usize].spec)
     }
 
-    /// Tells the router of a queue, which the default exchange reaches from now on.
+    /// Adds a queue, which the default exchange reaches from now on.
     /// `durable`: whether bindings to it can be.
     pub(crate) fn add_queue(&mut self, name: &QueueName, id: QueueId, durable: bool) {
         let queue = Queue { name: name.clone(), durable, incoming: FxHashSet::default() };
@@ -145,7 +145,7 @@ impl Router {
         self.epoch += 1;
     }
 
-    /// Binds. Gives the new binding, for the log and the reports; `None` if it existed.
+    /// Binds. Returns the new binding, for the log and the reports; `None` if it existed.
     ///
     /// # Errors
     /// [`BindError`].
@@ -171,7 +171,7 @@ impl Router {
             }
         };
         let is_headers = self.exchanges[source.0 as usize].spec.kind == ExchangeKind::Headers;
-        let pattern = if is_headers { Some(Pattern::parse(arguments)?) } else { None };
+        let pattern = if is_headers { Some(HeadersPattern::parse(arguments)?) } else { None };
         let arguments = edges::canonical(arguments);
         let edge = Edge { source, target, key: Box::from(key), arguments };
         if self.edges.find(&edge).is_some() {
@@ -209,7 +209,7 @@ impl Router {
         self.exchanges.len()
     }
 
-    /// How many bindings [`Router::bindings`] gives.
+    /// How many bindings [`Router::bindings`] returns.
     pub(crate) fn binding_count(&self) -> usize {
         self.edges.len()
     }
@@ -266,7 +266,7 @@ impl Router {
         })
     }
 
-    fn insert_edge(&mut self, edge: Edge, pattern: Option<Pattern>) -> Binding {
+    fn insert_edge(&mut self, edge: Edge, pattern: Option<HeadersPattern>) -> Binding {
         let binding = self.binding(&edge);
         let (source, target) = (edge.source, edge.target);
         let key = self.edges.insert(edge);

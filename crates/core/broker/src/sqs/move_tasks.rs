@@ -27,7 +27,7 @@ use task::MoveTask;
 /// Messages that one task moves before everything else has its turn.
 const MOVES_PER_TURN: u32 = 512;
 
-/// How often the log is told how far a running task is.
+/// How often the progress of a running task is written.
 const NOTED_EVERY_MS: u64 = 1_000;
 
 /// The tasks of all queues.
@@ -41,7 +41,7 @@ pub(crate) struct MoveTasks {
 
 /// Why a task stopped moving for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pause {
+enum MoveStop {
     /// There is more to move at once.
     More,
     /// It goes on when a message has been read, the log has written, or its time has come.
@@ -139,19 +139,19 @@ impl MoveTasks {
         tasks.map_or_else(Vec::new, |tasks| tasks.iter().rev().map(MoveTask::report).collect())
     }
 
-    /// Gives each running task a turn. True: there is more to do at once.
+    /// Runs each task for a while. True: there is more to do at once.
     pub(crate) fn run(&mut self, messaging: &mut Messaging, now: Timestamp) -> bool {
         let mut more = false;
         let mut at = 0;
         while let Some(source) = self.running.get(at).copied() {
             match self.run_one(messaging, source, now) {
-                Pause::Ended(state) => {
+                MoveStop::Ended(state) => {
                     // Its place is another's now.
                     self.end(messaging, source, state);
                     continue;
                 }
-                Pause::More => more = true,
-                Pause::Waits => {}
+                MoveStop::More => more = true,
+                MoveStop::Waits => {}
             }
             self.persist_progress(messaging, source, now);
             at += 1;
@@ -159,32 +159,32 @@ impl MoveTasks {
         more
     }
 
-    fn run_one(&mut self, messaging: &mut Messaging, source: QueueId, now: Timestamp) -> Pause {
+    fn run_one(&mut self, messaging: &mut Messaging, source: QueueId, now: Timestamp) -> MoveStop {
         if let Some(task) = self.running_mut(source) {
             // Unless it waits for its rate, something else wakes it.
             task.not_before = None;
         }
         let mut moved = 0;
-        let pause = loop {
+        let stop = loop {
             if moved == MOVES_PER_TURN {
-                break Pause::More;
+                break MoveStop::More;
             }
             // What is appended waits to be written, or there is no place for it. Memory does not
             // matter: what was read to be moved would only be read again.
             let pending_bytes_max = messaging.clients.config.store_pending_bytes_max;
             let is_backed_up = messaging.log.store.pending_bytes() >= pending_bytes_max;
             if is_backed_up || !messaging.log.is_healthy() {
-                break Pause::Waits;
+                break MoveStop::Waits;
             }
             match self.move_next(messaging, source, now) {
                 None => moved += 1,
-                Some(pause) => break pause,
+                Some(stop) => break stop,
             }
         };
         if moved > 0 {
             messaging.queues.reschedule(source);
         }
-        pause
+        stop
     }
 
     /// Moves one message, or says why not.
@@ -193,33 +193,33 @@ impl MoveTasks {
         messaging: &mut Messaging,
         source: QueueId,
         now: Timestamp,
-    ) -> Option<Pause> {
+    ) -> Option<MoveStop> {
         let Some(task) = self.running_mut(source) else {
-            return Some(Pause::Ended(MoveTaskState::Cancelled));
+            return Some(MoveStop::Ended(MoveTaskState::Cancelled));
         };
         if !task.may_move(now) {
-            return Some(Pause::Waits);
+            return Some(MoveStop::Waits);
         }
         let (before, destination) = (task.before, task.destination);
         let queue = messaging.queues.get_mut(source)?;
         let choice = queue.choose(None, None);
         let seq = match choice {
-            Choice::Nothing => return Some(Pause::Ended(MoveTaskState::Completed)),
+            Choice::Nothing => return Some(MoveStop::Ended(MoveTaskState::Completed)),
             Choice::Absent(Some(seq)) if seq >= before => {
-                return Some(Pause::Ended(MoveTaskState::Completed));
+                return Some(MoveStop::Ended(MoveTaskState::Completed));
             }
             Choice::Absent(seq) => {
                 match seq {
                     Some(seq) => messaging.queues.read_one(&mut messaging.log, source, seq),
                     None => messaging.queues.read_head(&mut messaging.log, source, now),
                 }
-                return Some(Pause::Waits);
+                return Some(MoveStop::Waits);
             }
             Choice::This(seq) => Some(seq),
             Choice::Front => queue.ready.head_seq(),
         };
         if seq.is_some_and(|seq| seq >= before) {
-            return Some(Pause::Ended(MoveTaskState::Completed));
+            return Some(MoveStop::Ended(MoveTaskState::Completed));
         }
         let message = queue.take(choice)?;
         queue.read_ahead.given_out();
@@ -237,7 +237,7 @@ impl MoveTasks {
             }
             Err(failure) => {
                 messaging.queues.put_back(&mut messaging.log, source, message);
-                Some(Pause::Ended(MoveTaskState::Failed(failure)))
+                Some(MoveStop::Ended(MoveTaskState::Failed(failure)))
             }
         }
     }
@@ -328,7 +328,7 @@ fn move_taken(
         return Err(MoveFailure::DestinationFull);
     }
     if let Some(queue) = messaging.queues.get_mut(source) {
-        queue.left(message.entry.seq);
+        queue.forget_visible(message.entry.seq);
     }
     Ok(())
 }

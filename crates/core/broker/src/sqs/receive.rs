@@ -2,11 +2,7 @@
 //! is deleted (BDQS §III-B.3). What is promised survives the process, but not the loss of power: then a
 //! message may be visible again at once.
 
-use std::collections::VecDeque;
-
-use quelea_model::limits::{
-    DEAD_LETTERS_WAITING_MAX, IN_FLIGHT_MAX, RECEIVE_BYTES_MAX, RECEIVES_WAITING_MAX,
-};
+use quelea_model::limits::{DEAD_LETTERS_WAITING_MAX, IN_FLIGHT_MAX, RECEIVE_BYTES_MAX};
 use quelea_model::{QueueId, Seq, Timestamp};
 use quelea_store::{Durability, EntryFlags, Ready, Ticket};
 
@@ -17,7 +13,6 @@ use crate::messaging::Messaging;
 use crate::queues::queue::dead_letters::DeadLetterReason;
 use crate::queues::queue::groups::Ordering;
 use crate::queues::queue::{Choice, WaitingReceive};
-use crate::random::Random;
 use crate::reply::{Receipt, ReceivedMessage};
 use crate::request::Receive;
 
@@ -28,47 +23,6 @@ pub(crate) enum Served {
     All,
     /// A message has to be read first: this one, or the head.
     Absent(Option<Seq>),
-}
-
-/// The receives of all queues that have no answer yet.
-#[derive(Debug)]
-pub(crate) struct Receives {
-    last: ReceiveId,
-    waiting: usize,
-    /// Chooses among the first messages of a queue with an order hint.
-    random: Random,
-}
-
-impl Receives {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self { last: ReceiveId(0), waiting: 0, random: Random::new(seed) }
-    }
-
-    /// A number for another one.
-    ///
-    /// # Errors
-    /// [`ReceiveError::Busy`] if too many wait.
-    fn begin(&mut self) -> Result<ReceiveId, ReceiveError> {
-        if self.waiting >= RECEIVES_WAITING_MAX {
-            let what = String::from("another receive that waits");
-            return Err(ReceiveError::Busy(LimitReached { what, limit: RECEIVES_WAITING_MAX }));
-        }
-        self.waiting += 1;
-        self.last = ReceiveId(self.last.0 + 1);
-        Ok(self.last)
-    }
-
-    /// The queue of these receives is gone.
-    pub(crate) fn fail(
-        &mut self,
-        effects: &mut VecDeque<Effect>,
-        receives: impl IntoIterator<Item = ReceiveId>,
-    ) {
-        for receive in receives {
-            self.waiting -= 1;
-            effects.push_back(Effect::Received { receive, messages: None, ticket: Ticket::NONE });
-        }
-    }
 }
 
 impl Messaging {
@@ -113,7 +67,7 @@ impl Messaging {
         if let Some(queue) = self.queues.get_mut(id)
             && queue.receives.remove(receive).is_some()
         {
-            self.receives.waiting -= 1;
+            self.receives.end();
         }
     }
 
@@ -235,7 +189,7 @@ impl Messaging {
     ) {
         if let Some(queue) = self.queues.get_mut(id) {
             queue.receives.remove(receive);
-            self.receives.waiting -= 1;
+            self.receives.end();
             if let (Some(attempt), Some(groups)) = (waiting.attempt, &mut queue.groups)
                 && groups.ordering() == Ordering::Fifo
             {
@@ -262,13 +216,13 @@ impl Messaging {
         }
     }
 
-    /// Tells those who wait no longer that there is nothing.
+    /// Answers those that wait no longer: there is nothing.
     fn end_receives(&mut self, id: QueueId, now: Timestamp) {
         let Some(queue) = self.queues.get_mut(id) else {
             return;
         };
         while let Some(receive) = queue.receives.pop_ended(now) {
-            self.receives.waiting -= 1;
+            self.receives.end();
             queue.counters.get_empty += 1;
             self.counters.get_empty += 1;
             self.effects.push_back(Effect::Received {

@@ -14,7 +14,7 @@ use crate::reply::SentMessage;
 use crate::request::Send;
 
 impl Messaging {
-    /// Sends messages to a queue, in order; an outcome for each. Whoever is told that they were sent
+    /// Sends messages to a queue, in order; an outcome for each. Who reports that they were sent
     /// waits for the ticket.
     ///
     /// # Errors

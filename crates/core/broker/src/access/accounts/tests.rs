@@ -142,7 +142,7 @@ fn variables_stand_for_themselves_and_not_for_expressions() {
 }
 
 #[test]
-fn answers_are_remembered_up_to_a_limit_and_by_all_that_was_asked() {
+fn answers_are_remembered_up_to_a_limit() {
     let mut access = access_of("ann", ["q1$"; 3]);
     for n in 0..ACCESS_CACHE_ENTRIES_MAX + 5 {
         let name = format!("q{n}");

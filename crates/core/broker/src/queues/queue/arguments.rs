@@ -222,7 +222,7 @@ fn delivery_limit(
     kind: QueueKind,
     quorum_default: u16,
 ) -> Result<Option<u16>, BadArgument> {
-    // -1 is RabbitMQ's word for none.
+    // -1 means none in RabbitMQ.
     match arguments.integer("x-delivery-limit", -1, i64::from(u16::MAX) - 1)? {
         Some(-1) => Ok(None),
         Some(limit) => Ok(Some(limit as u16)),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quorum_queue_has_a_delivery_limit_and_must_be_durable_and_shared() {
+    fn a_quorum_queue_has_a_delivery_limit_and_is_durable_and_shared() {
         let quorum: Table = [("x-queue-type", Value::text("quorum"))].into_iter().collect();
         let parsed = QueueArguments::parse(&quorum, true, false, 20).unwrap();
         assert_eq!(parsed.delivery_limit, Some(20));

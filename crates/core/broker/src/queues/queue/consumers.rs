@@ -12,7 +12,7 @@ use crate::ids::ConsumerId;
 /// Departed consumers that may stand in the rings before they are swept out.
 const STALE_MAX: usize = 64;
 
-/// How consumers are told apart and ordered: by priority, then by age.
+/// How consumers are distinguished and ordered: by priority, then by age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     priority: Reverse<i32>,

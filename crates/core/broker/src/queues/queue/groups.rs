@@ -58,7 +58,7 @@ struct Group {
     delayed: BTreeSet<Seq>,
     /// Messages in flight.
     in_flight: usize,
-    busy: Busy,
+    busy: BusyTime,
     is_noisy: bool,
 }
 
@@ -84,12 +84,12 @@ impl Group {
 
 /// Time that was spent on messages, less and less the longer ago.
 #[derive(Clone, Copy, Debug, Default)]
-struct Busy {
+struct BusyTime {
     ms: u64,
     at: Timestamp,
 }
 
-impl Busy {
+impl BusyTime {
     fn at(self, now: Timestamp) -> u64 {
         let halvings = now.since_ms(self.at) / BUSY_HALF_LIFE_MS;
         self.ms.checked_shr(halvings.min(64) as u32).unwrap_or(0)
@@ -116,7 +116,7 @@ pub(crate) struct Groups {
     /// The same of noisy groups.
     noisy_heads: BTreeMap<Seq, u64>,
     in_flight: usize,
-    busy: Busy,
+    busy: BusyTime,
     /// Receives of a FIFO queue that may be repeated.
     pub(crate) attempts: Attempts,
     /// Messages were recovered whose groups have not been read yet: nothing can be chosen.
@@ -136,7 +136,7 @@ impl Groups {
             heads: BTreeMap::new(),
             noisy_heads: BTreeMap::new(),
             in_flight: 0,
-            busy: Busy::default(),
+            busy: BusyTime::default(),
             attempts: Attempts::default(),
             is_unknown: false,
             read_to: Seq(0),
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_takes_the_time_is_noisy_until_that_is_long_ago() {
+    fn a_group_that_takes_the_time_is_noisy() {
         let mut groups = groups(Ordering::Fair, &[(1, 7), (2, 7), (3, 8)]);
         groups.mark_in_flight(Seq(1));
         groups.remove_in_flight(Seq(1), 10_000, Timestamp::from_millis(10_000));

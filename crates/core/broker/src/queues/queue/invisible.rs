@@ -93,7 +93,7 @@ impl InvisibleMessages {
         Some(invisible)
     }
 
-    /// Changes when a message may be received; gives it.
+    /// Changes when a message may be received. Returns the message.
     pub(crate) fn set_visible_at(&mut self, seq: Seq, at: Timestamp) -> Option<&InvisibleMessage> {
         let invisible = self.by_seq.get_mut(&seq)?;
         self.by_time.remove(&(invisible.visible_at, seq));

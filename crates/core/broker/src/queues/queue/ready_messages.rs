@@ -201,7 +201,7 @@ impl ReadyMessages {
         self.levels.iter().flat_map(|level| level.index.entries().map(|(entry, _)| entry))
     }
 
-    /// The oldest of the messages at the heads: its expiry tells when it was sent.
+    /// The oldest of the messages at the heads: its expiry says when it was sent.
     pub(crate) fn head_expiry(&self) -> Option<Timestamp> {
         match self.first()?.index.front() {
             Front::Entry { expires_at, .. } => expires_at,
@@ -260,7 +260,7 @@ impl ReadyMessages {
         }
     }
 
-    /// Takes what was read. `moved_down` is told of each message that this moves to a lower
+    /// Takes what was read. `moved_down` is called with each message that this moves to a lower
     /// priority's level: a checkpoint under way has been there already.
     pub(crate) fn fill(&mut self, loaded: Loaded, moved_down: &mut dyn FnMut(&Ready)) {
         if self.levels.len() == 1 && self.priority_max == 0 {
@@ -292,7 +292,7 @@ impl ReadyMessages {
         }
     }
 
-    /// Drops bodies that the log has, the ones that are needed last first. Gives the bytes.
+    /// Drops bodies that the log has, the ones that are needed last first. Returns the bytes.
     pub(crate) fn evict(&mut self, bytes_wanted: usize) -> usize {
         let mut freed = 0;
         for level in self.levels.iter_mut().rev() {
@@ -304,7 +304,7 @@ impl ReadyMessages {
         freed
     }
 
-    /// Pages out index entries. Gives the bytes.
+    /// Pages out index entries. Returns the bytes.
     pub(crate) fn page_out(&mut self, bytes_wanted: usize) -> usize {
         let mut freed = 0;
         for level in self.levels.iter_mut().rev() {
@@ -327,7 +327,7 @@ impl ReadyMessages {
         self.levels.iter_mut().any(|level| level.index.mark_stored(seq, location))
     }
 
-    /// Gives entries to the store's checkpoint. True when all have been given.
+    /// Writes entries to the store's checkpoint. True when all have been written.
     pub(crate) fn checkpoint(
         &mut self,
         queue: QueueId,

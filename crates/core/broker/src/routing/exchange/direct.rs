@@ -2,7 +2,7 @@
 //! (AMQP 0-9-1 §3.1.3.1).
 
 use super::ByText;
-use super::targets::{Found, Target, Targets};
+use super::targets::{RouteMatches, Target, Targets};
 
 /// The bindings of a direct exchange, by key.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ impl Direct {
         }
     }
 
-    pub(crate) fn matches(&self, key: &str, found: &mut Found) {
+    pub(crate) fn matches(&self, key: &str, found: &mut RouteMatches) {
         if let Some(targets) = self.keys.get(key) {
             found.add_all(targets);
         }

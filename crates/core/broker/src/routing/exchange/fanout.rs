@@ -1,6 +1,6 @@
 //! The fanout exchange: every message goes to every binding (AMQP 0-9-1 §3.1.3.2).
 
-use super::targets::{Found, Target, Targets};
+use super::targets::{RouteMatches, Target, Targets};
 
 /// The bindings of a fanout exchange; their keys mean nothing.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ impl Fanout {
         self.targets.remove(target);
     }
 
-    pub(crate) fn matches(&self, found: &mut Found) {
+    pub(crate) fn matches(&self, found: &mut RouteMatches) {
         found.add_all(&self.targets);
     }
 }

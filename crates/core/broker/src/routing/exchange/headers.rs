@@ -9,7 +9,7 @@
 use quelea_model::{Table, Value};
 use rustc_hash::FxHashMap;
 
-use super::targets::{Found, Target};
+use super::targets::{RouteMatches, Target};
 use crate::routing::binding::BindError;
 
 const MATCH: &str = "x-match";
@@ -20,13 +20,13 @@ pub(crate) type BindingKey = u32;
 /// The bindings of a headers exchange. Every message is compared with each of them.
 #[derive(Debug, Default)]
 pub(crate) struct Headers {
-    bindings: Vec<(BindingKey, Target, Pattern)>,
+    bindings: Vec<(BindingKey, Target, HeadersPattern)>,
     places: FxHashMap<BindingKey, usize>,
 }
 
 impl Headers {
-    /// Adds a binding whose arguments [`Pattern::parse`] has accepted.
-    pub(crate) fn add(&mut self, binding: BindingKey, target: Target, pattern: Pattern) {
+    /// Adds a binding whose arguments [`HeadersPattern::parse`] has accepted.
+    pub(crate) fn add(&mut self, binding: BindingKey, target: Target, pattern: HeadersPattern) {
         self.places.insert(binding, self.bindings.len());
         self.bindings.push((binding, target, pattern));
     }
@@ -39,7 +39,7 @@ impl Headers {
         }
     }
 
-    pub(crate) fn matches(&self, headers: &Table, found: &mut Found) {
+    pub(crate) fn matches(&self, headers: &Table, found: &mut RouteMatches) {
         let mut sorted: Vec<(&str, &Value)> = headers.iter().collect();
         sorted.sort_by_key(|(name, _)| *name);
         for (_, target, pattern) in &self.bindings {
@@ -52,13 +52,13 @@ impl Headers {
 
 /// What a binding's arguments ask of a message's headers.
 #[derive(Debug)]
-pub(crate) struct Pattern {
+pub(crate) struct HeadersPattern {
     any: bool,
     /// Sorted by name; `None` asks for presence.
     terms: Vec<(Box<str>, Option<Value>)>,
 }
 
-impl Pattern {
+impl HeadersPattern {
     /// Reads a binding's arguments.
     ///
     /// # Errors
@@ -186,9 +186,9 @@ mod tests {
 
     fn fits(arguments: &[(&str, Value)], headers: &[(&str, Value)]) -> bool {
         let mut exchange = Headers::default();
-        let pattern = Pattern::parse(&table(arguments)).unwrap();
+        let pattern = HeadersPattern::parse(&table(arguments)).unwrap();
         exchange.add(7, Target::Queue(QueueId(1)), pattern);
-        let mut found = Found::default();
+        let mut found = RouteMatches::default();
         exchange.matches(&table(headers), &mut found);
         !found.queues.is_empty()
     }
@@ -276,9 +276,9 @@ mod tests {
 
     #[test]
     fn a_wrong_x_match_is_refused_with_what_was_found() {
-        let error = Pattern::parse(&table(&[("x-match", Value::text("some"))])).unwrap_err();
+        let error = HeadersPattern::parse(&table(&[("x-match", Value::text("some"))])).unwrap_err();
         assert_eq!(error, BindError::MatchValue { found: "some".into() });
-        let error = Pattern::parse(&table(&[("x-match", Value::Bool(true))])).unwrap_err();
+        let error = HeadersPattern::parse(&table(&[("x-match", Value::Bool(true))])).unwrap_err();
         assert_eq!(error, BindError::MatchType { found: "bool" });
     }
 
@@ -286,13 +286,13 @@ mod tests {
     fn a_removed_binding_fits_nothing_and_the_others_stay() {
         let mut exchange = Headers::default();
         for binding in 0..5 {
-            let pattern = Pattern::parse(&Table::new()).unwrap();
+            let pattern = HeadersPattern::parse(&Table::new()).unwrap();
             exchange.add(binding, Target::Queue(QueueId(binding)), pattern);
         }
         exchange.remove(1);
         exchange.remove(1);
         exchange.remove(4);
-        let mut found = Found::default();
+        let mut found = RouteMatches::default();
         exchange.matches(&Table::new(), &mut found);
         found.queues.sort_unstable();
         assert_eq!(found.queues, [QueueId(0), QueueId(2), QueueId(3)]);

@@ -82,14 +82,14 @@ impl Targets {
 
 /// What the matchers of one message found so far.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct RouteMatches {
     /// With repetitions, in no order.
     pub(crate) queues: Vec<QueueId>,
     /// With repetitions, in no order.
     pub(crate) exchanges: Vec<ExchangeKey>,
 }
 
-impl Found {
+impl RouteMatches {
     pub(crate) fn add(&mut self, target: Target) {
         match target {
             Target::Queue(queue) => self.queues.push(queue),

@@ -8,7 +8,7 @@
 use slab::Slab;
 
 use super::ByText;
-use super::targets::{Found, Target, Targets};
+use super::targets::{RouteMatches, Target, Targets};
 
 const ROOT: u32 = 0;
 
@@ -71,7 +71,7 @@ impl Topic {
         self.prune(pattern, &path);
     }
 
-    pub(crate) fn matches(&mut self, key: &str, found: &mut Found) {
+    pub(crate) fn matches(&mut self, key: &str, found: &mut RouteMatches) {
         let mut active = std::mem::take(&mut self.active);
         let mut next = std::mem::take(&mut self.next);
         self.step += 1;
@@ -182,7 +182,7 @@ mod tests {
     }
 
     fn queues(topic: &mut Topic, key: &str) -> Vec<QueueId> {
-        let mut found = Found::default();
+        let mut found = RouteMatches::default();
         topic.matches(key, &mut found);
         found.queues.sort_unstable();
         found.queues

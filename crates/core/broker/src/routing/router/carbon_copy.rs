@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_of_another_type_is_refused_and_odd_elements_are_passed_over() {
+    fn a_header_of_another_type_is_refused_but_not_odd_elements() {
         let error = keys_of(&[("CC", Value::text("a"))]).unwrap_err();
         assert_eq!(
             error.to_string(),

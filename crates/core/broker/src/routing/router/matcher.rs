@@ -4,8 +4,8 @@ use quelea_model::ExchangeName;
 
 use crate::routing::exchange::direct::Direct;
 use crate::routing::exchange::fanout::Fanout;
-use crate::routing::exchange::headers::{BindingKey, Headers, Pattern};
-use crate::routing::exchange::targets::{Found, Target};
+use crate::routing::exchange::headers::{BindingKey, Headers, HeadersPattern};
+use crate::routing::exchange::targets::{RouteMatches, Target};
 use crate::routing::exchange::topic::Topic;
 use crate::routing::exchange::{ExchangeKind, ExchangeSpec};
 
@@ -37,7 +37,7 @@ impl Matcher {
         binding: BindingKey,
         key: &str,
         target: Target,
-        pattern: Option<Pattern>,
+        pattern: Option<HeadersPattern>,
     ) {
         match (self, pattern) {
             (Self::Direct(direct), _) => direct.add(key, target),
@@ -60,7 +60,7 @@ impl Matcher {
     }
 
     /// Finds what a key leads to. Not for a headers exchange.
-    pub(super) fn matches_key(&mut self, key: &str, found: &mut Found) {
+    pub(super) fn matches_key(&mut self, key: &str, found: &mut RouteMatches) {
         match self {
             Self::Direct(direct) => direct.matches(key, found),
             Self::Fanout(fanout) => fanout.matches(found),

@@ -8,7 +8,7 @@ use quelea_model::{PropertyView, QueueId, Table};
 use super::matcher::Matcher;
 use super::{ExchangeKey, Router, carbon_copy};
 use crate::routing::exchange::RouteError;
-use crate::routing::exchange::targets::Found;
+use crate::routing::exchange::targets::RouteMatches;
 use crate::routing::route_cache::Route;
 
 impl Router {
@@ -87,7 +87,7 @@ impl Router {
         key: ExchangeKey,
         keys: &[&str],
         headers: &mut Headers<'_>,
-        found: &mut Found,
+        found: &mut RouteMatches,
     ) {
         let exchange = &mut self.exchanges[key.0 as usize];
         if exchange.visited == self.search {

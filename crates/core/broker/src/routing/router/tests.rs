@@ -170,7 +170,7 @@ fn a_chain_of_exchanges_ends_at_the_limit_of_hops() {
 }
 
 #[test]
-fn the_number_of_exchanges_has_a_limit_that_an_equivalent_declaration_does_not_meet() {
+fn an_equivalent_declaration_is_answered_at_the_limit_of_exchanges() {
     let mut router = router();
     for at in router.exchange_count()..EXCHANGES_PER_VHOST_MAX {
         router.declare(spec(&format!("x{at}"), ExchangeKind::Direct)).unwrap();
@@ -200,7 +200,7 @@ fn an_alternate_exchange_takes_what_its_exchange_cannot_route() {
 }
 
 #[test]
-fn an_alternate_counts_only_without_any_binding_that_fits_and_may_be_missing() {
+fn an_alternate_counts_only_when_no_binding_fits() {
     let mut router = router();
     add_queues(&mut router, 1..2);
     router.declare(with_alternate("x", ExchangeKind::Direct, "later")).unwrap();

@@ -22,7 +22,7 @@ pub(crate) struct MoveTask {
     pub(crate) moved_in_second: u32,
     /// It waits until then, for its rate.
     pub(crate) not_before: Option<Timestamp>,
-    /// When the log was last told of it.
+    /// When its progress was last written.
     pub(crate) noted_at: Timestamp,
 }
 

@@ -15,7 +15,7 @@ use crate::memory_store::{Keeper, MemoryStore};
 
 /// What the broker stands on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ground {
+pub(crate) enum StoreKind {
     /// The store in memory: the model.
     Memory,
     /// The log, on a disk in memory, with segments of so many bytes.
@@ -23,7 +23,7 @@ pub(crate) enum Ground {
 }
 
 /// The end of the store that a crash leaves.
-enum Remains {
+enum CrashImage {
     Memory(Keeper),
     Log(FakeDisk, u32),
 }
@@ -53,9 +53,9 @@ pub(crate) struct Client {
     pub(crate) closed: Option<String>,
 }
 
-pub(crate) struct World {
+pub(crate) struct BrokerTest {
     pub(crate) broker: Broker,
-    remains: Remains,
+    crash_image: CrashImage,
     pub(crate) config: BrokerConfig,
     pub(crate) now: Timestamp,
     pub(crate) clients: BTreeMap<String, Client>,
@@ -66,27 +66,28 @@ pub(crate) struct World {
     promises: Vec<Ticket>,
 }
 
-impl World {
-    pub(crate) fn new(config: BrokerConfig, ground: Ground) -> Self {
+impl BrokerTest {
+    pub(crate) fn new(config: BrokerConfig, store_kind: StoreKind) -> Self {
         let now = Timestamp::from_millis(1_000_000);
-        let (store, recovered, remains) = match ground {
-            Ground::Memory => {
+        let (store, recovered, crash_image) = match store_kind {
+            StoreKind::Memory => {
                 let (store, keeper) = MemoryStore::new(MemStore::new());
                 let store: Box<dyn Store> = Box::new(store);
-                (store, MemStore::new().recover(), Remains::Memory(keeper))
+                (store, MemStore::new().recover(), CrashImage::Memory(keeper))
             }
-            Ground::Log(segment_bytes) => {
+            StoreKind::Log(segment_bytes) => {
                 let disk = FakeDisk::new();
                 let (store, recovered) = open_log(&disk, segment_bytes, now);
-                (store, recovered, Remains::Log(disk, segment_bytes))
+                (store, recovered, CrashImage::Log(disk, segment_bytes))
             }
         };
         let broker = start(config.clone(), store, recovered, now);
         let (clients, blocked, promises) = (BTreeMap::new(), Vec::new(), Vec::new());
         let received = BTreeMap::new();
-        let mut world = Self { broker, remains, config, now, clients, blocked, received, promises };
-        world.settle();
-        world
+        let mut test =
+            Self { broker, crash_image, config, now, clients, blocked, received, promises };
+        test.settle();
+        test
     }
 
     /// The process dies: connections, transient messages and memory are gone. What the log was
@@ -115,8 +116,8 @@ impl World {
         let nothing = MemStore::new();
         let empty = nothing.recover();
         self.broker = start(self.config.clone(), Box::new(nothing), empty, self.now);
-        let (store, recovered) = match &mut self.remains {
-            Remains::Memory(keeper) => {
+        let (store, recovered) = match &mut self.crash_image {
+            CrashImage::Memory(keeper) => {
                 let store = keeper.back.recv().expect("the old broker gave its store back");
                 let recovered = store.recover();
                 let (store, new) = MemoryStore::new(store);
@@ -124,7 +125,7 @@ impl World {
                 let store: Box<dyn Store> = Box::new(store);
                 (store, recovered)
             }
-            Remains::Log(disk, segment_bytes) => {
+            CrashImage::Log(disk, segment_bytes) => {
                 *disk = disk.crash(survival, seed);
                 open_log(disk, *segment_bytes, self.now)
             }
@@ -136,9 +137,9 @@ impl World {
     }
 
     pub(crate) fn set_state(&mut self, state: StoreState) {
-        match &self.remains {
-            Remains::Memory(keeper) => keeper.orders.send(state).expect("the store is there"),
-            Remains::Log(..) => unreachable!("only the store in memory takes orders"),
+        match &self.crash_image {
+            CrashImage::Memory(keeper) => keeper.orders.send(state).expect("the store is there"),
+            CrashImage::Log(..) => unreachable!("only the store in memory takes orders"),
         }
         self.settle();
     }
@@ -200,7 +201,8 @@ impl World {
     pub(crate) fn turn(&mut self) {
         self.broker.run(self.now);
         let store = self.broker.store_mut();
-        if let (Some(job), Remains::Log(disk, _)) = (store.poll_job(self.now), &self.remains) {
+        if let (Some(job), CrashImage::Log(disk, _)) = (store.poll_job(self.now), &self.crash_image)
+        {
             store.complete(job.run(disk));
         }
         self.carry_out_effects();
@@ -210,7 +212,7 @@ impl World {
         let mut any = false;
         let store = self.broker.store_mut();
         while let Some(job) = store.poll_job(self.now) {
-            let Remains::Log(disk, _) = &self.remains else {
+            let CrashImage::Log(disk, _) = &self.crash_image else {
                 unreachable!("the store in memory has no jobs: {job:?}");
             };
             store.complete(job.run(disk));
