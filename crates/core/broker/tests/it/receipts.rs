@@ -70,7 +70,7 @@ impl Callers {
             "give-back" => {
                 let receipts: Result<Vec<_>, _> =
                     line.words.iter().map(|word| self.receipt(word)).collect();
-                test.broker.give_back(test.now, &receipts?);
+                test.broker.undo_receives(test.now, &receipts?);
                 done()
             }
             "backlog" => backlog(test, line),

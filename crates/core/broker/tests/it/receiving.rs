@@ -364,7 +364,7 @@ impl Pair {
         let Some(held) = self.receipt(which) else { return };
         let Held { at, receipt, .. } = held;
         let now = self.test.now;
-        self.test.broker.give_back(now, &[receipt]);
+        self.test.broker.undo_receives(now, &[receipt]);
         if let Some(known) = self.naive[at].find(&held)
             && !known.unacked
             && known.is_in_flight(now)
