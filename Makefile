@@ -3,9 +3,14 @@
 
 SHELL := /bin/bash
 PYTHON ?= python3
-BINARY := $(or $(CARGO_TARGET_DIR),target)/release/quelea
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+PROFILE ?= release
+BINARY := $(TARGET)/$(PROFILE:dev=debug)/quelea
+# The workspace of load generator, simulator and plots; it shares the product's target directory.
+EXPERIMENTS := --manifest-path experiments/Cargo.toml
+IN_EXPERIMENTS := --locked --target-dir $(TARGET) $(EXPERIMENTS)
 
-.PHONY: help run build test test-kubernetes lint bench soak fuzz sim clean
+.PHONY: help run build bench-build check test test-kubernetes lint bench bench-compare soak fuzz sim clean
 
 help: ## Lists the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -14,9 +19,15 @@ run: build ## Builds the release and starts the broker; data in ./quelea-data
 	exec $(BINARY) serve
 
 build: ## Builds the release binary
-	cargo build --locked --release -p quelea-server
+	cargo build --locked --profile $(PROFILE) -p quelea-server
 
-test: ## Runs all tests: format, workspace, and real clients (AMQP and SQS: Go, Python, Celery, JavaScript, Java, the AWS command line) against a started broker
+bench-build: ## Builds the load generator beside the release binary, where `quelea bench` finds it
+	cargo build --profile $(PROFILE) -p quelea-bench $(IN_EXPERIMENTS)
+
+check: ## The inner loop, nothing from the network: format, lints, the workspace's unit and story tests
+	$(PYTHON) tests/run.py format clippy rust
+
+test: ## Runs all tests: those of `check`, and real clients (AMQP, SQS, CMQ and elastic queues, from five languages) against a started broker
 	$(PYTHON) tests/run.py $(SUITES)
 
 test-kubernetes: ## Runs the Kubernetes provider and the Helm chart against a real API server, which is compiled from its sources once (a quarter of an hour)
@@ -24,18 +35,24 @@ test-kubernetes: ## Runs the Kubernetes provider and the Helm chart against a re
 
 lint: ## Checks format and lints, warnings being errors
 	cargo fmt --all --check
+	cargo fmt --all --check $(EXPERIMENTS)
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --workspace --all-targets --no-deps $(IN_EXPERIMENTS) -- -D warnings
 	cargo clippy --locked -p quelea-elastic-directory --features etcd --all-targets -- -D warnings
 	cargo clippy --locked -p quelea-elastic-directory --features kubernetes --all-targets -- -D warnings
-	@if command -v cargo-deny >/dev/null; then cargo deny --offline check bans licenses sources; else echo "cargo-deny is not installed: licences and bans were not checked"; fi
+	@if command -v cargo-deny >/dev/null; then cargo deny --offline check bans licenses sources && cargo deny --offline $(EXPERIMENTS) check --config deny.toml bans licenses sources; else echo "cargo-deny is not installed: licences and bans were not checked"; fi
 
-bench: build ## Measures every row of docs/benchmarks.md, beside RabbitMQ, ElasticMQ, ZeroMQ, MessagePack-RPC, Aeron and NATS where they can be had (ARGUMENTS=--quick)
+bench: build bench-build ## Measures every row of docs/benchmarks.md, beside RabbitMQ, ElasticMQ, ZeroMQ, MessagePack-RPC, Aeron and NATS where they can be had (ARGUMENTS=--quick)
 	$(PYTHON) experiments/peers/compare.py --quelea $(BINARY) $(ARGUMENTS)
 	$(PYTHON) experiments/peers/compare_sqs.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
 	$(PYTHON) experiments/peers/compare_cmq.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
 	$(PYTHON) experiments/peers/compare_elastic.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
 
-soak: build ## CMQ for ten minutes: nothing lost, memory flat; then kills the broker 200 times under load, and elastic queues' processes 100 times (SOAK_SECONDS=600 ROUNDS=200 KILLS=100)
+bench-compare: ## Builds a commit and this tree, and compares their CPU time a message in pairs (BASE=COMMIT, ARGUMENTS="--rows relay,cmq_64 --pairs 10")
+	$(if $(BASE),,$(error bench-compare needs BASE=COMMIT))
+	CARGO_TARGET_DIR=$(TARGET) $(PYTHON) experiments/peers/bench_compare.py $(BASE) $(ARGUMENTS)
+
+soak: build bench-build ## CMQ for ten minutes: nothing lost, memory flat; then kills the broker 200 times under load, and elastic queues' processes 100 times (SOAK_SECONDS=600 ROUNDS=200 KILLS=100)
 	$(BINARY) bench cmq-soak --duration-s $${SOAK_SECONDS:-600}
 	QUELEA_KILL_ROUNDS=$${ROUNDS:-200} $(PYTHON) tests/run.py --binary $(BINARY) kill
 	QUELEA_ELASTIC_KILLS=$${KILLS:-100} $(PYTHON) tests/run.py --binary $(BINARY) elastic_failover
@@ -44,11 +61,12 @@ fuzz: ## Replays and extends the fuzz corpora (SECONDS_EACH=60); needs cargo-fuz
 	@command -v cargo-fuzz >/dev/null || { echo "cargo-fuzz is not installed: cargo install cargo-fuzz"; exit 1; }
 	for target in $$(cargo fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=$${SECONDS_EACH:-60} || exit 1; done
 
+sim: SIM := cargo run --release -p quelea-sim $(IN_EXPERIMENTS) --
 sim: ## Plays elastic queues in virtual time: faults, both policies, and a week as plots (SEED=1 SEEDS=5 SIM_ONE_OF=200)
-	cargo run --release --locked -p quelea-sim -- packets --seed $${SEED:-1} --seeds $${SEEDS:-5}
-	for level in relayed delivered stored; do cargo run --release --locked -p quelea-sim -- packets --exhaustive --level $$level || exit 1; done
-	cargo run --release --locked -p quelea-sim -- fluid --seed $${SEED:-1} --seeds $${SEEDS:-5} --hours 24 --day-hours 24
-	cargo run --release --locked -p quelea-sim -- report --seed $${SEED:-1} --one-of $${SIM_ONE_OF:-200}
+	$(SIM) packets --seed $${SEED:-1} --seeds $${SEEDS:-5}
+	for level in relayed delivered stored; do $(SIM) packets --exhaustive --level $$level || exit 1; done
+	$(SIM) fluid --seed $${SEED:-1} --seeds $${SEEDS:-5} --hours 24 --day-hours 24
+	$(SIM) report --seed $${SEED:-1} --one-of $${SIM_ONE_OF:-200}
 
 clean: ## Removes what was built, and what the tests installed and built outside the checkout
 	cargo clean

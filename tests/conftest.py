@@ -10,8 +10,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from harness.amqp.peer import Peer  # noqa: E402
 from harness.broker import Broker, binary_path, foreign_broker  # noqa: E402
-from harness.peer import Peer  # noqa: E402
 
 _numbers = itertools.count(1)
 

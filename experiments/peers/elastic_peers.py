@@ -13,8 +13,8 @@ import time
 from dataclasses import dataclass
 
 from cmq_peers import HERE, Missing, _apt, _run
-from harness.broker import free_port
 from harness.cache import installed
+from harness.ports import free_port
 from harness.process import die_with_parent
 
 PROGRAMS = HERE / "elastic"

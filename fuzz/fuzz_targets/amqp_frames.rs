@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| quelea_amqp_codec::fuzzing::fuzz_frames(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quelea_fuzz_targets::run("amqp_frames", data));

@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| quelea_cmq_proto::fuzzing::fuzz_datagrams(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quelea_fuzz_targets::run("cmq_datagram", data));

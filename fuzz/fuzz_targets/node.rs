@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| quelea_tidy::fuzz_node(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quelea_fuzz_targets::run("node", data));

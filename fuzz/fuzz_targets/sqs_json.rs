@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| quelea_sqs_protocol::fuzzing::fuzz_json(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quelea_fuzz_targets::run("sqs_json", data));

@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| quelea_store::fuzzing::fuzz_checkpoint(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quelea_fuzz_targets::run("store_checkpoint", data));

@@ -1,7 +1,7 @@
 """A witness: somebody else's connection, which must not notice what bad clients do."""
 
 import pytest
-from harness.peer import Consumer, Peer, publish, queue
+from harness.amqp.peer import Consumer, Peer, publish, queue
 
 
 class Witness:

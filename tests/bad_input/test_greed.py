@@ -7,9 +7,9 @@ import struct
 import threading
 
 import pytest
-from harness import raw
-from harness.peer import Peer, depth, publish, queue, until
-from harness.raw import Raw
+from harness.amqp import frames
+from harness.amqp.frames import Raw
+from harness.amqp.peer import Peer, depth, publish, queue, until
 
 pytestmark = pytest.mark.process
 
@@ -48,16 +48,16 @@ def test_a_client_that_opens_all_channels_it_may(broker, witness):
     with growth_below(broker, 32 * MIB), Raw(broker) as client:
         client.handshake()
         count = client.channel_max or 65_535
-        client.send(b"".join(raw.method(channel, raw.CHANNEL_OPEN, raw.short("")) for channel in range(1, count + 1)))
+        client.send(b"".join(frames.method(channel, frames.CHANNEL_OPEN, frames.short("")) for channel in range(1, count + 1)))
         for _ in range(count):
-            client.expect(raw.CHANNEL_OPEN_OK)
+            client.expect(frames.CHANNEL_OPEN_OK)
         assert witness.is_unharmed()
 
 
 def test_a_client_that_opens_65535_channels_is_stopped(broker, witness):
     with growth_below(broker, 32 * MIB) as check, Raw(broker) as client:
         client.handshake()
-        data = b"".join(raw.method(channel, raw.CHANNEL_OPEN, raw.short("")) for channel in range(1, 65_536))
+        data = b"".join(frames.method(channel, frames.CHANNEL_OPEN, frames.short("")) for channel in range(1, 65_536))
         with contextlib.suppress(ConnectionError):
             client.send(data)
         check()
@@ -68,10 +68,10 @@ def test_a_client_that_opens_65535_channels_is_stopped(broker, witness):
 def test_a_client_that_insists_on_65535_channels_is_refused(broker, witness):
     with Raw(broker) as client:
         client.start()
-        offered = struct.unpack(">HIH", client.expect(raw.TUNE))
+        offered = struct.unpack(">HIH", client.expect(frames.TUNE))
         if offered[0] in (0, 65_535):
             pytest.skip("so many are offered")
-        client.send(raw.method(0, raw.TUNE_OK, struct.pack(">HIH", 65_535, offered[1], 0)))
+        client.send(frames.method(0, frames.TUNE_OK, struct.pack(">HIH", 65_535, offered[1], 0)))
         assert client.closes().code == 530
 
 
@@ -82,11 +82,11 @@ def test_a_client_that_declares_queues_without_end(own_broker, flags):
         stopped = None
         for start in range(0, 60_000, 500):
             names = (f"endless-{number}" for number in range(start, start + 500))
-            client.send(b"".join(raw.declare(1, name, flags) for name in names))
+            client.send(b"".join(frames.declare(1, name, flags) for name in names))
             try:
                 for _ in range(500):
-                    client.expect(raw.QUEUE_DECLARE_OK)
-            except raw.Closed as closed:
+                    client.expect(frames.QUEUE_DECLARE_OK)
+            except frames.Closed as closed:
                 stopped = closed
                 break
             check()
@@ -102,9 +102,9 @@ def test_a_client_that_declares_queues_without_end(own_broker, flags):
 def test_a_client_that_asks_and_never_reads(broker, witness):
     """Its answers pile up; the broker must stop reading its questions."""
     with growth_below(broker, 48 * MIB) as check, Raw.opened(broker, receive_buffer=4_096) as client:
-        client.send(raw.declare(1, "", 4))
-        client.expect(raw.QUEUE_DECLARE_OK)
-        questions = raw.method(1, raw.QOS, struct.pack(">IHB", 0, 1, 0)) * 10_000
+        client.send(frames.declare(1, "", 4))
+        client.expect(frames.QUEUE_DECLARE_OK)
+        questions = frames.method(1, frames.QOS, struct.pack(">IHB", 0, 1, 0)) * 10_000
         taken = send_until_refused(client, questions, 500)
         check()
         assert taken < 500, "5,000,000 questions were read though no answer was"
@@ -113,7 +113,7 @@ def test_a_client_that_asks_and_never_reads(broker, witness):
 
 def test_a_client_that_heartbeats_and_never_reads(broker, witness):
     with growth_below(broker, 16 * MIB), Raw.opened(broker, receive_buffer=4_096) as client:
-        send_until_refused(client, raw.frame(raw.HEARTBEAT, 0, b"") * 10_000, 200)
+        send_until_refused(client, frames.frame(frames.HEARTBEAT, 0, b"") * 10_000, 200)
         assert witness.is_unharmed()
 
 
@@ -123,8 +123,8 @@ def test_a_consumer_that_never_reads(broker, witness, no_ack):
         channel = peer.channel()
         created = queue(channel, exclusive=False, auto_delete=True)
         with Raw.opened(broker, receive_buffer=4_096) as client:
-            client.send(raw.consume(1, created, "deaf", no_ack))
-            client.expect(raw.CONSUME_OK)
+            client.send(frames.consume(1, created, "deaf", no_ack))
+            client.expect(frames.CONSUME_OK)
             for _ in range(300):
                 publish(channel, created, b"x" * MIB)
                 check()
@@ -136,8 +136,8 @@ def test_a_consumer_that_never_acknowledges(broker, witness):
     with growth_below(broker, 160 * MIB) as check, Peer(broker) as peer, Raw.opened(broker) as client:
         channel = peer.channel()
         created = queue(channel, exclusive=False)
-        client.send(raw.consume(1, created, "greedy"))
-        client.expect(raw.CONSUME_OK)
+        client.send(frames.consume(1, created, "greedy"))
+        client.expect(frames.CONSUME_OK)
         received = 0
         stop = threading.Event()
 
@@ -145,20 +145,20 @@ def test_a_consumer_that_never_acknowledges(broker, witness):
             nonlocal received
             client.socket.settimeout(0.5)
             while not stop.is_set():
-                with contextlib.suppress(TimeoutError, raw.Ended):
-                    received += client.read_frame()[0] == raw.METHOD
+                with contextlib.suppress(TimeoutError, frames.Ended):
+                    received += client.read_frame()[0] == frames.METHOD
 
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
         with Raw.opened(broker) as publisher:
-            publisher.send(raw.method(1, raw.CONFIRM_SELECT, b"\0"))
-            publisher.expect(raw.CONFIRM_SELECT_OK)
-            batch = raw.message(1, created, b"never acknowledged") * 1_000
+            publisher.send(frames.method(1, frames.CONFIRM_SELECT, b"\0"))
+            publisher.expect(frames.CONFIRM_SELECT_OK)
+            batch = frames.message(1, created, b"never acknowledged") * 1_000
             confirmed = 0
             for sent in range(1, 301):
                 publisher.send(batch)
                 while confirmed < sent * 1_000:
-                    tag, multiple = struct.unpack(">QB", publisher.expect(raw.ACK))
+                    tag, multiple = struct.unpack(">QB", publisher.expect(frames.ACK))
                     confirmed = max(confirmed, tag)
                 if sent % 50 == 0:
                     check()
@@ -176,8 +176,8 @@ def test_headers_that_promise_bodies_that_never_come(broker, witness):
     with growth_below(broker, 64 * MIB), contextlib.ExitStack() as stack:
         for _ in range(100):
             client = stack.enter_context(Raw.opened(broker))
-            client.send(raw.publish(1, "nowhere") + raw.header(1, 100 * MIB) + raw.body(1, b"x" * 100_000))
-            client.send(raw.frame(raw.HEARTBEAT, 0, b""))
+            client.send(frames.publish(1, "nowhere") + frames.header(1, 100 * MIB) + frames.body(1, b"x" * 100_000))
+            client.send(frames.frame(frames.HEARTBEAT, 0, b""))
         assert witness.is_unharmed()
 
 
@@ -185,18 +185,18 @@ def test_a_header_of_two_gigabytes_costs_nothing(broker, witness):
     with growth_below(broker, 16 * MIB):
         for _ in range(50):
             with Raw.opened(broker) as client:
-                client.send(raw.publish(1, "nowhere") + raw.header(1, 2 * 2**30))
-                send_until_refused(client, raw.body(1, b"x" * 100_000), 20)
+                client.send(frames.publish(1, "nowhere") + frames.header(1, 2 * 2**30))
+                send_until_refused(client, frames.body(1, b"x" * 100_000), 20)
         assert witness.is_unharmed()
 
 
 def test_a_transaction_without_end_is_stopped(broker, witness):
     with growth_below(broker, 160 * MIB) as check, Raw.opened(broker) as client:
-        client.send(raw.declare(1, "", 4))
-        name, _ = raw.take_short(client.expect(raw.QUEUE_DECLARE_OK))
-        client.send(raw.method(1, (90, 10)))
+        client.send(frames.declare(1, "", 4))
+        name, _ = frames.take_short(client.expect(frames.QUEUE_DECLARE_OK))
+        client.send(frames.method(1, (90, 10)))
         client.expect((90, 11))
-        send_until_refused(client, raw.message(1, name, b"x" * 100_000), 3_000)
+        send_until_refused(client, frames.message(1, name, b"x" * 100_000), 3_000)
         check()
         assert witness.is_unharmed()
 

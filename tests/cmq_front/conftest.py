@@ -4,9 +4,9 @@ import contextlib
 from pathlib import Path
 
 import pytest
+from harness.amqp.peer import Peer
 from harness.broker import Broker, binary_path
-from harness.peer import Peer
-from harness.pipes import free_udp_port
+from harness.ports import free_udp_port
 
 
 class Front(Broker):

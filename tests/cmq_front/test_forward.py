@@ -5,8 +5,9 @@ import signal
 import urllib.request
 
 import pytest
-from harness.peer import Peer, depth, drain, publish, queue, until
-from harness.pipes import Pipe, free_udp_port, lines, wait_bound
+from harness.amqp.peer import Peer, depth, drain, publish, queue, until
+from harness.cmq.pipes import Pipe, lines, wait_bound
+from harness.ports import free_udp_port
 
 pytestmark = pytest.mark.process
 

@@ -10,10 +10,11 @@ import urllib.request
 
 import pika
 import pytest
+from harness.amqp.peer import Consumer, Peer, bodies, depth, drain, publish, queue, take, until
 from harness.broker import binary_path
+from harness.cmq.pipes import Pipe, lines, push
 from harness.management import Management
-from harness.peer import Consumer, Peer, bodies, depth, drain, publish, queue, take, until
-from harness.pipes import Pipe, free_udp_port, lines, push
+from harness.ports import free_udp_port
 
 from conftest import SmallDisk
 

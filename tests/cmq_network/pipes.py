@@ -12,8 +12,8 @@ import termios
 import threading
 from pathlib import Path
 
+from harness.amqp.peer import until
 from harness.broker import binary_path
-from harness.peer import until
 from harness.process import die_with_parent
 
 PATIENCE_S = 120

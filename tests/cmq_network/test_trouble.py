@@ -1,7 +1,7 @@
 """What networks and peers do: they change, go away, and come back."""
 
 import pytest
-from harness.peer import until
+from harness.amqp.peer import until
 
 from cmq_network.pipes import PATIENCE_S
 

@@ -10,9 +10,10 @@ import subprocess
 import threading
 
 import pytest
+from harness.amqp.peer import until
 from harness.broker import binary_path
-from harness.peer import until
-from harness.pipes import Pipe, free_udp_port, lines, push, wait_bound
+from harness.cmq.pipes import Pipe, lines, push, wait_bound
+from harness.ports import free_udp_port
 
 
 @pytest.fixture

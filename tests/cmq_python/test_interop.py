@@ -2,13 +2,13 @@
 
 import os
 import re
-import socket
 import subprocess
 from pathlib import Path
 
 import pytest
 from conftest import PATIENCE_S
 from harness.broker import binary_path
+from harness.ports import free_udp_port
 from quelea_cmq import Mode
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "bindings" / "c" / "examples" / "send_receive.c"
@@ -25,13 +25,6 @@ def program(tmp_path_factory):
     command = ["gcc", "-std=c11", "-O1", "-pthread", f"-I{installed}/include", EXAMPLE, "-o", built]
     subprocess.run([*command, f"-L{installed}/lib", "-lquelea_cmq", f"-Wl,-rpath,{installed}/lib"], check=True)
     return built
-
-
-def free_port():
-    """A reliable sender keeps trying until somebody listens there."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
-        made.bind(("127.0.0.1", 0))
-        return made.getsockname()[1]
 
 
 class Process:
@@ -74,7 +67,7 @@ def pusher(kind, program, key):
 
 @pytest.mark.parametrize("kind", ["c", "command"])
 def test_what_python_pushes_others_pop(here, program, kind):
-    key = f"127.0.0.1:{free_port()}/{MAILBOX}"
+    key = f"127.0.0.1:{free_udp_port()}/{MAILBOX}"
     with popper(kind, program, key) as process:
         dest = here.dest(key, mode=Mode.RELIABLE_ORDERED)
         dest.push_batch(line.encode() for line in LINES.splitlines())
@@ -97,7 +90,7 @@ def test_what_others_push_python_pops(there, program, receive, kind):
 
 @pytest.mark.parametrize(("push", "pop"), [("c", "command"), ("command", "c")])
 def test_c_and_the_commands_understand_each_other(program, push, pop):
-    key = f"127.0.0.1:{free_port()}/{MAILBOX}"
+    key = f"127.0.0.1:{free_udp_port()}/{MAILBOX}"
     with popper(pop, program, key) as receiver, pusher(push, program, key) as sender:
         sender.output()
         assert receiver.output() == LINES
@@ -106,7 +99,7 @@ def test_c_and_the_commands_understand_each_other(program, push, pop):
 def test_the_command_answers_python_too(here, receive):
     """A pipe: Python pushes to `quelea pop`, whose lines `quelea push` sends back."""
     back = here.queue(9)
-    key = f"127.0.0.1:{free_port()}/{MAILBOX}"
+    key = f"127.0.0.1:{free_udp_port()}/{MAILBOX}"
     pipe = f"{binary_path()} pop --reliable --count {COUNT} {key} | {binary_path()} push --reliable {here.address}/9"
     with Process(["bash", "-c", pipe]) as process:
         dest = here.dest(key, mode=Mode.RELIABLE_ORDERED)

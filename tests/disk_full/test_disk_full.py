@@ -9,12 +9,12 @@ import os
 from pathlib import Path
 
 import pytest
+from harness.amqp import frames
+from harness.amqp.frames import BLOCKED, UNBLOCKED, Raw
+from harness.amqp.peer import Peer, bodies, depth, publish, queue, take, until
 from harness.broker import Broker, binary_path
 from harness.management import Management
-from harness.peer import Peer, bodies, depth, publish, queue, take, until
 from harness.process import run_group
-from harness.raw import BLOCKED, UNBLOCKED, Raw
-from harness import raw
 
 pytestmark = [
     pytest.mark.process,
@@ -73,7 +73,7 @@ class BlockWatcher:
         self.client = Raw.opened(broker, properties={"capabilities": {"connection.blocked": True}}, timeout_s=60)
 
     def blocked(self) -> str:
-        return raw.take_short(self.client.expect(BLOCKED))[0]
+        return frames.take_short(self.client.expect(BLOCKED))[0]
 
     def unblocked(self):
         self.client.expect(UNBLOCKED)
@@ -82,12 +82,12 @@ class BlockWatcher:
 def fill_queue(broker, name, stop):
     """Publishes persistent messages without waiting for confirms, until `stop` says so; answers how many."""
     client = Raw.opened(broker, timeout_s=5)
-    client.send(raw.method(1, raw.CONFIRM_SELECT, b"\0"))
-    client.expect(raw.CONFIRM_SELECT_OK)
+    client.send(frames.method(1, frames.CONFIRM_SELECT, b"\0"))
+    client.expect(frames.CONFIRM_SELECT_OK)
     persistent = b"\x10\x00" + b"\x02"
     body = b"x" * 32_768
-    data = raw.publish(1, name)
-    data += raw.frame(raw.HEADER, 1, b"\0\x3c\0\0" + len(body).to_bytes(8, "big") + persistent) + raw.body(1, body)
+    data = frames.publish(1, name)
+    data += frames.frame(frames.HEADER, 1, b"\0\x3c\0\0" + len(body).to_bytes(8, "big") + persistent) + frames.body(1, body)
     sent = 0
     while not stop():
         try:
@@ -109,7 +109,7 @@ def test_publishers_are_blocked_consumers_go_on_and_all_resumes(disk):
         disk.fill()
         publisher, sent = fill_queue(broker, "kept", lambda: False)
         # The watcher publishes too: whoever publishes is told, with a reason.
-        watcher.client.send(raw.message(1, "kept"))
+        watcher.client.send(frames.message(1, "kept"))
         reason = watcher.blocked()
         assert "disk" in reason.lower() or "space" in reason.lower(), reason
 
@@ -142,7 +142,7 @@ def test_a_log_that_fills_its_disk_gets_space_back_by_consuming(disk):
         publisher.socket.settimeout(3)
         with contextlib.suppress(TimeoutError):
             while True:
-                arguments = publisher.expect(raw.ACK)
+                arguments = publisher.expect(frames.ACK)
                 confirmed = max(confirmed, int.from_bytes(arguments[:8], "big"))
         assert confirmed > 0
         publisher.socket.close()
@@ -173,7 +173,7 @@ def test_the_go_client_can_give_up_on_a_blocked_connection(disk, tmp_path):
         watcher = BlockWatcher(broker)
         disk.fill()
         publisher, _ = fill_queue(broker, "filler", lambda: False)
-        watcher.client.send(raw.message(1, "filler"))
+        watcher.client.send(frames.message(1, "filler"))
         watcher.blocked()
         stand_in = tmp_path / "rabbitmqctl"
         stand_in.write_text(f'#!/bin/sh\n[ "$2" = 0.0001 ] || rm -f {disk.mounted}/ballast\n')

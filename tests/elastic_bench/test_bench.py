@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from harness.broker import binary_path
-from harness.elastic_broker import ElasticBroker, wait_for
+from harness.elastic.broker import ElasticBroker, wait_for
 from harness.process import die_with_parent
 
 pytestmark = pytest.mark.process

@@ -3,7 +3,7 @@
 import json
 import urllib.request
 
-from harness.elastic_broker import ElasticBroker, wait_for
+from harness.elastic.broker import ElasticBroker, wait_for
 from harness.management import Refused
 
 

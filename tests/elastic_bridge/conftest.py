@@ -2,10 +2,10 @@
 
 import pytest
 from bridges import BridgedBroker
-from harness.elastic_producer import Producer
-from harness.elastic_wire import Listener
-from harness.peer import Peer
-from harness.sqs import Sqs
+from harness.amqp.peer import Peer
+from harness.elastic.producer import Producer
+from harness.elastic.wire import Listener
+from harness.sqs.client import Sqs
 
 
 @pytest.fixture

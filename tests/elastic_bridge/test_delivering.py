@@ -1,7 +1,7 @@
 """Elastic queues that are delivered to exchanges, and to queues of AMQP and SQS."""
 
-from harness.elastic_broker import wait_for
-from harness.peer import depth, queue, take
+from harness.amqp.peer import depth, queue, take
+from harness.elastic.broker import wait_for
 
 DELIVERED = {"acknowledge": "delivered"}
 

@@ -1,8 +1,8 @@
 """Exchanges that feed elastic queues."""
 
 from bridges import tables
-from harness.elastic_broker import wait_for
-from harness.peer import depth, drain, publish, queue, take
+from harness.amqp.peer import depth, drain, publish, queue, take
+from harness.elastic.broker import wait_for
 
 STORED = {"acknowledge": "stored", "keep": "archive"}
 FEED = {"exchange": "amq.topic", "binding_keys": ["eur.*", "news.#"], "through": "to-prices", "queue": "prices"}

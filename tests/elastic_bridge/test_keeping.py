@@ -3,9 +3,9 @@
 import threading
 
 import pytest
-from harness.elastic_broker import wait_for
-from harness.elastic_wire import KEEPER, Connection, WireError
-from harness.peer import depth, queue, take
+from harness.amqp.peer import depth, queue, take
+from harness.elastic.broker import wait_for
+from harness.elastic.wire import KEEPER, Connection, WireError
 
 STORED = {"acknowledge": "stored", "keep": "archive"}
 

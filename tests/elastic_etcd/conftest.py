@@ -1,11 +1,10 @@
 """An etcd and directories that share it."""
 
-import os
 import signal
 
 import pytest
-from harness.elastic_broker import ElasticBroker
-from harness.elastic_fixtures import clients, queue
+from harness.elastic.broker import ElasticBroker
+from harness.elastic.fixtures import clients, queue
 
 from elastic_etcd.etcd import Etcd, serving, settings
 
@@ -25,8 +24,7 @@ def directories(etcd):
 
     def start(count=2):
         for _ in range(count):
-            binary, environment = os.environ["QUELEA_ETCD_BINARY"], settings(etcd)
-            started.append(ElasticBroker(binary, environment=environment))
+            started.append(ElasticBroker(environment=settings(etcd)))
             started[-1].start()
         return started
 

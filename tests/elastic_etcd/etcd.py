@@ -8,8 +8,8 @@ import tempfile
 import urllib.request
 from pathlib import Path
 
-from harness.broker import free_port
-from harness.elastic_broker import wait_for
+from harness.elastic.broker import wait_for
+from harness.ports import free_port
 from harness.process import die_with_parent
 
 

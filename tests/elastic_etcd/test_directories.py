@@ -4,10 +4,10 @@ import signal
 import time
 
 import pytest
-from harness.elastic_broker import wait_for
-from harness.elastic_order import Load, check
+from harness.cmq.pipes import Pipe
+from harness.elastic.broker import wait_for
+from harness.elastic.order import Load, check
 from harness.management import Refused
-from harness.pipes import Pipe
 
 ALL = "delivered"
 

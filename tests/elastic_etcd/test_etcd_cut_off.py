@@ -1,11 +1,9 @@
 """A directory that is cut off from etcd and the other directories, and not from relays and clients: both believe."""
 
-import os
-
 import pytest
-from harness.elastic_broker import wait_for
-from harness.elastic_order import Load, check
-from harness.elastic_site import ElasticSite
+from harness.elastic.broker import wait_for
+from harness.elastic.order import Load, check
+from harness.elastic.site import ElasticSite
 from harness.management import Refused
 from harness.netns import why_not
 
@@ -16,11 +14,9 @@ NAMES = ("one", "other")
 
 
 @pytest.fixture
-def site(tmp_path, monkeypatch):
+def site(tmp_path):
     if reason := why_not():
         pytest.skip(f"NOT TESTED: directories that are cut off from each other: {reason}")
-    # Relays are the same program.
-    monkeypatch.setenv("QUELEA_BINARY", os.environ["QUELEA_ETCD_BINARY"])
     with ElasticSite(tmp_path, "tests", "etcd", *NAMES) as made, made.site.inside("tests"):
         with serving(Etcd(made.site["etcd"].address, made.site.wrapper("etcd"))) as etcd:
             for name in NAMES:

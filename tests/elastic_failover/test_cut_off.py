@@ -3,9 +3,9 @@
 import os
 
 import pytest
-from harness.elastic_broker import wait_for
-from harness.elastic_order import Load, check
-from harness.elastic_site import RELAYS, ElasticSite
+from harness.elastic.broker import wait_for
+from harness.elastic.order import Load, check
+from harness.elastic.site import RELAYS, ElasticSite
 from harness.netns import why_not
 
 QUEUE = "q"

@@ -3,8 +3,8 @@
 import os
 import signal
 
-from harness.elastic_broker import ElasticBroker, is_process, wait_for
-from harness.elastic_order import Load, check
+from harness.elastic.broker import ElasticBroker, is_process, wait_for
+from harness.elastic.order import Load, check
 from harness.management import Refused
 
 

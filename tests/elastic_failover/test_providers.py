@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from harness.broker import binary_path
-from harness.elastic_broker import ElasticBroker, is_process, wait_for
-from harness.elastic_order import check
+from harness.elastic.broker import ElasticBroker, is_process, wait_for
+from harness.elastic.order import check
 
 PROVIDER_FAILING = 4
 """A code of NOTICE."""

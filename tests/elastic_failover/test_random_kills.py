@@ -5,8 +5,8 @@ import random
 import signal
 
 import pytest
-from harness.elastic_broker import ElasticBroker, wait_for
-from harness.elastic_order import Load, check
+from harness.elastic.broker import ElasticBroker, wait_for
+from harness.elastic.order import Load, check
 from harness.management import Refused
 
 KILLS = int(os.environ.get("QUELEA_ELASTIC_KILLS", "30"))

@@ -4,8 +4,8 @@ import os
 import signal
 
 import pytest
-from harness.elastic_broker import is_process, wait_for
-from harness.elastic_order import Load, check
+from harness.elastic.broker import is_process, wait_for
+from harness.elastic.order import Load, check
 
 
 def joined(clients, elastic, queue, relays=3, producers=4, listeners=2, **definition):

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from harness.elastic_broker import ElasticBroker
+from harness.elastic.broker import ElasticBroker
 from monitoring import Host, Program
 
 

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from harness.broker import BrokerError
-from harness.elastic_broker import wait_for
+from harness.elastic.broker import wait_for
 from harness.process import die_with_parent
 
 MEMORY_KB = 1_000_000

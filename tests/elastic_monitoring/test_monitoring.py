@@ -1,7 +1,7 @@
 """Three hosts that cross a threshold within ten seconds are an event; two are none."""
 
 import pytest
-from harness.elastic_broker import wait_for
+from harness.elastic.broker import wait_for
 from monitoring import HIGH, hosts_of
 
 pytestmark = pytest.mark.process

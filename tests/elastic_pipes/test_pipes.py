@@ -4,8 +4,8 @@ import signal
 
 import pytest
 
-from harness.elastic_broker import ElasticBroker, wait_for
-from harness.pipes import Pipe, lines
+from harness.cmq.pipes import Pipe, lines
+from harness.elastic.broker import ElasticBroker, wait_for
 
 
 @pytest.fixture(scope="module")

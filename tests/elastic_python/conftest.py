@@ -1,7 +1,7 @@
 """A broker with elastic queues, and clients at it."""
 
 import pytest
-from harness.elastic_broker import ElasticBroker
+from harness.elastic.broker import ElasticBroker
 from quelea_client import Client, Gap, Message
 
 PATIENCE_S = 60.0

@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 from conftest import PATIENCE_S
-from harness.elastic_broker import wait_for
+from harness.elastic.broker import wait_for
 from quelea_client import Closed, ConfigurationError, Message, NotAcknowledged, NotOpened, aio
 
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 from conftest import PATIENCE_S, numbers_of
-from harness.elastic_broker import ElasticBroker, wait_for
+from harness.elastic.broker import ElasticBroker, wait_for
 from quelea_client import Client, Gap, GapCause, Message
 
 MOVES = 20

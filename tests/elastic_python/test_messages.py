@@ -10,8 +10,8 @@ import threading
 
 import pytest
 from conftest import PATIENCE_S
-from harness.elastic_broker import ElasticBroker, wait_for
-from harness.elastic_wire import Connection, WireError
+from harness.elastic.broker import ElasticBroker, wait_for
+from harness.elastic.wire import Connection, WireError
 from harness.management import Refused as ApiRefused
 from quelea_client import (
     Client,

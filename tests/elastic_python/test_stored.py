@@ -2,7 +2,7 @@
 
 import pytest
 from conftest import PATIENCE_S
-from harness.elastic_broker import ElasticBroker, wait_for
+from harness.elastic.broker import ElasticBroker, wait_for
 from harness.management import segment
 from quelea_client import Client, NotAcknowledged
 from test_failover import Audience, Flood

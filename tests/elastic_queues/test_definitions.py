@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from harness.broker import BrokerError
-from harness.elastic_broker import ElasticBroker, wait_for
+from harness.elastic.broker import ElasticBroker, wait_for
 from harness.management import Refused
 
 WRONG = [

@@ -4,9 +4,9 @@ import re
 import urllib.request
 
 import pytest
-from harness.elastic_broker import ElasticBroker, is_process, wait_for
-from harness.elastic_order import check
-from harness.elastic_wire import Connection, WireError
+from harness.elastic.broker import ElasticBroker, is_process, wait_for
+from harness.elastic.order import check
+from harness.elastic.wire import Connection, WireError
 from harness.management import Refused
 
 

@@ -1,9 +1,9 @@
 """Producers that are moved from relay to relay while they send."""
 
 import pytest
-from harness.elastic_broker import wait_for
-from harness.elastic_order import Load, check
-from harness.elastic_wire import OPEN_LISTENER, Connection, text, u32, u128
+from harness.elastic.broker import wait_for
+from harness.elastic.order import Load, check
+from harness.elastic.wire import OPEN_LISTENER, Connection, text, u32, u128
 from harness.management import Refused
 
 MOVES = 240

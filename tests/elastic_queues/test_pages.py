@@ -4,7 +4,7 @@ import json
 import subprocess
 
 import pytest
-from harness.elastic_broker import ElasticBroker, wait_for
+from harness.elastic.broker import ElasticBroker, wait_for
 from harness.management import Refused
 
 QUEUES = ["a", "a b", "b", "c", "d"]

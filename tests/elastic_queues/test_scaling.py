@@ -4,8 +4,8 @@ import re
 import subprocess
 import urllib.request
 
-from harness.elastic_broker import ElasticBroker, is_process, wait_for
-from harness.elastic_order import Load, check
+from harness.elastic.broker import ElasticBroker, is_process, wait_for
+from harness.elastic.order import Load, check
 
 BUDGET_SPENT, UNSPLITTABLE, AT_MAXIMUM = 1, 2, 3
 """Codes of NOTICE."""

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from harness.broker import BrokerError, binary_path
-from harness.elastic_wire import (
+from harness.elastic.wire import (
     ACK,
     ATTACH_LISTENER,
     ATTACH_PRODUCER,

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from harness.broker import binary_path
-from harness.elastic_wire import ATTACH_PRODUCER, BYE, DRAINING, Closed, WireError, text, u64, u128
+from harness.elastic.wire import ATTACH_PRODUCER, BYE, DRAINING, Closed, WireError, text, u64, u128
 from standalone import PATIENCE_S, QUEUE, Sender, Taker
 
 BODY = bytes(5_000)

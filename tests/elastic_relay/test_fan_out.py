@@ -2,7 +2,7 @@
 
 import threading
 
-from harness.elastic_wire import PING, PONG, RECEIVED, SUBSCRIBE, UNSUBSCRIBE, u64
+from harness.elastic.wire import PING, PONG, RECEIVED, SUBSCRIBE, UNSUBSCRIBE, u64
 from standalone import Sender, Taker, topic
 
 

@@ -1,7 +1,7 @@
 """Who says nothing is asked, and let go."""
 
 import pytest
-from harness.elastic_wire import PING, PONG, Connection, WireError, u64
+from harness.elastic.wire import PING, PONG, Connection, WireError, u64
 
 
 def test_silent_clients_are_let_go_and_one_that_answers_stays(relay):

@@ -5,7 +5,7 @@ import re
 import struct
 
 import pytest
-from harness.elastic_wire import (
+from harness.elastic.wire import (
     ATTACH_LISTENER,
     ATTACH_PRODUCER,
     ATTACHED,

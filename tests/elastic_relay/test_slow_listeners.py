@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from harness.elastic_wire import PING, PONG, Closed, WireError, u64
+from harness.elastic.wire import PING, PONG, Closed, WireError, u64
 from standalone import DISCONNECT, DROP_NEWEST, DROP_OLDEST, HOLD_PRODUCERS, SPILL, Sender, Taker, until
 
 RING_BYTES = 256 << 10

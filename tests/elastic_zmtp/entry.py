@@ -4,8 +4,8 @@ import json
 import re
 import urllib.request
 
-from harness.broker import free_port
-from harness.elastic_broker import ElasticBroker, wait_for
+from harness.elastic.broker import ElasticBroker, wait_for
+from harness.ports import free_port
 
 ENTRY = re.compile(r'a ZMTP entry is open queue="(?P<queue>[^"]*)" zmtp_in="(?P<producers>[^"]*)" zmtp_out="(?P<listeners>[^"]*)"')
 

@@ -6,9 +6,9 @@ import threading
 import pytest
 import zmq
 from entry import EntryBroker, toml
-from harness import elastic_producer, elastic_wire
 from harness.broker import binary_path
-from harness.elastic_broker import ElasticBroker
+from harness.elastic import producer, wire
+from harness.elastic.broker import ElasticBroker
 from zeromq import Raw, command, frame, greeting, introduce, ready, receive, until
 
 TWO_RELAYS = {"relays_min": 2, "relays_max": 2, "acknowledge": "delivered"}
@@ -78,8 +78,8 @@ def test_a_sub_gets_what_pubs_send_and_nothing_else(shared, zsocket):
 
 def test_native_clients_and_zeromqs_are_one_queue(shared, zsocket):
     with (
-        elastic_producer.Producer(shared.elastic, "prices") as native_producer,
-        elastic_wire.Listener(shared.elastic, "prices", [b"mixed."]) as native_listener,
+        producer.Producer(shared.elastic, "prices") as native_producer,
+        wire.Listener(shared.elastic, "prices", [b"mixed."]) as native_listener,
     ):
         native_listener.wait_for_relays()
         native_producer.wait_for_relay()
@@ -217,7 +217,7 @@ def test_a_stalled_sub_loses_by_itself_and_is_counted(entry, zsocket):
 
 def test_what_a_pub_has_sent_before_the_stop_is_in_the_queue(entry, zsocket):
     one = entry({"queue": "q"}, acknowledge="relayed")
-    with elastic_wire.Listener(one.elastic, "q", [b"t"]) as native:
+    with wire.Listener(one.elastic, "q", [b"t"]) as native:
         native.wait_for_relays()
         publisher = publish(zsocket, one)
         for number in range(1_000):
@@ -297,7 +297,7 @@ def test_zmtps_sides_of_a_relay_are_shown(zsocket, tmp_path):
     with ElasticBroker(environment={"QUELEA__ELASTIC__RELAY_PROGRAM": str(program)}) as one:
         one.define("q")
         assert one.queue("q")["name"] == "q"
-        with elastic_wire.Listener(one.elastic, "q", [b"t"]) as native:
+        with wire.Listener(one.elastic, "q", [b"t"]) as native:
             native.wait_for_relays()
             shown = one.relays_up("q")[0]
             listener = zsocket(zmq.SUB, f"tcp://{shown['zmtp_listeners']}", topics=[b"t."])

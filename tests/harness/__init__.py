@@ -1,1 +1,1 @@
-"""What the suites share: a broker to start and stop, a cache for installed clients, a bare AMQP client."""
+"""What the suites share: a broker to start and stop, a cache for installed clients, and a package for each family."""

@@ -1,16 +1,15 @@
 """A Quelea of our own, started from its binary, or somebody else's broker named by a URI."""
 
 import os
-import random
 import select
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 import urllib.parse
 from pathlib import Path
 
+from harness.ports import free_port
 from harness.process import die_with_parent
 
 READY_TIMEOUT_S = 60
@@ -20,22 +19,6 @@ START_ATTEMPTS = 3
 
 class BrokerError(Exception):
     """The broker did not start, or did not stop, as it should."""
-
-
-def free_port() -> int:
-    """A free port below the range of ephemeral ports.
-
-    A client that retries a port inside that range while nobody listens may connect to itself.
-    """
-    for _ in range(200):
-        port = random.randrange(10_240, 32_000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    raise BrokerError("no free port between 10240 and 32000")
 
 
 class Broker:

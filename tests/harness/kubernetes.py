@@ -5,22 +5,21 @@ Not one of `make test`: the first time it compiles for a quarter of an hour. `ma
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
 from harness import outcome
 from harness.cache import cache_root, installed
-from harness.clients import TESTS, install_command
-from harness.elastic_suites import install_etcd
+from harness.elastic.suites import install_etcd
+from harness.install import TESTS, python_environment
 from harness.outcome import Outcome
 from harness.process import run_group
-from harness.workspace import BUILD_TIMEOUT_S, PROFILE, ROOT, read
+from harness.suite import Suite, run_pytest
+from harness.workspace import BUILD_TIMEOUT_S, PROFILE, ROOT
 
 MODULE = TESTS / "kubernetes" / "go"
 PINS = [MODULE / "go.mod", MODULE / "go.sum"]
 PROGRAMS = {"kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver", "helm": "helm.sh/helm/v3/cmd/helm"}
 COMPILE_TIMEOUT_S = 7_200
-SUITE_TIMEOUT_S = 1_800
 
 
 def install_control_plane() -> Path:
@@ -46,15 +45,7 @@ def install_control_plane() -> Path:
 
 def install_python() -> Path:
     """pytest, and YAML for what Helm prints."""
-    pins = TESTS / "kubernetes" / "requirements.txt"
-
-    def install(directory: Path) -> None:
-        install_command([sys.executable, "-m", "venv", directory])
-        install_command(
-            [directory / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", pins]
-        )
-
-    return installed("kubernetes-python", [pins], sys.version + sys.executable, install)
+    return python_environment("kubernetes-python", TESTS / "kubernetes" / "requirements.txt")
 
 
 def build_broker() -> Path:
@@ -76,27 +67,20 @@ def run_unit_tests() -> Outcome:
     command = ["cargo", "test", "--locked", "--profile", PROFILE, "-p", "quelea-elastic-directory", "--features", "kubernetes", "--lib"]
     environment = {"CARGO_TARGET_DIR": cache_root() / "target-kubernetes"}
     code, output = run_group(command, cwd=ROOT, environment=environment, timeout_s=BUILD_TIMEOUT_S)
-    return read(code, outcome.of_cargo(output))
+    return outcome.checked(code, outcome.of_cargo(output))
 
 
 def run_kubernetes() -> Outcome:
     control_plane, etcd, binary = install_control_plane(), install_etcd(), build_broker()
     unit_tests = run_unit_tests()
-    python = install_python() / "bin" / "python"
-    environment = {
-        "PYTHONUNBUFFERED": "1",
-        "QUELEA_BINARY": binary,
-        "QUELEA_KUBE_APISERVER": control_plane / "kube-apiserver",
-        "QUELEA_HELM": control_plane / "helm",
-        "QUELEA_ETCD": etcd,
-    }
-    code, output = run_group(
-        [python, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=5", TESTS / "kubernetes"],
-        cwd=TESTS,
-        environment=environment,
-        timeout_s=SUITE_TIMEOUT_S,
+    return unit_tests + run_pytest(
+        install_python() / "bin" / "python",
+        "kubernetes",
+        QUELEA_BINARY=binary,
+        QUELEA_KUBE_APISERVER=control_plane / "kube-apiserver",
+        QUELEA_HELM=control_plane / "helm",
+        QUELEA_ETCD=etcd,
     )
-    return unit_tests + read(code, outcome.of_pytest(output))
 
 
-SUITES = {"kubernetes": run_kubernetes}
+SUITES = [Suite("kubernetes", run_kubernetes, alone=True)]

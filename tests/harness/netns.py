@@ -22,6 +22,8 @@ INSTALL_TIMEOUT_S = 300
 COMMAND_TIMEOUT_S = 30
 MTU = 1_500
 PREFIX = "quelea"
+WAIT = "-w"
+"""For iptables' lock, which namespaces share: other suites may have one too."""
 PAPER_LOSS = 0.014
 """The rule of the paper's figure 6."""
 
@@ -73,7 +75,7 @@ def _install(packages: list[str]) -> str | None:
     """The reason why it could not be done."""
     if shutil.which("apt-get") is None:
         return "there is no apt-get"
-    command = ["apt-get", "install", "--yes", "--no-install-recommends", *packages]
+    command = ["apt-get", "-o", "DPkg::Lock::Timeout=300", "install", "--yes", "--no-install-recommends", *packages]
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S)
@@ -143,15 +145,15 @@ class Network:
         for tool in ("iptables", "ip6tables"):
             # Neighbour discovery is ICMPv6; losing it would test the kernel's patience, not ours.
             only = ["-p", "udp"] if tool == "ip6tables" else []
-            self.run(self.receiver, tool, *rule[:2], *only, *rule[2:])
+            self.run(self.receiver, tool, WAIT, *rule[:2], *only, *rule[2:])
 
     def lose_nothing(self):
         for tool in ("iptables", "ip6tables"):
-            self.run(self.receiver, tool, "-F", "INPUT")
+            self.run(self.receiver, tool, WAIT, "-F", "INPUT")
 
     def dropped(self) -> int:
         """Packets that the rule of `lose` has dropped."""
-        listings = [self.run(self.receiver, tool, "-L", "INPUT", "-v", "-x", "-n") for tool in ("iptables", "ip6tables")]
+        listings = [self.run(self.receiver, tool, WAIT, "-L", "INPUT", "-v", "-x", "-n") for tool in ("iptables", "ip6tables")]
         return sum(int(count) for count in re.findall(r"^\s*(\d+)\s+\d+\s+DROP\b", "\n".join(listings), re.MULTILINE))
 
     def refusals(self) -> int:

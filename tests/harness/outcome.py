@@ -62,3 +62,10 @@ def of_junit(output: str) -> Outcome:
         _sum(r"^\[ +(\d+) (?:tests|containers) (?:failed|aborted)", output),
         _sum(r"^\[ +(\d+) tests skipped", output),
     )
+
+
+def checked(code: int, read_off: Outcome) -> Outcome:
+    """A runner that failed without counting a failure has failed all the same."""
+    if code != 0 and read_off.failed == 0:
+        return read_off + Outcome(failed=1)
+    return read_off

@@ -4,12 +4,11 @@ import os
 import sys
 from pathlib import Path
 
-from harness import outcome
 from harness.cache import installed
-from harness.clients import TESTS, install_command
+from harness.install import TESTS, install_command, python_environment
 from harness.outcome import Outcome
-from harness.process import run_group
-from harness.workspace import ROOT, read, target_directory
+from harness.suite import run_pytest
+from harness.workspace import BUILD_TIMEOUT_S, ROOT, target_directory
 
 PINS = TESTS / "cmq_python" / "requirements.txt"
 WORKSPACE = ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml"]
@@ -18,14 +17,7 @@ SKIPPED = {"target", "tests", "benches", "examples", "__pycache__"}
 
 def install_tools() -> Path:
     """pytest, mypy, and what builds the packages."""
-
-    def install(directory: Path) -> None:
-        install_command([sys.executable, "-m", "venv", directory])
-        install_command(
-            [directory / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", PINS]
-        )
-
-    return installed("cmq-tools", [PINS], sys.version + sys.executable, install)
+    return python_environment("cmq-tools", PINS)
 
 
 def sources(*places: str) -> list[Path]:
@@ -58,6 +50,7 @@ def check(manifest: Path) -> None:
     install_command(
         ["cargo", "clippy", "--quiet", "--manifest-path", manifest, "--all-targets", "--", "-D", "warnings"],
         environment=cargo_environment(),
+        timeout_s=BUILD_TIMEOUT_S,
     )
 
 
@@ -78,18 +71,13 @@ def install(name: str, folder: str, library: list[str]) -> Path:
             [tools / "bin" / "python", "-m", "pip", "--python", directory / "bin" / "python", "install", "--quiet"]
             + ["--disable-pip-version-check", "--no-deps", "--no-build-isolation", ROOT / folder],
             environment={**cargo_environment(), "PATH": f"{tools / 'bin'}:{os.environ['PATH']}"},
+            timeout_s=BUILD_TIMEOUT_S,
         )
 
     return installed(name, read_by_it, names(read_by_it) + str(tools), fill)
 
 
-def run_pytest(installed_at: Path, folder: str, timeout_s: float, **environment) -> Outcome:
+def run_tests(installed_at: Path, folder: str, **environment) -> Outcome:
     """Runs the tests of a folder by the Python into which the package was installed."""
-    code, output = run_group(
-        [installed_at / "bin" / "python", "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=5"]
-        + ["-o", "faulthandler_timeout=120", TESTS / folder],
-        cwd=TESTS,
-        environment={"PYTHONUNBUFFERED": "1", **environment},
-        timeout_s=timeout_s,
-    )
-    return read(code, outcome.of_pytest(output))
+    options = ["-o", "faulthandler_timeout=120"]
+    return run_pytest(installed_at / "bin" / "python", folder, *options, **environment)

@@ -10,12 +10,11 @@ harness/netns.py needs.
 
 import contextlib
 import ctypes
-import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.netns import COMMAND_TIMEOUT_S, NetworkError, fresh_stem, run_tool
+from harness.netns import COMMAND_TIMEOUT_S, WAIT, NetworkError, fresh_stem, run_tool
 
 CLONE_NEWNET = 0x4000_0000
 NAMED = Path("/run/netns")
@@ -90,12 +89,12 @@ class Site:
         """Nothing passes any more between one machine and these, in neither direction."""
         for other in others:
             for here, there in ((name, other), (other, name)):
-                run_tool(*self.wrapper(here), "iptables", "-A", "INPUT", "-s", self[there].address, "-j", "DROP")
+                run_tool(*self.wrapper(here), "iptables", WAIT, "-A", "INPUT", "-s", self[there].address, "-j", "DROP")
 
     def heal(self):
         """All reach each other again."""
         for name in self.hosts:
-            run_tool(*self.wrapper(name), "iptables", "-F", "INPUT")
+            run_tool(*self.wrapper(name), "iptables", WAIT, "-F", "INPUT")
 
 
 def _enter(path: Path):

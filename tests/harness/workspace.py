@@ -1,59 +1,139 @@
-"""The workspace's own checks and tests, and the binary that the clients talk to."""
+"""The workspace's own checks and tests, and the programs that the clients' suites run."""
 
+import json
 import os
+import shutil
+import threading
 from pathlib import Path
 
 from harness import outcome
 from harness.broker import foreign_broker
 from harness.cache import cache_root
+from harness.install import InstallError, apt, install_command
 from harness.outcome import Outcome
 from harness.process import run_group
+from harness.suite import Suite
 
 ROOT = Path(__file__).resolve().parents[2]
+WORKSPACES = PRODUCT, EXPERIMENTS = ROOT, ROOT / "experiments"
 PROFILE = "release-lite"
 BUILD_TIMEOUT_S = 2_400
 TEST_TIMEOUT_S = 2_400
+FEATURES = ["quelea-server/etcd", "quelea-elastic-directory/etcd"]
+"""All that a suite of `make test` needs; another build with fewer would compile most of it again."""
+WELL_KNOWN_TYPES = Path("/usr/include/google/protobuf/descriptor.proto")
+"""What etcd's definitions import, and protoc has in another package."""
+PROGRAMS = {
+    "quelea": ("quelea-server", "--bin", "quelea"),
+    "quelea-monitoring": ("quelea-monitoring", "--bin", "quelea-monitoring"),
+    "worker": ("quelea-sqs-client", "--example", "worker"),
+    "etcd": ("quelea-elastic-directory", "--test", "etcd"),
+}
+"""Where each stands: the broker, the examples that are tested, and the directory's own tests of a metadata store."""
+_building = threading.Lock()
+_built: dict[str, Path] = {}
 
 
 def target_directory() -> Path:
     """Outside the checkout, so that a fresh clone finds its dependencies compiled."""
-    return Path(os.environ.setdefault("CARGO_TARGET_DIR", str(cache_root() / "target")))
+    target = Path(os.environ.get("CARGO_TARGET_DIR") or cache_root() / "target").absolute()
+    os.environ["CARGO_TARGET_DIR"] = str(target)
+    return target
 
 
 def run_format() -> Outcome:
-    code, _ = run_group(["cargo", "fmt", "--all", "--check"], cwd=ROOT, timeout_s=120)
-    return Outcome(passed=int(code == 0), failed=int(code != 0))
+    return _cargo(["fmt", "--all", "--check"], timeout_s=120)
+
+
+def run_clippy() -> Outcome:
+    return _cargo(["clippy", "--locked", "--workspace", "--all-targets", "--no-deps", "--", "-D", "warnings"])
+
+
+def _cargo(words: list[str], timeout_s=BUILD_TIMEOUT_S) -> Outcome:
+    """A command that passes or fails, in each workspace."""
+    target_directory()
+    codes = [run_group(["cargo", *words], cwd=workspace, timeout_s=timeout_s)[0] for workspace in WORKSPACES]
+    return Outcome(passed=codes.count(0), failed=len(codes) - codes.count(0))
 
 
 def run_cargo_tests() -> Outcome:
     target_directory()
-    code, output = run_group(
-        ["cargo", "test", "--locked", "--workspace", "--no-fail-fast"],
-        cwd=ROOT,
-        timeout_s=BUILD_TIMEOUT_S + TEST_TIMEOUT_S,
-    )
-    return read(code, outcome.of_cargo(output))
+    total = Outcome()
+    for workspace in WORKSPACES:
+        code, output = run_group(
+            ["cargo", "test", "--locked", "--workspace", "--no-fail-fast"],
+            cwd=workspace,
+            timeout_s=BUILD_TIMEOUT_S + TEST_TIMEOUT_S,
+        )
+        total += outcome.checked(code, outcome.of_cargo(output))
+    return total
 
 
 def ensure_binary() -> None:
     """Builds the broker once, unless QUELEA_BINARY or QUELEA_TEST_URI names one."""
-    if os.environ.get("QUELEA_BINARY") or foreign_broker():
-        return
-    os.environ["QUELEA_BINARY"] = str(build_broker())
+    if needs_binary():
+        os.environ["QUELEA_BINARY"] = str(program("quelea"))
 
 
-def build_broker(*options: str) -> Path:
-    """The broker as the tests build it, with these options of cargo's."""
-    target = target_directory()
-    command = ["cargo", "build", "--locked", "--profile", PROFILE, "-p", "quelea-server", *options]
-    code, _ = run_group(command, cwd=ROOT, timeout_s=BUILD_TIMEOUT_S)
-    if code != 0:
-        raise RuntimeError(f"the broker does not build: {' '.join(command)} ended with {code}")
-    return target / PROFILE / "quelea"
+def program(name: str) -> Path:
+    """One of `PROGRAMS`, all of which are compiled when the first is wanted."""
+    with _building:
+        if not _built:
+            _built.update(build_programs())
+    return _built[name]
 
 
-def read(code: int, read_off: Outcome) -> Outcome:
-    """A runner that failed without counting a failure has failed all the same."""
-    if code != 0 and read_off.failed == 0:
-        return read_off + Outcome(failed=1)
-    return read_off
+def build_programs() -> dict[str, Path]:
+    """All in one command: with other crates beside it a crate has other features, and is compiled again."""
+    target_directory()
+    enabled = features()
+    wanted = dict(PROGRAMS)
+    if not needs_binary():
+        del wanted["quelea"]
+    if not enabled:
+        del wanted["etcd"]
+    command = ["cargo", "build", "--locked", "--profile", PROFILE]
+    for package, *target in wanted.values():
+        command += ["-p", package, *target]
+    packages = {package for package, *_ in wanted.values()}
+    command += [f"--features={feature}" for feature in enabled if feature.split("/")[0] in packages]
+    print(f"building in the background: {' '.join(command)}", flush=True)
+    install_command(command, ROOT, timeout_s=BUILD_TIMEOUT_S)
+    if "quelea" in wanted:
+        # Beside it, where `quelea bench` finds it.
+        bench = ["cargo", "build", "--locked", "--profile", PROFILE, "-p", "quelea-bench"]
+        install_command(bench, EXPERIMENTS, timeout_s=BUILD_TIMEOUT_S)
+    # Once more, for nothing but the paths.
+    return executables(install_command([*command, "--quiet", "--message-format=json"], ROOT))
+
+
+def needs_binary() -> bool:
+    return not (os.environ.get("QUELEA_BINARY") or foreign_broker())
+
+
+def features() -> list[str]:
+    """Without etcd's where its definitions cannot be compiled: then only its suite fails."""
+    try:
+        if shutil.which("protoc") is None or not WELL_KNOWN_TYPES.exists():
+            apt(["install", "--yes", "--no-install-recommends", "protobuf-compiler", "libprotobuf-dev"])
+    except (InstallError, OSError) as error:
+        print(f"no protoc, so the broker is built without etcd: {error}")
+        return []
+    return FEATURES
+
+
+def executables(messages: str) -> dict[str, Path]:
+    """What cargo says it has built, by the name of the target."""
+    found = {}
+    for line in messages.splitlines():
+        message = json.loads(line) if line.startswith("{") else {}
+        if message.get("executable"):
+            found[message["target"]["name"]] = Path(message["executable"])
+    return found
+
+
+SUITES = [
+    Suite("format", run_format, alone=True),
+    Suite("clippy", run_clippy, alone=True),
+    Suite("rust", run_cargo_tests, alone=True),
+]

@@ -11,8 +11,8 @@ import time
 from dataclasses import dataclass, field
 
 import pytest
-from harness import raw
-from harness.raw import Ended, Raw
+from harness.amqp import frames
+from harness.amqp.frames import Ended, Raw
 
 pytestmark = pytest.mark.process
 
@@ -51,13 +51,13 @@ class Ledger:
 
 def persistent(queue_name, data):
     head = struct.pack(">HHQ", 60, 0, len(data)) + PERSISTENT
-    return raw.publish(1, queue_name) + raw.frame(raw.HEADER, 1, head) + raw.body(1, data)
+    return frames.publish(1, queue_name) + frames.frame(frames.HEADER, 1, head) + frames.body(1, data)
 
 
 def confirming(broker):
     client = Raw.opened(broker)
-    client.send(raw.method(1, raw.CONFIRM_SELECT, b"\0"))
-    client.expect(raw.CONFIRM_SELECT_OK)
+    client.send(frames.method(1, frames.CONFIRM_SELECT, b"\0"))
+    client.expect(frames.CONFIRM_SELECT_OK)
     return client
 
 
@@ -92,7 +92,7 @@ def publish(broker, ledger, seed):
                     unconfirmed.add(number)
                     padding = b"." * sizes.choice((0, 10, 100, 1_000, 20_000))
                     client.send(persistent(ledger.name, b"%d " % number + padding))
-                ledger.confirmed.update(unconfirmed.settle(client.expect(raw.ACK)))
+                ledger.confirmed.update(unconfirmed.settle(client.expect(frames.ACK)))
     except PLUG:
         pass
 
@@ -104,26 +104,26 @@ def consume(broker, ledger):
     number = None
     try:
         with confirming(broker) as client:
-            client.send(raw.method(1, raw.QOS, struct.pack(">IHB", 0, 3 * ACK_EVERY, 0)))
-            client.expect(raw.QOS_OK)
-            client.send(raw.consume(1, ledger.name, "c"))
-            client.expect(raw.CONSUME_OK)
+            client.send(frames.method(1, frames.QOS, struct.pack(">IHB", 0, 3 * ACK_EVERY, 0)))
+            client.expect(frames.QOS_OK)
+            client.send(frames.consume(1, ledger.name, "c"))
+            client.expect(frames.CONSUME_OK)
             while True:
                 kind, _, payload = client.read_frame()
-                which = struct.unpack_from(">HH", payload) if kind == raw.METHOD else None
-                if which == raw.DELIVER:
-                    _, at = raw.take_short(payload, 4)
+                which = struct.unpack_from(">HH", payload) if kind == frames.METHOD else None
+                if which == frames.DELIVER:
+                    _, at = frames.take_short(payload, 4)
                     tag = struct.unpack_from(">Q", payload, at)[0]
                     number = None
-                elif which == raw.ACK:
+                elif which == frames.ACK:
                     for covered in unconfirmed.settle(payload[4:]):
                         ledger.gone.update(covered)
-                elif kind == raw.BODY and number is None:
+                elif kind == frames.BODY and number is None:
                     number = int(payload.split(b" ", 1)[0])
                     batch.append(number)
                     if len(batch) == ACK_EVERY:
                         ledger.acked.update(batch)
-                        client.send(raw.method(1, raw.ACK, struct.pack(">QB", tag, 1)) + persistent("sync", b"s"))
+                        client.send(frames.method(1, frames.ACK, struct.pack(">QB", tag, 1)) + persistent("sync", b"s"))
                         unconfirmed.add(batch)
                         batch = []
     except PLUG:
@@ -134,11 +134,11 @@ def left_in(client, queue_name) -> list[int]:
     """The numbers of all messages in the queue, which stay there."""
     numbers = []
     while True:
-        client.send(raw.method(1, raw.GET, b"\0\0" + raw.short(queue_name) + b"\0") * 200)
+        client.send(frames.method(1, frames.GET, b"\0\0" + frames.short(queue_name) + b"\0") * 200)
         empty = False
         for _ in range(200):
             which, _, _ = client.read_method()
-            if which == raw.GET_EMPTY:
+            if which == frames.GET_EMPTY:
                 empty = True
                 continue
             size = struct.unpack_from(">Q", client.read_frame()[2], 4)[0]
@@ -153,8 +153,8 @@ def left_in(client, queue_name) -> list[int]:
 def declare(broker, names):
     with Raw.opened(broker) as client:
         for name in names:
-            client.send(raw.declare(1, name, 2))
-            client.expect(raw.QUEUE_DECLARE_OK)
+            client.send(frames.declare(1, name, 2))
+            client.expect(frames.QUEUE_DECLARE_OK)
 
 
 def run_round(broker, ledgers, moments):
@@ -190,13 +190,13 @@ def test_kills_under_load(own_broker):
         with Raw.opened(own_broker, timeout_s=60) as client:
             for ledger in ledgers:
                 ledger.check(left_in(client, ledger.name))
-            client.send(raw.method(1, (50, 30), b"\0\0" + raw.short("sync") + b"\0"))
+            client.send(frames.method(1, (50, 30), b"\0\0" + frames.short("sync") + b"\0"))
             client.expect((50, 31))
             if moments.random() < 0.3:
                 for ledger in ledgers:
-                    client.send(raw.method(1, (60, 110), b"\1"))
+                    client.send(frames.method(1, (60, 110), b"\1"))
                     client.expect((60, 111))
-                    client.send(raw.method(1, (50, 30), b"\0\0" + raw.short(ledger.name) + b"\0"))
+                    client.send(frames.method(1, (50, 30), b"\0\0" + frames.short(ledger.name) + b"\0"))
                     client.expect((50, 31))
                     ledger.sent, ledger.confirmed = set(), set()
     assert confirmed > ROUNDS * QUEUES and acknowledged > ROUNDS, (confirmed, acknowledged)

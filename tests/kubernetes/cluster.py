@@ -12,7 +12,7 @@ from pathlib import Path
 
 from api import Api
 
-from harness.broker import free_port
+from harness.ports import free_port
 from harness.process import die_with_parent
 
 READY_S = 180

@@ -16,10 +16,11 @@ from api import PODS, QUEUES  # noqa: E402
 from cluster import Cluster, Wire  # noqa: E402
 from kubelet import Kubelet  # noqa: E402
 
-from harness.broker import Broker, binary_path, free_port  # noqa: E402
-from harness.elastic_producer import Producer  # noqa: E402
-from harness.elastic_wire import Listener  # noqa: E402
+from harness.broker import Broker, binary_path  # noqa: E402
+from harness.elastic.producer import Producer  # noqa: E402
+from harness.elastic.wire import Listener  # noqa: E402
 from harness.management import Management, Refused  # noqa: E402
+from harness.ports import free_port  # noqa: E402
 
 CHART = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "quelea"
 IMAGE = "quelea:test"

@@ -6,9 +6,9 @@ import subprocess
 
 import pika
 import pytest
+from harness.amqp.peer import Consumer, closes, drain, get, publish, queue, until
 from harness.broker import binary_path, foreign_broker
 from harness.management import Management, Refused, segment
-from harness.peer import Consumer, closes, drain, get, publish, queue, until
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import struct
 
 import pika
 import pytest
-from harness import raw
-from harness.peer import queue
-from harness.raw import Closed, Raw
+from harness.amqp import frames
+from harness.amqp.frames import Closed, Raw
+from harness.amqp.peer import queue
 
 
 # -- negotiation ----------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ def test_plain_and_amqplain_are_offered(broker):
 
 
 def test_amqplain_authenticates(broker):
-    response = (raw.short("LOGIN") + raw.field("guest")) + (raw.short("PASSWORD") + raw.field("guest"))
+    response = (frames.short("LOGIN") + frames.field("guest")) + (frames.short("PASSWORD") + frames.field("guest"))
     with Raw(broker) as client:
         client.handshake(mechanism="AMQPLAIN", response=response)
 
@@ -47,7 +47,7 @@ def test_another_protocol_is_answered_with_ours(broker, greeting):
     with Raw(broker) as client:
         client.send(greeting)
         client._fill(8)
-        assert client.buffer == raw.PROTOCOL
+        assert client.buffer == frames.PROTOCOL
         client.buffer = b""
         assert client.ends()
 
@@ -57,15 +57,15 @@ def test_small_limits_of_the_client_are_taken(broker):
         client.handshake(channel_max=2, frame_max=4096)
         client.open_channel(1)
         client.open_channel(2)
-        client.send(raw.declare(1, "", 4))
-        name, _ = raw.take_short(client.expect(raw.QUEUE_DECLARE_OK))
-        client.send(raw.publish(1, name) + raw.header(1, 10_000))
+        client.send(frames.declare(1, "", 4))
+        name, _ = frames.take_short(client.expect(frames.QUEUE_DECLARE_OK))
+        client.send(frames.publish(1, name) + frames.header(1, 10_000))
         for size in (4088, 4088, 10_000 - 2 * 4088):
-            client.send(raw.body(1, b"x" * size))
-        client.send(raw.method(1, raw.GET, b"\0\0" + raw.short(name) + b"\1"))
-        client.expect(raw.GET_OK)
+            client.send(frames.body(1, b"x" * size))
+        client.send(frames.method(1, frames.GET, b"\0\0" + frames.short(name) + b"\1"))
+        client.expect(frames.GET_OK)
         kinds_and_sizes = []
-        while sum(size for kind, size in kinds_and_sizes if kind == raw.BODY) < 10_000:
+        while sum(size for kind, size in kinds_and_sizes if kind == frames.BODY) < 10_000:
             kind, _, payload = client.read_frame()
             kinds_and_sizes.append((kind, len(payload)))
         assert all(size <= 4088 for _, size in kinds_and_sizes)
@@ -76,25 +76,25 @@ def test_a_channel_beyond_the_limit_is_refused(broker):
         client.handshake(channel_max=2)
         client.open_channel(1)
         client.open_channel(2)
-        client.send(raw.method(3, raw.CHANNEL_OPEN, raw.short("")))
+        client.send(frames.method(3, frames.CHANNEL_OPEN, frames.short("")))
         assert client.closes().code in (504, 530)
 
 
 def test_larger_limits_than_offered_are_refused(broker):
     with Raw(broker) as client:
         client.start()
-        offered = struct.unpack(">HIH", client.expect(raw.TUNE))
+        offered = struct.unpack(">HIH", client.expect(frames.TUNE))
         if not offered[1]:
             pytest.skip("no limit of frames is offered")
-        client.send(raw.method(0, raw.TUNE_OK, struct.pack(">HIH", offered[0], offered[1] + 1, 0)))
+        client.send(frames.method(0, frames.TUNE_OK, struct.pack(">HIH", offered[0], offered[1] + 1, 0)))
         assert refused(client)
 
 
 def test_a_frame_limit_below_the_minimum_is_refused(broker):
     with Raw(broker) as client:
         client.start()
-        offered = struct.unpack(">HIH", client.expect(raw.TUNE))
-        client.send(raw.method(0, raw.TUNE_OK, struct.pack(">HIH", offered[0], 4095, 0)))
+        offered = struct.unpack(">HIH", client.expect(frames.TUNE))
+        client.send(frames.method(0, frames.TUNE_OK, struct.pack(">HIH", offered[0], 4095, 0)))
         assert refused(client)
 
 
@@ -102,9 +102,9 @@ def refused(client) -> bool:
     """RabbitMQ closes the socket of a connection that is not open yet without a word; a reason is as good."""
     try:
         which, arguments, _ = client.read_method()
-    except raw.Ended:
+    except frames.Ended:
         return True
-    return which == raw.CLOSE and struct.unpack_from(">H", arguments)[0] == 530
+    return which == frames.CLOSE and struct.unpack_from(">H", arguments)[0] == 530
 
 
 # -- authentication -------------------------------------------------------------------------------
@@ -139,16 +139,16 @@ def test_an_unknown_mechanism_is_refused(broker):
 def test_an_unknown_vhost_is_refused(broker):
     with Raw(broker) as client, pytest.raises(Closed) as closed:
         client.handshake(vhost="nowhere")
-    assert (closed.value.what, closed.value.code, closed.value.cause) == ("connection", 530, raw.OPEN)
+    assert (closed.value.what, closed.value.code, closed.value.cause) == ("connection", 530, frames.OPEN)
     assert closed.value.text == "NOT_ALLOWED - vhost nowhere not found"
 
 
 def test_a_secret_can_be_updated(broker):
     with Raw.opened(broker) as client:
-        client.send(raw.method(0, raw.UPDATE_SECRET, raw.long("guest") + raw.short("a new token")))
-        client.expect(raw.UPDATE_SECRET_OK)
-        client.send(raw.declare(1, "", 4))
-        client.expect(raw.QUEUE_DECLARE_OK)
+        client.send(frames.method(0, frames.UPDATE_SECRET, frames.long("guest") + frames.short("a new token")))
+        client.expect(frames.UPDATE_SECRET_OK)
+        client.send(frames.declare(1, "", 4))
+        client.expect(frames.QUEUE_DECLARE_OK)
 
 
 # -- heartbeats -----------------------------------------------------------------------------------
@@ -159,8 +159,8 @@ def test_heartbeats_are_sent(broker):
         kinds = []
         for _ in range(2):
             kinds.append(client.read_frame()[0])
-            client.send(raw.frame(raw.HEARTBEAT, 0, b""))
-        assert kinds == [raw.HEARTBEAT] * 2
+            client.send(frames.frame(frames.HEARTBEAT, 0, b""))
+        assert kinds == [frames.HEARTBEAT] * 2
 
 
 def test_a_client_without_heartbeats_is_dropped(broker):
@@ -178,13 +178,13 @@ def test_any_traffic_counts_as_a_heartbeat(broker):
     with Raw.opened(broker, heartbeat=2) as client, Raw.opened(broker, heartbeat=1) as clock:
         dropped = False
         for _ in range(6):
-            client.send(raw.method(1, raw.QOS, struct.pack(">IHB", 0, 0, 0)))
-            client.expect(raw.QOS_OK)
+            client.send(frames.method(1, frames.QOS, struct.pack(">IHB", 0, 0, 0)))
+            client.expect(frames.QOS_OK)
             # The other client's heartbeats are the clock: one a second at the least, until it is dropped.
             try:
                 clock.read_frame()
-                clock.send(raw.frame(raw.HEARTBEAT, 0, b""))
-            except raw.Ended:
+                clock.send(frames.frame(frames.HEARTBEAT, 0, b""))
+            except frames.Ended:
                 dropped = True
         assert not dropped
 
@@ -202,20 +202,20 @@ def test_channels_open_and_close_and_open_again(broker):
     with Raw.opened(broker) as client:
         for _ in range(50):
             client.open_channel(7)
-            client.send(raw.method(7, raw.CHANNEL_CLOSE, struct.pack(">H", 200) + raw.short("bye") + b"\0\0\0\0"))
-            client.expect(raw.CHANNEL_CLOSE_OK)
+            client.send(frames.method(7, frames.CHANNEL_CLOSE, struct.pack(">H", 200) + frames.short("bye") + b"\0\0\0\0"))
+            client.expect(frames.CHANNEL_CLOSE_OK)
 
 
 def test_a_channel_that_is_open_cannot_be_opened(broker):
     with Raw.opened(broker) as client:
-        client.send(raw.method(1, raw.CHANNEL_OPEN, raw.short("")))
+        client.send(frames.method(1, frames.CHANNEL_OPEN, frames.short("")))
         closed = client.closes()
         assert (closed.what, closed.code) == ("connection", 504)
 
 
 def test_a_method_on_a_channel_that_is_not_open_closes_the_connection(broker):
     with Raw.opened(broker) as client:
-        client.send(raw.declare(9, "", 4))
+        client.send(frames.declare(9, "", 4))
         closed = client.closes()
         assert (closed.what, closed.code) == ("connection", 504)
         assert closed.text.startswith("CHANNEL_ERROR - expected 'channel.open'")
@@ -236,54 +236,54 @@ def test_an_error_on_a_channel_leaves_the_others_alone(peer, name):
 def test_after_an_error_the_channel_swallows_until_close_ok(broker):
     """What a client had sent before it knew of the error has no effect."""
     with Raw.opened(broker, channels=(1, 2)) as client:
-        client.send(raw.declare(2, "", 4))
-        name, _ = raw.take_short(client.expect(raw.QUEUE_DECLARE_OK))
-        client.send(raw.declare(1, "no-such-queue", 1) + raw.message(1, name) + raw.message(1, name))
-        client.expect(raw.CHANNEL_CLOSE)
-        client.send(raw.message(1, name) + raw.method(1, raw.CHANNEL_CLOSE_OK))
-        client.send(raw.method(2, raw.GET, b"\0\0" + raw.short(name) + b"\1"))
-        client.expect(raw.GET_EMPTY)
+        client.send(frames.declare(2, "", 4))
+        name, _ = frames.take_short(client.expect(frames.QUEUE_DECLARE_OK))
+        client.send(frames.declare(1, "no-such-queue", 1) + frames.message(1, name) + frames.message(1, name))
+        client.expect(frames.CHANNEL_CLOSE)
+        client.send(frames.message(1, name) + frames.method(1, frames.CHANNEL_CLOSE_OK))
+        client.send(frames.method(2, frames.GET, b"\0\0" + frames.short(name) + b"\1"))
+        client.expect(frames.GET_EMPTY)
         client.open_channel(1)
 
 
 def test_flow_is_answered(broker):
     with Raw.opened(broker) as client:
-        client.send(raw.method(1, raw.FLOW, b"\1"))
-        assert client.expect(raw.FLOW_OK) == b"\1"
+        client.send(frames.method(1, frames.FLOW, b"\1"))
+        assert client.expect(frames.FLOW_OK) == b"\1"
 
 
 def test_no_wait_gets_no_answer(broker):
     with Raw.opened(broker) as client:
-        client.send(raw.declare(1, "", 4 | 16))
-        client.send(raw.method(1, raw.CONFIRM_SELECT, b"\1"))
-        client.send(raw.method(1, raw.QOS, struct.pack(">IHB", 0, 5, 0)))
-        client.expect(raw.QOS_OK)
+        client.send(frames.declare(1, "", 4 | 16))
+        client.send(frames.method(1, frames.CONFIRM_SELECT, b"\1"))
+        client.send(frames.method(1, frames.QOS, struct.pack(">IHB", 0, 5, 0)))
+        client.expect(frames.QOS_OK)
 
 
 def test_the_broker_makes_up_consumer_tags(broker):
     with Raw.opened(broker) as client:
-        client.send(raw.declare(1, "", 4))
-        client.expect(raw.QUEUE_DECLARE_OK)
+        client.send(frames.declare(1, "", 4))
+        client.expect(frames.QUEUE_DECLARE_OK)
         tags = []
         for _ in range(2):
-            client.send(raw.consume(1, ""))
-            tags.append(raw.take_short(client.expect(raw.CONSUME_OK))[0])
+            client.send(frames.consume(1, ""))
+            tags.append(frames.take_short(client.expect(frames.CONSUME_OK))[0])
         assert all(tag.startswith("amq.ctag-") for tag in tags) and tags[0] != tags[1]
 
 
 def test_cancelling_a_consumer_that_is_not_there_is_no_error(broker):
     with Raw.opened(broker) as client:
-        client.send(raw.method(1, raw.CANCEL, raw.short("never") + b"\0"))
-        assert raw.take_short(client.expect(raw.CANCEL_OK))[0] == "never"
+        client.send(frames.method(1, frames.CANCEL, frames.short("never") + b"\0"))
+        assert frames.take_short(client.expect(frames.CANCEL_OK))[0] == "never"
 
 
 def test_a_consumer_tag_is_used_once(broker):
     with Raw.opened(broker) as client:
-        client.send(raw.declare(1, "", 4))
-        client.expect(raw.QUEUE_DECLARE_OK)
-        client.send(raw.consume(1, "", "tag"))
-        client.expect(raw.CONSUME_OK)
-        client.send(raw.consume(1, "", "tag"))
+        client.send(frames.declare(1, "", 4))
+        client.expect(frames.QUEUE_DECLARE_OK)
+        client.send(frames.consume(1, "", "tag"))
+        client.expect(frames.CONSUME_OK)
+        client.send(frames.consume(1, "", "tag"))
         closed = client.closes()
         assert (closed.what, closed.code) == ("connection", 530)
         assert closed.text == "NOT_ALLOWED - attempt to reuse consumer tag 'tag'"
@@ -328,5 +328,5 @@ def test_a_predeclared_exchange_is_not_deleted(channel):
 
 def test_closing_from_our_side_is_answered(broker):
     with Raw.opened(broker) as client:
-        client.send(raw.method(0, raw.CLOSE, struct.pack(">H", 200) + raw.short("bye") + b"\0\0\0\0"))
-        client.expect(raw.CLOSE_OK)
+        client.send(frames.method(0, frames.CLOSE, struct.pack(">H", 200) + frames.short("bye") + b"\0\0\0\0"))
+        client.expect(frames.CLOSE_OK)

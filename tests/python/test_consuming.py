@@ -1,8 +1,7 @@
 """Consuming: acknowledgements, requeue, prefetch, get, recover, cancel, fairness, priorities among consumers."""
 
-import pika
 import pytest
-from harness.peer import Consumer, bodies, closes, depth, disconnects, drain, get, publish, queue, take, until
+from harness.amqp.peer import Consumer, bodies, closes, depth, disconnects, drain, get, publish, queue, take, until
 
 
 def fill(channel, created, count):

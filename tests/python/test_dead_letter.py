@@ -3,7 +3,7 @@
 import datetime
 
 import pytest
-from harness.peer import Consumer, depth, drain, get, publish, queue, take, until
+from harness.amqp.peer import Consumer, depth, drain, get, publish, queue, take, until
 
 
 def to(dead, **arguments):

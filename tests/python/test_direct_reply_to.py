@@ -1,7 +1,7 @@
 """Direct reply-to: answers without a queue."""
 
 import pytest
-from harness.peer import Consumer, closes, publish, queue
+from harness.amqp.peer import Consumer, closes, publish, queue
 
 PSEUDO = "amq.rabbitmq.reply-to"
 

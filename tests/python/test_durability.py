@@ -4,8 +4,8 @@ import threading
 
 import pika
 import pytest
+from harness.amqp.peer import Consumer, Peer, bodies, closes, depth, drain, get, publish, queue, take
 from harness.broker import Broker, binary_path
-from harness.peer import Consumer, Peer, bodies, closes, depth, drain, get, publish, queue, take
 
 pytestmark = pytest.mark.process
 

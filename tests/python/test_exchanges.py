@@ -1,7 +1,7 @@
 """Exchanges: each type's rule, bindings between exchanges, alternates, CC and BCC."""
 
 import pytest
-from harness.peer import closes, drain, get, publish, queue
+from harness.amqp.peer import closes, drain, get, publish, queue
 
 
 def bound(channel, exchange, key="", arguments=None):

@@ -1,7 +1,7 @@
 """Time to live, per queue and per message."""
 
 import pytest
-from harness.peer import Consumer, closes, depth, drain, get, publish, queue, take, until
+from harness.amqp.peer import Consumer, closes, depth, drain, get, publish, queue, take, until
 
 
 def expired(channel, created):

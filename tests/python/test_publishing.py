@@ -5,7 +5,7 @@ import decimal
 
 import pika
 import pytest
-from harness.peer import Consumer, bodies, closes, depth, disconnects, drain, get, publish, queue, take, until
+from harness.amqp.peer import Consumer, bodies, closes, depth, disconnects, drain, get, publish, queue, take, until
 
 
 def test_a_mandatory_message_that_no_queue_takes_comes_back(peer, name):

@@ -2,7 +2,7 @@
 
 import pika
 import pytest
-from harness.peer import Consumer, bodies, closes, depth, drain, get, publish, queue, take, until
+from harness.amqp.peer import Consumer, bodies, closes, depth, drain, get, publish, queue, take, until
 from test_publishing import Confirms
 
 

@@ -1,7 +1,7 @@
 """The tx class."""
 
 import pytest
-from harness.peer import closes, drain, get, publish, queue
+from harness.amqp.peer import closes, drain, get, publish, queue
 
 
 @pytest.fixture

@@ -2,13 +2,14 @@
 
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
-from harness.broker import binary_path, free_port
-from harness.elastic_broker import ElasticBroker
+from harness.broker import binary_path
+from harness.elastic.broker import ElasticBroker
+from harness.ports import free_port
+from harness.workspace import ROOT
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+README = ROOT / "README.md"
 TIMEOUT_S = 300
 
 pytestmark = pytest.mark.process
@@ -17,6 +18,12 @@ pytestmark = pytest.mark.process
 def blocks():
     """The fenced blocks in order: (language, text)."""
     return re.findall(r"^```(\w*)\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def make_bench_build(binary):
+    """The same target for the profile and the folder of the binary that is tested."""
+    profile = binary.parent.name.replace("debug", "dev")
+    return f"CARGO_TARGET_DIR={binary.parents[1]} make -C {ROOT} bench-build PROFILE={profile}"
 
 
 @pytest.fixture
@@ -29,7 +36,8 @@ def test_the_tour_works_when_pasted(own_broker, tmp_path):
     datagrams = free_port()
     tools = tmp_path / "bin"
     tools.mkdir()
-    (tools / "quelea").symlink_to(binary_path().resolve())
+    binary = binary_path().resolve()
+    (tools / "quelea").symlink_to(binary)
 
     def here(text):
         """The block for this broker's ports and this test's folder."""
@@ -43,6 +51,7 @@ def test_the_tour_works_when_pasted(own_broker, tmp_path):
             .replace("quelea admin ", f"quelea admin --url {own_broker.http} ")
             .replace("quelea elastic publish", f"quelea elastic publish --directory {own_broker.elastic}")
             .replace("quelea elastic listen", f"quelea elastic listen --directory {own_broker.elastic}")
+            .replace("make bench-build", make_bench_build(binary))
             .replace("quelea bench amqp", f"quelea bench amqp --uri {own_broker.uri()}")
         )
 

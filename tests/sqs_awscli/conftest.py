@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness.sqs import Sqs
+from harness.sqs.client import Sqs
 
 AWS = Path(sys.executable).with_name("aws")
 _numbers = itertools.count(1)

@@ -7,7 +7,7 @@ import re
 import boto3
 import pytest
 from harness.broker import Broker, binary_path
-from harness.sqs import Sqs, options
+from harness.sqs.client import Sqs, options
 
 _numbers = itertools.count(1)
 

@@ -7,7 +7,7 @@ import urllib.request
 import pytest
 from harness.broker import foreign_broker
 from harness.management import Management, segment
-from harness.sqs import Sqs, refuses
+from harness.sqs.client import Sqs, refuses
 from test_wire import call, presigned, speak_json, unsigned_get
 
 pytestmark = pytest.mark.quelea("accounts are made by Quelea's own API")

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from harness.sqs import bodies, refuses, until
+from harness.sqs.client import bodies, refuses, until
 
 NO_SUCH = {"status": 404}
 

@@ -4,7 +4,7 @@ import boto3
 import pytest
 from botocore import UNSIGNED
 from botocore.config import Config
-from harness.sqs import REGION, refuses
+from harness.sqs.client import REGION, refuses
 
 PREFIX = "AWS.SimpleQueueService."
 NO_QUEUE = (f"{PREFIX}NonExistentQueue", "The specified queue does not exist.")

@@ -1,7 +1,7 @@
 """FIFO queues: groups, deduplication, sequence numbers; and fair queues, where groups only share."""
 
 import pytest
-from harness.sqs import bodies, refuses
+from harness.sqs.client import bodies, refuses
 
 
 def put(sqs, url, body, group="g", **given):

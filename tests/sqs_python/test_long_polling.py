@@ -8,7 +8,7 @@ import urllib.parse
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from harness.sqs import bodies, until
+from harness.sqs.client import bodies, until
 
 # A poll that came back before this did not sit out its 20 seconds.
 WOKEN_S = 15

@@ -6,7 +6,7 @@ import time
 import uuid
 
 import pytest
-from harness.sqs import bodies, refuses
+from harness.sqs.client import bodies, refuses
 
 MIB = 1_048_576
 

@@ -5,7 +5,7 @@ import json
 import pika
 import pytest
 from harness.management import Management, segment
-from harness.sqs import bodies, refuses
+from harness.sqs.client import bodies, refuses
 
 pytestmark = pytest.mark.quelea("Quelea's own")
 

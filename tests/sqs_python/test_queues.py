@@ -5,7 +5,7 @@ import json
 import time
 
 import pytest
-from harness.sqs import bodies, refuses, until
+from harness.sqs.client import bodies, refuses, until
 
 DEFAULTS = {
     "ApproximateNumberOfMessages": "0",

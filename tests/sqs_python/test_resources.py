@@ -1,7 +1,7 @@
 """boto3's resources: queues and messages as objects."""
 
 import pytest
-from harness.sqs import until
+from harness.sqs.client import until
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
-from harness.sqs import Sqs, bodies, refuses
+from harness.sqs.client import Sqs, bodies, refuses
 
 pytestmark = pytest.mark.process
 

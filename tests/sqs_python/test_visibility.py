@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from harness.sqs import bodies, refuses, until
+from harness.sqs.client import bodies, refuses, until
 
 
 def test_a_received_message_is_hidden_from_the_others(sqs, queue):

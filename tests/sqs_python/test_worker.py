@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from harness.process import die_with_parent
-from harness.sqs import until
+from harness.sqs.client import until
 
 ROOT = Path(__file__).resolve().parents[2]
 MESSAGES = 40
@@ -16,11 +16,8 @@ VISIBILITY_TIMEOUT_S = 1
 
 
 def rust_worker():
-    """Built beside the broker, by the same cargo."""
-    command = ["cargo", "build", "--quiet", "--locked", "-p", "quelea-sqs-client", "--example", "worker"]
-    subprocess.run(command, cwd=ROOT, check=True)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    return [target / "debug" / "examples" / "worker"]
+    """Built beside the broker, and by the same command."""
+    return [os.environ["QUELEA_WORKER"]]
 
 
 def python_worker():

@@ -18,38 +18,19 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{delete, get, post, put};
+use axum::routing::{MethodRouter, delete, get, put};
 use prometheus_client::collector::Collector;
 use quelea_node::{Authenticator, CoreHandle};
+use quelea_sqs_server::SqsCounters;
 use serde_json::Value as Json;
 use tokio::net::TcpListener;
 
-use crate::elastic::Elastic;
 use crate::error::ApiError;
 use crate::metrics;
-use crate::sqs::SqsCounters;
+use crate::state::ApiState;
 
 /// Bytes of a request's body: a declaration with its arguments fits many times over.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
-
-/// What every handler needs; cheap to clone.
-#[derive(Clone)]
-pub(crate) struct Api {
-    pub(crate) core: CoreHandle,
-    pub(crate) authenticator: Authenticator,
-    /// Users that may log in from loopback only.
-    pub(crate) loopback_users: Arc<[String]>,
-    /// What `/api/overview` calls the node.
-    pub(crate) node: Arc<str>,
-    /// The account that virtual host `/` is.
-    pub(crate) account_id: Arc<str>,
-    /// What the SQS front counts, if there is one.
-    pub(crate) sqs: Option<Arc<SqsCounters>>,
-    /// What other fronts count.
-    pub(crate) collectors: Arc<[Arc<dyn Collector>]>,
-    /// The elastic queues' directory, if there is one.
-    pub(crate) elastic: Option<Arc<dyn Elastic>>,
-}
 
 /// What [`serve`] needs to know.
 #[derive(Clone)]
@@ -64,8 +45,8 @@ pub struct HttpSettings {
     pub sqs: Option<Arc<SqsCounters>>,
     /// What other fronts count, for the metrics page.
     pub collectors: Vec<Arc<dyn Collector>>,
-    /// The elastic queues' directory, if there is one.
-    pub elastic: Option<Arc<dyn Elastic>>,
+    /// What the elastic queues' directory answers below `/api/elastic`.
+    pub elastic: Vec<(&'static str, MethodRouter)>,
 }
 
 /// Serves the management API until `stop` resolves; answers what is under way before it returns.
@@ -79,7 +60,7 @@ pub async fn serve(
     settings: HttpSettings,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    let api = Api {
+    let api = ApiState {
         core,
         authenticator,
         loopback_users: settings.loopback_users.into(),
@@ -87,25 +68,25 @@ pub async fn serve(
         account_id: settings.account_id.into(),
         sqs: settings.sqs,
         collectors: settings.collectors.into(),
-        elastic: settings.elastic,
     };
-    let service = routes(api).into_make_service_with_connect_info::<SocketAddr>();
+    let service = routes(api, settings.elastic).into_make_service_with_connect_info::<SocketAddr>();
     axum::serve(listener, service).with_graceful_shutdown(stop).await
 }
 
-fn routes(api: Api) -> Router {
+fn routes(api: ApiState, elastic: Vec<(&'static str, MethodRouter)>) -> Router {
+    let elastic = elastic::mount(elastic, &api);
     Router::new()
         .route("/metrics", get(metrics::text))
         .nest(
             "/api",
-            node_routes().merge(object_routes()).merge(access_routes()).merge(elastic_routes()),
+            node_routes().merge(object_routes()).merge(access_routes()).nest("/elastic", elastic),
         )
         .fallback(async || ApiError::NotFound)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(api)
 }
 
-fn node_routes() -> Router<Api> {
+fn node_routes() -> Router<ApiState> {
     Router::new()
         .route("/overview", get(overview::overview))
         .route("/nodes", get(overview::nodes))
@@ -125,7 +106,7 @@ fn node_routes() -> Router<Api> {
         .route("/consumers/{vhost}", get(connections::consumers_in))
 }
 
-fn object_routes() -> Router<Api> {
+fn object_routes() -> Router<ApiState> {
     Router::new()
         .route("/queues", get(queues::list))
         .route("/queues/{vhost}", get(queues::list_in))
@@ -155,7 +136,7 @@ fn object_routes() -> Router<Api> {
         )
 }
 
-fn access_routes() -> Router<Api> {
+fn access_routes() -> Router<ApiState> {
     Router::new()
         .route("/vhosts", get(vhosts::list))
         .route("/vhosts/{vhost}", get(vhosts::one).put(vhosts::put).delete(vhosts::delete))
@@ -182,24 +163,6 @@ fn access_routes() -> Router<Api> {
                 .put(permissions::put_topic)
                 .delete(permissions::delete_topic),
         )
-}
-
-fn elastic_routes() -> Router<Api> {
-    Router::new()
-        .route("/elastic/directories", get(elastic::directories))
-        .route("/elastic/queues", get(elastic::queues))
-        .route(
-            "/elastic/queues/{queue}",
-            get(elastic::queue).put(elastic::define).delete(elastic::delete),
-        )
-        .route("/elastic/queues/{queue}/relays", get(elastic::relays_of))
-        .route("/elastic/queues/{queue}/producers", get(elastic::producers))
-        .route("/elastic/queues/{queue}/listeners", get(elastic::listeners))
-        .route("/elastic/queues/{queue}/events", get(elastic::events_of))
-        .route("/elastic/queues/{queue}/plan", get(elastic::plan))
-        .route("/elastic/queues/{queue}/moves", post(elastic::move_producer))
-        .route("/elastic/relays", get(elastic::relays))
-        .route("/elastic/events", get(elastic::events))
 }
 
 /// A field of a request's object: absent gives `None`, another type is an error with its name.

@@ -10,8 +10,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quelea_node::Credentials;
 
-use crate::api::Api;
 use crate::error::ApiError;
+use crate::state::ApiState;
 
 /// An authenticated user of the management API.
 #[derive(Debug)]
@@ -66,10 +66,10 @@ impl ApiUser {
     }
 }
 
-impl FromRequestParts<Api> for ApiUser {
+impl FromRequestParts<ApiState> for ApiUser {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, api: &ApiState) -> Result<Self, ApiError> {
         let (name, password) = basic_credentials(parts).ok_or(ApiError::Unauthorized)?;
         let loopback = parts
             .extensions
@@ -102,7 +102,7 @@ struct KnownUser {
     vhosts: Vec<String>,
 }
 
-async fn look_up(api: &Api, name: String) -> Result<Option<KnownUser>, ApiError> {
+async fn look_up(api: &ApiState, name: String) -> Result<Option<KnownUser>, ApiError> {
     api.core
         .call(move |core| {
             let user = core.broker.user(&name)?;
@@ -123,7 +123,7 @@ async fn look_up(api: &Api, name: String) -> Result<Option<KnownUser>, ApiError>
 
 /// What was verified within the last minute is remembered; the rest costs tens of milliseconds on a
 /// thread of its own.
-async fn verify(api: &Api, credentials: Credentials) -> Result<bool, ApiError> {
+async fn verify(api: &ApiState, credentials: Credentials) -> Result<bool, ApiError> {
     if api.authenticator.remembers(&credentials) {
         return Ok(true);
     }

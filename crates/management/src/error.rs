@@ -15,12 +15,6 @@ pub(crate) enum ApiError {
     Forbidden(String),
     /// No such object.
     NotFound,
-    /// The same; says which.
-    Absent(String),
-    /// It cannot be done in the object's state; says why.
-    Conflict(String),
-    /// Not now; says why.
-    Unavailable(String),
     /// The request makes no sense; says which field and why.
     BadRequest(String),
     /// The broker is stopping.
@@ -44,11 +38,6 @@ impl IntoResponse for ApiError {
             }
             Self::Forbidden(reason) => (StatusCode::FORBIDDEN, "access_refused", reason),
             Self::NotFound => (StatusCode::NOT_FOUND, "Object Not Found", "Not Found".to_owned()),
-            Self::Absent(reason) => (StatusCode::NOT_FOUND, "Object Not Found", reason),
-            Self::Conflict(reason) => (StatusCode::CONFLICT, "conflict", reason),
-            Self::Unavailable(reason) => {
-                (StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", reason)
-            }
             Self::BadRequest(reason) => (StatusCode::BAD_REQUEST, "bad_request", reason),
             Self::System(reason) => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error", reason),
             Self::Stopping => (

@@ -6,12 +6,10 @@
 
 mod api;
 mod authentication;
-mod elastic;
 mod error;
 mod json;
 mod metrics;
 mod operation;
-pub mod sqs;
+mod state;
 
 pub use api::{HttpSettings, serve};
-pub use elastic::{Elastic, ElasticAnswer, ElasticPage, ElasticRefusal, ElasticRequest};

@@ -14,12 +14,12 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 use quelea_broker::report::Overview;
 
-use crate::api::Api;
 use crate::error::ApiError;
-use crate::sqs::SqsCounters;
+use crate::state::ApiState;
+use quelea_sqs_server::SqsCounters;
 
 /// `GET /metrics`.
-pub(crate) async fn text(State(api): State<Api>) -> Result<Response, ApiError> {
+pub(crate) async fn text(State(api): State<ApiState>) -> Result<Response, ApiError> {
     let overview =
         api.core.call(|core| core.broker.overview()).await.map_err(|_| ApiError::Stopping)?;
     let body = render(overview, api.sqs, &api.collectors).map_err(ApiError::bad)?;

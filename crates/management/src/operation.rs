@@ -9,13 +9,13 @@ use quelea_model::Timestamp;
 use quelea_node::Core;
 use quelea_store::Ticket;
 
-use crate::api::Api;
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
+use crate::state::ApiState;
 
 /// Runs a change on the core thread and waits until it is durable.
 pub(crate) async fn done<E>(
-    api: &Api,
+    api: &ApiState,
     change: impl FnOnce(&mut Core) -> Result<Ticket, E> + Send + 'static,
 ) -> Result<(), ApiError>
 where
@@ -33,7 +33,7 @@ where
 /// Runs a change as `user` in `vhost`, through a channel that exists for this change only: so the
 /// user's permissions count as they do over AMQP.
 pub(crate) async fn done_as<E>(
-    api: &Api,
+    api: &ApiState,
     user: &ApiUser,
     vhost: String,
     change: impl FnOnce(&mut Broker, Timestamp, ChannelId) -> Result<Ticket, E> + Send + 'static,

@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use quelea_elastic_directory::provider::process::hold;
 
 use crate::config::{ConfigError, Settings, reference};
-use crate::{admin, elastic_pipe, pop, push, relay, serve};
+use crate::{admin, bench, elastic_pipe, pop, push, relay, serve};
 
 /// A message queue in which every queue picks its own point between speed and guarantees.
 #[derive(Debug, Parser)]
@@ -27,7 +27,7 @@ enum Command {
     /// Manage users, virtual hosts, permissions and queues of a running broker.
     Admin(admin::AdminArgs),
     /// Put a broker under load and measure it.
-    Bench(quelea_bench::BenchArgs),
+    Bench(bench::BenchArgs),
     /// Send each line of standard input to a CMQ peer (UDP, no broker).
     Push(push::PushArgs),
     /// Print what CMQ peers send here, a line each (UDP, no broker).
@@ -99,13 +99,7 @@ impl Cli {
             Command::Elastic(args) => elastic_pipe::run(&args),
             Command::Relay(args) => relay::run(&args),
             Command::Hold(args) => hold::run(&args.arguments),
-            Command::Bench(args) => match quelea_bench::run(args) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => {
-                    eprintln!("quelea bench: {error}");
-                    ExitCode::FAILURE
-                }
-            },
+            Command::Bench(args) => bench::run(&args),
         }
     }
 }

@@ -10,10 +10,9 @@ use prometheus_client::collector::Collector;
 use quelea_elastic_core::directory::{Definition, DefinitionError, Settings};
 use quelea_elastic_directory::{
     DirectoryCounters, DirectoryHandle, DirectoryServer, DirectorySettings, DirectoryStartError,
-    MetaSettings, Page, ProviderSettings, Refusal,
+    MetaSettings, ProviderSettings,
 };
 use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
-use quelea_management::{Elastic, ElasticAnswer, ElasticPage, ElasticRefusal, ElasticRequest};
 use quelea_node::ListenError;
 
 use self::entries::{Entries, EntriesCounters, EntryFailure, PreparedEntries};
@@ -296,9 +295,9 @@ impl ElasticDirectory {
         [Arc::clone(&self.counters) as _, Arc::clone(&self.entries_counters) as _]
     }
 
-    /// What the management API asks.
-    pub(crate) fn api(&self) -> Arc<dyn Elastic> {
-        Arc::new(Api(self.server.handle()))
+    /// What answers the management API.
+    pub(crate) fn handle(&self) -> DirectoryHandle {
+        self.server.handle()
     }
 
     /// Stops it.
@@ -313,54 +312,6 @@ impl ElasticDirectory {
         if stopped.is_err() {
             tracing::warn!("the elastic queues' directory did not stop");
         }
-    }
-}
-
-fn page_of(page: ElasticPage) -> Page {
-    Page { after: page.after, limit: page.limit }
-}
-
-/// The directory behind the management API's questions.
-struct Api(DirectoryHandle);
-
-impl Elastic for Api {
-    fn call(&self, request: ElasticRequest) -> ElasticAnswer<'_> {
-        Box::pin(async move {
-            let answered = match request {
-                ElasticRequest::Queues { page } => self.0.queues(page_of(page)).await,
-                ElasticRequest::Directories => self.0.directories().await,
-                ElasticRequest::Queue { queue } => self.0.queue(queue).await,
-                ElasticRequest::Define { queue, definition } => {
-                    self.0.define(queue, definition).await
-                }
-                ElasticRequest::Delete { queue } => self.0.delete(queue).await,
-                ElasticRequest::Relays { queue, page } => self.0.relays(queue, page_of(page)).await,
-                ElasticRequest::AllRelays { page } => self.0.all_relays(page_of(page)).await,
-                ElasticRequest::Producers { queue, page } => {
-                    self.0.producers(queue, page_of(page)).await
-                }
-                ElasticRequest::Listeners { queue, page } => {
-                    self.0.listeners(queue, page_of(page)).await
-                }
-                ElasticRequest::Events { queue, after } => self.0.events(queue, after).await,
-                ElasticRequest::Move { queue, wanted } => self.0.move_producer(queue, wanted).await,
-                ElasticRequest::Plan { queue } => self.0.plan(queue).await,
-            };
-            answered.map_err(|refusal| match refusal {
-                Refusal::NoQueue(_) => ElasticRefusal::NotFound(refusal.to_string()),
-                Refusal::Definition(_)
-                | Refusal::Name(_)
-                | Refusal::Limit(_)
-                | Refusal::ClientId { .. }
-                | Refusal::RelayId(_)
-                | Refusal::NoMove(_) => ElasticRefusal::Bad(refusal.to_string()),
-                Refusal::Move(_) => ElasticRefusal::Conflict(refusal.to_string()),
-                Refusal::Elsewhere { .. } => ElasticRefusal::Elsewhere(refusal.to_string()),
-                Refusal::Stopped | Refusal::Late | Refusal::Claiming(_) => {
-                    ElasticRefusal::Unavailable(refusal.to_string())
-                }
-            })
-        })
     }
 }
 

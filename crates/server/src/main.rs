@@ -1,6 +1,7 @@
 //! The binary `quelea`. [`cli`] is what can be asked for; [`serve`] wires the broker together.
 
 mod admin;
+mod bench;
 mod bridge;
 mod cli;
 mod cmq;

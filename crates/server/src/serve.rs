@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use prometheus_client::collector::Collector;
 use quelea_cmq_front::DatagramCounters;
-use quelea_management::sqs::SqsCounters;
-use quelea_management::{Elastic, HttpSettings};
+use quelea_elastic_directory::DirectoryHandle;
+use quelea_management::HttpSettings;
 use quelea_node::{ListenError, Node, StartError, Stopped};
+use quelea_sqs_server::SqsCounters;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -109,9 +110,9 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
     collectors.extend(elastic.iter().flat_map(ElasticDirectory::collectors));
     let bridge = bridge.start(&node, elastic.as_ref())?;
     collectors.extend(bridge.iter().map(ElasticBridge::collector));
-    let api = elastic.as_ref().map(ElasticDirectory::api);
+    let directory = elastic.as_ref().map(ElasticDirectory::handle);
     let http = listener
-        .map(|listener| Http::start(listener, &node, config, counted, collectors, api))
+        .map(|listener| Http::start(listener, &node, config, counted, collectors, directory))
         .transpose()?;
     let sqs = match sqs {
         Some(prepared) => Some(prepared.start(&node, config, counters).await?),
@@ -228,7 +229,7 @@ impl Http {
         config: &Config,
         sqs: Option<Arc<SqsCounters>>,
         collectors: Vec<Arc<dyn Collector>>,
-        elastic: Option<Arc<dyn Elastic>>,
+        directory: Option<DirectoryHandle>,
     ) -> Result<Self, ServeError> {
         let address = listener.local_addr().map_err(system("read the listener's address"))?;
         let listener = tokio::net::TcpListener::from_std(listener)
@@ -239,7 +240,7 @@ impl Http {
             account_id: config.sqs.account_id.clone(),
             sqs,
             collectors,
-            elastic,
+            elastic: quelea_elastic_directory::routes(directory),
         };
         let (stop, stopped) = oneshot::channel::<()>();
         let stopped = async move {

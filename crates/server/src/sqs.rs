@@ -4,11 +4,11 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quelea_management::sqs::{
-    BODIES_BYTES_MAX, EmbeddedQueues, EmbeddedSettings, SqsCounters, SqsServer, SqsSettings,
-    SqsStartError, Verify,
+use quelea_node::{CoreStopped, ListenError, Node};
+use quelea_sqs_embedded::{EmbeddedQueues, EmbeddedSettings};
+use quelea_sqs_server::{
+    BODIES_BYTES_MAX, SqsCounters, SqsServer, SqsSettings, SqsStartError, Verify,
 };
-use quelea_node::{ListenError, Node};
 
 use crate::config::{Config, Sqs};
 
@@ -26,6 +26,8 @@ pub(crate) enum SqsError {
     Listen(#[from] ListenError),
     #[error(transparent)]
     Start(#[from] SqsStartError),
+    #[error("cannot start SQS: {0}")]
+    Core(#[from] CoreStopped),
 }
 
 /// What has to be there before the log is opened: addresses that are taken are told early.
@@ -78,7 +80,11 @@ impl Prepared {
             counters,
         };
         let server = match sqs.threads {
-            0 => SqsServer::start_on(node.handle(), listeners, &queues, &settings).await?,
+            0 => {
+                let (server, run) = SqsServer::on_other_thread(listeners, &queues, &settings)?;
+                node.handle().spawn_local(move || run()).await?;
+                server
+            }
             _ => SqsServer::start(listeners, &queues, &settings)?,
         };
         Ok(SqsFront { server })

@@ -1,14 +1,11 @@
 //! Reads the repository for the checks in `tests/`: which files there are, the workspace's manifests,
 //! Markdown's links, Rust without its comments. It is never part of the product.
-//! Start with [`Repository`]; each check is a file in `tests/it`. [`fuzz_node`] is a whole node for the
-//! fuzzer, which stands here because it takes all the layers.
+//! Start with [`Repository`]; each check is a file in `tests/it`.
 
 mod markdown;
-mod node;
 mod repository;
 mod rust;
 
 pub use markdown::Page;
-pub use node::fuzz_node;
 pub use repository::{CrateManifest, Repository};
 pub use rust::{CodeLine, code_lines};

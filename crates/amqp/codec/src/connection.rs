@@ -7,6 +7,7 @@ mod content;
 mod handshake;
 mod heartbeat;
 mod incoming;
+mod refusal;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::config::ConnectionConfig;
 use crate::encode::CONTENT_HEAD;
 use crate::event::{CloseCause, Event};
 use crate::frame::{FRAME_OVERHEAD, FrameReader};
-use crate::method::{Method, connection};
+use crate::method::Method;
 use crate::output::Output;
 use crate::reply_code::ReplyCode;
 use crate::sasl::Mechanism;
@@ -82,14 +83,6 @@ enum Phase {
     ClosedByClient,
     /// Nothing is read any more; what is in the output is the last.
     Finished,
-}
-
-/// Why the connection is to be closed because of what the client sent.
-struct Refusal {
-    code: ReplyCode,
-    text: String,
-    class_id: u16,
-    method_id: u16,
 }
 
 impl ServerConnection {
@@ -358,22 +351,4 @@ impl ServerConnection {
     pub fn close_cause(&self) -> Option<&CloseCause> {
         self.close_cause.as_deref()
     }
-}
-
-impl Refusal {
-    /// One without a method to blame.
-    fn new(code: ReplyCode, text: impl Into<String>) -> Box<Self> {
-        Box::new(Self { code, text: text.into(), class_id: 0, method_id: 0 })
-    }
-
-    fn of_method(code: ReplyCode, text: impl Into<String>, method: &Method) -> Box<Self> {
-        let (class_id, method_id) = (method.class_id(), method.method_id());
-        Box::new(Self { code, text: text.into(), class_id, method_id })
-    }
-}
-
-/// The method that ends a connection.
-fn close_method(code: ReplyCode, text: &str, class_id: u16, method_id: u16) -> connection::Close {
-    let reply_text = closing::reply_text(code, text);
-    connection::Close { reply_code: code.code(), reply_text, class_id, method_id }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
-use quelea_model::{Table, Timestamp, Value};
+use quelea_model::{Table, Timestamp};
 
 use crate::config::ConnectionConfig;
 use crate::connection::ServerConnection;
@@ -15,69 +15,11 @@ use crate::frame::{Frame, FrameError, FrameReader, PROTOCOL_HEADER};
 use crate::method::{Method, connection};
 use crate::output::Output;
 use crate::reply_code::ReplyCode;
+use crate::sample::Entropy;
 use crate::short_str::ShortStr;
 
 /// The largest frame in these runs: small, so that limits are reached.
 const FRAME_MAX: u32 = 4_096;
-
-/// Values made from bytes; zeros when they are used up.
-pub struct Entropy<'a> {
-    bytes: &'a [u8],
-}
-
-impl<'a> Entropy<'a> {
-    /// Values from these bytes.
-    #[must_use]
-    pub const fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes }
-    }
-
-    /// The next octet.
-    pub fn octet(&mut self) -> u8 {
-        match self.bytes {
-            [first, rest @ ..] => {
-                self.bytes = rest;
-                *first
-            }
-            [] => 0,
-        }
-    }
-
-    pub(crate) fn array<const N: usize>(&mut self) -> [u8; N] {
-        std::array::from_fn(|_| self.octet())
-    }
-
-    /// Up to 39 characters, ASCII and not.
-    pub(crate) fn text(&mut self) -> String {
-        let len = usize::from(self.octet()) % 40;
-        (0..len).map(|_| char::from(self.octet())).collect()
-    }
-
-    pub(crate) fn table(&mut self) -> Table {
-        let len = self.octet() % 4;
-        (0..len).map(|_| (ShortStr::cut(&self.text()), self.value(3))).collect()
-    }
-
-    fn value(&mut self, depth: u8) -> Value {
-        match self.octet() % 12 {
-            0 => Value::Bool(self.octet() & 1 == 1),
-            1 => Value::I8(self.octet() as i8),
-            2 => Value::I16(i16::from_be_bytes(self.array())),
-            3 => Value::I32(i32::from_be_bytes(self.array())),
-            4 => Value::U32(u32::from_be_bytes(self.array())),
-            5 => Value::I64(i64::from_be_bytes(self.array())),
-            6 => Value::Timestamp(u64::from_be_bytes(self.array())),
-            7 => Value::F64(f64::from(self.octet())),
-            8 => Value::text(&self.text()),
-            9 if depth > 0 => {
-                let len = self.octet() % 3;
-                Value::Array((0..len).map(|_| self.value(depth - 1)).collect())
-            }
-            10 if depth > 0 => Value::Table(Table::from_iter([("inner", self.value(depth - 1))])),
-            _ => Value::Void,
-        }
-    }
-}
 
 /// One of each method, with fields made from `data`.
 #[must_use]

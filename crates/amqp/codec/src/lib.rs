@@ -24,11 +24,14 @@ mod connection;
 mod encode;
 mod event;
 pub mod frame;
+#[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod method;
 mod output;
 mod reply_code;
+#[cfg(feature = "fuzzing")]
+mod sample;
 mod sasl;
 mod short_str;
 mod wire;

@@ -13,7 +13,6 @@ pub mod tx;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use crate::fuzzing::Entropy;
 use crate::wire::{DecodeError, Field, Reader, Writer};
 use shape::Arguments;
 
@@ -90,10 +89,13 @@ macro_rules! methods {
             pub const fn sender(&self) -> Sender {
                 match self { $(Self::$variant(_) => Sender::$sender,)* }
             }
+        }
 
-            /// One of each, with any values; for tests over all methods.
-            pub(crate) fn sample_each(entropy: &mut Entropy<'_>) -> Vec<Self> {
-                vec![$(Self::$variant(<$shape as Arguments>::sample(entropy)),)*]
+        #[cfg(feature = "fuzzing")]
+        impl Method {
+            /// One of each, with any values.
+            pub(crate) fn sample_each(entropy: &mut crate::sample::Entropy<'_>) -> Vec<Self> {
+                vec![$(Self::$variant(crate::sample::Sample::sample(entropy)),)*]
             }
         }
 

@@ -4,7 +4,6 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use quelea_model::{Table, TableError};
 
-use crate::fuzzing::Entropy;
 use crate::short_str::ShortStr;
 
 /// Why a payload is not a method.
@@ -124,8 +123,6 @@ impl<'a> Writer<'a> {
 pub(crate) trait Field: Sized {
     fn read(reader: &mut Reader<'_>, field: &'static str) -> Result<Self, DecodeError>;
     fn write(&self, writer: &mut Writer<'_>);
-    /// Any value; for tests.
-    fn sample(entropy: &mut Entropy<'_>) -> Self;
 }
 
 macro_rules! integer_field {
@@ -139,10 +136,6 @@ macro_rules! integer_field {
             #[inline]
             fn write(&self, writer: &mut Writer<'_>) {
                 writer.octets().$put(*self);
-            }
-
-            fn sample(entropy: &mut Entropy<'_>) -> Self {
-                Self::from_be_bytes(entropy.array())
             }
         }
     )*};
@@ -176,10 +169,6 @@ impl Field for bool {
         }
         writer.bits_used += 1;
     }
-
-    fn sample(entropy: &mut Entropy<'_>) -> Self {
-        entropy.octet() & 1 == 1
-    }
 }
 
 impl Field for ShortStr {
@@ -196,10 +185,6 @@ impl Field for ShortStr {
         out.put_u8(self.as_bytes().len() as u8);
         out.put_slice(self.as_bytes());
     }
-
-    fn sample(entropy: &mut Entropy<'_>) -> Self {
-        Self::cut(&entropy.text())
-    }
 }
 
 /// A long string: any bytes behind a 32-bit length.
@@ -214,10 +199,6 @@ impl Field for Bytes {
         out.put_u32(self.len() as u32);
         out.put_slice(self);
     }
-
-    fn sample(entropy: &mut Entropy<'_>) -> Self {
-        Self::from(entropy.text())
-    }
 }
 
 impl Field for Table {
@@ -228,10 +209,6 @@ impl Field for Table {
 
     fn write(&self, writer: &mut Writer<'_>) {
         self.encode(writer.octets());
-    }
-
-    fn sample(entropy: &mut Entropy<'_>) -> Self {
-        entropy.table()
     }
 }
 

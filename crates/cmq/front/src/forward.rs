@@ -2,7 +2,7 @@
 //! peer has them.
 //!
 //! Whatever goes wrong ends the consumer, which gives back to the queue what is under way; after a
-//! pause all of it begins anew: the peer's name is looked up again, a new socket is opened, and the
+//! backoff all of it begins anew: the peer's name is looked up again, a new socket is opened, and the
 //! queue, which may have been declared again, is consumed again.
 
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use quelea_broker::{ChannelId, ConnectionId, Consume, ConsumeError, Effect, OpenError};
 use quelea_cmq::{Config, Dest, DestinationOptions, Endpoint, Key, Outcome, PushError};
 use quelea_model::Message;
-use quelea_node::{CoreHandle, CoreStopped, Pause};
+use quelea_node::{Backoff, CoreHandle, CoreStopped};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -90,10 +90,10 @@ struct Batch {
 impl Forward {
     /// Runs until `stop` changes or the core stops.
     pub(crate) async fn run(self, mut stop: watch::Receiver<bool>) {
-        let mut pause = Pause::new();
+        let mut backoff = Backoff::new();
         let mut told = None;
         loop {
-            let trouble = match self.live(&mut pause, &mut told, &mut stop).await {
+            let trouble = match self.live(&mut backoff, &mut told, &mut stop).await {
                 Ok(()) | Err(Trouble::CoreStopped(_)) => return,
                 Err(trouble) => trouble,
             };
@@ -101,7 +101,7 @@ impl Forward {
             tokio::select! {
                 biased;
                 () = stopped(&mut stop) => return,
-                () = tokio::time::sleep(pause.lengthen()) => {}
+                () = tokio::time::sleep(backoff.next_wait()) => {}
             }
         }
     }
@@ -119,7 +119,7 @@ impl Forward {
     /// From the peer's name to the first trouble, or to the stop.
     async fn live(
         &self,
-        pause: &mut Pause,
+        backoff: &mut Backoff,
         told: &mut Option<String>,
         stop: &mut watch::Receiver<bool>,
     ) -> Result<(), Trouble> {
@@ -135,7 +135,7 @@ impl Forward {
         let dest = endpoint.dest(Key::new(address, settings.to.mailbox), options)?;
         let mut subscription = self.subscribe(&endpoint).await?;
         self.counters.forwarding.fetch_add(1, Relaxed);
-        let served = self.serve(&mut subscription, &dest, pause, told, stop).await;
+        let served = self.serve(&mut subscription, &dest, backoff, told, stop).await;
         self.counters.forwarding.fetch_sub(1, Relaxed);
         let connection = subscription.connection;
         let detached = self.core.call(move |core| core.detach(connection)).await;
@@ -155,7 +155,7 @@ impl Forward {
             let ForwardSettings { queue, vhost, to, prefetch, .. } = settings;
             let name = format!("CMQ forward to {to}");
             let client = inside(&user, &vhost, &local, &name);
-            let (connection, channel) = core.open_inside(client, sender)?;
+            let (connection, channel) = core.open_internal(client, sender)?;
             let now = core.now();
             core.broker.set_prefetch(now, channel, prefetch, false);
             let consume = Consume { queue: queue.to_string(), ..Consume::default() };
@@ -173,7 +173,7 @@ impl Forward {
         &self,
         subscription: &mut Subscription,
         dest: &Dest,
-        pause: &mut Pause,
+        backoff: &mut Backoff,
         told: &mut Option<String>,
         stop: &mut watch::Receiver<bool>,
     ) -> Result<Stop, Trouble> {
@@ -209,7 +209,7 @@ impl Forward {
                 let ForwardSettings { queue, vhost, to, .. } = &self.settings;
                 tracing::info!(%queue, %vhost, %to, "the queue is forwarded again");
             }
-            pause.reset();
+            backoff.reset();
         }
     }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use quelea_broker::{
     ChannelId, ConnectionId, OpenError, Publish, PublishError, exchange::RouteError,
 };
-use quelea_node::{Core, InsideClient};
+use quelea_node::{Core, InternalClient};
 use quelea_store::Ticket;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -131,7 +131,7 @@ impl Publishers {
             return Ok(*channel);
         }
         let client = inside(&self.user, vhost, &self.local, "CMQ publisher");
-        let (connection, channel) = core.open_inside(client, self.effects.clone())?;
+        let (connection, channel) = core.open_internal(client, self.effects.clone())?;
         self.open.insert(Arc::clone(vhost), (connection, channel));
         Ok(channel)
     }
@@ -143,8 +143,8 @@ pub(crate) const fn inside<'a>(
     vhost: &'a str,
     local: &'a str,
     name: &'a str,
-) -> InsideClient<'a> {
-    InsideClient { user, vhost, local, name, protocol: "CMQ 1" }
+) -> InternalClient<'a> {
+    InternalClient { user, vhost, local, name, protocol: "CMQ 1" }
 }
 
 fn open_cause(error: OpenError) -> (Cause, String) {

@@ -7,6 +7,7 @@ pub mod config;
 pub mod endpoint;
 pub mod error;
 pub mod flight;
+#[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod inbox;

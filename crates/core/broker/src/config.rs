@@ -7,7 +7,7 @@ use quelea_model::limits;
 pub struct BrokerConfig {
     /// Bytes of bodies in memory before they are dropped (durable) or written out (transient).
     pub resident_bytes_max: usize,
-    /// Bytes of index entries in memory before stretches are paged out.
+    /// Bytes of index entries in memory before ranges are paged out.
     pub index_bytes_max: usize,
     /// Bytes of what is known of hidden messages, groups and deduplication ids before publishers are
     /// blocked.

@@ -1,7 +1,9 @@
 //! The log as the broker uses it: the store, and what an open transaction in it is worth.
 
 use quelea_model::{Message, QueueId, Seq, Timestamp};
-use quelea_store::{Durability, EntryFlags, Location, NewMessage, Ready, Store, StoreState};
+use quelea_store::{
+    Durability, EntryFlags, Location, NewMessage, QueuedMessage, Store, StoreState,
+};
 
 use crate::topology::Item;
 
@@ -87,7 +89,12 @@ impl Log {
 
     /// A message is invisible for up to twelve hours: if only memory has it, it is written to the log
     /// like any that has to make room, so that invisible bodies do not stop the publishers.
-    pub(crate) fn spill_invisible(&mut self, queue: QueueId, message: &mut Ready, now: Timestamp) {
+    pub(crate) fn spill_invisible(
+        &mut self,
+        queue: QueueId,
+        message: &mut QueuedMessage,
+        now: Timestamp,
+    ) {
         let entry = &mut message.entry;
         if entry.is_stored() || !self.is_healthy() {
             return;
@@ -101,7 +108,7 @@ impl Log {
 
     /// A message becomes visible in a place that a checkpoint under way may have passed. Returns
     /// whether that had to be noted.
-    pub(crate) fn note_requeue(&mut self, queue: QueueId, message: &Ready) -> bool {
+    pub(crate) fn note_requeue(&mut self, queue: QueueId, message: &QueuedMessage) -> bool {
         let entry = &message.entry;
         let is_noted = self.store.checkpoint_under_way() && entry.is_durable() && entry.is_stored();
         if is_noted {

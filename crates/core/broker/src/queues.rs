@@ -11,7 +11,7 @@ mod schedule;
 use std::sync::Arc;
 
 use quelea_model::{QueueId, QueueName, Seq, Timestamp};
-use quelea_store::{Ready, Recovered};
+use quelea_store::{QueuedMessage, Recovered};
 use rustc_hash::FxHashMap;
 use slotmap::SecondaryMap;
 
@@ -278,7 +278,7 @@ impl Queues {
     }
 
     /// A message that was taken to be moved stays in its queue.
-    pub(crate) fn put_back(&mut self, log: &mut Log, id: QueueId, message: Ready) {
+    pub(crate) fn put_back(&mut self, log: &mut Log, id: QueueId, message: QueuedMessage) {
         let Some((queue, schedule)) = self.with_schedule(id) else {
             return log.store.release(&message.entry);
         };
@@ -336,7 +336,7 @@ impl Queues {
         }
     }
 
-    /// Messages, and stretches of them, that could not be read since the start, and what was said last.
+    /// Messages, and ranges of them, that could not be read since the start, and what was said last.
     pub(crate) fn unreadable(&self) -> (u64, Option<&str>) {
         (self.reads.failed, self.reads.last_error.as_deref())
     }

@@ -304,7 +304,7 @@ pub struct Overview {
     pub resident_bytes: usize,
     /// Bytes of index entries in memory.
     pub index_bytes: usize,
-    /// Messages, or stretches of them, that could not be read back from the log.
+    /// Messages, or ranges of them, that could not be read back from the log.
     pub unreadable: u64,
     /// What the last of them was, and where.
     pub unreadable_last: Option<String>,

@@ -114,7 +114,7 @@ pub const CC_KEYS_MAX: usize = 1_024;
 /// it durable bodies are dropped (they are in the log) and transient ones are written to the log.
 pub const RESIDENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Bytes of index entries in memory before stretches of them are paged out.
+/// Bytes of index entries in memory before ranges of them are paged out.
 pub const INDEX_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// Bytes of one log segment.

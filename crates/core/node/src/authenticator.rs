@@ -29,7 +29,7 @@ const STACK_BYTES: usize = 256 * 1024;
 /// our allocator keeps for a while for the thread that used it.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// The request was not taken: too many logins wait, or the system gives no thread.
+/// The request was not taken: too many logins wait, or no thread could be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many logins wait already")]
 pub struct Busy;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use quelea_model::Timestamp;
 
-/// Gives the core its `now`. Cheap to copy; read once per turn, never per message.
+/// The source of the core's `now`. Cheap to copy; read once per turn, never per message.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     base_ms: u64,
@@ -26,7 +26,7 @@ impl Clock {
         Timestamp::from_millis(self.base_ms).plus_ms(self.started.elapsed().as_millis() as u64)
     }
 
-    /// The instant at which [`Clock::now`] first gives `at`; at once if that has passed.
+    /// The instant at which [`Clock::now`] first returns `at`; at once if that has passed.
     #[must_use]
     pub fn instant(&self, at: Timestamp) -> Instant {
         let after_start = at.since_ms(Timestamp::from_millis(self.base_ms));

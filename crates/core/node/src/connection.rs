@@ -1,33 +1,22 @@
-//! One AMQP connection's socket and session, and the task that serves it.
+//! One AMQP connection: its session, its phase, and the half of its socket that is written to.
 
-use std::io::{self, IoSlice};
-use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::io::IoSlice;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use bytes::{BufMut as _, BytesMut};
 use quelea_amqp_session::{Peer, Session, SessionConfig};
-use quelea_broker::ConnectionId;
+use quelea_broker::{Broker, ConnectionId};
 use quelea_model::Timestamp;
-use tokio::io::{AsyncReadExt as _, AsyncWrite as _};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::io::AsyncWrite as _;
+use tokio::net::tcp::OwnedWriteHalf;
 
-use crate::core::{Core, SharedCore};
 use crate::timers::Armed;
-
-/// Bytes of one read. Some 800 small publishes: more would keep others waiting for longer than a
-/// millisecond, less would cost more system calls.
-pub(crate) const READ_BYTES_MAX: usize = 64 * 1024;
 
 /// Bytes of the buffer that all connections read into. A connection that waits holds none of it. A
 /// body that is shared instead of copied (from 16 KiB on) keeps all of it: at worst, eight times its
 /// own size.
 pub(crate) const ARENA_BYTES: usize = 128 * 1024;
-
-/// With less room than this left, a new buffer is begun.
-const READ_BYTES_MIN: usize = 32 * 1024;
 
 /// Slices of one vectored write: bodies of 8 KiB and more have one of their own.
 const SLICES_MAX: usize = 64;
@@ -160,92 +149,48 @@ impl Connection {
         }
     }
 
-    /// Closes our end of the connection.
-    pub(crate) fn close_writer(&mut self) {
-        self.writer = None;
-    }
-}
-
-/// Reads into the arena. Gives the bytes, and whether the socket may have more.
-fn poll_read(
-    reader: &mut OwnedReadHalf,
-    arena: &mut BytesMut,
-    cx: &mut Context<'_>,
-) -> Poll<io::Result<(usize, bool)>> {
-    if arena.capacity() - arena.len() < READ_BYTES_MIN && !arena.try_reclaim(ARENA_BYTES) {
-        *arena = BytesMut::with_capacity(ARENA_BYTES);
-    }
-    let room = READ_BYTES_MAX.min(arena.capacity() - arena.len());
-    // The future holds nothing between two polls, so that the arena is only lent.
-    let read = pin!(reader.read_buf(&mut arena.limit(room))).poll(cx);
-    read.map_ok(|bytes| (bytes, bytes == room))
-}
-
-/// Serves one connection until it is gone.
-pub(crate) async fn serve(
-    core: SharedCore,
-    stream: TcpStream,
-    peer: SocketAddr,
-    local: SocketAddr,
-) {
-    let (mut reader, writer) = stream.into_split();
-    let peer = Peer {
-        address: peer.to_string(),
-        local: local.to_string(),
-        loopback: peer.ip().to_canonical().is_loopback(),
-    };
-    let Some(slot) = core.with(|core| core.connected(writer, peer)) else { return };
-    loop {
-        match std::future::poll_fn(|cx| core.with(|core| poll(core, slot, &mut reader, cx))).await {
-            Step::Read => {}
-            // Whoever sends a lot lets the others come first, and the core's turn.
-            Step::HasMore => tokio::task::yield_now().await,
-            Step::End => break,
+    /// Whether to read from the socket now. If not, the task is woken when that may have changed.
+    pub(crate) fn wants_input(&mut self) -> bool {
+        let wants = self.session.wants_input();
+        if !wants {
+            self.paused = true;
         }
+        wants
     }
-    core.with(|core| core.remove(slot));
-}
 
-/// What a step of a connection's task came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    /// All that the socket had was read: the next step will wait.
-    Read,
-    /// The socket or the session has more.
-    HasMore,
-    /// The connection is gone.
-    End,
-}
-
-/// One step of a connection.
-fn poll(
-    core: &mut Core,
-    slot: usize,
-    reader: &mut OwnedReadHalf,
-    cx: &mut Context<'_>,
-) -> Poll<Step> {
-    match core.prepare(slot, cx.waker()) {
-        Phase::Gone => return Poll::Ready(Step::End),
-        Phase::Flushing(_) => return Poll::Pending,
-        Phase::Lingering(_) => {}
-        Phase::Open => {
-            if core.go_on(slot) {
-                return Poll::Ready(Step::HasMore);
+    /// Its deadline has come.
+    pub(crate) fn handle_timeout(&mut self, broker: &mut Broker, now: Timestamp) {
+        match self.phase {
+            Phase::Open => self.session.handle_timeout(broker, now),
+            Phase::Flushing(_) | Phase::Lingering(_) => {
+                self.phase = Phase::Gone;
+                self.wake();
             }
-            if !core.wants_input(slot) {
-                return Poll::Pending;
-            }
+            Phase::Gone => {}
         }
     }
-    match poll_read(reader, &mut core.arena, cx) {
-        Poll::Pending => Poll::Pending,
-        Poll::Ready(Ok((0, _)) | Err(_)) => {
-            core.disconnected(slot);
-            Poll::Ready(Step::End)
+
+    /// Ends it without a word to the peer.
+    pub(crate) fn abandon(&mut self, broker: &mut Broker, now: Timestamp) {
+        if self.phase == Phase::Open {
+            self.session.disconnected(broker, now);
         }
-        Poll::Ready(Ok((_, socket_has_more))) => {
-            let has_more = core.received(slot) || socket_has_more;
-            Poll::Ready(if has_more { Step::HasMore } else { Step::Read })
+        self.phase = Phase::Gone;
+        self.wake();
+    }
+
+    /// When the session has finished: closes our end if all is written, and has the rest done until
+    /// the deadline.
+    pub(crate) fn close_if_finished(&mut self, deadline: Timestamp) {
+        if !matches!(self.phase, Phase::Open | Phase::Flushing(_)) || !self.session.is_finished() {
+            return;
         }
+        if self.session.output().is_empty() {
+            self.writer = None;
+            self.phase = Phase::Lingering(deadline);
+        } else if self.phase == Phase::Open {
+            self.phase = Phase::Flushing(deadline);
+        }
+        self.wake();
     }
 }

@@ -1,5 +1,5 @@
 //! The data directory: made when missing, and locked, so that two brokers never write one log.
-//! The lock file also tells the next holder whether this one stopped in good order.
+//! The lock file also shows the next holder whether this one stopped in good order.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_at_an_offset_is_read_there_and_the_end_gives_nothing() {
+    fn what_is_written_at_an_offset_is_read_there() {
         let dir = TempDir::new("disk-rw");
         let disk = FileDisk::open(&dir.0.join("log")).unwrap();
         let file = disk.create("a").unwrap();

@@ -5,7 +5,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 /// Files of the process that are not connections: the log's, the listeners', the runtime's.
 const OTHER_FILES: u64 = 256;
 
-/// Raises the soft limit of open files to the hard one, which needs no privilege; gives how many
+/// Raises the soft limit of open files to the hard one, which needs no privilege; returns how many
 /// connections fit.
 pub fn raise_file_limit() -> u64 {
     let mut limit = getrlimit(Resource::Nofile);

@@ -6,14 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use quelea_store::Ticket;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use crate::core::Core;
-use crate::here;
+use crate::core::{Call, Core};
+use crate::local_core;
 
 /// Calls that wait for the core's next turn; a caller beyond waits for its place.
 pub(crate) const CALLS_WAITING_MAX: usize = 256;
-
-/// What runs on the core thread.
-pub(crate) type Call = Box<dyn FnOnce(&mut Core) + Send>;
 
 /// The core has stopped, or stops: nothing more is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,7 +56,7 @@ impl CoreHandle {
         Arc::clone(&self.queues_epoch)
     }
 
-    /// Runs `call` in the core's next turn and gives its result. All connections wait while it runs:
+    /// Runs `call` in the core's next turn and returns its result. All connections wait while it runs:
     /// it must neither block nor take longer than listing what it was asked for.
     ///
     /// # Errors
@@ -68,7 +65,7 @@ impl CoreHandle {
         &self,
         call: impl FnOnce(&mut Core) -> R + Send + 'static,
     ) -> Result<R, CoreStopped> {
-        let call = match here::run(&self.wake, call) {
+        let call = match local_core::run(&self.wake, call) {
             Ok(result) => return Ok(result),
             Err(call) => call,
         };
@@ -89,7 +86,7 @@ impl CoreHandle {
         self.promise(move |_| ((), ticket)).await
     }
 
-    /// Runs `call` as [`CoreHandle::call`] does, and gives its result when the store has reached the
+    /// Runs `call` as [`CoreHandle::call`] does, and returns its result when the store has reached the
     /// ticket that came with it.
     ///
     /// # Errors
@@ -114,7 +111,7 @@ impl CoreHandle {
         receiver.await.map_err(|_| CoreStopped)
     }
 
-    /// Runs `call` and gives its result at once, with the promise that the store reaches the ticket that
+    /// Runs `call` and returns its result at once, with the promise that the store reaches the ticket that
     /// came with it.
     ///
     /// # Errors
@@ -157,7 +154,7 @@ impl CoreHandle {
     }
 
     /// Runs `call` in the core's next turn, unless too many wait already or the core has stopped;
-    /// gives whether it will.
+    /// returns whether it will.
     pub fn try_call(&self, call: impl FnOnce(&mut Core) + Send + 'static) -> bool {
         let sent = self.calls.try_send(Box::new(call)).is_ok();
         self.wake.notify_one();
@@ -172,7 +169,7 @@ impl CoreHandle {
         &self,
         call: impl FnOnce(&mut Core) + Send + 'static,
     ) -> Result<(), CoreStopped> {
-        match here::run(&self.wake, call) {
+        match local_core::run(&self.wake, call) {
             Ok(()) => Ok(()),
             Err(call) => self.send(Box::new(call)).await,
         }

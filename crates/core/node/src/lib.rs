@@ -1,49 +1,56 @@
 //! The tokio shell around the sans-I/O core: it owns every socket, file, thread and clock of a node.
 //! It must never decide what a method or a queue means; it moves bytes, time and jobs. Start with
-//! [`Node`], then `core.rs` (the turn), `connection.rs` (one socket) and `log_threads.rs`.
+//! [`Node`], then `turn.rs` (input, broker, jobs, output), `connection_task.rs` (one socket) and
+//! `log_threads.rs`.
 //!
 //! # Threads
 //! - **core**: the broker, all AMQP sockets and timers, on a single-threaded runtime.
 //! - **log-write**, **log-read**, **log-background**: run the store's jobs, one after the other each.
 //! - **auth**: password hashes; it ends when there were none for a while.
 //!
-//! Other threads reach the core through [`CoreHandle`]. What a panic does is told in `panics.rs`.
+//! Other threads reach the core through [`CoreHandle`]. What a panic does stands in `panics.rs`.
 
-mod attached;
 mod authenticator;
+mod backoff;
 mod clock;
 mod connection;
+mod connection_task;
+mod connections;
 mod core;
 mod counters;
 mod data_dir;
 mod file_disk;
 mod file_limit;
 mod handle;
-mod here;
+mod internal_connections;
 mod listener;
+mod local_core;
 mod log_threads;
+mod logins;
 mod node;
 mod panics;
 mod password;
-mod pause;
-mod pump;
-mod routes;
-mod sessions;
+mod promises;
+mod receives;
+mod schedule;
+mod slots;
 mod stop;
 mod timers;
+mod turn;
 
-pub use attached::InsideClient;
 pub use authenticator::{Authenticator, Busy, Credentials};
+pub use backoff::Backoff;
 pub use clock::Clock;
-pub use core::{Core, ReceiveAnswer};
+pub use core::Core;
 pub use counters::NetCounters;
 pub use data_dir::{DataDir, DataDirError, LOCK_FILE};
 pub use file_disk::FileDisk;
 pub use file_limit::raise_file_limit;
 pub use handle::{CoreHandle, CoreStopped, Promise};
+pub use internal_connections::InternalClient;
 pub use listener::{ListenError, listen};
 pub use node::{Node, NodeConfig, StartError};
 pub use panics::{PANIC_EXIT_CODE, install_panic_hook};
 pub use password::{HashError, hash_password, verify_password};
-pub use pause::Pause;
+pub use receives::ReceiveAnswer;
 pub use stop::Stopped;

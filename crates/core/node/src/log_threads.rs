@@ -1,5 +1,5 @@
 //! The log's threads: one for each lane of the store's jobs, so that neither reading nor housekeeping
-//! holds up what promises wait for. Each takes jobs from a bounded channel and gives their results
+//! holds up what promises wait for. Each takes jobs from a bounded channel and sends their results
 //! back to the core, which it wakes.
 
 use std::io;
@@ -52,7 +52,7 @@ impl LogThreads {
         Ok(Self { lanes, done, held: None, under_way: 0, threads })
     }
 
-    /// Hands jobs over until `next` gives none or a lane is full.
+    /// Hands jobs over until `next` returns none or a lane is full.
     pub(crate) fn submit(&mut self, mut next: impl FnMut() -> Option<Job>) {
         while let Some(job) = self.held.take().or_else(&mut next) {
             let index = LANES.iter().position(|(lane, _)| *lane == job.lane());

@@ -18,20 +18,24 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::authenticator::Authenticator;
 use crate::clock::Clock;
-use crate::core::{Core, CoreParts, SharedCore};
+use crate::connection_task;
+use crate::connections::Connections;
+use crate::core::{Call, Core, CoreParts, SharedCore};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::file_disk::FileDisk;
-use crate::handle::{Call, CoreHandle};
-use crate::here;
-use crate::listener::{self, ListenError, listen};
+use crate::handle::CoreHandle;
+use crate::listener::{ListenError, listen};
+use crate::local_core;
 use crate::log_threads::LogThreads;
-use crate::pump;
+use crate::logins::Logins;
+use crate::schedule::TurnSchedule;
 use crate::stop::Stopped;
+use crate::turn;
 
 /// Directory of the log within the data directory.
 const LOG_DIRECTORY: &str = "log";
 
-/// Everything that a node has to be told.
+/// All settings of a node.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
     /// Directory of the data.
@@ -144,7 +148,7 @@ impl Node {
         let wake = Arc::new(Notify::new());
         let (handle, calls) = CoreHandle::new(Arc::clone(&wake));
         let (ready, started) = std_mpsc::sync_channel(1);
-        let seed = Seed {
+        let start = CoreStart {
             config,
             disk,
             lock,
@@ -157,7 +161,7 @@ impl Node {
         };
         let thread = thread::Builder::new()
             .name("core".to_owned())
-            .spawn(move || core_thread(seed, &ready))
+            .spawn(move || core_thread(start, &ready))
             .map_err(system("start the core thread"))?;
         match started.recv() {
             Ok(Ok(report)) => {
@@ -216,8 +220,8 @@ const fn system(what: &'static str) -> impl Fn(io::Error) -> StartError {
     move |source| StartError::System { what, source }
 }
 
-/// What the core thread grows from; all of it can be sent, the core cannot.
-struct Seed {
+/// What the core thread makes the core of; all of it can be sent, the core cannot.
+struct CoreStart {
     config: NodeConfig,
     disk: Arc<dyn Disk>,
     /// Held until the thread ends.
@@ -231,7 +235,7 @@ struct Seed {
 }
 
 fn core_thread(
-    seed: Seed,
+    start: CoreStart,
     ready: &std_mpsc::SyncSender<Result<RecoveryReport, StartError>>,
 ) -> Stopped {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
@@ -243,19 +247,19 @@ fn core_thread(
             return Stopped::Unclean;
         }
     };
-    match grow(&runtime, seed) {
-        Ok((core, report, wake, clock, lock)) => {
-            // Whoever started us waits for this line.
+    match start_core(&runtime, start) {
+        Ok(Started { core, report, wake, clock, lock }) => {
+            // `Node::start` waits for this.
             let _ = ready.send(Ok(report));
             // A task of its own: the runtime looks for I/O before each poll of its main future.
-            here::enter(&wake, &core);
-            let pump = tokio::task::unconstrained(pump::run(core, wake, clock));
-            let Ok(stopped) = runtime.block_on(runtime.spawn_local(pump)) else {
-                crate::panics::end_process("the core's pump panicked");
+            local_core::enter(&wake, &core);
+            let turns = tokio::task::unconstrained(turn::run(core, wake, clock));
+            let Ok(stopped) = runtime.block_on(runtime.spawn_local(turns)) else {
+                crate::panics::end_process("the core panicked in a turn");
             };
             // Tasks of connections, then the log's threads, then the lock.
             drop(runtime);
-            here::leave();
+            local_core::leave();
             match stopped {
                 // A job may still be at it: the lock stays until the process ends.
                 Stopped::Unclean => std::mem::forget(lock),
@@ -276,12 +280,19 @@ fn leave(lock: Option<DataDir>) {
     }
 }
 
-type Grown = (SharedCore, RecoveryReport, Arc<Notify>, Clock, Option<DataDir>);
+/// A core that accepts connections and waits for its first turn.
+struct Started {
+    core: SharedCore,
+    report: RecoveryReport,
+    wake: Arc<Notify>,
+    clock: Clock,
+    lock: Option<DataDir>,
+}
 
-fn grow(runtime: &LocalRuntime, seed: Seed) -> Result<Grown, StartError> {
+fn start_core(runtime: &LocalRuntime, start: CoreStart) -> Result<Started, StartError> {
     let clock = Clock::start();
-    let Seed { config, disk, lock, path, listeners, authenticator, wake, calls, queues_epoch } =
-        seed;
+    let CoreStart { config, disk, lock, path, listeners, authenticator, wake, calls, queues_epoch } =
+        start;
     let options = Options {
         segment_bytes: config.segment_bytes,
         nonce: random().map_err(system("get random numbers"))?,
@@ -298,13 +309,11 @@ fn grow(runtime: &LocalRuntime, seed: Seed) -> Result<Grown, StartError> {
             .map_err(|reason| StartError::Bootstrap { user: user.clone(), reason })?;
     }
     let parts = CoreParts {
-        clock,
-        wake: Arc::clone(&wake),
+        schedule: TurnSchedule::new(clock, Arc::clone(&wake)),
+        connections: Connections::new(config.session, config.connections_max),
         log: LogThreads::start(&disk, &wake).map_err(system("start the log's threads"))?,
-        authenticator,
+        logins: Logins::new(authenticator, Arc::clone(&wake)),
         calls,
-        session_config: Arc::new(config.session),
-        connections_max: config.connections_max,
         stop_timeout_ms: config.stop_timeout_ms,
         queues_epoch,
     };
@@ -313,9 +322,9 @@ fn grow(runtime: &LocalRuntime, seed: Seed) -> Result<Grown, StartError> {
     for listener in listeners {
         let listener = tokio::net::TcpListener::from_std(listener)
             .map_err(system("register a listening socket"))?;
-        runtime.spawn_local(listener::accept(core.clone(), listener));
+        runtime.spawn_local(connection_task::accept(core.clone(), listener));
     }
-    Ok((core, report, wake, clock, lock))
+    Ok(Started { core, report, wake, clock, lock })
 }
 
 fn open_broker(

@@ -10,7 +10,7 @@ use crate::chunk::CHUNK_ENTRIES;
 use crate::job::write_all_at;
 use crate::record::{u32_at, u64_at};
 use crate::segment::Segment;
-use crate::{Disk, DiskFile, Entry, EntryFlags, Location, NEVER, Stretch};
+use crate::{Disk, DiskFile, Entry, EntryFlags, Location, NEVER, PagedRange};
 
 /// The file's header.
 pub(crate) const CHECKPOINT_HEADER_BYTES: usize = 64;
@@ -24,7 +24,7 @@ pub(crate) const FORMAT_VERSION: u16 = 1;
 
 const BLOCK_TOPOLOGY: u32 = 1;
 const BLOCK_ENTRIES: u32 = 2;
-const BLOCK_STRETCH: u32 = 3;
+const BLOCK_PAGED_RANGE: u32 = 3;
 const BLOCK_SEGMENTS: u32 = 4;
 const BLOCK_END: u32 = 5;
 
@@ -32,7 +32,7 @@ const ENTRIES_EXPIRIES: u8 = 1;
 const ENTRIES_RUN: u8 = 2;
 
 const ENTRY_BYTES: usize = 24;
-const STRETCH_BYTES: usize = 72;
+const PAGED_RANGE_BYTES: usize = 72;
 const SEGMENT_BYTES: usize = 16;
 
 /// The start of the file.
@@ -61,7 +61,7 @@ pub(crate) struct NeededSegment {
 pub(crate) enum Block<'a> {
     Topology(TopologyItems<'a>),
     Entries(EntriesBlock<'a>),
-    Stretch(QueueId, Stretch),
+    PagedRange(QueueId, PagedRange),
     Segments(&'a [u8]),
     /// The last one: the log was on the disk up to here when the checkpoint was made.
     End {
@@ -244,18 +244,18 @@ fn decode_entry(bytes: &[u8]) -> Entry {
     }
 }
 
-pub(crate) fn put_stretch(out: &mut Vec<u8>, seed: u32, queue: QueueId, stretch: &Stretch) {
-    put_block(out, seed, BLOCK_STRETCH, |out| {
+pub(crate) fn put_paged_range(out: &mut Vec<u8>, seed: u32, queue: QueueId, range: &PagedRange) {
+    put_block(out, seed, BLOCK_PAGED_RANGE, |out| {
         out.extend_from_slice(&queue.0.to_le_bytes());
-        out.extend_from_slice(&[stretch.priority_min, stretch.priority_max, 0, 0]);
-        for number in [stretch.first.0, stretch.last.0] {
+        out.extend_from_slice(&[range.priority_min, range.priority_max, 0, 0]);
+        for number in [range.first.0, range.last.0] {
             out.extend_from_slice(&number.to_le_bytes());
         }
-        for number in [stretch.segment, stretch.first_offset, stretch.last_offset, stretch.count] {
+        for number in [range.segment, range.first_offset, range.last_offset, range.count] {
             out.extend_from_slice(&number.to_le_bytes());
         }
-        let expiry = stretch.earliest_expiry.as_millis();
-        for number in [stretch.body_bytes, expiry, stretch.check] {
+        let expiry = range.earliest_expiry.as_millis();
+        for number in [range.body_bytes, expiry, range.check] {
             out.extend_from_slice(&number.to_le_bytes());
         }
         // Room for facts of later versions.
@@ -264,8 +264,8 @@ pub(crate) fn put_stretch(out: &mut Vec<u8>, seed: u32, queue: QueueId, stretch:
     });
 }
 
-fn decode_stretch(bytes: &[u8]) -> Result<Block<'_>, &'static str> {
-    let stretch = Stretch {
+fn decode_paged_range(bytes: &[u8]) -> Result<Block<'_>, &'static str> {
+    let range = PagedRange {
         first: Seq(u64_at(bytes, 8)),
         last: Seq(u64_at(bytes, 16)),
         segment: u32_at(bytes, 24),
@@ -279,15 +279,15 @@ fn decode_stretch(bytes: &[u8]) -> Result<Block<'_>, &'static str> {
         durable: true,
         check: u64_at(bytes, 56),
     };
-    let sound = stretch.first <= stretch.last
-        && stretch.first_offset <= stretch.last_offset
-        && stretch.count > 0
-        && stretch.priority_min <= stretch.priority_max
-        && stretch.body_bytes <= u64::from(u32::MAX) * u64::from(stretch.count);
+    let sound = range.first <= range.last
+        && range.first_offset <= range.last_offset
+        && range.count > 0
+        && range.priority_min <= range.priority_max
+        && range.body_bytes <= u64::from(u32::MAX) * u64::from(range.count);
     if !sound {
-        return Err("a stretch contradicts itself");
+        return Err("a range contradicts itself");
     }
-    Ok(Block::Stretch(QueueId(u32_at(bytes, 0)), stretch))
+    Ok(Block::PagedRange(QueueId(u32_at(bytes, 0)), range))
 }
 
 pub(crate) fn put_segments<'a>(
@@ -332,7 +332,7 @@ pub(crate) fn decode_block(bytes: &[u8], seed: u32) -> Result<Block<'_>, &'stati
     Ok(match kind {
         BLOCK_TOPOLOGY => Block::Topology(TopologyItems::checked(content, count)?),
         BLOCK_ENTRIES => Block::Entries(EntriesBlock::checked(content, count)?),
-        BLOCK_STRETCH if content.len() >= STRETCH_BYTES => decode_stretch(content)?,
+        BLOCK_PAGED_RANGE if content.len() >= PAGED_RANGE_BYTES => decode_paged_range(content)?,
         BLOCK_SEGMENTS if content.len() == count.saturating_mul(SEGMENT_BYTES) => {
             Block::Segments(content)
         }
@@ -340,7 +340,7 @@ pub(crate) fn decode_block(bytes: &[u8], seed: u32) -> Result<Block<'_>, &'stati
             entries: u64_at(content, 0),
             synced: Location { segment: u32_at(content, 8), offset: u32_at(content, 12) },
         },
-        BLOCK_STRETCH | BLOCK_SEGMENTS | BLOCK_END => return Err("a block's length is wrong"),
+        BLOCK_PAGED_RANGE | BLOCK_SEGMENTS | BLOCK_END => return Err("a block's length is wrong"),
         _ => return Err("no such kind of block"),
     })
 }

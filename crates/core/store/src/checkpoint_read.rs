@@ -93,9 +93,9 @@ pub(crate) fn read_checkpoint(
             Block::Entries(entries) => {
                 found += replay.put_entries(&entries);
             }
-            Block::Stretch(queue, stretch) => {
-                replay.put_stretch(queue, &stretch)?;
-                found += u64::from(stretch.count);
+            Block::PagedRange(queue, range) => {
+                replay.put_paged_range(queue, &range)?;
+                found += u64::from(range.count);
             }
             Block::Segments(segments) => base.needed.extend(file::needed_segments(segments)),
             Block::End { entries, .. } if entries != found => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quelea_model::{Message, Seq, Timestamp};
 
-use crate::ready::Ready;
+use crate::queued_message::QueuedMessage;
 use crate::{Entry, EntryFlags, Location, NEVER};
 
 /// Entries of one chunk. 512 × 24 bytes move in some 200 ns when one is inserted in the middle.
@@ -25,7 +25,7 @@ pub(crate) struct Chunk {
     /// Entries that are not in the log.
     unstored: usize,
     /// Something was taken from or put into the middle: the log between the first and the last
-    /// entry may hold records of the queue that are not entries, so it cannot be a stretch.
+    /// entry may hold records of the queue that are not entries, so it cannot be a range.
     sparse: bool,
     /// Nothing may be appended: what the queue got behind the last entry may have gone already.
     closed: bool,
@@ -134,8 +134,8 @@ impl Chunk {
     }
 
     /// Appends; the caller has checked the order and the room.
-    pub(crate) fn push_back(&mut self, ready: Ready) {
-        let Ready { entry, expires_at, body } = ready;
+    pub(crate) fn push_back(&mut self, ready: QueuedMessage) {
+        let QueuedMessage { entry, expires_at, body } = ready;
         if expires_at.is_some() || !self.expiries.is_empty() {
             self.allocate_expiries();
             self.expiries.push(expires_at.unwrap_or(NEVER));
@@ -150,12 +150,12 @@ impl Chunk {
     }
 
     /// Inserts at a live index; the caller has checked the order and that there is room.
-    pub(crate) fn insert(&mut self, at: usize, ready: Ready) {
+    pub(crate) fn insert(&mut self, at: usize, ready: QueuedMessage) {
         if at == self.len() && self.has_room_at_end() {
             self.sparse = true;
             return self.push_back(ready);
         }
-        let Ready { entry, expires_at, body } = ready;
+        let QueuedMessage { entry, expires_at, body } = ready;
         if expires_at.is_some() {
             self.allocate_expiries();
         }
@@ -185,8 +185,8 @@ impl Chunk {
     }
 
     /// Puts another entry into the place of one with the same number.
-    pub(crate) fn replace(&mut self, at: usize, ready: Ready) -> Ready {
-        let Ready { entry, expires_at, body } = ready;
+    pub(crate) fn replace(&mut self, at: usize, ready: QueuedMessage) -> QueuedMessage {
+        let QueuedMessage { entry, expires_at, body } = ready;
         let index = self.head + at;
         if expires_at.is_some() {
             self.allocate_expiries();
@@ -194,7 +194,7 @@ impl Chunk {
         if body.is_some() {
             self.allocate_bodies();
         }
-        let old = Ready {
+        let old = QueuedMessage {
             entry: self.entries[index],
             expires_at: self.expiry(at),
             body: self.take_body(index),
@@ -212,9 +212,10 @@ impl Chunk {
         old
     }
 
-    pub(crate) fn pop_front(&mut self) -> Option<Ready> {
+    pub(crate) fn pop_front(&mut self) -> Option<QueuedMessage> {
         let entry = *self.entries.get(self.head)?;
-        let ready = Ready { entry, expires_at: self.expiry(0), body: self.take_body(self.head) };
+        let ready =
+            QueuedMessage { entry, expires_at: self.expiry(0), body: self.take_body(self.head) };
         self.unstored -= usize::from(!entry.is_stored());
         self.head += 1;
         if self.is_empty() {
@@ -223,13 +224,14 @@ impl Chunk {
         Some(ready)
     }
 
-    pub(crate) fn remove(&mut self, at: usize) -> Option<Ready> {
+    pub(crate) fn remove(&mut self, at: usize) -> Option<QueuedMessage> {
         if at == 0 {
             return self.pop_front();
         }
         let index = self.head + at;
         let entry = *self.entries.get(index)?;
-        let ready = Ready { entry, expires_at: self.expiry(at), body: self.take_body(index) };
+        let ready =
+            QueuedMessage { entry, expires_at: self.expiry(at), body: self.take_body(index) };
         self.unstored -= usize::from(!entry.is_stored());
         self.sparse = true;
         let head = self.head;

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use quelea_model::{Message, QueueId, Seq, Timestamp};
 
 use crate::chunk::Chunk;
-use crate::ready::{CheckpointCursor, Front, Held, Missing, Ready, Removed, Unstored};
+use crate::queued_message::{
+    CheckpointCursor, Drained, Front, NextRead, QueuedMessage, QueuedMessageRef, UnstoredMessage,
+};
 use crate::slot::Slot;
-use crate::{Entry, LoadItem, Loaded, LoadedStretch, Location, NEVER, Store, Stretch};
+use crate::{Entry, LoadItem, Loaded, LoadedRange, Location, NEVER, PagedRange, Store};
 
 /// Chunks at the head that are never paged out: they are read next.
 const HEAD_CHUNKS_KEPT: usize = 2;
@@ -19,7 +21,7 @@ const HEAD_CHUNKS_KEPT: usize = 2;
 /// and taking from the front cost O(1); inserting near the front, for a requeue, a short move.
 ///
 /// A queue has to push every message that is appended for it, unless the index is empty and the
-/// message leaves at once; otherwise a stretch read back from the log would hold strangers.
+/// message leaves at once; otherwise a range read back from the log would hold strangers.
 #[derive(Debug, Default)]
 pub struct QueueIndex {
     pub(crate) slots: VecDeque<Slot>,
@@ -86,7 +88,7 @@ impl QueueIndex {
         expires_at: Option<Timestamp>,
         body: Option<Arc<Message>>,
     ) {
-        let ready = Ready { entry, expires_at, body };
+        let ready = QueuedMessage { entry, expires_at, body };
         match self.slots.back_mut() {
             Some(Slot::Chunk(chunk)) if chunk.is_open() => {
                 if chunk.last_seq().is_some_and(|last| last >= entry.seq) {
@@ -116,7 +118,7 @@ impl QueueIndex {
             // What lay between it and the one before may be gone.
             return self.set_sparse(entry.seq);
         }
-        self.insert_ready(Ready { entry, expires_at, body });
+        self.insert_ready(QueuedMessage { entry, expires_at, body });
     }
 
     /// What comes next.
@@ -124,7 +126,7 @@ impl QueueIndex {
     pub fn front(&self) -> Front<'_> {
         match self.slots.front() {
             None => Front::Empty,
-            Some(Slot::Stretch(stretch)) => Front::Paged(stretch),
+            Some(Slot::PagedRange(range)) => Front::Paged(range),
             Some(Slot::Chunk(chunk)) => match chunk.entries().first() {
                 None => Front::Empty,
                 Some(entry) => {
@@ -135,7 +137,7 @@ impl QueueIndex {
     }
 
     /// Takes the first message; `None` if there is none or it is paged out.
-    pub fn pop_front(&mut self) -> Option<Ready> {
+    pub fn pop_front(&mut self) -> Option<QueuedMessage> {
         let Some(Slot::Chunk(chunk)) = self.slots.front_mut() else {
             return None;
         };
@@ -150,36 +152,36 @@ impl QueueIndex {
         Some(ready)
     }
 
-    /// Takes the stretch at the front, to move it to another index.
-    pub fn pop_front_stretch(&mut self) -> Option<Stretch> {
-        let Some(Slot::Stretch(stretch)) = self.slots.front() else {
+    /// Takes the range at the front, to move it to another index.
+    pub fn pop_front_paged_range(&mut self) -> Option<PagedRange> {
+        let Some(Slot::PagedRange(range)) = self.slots.front() else {
             return None;
         };
-        let stretch = *stretch;
-        self.count_stretch_out(&stretch);
+        let range = *range;
+        self.count_paged_range_out(&range);
         self.remove_slot(0);
-        Some(stretch)
+        Some(range)
     }
 
-    /// Adds a stretch at the end. Its numbers have to be greater than all that are there.
-    pub fn push_back_stretch(&mut self, stretch: Stretch) {
-        debug_assert!(self.is_empty() || self.last_seq() < Some(stretch.first), "out of order");
+    /// Adds a range at the end. Its numbers have to be greater than all that are there.
+    pub fn push_back_paged_range(&mut self, range: PagedRange) {
+        debug_assert!(self.is_empty() || self.last_seq() < Some(range.first), "out of order");
         if self.is_empty() && !self.slots.is_empty() {
             self.remove_slot(0);
         }
-        self.len += stretch.count as usize;
-        self.body_bytes += stretch.body_bytes;
+        self.len += range.count as usize;
+        self.body_bytes += range.body_bytes;
         self.index_bytes += size_of::<Slot>();
-        self.slots.push_back(Slot::Stretch(stretch));
+        self.slots.push_back(Slot::PagedRange(range));
     }
 
     /// The message of a number, if it is here and not paged out.
     #[must_use]
-    pub fn get(&self, seq: Seq) -> Option<Held<'_>> {
+    pub fn get(&self, seq: Seq) -> Option<QueuedMessageRef<'_>> {
         let (slot, at) = self.find(seq)?;
         let chunk = self.slots[slot].chunk()?;
         let entry = &chunk.entries()[at];
-        Some(Held { entry, expires_at: chunk.expiry(at), body: chunk.body(at) })
+        Some(QueuedMessageRef { entry, expires_at: chunk.expiry(at), body: chunk.body(at) })
     }
 
     /// The number of the message that has `n` before it; `None` if that one is paged out.
@@ -205,18 +207,18 @@ impl QueueIndex {
         }
     }
 
-    /// The stretch that a number would be in.
+    /// The range that a number would be in.
     #[must_use]
-    pub fn stretch_of(&self, seq: Seq) -> Option<&Stretch> {
+    pub fn paged_range_of(&self, seq: Seq) -> Option<&PagedRange> {
         let after = self.slots.partition_point(|slot| slot.first_seq() <= seq);
         match self.slots.get(after.checked_sub(1)?)? {
-            Slot::Stretch(stretch) if stretch.last >= seq => Some(stretch),
+            Slot::PagedRange(range) if range.last >= seq => Some(range),
             _ => None,
         }
     }
 
     /// Takes the message of a number; `None` if it is not here or paged out.
-    pub fn remove(&mut self, seq: Seq) -> Option<Ready> {
+    pub fn remove(&mut self, seq: Seq) -> Option<QueuedMessage> {
         let (slot, at) = self.find(seq)?;
         let Slot::Chunk(chunk) = &mut self.slots[slot] else {
             return None;
@@ -233,13 +235,13 @@ impl QueueIndex {
     }
 
     /// Hands out all that is in the index and leaves it empty: purge and delete.
-    pub fn drain(&mut self, f: &mut dyn FnMut(Removed)) {
+    pub fn drain(&mut self, f: &mut dyn FnMut(Drained)) {
         for slot in std::mem::take(self).slots {
             match slot {
-                Slot::Stretch(stretch) => f(Removed::Stretch(stretch)),
+                Slot::PagedRange(range) => f(Drained::PagedRange(range)),
                 Slot::Chunk(mut chunk) => {
                     while let Some(ready) = chunk.pop_front() {
-                        f(Removed::Entry(ready));
+                        f(Drained::Entry(ready));
                     }
                 }
             }
@@ -265,7 +267,7 @@ impl QueueIndex {
     /// Messages in memory that are not in the log, from the end of the index but in rising order:
     /// at most `max`, at most one chunk. To be appended and then [`QueueIndex::mark_stored`].
     #[must_use]
-    pub fn unstored(&self, max: usize) -> Vec<Unstored> {
+    pub fn unstored(&self, max: usize) -> Vec<UnstoredMessage> {
         let mut found = Vec::new();
         if self.unstored == 0 {
             return found;
@@ -280,7 +282,7 @@ impl QueueIndex {
                     break;
                 }
                 if let (false, Some(message)) = (entry.is_stored(), chunk.body(at)) {
-                    found.push(Unstored {
+                    found.push(UnstoredMessage {
                         seq: entry.seq,
                         expires_at: chunk.expiry(at),
                         priority: entry.priority,
@@ -305,7 +307,7 @@ impl QueueIndex {
         self.change_chunk(slot, |chunk| chunk.set_stored(at, location)).is_some()
     }
 
-    /// Replaces chunks by stretches, from the end towards the head, until `bytes_wanted` of the
+    /// Replaces chunks by ranges, from the end towards the head, until `bytes_wanted` of the
     /// index are free. Gives the bytes. Only chunks that the log tells exactly can go; the head
     /// stays.
     pub fn page_out(&mut self, bytes_wanted: usize) -> usize {
@@ -319,10 +321,10 @@ impl QueueIndex {
             if chunk.is_sparse() {
                 continue;
             }
-            if let Some(stretch) = Stretch::of(chunk.entries(), chunk.expiries()) {
+            if let Some(range) = PagedRange::of(chunk.entries(), chunk.expiries()) {
                 self.index_bytes -= chunk.heap_bytes();
                 self.resident_bytes -= chunk.resident_bytes();
-                self.slots[at] = Slot::Stretch(stretch);
+                self.slots[at] = Slot::PagedRange(range);
             }
         }
         before.saturating_sub(self.index_bytes)
@@ -331,14 +333,14 @@ impl QueueIndex {
     /// What to read so that the first messages, up to `bytes_max` of bodies (at least one), are in
     /// memory. Only one load at a time may be under way for an index.
     #[must_use]
-    pub fn missing(&self, bytes_max: usize) -> Missing {
+    pub fn next_read(&self, bytes_max: usize) -> NextRead {
         let mut items = Vec::new();
         let mut bytes = 0;
         'slots: for slot in &self.slots {
             let chunk = match slot {
                 Slot::Chunk(chunk) => chunk,
-                Slot::Stretch(stretch) if items.is_empty() => return Missing::Stretch(*stretch),
-                Slot::Stretch(_) => break,
+                Slot::PagedRange(range) if items.is_empty() => return NextRead::PagedRange(*range),
+                Slot::PagedRange(_) => break,
             };
             for (at, entry) in chunk.entries().iter().enumerate() {
                 bytes += entry.body_bytes as usize;
@@ -355,13 +357,13 @@ impl QueueIndex {
                 bytes += LOAD_OVERHEAD_BYTES;
             }
         }
-        if items.is_empty() { Missing::Nothing } else { Missing::Items(items) }
+        if items.is_empty() { NextRead::Nothing } else { NextRead::Items(items) }
     }
 
     /// Takes what was loaded. Messages that have left meanwhile are ignored.
     pub fn fill(&mut self, loaded: Loaded) {
-        if let Some(stretch) = loaded.stretch {
-            self.unpage(stretch);
+        if let Some(range) = loaded.range {
+            self.unpage(range);
         }
         for (seq, message) in &loaded.messages {
             if let Some((slot, at)) = self.find(*seq) {
@@ -390,8 +392,8 @@ impl QueueIndex {
             }
             cursor.next = slot.last_seq().next();
             match slot {
-                Slot::Stretch(stretch) => {
-                    store.checkpoint_stretch(queue, stretch);
+                Slot::PagedRange(range) => {
+                    store.checkpoint_paged_range(queue, range);
                     given += 1;
                 }
                 Slot::Chunk(chunk) => {
@@ -427,10 +429,10 @@ impl QueueIndex {
         })
     }
 
-    /// All paged-out stretches, in order.
-    pub fn stretches(&self) -> impl Iterator<Item = &Stretch> {
+    /// All paged-out ranges, in order.
+    pub fn paged_ranges(&self) -> impl Iterator<Item = &PagedRange> {
         self.slots.iter().filter_map(|slot| match slot {
-            Slot::Stretch(stretch) => Some(stretch),
+            Slot::PagedRange(range) => Some(range),
             Slot::Chunk(_) => None,
         })
     }
@@ -444,12 +446,12 @@ impl QueueIndex {
         }
     }
 
-    /// Puts a loaded stretch into the place of the stretch; ignored if that is gone.
-    pub(crate) fn unpage(&mut self, loaded: LoadedStretch) {
-        let LoadedStretch { stretch, entries, expiries } = loaded;
-        let after = self.slots.partition_point(|slot| slot.first_seq() <= stretch.first);
+    /// Puts a loaded range into the place of the range; ignored if that is gone.
+    pub(crate) fn unpage(&mut self, loaded: LoadedRange) {
+        let LoadedRange { range, entries, expiries } = loaded;
+        let after = self.slots.partition_point(|slot| slot.first_seq() <= range.first);
         let Some(at) = after.checked_sub(1) else { return };
-        if !matches!(&self.slots[at], Slot::Stretch(here) if *here == stretch) {
+        if !matches!(&self.slots[at], Slot::PagedRange(here) if *here == range) {
             return;
         }
         let chunk = Chunk::whole(entries, expiries);
@@ -457,7 +459,7 @@ impl QueueIndex {
         self.slots[at] = Slot::Chunk(chunk);
     }
 
-    fn insert_ready(&mut self, ready: Ready) {
+    fn insert_ready(&mut self, ready: QueuedMessage) {
         let seq = ready.entry.seq;
         let after = self.slots.partition_point(|slot| slot.first_seq() <= seq);
         if let Some(before) = after.checked_sub(1)
@@ -480,7 +482,7 @@ impl QueueIndex {
         }
     }
 
-    fn insert_into(&mut self, mut slot: usize, mut at: usize, ready: Ready) {
+    fn insert_into(&mut self, mut slot: usize, mut at: usize, ready: QueuedMessage) {
         self.count_in(&ready);
         let full = matches!(&self.slots[slot], Slot::Chunk(chunk) if !chunk.has_room());
         if full && let Slot::Chunk(chunk) = &mut self.slots[slot] {
@@ -498,7 +500,7 @@ impl QueueIndex {
         self.change_chunk(slot, |chunk| chunk.insert(at, ready));
     }
 
-    fn replace(&mut self, slot: usize, at: usize, ready: Ready) {
+    fn replace(&mut self, slot: usize, at: usize, ready: QueuedMessage) {
         self.count_in(&ready);
         if let Some(old) = self.change_chunk(slot, |chunk| chunk.replace(at, ready)) {
             self.len -= 1;
@@ -522,7 +524,7 @@ impl QueueIndex {
         Some((slot, chunk.search(seq).ok()?))
     }
 
-    /// Changes a chunk and keeps the sums right; `None` if the slot is a stretch.
+    /// Changes a chunk and keeps the sums right; `None` if the slot is a range.
     pub(crate) fn change_chunk<R>(
         &mut self,
         at: usize,
@@ -564,7 +566,7 @@ impl QueueIndex {
         }
     }
 
-    fn count_in(&mut self, ready: &Ready) {
+    fn count_in(&mut self, ready: &QueuedMessage) {
         self.len += 1;
         self.body_bytes += u64::from(ready.entry.body_bytes);
     }
@@ -576,9 +578,9 @@ impl QueueIndex {
         self.unstored -= usize::from(!entry.is_stored());
     }
 
-    pub(crate) fn count_stretch_out(&mut self, stretch: &Stretch) {
-        self.len -= stretch.count as usize;
-        self.body_bytes -= stretch.body_bytes;
+    pub(crate) fn count_paged_range_out(&mut self, range: &PagedRange) {
+        self.len -= range.count as usize;
+        self.body_bytes -= range.body_bytes;
     }
 }
 

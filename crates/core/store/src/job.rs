@@ -15,7 +15,7 @@ use crate::{Disk, DiskFile};
 pub enum Lane {
     /// Batches and their syncs: what promises wait for. At most one is under way.
     Write,
-    /// Bodies, stretches and segments to be copied forward. A few are under way.
+    /// Bodies, ranges and segments to be copied forward. A few are under way.
     Read,
     /// What nobody waits for: filling the spare segment with zeros, checkpoint files, removals. At
     /// most one is under way. Wants a thread of its own, so that it holds up neither of the others.

@@ -13,6 +13,7 @@ mod disk;
 mod entry;
 pub mod fake_disk;
 mod files;
+#[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod group_commit;
@@ -23,9 +24,10 @@ mod loads;
 mod log;
 mod mem;
 mod options;
+mod paged_range;
 mod pass;
+mod queued_message;
 mod reader;
-mod ready;
 mod rebuild;
 mod record;
 mod recovered;
@@ -37,7 +39,6 @@ mod slot;
 mod spares;
 mod stats;
 mod store;
-mod stretch;
 mod ticket;
 mod visibility;
 mod window;
@@ -46,14 +47,16 @@ pub use disk::{Disk, DiskFile};
 pub use entry::{Entry, EntryFlags, Location, NEVER};
 pub use index::QueueIndex;
 pub use job::{Job, JobDone, Lane};
-pub use load::{LoadError, LoadItem, LoadRequest, LoadWhat, Loaded, LoadedStretch};
+pub use load::{LoadError, LoadItem, LoadRequest, LoadWhat, Loaded, LoadedRange};
 pub use log::LogStore;
 pub use mem::MemStore;
 pub use options::Options;
-pub use ready::{CheckpointCursor, Front, Held, Missing, Ready, Removed, Unstored};
+pub use paged_range::PagedRange;
+pub use queued_message::{
+    CheckpointCursor, Drained, Front, NextRead, QueuedMessage, QueuedMessageRef, UnstoredMessage,
+};
 pub use recovered::{OpenError, Recovered, RecoveryReport};
 pub use stats::StoreStats;
 pub use store::{NewMessage, Store, StoreState};
-pub use stretch::Stretch;
 pub use ticket::{Durability, Progress, Ticket};
 pub use visibility::{Deduplication, Visibility};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quelea_model::{Message, QueueId, Seq, Timestamp};
 
-use crate::{Entry, Location, Stretch};
+use crate::{Entry, Location, PagedRange};
 
 /// One body to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,13 +20,13 @@ pub struct LoadItem {
 /// What to read.
 #[derive(Clone, Debug)]
 pub enum LoadWhat {
-    /// Single bodies. [`crate::QueueIndex::missing`] bounds their bytes.
+    /// Single bodies. [`crate::QueueIndex::next_read`] bounds their bytes.
     Items(Vec<LoadItem>),
-    /// A paged-out stretch: all its entries, and bodies up to the limit of read-ahead.
-    Stretch(Stretch),
+    /// A paged-out range: all its entries, and bodies up to the limit of read-ahead.
+    PagedRange(PagedRange),
 }
 
-/// Asks for bodies or a stretch of one queue.
+/// Asks for bodies or a range of one queue.
 #[derive(Clone, Debug)]
 pub struct LoadRequest {
     /// Comes back in the answer.
@@ -53,12 +53,12 @@ pub struct LoadError {
     pub problem: String,
 }
 
-/// The entries of a stretch.
+/// The entries of a range.
 #[derive(Clone, Debug)]
-pub struct LoadedStretch {
-    /// The stretch that they replace.
-    pub stretch: Stretch,
-    /// As many as the stretch has, sorted by `seq`.
+pub struct LoadedRange {
+    /// The range that they replace.
+    pub range: PagedRange,
+    /// As many as the range has, sorted by `seq`.
     pub entries: Vec<Entry>,
     /// Empty, or as many as entries, with [`crate::NEVER`] where there is none.
     pub expiries: Vec<Timestamp>,
@@ -71,10 +71,10 @@ pub struct Loaded {
     pub token: u64,
     /// Of the request.
     pub queue: QueueId,
-    /// Messages, sorted by `seq`. Of a stretch perhaps only the first ones.
+    /// Messages, sorted by `seq`. Of a range perhaps only the first ones.
     pub messages: Vec<(Seq, Arc<Message>)>,
-    /// The entries, if a stretch was asked for and could be read.
-    pub stretch: Option<LoadedStretch>,
+    /// The entries, if a range was asked for and could be read.
+    pub range: Option<LoadedRange>,
     /// What could not be read.
     pub errors: Vec<LoadError>,
 }

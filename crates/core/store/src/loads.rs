@@ -1,4 +1,4 @@
-//! Requests for bodies and stretches, and their answers.
+//! Requests for bodies and ranges, and their answers.
 
 use std::collections::VecDeque;
 
@@ -6,13 +6,13 @@ use crate::appender::Appender;
 use crate::batch::Batch;
 use crate::reader::{ItemsOfSegment, OpenSegment, Read};
 use crate::segment::Segments;
-use crate::{LoadError, LoadItem, LoadRequest, LoadWhat, Loaded, Location, Stretch};
+use crate::{LoadError, LoadItem, LoadRequest, LoadWhat, Loaded, Location, PagedRange};
 
 /// Reads to do, reads under way, answers to fetch. Bounded by the broker, which has at most one
 /// request per queue under way.
 #[derive(Default)]
 pub(crate) struct Loads {
-    /// Stretches that are not wholly written yet.
+    /// Paged-out ranges that are not wholly written yet.
     waiting: Vec<LoadRequest>,
     reads: VecDeque<Read>,
     under_way: usize,
@@ -36,14 +36,14 @@ impl Loads {
                 let (rest, loaded) = memory.take(items, written_to, loaded);
                 self.push_items(rest, loaded, segments);
             }
-            LoadWhat::Stretch(stretch) if stretch.last_location() >= written_to => {
+            LoadWhat::PagedRange(range) if range.last_location() >= written_to => {
                 self.waiting.push(request);
             }
-            LoadWhat::Stretch(stretch) => self.push_stretch(&request, *stretch, segments),
+            LoadWhat::PagedRange(range) => self.push_paged_range(&request, *range, segments),
         }
     }
 
-    /// Stretches that could not be read at the last attempt.
+    /// Paged-out ranges that could not be read at the last attempt.
     pub(crate) fn take_waiting(&mut self) -> Vec<LoadRequest> {
         std::mem::take(&mut self.waiting)
     }
@@ -52,9 +52,14 @@ impl Loads {
     pub(crate) fn fail_waiting(&mut self) {
         for request in self.take_waiting() {
             let mut loaded = empty_answer(&request);
-            if let LoadWhat::Stretch(stretch) = &request.what {
+            if let LoadWhat::PagedRange(range) = &request.what {
                 let problem = "it was never written";
-                loaded.errors.push(error(None, stretch.first_location(), "a stretch", problem));
+                loaded.errors.push(error(
+                    None,
+                    range.first_location(),
+                    "a paged-out range",
+                    problem,
+                ));
             }
             self.loaded.push_back(loaded);
         }
@@ -112,13 +117,23 @@ impl Loads {
         }
     }
 
-    fn push_stretch(&mut self, request: &LoadRequest, stretch: Stretch, segments: &mut Segments) {
+    fn push_paged_range(
+        &mut self,
+        request: &LoadRequest,
+        range: PagedRange,
+        segments: &mut Segments,
+    ) {
         let mut loaded = empty_answer(request);
-        match open(stretch.segment, segments) {
-            Some(segment) => self.reads.push_back(Read::Stretch { segment, stretch, loaded }),
+        match open(range.segment, segments) {
+            Some(segment) => self.reads.push_back(Read::PagedRange { segment, range, loaded }),
             None => {
                 let problem = "there is no such segment";
-                loaded.errors.push(error(None, stretch.first_location(), "a stretch", problem));
+                loaded.errors.push(error(
+                    None,
+                    range.first_location(),
+                    "a paged-out range",
+                    problem,
+                ));
                 self.loaded.push_back(loaded);
             }
         }
@@ -138,7 +153,7 @@ const fn empty_answer(request: &LoadRequest) -> Loaded {
         token: request.token,
         queue: request.queue,
         messages: Vec::new(),
-        stretch: None,
+        range: None,
         errors: Vec::new(),
     }
 }

@@ -16,7 +16,7 @@ use crate::segment::Segments;
 use crate::spares::Spares;
 use crate::{
     Deduplication, Disk, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location,
-    NewMessage, OpenError, Options, Progress, Recovered, Store, StoreState, StoreStats, Stretch,
+    NewMessage, OpenError, Options, PagedRange, Progress, Recovered, Store, StoreState, StoreStats,
     Ticket, Visibility,
 };
 
@@ -326,8 +326,8 @@ impl Store for LogStore {
         }
     }
 
-    fn release_stretch(&mut self, stretch: &Stretch) {
-        self.segments.release(stretch.first_location(), stretch.count);
+    fn release_paged_range(&mut self, range: &PagedRange) {
+        self.segments.release(range.first_location(), range.count);
     }
 
     fn put_topology(&mut self, key: &[u8], value: &[u8]) {
@@ -505,9 +505,9 @@ impl Store for LogStore {
         self.checkpoint_block(queue, entries, expiries, true);
     }
 
-    fn checkpoint_stretch(&mut self, queue: QueueId, stretch: &Stretch) {
+    fn checkpoint_paged_range(&mut self, queue: QueueId, range: &PagedRange) {
         if let Some(pass) = self.pass.as_mut().filter(|pass| pass.is_gathering()) {
-            pass.put_stretch(queue, stretch);
+            pass.put_paged_range(queue, range);
         }
     }
 

@@ -7,11 +7,11 @@ use quelea_model::{Message, QueueId, Seq, Timestamp, limits};
 
 use crate::{
     Deduplication, Durability, Entry, EntryFlags, Job, JobDone, LoadError, LoadItem, LoadRequest,
-    LoadWhat, Loaded, LoadedStretch, Location, NEVER, NewMessage, Progress, Recovered, Store,
-    StoreState, StoreStats, Stretch, Ticket, Visibility,
+    LoadWhat, Loaded, LoadedRange, Location, NEVER, NewMessage, PagedRange, Progress, Recovered,
+    Store, StoreState, StoreStats, Ticket, Visibility,
 };
 
-/// Offsets in a made-up segment stay below this, so that stretches work as with a log.
+/// Offsets in a made-up segment stay below this, so that ranges work as with a log.
 const SEGMENT_BYTES: u32 = 1 << 20;
 
 /// Keeps everything in memory, does everything at once. It is "durable" as far as
@@ -128,14 +128,14 @@ impl MemStore {
         }
     }
 
-    fn load_stretch(&self, queue: QueueId, stretch: &Stretch, loaded: &mut Loaded) {
+    fn load_paged_range(&self, queue: QueueId, range: &PagedRange, loaded: &mut Loaded) {
         let mut entries = Vec::new();
         let mut expiries = Vec::new();
         let mut bytes = 0;
-        let span = stretch.first_location()..=stretch.last_location();
+        let span = range.first_location()..=range.last_location();
         for (location, record) in self.records.range(span) {
             let Some(at) = record.queues.iter().position(|q| *q == queue) else { continue };
-            if !stretch.covers(record.seq, record.priority, record.durable) {
+            if !range.covers(record.seq, record.priority, record.durable) {
                 continue;
             }
             let expires_at = expiry_of(&record.expiries, at);
@@ -146,17 +146,17 @@ impl MemStore {
                 loaded.messages.push((record.seq, Arc::clone(&record.message)));
             }
         }
-        if entries.len() == stretch.count as usize {
-            loaded.stretch = Some(LoadedStretch { stretch: *stretch, entries, expiries });
+        if entries.len() == range.count as usize {
+            loaded.range = Some(LoadedRange { range: *range, entries, expiries });
             return;
         }
         loaded.messages.clear();
         loaded.errors.push(LoadError {
             seq: None,
             file: "memory".to_owned(),
-            location: stretch.first_location(),
-            what: "a stretch",
-            problem: format!("{} entries instead of {}", entries.len(), stretch.count),
+            location: range.first_location(),
+            what: "a paged-out range",
+            problem: format!("{} entries instead of {}", entries.len(), range.count),
         });
     }
 }
@@ -283,9 +283,9 @@ impl Store for MemStore {
         }
     }
 
-    fn release_stretch(&mut self, stretch: &Stretch) {
+    fn release_paged_range(&mut self, range: &PagedRange) {
         // Which queue's it was is not told, so the records stay; it is a model, not a broker.
-        self.stats.live = self.stats.live.saturating_sub(u64::from(stretch.count));
+        self.stats.live = self.stats.live.saturating_sub(u64::from(range.count));
     }
 
     fn put_topology(&mut self, key: &[u8], value: &[u8]) {
@@ -323,12 +323,12 @@ impl Store for MemStore {
             token: request.token,
             queue: request.queue,
             messages: Vec::new(),
-            stretch: None,
+            range: None,
             errors: Vec::new(),
         };
         match &request.what {
             LoadWhat::Items(items) => self.load_items(items, &mut loaded),
-            LoadWhat::Stretch(stretch) => self.load_stretch(request.queue, stretch, &mut loaded),
+            LoadWhat::PagedRange(range) => self.load_paged_range(request.queue, range, &mut loaded),
         }
         self.stats.reads += 1;
         self.loaded.push_back(loaded);
@@ -373,7 +373,7 @@ impl Store for MemStore {
 
     fn checkpoint_entries(&mut self, _: QueueId, _: &mut [Entry], _: &[Timestamp]) {}
 
-    fn checkpoint_stretch(&mut self, _: QueueId, _: &Stretch) {}
+    fn checkpoint_paged_range(&mut self, _: QueueId, _: &PagedRange) {}
 
     fn finish_checkpoint(&mut self) {
         self.checkpoint = false;

@@ -11,7 +11,7 @@ use crate::appender::{Appender, Tail};
 use crate::checkpoint_file::{self as file, CheckpointHeader, CheckpointWrite, CheckpointWritten};
 use crate::record::{self, Record, Seed};
 use crate::segment::{Segment, Segments};
-use crate::{DiskFile, Entry, Location, Stretch};
+use crate::{DiskFile, Entry, Location, PagedRange};
 
 /// Bytes of one write to the file.
 const CHUNK_BYTES: usize = 1024 * 1024;
@@ -39,8 +39,8 @@ pub(crate) struct Pass {
     offset: u64,
     synced_offset: u64,
     entries: u64,
-    /// Pairs in stretches by segment.
-    stretched: FxHashMap<u32, u32>,
+    /// Pairs in ranges by segment.
+    paged_out: FxHashMap<u32, u32>,
     /// Older checkpoints, to be removed.
     replaced: Vec<String>,
 }
@@ -97,7 +97,7 @@ impl Pass {
             offset: 0,
             synced_offset: 0,
             entries: 0,
-            stretched: FxHashMap::default(),
+            paged_out: FxHashMap::default(),
             replaced,
         }
     }
@@ -190,12 +190,12 @@ impl Pass {
         }
     }
 
-    /// Adds a stretch.
-    pub(crate) fn put_stretch(&mut self, queue: QueueId, stretch: &Stretch) {
-        *self.stretched.entry(stretch.segment).or_default() += stretch.count;
-        if stretch.durable {
-            file::put_stretch(&mut self.buffer, self.seed, queue, stretch);
-            self.entries += u64::from(stretch.count);
+    /// Adds a range.
+    pub(crate) fn put_paged_range(&mut self, queue: QueueId, range: &PagedRange) {
+        *self.paged_out.entry(range.segment).or_default() += range.count;
+        if range.durable {
+            file::put_paged_range(&mut self.buffer, self.seed, queue, range);
+            self.entries += u64::from(range.count);
             self.cut();
         }
     }
@@ -214,7 +214,7 @@ impl Pass {
             victim.bytes = Vec::new();
         }
         for segment in segments.iter_mut() {
-            segment.stretched = self.stretched.get(&segment.number).copied().unwrap_or(0);
+            segment.paged_out = self.paged_out.get(&segment.number).copied().unwrap_or(0);
         }
         self.phase = Phase::Finishing { batch };
     }
@@ -372,7 +372,7 @@ pub(crate) fn choose_victims(segments: &Segments, written: u32) -> Vec<u32> {
                 && segment.file.is_some()
                 && segment.freed_by.is_none()
                 && segment.live > 0
-                && segment.stretched == 0
+                && segment.paged_out == 0
                 && u64::from(segment.live) * LIVE_SHARE_MIN < u64::from(segment.pairs)
         })
         .collect();

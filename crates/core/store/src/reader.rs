@@ -1,4 +1,4 @@
-//! Read jobs: bodies, stretches, and whole segments to be copied forward.
+//! Read jobs: bodies, ranges, and whole segments to be copied forward.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::job::read_all_at;
 use crate::record::{MessageRecord, Record, Seed};
 use crate::segment::SegmentFile;
 use crate::window::Window;
-use crate::{LoadError, LoadItem, Loaded, LoadedStretch, Location, NEVER, Stretch};
+use crate::{LoadError, LoadItem, Loaded, LoadedRange, Location, NEVER, PagedRange};
 
 /// Items whose records lie closer than this are read together: reading on is cheaper than a call.
 const GAP_BYTES_MAX: u32 = 32 * 1024;
@@ -22,8 +22,8 @@ const OVERHEAD_BYTES_GUESS: u32 = 512;
 pub(crate) enum Read {
     /// Single bodies; those found in memory are in the answer already.
     Items { spans: Vec<ItemsOfSegment>, loaded: Loaded },
-    /// A paged-out stretch.
-    Stretch { segment: OpenSegment, stretch: Stretch, loaded: Loaded },
+    /// A paged-out range.
+    PagedRange { segment: OpenSegment, range: PagedRange, loaded: Loaded },
     /// All records of a segment.
     Segment { segment: OpenSegment, end: u32 },
 }
@@ -69,15 +69,20 @@ impl Read {
                 loaded.messages.sort_unstable_by_key(|(seq, _)| *seq);
                 ReadDone { unpin, bytes, result: ReadResult::Loaded(loaded) }
             }
-            Self::Stretch { segment, stretch, mut loaded } => {
+            Self::PagedRange { segment, range, mut loaded } => {
                 let mut window = Window::new(Arc::clone(&segment.file.file), segment.seed);
                 let max = limits::READ_AHEAD_BYTES_MAX;
                 let messages = &mut loaded.messages;
-                match read_stretch(&mut window, loaded.queue, &stretch, max, messages) {
-                    Ok(stretch) => loaded.stretch = Some(stretch),
+                match read_paged_range(&mut window, loaded.queue, &range, max, messages) {
+                    Ok(range) => loaded.range = Some(range),
                     Err((offset, problem)) => {
                         loaded.messages.clear();
-                        loaded.errors.push(segment.error(None, offset, "a stretch", problem));
+                        loaded.errors.push(segment.error(
+                            None,
+                            offset,
+                            "a paged-out range",
+                            problem,
+                        ));
                     }
                 }
                 ReadDone {
@@ -171,34 +176,34 @@ fn ahead(items: &[LoadItem]) -> usize {
     (end - start) as usize
 }
 
-/// Reads all entries of a stretch, and the first bodies up to some bytes; an error has its offset.
-pub(crate) fn read_stretch(
+/// Reads all entries of a range, and the first bodies up to some bytes; an error has its offset.
+pub(crate) fn read_paged_range(
     window: &mut Window,
     queue: QueueId,
-    stretch: &Stretch,
+    range: &PagedRange,
     bodies_bytes_max: usize,
     messages: &mut Vec<(Seq, Arc<quelea_model::Message>)>,
-) -> Result<LoadedStretch, (u32, String)> {
-    let mut found = LoadedStretch {
-        stretch: *stretch,
-        entries: Vec::with_capacity((stretch.count as usize).min(CHUNK_ENTRIES)),
+) -> Result<LoadedRange, (u32, String)> {
+    let mut found = LoadedRange {
+        range: *range,
+        entries: Vec::with_capacity((range.count as usize).min(CHUNK_ENTRIES)),
         expiries: Vec::new(),
     };
     let mut bytes = 0;
     let mut check = 0;
-    let mut offset = stretch.first_offset;
-    while offset <= stretch.last_offset {
-        let left = (stretch.last_offset - offset).saturating_add(OVERHEAD_BYTES_GUESS + 4_096);
+    let mut offset = range.first_offset;
+    while offset <= range.last_offset {
+        let left = (range.last_offset - offset).saturating_add(OVERHEAD_BYTES_GUESS + 4_096);
         let parsed = window
             .record(offset, || left.min(READ_BYTES_MAX) as usize)
             .map_err(|error| (offset, error.to_string()))?;
         if let Record::Message(record) | Record::Copy(record) = &parsed.record
-            && stretch.covers(record.seq, record.priority, record.durable)
+            && range.covers(record.seq, record.priority, record.durable)
             && let Some(expiry) = record.expiry_in(queue)
         {
-            let location = Location { segment: stretch.segment, offset };
+            let location = Location { segment: range.segment, offset };
             found.push(record, location, expiry);
-            check = Stretch::fold(check, record.seq);
+            check = PagedRange::fold(check, record.seq);
             bytes += record.body.len();
             if bytes <= bodies_bytes_max {
                 let message = record.message().map_err(|error| (offset, error.to_string()))?;
@@ -207,15 +212,15 @@ pub(crate) fn read_stretch(
         }
         offset = offset.saturating_add(parsed.len as u32);
     }
-    if found.entries.len() != stretch.count as usize || check != stretch.check {
+    if found.entries.len() != range.count as usize || check != range.check {
         let problem =
-            format!("{} entries were found instead of {}", found.entries.len(), stretch.count);
-        return Err((stretch.first_offset, problem));
+            format!("{} entries were found instead of {}", found.entries.len(), range.count);
+        return Err((range.first_offset, problem));
     }
     Ok(found)
 }
 
-impl LoadedStretch {
+impl LoadedRange {
     fn push(
         &mut self,
         record: &MessageRecord<'_>,

@@ -3,9 +3,9 @@
 use quelea_model::{Seq, Timestamp};
 
 use crate::chunk::Chunk;
-use crate::ready::Removed;
+use crate::queued_message::Drained;
 use crate::slot::Slot;
-use crate::{Entry, Location, NEVER, QueueIndex, Stretch};
+use crate::{Entry, Location, NEVER, PagedRange, QueueIndex};
 
 impl QueueIndex {
     /// Adds at the end all messages that the queue got between the first and the last of these. If
@@ -38,7 +38,7 @@ impl QueueIndex {
     pub(crate) fn for_each_segment(&self, mut f: impl FnMut(u32, u32)) {
         for slot in &self.slots {
             match slot {
-                Slot::Stretch(stretch) => f(stretch.segment, stretch.count),
+                Slot::PagedRange(range) => f(range.segment, range.count),
                 Slot::Chunk(chunk) => {
                     let same = |a: &Entry, b: &Entry| a.location.segment == b.location.segment;
                     for run in chunk.entries().chunk_by(same) {
@@ -53,10 +53,10 @@ impl QueueIndex {
     pub(crate) fn retain_segments(&mut self, keep: impl Fn(u32) -> bool) {
         let mut kept = Self::new();
         self.drain(&mut |removed| match removed {
-            Removed::Entry(ready) if keep(ready.entry.location.segment) => {
+            Drained::Entry(ready) if keep(ready.entry.location.segment) => {
                 kept.push_back(ready.entry, ready.expires_at, ready.body);
             }
-            Removed::Stretch(stretch) if keep(stretch.segment) => kept.push_back_stretch(stretch),
+            Drained::PagedRange(range) if keep(range.segment) => kept.push_back_paged_range(range),
             _ => {}
         });
         // Where something went, the log between two entries holds more than the index.
@@ -64,17 +64,17 @@ impl QueueIndex {
         *self = kept;
     }
 
-    /// Takes the stretch that begins at `location`, wherever it is.
-    pub fn remove_stretch(&mut self, location: Location) -> Option<Stretch> {
+    /// Takes the range that begins at `location`, wherever it is.
+    pub fn remove_paged_range(&mut self, location: Location) -> Option<PagedRange> {
         let at = self.slots.iter().position(
-            |slot| matches!(slot, Slot::Stretch(stretch) if stretch.first_location() == location),
+            |slot| matches!(slot, Slot::PagedRange(range) if range.first_location() == location),
         )?;
-        let Slot::Stretch(stretch) = self.slots[at] else {
+        let Slot::PagedRange(range) = self.slots[at] else {
             return None;
         };
-        self.count_stretch_out(&stretch);
+        self.count_paged_range_out(&range);
         self.remove_slot(at);
-        Some(stretch)
+        Some(range)
     }
 
     /// Notes that the log between any two entries may hold others: nothing that is here now will be

@@ -8,12 +8,12 @@ use rustc_hash::FxHashMap;
 
 use crate::DiskFile;
 use crate::checkpoint_file::EntriesBlock;
-use crate::reader::read_stretch;
+use crate::reader::read_paged_range;
 use crate::record::{MessageRecord, Record, Seed};
 use crate::window::Window;
 use crate::{
-    Deduplication, Entry, EntryFlags, LoadedStretch, Location, NEVER, OpenError, QueueIndex,
-    Recovered, Stretch, Visibility,
+    Deduplication, Entry, EntryFlags, LoadedRange, Location, NEVER, OpenError, PagedRange,
+    QueueIndex, Recovered, Visibility,
 };
 
 /// A segment's file, as far as a replay needs it.
@@ -108,16 +108,20 @@ impl Replay {
         self.queue(queue).insert(entry, expires_at, None);
     }
 
-    /// Adds a stretch of the checkpoint. One that does not follow what is there is read at once:
+    /// Adds a range of the checkpoint. One that does not follow what is there is read at once:
     /// the indexes of a priority queue overlap.
-    pub(crate) fn put_stretch(&mut self, id: QueueId, stretch: &Stretch) -> Result<(), OpenError> {
-        self.next_seq = self.next_seq.max(stretch.last.0.saturating_add(1));
+    pub(crate) fn put_paged_range(
+        &mut self,
+        id: QueueId,
+        range: &PagedRange,
+    ) -> Result<(), OpenError> {
+        self.next_seq = self.next_seq.max(range.last.0.saturating_add(1));
         let index = self.queue(id);
-        if index.last_seq().is_none_or(|last| last < stretch.first) {
-            index.push_back_stretch(*stretch);
+        if index.last_seq().is_none_or(|last| last < range.first) {
+            index.push_back_paged_range(*range);
             return Ok(());
         }
-        if let Some(loaded) = self.read(id, stretch)? {
+        if let Some(loaded) = self.read(id, range)? {
             let mut expiries = loaded.expiries.into_iter();
             for entry in loaded.entries {
                 self.put_entry(id, entry, expiries.next().unwrap_or(NEVER));
@@ -310,26 +314,26 @@ impl Replay {
         Ok(())
     }
 
-    /// If a number lies in a stretch, reads the stretch back.
+    /// If a number lies in a range, reads the range back.
     fn unpage(&mut self, id: QueueId, seq: Seq) -> Result<(), OpenError> {
-        let Some(stretch) = self.queue(id).stretch_of(seq).copied() else {
+        let Some(range) = self.queue(id).paged_range_of(seq).copied() else {
             return Ok(());
         };
-        match self.read(id, &stretch)? {
+        match self.read(id, &range)? {
             Some(loaded) => self.queue(id).unpage(loaded),
             // Its segment is not there any more, so all in it is gone; that is proved at the end.
-            None => self.queue(id).retain_segments(|segment| segment != stretch.segment),
+            None => self.queue(id).retain_segments(|segment| segment != range.segment),
         }
         Ok(())
     }
 
-    /// Reads a stretch; `None` if there is no such segment.
-    fn read(&self, id: QueueId, stretch: &Stretch) -> Result<Option<LoadedStretch>, OpenError> {
-        let Some(segment) = self.segments.get(&stretch.segment) else {
+    /// Reads a range; `None` if there is no such segment.
+    fn read(&self, id: QueueId, range: &PagedRange) -> Result<Option<LoadedRange>, OpenError> {
+        let Some(segment) = self.segments.get(&range.segment) else {
             return Ok(None);
         };
         let mut window = Window::new(Arc::clone(&segment.file), segment.seed);
-        read_stretch(&mut window, id, stretch, 0, &mut Vec::new()).map(Some).map_err(
+        read_paged_range(&mut window, id, range, 0, &mut Vec::new()).map(Some).map_err(
             |(offset, problem)| OpenError::Damaged {
                 file: segment.name.clone(),
                 offset: u64::from(offset),
@@ -366,7 +370,7 @@ impl Replay {
         live.counts
     }
 
-    /// Reads back the stretches in which messages lie that are noted to be hidden or received: the
+    /// Reads back the ranges in which messages lie that are noted to be hidden or received: the
     /// broker takes them out one by one.
     pub(crate) fn unpage_noted(&mut self) -> Result<(), OpenError> {
         let noted = self.visibility.iter();

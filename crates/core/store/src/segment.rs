@@ -143,8 +143,8 @@ pub(crate) struct Segment {
     pub(crate) replayed: bool,
     /// Read jobs that need it, and a checkpoint pass that copies from it.
     pub(crate) pins: u32,
-    /// Pairs in paged-out stretches, as the last checkpoint pass saw them.
-    pub(crate) stretched: u32,
+    /// Pairs in paged-out ranges, as the last checkpoint pass saw them.
+    pub(crate) paged_out: u32,
     /// Was declared free by a record of this batch: the file may be reused when that is synced.
     pub(crate) freed_by: Option<u64>,
 }
@@ -161,7 +161,7 @@ impl Segment {
             pairs: 0,
             replayed: false,
             pins: 0,
-            stretched: 0,
+            paged_out: 0,
             freed_by: None,
         }
     }

@@ -1,21 +1,21 @@
-//! A place in an index: a chunk, or the stretch that stands for one.
+//! A place in an index: a chunk, or the range that stands for one.
 
 use quelea_model::Seq;
 
-use crate::Stretch;
+use crate::PagedRange;
 use crate::chunk::Chunk;
 
 #[derive(Debug)]
 pub(crate) enum Slot {
     Chunk(Chunk),
-    Stretch(Stretch),
+    PagedRange(PagedRange),
 }
 
 impl Slot {
     pub(crate) const fn chunk(&self) -> Option<&Chunk> {
         match self {
             Self::Chunk(chunk) => Some(chunk),
-            Self::Stretch(_) => None,
+            Self::PagedRange(_) => None,
         }
     }
 
@@ -27,7 +27,7 @@ impl Slot {
     pub(crate) fn first_seq(&self) -> Seq {
         match self {
             Self::Chunk(chunk) => chunk.first_seq().unwrap_or(Seq(u64::MAX)),
-            Self::Stretch(stretch) => stretch.first,
+            Self::PagedRange(range) => range.first,
         }
     }
 
@@ -35,7 +35,7 @@ impl Slot {
     pub(crate) fn last_seq(&self) -> Seq {
         match self {
             Self::Chunk(chunk) => chunk.last_seq().unwrap_or(Seq(0)),
-            Self::Stretch(stretch) => stretch.last,
+            Self::PagedRange(range) => range.last,
         }
     }
 }

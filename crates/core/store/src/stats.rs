@@ -43,7 +43,7 @@ pub struct StoreStats {
     pub checkpoint_bytes: u64,
     /// Bytes of the log that a recovery would replay.
     pub replay_bytes: u64,
-    /// Bytes read for bodies and stretches.
+    /// Bytes read for bodies and ranges.
     pub read_bytes: u64,
     /// Read jobs done.
     pub reads: u64,

@@ -1,10 +1,12 @@
 //! What the broker asks of a store.
 
+use std::any::Any;
+
 use quelea_model::{Message, QueueId, Seq, Timestamp};
 
 use crate::{
-    Deduplication, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, Progress,
-    StoreStats, Stretch, Ticket, Visibility,
+    Deduplication, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, PagedRange,
+    Progress, StoreStats, Ticket, Visibility,
 };
 
 /// A message to append, once for all the queues that it was routed to.
@@ -56,8 +58,11 @@ pub enum StoreState {
 ///
 /// For `live` accounts (which decide when a segment is free) the store has to be told of every
 /// (queue, message) pair that ends, exactly once: by [`Store::append_acks`], [`Store::release`] or
-/// [`Store::release_stretch`].
-pub trait Store: Send {
+/// [`Store::release_paged_range`].
+///
+/// It is [`Any`], so that a test finds the [`crate::MemStore`] that it gave to a broker again, instead
+/// of a wrapper that restates each operation.
+pub trait Store: Any + Send {
     /// Appends a message; gives the place for its entries, which are then `STORED`.
     fn append_message(&mut self, new: NewMessage<'_>) -> Location;
 
@@ -91,8 +96,8 @@ pub trait Store: Send {
     /// transient.
     fn release(&mut self, entry: &Entry);
 
-    /// Lowers the live account by a paged-out stretch that went by a purge or with its queue.
-    fn release_stretch(&mut self, stretch: &Stretch);
+    /// Lowers the live account by a paged-out range that went by a purge or with its queue.
+    fn release_paged_range(&mut self, range: &PagedRange);
 
     /// Writes an item of the topology, replacing one of that key. Keys ≤ 64 KiB, values ≤ 1 MiB.
     fn put_topology(&mut self, key: &[u8], value: &[u8]);
@@ -120,7 +125,7 @@ pub trait Store: Send {
     /// Bytes appended and not yet written. The broker stops taking messages beyond a limit.
     fn pending_bytes(&self) -> usize;
 
-    /// Asks for bodies or a stretch; the answer comes by [`Store::poll_loaded`].
+    /// Asks for bodies or a range; the answer comes by [`Store::poll_loaded`].
     fn load(&mut self, request: LoadRequest);
 
     /// The next answer.
@@ -170,8 +175,8 @@ pub trait Store: Send {
         self.checkpoint_entries(queue, entries, expiries);
     }
 
-    /// Gives a paged-out stretch of a queue.
-    fn checkpoint_stretch(&mut self, queue: QueueId, stretch: &Stretch);
+    /// Gives a paged-out range of a queue.
+    fn checkpoint_paged_range(&mut self, queue: QueueId, range: &PagedRange);
 
     /// Ends the broker's part; the rest is done by jobs.
     fn finish_checkpoint(&mut self);

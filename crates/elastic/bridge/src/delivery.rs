@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use quelea_broker::{ChannelId, ConnectionId, Effect};
 use quelea_elastic_client::{Client, Event, Listener};
-use quelea_node::{Core, CoreHandle, CoreStopped, InsideClient, Pause, Promise};
+use quelea_node::{Backoff, Core, CoreHandle, CoreStopped, InternalClient, Promise};
 use quelea_store::Ticket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
@@ -18,11 +18,12 @@ use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::counters::BridgeCounters;
-use crate::front::{CLOSE_MAX, RELAY_MAX, stopped};
+use crate::fault::BridgeFault;
+use crate::log_once::LogOnce;
 use crate::message::Outgoing;
 use crate::publish::{Obstacle, publish};
 use crate::settings::DeliverySettings;
-use crate::trouble::{Told, Trouble};
+use crate::stop::{CLOSE_MAX, opened, stopped, stops_before_retry};
 
 /// A batch takes the core's thread for about a millisecond at most.
 const BATCH_MESSAGES_MAX: usize = 1_024;
@@ -44,7 +45,7 @@ pub(crate) struct Delivery {
 }
 
 /// The way into the broker.
-struct Outlet {
+struct BrokerChannel {
     connection: ConnectionId,
     channel: ChannelId,
     effects: UnboundedReceiver<Effect>,
@@ -71,106 +72,103 @@ struct Attempt {
 }
 
 /// What changes while messages are delivered.
-struct Run {
+struct Session {
     listener: Listener,
-    outlet: Option<Outlet>,
+    broker: Option<BrokerChannel>,
     batch: Option<Batch>,
     /// Attempts that the store has not reached.
     unstored: usize,
     to_store: UnboundedSender<(Promise, u64)>,
     stored: UnboundedReceiver<u64>,
-    pause: Pause,
-    /// That messages are dropped is told once, whatever their keys are.
-    told: Told,
+    backoff: Backoff,
+    /// That messages are dropped is logged once, whatever their keys are.
+    log: LogOnce,
 }
 
 impl Delivery {
     /// Runs until `stop` changes or the core stops.
     pub(crate) async fn run(self, mut stop: watch::Receiver<bool>) {
-        let (mut pause, mut told) = (Pause::new(), Told::default());
+        let (mut backoff, mut log) = (Backoff::new(), LogOnce::default());
         loop {
-            let trouble = match self.live(&mut told, &mut stop).await {
-                Ok(()) | Err(Trouble::CoreStopped(_)) => return,
-                Err(trouble) => trouble,
+            let fault = match self.live(&mut log, &mut stop).await {
+                Ok(()) | Err(BridgeFault::CoreStopped(_)) => return,
+                Err(fault) => fault,
             };
-            self.tell(&mut told, &trouble);
-            tokio::select! {
-                biased;
-                () = stopped(&mut stop) => return,
-                () = tokio::time::sleep(pause.lengthen()) => {}
+            self.warn(&mut log, &fault);
+            if stops_before_retry(&mut stop, &mut backoff).await {
+                return;
             }
         }
     }
 
-    fn tell(&self, told: &mut Told, trouble: &Trouble) {
-        let reason = trouble.to_string();
-        if told.is_new(&reason) {
+    fn warn(&self, log: &mut LogOnce, fault: &BridgeFault) {
+        let reason = fault.to_string();
+        if log.is_new(&reason) {
             let DeliverySettings { queue, vhost, exchange, .. } = &*self.settings;
             tracing::warn!(%queue, %vhost, %exchange, reason, "an elastic queue is not delivered for now");
         }
     }
 
-    /// From the elastic queue's relays to the first trouble with them, or to the stop.
-    async fn live(&self, told: &mut Told, stop: &mut watch::Receiver<bool>) -> Result<(), Trouble> {
+    /// From the elastic queue's relays to the first fault with them, or to the stop.
+    async fn live(
+        &self,
+        log: &mut LogOnce,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<(), BridgeFault> {
         let DeliverySettings { queue, prefixes, .. } = &*self.settings;
         let listening = self.client.listener(&**queue, prefixes.iter().map(|prefix| &**prefix));
-        let opened = tokio::select! {
-            biased;
-            () = stopped(stop) => return Ok(()),
-            opened = timeout(RELAY_MAX, listening) => opened,
-        };
-        let listener = opened.map_err(|_| Trouble::NoRelay(RELAY_MAX.as_secs()))??;
+        let Some(listener) = opened(stop, listening).await? else { return Ok(()) };
         let (to_store, promises) = unbounded_channel();
         let (reached, stored) = unbounded_channel();
         spawn_local(await_store(promises, reached));
-        let mut run = Run::new(listener, to_store, stored);
-        let served = self.serve(&mut run, told, stop).await;
-        if let Some(outlet) = run.outlet.take() {
-            self.core.call(move |core| core.detach(outlet.connection)).await?;
+        let mut session = Session::new(listener, to_store, stored);
+        let served = self.serve(&mut session, log, stop).await;
+        if let Some(broker) = session.broker.take() {
+            self.core.call(move |core| core.detach(broker.connection)).await?;
         }
         served?;
-        let _ = timeout(CLOSE_MAX, run.listener.close()).await;
+        let _ = timeout(CLOSE_MAX, session.listener.close()).await;
         Ok(())
     }
 
     async fn serve(
         &self,
-        run: &mut Run,
-        told: &mut Told,
+        session: &mut Session,
+        log: &mut LogOnce,
         stop: &mut watch::Receiver<bool>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), BridgeFault> {
         loop {
-            let again_at = run.batch.as_ref().map(|batch| batch.again_at);
+            let again_at = session.batch.as_ref().map(|batch| batch.again_at);
             let waits = again_at.flatten();
             if again_at.is_some() && waits.is_none_or(|at| at <= Instant::now()) {
-                self.attempt(run, told).await?;
+                self.attempt(session, log).await?;
                 continue;
             }
-            let has_room = run.unstored < UNSTORED_MAX && run.batch.is_none();
+            let has_room = session.unstored < UNSTORED_MAX && session.batch.is_none();
             tokio::select! {
                 biased;
                 () = stopped(stop) => {
-                    run.end().await;
+                    session.end().await;
                     return Ok(());
                 }
-                stored = run.stored.recv() => {
-                    run.unstored -= 1;
-                    run.listener.acknowledge(stored.ok_or(CoreStopped)?);
+                stored = session.stored.recv() => {
+                    session.unstored -= 1;
+                    session.listener.acknowledge(stored.ok_or(CoreStopped)?);
                 }
-                closed = closed(run.outlet.as_mut()) => {
-                    run.outlet = None;
-                    self.tell(told, &closed?);
+                closed = closed(session.broker.as_mut()) => {
+                    session.broker = None;
+                    self.warn(log, &closed?);
                 }
                 () = sleep_until(waits.unwrap_or_else(Instant::now)), if waits.is_some() => {}
-                event = run.listener.next(), if has_room => {
-                    run.batch = self.gather(event?, &mut run.listener)?;
+                event = session.listener.next(), if has_room => {
+                    session.batch = self.gather(event?, &mut session.listener)?;
                 }
             }
         }
     }
 
     /// An event, and those that are here behind it.
-    fn gather(&self, first: Event, listener: &mut Listener) -> Result<Option<Batch>, Trouble> {
+    fn gather(&self, first: Event, listener: &mut Listener) -> Result<Option<Batch>, BridgeFault> {
         let (mut messages, mut bytes) = (Vec::new(), 0);
         let mut next = Some(first);
         while let Some(event) = next {
@@ -198,16 +196,16 @@ impl Delivery {
     }
 
     /// Publishes what is left of the batch, as far as it goes.
-    async fn attempt(&self, run: &mut Run, told: &mut Told) -> Result<(), Trouble> {
-        let Some(batch) = &mut run.batch else { return Ok(()) };
-        let channel = match &run.outlet {
-            Some(outlet) => outlet.channel,
+    async fn attempt(&self, session: &mut Session, log: &mut LogOnce) -> Result<(), BridgeFault> {
+        let Some(batch) = &mut session.batch else { return Ok(()) };
+        let channel = match &session.broker {
+            Some(broker) => broker.channel,
             None => match self.open().await {
-                Ok(outlet) => run.outlet.insert(outlet).channel,
-                Err(Trouble::CoreStopped(stopped)) => return Err(stopped.into()),
-                Err(trouble) => {
-                    self.tell(told, &trouble);
-                    batch.again_at = Some(Instant::now() + run.pause.lengthen());
+                Ok(broker) => session.broker.insert(broker).channel,
+                Err(BridgeFault::CoreStopped(stopped)) => return Err(stopped.into()),
+                Err(fault) => {
+                    self.warn(log, &fault);
+                    batch.again_at = Some(Instant::now() + session.backoff.next_wait());
                     return Ok(());
                 }
             },
@@ -220,17 +218,17 @@ impl Delivery {
         let (attempt, promise) = self.core.begin(publish).await?;
         if attempt.done > 0 {
             // Somebody makes room: there may be more soon.
-            run.pause.reset();
+            session.backoff.reset();
             batch.done += attempt.done;
-            run.unstored += 1;
-            // It only fails when the store has: that is told by the other end.
-            let _ = run.to_store.send((promise, attempt.done as u64));
+            session.unstored += 1;
+            // It only fails when the store has: that is reported by the other end.
+            let _ = session.to_store.send((promise, attempt.done as u64));
         }
         let delivered = attempt.done as u64 - attempt.dropped;
         self.counters.delivered.fetch_add(delivered, Relaxed);
         self.counters.not_delivered.fetch_add(attempt.dropped, Relaxed);
         if let Some(cause) = attempt.cause
-            && run.told.is_new("messages are dropped")
+            && session.log.is_new("messages are dropped")
         {
             let DeliverySettings { queue, exchange, .. } = &*self.settings;
             tracing::warn!(%queue, %exchange, %cause, "messages are dropped; the others are counted");
@@ -239,16 +237,16 @@ impl Delivery {
             Some(obstacle) => {
                 // A channel that is gone is not there the next time either.
                 if !obstacle.passes()
-                    && let Some(Outlet { connection, .. }) = run.outlet.take()
+                    && let Some(BrokerChannel { connection, .. }) = session.broker.take()
                 {
                     self.core.call(move |core| core.detach(connection)).await?;
                 }
-                self.tell(told, &obstacle.into());
-                batch.again_at = Some(Instant::now() + run.pause.lengthen());
+                self.warn(log, &obstacle.into());
+                batch.again_at = Some(Instant::now() + session.backoff.next_wait());
             }
             None => {
-                run.batch = None;
-                if told.is_over() {
+                session.batch = None;
+                if log.resolved() {
                     let DeliverySettings { queue, exchange, .. } = &*self.settings;
                     tracing::info!(%queue, %exchange, "the elastic queue is delivered again");
                 }
@@ -257,28 +255,31 @@ impl Delivery {
         Ok(())
     }
 
-    async fn open(&self) -> Result<Outlet, Trouble> {
+    async fn open(&self) -> Result<BrokerChannel, BridgeFault> {
         let (sender, effects) = unbounded_channel();
         let (user, settings) = (Arc::clone(&self.user), Arc::clone(&self.settings));
         let opened = self.core.call(move |core| {
             let DeliverySettings { queue, vhost, .. } = &*settings;
             let name = format!("delivery of elastic queue {queue}");
             let (user, protocol) = (&*user, "EQS 1");
-            core.open_inside(InsideClient { user, vhost, local: "", name: &name, protocol }, sender)
+            core.open_internal(
+                InternalClient { user, vhost, local: "", name: &name, protocol },
+                sender,
+            )
         });
         let (connection, channel) = opened.await??;
-        Ok(Outlet { connection, channel, effects })
+        Ok(BrokerChannel { connection, channel, effects })
     }
 }
 
-impl Run {
+impl Session {
     fn new(
         listener: Listener,
         to_store: UnboundedSender<(Promise, u64)>,
         stored: UnboundedReceiver<u64>,
     ) -> Self {
-        let (outlet, batch, pause, told) = (None, None, Pause::new(), Told::default());
-        Self { listener, outlet, batch, unstored: 0, to_store, stored, pause, told }
+        let (broker, batch, backoff, log) = (None, None, Backoff::new(), LogOnce::default());
+        Self { listener, broker, batch, unstored: 0, to_store, stored, backoff, log }
     }
 
     /// Waits a moment for what is published, and says so.
@@ -348,12 +349,12 @@ async fn await_store(
 }
 
 /// Waits until the broker closes the connection; for ever if there is none.
-async fn closed(outlet: Option<&mut Outlet>) -> Result<Trouble, CoreStopped> {
-    let Some(outlet) = outlet else { return std::future::pending().await };
+async fn closed(broker: Option<&mut BrokerChannel>) -> Result<BridgeFault, CoreStopped> {
+    let Some(broker) = broker else { return std::future::pending().await };
     loop {
-        let effect = outlet.effects.recv().await.ok_or(CoreStopped)?;
+        let effect = broker.effects.recv().await.ok_or(CoreStopped)?;
         if let Effect::CloseConnection { reason, .. } = effect {
-            return Ok(Trouble::Closed(reason.text()));
+            return Ok(BridgeFault::Closed(reason.text()));
         }
     }
 }

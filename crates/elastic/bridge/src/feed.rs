@@ -2,7 +2,7 @@
 //! it has is published to the elastic queue. A message is acknowledged to the durable queue when the
 //! elastic queue has acknowledged it, as that queue means it.
 //!
-//! Whatever goes wrong ends the consumer, which gives back what is under way; after a pause all of it
+//! Whatever goes wrong ends the consumer, which gives back what is under way; after a backoff all of it
 //! begins anew. So a message may come into the elastic queue twice, and is never lost on the way.
 
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use quelea_broker::{ChannelId, ConnectionId, Consume, Effect};
 use quelea_elastic_client::{Client, Error, MessageSeq, Producer, PublishError};
-use quelea_node::{Core, CoreHandle, CoreStopped, InsideClient, Pause};
+use quelea_node::{Backoff, Core, CoreHandle, CoreStopped, InternalClient};
 use quelea_store::Ticket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
@@ -20,12 +20,13 @@ use tokio::time::timeout;
 
 use crate::counters::BridgeCounters;
 use crate::declare;
-use crate::front::{CLOSE_MAX, RELAY_MAX, stopped};
-use crate::message::{Incoming, Unfit};
+use crate::fault::BridgeFault;
+use crate::log_once::LogOnce;
+use crate::message::{Incoming, Unfeedable};
 use crate::settings::FeedSettings;
-use crate::trouble::{Told, Trouble};
+use crate::stop::{CLOSE_MAX, opened, stopped, stops_before_retry};
 
-/// Deliveries that are looked at before the broker is told anything.
+/// Deliveries that are looked at before the broker is answered.
 const BATCH_MESSAGES_MAX: usize = 1_024;
 
 /// An exchange and its elastic queue.
@@ -46,18 +47,18 @@ struct Consumer {
 
 /// Messages on their way, oldest first. There are no more than the prefetch.
 #[derive(Default)]
-struct Flow {
+struct InFlight {
     /// For which the producer has no room yet, with their delivery tags.
     waiting: VecDeque<(u64, Incoming)>,
     /// That are published and not acknowledged.
     published: VecDeque<(MessageSeq, u64)>,
-    /// Each kind of message that is not fed is told once.
-    told: Told,
+    /// Each kind of message that is not fed is logged once.
+    log: LogOnce,
 }
 
-/// What the durable queue is told.
+/// What the durable queue is to settle.
 #[derive(Debug, Default, PartialEq)]
-struct Settled {
+struct Settlement {
     /// All up to this tag are done.
     below: Option<u64>,
     /// So are these: they came from this elastic queue.
@@ -69,41 +70,36 @@ struct Settled {
 impl Feed {
     /// Runs until `stop` changes or the core stops.
     pub(crate) async fn run(self, mut stop: watch::Receiver<bool>) {
-        let (mut pause, mut told) = (Pause::new(), Told::default());
+        let (mut backoff, mut log) = (Backoff::new(), LogOnce::default());
         loop {
-            let trouble = match self.live(&mut pause, &mut told, &mut stop).await {
-                Ok(()) | Err(Trouble::CoreStopped(_)) => return,
-                Err(trouble) => trouble,
+            let fault = match self.live(&mut backoff, &mut log, &mut stop).await {
+                Ok(()) | Err(BridgeFault::CoreStopped(_)) => return,
+                Err(fault) => fault,
             };
-            let reason = trouble.to_string();
-            if told.is_new(&reason) {
+            let reason = fault.to_string();
+            if log.is_new(&reason) {
                 let FeedSettings { exchange, queue, through, .. } = &*self.settings;
                 tracing::warn!(%exchange, %through, %queue, reason, "an exchange does not feed for now");
             }
-            tokio::select! {
-                biased;
-                () = stopped(&mut stop) => return,
-                () = tokio::time::sleep(pause.lengthen()) => {}
+            if stops_before_retry(&mut stop, &mut backoff).await {
+                return;
             }
         }
     }
 
-    /// From the elastic queue's relay to the first trouble, or to the stop.
+    /// From the elastic queue's relay to the first fault, or to the stop.
     async fn live(
         &self,
-        pause: &mut Pause,
-        told: &mut Told,
+        backoff: &mut Backoff,
+        log: &mut LogOnce,
         stop: &mut watch::Receiver<bool>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), BridgeFault> {
         let queue = self.settings.queue.to_string();
-        let opened = tokio::select! {
-            biased;
-            () = stopped(stop) => return Ok(()),
-            opened = timeout(RELAY_MAX, self.client.producer(queue)) => opened,
+        let Some(producer) = opened(stop, self.client.producer(queue)).await? else {
+            return Ok(());
         };
-        let producer = opened.map_err(|_| Trouble::NoRelay(RELAY_MAX.as_secs()))??;
         let mut consumer = self.consume().await?;
-        let served = self.serve(&mut consumer, &producer, pause, told, stop).await;
+        let served = self.serve(&mut consumer, &producer, backoff, log, stop).await;
         let connection = consumer.connection;
         // What is not acknowledged goes back to the durable queue.
         let detached = self.core.call(move |core| core.detach(connection)).await;
@@ -115,13 +111,13 @@ impl Feed {
     }
 
     /// Declares, binds and consumes the durable queue.
-    async fn consume(&self) -> Result<Consumer, Trouble> {
+    async fn consume(&self) -> Result<Consumer, BridgeFault> {
         let (sender, effects) = unbounded_channel();
         let (user, settings) = (Arc::clone(&self.user), Arc::clone(&self.settings));
         let consuming =
             self.core.promise(move |core| match begin(core, &user, &settings, sender) {
                 Ok((connection, channel, ticket)) => (Ok((connection, channel)), ticket),
-                Err(trouble) => (Err(trouble), Ticket::NONE),
+                Err(fault) => (Err(fault), Ticket::NONE),
             });
         let (connection, channel) = consuming.await??;
         Ok(Consumer { connection, channel, effects })
@@ -131,28 +127,28 @@ impl Feed {
         &self,
         consumer: &mut Consumer,
         producer: &Producer,
-        pause: &mut Pause,
-        told: &mut Told,
+        backoff: &mut Backoff,
+        log: &mut LogOnce,
         stop: &mut watch::Receiver<bool>,
-    ) -> Result<(), Trouble> {
-        let (mut flow, mut known) = (Flow::default(), MessageSeq(0));
+    ) -> Result<(), BridgeFault> {
+        let (mut in_flight, mut known) = (InFlight::default(), MessageSeq(0));
         loop {
-            let mut settled = Settled::default();
+            let mut settlement = Settlement::default();
             tokio::select! {
                 biased;
-                () = stopped(stop) => return self.end(consumer, producer, flow).await,
-                acknowledged = producer.acknowledged_after(known), if !flow.published.is_empty() => {
+                () = stopped(stop) => return self.end(consumer, producer, in_flight).await,
+                acknowledged = producer.acknowledged_after(known), if !in_flight.published.is_empty() => {
                     known = acknowledged?;
-                    settled.below = self.acknowledged(&mut flow, known);
-                    self.went_well(pause, told);
+                    settlement.below = self.acknowledged(&mut in_flight, known);
+                    self.recovered(backoff, log);
                 }
                 // While the producer has no room nothing more is looked at.
-                effect = consumer.effects.recv(), if flow.waiting.is_empty() => {
-                    self.take(effect.ok_or(CoreStopped)?, consumer, &mut flow, &mut settled)?;
+                effect = consumer.effects.recv(), if in_flight.waiting.is_empty() => {
+                    self.take(effect.ok_or(CoreStopped)?, consumer, &mut in_flight, &mut settlement)?;
                 }
             }
-            self.publish(producer, &mut flow, &mut settled)?;
-            self.settle(consumer, settled).await?;
+            self.publish(producer, &mut in_flight, &mut settlement)?;
+            self.settle(consumer, settlement).await?;
         }
     }
 
@@ -161,33 +157,33 @@ impl Feed {
         &self,
         first: Effect,
         consumer: &mut Consumer,
-        flow: &mut Flow,
-        settled: &mut Settled,
-    ) -> Result<(), Trouble> {
+        in_flight: &mut InFlight,
+        settlement: &mut Settlement,
+    ) -> Result<(), BridgeFault> {
         let mut next = Some(first);
         while let Some(effect) = next {
             match effect {
                 Effect::Deliver { delivery_tag, message, .. } => {
                     match Incoming::new(&self.settings.queue, &message) {
-                        Ok(incoming) => flow.waiting.push_back((delivery_tag, incoming)),
-                        Err(Unfit::Repeated) => {
+                        Ok(incoming) => in_flight.waiting.push_back((delivery_tag, incoming)),
+                        Err(Unfeedable::Repeated) => {
                             self.counters.not_fed.fetch_add(1, Relaxed);
-                            settled.repeated.push(delivery_tag);
+                            settlement.repeated.push(delivery_tag);
                         }
-                        Err(Unfit::Parts(error)) => {
-                            self.refuse(delivery_tag, error, &mut flow.told, settled);
+                        Err(Unfeedable::Parts(error)) => {
+                            self.refuse(delivery_tag, error, &mut in_flight.log, settlement);
                         }
                     }
                 }
                 Effect::ConsumerCancelled { .. } => {
-                    return Err(Trouble::QueueGone(self.settings.through.to_string()));
+                    return Err(BridgeFault::QueueGone(self.settings.through.to_string()));
                 }
                 Effect::CloseConnection { reason, .. } => {
-                    return Err(Trouble::Closed(reason.text()));
+                    return Err(BridgeFault::Closed(reason.text()));
                 }
                 _ => {}
             }
-            let more = flow.waiting.len() < BATCH_MESSAGES_MAX;
+            let more = in_flight.waiting.len() < BATCH_MESSAGES_MAX;
             next = if more { consumer.effects.try_recv().ok() } else { None };
         }
         Ok(())
@@ -197,18 +193,18 @@ impl Feed {
     fn publish(
         &self,
         producer: &Producer,
-        flow: &mut Flow,
-        settled: &mut Settled,
-    ) -> Result<(), Trouble> {
-        while let Some((tag, message)) = flow.waiting.pop_front() {
+        in_flight: &mut InFlight,
+        settlement: &mut Settlement,
+    ) -> Result<(), BridgeFault> {
+        while let Some((tag, message)) = in_flight.waiting.pop_front() {
             match message.publish(producer) {
-                Ok(sequence) => flow.published.push_back((sequence, tag)),
+                Ok(sequence) => in_flight.published.push_back((sequence, tag)),
                 Err(Error::Publish(PublishError::Full { .. })) => {
-                    flow.waiting.push_front((tag, message));
+                    in_flight.waiting.push_front((tag, message));
                     return Ok(());
                 }
                 Err(Error::Publish(error @ PublishError::Message(_))) => {
-                    self.refuse(tag, error, &mut flow.told, settled);
+                    self.refuse(tag, error, &mut in_flight.log, settlement);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -216,50 +212,56 @@ impl Feed {
         Ok(())
     }
 
-    fn refuse(&self, tag: u64, error: impl Display, told: &mut Told, settled: &mut Settled) {
-        if told.is_new("a message is no message of an elastic queue") {
+    fn refuse(
+        &self,
+        tag: u64,
+        error: impl Display,
+        log: &mut LogOnce,
+        settlement: &mut Settlement,
+    ) {
+        if log.is_new("a message is no message of an elastic queue") {
             let FeedSettings { queue, through, .. } = &*self.settings;
             tracing::warn!(%queue, %through, %error, "messages are not fed; the others are counted");
         }
         self.counters.not_fed.fetch_add(1, Relaxed);
-        settled.unfit.push(tag);
+        settlement.unfit.push(tag);
     }
 
     /// The tag up to which all is done now.
-    fn acknowledged(&self, flow: &mut Flow, below: MessageSeq) -> Option<u64> {
-        let (count, tag) = flow.acknowledge(below);
+    fn acknowledged(&self, in_flight: &mut InFlight, below: MessageSeq) -> Option<u64> {
+        let (count, tag) = in_flight.acknowledge(below);
         self.counters.fed.fetch_add(count as u64, Relaxed);
         tag
     }
 
-    fn went_well(&self, pause: &mut Pause, told: &mut Told) {
-        pause.reset();
-        if told.is_over() {
+    fn recovered(&self, backoff: &mut Backoff, log: &mut LogOnce) {
+        backoff.reset();
+        if log.resolved() {
             let FeedSettings { exchange, queue, through, .. } = &*self.settings;
             tracing::info!(%exchange, %through, %queue, "the exchange feeds again");
         }
     }
 
-    async fn settle(&self, consumer: &Consumer, settled: Settled) -> Result<(), CoreStopped> {
-        if settled == Settled::default() {
+    async fn settle(&self, consumer: &Consumer, settlement: Settlement) -> Result<(), CoreStopped> {
+        if settlement == Settlement::default() {
             return Ok(());
         }
         let Consumer { connection, channel, .. } = *consumer;
-        let tell = move |core: &mut Core| {
+        let settle = move |core: &mut Core| {
             let now = core.now();
             // A tag is unknown if the connection was closed meanwhile: all of it went back then.
-            for tag in settled.unfit {
+            for tag in settlement.unfit {
                 let _ = core.broker.reject(now, channel, tag, false);
             }
-            for tag in settled.repeated {
+            for tag in settlement.repeated {
                 let _ = core.broker.ack(now, channel, tag, false);
             }
-            if let Some(last) = settled.below {
+            if let Some(last) = settlement.below {
                 let _ = core.broker.ack(now, channel, last, true);
             }
             core.broker.output_drained(now, connection, usize::MAX);
         };
-        self.core.post(tell).await
+        self.core.post(settle).await
     }
 
     /// Waits a moment for what is published: what is acknowledged need not come again.
@@ -267,17 +269,17 @@ impl Feed {
         &self,
         consumer: &Consumer,
         producer: &Producer,
-        mut flow: Flow,
-    ) -> Result<(), Trouble> {
-        let Some((last, _)) = flow.published.back().copied() else { return Ok(()) };
+        mut in_flight: InFlight,
+    ) -> Result<(), BridgeFault> {
+        let Some((last, _)) = in_flight.published.back().copied() else { return Ok(()) };
         let all = producer.acknowledged_below(MessageSeq(last.0 + 1));
         let _ = timeout(CLOSE_MAX, all).await;
-        let below = self.acknowledged(&mut flow, producer.done_below());
-        Ok(self.settle(consumer, Settled { below, ..Settled::default() }).await?)
+        let below = self.acknowledged(&mut in_flight, producer.done_below());
+        Ok(self.settle(consumer, Settlement { below, ..Settlement::default() }).await?)
     }
 }
 
-impl Flow {
+impl InFlight {
     /// The elastic queue has all below: how many that are, and the last one's tag.
     fn acknowledge(&mut self, below: MessageSeq) -> (usize, Option<u64>) {
         let count = self.published.partition_point(|(sequence, _)| *sequence < below);
@@ -291,12 +293,12 @@ fn begin(
     user: &str,
     settings: &FeedSettings,
     effects: UnboundedSender<Effect>,
-) -> Result<(ConnectionId, ChannelId, Ticket), Trouble> {
+) -> Result<(ConnectionId, ChannelId, Ticket), BridgeFault> {
     let FeedSettings { vhost, exchange, binding_keys, through, queue, prefetch } = settings;
     let name = format!("feed of elastic queue {queue}");
-    let client = InsideClient { user, vhost, local: "", name: &name, protocol: "EQS 1" };
-    let (connection, channel) = core.open_inside(client, effects)?;
-    let mut consume = || -> Result<Ticket, Trouble> {
+    let client = InternalClient { user, vhost, local: "", name: &name, protocol: "EQS 1" };
+    let (connection, channel) = core.open_internal(client, effects)?;
+    let mut consume = || -> Result<Ticket, BridgeFault> {
         let declared = declare::durable_queue(core, channel, through)?;
         // The default exchange has all queues bound already.
         let keys = binding_keys.iter().filter(|_| !exchange.is_empty());
@@ -309,9 +311,9 @@ fn begin(
     };
     match consume() {
         Ok(ticket) => Ok((connection, channel, ticket)),
-        Err(trouble) => {
+        Err(fault) => {
             core.detach(connection);
-            Err(trouble)
+            Err(fault)
         }
     }
 }
@@ -321,14 +323,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_durable_queue_is_told_of_what_the_elastic_queue_has_and_no_more() {
-        let mut flow = Flow::default();
+    fn only_what_the_elastic_queue_has_is_acknowledged() {
+        let mut in_flight = InFlight::default();
         // The messages between were not fed.
-        flow.published.extend([(0, 1), (1, 4), (2, 5)].map(|(at, tag)| (MessageSeq(at), tag)));
-        assert_eq!(flow.acknowledge(MessageSeq(0)), (0, None));
-        assert_eq!(flow.acknowledge(MessageSeq(2)), (2, Some(4)));
-        assert_eq!(flow.acknowledge(MessageSeq(2)), (0, None));
-        assert_eq!(flow.acknowledge(MessageSeq(9)), (1, Some(5)));
-        assert!(flow.published.is_empty());
+        in_flight.published.extend([(0, 1), (1, 4), (2, 5)].map(|(at, tag)| (MessageSeq(at), tag)));
+        assert_eq!(in_flight.acknowledge(MessageSeq(0)), (0, None));
+        assert_eq!(in_flight.acknowledge(MessageSeq(2)), (2, Some(4)));
+        assert_eq!(in_flight.acknowledge(MessageSeq(2)), (0, None));
+        assert_eq!(in_flight.acknowledge(MessageSeq(9)), (1, Some(5)));
+        assert!(in_flight.published.is_empty());
     }
 }

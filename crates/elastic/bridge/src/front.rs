@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use quelea_elastic_client::{Client, Options};
 use quelea_node::CoreHandle;
@@ -17,12 +16,6 @@ use crate::delivery::Delivery;
 use crate::feed::Feed;
 use crate::keeper::Keeper;
 use crate::settings::BridgeSettings;
-
-/// How long a stop waits for what is under way, each time it has to wait.
-pub(crate) const CLOSE_MAX: Duration = Duration::from_secs(1);
-
-/// How long an elastic queue may take to have a relay before that is told.
-pub(crate) const RELAY_MAX: Duration = Duration::from_secs(10);
 
 /// The running bridge.
 #[derive(Debug)]
@@ -158,10 +151,4 @@ impl Work {
             }
         }));
     }
-}
-
-/// Waits until the bridge stops; at once if it does already.
-pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // Whoever could stop it and is gone has stopped it.
-    let _ = stop.wait_for(|stop| *stop).await;
 }

@@ -3,20 +3,20 @@
 
 mod batch;
 mod connection;
+mod durable_publisher;
 mod ledger;
-mod shelf;
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use quelea_node::{CoreHandle, Pause};
+use quelea_node::{Backoff, CoreHandle};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinSet, spawn_local};
 
 use crate::counters::BridgeCounters;
-use crate::front::stopped;
+use crate::stop::stopped;
 use connection::Connection;
 use ledger::Ledger;
 
@@ -53,7 +53,7 @@ impl Keeper {
     pub(crate) async fn run(self, listener: TcpListener, mut stop: watch::Receiver<bool>) {
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let mut connections = JoinSet::new();
-        let mut pause = Pause::new();
+        let mut backoff = Backoff::new();
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -67,7 +67,7 @@ impl Keeper {
             };
             match accepted {
                 (place, Ok((socket, peer))) => {
-                    pause.reset();
+                    backoff.reset();
                     let (keeper, stop) = (self.clone(), stop.clone());
                     connections.spawn_local(async move {
                         let _place = place;
@@ -83,7 +83,7 @@ impl Keeper {
                 }
                 (_, Err(error)) => {
                     tracing::warn!(%error, "the keeper cannot take a connection for now");
-                    tokio::time::sleep(pause.lengthen()).await;
+                    tokio::time::sleep(backoff.next_wait()).await;
                 }
             }
         }

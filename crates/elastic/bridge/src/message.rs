@@ -88,7 +88,7 @@ pub(crate) enum Incoming {
 
 /// Why a message is not fed into the elastic queue.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unfit {
+pub(crate) enum Unfeedable {
     /// Feeding it would go round in circles.
     #[error("it came out of this elastic queue")]
     Repeated,
@@ -98,12 +98,12 @@ pub(crate) enum Unfit {
 
 impl Incoming {
     /// Of a message that is to be fed into this elastic queue.
-    pub(crate) fn new(queue: &str, message: &Message) -> Result<Self, Unfit> {
+    pub(crate) fn new(queue: &str, message: &Message) -> Result<Self, Unfeedable> {
         // Properties were checked when they came in.
         let properties = Properties::decode(message.properties()).unwrap_or_default();
         let headers = properties.headers.unwrap_or_default();
         if headers.get(QUEUE).and_then(Value::as_text) == Some(queue) {
-            return Err(Unfit::Repeated);
+            return Err(Unfeedable::Repeated);
         }
         let key = message.routing_key();
         let topic = match headers.get(TOPIC) {
@@ -192,7 +192,7 @@ mod tests {
         assert!(headers.get(PARTS).is_none());
     }
 
-    fn fed(queue: &str, outgoing: &Outgoing) -> Result<Incoming, Unfit> {
+    fn fed(queue: &str, outgoing: &Outgoing) -> Result<Incoming, Unfeedable> {
         let Outgoing { routing_key, properties, body } = outgoing;
         Incoming::new(queue, &Message::new("x", routing_key, properties, body.clone()))
     }
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn what_came_out_of_a_queue_does_not_go_into_it_again() {
-        assert!(matches!(fed("prices", &outgoing(&[b"t", b"b"])), Err(Unfit::Repeated)));
+        assert!(matches!(fed("prices", &outgoing(&[b"t", b"b"])), Err(Unfeedable::Repeated)));
     }
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
         let body = Bytes::from(vec![0; quelea_elastic_proto::limits::MESSAGE_BYTES_MAX]);
         let properties = Properties::default().to_bytes();
         let refused = Incoming::new("q", &Message::new("", "key", &properties, body));
-        let Err(Unfit::Parts(error)) = refused else { panic!("{refused:?}") };
+        let Err(Unfeedable::Parts(error)) = refused else { panic!("{refused:?}") };
         assert_eq!(
             error.to_string(),
             "message: 16777230 bytes with all its parts are more than the limit of 16777216"

@@ -1,11 +1,11 @@
-//! What the bridge has to be told.
+//! What the bridge needs to know.
 
 use std::net::TcpListener;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-/// What the bridge has to be told.
+/// What the bridge needs to know.
 #[derive(Debug)]
 pub struct BridgeSettings {
     /// Where relays bring what is to be kept; `None`: nothing is kept here.

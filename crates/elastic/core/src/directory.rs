@@ -5,28 +5,13 @@
 //! [`lifecycle`], [`producer`] with its [`relocation`], [`listener`]; what happens to them is in
 //! [`failover`], [`drain`], [`monitor`] and [`planning`].
 
-mod budget;
-mod by_hand;
 mod context;
 mod definition;
-mod drain;
-mod events;
-mod failover;
 mod frames;
 mod io;
-mod lifecycle;
 pub mod limits;
-mod listener;
-mod monitor;
 mod ownership;
-mod planning;
-mod producer;
 mod queue;
-mod record;
-mod relay;
-mod relocation;
-mod returning;
-mod saving;
 mod settings;
 mod status;
 
@@ -43,19 +28,19 @@ pub use settings::Settings;
 pub use status::{ListenerStatus, Logged, ProducerStatus, QueueStatus, RelayStatus};
 
 use self::context::Context;
-use self::ownership::Known;
+use self::ownership::QueueEntry;
 use self::queue::Queue;
 use crate::plan::{Plan, Planned};
 
 /// A directory: all queues that it owns or claims, and all connections.
 pub struct Directory {
     settings: Settings,
-    queues: BTreeMap<String, Known>,
+    queues: BTreeMap<String, QueueEntry>,
     connections: BTreeMap<Peer, Connection>,
     /// Those that share the queues, this one first; empty if that is not known.
     directories: Arc<[String]>,
     /// The first connection that is still to be told of them.
-    telling: Option<Peer>,
+    announcing: Option<Peer>,
     /// The next deadline of each owned queue, and of each that somebody waits for.
     deadlines: BTreeSet<(Time, String)>,
     effects: VecDeque<Effect>,
@@ -79,7 +64,7 @@ impl Directory {
             queues: BTreeMap::new(),
             connections: BTreeMap::new(),
             directories: Arc::default(),
-            telling: None,
+            announcing: None,
             deadlines: BTreeSet::new(),
             effects: VecDeque::new(),
         }
@@ -106,7 +91,7 @@ impl Directory {
             Input::Define { queue, definition } => self.define(now, queue, definition),
             Input::Delete { queue } => self.delete(now, queue),
             Input::Move { queue, producer, to } => {
-                self.step(now, &queue, |queue, cx| queue.move_by_hand(cx, producer, to));
+                self.step(now, &queue, |queue, cx| queue.move_for_operator(cx, producer, to));
             }
             Input::Act { queue, action, reason } => {
                 let planned = Planned { action, reason };
@@ -118,11 +103,11 @@ impl Directory {
 
     /// Each queue that is due, once: one that stayed due would keep the others from everything for ever.
     fn tick(&mut self, now: Time) {
-        self.tell_directories(now);
+        self.announce_directories(now);
         let due = self.deadlines.iter().take_while(|(at, _)| *at <= now);
         for name in due.map(|(_, name)| name.clone()).collect::<Vec<_>>() {
             match self.queues.get(&name) {
-                Some(Known::Claiming(_)) => self.send_on(now, &name),
+                Some(QueueEntry::Claiming(_)) => self.redirect_waiting(now, &name),
                 _ => drop(self.step(now, &name, Queue::tick)),
             }
         }
@@ -136,8 +121,8 @@ impl Directory {
     /// When [`Input::Tick`] is due, if no other input comes before.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
-        let telling = self.telling.map(|_| Time::ZERO);
-        telling.or_else(|| self.deadlines.first().map(|(at, _)| *at))
+        let announcing = self.announcing.map(|_| Time::ZERO);
+        announcing.or_else(|| self.deadlines.first().map(|(at, _)| *at))
     }
 
     /// `host:port` of those that share the queues, this one first; empty if that is not known.
@@ -230,14 +215,14 @@ impl Directory {
     ///
     /// # Errors
     /// Why not, for people.
-    pub fn move_refusal(
+    pub fn check_move(
         &self,
         name: &str,
         producer: Option<ClientId>,
         to: Option<RelayId>,
     ) -> Result<(ClientId, RelayId), String> {
         let queue = self.owned_queue(name).ok_or_else(|| format!("queue {name} is not here"))?;
-        queue.move_refusal(producer, to)
+        queue.check_move(producer, to)
     }
 
     /// Connections that it knows of.
@@ -248,8 +233,8 @@ impl Directory {
 
     fn owned_queue(&self, name: &str) -> Option<&Queue> {
         match self.queues.get(name)? {
-            Known::Owned(queue) => Some(queue),
-            Known::Claiming(_) => None,
+            QueueEntry::Owned(queue) => Some(queue),
+            QueueEntry::Claiming(_) => None,
         }
     }
 
@@ -265,9 +250,9 @@ impl Directory {
         name: &str,
         step: impl FnOnce(&mut Queue, &mut Context<'_>) -> R,
     ) -> Option<R> {
-        let Some(Known::Owned(queue)) = self.queues.get_mut(name) else { return None };
+        let Some(QueueEntry::Owned(queue)) = self.queues.get_mut(name) else { return None };
         let mut cx = Context { now, settings: &self.settings, effects: &mut self.effects };
-        queue.count_sleep(&mut cx);
+        queue.forgive_pause(&mut cx);
         let result = step(queue, &mut cx);
         queue.save(&mut cx);
         let at = queue.deadline();

@@ -7,6 +7,8 @@
 //! messages.
 
 pub mod directory;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
 pub mod fuzzing;
 pub mod ownership;
 pub mod plan;

@@ -13,26 +13,26 @@
 //! One thing is done after the other, each to its end. The lease is kept meanwhile, and writes that were taken go on; once
 //! the lease has ended nothing is waited for before what was owned is given away.
 
-mod claiming;
-mod enlisting;
+mod claim;
+mod cluster_view;
 mod io;
 pub mod keys;
 mod lease;
+mod membership;
 pub mod meta;
-mod picture;
-mod saving;
+mod write_queue;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use quelea_elastic_proto::{Fence, Time};
 
+pub use self::cluster_view::ClusterView;
 pub use self::io::{Answer, Call, Effect, Input, Request};
 use self::keys::Shard;
-use self::lease::{Lease, Turn};
+use self::lease::{Lease, LeaseAction};
 use self::meta::{Change, Entry, LeaseId, Revision};
-pub use self::picture::Picture;
-use self::saving::{Saved, Saving, Write};
+use self::write_queue::{Saved, Write, WriteQueue};
 use crate::directory::{Input as DirectoryInput, SaveError};
 
 /// From a directory's last sign of life to others taking its queues, milliseconds. Longer than a machine is usually
@@ -41,7 +41,7 @@ pub const LEASE_TTL_MS: u64 = 5_000;
 /// What a store may take to answer.
 const ANSWER_MS_MAX: u64 = 3_000;
 /// What it may take to list everything, and to begin to tell changes.
-const LOOK_MS_MAX: u64 = 2 * ANSWER_MS_MAX;
+const LIST_MS_MAX: u64 = 2 * ANSWER_MS_MAX;
 /// What a provider may take to list a queue's relays.
 const RELAYS_MS_MAX: u64 = 10_000;
 /// Between tries, when the store or the provider does not answer.
@@ -51,7 +51,7 @@ const RANK_MS: u64 = 300;
 
 /// What is done later: again, because it failed, or because another directory comes first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Later {
+enum Deferred {
     /// Claim a queue's shard for somebody who asks.
     Claim(String),
     /// Claim a shard that nobody owns.
@@ -59,15 +59,15 @@ enum Later {
     /// Read a queue that is owned.
     Load(String),
     /// Say that this directory lives.
-    Enlist,
+    Join,
 }
 
 /// What is done one after the other.
 #[derive(Debug)]
 enum Job {
-    Given(Input),
+    Input(Input),
     /// All that the store has.
-    All(Vec<Entry>),
+    Listed(Vec<Entry>),
     LeaseChanged,
     Saved(Saved),
 }
@@ -75,8 +75,8 @@ enum Job {
 /// What is under way, waiting for an answer.
 #[derive(Debug)]
 enum Step {
-    Enlist(enlisting::Step),
-    Claim(claiming::Step),
+    Join(membership::Join),
+    Claim(claim::Claim),
     /// A queue's record is read.
     Record {
         queue: String,
@@ -92,32 +92,32 @@ enum Step {
 
 /// How the store is followed.
 #[derive(Debug)]
-enum Following {
+enum WatchState {
     /// It is to be looked at then.
-    Pause(Time),
-    Looking(Call),
-    Changes,
+    Paused(Time),
+    Listing(Call),
+    Watching,
 }
 
 /// See the module.
 pub struct Ownership {
     address: String,
     /// This process, and no earlier one at the same address.
-    life: Bytes,
+    instance: Bytes,
     lease: Lease,
-    following: Following,
+    watch: WatchState,
     /// When this directory was written under its address with the lease that it holds.
-    enlisted: Option<Revision>,
+    joined: Option<Revision>,
     /// Somebody else was found there, and it was told.
-    taken_told: bool,
-    picture: Picture,
-    /// The picture is followed: shards are only claimed by what is known to be so.
-    current: bool,
+    conflict_reported: bool,
+    view: ClusterView,
+    /// The view is followed: shards are only claimed by what is known to be so.
+    view_is_current: bool,
     ours: BTreeMap<Shard, Fence>,
     /// Queues that the directory has been given, with their shards.
     loaded: BTreeMap<String, Shard>,
-    later: BTreeMap<Later, Time>,
-    saving: Saving,
+    deferred: BTreeMap<Deferred, Time>,
+    writes: WriteQueue,
     jobs: VecDeque<Job>,
     step: Option<(Call, Step)>,
     last_call: u64,
@@ -128,20 +128,20 @@ impl Ownership {
     /// Of the directory at this address, as others are told it (`host:port`); `life` is random. Begins with
     /// [`Self::tick`].
     #[must_use]
-    pub fn new(address: String, life: impl Into<Bytes>, now: Time) -> Self {
+    pub fn new(address: String, instance: impl Into<Bytes>, now: Time) -> Self {
         Self {
-            life: life.into(),
+            instance: instance.into(),
             lease: Lease::new(now),
-            following: Following::Pause(now),
-            enlisted: None,
-            taken_told: false,
-            picture: Picture::new(&address),
+            watch: WatchState::Paused(now),
+            joined: None,
+            conflict_reported: false,
+            view: ClusterView::new(&address),
             address,
-            current: false,
+            view_is_current: false,
             ours: BTreeMap::new(),
             loaded: BTreeMap::new(),
-            later: BTreeMap::new(),
-            saving: Saving::default(),
+            deferred: BTreeMap::new(),
+            writes: WriteQueue::default(),
             jobs: VecDeque::new(),
             step: None,
             last_call: 0,
@@ -152,7 +152,7 @@ impl Ownership {
     /// Takes what happened: now, or when what is under way is done. Who has more than can be kept waits until it is
     /// not [busy](Self::is_busy).
     pub fn handle(&mut self, now: Time, input: Input) {
-        self.jobs.push_back(Job::Given(input));
+        self.jobs.push_back(Job::Input(input));
         self.tick(now);
     }
 
@@ -160,8 +160,8 @@ impl Ownership {
     pub fn answered(&mut self, now: Time, call: Call, answer: Answer) {
         match self.lease.answered(now, call, answer) {
             Ok(outcome) => {
-                if let Some(trouble) = outcome.trouble {
-                    self.warn(trouble);
+                if let Some(warning) = outcome.warning {
+                    self.warn(warning);
                 }
                 if outcome.changed {
                     self.lease_changed(now);
@@ -173,19 +173,19 @@ impl Ownership {
     }
 
     fn other_answered(&mut self, now: Time, call: Call, answer: Answer) {
-        if matches!(self.following, Following::Looking(of) if of == call) {
+        if matches!(self.watch, WatchState::Listing(of) if of == call) {
             if let Answer::Listed(entries) = answer {
-                self.following = Following::Changes;
-                self.jobs.push_back(Job::All(entries));
+                self.watch = WatchState::Watching;
+                self.jobs.push_back(Job::Listed(entries));
             } else {
                 self.warn(format!("the directory cannot read its metadata yet: {}", cause(answer)));
-                self.following = Following::Pause(now.plus_ms(RETRY_MS));
+                self.watch = WatchState::Paused(now.plus_ms(RETRY_MS));
             }
             return;
         }
-        match self.saving.answered(call, answer) {
-            Ok((saved, trouble)) => {
-                if let Some(cause) = trouble {
+        match self.writes.answered(call, answer) {
+            Ok((saved, warning)) => {
+                if let Some(cause) = warning {
                     self.warn(format!(
                         "the record of queue {:?} is not saved yet: {cause}",
                         saved.queue
@@ -195,7 +195,7 @@ impl Ownership {
             }
             Err(answer) => {
                 if let Some((_, step)) = self.step.take_if(|(of, _)| *of == call) {
-                    self.go_on(now, step, answer);
+                    self.continue_step(now, step, answer);
                 }
             }
         }
@@ -203,13 +203,13 @@ impl Ownership {
 
     /// Keeps the lease, and goes on with what is under way.
     pub fn tick(&mut self, now: Time) {
-        let call = self.number();
-        match self.lease.turn(now, call) {
-            Turn::Nothing => {}
-            Turn::Ask(request, patience_ms) => {
-                self.ask_as(call, request, patience_ms);
+        let call = self.next_call();
+        match self.lease.poll(now, call) {
+            LeaseAction::Nothing => {}
+            LeaseAction::Request(request, timeout_ms) => {
+                self.send_request(call, request, timeout_ms);
             }
-            Turn::Over(cause) => {
+            LeaseAction::Expired(cause) => {
                 self.warn(cause.to_owned());
                 self.lease_changed(now);
             }
@@ -217,31 +217,31 @@ impl Ownership {
         while self.step.is_none()
             && let Some(job) = self.jobs.pop_front()
         {
-            self.begin(now, job);
+            self.run_job(now, job);
         }
-        if matches!(self.following, Following::Pause(at) if at <= now) {
-            let call = self.number();
-            self.following = Following::Looking(call);
-            self.ask_as(call, Request::Look, LOOK_MS_MAX);
+        if matches!(self.watch, WatchState::Paused(at) if at <= now) {
+            let call = self.next_call();
+            self.watch = WatchState::Listing(call);
+            self.send_request(call, Request::ListAndWatch, LIST_MS_MAX);
         }
         self.write();
     }
 
     /// One of the things that were put off, if one is due and nothing is under way: whatever else there is to do has its
     /// turn between them.
-    pub fn do_due(&mut self, now: Time) {
-        let first = self.later.iter().min_by_key(|(_, at)| **at);
+    pub fn run_deferred(&mut self, now: Time) {
+        let first = self.deferred.iter().min_by_key(|(_, at)| **at);
         let first = first.filter(|(_, at)| **at <= now && self.step.is_none());
-        let Some(later) = first.map(|(later, _)| later.clone()) else { return };
-        self.later.remove(&later);
-        match later {
-            Later::Claim(queue) => self.claim_for(now, queue),
-            Later::Load(queue) => self.load(queue),
-            Later::Enlist => self.enlist(),
+        let Some(deferred) = first.map(|(deferred, _)| deferred.clone()) else { return };
+        self.deferred.remove(&deferred);
+        match deferred {
+            Deferred::Claim(queue) => self.claim_for(now, queue),
+            Deferred::Load(queue) => self.load(queue),
+            Deferred::Join => self.join(),
             // What cannot be claimed yet is planned again when it can.
-            Later::Vacant(_) if self.enlisted.is_none() || !self.current => {}
-            Later::Vacant(shard) if self.ours.contains_key(&shard) => {}
-            Later::Vacant(shard) => self.claim(now, shard, None),
+            Deferred::Vacant(_) if self.joined.is_none() || !self.view_is_current => {}
+            Deferred::Vacant(shard) if self.ours.contains_key(&shard) => {}
+            Deferred::Vacant(shard) => self.claim(now, shard, None),
         }
     }
 
@@ -253,16 +253,16 @@ impl Ownership {
     /// When [`Self::tick`] is due, if nothing else comes before.
     #[must_use]
     pub fn next_deadline(&self) -> Time {
-        match self.following {
-            Following::Pause(at) => self.lease.deadline().min(at),
-            Following::Looking(_) | Following::Changes => self.lease.deadline(),
+        match self.watch {
+            WatchState::Paused(at) => self.lease.deadline().min(at),
+            WatchState::Listing(_) | WatchState::Watching => self.lease.deadline(),
         }
     }
 
-    /// When [`Self::do_due`] has something to do; not while something is under way.
+    /// When [`Self::run_deferred`] has something to do; not while something is under way.
     #[must_use]
     pub fn next_due(&self) -> Option<Time> {
-        self.later.values().min().copied().filter(|_| self.step.is_none())
+        self.deferred.values().min().copied().filter(|_| self.step.is_none())
     }
 
     /// Something is under way: what comes is kept until it is done.
@@ -273,8 +273,8 @@ impl Ownership {
 
     /// What the store says at present, as far as it is known.
     #[must_use]
-    pub const fn picture(&self) -> &Picture {
-        &self.picture
+    pub const fn view(&self) -> &ClusterView {
+        &self.view
     }
 
     /// Under which a queue is this directory's, as it believes.
@@ -289,95 +289,95 @@ impl Ownership {
         self.lease.held()
     }
 
-    fn number(&mut self) -> Call {
+    fn next_call(&mut self) -> Call {
         self.last_call += 1;
         Call(self.last_call)
     }
 
-    fn ask(&mut self, step: Step, request: Request) {
-        let patience_ms =
+    fn request(&mut self, step: Step, request: Request) {
+        let timeout_ms =
             if matches!(request, Request::Relays { .. }) { RELAYS_MS_MAX } else { ANSWER_MS_MAX };
-        let call = self.number();
+        let call = self.next_call();
         self.step = Some((call, step));
-        self.ask_as(call, request, patience_ms);
+        self.send_request(call, request, timeout_ms);
     }
 
-    fn ask_as(&mut self, call: Call, request: Request, patience_ms: u64) {
-        self.effects.push_back(Effect::Ask { call, request, patience_ms });
+    fn send_request(&mut self, call: Call, request: Request, timeout_ms: u64) {
+        self.effects.push_back(Effect::Request { call, request, timeout_ms });
     }
 
     fn write(&mut self) {
         loop {
-            let call = self.number();
-            let Some(txn) = self.saving.begin(call) else { return };
-            self.ask_as(call, Request::Txn(txn), ANSWER_MS_MAX);
+            let call = self.next_call();
+            let Some(txn) = self.writes.begin(call) else { return };
+            self.send_request(call, Request::Txn(txn), ANSWER_MS_MAX);
         }
     }
 
-    fn begin(&mut self, now: Time, job: Job) {
+    fn run_job(&mut self, now: Time, job: Job) {
         match job {
-            Job::Given(input) => self.take(now, input),
-            Job::All(entries) => self.take_all(now, &entries),
+            Job::Input(input) => self.apply_input(now, input),
+            Job::Listed(entries) => self.listed(now, &entries),
             Job::LeaseChanged => {
-                self.enlisted = None;
+                self.joined = None;
                 self.lose_all(now);
-                self.enlist();
+                self.join();
             }
             Job::Saved(saved) if saved.result == Err(SaveError::Fenced) => {
                 // The watch may not have told yet who has it now.
                 let shard = Shard::of(&saved.queue);
-                self.ask(Step::Fenced(saved), Request::Get(shard.key()));
+                self.request(Step::Fenced(saved), Request::Get(shard.key()));
             }
             Job::Saved(saved) => self.saved(saved),
         }
     }
 
-    fn take(&mut self, now: Time, input: Input) {
+    fn apply_input(&mut self, now: Time, input: Input) {
         match input {
             Input::Claim { queue } => self.claim_for(now, queue),
             Input::Write { queue, save, fence, record } => {
                 if record.is_none() {
                     self.loaded.remove(&queue);
                 }
-                self.saving.write(queue, Write { save, fence, record });
+                self.writes.write(queue, Write { save, fence, record });
             }
-            Input::Untaken { queue } => {
+            Input::Declined { queue } => {
                 self.loaded.remove(&queue);
             }
-            Input::Changes(changes) => self.take_changes(now, &changes),
+            Input::Changes(changes) => self.apply_changes(now, &changes),
             Input::WatchLost => {
-                self.current = false;
-                self.following = Following::Pause(now);
+                self.view_is_current = false;
+                self.watch = WatchState::Paused(now);
             }
         }
     }
 
     /// The answer to what is under way.
-    fn go_on(&mut self, now: Time, step: Step, answer: Answer) {
+    fn continue_step(&mut self, now: Time, step: Step, answer: Answer) {
         match step {
-            Step::Enlist(step) => self.enlisting(now, step, answer),
-            Step::Claim(step) => self.claiming(now, step, answer),
+            Step::Join(step) => self.join_answered(now, step, answer),
+            Step::Claim(step) => self.claim_answered(now, step, answer),
             Step::Record { queue } => match answer {
                 Answer::Got(entry) => {
                     let record = entry.map(|entry| entry.value);
                     let request = Request::Relays { queue: queue.clone() };
-                    self.ask(Step::Relays { queue, record }, request);
+                    self.request(Step::Relays { queue, record }, request);
                 }
-                other => self.not_read(now, queue, other),
+                other => self.read_failed(now, queue, other),
             },
             Step::Relays { queue, record } => match (answer, self.fence(&queue)) {
                 (Answer::Running(running), Some(fence)) => {
                     self.loaded.insert(queue.clone(), Shard::of(&queue));
-                    self.tell(DirectoryInput::Owned { queue, fence, record, running });
+                    self.notify(DirectoryInput::Owned { queue, fence, record, running });
                 }
-                (other, _) => self.not_read(now, queue, other),
+                (other, _) => self.read_failed(now, queue, other),
             },
             Step::Fenced(saved) => {
                 let shard = Shard::of(&saved.queue);
                 if let Answer::Got(Some(entry)) = answer {
-                    self.picture.change(&Change::Put(entry));
+                    self.view.change(&Change::Put(entry));
                 }
-                if self.picture.fence(shard) != self.ours.get(&shard).copied() {
+                if self.view.fence(shard) != self.ours.get(&shard).copied() {
                     self.lost(now, shard);
                 }
                 self.saved(saved);
@@ -388,7 +388,7 @@ impl Ownership {
     fn saved(&mut self, saved: Saved) {
         let Saved { queue, save, result, answered } = saved;
         if answered {
-            self.tell(DirectoryInput::Saved { queue, save, result });
+            self.notify(DirectoryInput::Saved { queue, save, result });
         }
     }
 
@@ -396,69 +396,69 @@ impl Ownership {
     fn load(&mut self, queue: String) {
         if self.fence(&queue).is_some() && !self.loaded.contains_key(&queue) {
             let key = keys::queue(&queue);
-            self.ask(Step::Record { queue }, Request::Get(key));
+            self.request(Step::Record { queue }, Request::Get(key));
         }
     }
 
-    fn not_read(&mut self, now: Time, queue: String, answer: Answer) {
+    fn read_failed(&mut self, now: Time, queue: String, answer: Answer) {
         self.warn(format!("queue {queue:?} cannot be read yet: {}", cause(answer)));
-        self.at(now, Later::Load(queue), RETRY_MS);
+        self.defer(now, Deferred::Load(queue), RETRY_MS);
     }
 
-    fn take_all(&mut self, now: Time, entries: &[Entry]) {
-        self.picture = Picture::of(&self.address, entries);
-        self.current = true;
-        self.tell_directories();
+    fn listed(&mut self, now: Time, entries: &[Entry]) {
+        self.view = ClusterView::of(&self.address, entries);
+        self.view_is_current = true;
+        self.announce_directories();
         let ours: Vec<_> = self.ours.iter().map(|(shard, fence)| (*shard, *fence)).collect();
         for (shard, fence) in ours {
-            if self.picture.fence(shard) != Some(fence) {
+            if self.view.fence(shard) != Some(fence) {
                 self.lost(now, shard);
             }
         }
         self.claim_all(now);
     }
 
-    fn take_changes(&mut self, now: Time, changes: &[Change]) {
+    fn apply_changes(&mut self, now: Time, changes: &[Change]) {
         let mut directories = false;
         for change in changes {
-            let Some(shard) = self.picture.change(change) else {
+            let Some(shard) = self.view.change(change) else {
                 directories = true;
                 continue;
             };
             let ours = self.ours.get(&shard).copied();
-            if ours.is_some() && self.picture.fence(shard) != ours {
+            if ours.is_some() && self.view.fence(shard) != ours {
                 self.lost(now, shard);
             }
             self.claim_if_vacant(now, shard);
         }
         if directories {
-            self.tell_directories();
+            self.announce_directories();
         }
     }
 
     /// The directory, and by it relays and clients, are told this one first.
-    fn tell_directories(&mut self) {
-        let others = self.picture.directories().filter(|other| *other != self.address);
+    fn announce_directories(&mut self) {
+        let others = self.view.directories().filter(|other| *other != self.address);
         let ours = std::iter::once(self.address.as_str());
         let all = ours.chain(others).map(str::to_owned).collect();
-        self.tell(DirectoryInput::Directories(all));
+        self.notify(DirectoryInput::Directories(all));
     }
 
     fn lease_changed(&mut self, now: Time) {
         // What is under way is not waited for: nothing is ours any more.
         if let Some((_, step)) = self.step.take() {
             let cause = "this directory has no lease at present".to_owned();
-            self.go_on(now, step, Answer::Failed(cause));
+            self.continue_step(now, step, Answer::Failed(cause));
         }
         self.jobs.push_front(Job::LeaseChanged);
     }
 
-    fn at(&mut self, now: Time, later: Later, delay_ms: u64) {
-        self.later.entry(later).or_insert_with(|| now.plus_ms(delay_ms));
+    fn defer(&mut self, now: Time, deferred: Deferred, delay_ms: u64) {
+        self.deferred.entry(deferred).or_insert_with(|| now.plus_ms(delay_ms));
     }
 
-    fn tell(&mut self, input: DirectoryInput) {
-        self.effects.push_back(Effect::Tell(input));
+    fn notify(&mut self, input: DirectoryInput) {
+        self.effects.push_back(Effect::Notify(input));
     }
 
     fn warn(&mut self, text: String) {

@@ -4,25 +4,25 @@
 //! Begin with [`plan`]; [`steady`] says in which order things are decided, [`tuning`] has every number
 //! with its reason.
 
-mod board;
-mod draft;
-mod growth;
+mod best_fit;
+mod builder;
 mod health;
 mod history;
 mod kpi;
+mod offload;
 mod paper;
-mod pick;
-mod relief;
-mod shrink;
+mod projection;
+mod scale_in;
+mod scale_out;
 mod steady;
 mod tuning;
 mod view;
 
 use quelea_elastic_proto::Time;
 
-use self::draft::Draft;
+pub use self::best_fit::has_room_for_newcomers;
+use self::builder::PlanBuilder;
 pub use self::history::History;
-pub use self::pick::has_room_for_newcomers;
 pub use self::tuning::{COLD, DEFICIT, HOT, NEWCOMERS_BELOW, SURPLUS, TARGET, WARM};
 pub use self::view::{
     Action, Load, Plan, Planned, Policy, ProducerView, RelayState, RelayView, Snapshot,
@@ -43,8 +43,8 @@ pub fn plan(
     history: &History,
     now: Time,
 ) -> (Plan, History) {
-    let draft = decide(snapshot, sla, policy, history, now);
-    (draft.plan, draft.history)
+    let builder = decide(snapshot, sla, policy, history, now);
+    (builder.plan, builder.history)
 }
 
 /// The same for a dry run, which changes no history: its remarks end with the whole queue in one sentence.
@@ -56,9 +56,9 @@ pub fn explain(
     history: &History,
     now: Time,
 ) -> Plan {
-    let mut draft = decide(snapshot, sla, policy, history, now);
-    draft.sum_up();
-    draft.plan
+    let mut builder = decide(snapshot, sla, policy, history, now);
+    builder.sum_up();
+    builder.plan
 }
 
 fn decide<'a>(
@@ -67,11 +67,11 @@ fn decide<'a>(
     policy: Policy,
     history: &History,
     now: Time,
-) -> Draft<'a> {
-    let mut draft = Draft::new(snapshot, sla, history.clone(), now);
+) -> PlanBuilder<'a> {
+    let mut builder = PlanBuilder::new(snapshot, sla, history.clone(), now);
     match policy {
-        Policy::Steady => steady::steady(&mut draft),
-        Policy::Paper => paper::paper(&mut draft),
+        Policy::Steady => steady::steady(&mut builder),
+        Policy::Paper => paper::paper(&mut builder),
     }
-    draft
+    builder
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use quelea_elastic_core::directory::{Input as Told, SaveError};
+use quelea_elastic_core::directory::{Input as DirectoryInput, SaveError};
 use quelea_elastic_core::ownership::keys::{self, Shard};
 use quelea_elastic_core::ownership::meta::{
     Change, Compare, Entry, LeaseId, Op, Revision, Txn, TxnOutcome,
@@ -24,7 +24,7 @@ struct World {
     revision: u64,
     leases: u64,
     asked: VecDeque<(Call, Request)>,
-    told: Vec<Told>,
+    notified: Vec<DirectoryInput>,
     lost: Vec<(Shard, Option<String>)>,
     warned: Vec<String>,
 }
@@ -44,7 +44,7 @@ impl World {
             revision: 0,
             leases: 0,
             asked: VecDeque::new(),
-            told: Vec::new(),
+            notified: Vec::new(),
             lost: Vec::new(),
             warned: Vec::new(),
         };
@@ -84,7 +84,7 @@ impl World {
 
     fn answer_of(&mut self, request: Request) -> Answer {
         match request {
-            Request::Look => Answer::Listed(self.entries.values().cloned().collect()),
+            Request::ListAndWatch => Answer::Listed(self.entries.values().cloned().collect()),
             Request::Get(key) => Answer::Got(self.entries.get(&key).cloned()),
             Request::Txn(txn) => Answer::Txn(self.txn(txn)),
             Request::Lease => {
@@ -115,13 +115,13 @@ impl World {
     fn take_effects(&mut self) {
         while let Some(effect) = self.ownership.poll_effect() {
             match effect {
-                Effect::Ask { call, request, patience_ms } => {
-                    assert!((1..=10_000).contains(&patience_ms), "{request:?}: {patience_ms}");
+                Effect::Request { call, request, timeout_ms } => {
+                    assert!((1..=10_000).contains(&timeout_ms), "{request:?}: {timeout_ms}");
                     self.asked.push_back((call, request));
                 }
-                Effect::Tell(input) => self.told.push(input),
+                Effect::Notify(input) => self.notified.push(input),
                 Effect::ShardLost { shard, owner } => self.lost.push((shard, owner)),
-                Effect::Inform(_) => {}
+                Effect::Info(_) => {}
                 Effect::Warn(text) => self.warned.push(text),
             }
         }
@@ -163,7 +163,7 @@ impl World {
         }
         self.now = self.now.max(next);
         self.ownership.tick(self.now);
-        self.ownership.do_due(self.now);
+        self.ownership.run_deferred(self.now);
         self.take_effects();
         true
     }
@@ -181,9 +181,9 @@ impl World {
 
     /// Under which fences the queue was given to the directory since it was last asked.
     fn owned(&mut self) -> Vec<u64> {
-        let told = std::mem::take(&mut self.told);
-        let owned = told.into_iter().filter_map(|told| match told {
-            Told::Owned { queue, fence, .. } if queue == QUEUE => Some(fence.0),
+        let notified = std::mem::take(&mut self.notified);
+        let owned = notified.into_iter().filter_map(|notified| match notified {
+            DirectoryInput::Owned { queue, fence, .. } if queue == QUEUE => Some(fence.0),
             _ => None,
         });
         owned.collect()
@@ -191,12 +191,12 @@ impl World {
 
     /// Of a write with this fence that the store refused or did.
     fn saved(&mut self, fence: u64) -> Option<Result<(), SaveError>> {
-        self.told.clear();
+        self.notified.clear();
         let (queue, record) = (QUEUE.to_owned(), Some(Bytes::from_static(b"record")));
         self.give(Input::Write { queue, save: 9, fence: Fence(fence), record });
         self.settle();
-        self.told.iter().find_map(|told| match told {
-            Told::Saved { save: 9, result, .. } => Some(*result),
+        self.notified.iter().find_map(|notified| match notified {
+            DirectoryInput::Saved { save: 9, result, .. } => Some(*result),
             _ => None,
         })
     }
@@ -212,7 +212,7 @@ fn a_queue_that_nobody_owns_is_claimed_read_and_written_under_its_fence() {
     world.claim();
     world.settle();
     assert_eq!(world.owned(), [0_u64; 0], "it has it");
-    world.give(Input::Untaken { queue: QUEUE.to_owned() });
+    world.give(Input::Declined { queue: QUEUE.to_owned() });
     world.claim();
     world.settle();
     assert_eq!(world.owned(), [fence]);
@@ -227,9 +227,9 @@ fn what_another_owns_is_not_claimed_and_who_asks_is_told_whose_it_is() {
     world.claim();
     world.pass_ms(5_000);
     let disowned = world
-        .told
+        .notified
         .iter()
-        .any(|told| matches!(told, Told::Disowned { owner: Some(owner), .. } if owner == THERE));
+        .any(|notified| matches!(notified, DirectoryInput::Disowned { owner: Some(owner), .. } if owner == THERE));
     assert!(disowned && world.ownership.fence(QUEUE).is_none());
 }
 
@@ -248,8 +248,8 @@ fn an_address_that_somebody_else_has_claims_nothing_until_he_is_gone() {
     world.claim();
     world.pass_ms(20_000);
     assert!(world.ownership.fence(QUEUE).is_none());
-    let told = world.warned.iter().filter(|text| text.contains("has the address")).count();
-    assert_eq!(told, 1, "{:?}", world.warned);
+    let notified = world.warned.iter().filter(|text| text.contains("has the address")).count();
+    assert_eq!(notified, 1, "{:?}", world.warned);
     world.entries.remove(&keys::directory(HERE));
     world.pass_ms(2_000);
     assert!(world.ownership.fence(QUEUE).is_some());
@@ -353,7 +353,7 @@ fn answers_begin_nothing_that_was_put_off() {
     world.take_effects();
     world.settle();
     assert!(!world.ownership.is_busy() && world.ownership.next_due() == Some(due));
-    world.ownership.do_due(world.now);
+    world.ownership.run_deferred(world.now);
     assert!(world.ownership.is_busy() && world.ownership.next_due().is_none());
 }
 
@@ -363,7 +363,7 @@ fn nothing_is_claimed_by_a_picture_that_is_not_followed() {
     world.pass_ms(100);
     world.give(Input::WatchLost);
     let look = world.asked.pop_front().expect("it looks again");
-    assert_eq!(look.1, Request::Look);
+    assert_eq!(look.1, Request::ListAndWatch);
     world.claim();
     world.pass_ms(1_000);
     assert!(world.ownership.fence(QUEUE).is_none());
@@ -396,11 +396,15 @@ fn writes_of_a_queue_go_one_after_the_other_and_of_many_at_most_64_at_once() {
         most = most.max(world.asked.len());
     }
     assert_eq!(most, 64);
-    let saves = world.told.iter().filter_map(|told| match told {
-        Told::Saved { queue, save, result: Ok(()) } if queue == QUEUE => Some(*save),
+    let saves = world.notified.iter().filter_map(|notified| match notified {
+        DirectoryInput::Saved { queue, save, result: Ok(()) } if queue == QUEUE => Some(*save),
         _ => None,
     });
     assert_eq!(saves.collect::<Vec<_>>(), [0, 1, 2]);
-    let all = world.told.iter().filter(|told| matches!(told, Told::Saved { .. })).count();
+    let all = world
+        .notified
+        .iter()
+        .filter(|notified| matches!(notified, DirectoryInput::Saved { .. }))
+        .count();
     assert_eq!(all, 103);
 }

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::driver::Message;
+use crate::driver::message::Message;
 
 /// From connecting to HELLO: a program sends it at once.
 const HELLO_MAX: Duration = Duration::from_secs(10);
@@ -37,9 +37,6 @@ pub(crate) struct Gate {
     pub(crate) key: Vec<u8>,
 }
 
-/// What the driver holds of a connection; the connection ends when it is dropped.
-pub(crate) type Outlet = Sender<Frame>;
-
 /// Serves one connection to its end.
 pub(crate) async fn serve(
     mut socket: TcpStream,
@@ -58,8 +55,8 @@ pub(crate) async fn serve(
             return refuse(socket, Some(&error(ErrorCode::Order, "", text))).await;
         }
     };
-    let (outlet, outgoing) = channel(WAITING_MAX);
-    if inbox.send(Message::Connected { peer, role, outlet }).await.is_err() {
+    let (sender, outgoing) = channel(WAITING_MAX);
+    if inbox.send(Message::Connected { peer, role, sender }).await.is_err() {
         return;
     }
     let last = exchange(&mut socket, &mut buffer, peer, outgoing, &inbox).await;

@@ -22,12 +22,12 @@ pub struct DirectoryCounters {
     provider_failures: AtomicU64,
     saves: AtomicU64,
     events: Mutex<BTreeMap<&'static str, u64>>,
-    sums: Mutex<Sums>,
+    totals: Mutex<Totals>,
 }
 
 /// What there is at present, looked at once a second.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sums {
+pub(crate) struct Totals {
     peers: u64,
     queues: u64,
     relays: [u64; STATES.len()],
@@ -57,7 +57,7 @@ pub(crate) fn state_name(state: RelayState) -> &'static str {
     STATES.iter().find(|(known, _)| *known == state).map_or("unknown", |(_, name)| name)
 }
 
-impl Sums {
+impl Totals {
     pub(crate) fn of_peers(peers: usize) -> Self {
         Self { peers: peers as u64, ..Self::default() }
     }
@@ -108,8 +108,8 @@ impl DirectoryCounters {
         *self.events.lock().unwrap_or_else(PoisonError::into_inner).entry(kind).or_default() += 1;
     }
 
-    pub(crate) fn sums(&self, sums: Sums) {
-        *self.sums.lock().unwrap_or_else(PoisonError::into_inner) = sums;
+    pub(crate) fn totals(&self, totals: Totals) {
+        *self.totals.lock().unwrap_or_else(PoisonError::into_inner) = totals;
     }
 }
 
@@ -142,43 +142,43 @@ impl Collector for DirectoryCounters {
         for (kind, value) in events {
             ConstCounter::new(value).encode(family.encode_family(&[("kind", kind)])?)?;
         }
-        let sums = *self.sums.lock().unwrap_or_else(PoisonError::into_inner);
-        gauges(&sums, &mut encoder)
+        let totals = *self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        gauges(&totals, &mut encoder)
     }
 }
 
-fn gauges(sums: &Sums, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+fn gauges(totals: &Totals, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
     for (name, help, value) in [
-        ("elastic_peers", "Open connections", sums.peers),
-        ("elastic_queues", "Queues that this directory owns", sums.queues),
-        ("elastic_producers", "Producers of these", sums.producers),
-        ("elastic_listeners", "Listeners of these", sums.listeners),
-        ("elastic_moves_under_way", "Producers that are being moved", sums.moves_under_way),
-        ("elastic_moves_done", "Moves done, of the queues that are owned now", sums.moves_done),
-        ("elastic_moves_aborted", "Moves given up, of these", sums.moves_aborted),
-        ("elastic_dropped", "Deliveries dropped, by the relays that there are now", sums.dropped),
-        ("elastic_spilled", "Deliveries that had to wait in a relay's file", sums.spilled),
+        ("elastic_peers", "Open connections", totals.peers),
+        ("elastic_queues", "Queues that this directory owns", totals.queues),
+        ("elastic_producers", "Producers of these", totals.producers),
+        ("elastic_listeners", "Listeners of these", totals.listeners),
+        ("elastic_moves_under_way", "Producers that are being moved", totals.moves_under_way),
+        ("elastic_moves_done", "Moves done, of the queues that are owned now", totals.moves_done),
+        ("elastic_moves_aborted", "Moves given up, of these", totals.moves_aborted),
+        ("elastic_dropped", "Deliveries dropped, by the relays that there are now", totals.dropped),
+        ("elastic_spilled", "Deliveries that had to wait in a relay's file", totals.spilled),
         (
             "elastic_left_behind",
             "Times that producers stopped waiting for a listener that took nothing",
-            sums.left_behind,
+            totals.left_behind,
         ),
     ] {
         let gauge = ConstGauge::new(value);
         gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
     }
     for (name, help, value) in [
-        ("elastic_messages_in_per_s", "Messages in of all relays", sums.messages_in_per_s),
-        ("elastic_messages_out_per_s", "Deliveries of all relays", sums.messages_out_per_s),
-        ("elastic_bytes_in_per_s", "Bytes in of all relays", sums.bytes_in_per_s),
-        ("elastic_bytes_out_per_s", "Bytes out of all relays", sums.bytes_out_per_s),
+        ("elastic_messages_in_per_s", "Messages in of all relays", totals.messages_in_per_s),
+        ("elastic_messages_out_per_s", "Deliveries of all relays", totals.messages_out_per_s),
+        ("elastic_bytes_in_per_s", "Bytes in of all relays", totals.bytes_in_per_s),
+        ("elastic_bytes_out_per_s", "Bytes out of all relays", totals.bytes_out_per_s),
     ] {
         let gauge = ConstGauge::new(value);
         gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
     }
     let help = "Relays of the queues that are owned, by state";
     let mut family = encoder.encode_descriptor("elastic_relays", help, None, MetricType::Gauge)?;
-    for ((_, state), value) in STATES.iter().zip(sums.relays) {
+    for ((_, state), value) in STATES.iter().zip(totals.relays) {
         ConstGauge::new(value).encode(family.encode_family(&[("state", *state)])?)?;
     }
     Ok(())

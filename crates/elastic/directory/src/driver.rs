@@ -1,5 +1,7 @@
 //! The directory's thread: gives the state machine what happens, and carries out what it wants.
 
+pub(crate) mod message;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +11,16 @@ use quelea_elastic_core::directory::{
 };
 use quelea_elastic_core::ownership::Input as OwnershipInput;
 use quelea_elastic_core::ownership::keys::Shard;
-use quelea_elastic_proto::frame::Role;
 use quelea_elastic_proto::{Frame, RelayId, Time};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
-use crate::connection::Outlet;
-use crate::counters::{DirectoryCounters, Sums};
+use self::message::{FrameSender, Message};
+use crate::counters::{DirectoryCounters, Totals};
 use crate::event_log::EventLog;
-use crate::ownership::Command;
+use crate::ownership::command::Command;
 use crate::provider::{Provider, ProviderError, ProviderEvent};
 
 /// From asking a relay to end to making it: it has drained by then, or was given up.
@@ -28,26 +29,6 @@ const STOP_GRACE: Duration = Duration::from_secs(5);
 const TURN_MESSAGES_MAX: usize = 256;
 /// How often providers are shown queues that have changed.
 const SHOW: Duration = Duration::from_secs(1);
-
-/// What the driver is told.
-pub(crate) enum Message {
-    /// Someone has greeted.
-    Connected { peer: Peer, role: Role, outlet: Outlet },
-    /// A frame came.
-    Received { peer: Peer, frame: Frame },
-    /// The connection has ended.
-    Gone { peer: Peer },
-    /// From the metadata store, a provider, the API.
-    Input(Input),
-    /// A shard is not this directory's any more.
-    ShardLost { shard: Shard, owner: Option<String> },
-    /// Something happened at the provider.
-    Provider(ProviderEvent),
-    /// Somebody asks.
-    Call(Box<dyn FnOnce(&mut Driver) + Send>),
-    /// Stop; answered when relays may be stopped.
-    Stop(oneshot::Sender<()>),
-}
 
 /// All that the thread has.
 pub(crate) struct Driver {
@@ -59,7 +40,7 @@ pub(crate) struct Driver {
     /// Of queues that are not defined.
     pub(crate) default: Definition,
     started: Instant,
-    peers: BTreeMap<Peer, Outlet>,
+    peers: BTreeMap<Peer, FrameSender>,
     provider: Arc<dyn Provider>,
     ownership: UnboundedSender<Command>,
     inbox: Sender<Message>,
@@ -68,7 +49,7 @@ pub(crate) struct Driver {
 }
 
 /// What a driver is made of.
-pub(crate) struct Parts {
+pub(crate) struct DriverParts {
     pub(crate) core: Directory,
     pub(crate) counters: Arc<DirectoryCounters>,
     pub(crate) advertise: String,
@@ -79,8 +60,8 @@ pub(crate) struct Parts {
 }
 
 impl Driver {
-    pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { core, counters, advertise, default, provider, ownership, inbox } = parts;
+    pub(crate) fn new(parts: DriverParts) -> Self {
+        let DriverParts { core, counters, advertise, default, provider, ownership, inbox } = parts;
         Self {
             core,
             events: EventLog::new(),
@@ -126,14 +107,14 @@ impl Driver {
                 }
                 _ = show.tick() => self.show(),
             }
-            self.carry_out();
+            self.apply_effects();
         }
     }
 
     fn take(&mut self, message: Message) {
         match message {
-            Message::Connected { peer, role, outlet } => {
-                self.peers.insert(peer, outlet);
+            Message::Connected { peer, role, sender } => {
+                self.peers.insert(peer, sender);
                 self.counters.connected(role);
                 self.input(Input::Connected { peer, role });
             }
@@ -146,7 +127,7 @@ impl Driver {
                 let name = queue.clone();
                 self.input(Input::Owned { queue, fence, record, running });
                 if !self.core.owns(&name) {
-                    self.own(OwnershipInput::Untaken { queue: name });
+                    self.own(OwnershipInput::Declined { queue: name });
                 }
             }
             Message::Input(input) => self.input(input),
@@ -164,7 +145,7 @@ impl Driver {
             }
             Message::Call(call) => {
                 // Who asks is shown nothing that is still to be done.
-                self.carry_out();
+                self.apply_effects();
                 call(self);
             }
             Message::Stop(_) => {}
@@ -185,7 +166,7 @@ impl Driver {
         }
     }
 
-    fn carry_out(&mut self) {
+    fn apply_effects(&mut self) {
         while let Some(effect) = self.core.poll_effect() {
             match effect {
                 Effect::Send { peer, frame } => self.send(peer, frame),
@@ -217,8 +198,8 @@ impl Driver {
     }
 
     fn send(&mut self, peer: Peer, frame: Frame) {
-        let Some(outlet) = self.peers.get(&peer) else { return };
-        match outlet.try_send(frame) {
+        let Some(sender) = self.peers.get(&peer) else { return };
+        match sender.try_send(frame) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => {
                 tracing::warn!(peer = peer.0, "a peer does not read what it is sent: disconnected");
@@ -231,7 +212,7 @@ impl Driver {
 
     fn own(&self, input: OwnershipInput) {
         // It only fails while both stop.
-        let _ = self.ownership.send(Command::Do(input));
+        let _ = self.ownership.send(Command::Input(input));
     }
 
     fn start_relay(&self, queue: String, spec: RelaySpec) {
@@ -307,17 +288,17 @@ impl Driver {
         let now = self.now();
         let names: Vec<String> = self.core.queue_names().map(str::to_owned).collect();
         self.shown.retain(|name, _| names.binary_search(name).is_ok());
-        let mut sums = Sums::of_peers(self.peers.len());
+        let mut totals = Totals::of_peers(self.peers.len());
         for name in names {
             let Some(status) = self.core.queue(now, &name) else { continue };
-            sums.add(&status);
+            totals.add(&status);
             let seen = (status.generation, status.producers, status.listeners, status.minimal);
             if self.shown.get(&name) != Some(&seen) || status.load.messages_in > 0.0 {
                 self.provider.show(&status);
                 self.shown.insert(name, seen);
             }
         }
-        self.counters.sums(sums);
+        self.counters.totals(totals);
     }
 
     fn owned(&self) -> BTreeSet<String> {
@@ -327,9 +308,9 @@ impl Driver {
 
     /// Connections end with what waits for them written; nothing more is decided.
     fn stop(mut self, answer: oneshot::Sender<()>) -> BTreeSet<String> {
-        for outlet in self.peers.values() {
+        for sender in self.peers.values() {
             // A peer that does not read is not told.
-            let _ = outlet.try_send(Frame::Bye("the directory stops".to_owned()));
+            let _ = sender.try_send(Frame::Bye("the directory stops".to_owned()));
         }
         self.peers.clear();
         let _ = answer.send(());

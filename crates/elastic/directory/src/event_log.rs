@@ -11,11 +11,11 @@ const EVENTS_MAX: usize = 4_096;
 /// The log.
 pub(crate) struct EventLog {
     last: u64,
-    kept: VecDeque<Noted>,
+    kept: VecDeque<LoggedEvent>,
 }
 
 /// An event with its place and time.
-pub(crate) struct Noted {
+pub(crate) struct LoggedEvent {
     /// Above those of all events before, of this directory's earlier lives and other directories too, as far as
     /// their clocks agree: microseconds since 1970 when it happened, or one more than the last one.
     pub(crate) number: u64,
@@ -37,7 +37,7 @@ impl EventLog {
         let Event { queue, generation, kind, subject, reason, .. } = &event;
         tracing::info!(queue, generation, kind, subject, reason, "elastic");
         self.last = unix_us.max(self.last + 1);
-        self.kept.push_back(Noted { number: self.last, unix_ms: unix_us / 1_000, event });
+        self.kept.push_back(LoggedEvent { number: self.last, unix_ms: unix_us / 1_000, event });
         if self.kept.len() > EVENTS_MAX {
             self.kept.pop_front();
         }
@@ -46,8 +46,8 @@ impl EventLog {
     /// Those with a number above `after`, of one queue or all, oldest first; of more than `most` the oldest,
     /// so that who asks for what comes after the last of them misses none. Above 0, which no reader has seen, the
     /// newest.
-    pub(crate) fn after(&self, queue: Option<&str>, after: u64, most: usize) -> Vec<&Noted> {
-        let wanted = move |noted: &&Noted| {
+    pub(crate) fn after(&self, queue: Option<&str>, after: u64, most: usize) -> Vec<&LoggedEvent> {
+        let wanted = move |noted: &&LoggedEvent| {
             noted.number > after && queue.is_none_or(|queue| noted.event.queue == queue)
         };
         let mut found: Vec<_> = self.kept.iter().filter(wanted).collect();

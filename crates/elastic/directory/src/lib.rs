@@ -16,7 +16,7 @@ mod server;
 
 use std::pin::Pin;
 
-pub use api::{PAGE_MAX, Page, Refusal};
+pub use api::routes;
 pub use counters::DirectoryCounters;
 pub use server::{
     DirectoryHandle, DirectoryServer, DirectorySettings, DirectoryStartError, MetaSettings,

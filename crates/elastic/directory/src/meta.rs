@@ -80,7 +80,7 @@ pub enum MetaError {
     /// The lease has ended: its keys are gone, and may be somebody else's.
     #[error("the lease {} has ended", .0.0)]
     LeaseEnded(LeaseId),
-    /// What the watch should tell first is not kept any more: list again.
+    /// What the watch should report first is not kept any more: list again.
     #[error("the store does not keep changes as old as revision {} any more", .0.0)]
     Compacted(Revision),
 }

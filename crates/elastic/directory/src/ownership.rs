@@ -1,6 +1,8 @@
 //! The task beside the driver that asks the metadata store and the provider what
 //! [`quelea_elastic_core::ownership`] wants to know, and gives it what they say.
 
+pub(crate) mod command;
+
 use std::collections::VecDeque;
 use std::future::pending;
 use std::hash::{BuildHasher as _, RandomState};
@@ -8,39 +10,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quelea_elastic_core::directory::Input as DirectoryInput;
-use quelea_elastic_core::ownership::{Answer, Call, Effect, Input, LEASE_TTL_MS, Picture, Request};
+use quelea_elastic_core::ownership::{Answer, Call, Effect, Input, LEASE_TTL_MS, Request};
 use quelea_elastic_core::ownership::{Ownership as Core, keys};
 use quelea_elastic_proto::Time;
 use tokio::sync::mpsc::{Permit, Sender, UnboundedReceiver};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::driver::Message;
+use self::command::Command;
+use crate::driver::message::Message;
 use crate::meta::{Change, MetaError, MetaStore, Watch};
 use crate::provider::{Directories, Provider};
 
 /// What the store may take at the end, milliseconds.
 const REVOKE_MS_MAX: u64 = 3_000;
 
-/// What the driver wants.
-pub(crate) enum Command {
-    /// See [`Input`].
-    Do(Input),
-    /// Somebody wants to know who has what.
-    Look(Box<dyn FnOnce(&Picture) + Send>),
-    /// The directory stops: others may take its queues at once.
-    Stop,
-}
-
 /// What the task works with.
 pub(crate) struct Ownership {
     pub(crate) meta: Arc<dyn MetaStore>,
     pub(crate) provider: Arc<dyn Provider>,
-    /// This directory's address, as others are told.
+    /// This directory's address, as others are outbox.
     pub(crate) advertise: String,
-    /// What relays are told.
+    /// What relays are outbox.
     pub(crate) directories: Directories,
-    /// Other directories can have the same store: else nobody is told which there are.
+    /// Other directories can have the same store: else nobody is outbox which there are.
     pub(crate) is_shared: bool,
     pub(crate) inbox: Sender<Message>,
 }
@@ -55,7 +48,7 @@ struct Task {
     asked: JoinSet<Answered>,
     watch: Option<Box<dyn Watch>>,
     /// For the driver, which may be slow: until it has this no more is taken or begun, but the lease is kept.
-    told: VecDeque<Message>,
+    outbox: VecDeque<Message>,
     /// It hears nothing any more.
     driver_ended: bool,
 }
@@ -74,51 +67,51 @@ enum Event<'a> {
 impl Ownership {
     /// Runs until [`Command::Stop`], or the driver's end.
     pub(crate) async fn run(self, mut commands: UnboundedReceiver<Command>) {
-        let life = format!("{:016x}", RandomState::new().hash_one(std::process::id()));
+        let instance = format!("{:016x}", RandomState::new().hash_one(std::process::id()));
         let mut task = Task {
-            core: Core::new(self.advertise.clone(), life, Time::ZERO),
+            core: Core::new(self.advertise.clone(), instance, Time::ZERO),
             with: self,
             began: Instant::now(),
             asked: JoinSet::new(),
             watch: None,
-            told: VecDeque::new(),
+            outbox: VecDeque::new(),
             driver_ended: false,
         };
         let inbox = task.with.inbox.clone();
-        task.carry_out();
+        task.apply_effects();
         loop {
             let deadline = task.instant(task.core.next_deadline());
             let due = task.core.next_due().map(|at| task.instant(at));
-            let idle = !task.core.is_busy() && task.told.is_empty();
+            let idle = !task.core.is_busy() && task.outbox.is_empty();
             let event = tokio::select! {
                 command = commands.recv(), if idle => Event::Command(command),
                 changes = next(&mut task.watch), if idle => Event::Changes(changes),
                 Some(answered) = task.asked.join_next() => Event::Answered(answered),
-                room = inbox.reserve(), if !task.told.is_empty() => Event::Room(room.ok()),
+                room = inbox.reserve(), if !task.outbox.is_empty() => Event::Room(room.ok()),
                 () = sleep_until(deadline) => Event::Deadline,
                 () = sleep_until(due.unwrap_or(deadline)), if idle && due.is_some() => Event::Due,
             };
             match event {
                 Event::Command(None | Some(Command::Stop)) => return task.stop().await,
-                Event::Command(Some(Command::Do(input))) => task.core.handle(task.now(), input),
-                Event::Command(Some(Command::Look(look))) => look(task.core.picture()),
+                Event::Command(Some(Command::Input(input))) => task.core.handle(task.now(), input),
+                Event::Command(Some(Command::View(look))) => look(task.core.view()),
                 Event::Changes(changes) => task.changed(changes),
                 Event::Answered(Ok(answered)) => task.answered(answered),
                 Event::Answered(Err(broken)) => std::panic::resume_unwind(broken.into_panic()),
                 Event::Room(Some(room)) => {
-                    if let Some(message) = task.told.pop_front() {
+                    if let Some(message) = task.outbox.pop_front() {
                         room.send(message);
                     }
                 }
                 // Its relays may still be ended: the queues are its own until that is done.
                 Event::Room(None) => {
                     task.driver_ended = true;
-                    task.told.clear();
+                    task.outbox.clear();
                 }
                 Event::Deadline => task.core.tick(task.now()),
-                Event::Due => task.core.do_due(task.now()),
+                Event::Due => task.core.run_deferred(task.now()),
             }
-            task.carry_out();
+            task.apply_effects();
         }
     }
 }
@@ -132,10 +125,10 @@ impl Task {
         self.began + Duration::from_micros(at.as_micros())
     }
 
-    /// The driver is told when there is room.
-    fn tell(&mut self, message: Message) {
+    /// The driver is outbox when there is room.
+    fn notify(&mut self, message: Message) {
         if !self.driver_ended {
-            self.told.push_back(message);
+            self.outbox.push_back(message);
         }
     }
 
@@ -158,33 +151,35 @@ impl Task {
         self.core.answered(self.now(), call, answer);
     }
 
-    fn carry_out(&mut self) {
+    fn apply_effects(&mut self) {
         while let Some(effect) = self.core.poll_effect() {
             match effect {
-                Effect::Ask { call, request, patience_ms } => self.ask(call, request, patience_ms),
-                Effect::Tell(DirectoryInput::Directories(_)) if !self.with.is_shared => {}
-                Effect::Tell(DirectoryInput::Directories(all)) => {
-                    // Relays that are started are told, as those that run.
+                Effect::Request { call, request, timeout_ms } => {
+                    self.ask(call, request, timeout_ms)
+                }
+                Effect::Notify(DirectoryInput::Directories(_)) if !self.with.is_shared => {}
+                Effect::Notify(DirectoryInput::Directories(all)) => {
+                    // Relays that are started are outbox, as those that run.
                     self.with.directories.set(all.clone());
-                    self.tell(Message::Input(DirectoryInput::Directories(all)));
+                    self.notify(Message::Input(DirectoryInput::Directories(all)));
                 }
-                Effect::Tell(input) => self.tell(Message::Input(input)),
+                Effect::Notify(input) => self.notify(Message::Input(input)),
                 Effect::ShardLost { shard, owner } => {
-                    self.tell(Message::ShardLost { shard, owner });
+                    self.notify(Message::ShardLost { shard, owner });
                 }
-                Effect::Inform(text) => tracing::info!("{text}"),
+                Effect::Info(text) => tracing::info!("{text}"),
                 Effect::Warn(text) => tracing::warn!("{text}"),
             }
         }
     }
 
-    fn ask(&mut self, call: Call, request: Request, patience_ms: u64) {
+    fn ask(&mut self, call: Call, request: Request, timeout_ms: u64) {
         let (meta, provider) = (Arc::clone(&self.with.meta), Arc::clone(&self.with.provider));
         self.asked.spawn(async move {
             let asked = answer(meta.as_ref(), provider.as_ref(), request);
-            let answered = timeout(Duration::from_millis(patience_ms), asked).await;
+            let answered = timeout(Duration::from_millis(timeout_ms), asked).await;
             let (answer, watch) = answered.unwrap_or_else(|_| {
-                (Answer::Failed(format!("no answer within {} s", patience_ms as f64 / 1e3)), None)
+                (Answer::Failed(format!("no answer within {} s", timeout_ms as f64 / 1e3)), None)
             });
             (call, answer, watch)
         });
@@ -213,7 +208,7 @@ async fn answer(
     request: Request,
 ) -> (Answer, Option<Box<dyn Watch>>) {
     let answered = match request {
-        Request::Look => match look(meta).await {
+        Request::ListAndWatch => match list_and_watch(meta).await {
             Ok((answer, watch)) => return (answer, Some(watch)),
             Err(error) => Err(error),
         },
@@ -236,7 +231,7 @@ async fn answer(
     (answer, None)
 }
 
-async fn look(meta: &dyn MetaStore) -> Result<(Answer, Box<dyn Watch>), MetaError> {
+async fn list_and_watch(meta: &dyn MetaStore) -> Result<(Answer, Box<dyn Watch>), MetaError> {
     let listing = meta.list(keys::ROOT).await?;
     let watch = meta.watch(keys::ROOT, listing.revision).await?;
     Ok((Answer::Listed(listing.entries), watch))

@@ -18,10 +18,12 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::connection::{self, Gate};
 use crate::counters::DirectoryCounters;
-use crate::driver::{Driver, Message, Parts};
+use crate::driver::message::Message;
+use crate::driver::{Driver, DriverParts};
 use crate::meta::MetaStore;
 use crate::meta::embedded::{Embedded, OpenError};
-use crate::ownership::{Command, Ownership};
+use crate::ownership::Ownership;
+use crate::ownership::command::Command;
 use crate::provider::process::{ProcessSettings, Processes};
 use crate::provider::{Directories, Provider, RelayCommand, Running};
 
@@ -108,7 +110,7 @@ pub enum DirectoryStartError {
     Provider(#[from] crate::provider::ProviderError),
     /// The thread ended before it had started.
     #[error("the directory's thread broke")]
-    Broke,
+    ThreadEnded,
 }
 
 /// A directory that serves.
@@ -134,32 +136,32 @@ impl DirectoryServer {
         let system = |what| move |source| DirectoryStartError::System { what, source };
         let address = settings.listener.local_addr().map_err(system("read the address"))?;
         let (inbox, messages) = channel(INBOX_MAX);
-        let (tell, told) = std::sync::mpsc::channel();
+        let (started, start) = std::sync::mpsc::channel();
         let sender = inbox.clone();
         let body = move || {
             let runtime = match Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
                 Err(source) => {
                     let what = "start the directory's runtime";
-                    let _ = tell.send(Err(DirectoryStartError::System { what, source }));
+                    let _ = started.send(Err(DirectoryStartError::System { what, source }));
                     return;
                 }
             };
             runtime.block_on(async move {
                 match Prepared::new(settings, sender).await {
                     Ok(running) => {
-                        let _ = tell.send(Ok(running.command.clone()));
+                        let _ = started.send(Ok(running.command.clone()));
                         running.serve(messages).await;
                     }
                     Err(error) => {
-                        let _ = tell.send(Err(error));
+                        let _ = started.send(Err(error));
                     }
                 }
             });
         };
         let thread = std::thread::Builder::new().name("directory".to_owned()).spawn(body);
         let thread = thread.map_err(system("start the directory's thread"))?;
-        let ownership = told.recv().map_err(|_| DirectoryStartError::Broke)??;
+        let ownership = start.recv().map_err(|_| DirectoryStartError::ThreadEnded)??;
         Ok(Self { address, handle: DirectoryHandle { inbox, ownership }, thread })
     }
 
@@ -177,9 +179,9 @@ impl DirectoryServer {
 
     /// Stops it: clients are told, relays are ended if they are to be, the lease is given up. Waits.
     pub fn stop(self) {
-        let (tell, _told) = oneshot::channel();
+        let (answer, _stopping) = oneshot::channel();
         // It fails if the thread has ended, which is what is wanted.
-        let _ = self.handle.inbox.blocking_send(Message::Stop(tell));
+        let _ = self.handle.inbox.blocking_send(Message::Stop(answer));
         if self.thread.join().is_err() {
             tracing::error!("the directory's thread broke");
         }
@@ -196,13 +198,13 @@ impl DirectoryHandle {
         &self,
         call: impl FnOnce(&mut Driver) -> T + Send + 'static,
     ) -> Option<T> {
-        let (tell, told) = oneshot::channel();
+        let (sender, answer) = oneshot::channel();
         let call = Box::new(move |driver: &mut Driver| {
-            // Who asked may have gone.
-            let _ = tell.send(call(driver));
+            // The caller may have gone.
+            let _ = sender.send(call(driver));
         });
         self.inbox.send(Message::Call(call)).await.ok()?;
-        told.await.ok()
+        answer.await.ok()
     }
 }
 
@@ -262,15 +264,15 @@ impl Prepared {
                 Arc::new(KubernetesProvider::connect(kubernetes, command, core).await?)
             }
         };
-        let (tell, commands) = unbounded_channel();
+        let (command, commands) = unbounded_channel();
         let core = settings.core;
-        let driver = Driver::new(Parts {
+        let driver = Driver::new(DriverParts {
             advertise: advertise.clone(),
             default: core.definition.clone(),
             core: Directory::new(core),
             counters: settings.counters,
             provider: Arc::clone(&provider),
-            ownership: tell.clone(),
+            ownership: command.clone(),
             inbox: inbox.clone(),
         });
         let ownership = Ownership {
@@ -285,7 +287,7 @@ impl Prepared {
             driver,
             ownership,
             commands,
-            command: tell,
+            command,
             provider,
             listener,
             gate: Arc::new(Gate { key: settings.key }),
@@ -303,7 +305,7 @@ impl Prepared {
         }
         let ownership = tokio::spawn(ownership.run(commands));
         let listening = tokio::spawn(listen(self.listener, self.gate, self.inbox.clone()));
-        let events = tokio::spawn(pass_on(Arc::clone(&provider), self.inbox));
+        let events = tokio::spawn(forward_provider_events(Arc::clone(&provider), self.inbox));
         let owned = driver.run(messages).await;
         listening.abort();
         events.abort();
@@ -344,7 +346,7 @@ async fn listen(listener: tokio::net::TcpListener, gate: Arc<Gate>, inbox: Sende
     }
 }
 
-async fn pass_on(provider: Arc<dyn Provider>, inbox: Sender<Message>) {
+async fn forward_provider_events(provider: Arc<dyn Provider>, inbox: Sender<Message>) {
     loop {
         let event = provider.event().await;
         if inbox.send(Message::Provider(event)).await.is_err() {

@@ -5,6 +5,8 @@
 
 pub mod error;
 pub mod frame;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
 pub mod fuzzing;
 mod ids;
 pub mod limits;

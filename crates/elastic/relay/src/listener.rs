@@ -21,7 +21,7 @@ const BACKLOG: i32 = 4_096;
 /// bounded by this, so that long paths are filled as before.
 const UNSENT_BYTES_MAX: u32 = 256 * 1024;
 
-/// Pause after accept failed for want of file descriptors or memory, which last for a while.
+/// Wait after accept failed for want of file descriptors or memory, which last for a while.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Why an address cannot be listened on.

@@ -8,6 +8,8 @@ mod connection;
 mod curve;
 mod error;
 mod frame;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
 pub mod fuzzing;
 mod greeting;
 pub mod limits;

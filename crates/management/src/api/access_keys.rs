@@ -10,13 +10,17 @@ use quelea_broker::{AccessKey, NewAccessKey};
 use serde_json::{Value, json};
 
 use super::accounts::{account_of, vhost_of};
-use super::{Api, required_field, text_field};
+use super::{required_field, text_field};
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
 use crate::operation::done;
+use crate::state::ApiState;
 
 /// `GET /api/access-keys`: without secrets.
-pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn list(
+    State(api): State<ApiState>,
+    user: ApiUser,
+) -> Result<Json<Value>, ApiError> {
     user.require_administrator()?;
     let keys = api.core.call(|core| core.broker.access_keys().cloned().collect::<Vec<_>>()).await;
     let keys = keys.map_err(|_| ApiError::Stopping)?;
@@ -25,7 +29,7 @@ pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<V
 
 /// `GET /api/access-keys/{id}`: without its secret.
 pub(crate) async fn one(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
@@ -38,7 +42,7 @@ pub(crate) async fn one(
 /// `POST /api/access-keys` with `user` and `account`, which is that of virtual host `/` if absent.
 /// 201 with the key and its secret, which is shown this once.
 pub(crate) async fn create(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Json(body): Json<Value>,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
@@ -61,7 +65,7 @@ pub(crate) async fn create(
 
 /// `PUT /api/access-keys/{id}` with `enabled`.
 pub(crate) async fn enable(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(id): Path<String>,
     Json(body): Json<Value>,
@@ -76,7 +80,7 @@ pub(crate) async fn enable(
 
 /// `DELETE /api/access-keys/{id}`.
 pub(crate) async fn delete(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
@@ -85,7 +89,7 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn to_json(api: &Api, key: &AccessKey) -> Value {
+fn to_json(api: &ApiState, key: &AccessKey) -> Value {
     json!({
         "access_key_id": &*key.id,
         "user": &*key.user,

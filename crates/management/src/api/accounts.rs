@@ -7,10 +7,10 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use super::Api;
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
 use crate::operation::{done, existed};
+use crate::state::ApiState;
 
 /// The virtual host that has an account id of its own.
 const DEFAULT_VHOST: &str = "/";
@@ -19,7 +19,10 @@ const DEFAULT_VHOST: &str = "/";
 const ACCOUNT_LENGTH_MAX: usize = 64;
 
 /// `GET /api/accounts`: those that the user may see.
-pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn list(
+    State(api): State<ApiState>,
+    user: ApiUser,
+) -> Result<Json<Value>, ApiError> {
     let fetch = |core: &mut quelea_node::Core| {
         let mut keys: BTreeMap<String, usize> = BTreeMap::new();
         for key in core.broker.access_keys() {
@@ -43,7 +46,7 @@ pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<V
 /// `PUT /api/accounts/{account}`: 201 if it is new, 204 if it was there. Its maker gets all
 /// permissions.
 pub(crate) async fn put(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(account): Path<String>,
 ) -> Result<StatusCode, ApiError> {
@@ -64,7 +67,7 @@ pub(crate) async fn put(
 
 /// `DELETE /api/accounts/{account}`, with its queues and access keys.
 pub(crate) async fn delete(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(account): Path<String>,
 ) -> Result<StatusCode, ApiError> {
@@ -76,16 +79,16 @@ pub(crate) async fn delete(
 }
 
 /// The virtual host that an account is.
-pub(super) fn vhost_of<'a>(api: &Api, account: &'a str) -> &'a str {
+pub(super) fn vhost_of<'a>(api: &ApiState, account: &'a str) -> &'a str {
     if *account == *api.account_id { DEFAULT_VHOST } else { account }
 }
 
 /// The account that a virtual host is.
-pub(super) fn account_of<'a>(api: &'a Api, vhost: &'a str) -> &'a str {
+pub(super) fn account_of<'a>(api: &'a ApiState, vhost: &'a str) -> &'a str {
     if vhost == DEFAULT_VHOST { &api.account_id } else { vhost }
 }
 
-async fn exists(api: &Api, vhost: &str) -> Result<bool, ApiError> {
+async fn exists(api: &ApiState, vhost: &str) -> Result<bool, ApiError> {
     let vhosts = api.core.call(|core| core.broker.vhosts()).await;
     let vhosts = vhosts.map_err(|_| ApiError::Stopping)?;
     Ok(vhosts.iter().any(|known| known.name.as_str() == vhost))

@@ -8,14 +8,18 @@ use quelea_broker::{ExchangeBinding, QueueBinding};
 use quelea_model::Table;
 use serde_json::{Value, json};
 
-use super::{Api, text_field};
+use super::text_field;
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
 use crate::json::{from_table, to_table};
 use crate::operation::done_as;
+use crate::state::ApiState;
 
 /// `GET /api/bindings`.
-pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn list(
+    State(api): State<ApiState>,
+    user: ApiUser,
+) -> Result<Json<Value>, ApiError> {
     let mut bindings = fetch(&api, None).await?;
     bindings.retain(|binding| user.sees(binding.vhost.as_str()));
     Ok(array(&bindings))
@@ -23,7 +27,7 @@ pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<V
 
 /// `GET /api/bindings/{vhost}`.
 pub(crate) async fn list_in(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(vhost): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
@@ -32,7 +36,7 @@ pub(crate) async fn list_in(
 
 /// `GET /api/queues/{vhost}/{name}/bindings`.
 pub(crate) async fn of_queue(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, name)): Path<(String, String)>,
 ) -> Result<Json<Value>, ApiError> {
@@ -41,7 +45,7 @@ pub(crate) async fn of_queue(
 
 /// `GET /api/exchanges/{vhost}/{name}/bindings/source`.
 pub(crate) async fn from_exchange(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, name)): Path<(String, String)>,
 ) -> Result<Json<Value>, ApiError> {
@@ -50,7 +54,7 @@ pub(crate) async fn from_exchange(
 
 /// `GET /api/exchanges/{vhost}/{name}/bindings/destination`.
 pub(crate) async fn to_exchange(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, name)): Path<(String, String)>,
 ) -> Result<Json<Value>, ApiError> {
@@ -59,7 +63,7 @@ pub(crate) async fn to_exchange(
 
 /// `GET /api/bindings/{vhost}/e/{source}/q/{destination}`.
 pub(crate) async fn queue_pair(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, source, destination)): Path<(String, String, String)>,
 ) -> Result<Json<Value>, ApiError> {
@@ -71,7 +75,7 @@ pub(crate) async fn queue_pair(
 
 /// `GET /api/bindings/{vhost}/e/{source}/e/{destination}`.
 pub(crate) async fn exchange_pair(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, source, destination)): Path<(String, String, String)>,
 ) -> Result<Json<Value>, ApiError> {
@@ -83,7 +87,7 @@ pub(crate) async fn exchange_pair(
 
 /// `POST /api/bindings/{vhost}/e/{source}/q/{destination}` with `routing_key` and `arguments`.
 pub(crate) async fn bind_queue(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, source, destination)): Path<(String, String, String)>,
     Json(body): Json<Value>,
@@ -99,7 +103,7 @@ pub(crate) async fn bind_queue(
 
 /// `POST /api/bindings/{vhost}/e/{source}/e/{destination}` with `routing_key` and `arguments`.
 pub(crate) async fn bind_exchange(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, source, destination)): Path<(String, String, String)>,
     Json(body): Json<Value>,
@@ -124,7 +128,7 @@ fn key_and_arguments(body: &Value) -> Result<(String, Table), ApiError> {
 }
 
 async fn matching(
-    api: &Api,
+    api: &ApiState,
     user: &ApiUser,
     vhost: String,
     wanted: impl Fn(&BindingReport) -> bool,
@@ -135,7 +139,7 @@ async fn matching(
     Ok(array(&bindings))
 }
 
-async fn fetch(api: &Api, vhost: Option<String>) -> Result<Vec<BindingReport>, ApiError> {
+async fn fetch(api: &ApiState, vhost: Option<String>) -> Result<Vec<BindingReport>, ApiError> {
     let bindings = api.core.call(move |core| core.broker.bindings(vhost.as_deref())).await;
     bindings.map_err(|_| ApiError::Stopping)
 }

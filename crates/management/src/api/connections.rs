@@ -7,15 +7,18 @@ use quelea_broker::CloseReason;
 use quelea_broker::report::{ChannelReport, ConnectionReport, ConsumerReport};
 use serde_json::{Value, json};
 
-use super::Api;
 use super::overview::message_stats;
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
 use crate::json::from_table;
 use crate::operation::existed;
+use crate::state::ApiState;
 
 /// `GET /api/connections`.
-pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn list(
+    State(api): State<ApiState>,
+    user: ApiUser,
+) -> Result<Json<Value>, ApiError> {
     let connections = fetch(&api).await?;
     let seen = connections.iter().filter(|c| user.sees(c.vhost.as_str()));
     Ok(Json(Value::Array(seen.map(|c| to_json(c, &api)).collect())))
@@ -23,7 +26,7 @@ pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<V
 
 /// `GET /api/vhosts/{vhost}/connections`.
 pub(crate) async fn list_in(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(vhost): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
@@ -35,7 +38,7 @@ pub(crate) async fn list_in(
 
 /// `GET /api/connections/{name}`.
 pub(crate) async fn one(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
@@ -48,7 +51,7 @@ pub(crate) async fn one(
 /// `DELETE /api/connections/{name}`: closes it with 320 `CONNECTION_FORCED` and the text of the
 /// header `X-Reason`.
 pub(crate) async fn close(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(name): Path<String>,
     headers: HeaderMap,
@@ -72,7 +75,7 @@ pub(crate) async fn close(
 
 /// `GET /api/connections/{name}/channels`.
 pub(crate) async fn channels_of(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
@@ -83,7 +86,7 @@ pub(crate) async fn channels_of(
 
 /// `GET /api/channels`.
 pub(crate) async fn channels(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
 ) -> Result<Json<Value>, ApiError> {
     let mut channels = fetch_channels(&api).await?;
@@ -93,7 +96,7 @@ pub(crate) async fn channels(
 
 /// `GET /api/consumers`.
 pub(crate) async fn consumers(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
 ) -> Result<Json<Value>, ApiError> {
     let mut consumers = fetch_consumers(&api, None).await?;
@@ -103,7 +106,7 @@ pub(crate) async fn consumers(
 
 /// `GET /api/consumers/{vhost}`.
 pub(crate) async fn consumers_in(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(vhost): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
@@ -112,17 +115,17 @@ pub(crate) async fn consumers_in(
     Ok(Json(Value::Array(consumers.iter().map(consumer_to_json).collect())))
 }
 
-async fn fetch(api: &Api) -> Result<Vec<ConnectionReport>, ApiError> {
+async fn fetch(api: &ApiState) -> Result<Vec<ConnectionReport>, ApiError> {
     let connections = api.core.call(|core| core.broker.connections()).await;
     connections.map_err(|_| ApiError::Stopping)
 }
 
-async fn fetch_channels(api: &Api) -> Result<Vec<ChannelReport>, ApiError> {
+async fn fetch_channels(api: &ApiState) -> Result<Vec<ChannelReport>, ApiError> {
     api.core.call(|core| core.broker.channels()).await.map_err(|_| ApiError::Stopping)
 }
 
 async fn fetch_consumers(
-    api: &Api,
+    api: &ApiState,
     vhost: Option<String>,
 ) -> Result<Vec<ConsumerReport>, ApiError> {
     let consumers = api.core.call(move |core| core.broker.consumers(vhost.as_deref())).await;
@@ -137,7 +140,7 @@ fn host_and_port(address: &str) -> (&str, Option<u16>) {
     }
 }
 
-fn to_json(connection: &ConnectionReport, api: &Api) -> Value {
+fn to_json(connection: &ConnectionReport, api: &ApiState) -> Value {
     let (peer_host, peer_port) = host_and_port(&connection.peer);
     let (host, port) = host_and_port(&connection.local);
     json!({

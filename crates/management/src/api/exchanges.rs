@@ -8,14 +8,18 @@ use quelea_broker::report::ExchangeReport;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Api, flag_field, required_field};
+use super::{flag_field, required_field};
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
 use crate::json::{from_table, to_table};
 use crate::operation::{done_as, existed};
+use crate::state::ApiState;
 
 /// `GET /api/exchanges`.
-pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn list(
+    State(api): State<ApiState>,
+    user: ApiUser,
+) -> Result<Json<Value>, ApiError> {
     let exchanges = fetch(&api, None).await?;
     let seen = exchanges.iter().filter(|exchange| user.sees(exchange.vhost.as_str()));
     Ok(Json(Value::Array(seen.map(to_json).collect())))
@@ -23,7 +27,7 @@ pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<V
 
 /// `GET /api/exchanges/{vhost}`.
 pub(crate) async fn list_in(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(vhost): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
@@ -34,7 +38,7 @@ pub(crate) async fn list_in(
 
 /// `GET /api/exchanges/{vhost}/{name}`; the default exchange is called `amq.default` here.
 pub(crate) async fn one(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, name)): Path<(String, String)>,
 ) -> Result<Json<Value>, ApiError> {
@@ -46,7 +50,7 @@ pub(crate) async fn one(
 /// `PUT /api/exchanges/{vhost}/{name}` with `type`, `durable` (default true), `auto_delete`,
 /// `internal` and `arguments`. 201 if it is new, 204 if it was there.
 pub(crate) async fn declare(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, name)): Path<(String, String)>,
     Json(body): Json<Value>,
@@ -82,7 +86,7 @@ pub(crate) struct DeleteQuery {
 
 /// `DELETE /api/exchanges/{vhost}/{name}`, with `?if-unused=true`.
 pub(crate) async fn delete(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, name)): Path<(String, String)>,
     Query(query): Query<DeleteQuery>,
@@ -95,13 +99,13 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn fetch(api: &Api, vhost: Option<String>) -> Result<Vec<ExchangeReport>, ApiError> {
+async fn fetch(api: &ApiState, vhost: Option<String>) -> Result<Vec<ExchangeReport>, ApiError> {
     let exchanges = api.core.call(move |core| core.broker.exchanges(vhost.as_deref())).await;
     exchanges.map_err(|_| ApiError::Stopping)
 }
 
 async fn fetch_one(
-    api: &Api,
+    api: &ApiState,
     vhost: String,
     name: &str,
 ) -> Result<Option<ExchangeReport>, ApiError> {

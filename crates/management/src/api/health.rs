@@ -5,13 +5,13 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use super::Api;
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
+use crate::state::ApiState;
 
 /// Fails while publishers are blocked: the disk is full, or has failed.
 pub(crate) async fn alarms(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     _user: ApiUser,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
     let blocked = api
@@ -29,18 +29,18 @@ pub(crate) async fn alarms(
 }
 
 /// All virtual hosts are served by the one node: they are up when it answers.
-pub(crate) async fn virtual_hosts(State(api): State<Api>, _user: ApiUser) -> Answer {
+pub(crate) async fn virtual_hosts(State(api): State<ApiState>, _user: ApiUser) -> Answer {
     answers(&api).await
 }
 
 /// The core thread answers.
-pub(crate) async fn alive(State(api): State<Api>, _user: ApiUser) -> Answer {
+pub(crate) async fn alive(State(api): State<ApiState>, _user: ApiUser) -> Answer {
     answers(&api).await
 }
 
 type Answer = Result<(StatusCode, Json<Value>), ApiError>;
 
-async fn answers(api: &Api) -> Answer {
+async fn answers(api: &ApiState) -> Answer {
     api.core.call(|_| ()).await.map_err(|_| ApiError::Stopping)?;
     Ok(ok())
 }

@@ -5,13 +5,13 @@ use axum::extract::State;
 use quelea_broker::report::{MessageCounters, Overview};
 use serde_json::{Value, json};
 
-use super::Api;
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
+use crate::state::ApiState;
 
 /// `GET /api/overview`.
 pub(crate) async fn overview(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     _user: ApiUser,
 ) -> Result<Json<Value>, ApiError> {
     let overview = fetch(&api).await?;
@@ -44,7 +44,10 @@ pub(crate) async fn overview(
 }
 
 /// `GET /api/nodes`: one node.
-pub(crate) async fn nodes(State(api): State<Api>, user: ApiUser) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn nodes(
+    State(api): State<ApiState>,
+    user: ApiUser,
+) -> Result<Json<Value>, ApiError> {
     user.require_monitoring()?;
     let overview = fetch(&api).await?;
     Ok(Json(json!([{
@@ -59,7 +62,7 @@ pub(crate) async fn nodes(State(api): State<Api>, user: ApiUser) -> Result<Json<
     }])))
 }
 
-async fn fetch(api: &Api) -> Result<Overview, ApiError> {
+async fn fetch(api: &ApiState) -> Result<Overview, ApiError> {
     api.core.call(|core| core.broker.overview()).await.map_err(|_| ApiError::Stopping)
 }
 

@@ -6,20 +6,24 @@ use axum::http::StatusCode;
 use quelea_broker::access::{Permission, TopicPermission};
 use serde_json::{Value, json};
 
-use super::{Api, required_field, text_field};
+use super::{required_field, text_field};
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
 use crate::operation::{done, existed};
+use crate::state::ApiState;
 
 /// `GET /api/permissions`.
-pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn list(
+    State(api): State<ApiState>,
+    user: ApiUser,
+) -> Result<Json<Value>, ApiError> {
     user.require_administrator()?;
     Ok(array(&fetch(&api).await?, to_json))
 }
 
 /// `GET /api/users/{user}/permissions`.
 pub(crate) async fn of_user(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
@@ -31,7 +35,7 @@ pub(crate) async fn of_user(
 
 /// `GET /api/vhosts/{vhost}/permissions`.
 pub(crate) async fn of_vhost(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(vhost): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
@@ -43,7 +47,7 @@ pub(crate) async fn of_vhost(
 
 /// `GET /api/permissions/{vhost}/{user}`.
 pub(crate) async fn one(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, name)): Path<(String, String)>,
 ) -> Result<Json<Value>, ApiError> {
@@ -55,7 +59,7 @@ pub(crate) async fn one(
 
 /// `PUT /api/permissions/{vhost}/{user}` with `configure`, `write` and `read`.
 pub(crate) async fn put(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, name)): Path<(String, String)>,
     Json(body): Json<Value>,
@@ -73,7 +77,7 @@ pub(crate) async fn put(
 
 /// `DELETE /api/permissions/{vhost}/{user}`.
 pub(crate) async fn delete(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, name)): Path<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
@@ -86,7 +90,7 @@ pub(crate) async fn delete(
 
 /// `GET /api/topic-permissions`.
 pub(crate) async fn list_topic(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
 ) -> Result<Json<Value>, ApiError> {
     user.require_administrator()?;
@@ -95,7 +99,7 @@ pub(crate) async fn list_topic(
 
 /// `GET /api/topic-permissions/{vhost}/{user}`: a list, one entry an exchange.
 pub(crate) async fn one_topic(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, name)): Path<(String, String)>,
 ) -> Result<Json<Value>, ApiError> {
@@ -108,7 +112,7 @@ pub(crate) async fn one_topic(
 
 /// `PUT /api/topic-permissions/{vhost}/{user}` with `exchange`, `write` and `read`.
 pub(crate) async fn put_topic(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, name)): Path<(String, String)>,
     Json(body): Json<Value>,
@@ -126,7 +130,7 @@ pub(crate) async fn put_topic(
 
 /// `DELETE /api/topic-permissions/{vhost}/{user}`: of one `exchange` if the body names it, or all.
 pub(crate) async fn delete_topic(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, name)): Path<(String, String)>,
     body: Option<Json<Value>>,
@@ -143,12 +147,12 @@ pub(crate) async fn delete_topic(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn fetch(api: &Api) -> Result<Vec<Permission>, ApiError> {
+async fn fetch(api: &ApiState) -> Result<Vec<Permission>, ApiError> {
     let all = api.core.call(|core| core.broker.permissions().cloned().collect()).await;
     all.map_err(|_| ApiError::Stopping)
 }
 
-async fn fetch_topic(api: &Api) -> Result<Vec<TopicPermission>, ApiError> {
+async fn fetch_topic(api: &ApiState) -> Result<Vec<TopicPermission>, ApiError> {
     let all = api.core.call(|core| core.broker.topic_permissions().cloned().collect()).await;
     all.map_err(|_| ApiError::Stopping)
 }

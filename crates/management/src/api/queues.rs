@@ -8,15 +8,19 @@ use quelea_broker::report::{QueueReport, QueueState};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::flag_field;
 use super::overview::message_stats;
-use super::{Api, flag_field};
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
 use crate::json::{from_table, to_table};
 use crate::operation::{done_as, existed};
+use crate::state::ApiState;
 
 /// `GET /api/queues`.
-pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn list(
+    State(api): State<ApiState>,
+    user: ApiUser,
+) -> Result<Json<Value>, ApiError> {
     let queues = fetch(&api, None).await?;
     let seen = queues.iter().filter(|queue| user.sees(queue.vhost.as_str()));
     Ok(Json(Value::Array(seen.map(|queue| to_json(queue, &api)).collect())))
@@ -24,7 +28,7 @@ pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<V
 
 /// `GET /api/queues/{vhost}`.
 pub(crate) async fn list_in(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(vhost): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
@@ -35,7 +39,7 @@ pub(crate) async fn list_in(
 
 /// `GET /api/queues/{vhost}/{name}`.
 pub(crate) async fn one(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, name)): Path<(String, String)>,
 ) -> Result<Json<Value>, ApiError> {
@@ -47,7 +51,7 @@ pub(crate) async fn one(
 /// `PUT /api/queues/{vhost}/{name}` with `durable` (default true), `auto_delete` and `arguments`.
 /// 201 if it is new, 204 if it was there.
 pub(crate) async fn declare(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, name)): Path<(String, String)>,
     Json(body): Json<Value>,
@@ -83,7 +87,7 @@ pub(crate) struct DeleteQuery {
 
 /// `DELETE /api/queues/{vhost}/{name}`, with `?if-empty=true` and `?if-unused=true`.
 pub(crate) async fn delete(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, name)): Path<(String, String)>,
     Query(query): Query<DeleteQuery>,
@@ -100,7 +104,7 @@ pub(crate) async fn delete(
 
 /// `DELETE /api/queues/{vhost}/{name}/contents`.
 pub(crate) async fn purge(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, name)): Path<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
@@ -112,13 +116,13 @@ pub(crate) async fn purge(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn fetch(api: &Api, vhost: Option<String>) -> Result<Vec<QueueReport>, ApiError> {
+async fn fetch(api: &ApiState, vhost: Option<String>) -> Result<Vec<QueueReport>, ApiError> {
     let queues = api.core.call(move |core| core.broker.queues(vhost.as_deref())).await;
     queues.map_err(|_| ApiError::Stopping)
 }
 
 async fn fetch_one(
-    api: &Api,
+    api: &ApiState,
     vhost: String,
     name: String,
 ) -> Result<Option<QueueReport>, ApiError> {
@@ -126,7 +130,7 @@ async fn fetch_one(
     queue.map_err(|_| ApiError::Stopping)
 }
 
-fn to_json(queue: &QueueReport, api: &Api) -> Value {
+fn to_json(queue: &QueueReport, api: &ApiState) -> Value {
     let waiting = queue.messages_unacknowledged + queue.messages_in_transit;
     json!({
         "name": queue.name.as_str(),

@@ -6,10 +6,11 @@ use axum::http::StatusCode;
 use quelea_broker::access::User;
 use serde_json::{Value, json};
 
-use super::{Api, text_field};
+use super::text_field;
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
 use crate::operation::{done, existed};
+use crate::state::ApiState;
 
 /// `GET /api/whoami`.
 pub(crate) async fn whoami(user: ApiUser) -> Json<Value> {
@@ -17,7 +18,10 @@ pub(crate) async fn whoami(user: ApiUser) -> Json<Value> {
 }
 
 /// `GET /api/users`.
-pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn list(
+    State(api): State<ApiState>,
+    user: ApiUser,
+) -> Result<Json<Value>, ApiError> {
     user.require_administrator()?;
     let users = api.core.call(|core| core.broker.users().cloned().collect::<Vec<_>>()).await;
     let users = users.map_err(|_| ApiError::Stopping)?;
@@ -26,7 +30,7 @@ pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<V
 
 /// `GET /api/users/{user}`.
 pub(crate) async fn one(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
@@ -37,7 +41,7 @@ pub(crate) async fn one(
 /// `PUT /api/users/{user}` with `password`, or with `password_hash` (a PHC string that this API gave),
 /// and `tags`, comma-separated text or a list. 201 if the user is new, 204 if it was changed.
 pub(crate) async fn put(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(name): Path<String>,
     Json(body): Json<Value>,
@@ -61,7 +65,7 @@ pub(crate) async fn put(
 
 /// `DELETE /api/users/{user}`.
 pub(crate) async fn delete(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(name): Path<String>,
 ) -> Result<StatusCode, ApiError> {
@@ -71,12 +75,12 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn fetch(api: &Api, name: String) -> Result<Option<User>, ApiError> {
+async fn fetch(api: &ApiState, name: String) -> Result<Option<User>, ApiError> {
     let user = api.core.call(move |core| core.broker.user(&name).cloned()).await;
     user.map_err(|_| ApiError::Stopping)
 }
 
-async fn hash(api: &Api, password: &str) -> Result<String, ApiError> {
+async fn hash(api: &ApiState, password: &str) -> Result<String, ApiError> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let password = password.as_bytes().to_vec().into();
     api.authenticator

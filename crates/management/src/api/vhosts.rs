@@ -6,14 +6,17 @@ use axum::http::StatusCode;
 use quelea_broker::report::VhostReport;
 use serde_json::{Value, json};
 
-use super::Api;
 use super::overview::message_stats;
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
 use crate::operation::{done, existed};
+use crate::state::ApiState;
 
 /// `GET /api/vhosts`: those that the user may see.
-pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn list(
+    State(api): State<ApiState>,
+    user: ApiUser,
+) -> Result<Json<Value>, ApiError> {
     let vhosts = fetch(&api).await?;
     let seen = vhosts.iter().filter(|v| user.sees(v.name.as_str())).map(to_json);
     Ok(Json(Value::Array(seen.collect())))
@@ -21,7 +24,7 @@ pub(crate) async fn list(State(api): State<Api>, user: ApiUser) -> Result<Json<V
 
 /// `GET /api/vhosts/{vhost}`.
 pub(crate) async fn one(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(vhost): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
@@ -33,7 +36,7 @@ pub(crate) async fn one(
 
 /// `PUT /api/vhosts/{vhost}`: 201 if it is new, 204 if it was there. Its maker gets all permissions.
 pub(crate) async fn put(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(vhost): Path<String>,
 ) -> Result<StatusCode, ApiError> {
@@ -54,7 +57,7 @@ pub(crate) async fn put(
 
 /// `DELETE /api/vhosts/{vhost}`.
 pub(crate) async fn delete(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     user: ApiUser,
     Path(vhost): Path<String>,
 ) -> Result<StatusCode, ApiError> {
@@ -64,7 +67,7 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn fetch(api: &Api) -> Result<Vec<VhostReport>, ApiError> {
+async fn fetch(api: &ApiState) -> Result<Vec<VhostReport>, ApiError> {
     api.core.call(|core| core.broker.vhosts()).await.map_err(|_| ApiError::Stopping)
 }
 

@@ -10,7 +10,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use quelea_sqs_protocol::Action;
 
 use super::{counter, gauge};
-use crate::sqs::{Outcome, SqsCounters};
+use quelea_sqs_server::{Outcome, SqsCounters};
 
 /// What was counted so far.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
+mod bench;
 mod broker;
 #[path = "../../../core/node/tests/it/client.rs"]
 #[allow(dead_code, reason = "shared with the tests of quelea-node")]

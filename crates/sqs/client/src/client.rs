@@ -12,6 +12,7 @@ use crate::connection::Connection;
 use crate::credentials::Credentials;
 use crate::endpoint::Endpoint;
 use crate::error::{Error, ServiceError};
+use crate::loss::Loss;
 use crate::random::Random;
 use crate::response::{ResponseError, ResponseReader};
 use crate::retry::Retry;
@@ -60,15 +61,6 @@ pub struct Client {
     pub(crate) random: Random,
     canceller: Option<Canceller>,
     faults: Option<Box<dyn FnMut() -> Option<Loss> + Send + Sync>>,
-}
-
-/// What a fault loses (BDQS §V-D).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Loss {
-    /// The connection ends before the request leaves: the service knows nothing of it.
-    Request,
-    /// The connection ends before the response is read: the service has done what was asked.
-    Response,
 }
 
 impl Client {
@@ -339,14 +331,5 @@ impl fmt::Debug for Client {
             .field("credentials", &self.credentials)
             .field("retry", &self.retry)
             .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Display for Loss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Request => "request",
-            Self::Response => "response",
-        })
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 
 use serde::Deserialize;
 
-use crate::client::Loss;
+use crate::loss::Loss;
 use crate::response::ResponseError;
 
 /// Why a call failed.

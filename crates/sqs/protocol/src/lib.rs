@@ -8,6 +8,7 @@ pub mod action;
 mod attributes;
 pub mod encoding;
 mod error;
+#[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod md5;

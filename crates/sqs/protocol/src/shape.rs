@@ -10,8 +10,8 @@ use bytes::BytesMut;
 use serde::de::MapAccess;
 
 use crate::Error;
-use crate::shape::json::Budget;
 use crate::shape::query::Parameters;
+use crate::shape::wire::Budget;
 
 /// The names of a member on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +119,7 @@ macro_rules! shapes {
                 &mut self,
                 name: &str,
                 map: &mut A,
-                budget: &$crate::shape::json::Budget,
+                budget: &$crate::shape::wire::Budget,
             ) -> Result<bool, A::Error> {
                 match name {
                     $($member => self.$field = budget.member(map)?,)*

@@ -13,7 +13,7 @@ const IGNORE: &str = concat!("#[ign", "ore");
 /// Tests that do not run by themselves, with the reason why they are there.
 const IGNORED: [(&str, &str); 3] = [
     (
-        "crates/elastic/directory/tests/it/etcd.rs",
+        "crates/elastic/directory/tests/etcd/main.rs",
         "needs an etcd: the suite elastic_etcd starts one and runs it",
     ),
     (

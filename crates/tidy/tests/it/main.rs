@@ -2,8 +2,8 @@
 
 mod clean_code;
 mod configuration;
-mod corpora;
 mod documentation;
+mod experiments;
 mod layers;
 mod length;
 mod required_files;

@@ -4,7 +4,7 @@ use quelea_tidy::Repository;
 
 use crate::assert_none;
 
-const REQUIRED: [&str; 15] = [
+const REQUIRED: [&str; 16] = [
     ".ci/run",
     ".gitignore",
     "ARCHITECTURE.md",
@@ -18,6 +18,7 @@ const REQUIRED: [&str; 15] = [
     "clippy.toml",
     "deny.toml",
     "docs/README.md",
+    "experiments/Cargo.lock",
     "rust-toolchain.toml",
     "rustfmt.toml",
 ];

@@ -43,7 +43,7 @@ pub struct SiteArgs {
     /// Its user
     #[arg(long, default_value = "guest:guest", value_name = "NAME:PASSWORD")]
     pub user: String,
-    /// The program that is started as directory, if not this one
+    /// The program that is started as directory, if not the `quelea` beside this one
     #[arg(long, value_name = "FILE")]
     pub quelea: Option<PathBuf>,
     /// Write the report as JSON too (- is standard output, and then it is the only one)

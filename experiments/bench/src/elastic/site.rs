@@ -55,7 +55,8 @@ impl Site {
             let (directory, api) = (directory.clone(), Api::new(&args.http, &args.user));
             return Ok(Self { directory, api, interrupt, _started: None });
         }
-        let program = args.quelea.clone().map_or_else(std::env::current_exe, Ok);
+        let beside = || std::env::current_exe().map(|own| own.with_file_name("quelea"));
+        let program = args.quelea.clone().map_or_else(beside, Ok);
         let program = program.map_err(|error| ElasticError::Start(error.to_string()))?;
         let (started, ready) = Started::start(&program)?;
         let field = |name: &str| {

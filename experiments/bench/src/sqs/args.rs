@@ -60,7 +60,7 @@ pub struct SqsArgs {
     /// Bytes of a message's body (L), at least 64
     #[arg(long, default_value = "2KiB", value_parser = parse_bytes)]
     pub size: usize,
-    /// Pause of a sending thread after each message (delta_send)
+    /// Backoff of a sending thread after each message (delta_send)
     #[arg(long, default_value_t = 0.0, value_name = "SECONDS")]
     pub send_delay_s: f64,
     /// Time that a receiving thread processes a message before it deletes it (delta_recv)

@@ -17,7 +17,7 @@ const SILENT_REPORTS_MAX: u32 = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    Pause,
+    Backoff,
     Connecting,
     Greeting,
     Registering,
@@ -59,7 +59,7 @@ impl Control {
             request: spec.request.clone(),
             address,
             search: Search::new(directories.iter().cloned(), spec.relay.0),
-            phase: Phase::Pause,
+            phase: Phase::Backoff,
             due: now,
             conn: None,
             buffer: FrameBuffer::new(),
@@ -112,7 +112,7 @@ impl Control {
             return;
         }
         match self.phase {
-            Phase::Pause => {
+            Phase::Backoff => {
                 self.buffer = FrameBuffer::new();
                 self.conn = Some(cx.connect(self.search.address()));
                 self.enter(Phase::Connecting, cx.now);
@@ -193,7 +193,7 @@ impl Control {
         }
         let registered = self.alone_since.is_none();
         self.alone_since.get_or_insert(cx.now);
-        self.phase = Phase::Pause;
+        self.phase = Phase::Backoff;
         let redirection = match lost {
             Lost::Elsewhere { address, retry_after_ms } => Some((address, retry_after_ms)),
             Lost::Any => None,

@@ -102,7 +102,7 @@ impl DirectoryNode {
             let owned = matches!(input, Input::Owned { .. });
             self.core.handle(cx.now, input);
             if owned && !self.core.owns(QUEUE) {
-                self.ownership.handle(cx, OwnershipInput::Untaken { queue: QUEUE.to_owned() });
+                self.ownership.handle(cx, OwnershipInput::Declined { queue: QUEUE.to_owned() });
             }
         }
     }

@@ -40,12 +40,12 @@ pub enum Blow {
     /// Its machine is gone without a word.
     Crash,
     /// It does nothing for a while.
-    Pause,
+    Backoff,
     /// Nobody reaches it for a while.
     Cut,
 }
 
-/// How long a pause and a cut last, and until a process comes back, in milliseconds. Longer than most
+/// How long a backoff and a cut last, and until a process comes back, in milliseconds. Longer than most
 /// deadlines of a handshake, shorter than others.
 const BLOW_MS: u64 = 2_500;
 
@@ -108,7 +108,7 @@ impl Handshake {
         let mut runs = vec![plan.clone()];
         for step in from..=world.steps {
             for party in parties(&plan) {
-                for blow in [Blow::Kill, Blow::Crash, Blow::Pause, Blow::Cut] {
+                for blow in [Blow::Kill, Blow::Crash, Blow::Backoff, Blow::Cut] {
                     let mut run = plan.clone();
                     run.faults.push(Fault { at: Moment::Step(step), kind: blow.kind(party) });
                     runs.push(run);
@@ -137,7 +137,7 @@ impl Blow {
         match self {
             Self::Kill => FaultKind::Kill { party, silent: false, back_ms: BLOW_MS },
             Self::Crash => FaultKind::Kill { party, silent: true, back_ms: BLOW_MS },
-            Self::Pause => FaultKind::Pause { party, ms: BLOW_MS },
+            Self::Backoff => FaultKind::Backoff { party, ms: BLOW_MS },
             Self::Cut => FaultKind::Isolate { party, ms: BLOW_MS },
         }
     }

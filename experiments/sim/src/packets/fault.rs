@@ -37,7 +37,7 @@ pub enum FaultKind {
         back_ms: u64,
     },
     /// The process does nothing (SIGSTOP); its machine takes what is sent to it.
-    Pause {
+    Backoff {
         /// Who.
         party: Party,
         /// For how long.
@@ -121,7 +121,7 @@ impl FaultKind {
     pub fn ms_mut(&mut self) -> Option<&mut u64> {
         match self {
             Self::Kill { back_ms: ms, .. }
-            | Self::Pause { ms, .. }
+            | Self::Backoff { ms, .. }
             | Self::Cut { ms, .. }
             | Self::Isolate { ms, .. }
             | Self::Provider { ms, .. }
@@ -134,7 +134,7 @@ impl FaultKind {
     #[must_use]
     pub fn touches(&self, listener: Party) -> bool {
         match *self {
-            Self::Kill { party, .. } | Self::Pause { party, .. } => party == listener,
+            Self::Kill { party, .. } | Self::Backoff { party, .. } => party == listener,
             // Who cannot reach a relay for long enough does not count there any more.
             Self::Isolate { party, .. } => party == listener || matches!(party, Party::Relay(_)),
             Self::Cut { from, to, .. } | Self::Reset { from, to } => {
@@ -157,7 +157,7 @@ impl Display for Fault {
                 let how = if silent { "crash" } else { "kill" };
                 write!(f, "{how} {party} {back_ms}")
             }
-            FaultKind::Pause { party, ms } => write!(f, "pause {party} {ms}"),
+            FaultKind::Backoff { party, ms } => write!(f, "backoff {party} {ms}"),
             FaultKind::Cut { from, to, one_way, ms } => {
                 let how = if one_way { "deafen" } else { "cut" };
                 write!(f, "{how} {from} {to} {ms}")
@@ -194,7 +194,7 @@ impl FromStr for Fault {
             "kill" | "crash" => {
                 FaultKind::Kill { party: party(0)?, silent: what == "crash", back_ms: ms(1)? }
             }
-            "pause" => FaultKind::Pause { party: party(0)?, ms: ms(1)? },
+            "backoff" => FaultKind::Backoff { party: party(0)?, ms: ms(1)? },
             "cut" | "deafen" => FaultKind::Cut {
                 from: party(0)?,
                 to: party(1)?,
@@ -235,7 +235,7 @@ mod tests {
         let lines = [
             "1500ms kill d0 2000",
             "#77 crash r3 0",
-            "1ms pause l1 5000",
+            "1ms backoff l1 5000",
             "2ms cut d0 store 300",
             "2ms deafen p0 r1 300",
             "9ms isolate provider 10",

@@ -161,7 +161,7 @@ impl World {
                     self.agenda.after(back_ms * 1_000, Event::Boot(node));
                 }
             }
-            FaultKind::Pause { party, .. } => {
+            FaultKind::Backoff { party, .. } => {
                 if let Some(node) = self.machine_of(party) {
                     self.machines[node].paused = self.machines[node].is_alive();
                 }
@@ -193,7 +193,7 @@ impl World {
 
     pub(super) fn fault_ends(&mut self, index: usize) {
         match self.plan.faults[index].kind {
-            FaultKind::Pause { party, .. } => {
+            FaultKind::Backoff { party, .. } => {
                 let Some(node) = self.machine_of(party) else { return };
                 self.check.say(|| format!("{party} goes on"));
                 self.machines[node].paused = false;

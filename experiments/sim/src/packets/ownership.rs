@@ -86,7 +86,7 @@ impl Ownership {
         }
         while self.deadline() <= cx.now {
             self.core.tick(cx.now);
-            self.core.do_due(cx.now);
+            self.core.run_deferred(cx.now);
             self.carry_out(cx);
         }
     }
@@ -94,9 +94,9 @@ impl Ownership {
     fn carry_out(&mut self, cx: &mut Cx<'_>) {
         while let Some(effect) = self.core.poll_effect() {
             match effect {
-                Effect::Ask { call, request, patience_ms } => {
-                    self.asked.insert(call, cx.now.plus_ms(patience_ms));
-                    if request == Request::Look {
+                Effect::Request { call, request, timeout_ms } => {
+                    self.asked.insert(call, cx.now.plus_ms(timeout_ms));
+                    if request == Request::ListAndWatch {
                         self.looking = Some((call, Vec::new()));
                     }
                     match request {
@@ -104,13 +104,13 @@ impl Ownership {
                         request => cx.ask_store(call, request),
                     }
                 }
-                Effect::Tell(input) => self.inputs.push_back(input),
+                Effect::Notify(input) => self.inputs.push_back(input),
                 Effect::ShardLost { shard, owner } => {
                     if shard == Shard::of(QUEUE) {
                         self.inputs.push_back(Input::Disowned { queue: QUEUE.to_owned(), owner });
                     }
                 }
-                Effect::Inform(_) | Effect::Warn(_) => {}
+                Effect::Info(_) | Effect::Warn(_) => {}
             }
         }
     }

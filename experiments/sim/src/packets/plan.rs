@@ -221,7 +221,7 @@ impl Plan {
                 return self.draw_fault(others[rng.usize(..others.len())], rng);
             }
             Family::Relays => match rng.u8(..4) {
-                0 => FaultKind::Pause { party: self.relay(rng), ms },
+                0 => FaultKind::Backoff { party: self.relay(rng), ms },
                 _ => self.kill(self.relay(rng), 0, rng),
             },
             Family::Directories => match rng.u8(..4) {
@@ -233,7 +233,7 @@ impl Plan {
                 self.kill(party, ms, rng)
             }
             Family::Cuts => self.draw_cut(rng, ms),
-            Family::Pauses => FaultKind::Pause { party: self.anybody(rng), ms },
+            Family::Pauses => FaultKind::Backoff { party: self.anybody(rng), ms },
             Family::Providers => match rng.u8(..3) {
                 0 => self.kill(self.relay(rng), 0, rng),
                 _ => {
@@ -248,7 +248,7 @@ impl Plan {
                 }
             },
             Family::Owners => match rng.u8(..4) {
-                0 => FaultKind::Pause { party: self.directory(rng), ms: ms.max(5_500).min(most) },
+                0 => FaultKind::Backoff { party: self.directory(rng), ms: ms.max(5_500).min(most) },
                 1 => FaultKind::Expire { directory: self.directory(rng) },
                 _ => {
                     let (from, one_way) = (self.directory(rng), rng.bool());

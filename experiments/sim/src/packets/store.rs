@@ -29,7 +29,7 @@ impl Store {
     pub(super) fn handle(&mut self, request: Request, now_us: u64) -> Answer {
         self.end_leases(now_us);
         match request {
-            Request::Look => {
+            Request::ListAndWatch => {
                 Answer::Listed(self.entries.values().map(|(entry, _)| entry.clone()).collect())
             }
             Request::Get(key) => {

@@ -271,7 +271,7 @@ impl World {
     }
 
     fn store_asked(&mut self, from: Life, call: Call, asked: Request) {
-        let watches = matches!(asked, Request::Look);
+        let watches = matches!(asked, Request::ListAndWatch);
         let answer = self.store.handle(asked, self.agenda.now_us());
         if watches {
             self.watches.insert(from.node, (from, self.store.changes().len()));

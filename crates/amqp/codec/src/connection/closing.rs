@@ -1,7 +1,8 @@
 //! How channels and connections end, from either side.
 
 use super::channel::{Channel, ChannelState, Content};
-use super::{Phase, Refusal, ServerConnection, close_method};
+use super::refusal::Refusal;
+use super::{Phase, ServerConnection};
 use crate::event::{CloseCause, Event};
 use crate::frame::FrameError;
 use crate::method::{channel, connection};
@@ -151,4 +152,10 @@ impl ServerConnection {
 /// A reply text as clients know it: `CODE_NAME - detail`, cut to what a short string holds.
 pub(super) fn reply_text(code: ReplyCode, text: &str) -> ShortStr {
     ShortStr::cut(&format!("{} - {text}", code.text()))
+}
+
+/// The method that ends a connection.
+fn close_method(code: ReplyCode, text: &str, class_id: u16, method_id: u16) -> connection::Close {
+    let reply_text = reply_text(code, text);
+    connection::Close { reply_code: code.code(), reply_text, class_id, method_id }
 }

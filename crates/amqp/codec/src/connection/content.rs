@@ -3,9 +3,9 @@
 use bytes::{Buf, Bytes};
 use quelea_model::PropertyView;
 
+use super::ServerConnection;
 use super::channel::{Assembly, Channel, ChannelState, Content};
-use super::incoming::{BASIC_PUBLISH, Outcome, malformed};
-use super::{Refusal, ServerConnection};
+use super::refusal::{Outcome, Refusal, malformed};
 use crate::encode::CONTENT_HEAD;
 use crate::event::Event;
 use crate::frame::FrameKind;
@@ -19,7 +19,9 @@ use crate::wire::Reader;
 /// properties alone may be as long as a frame.
 const ASSEMBLING_BYTES_MIN: usize = 32 * 1024 * 1024;
 
-/// Class and method of `basic.publish`, for reply texts.
+/// `basic.publish` as it begins a method frame's payload.
+pub(super) const BASIC_PUBLISH: [u8; 4] = [0, 60, 0, 40];
+/// Its class and method, for reply texts.
 const CLASS_ID: u16 = 60;
 const METHOD_ID: u16 = 40;
 

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use quelea_model::limits::FRAME_BYTES_MIN;
 
-use super::{Phase, Refusal, ServerConnection};
+use super::refusal::Refusal;
+use super::{Phase, ServerConnection};
 use crate::event::{CloseCause, Event};
 use crate::frame::{PROTOCOL_HEADER, PROTOCOL_HEADER_0_9};
 use crate::method::{Method, connection};

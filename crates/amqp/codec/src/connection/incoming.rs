@@ -3,13 +3,13 @@
 use bytes::Bytes;
 
 use super::channel::{Channel, ChannelState, Content};
-use super::content::publish_refusal;
-use super::{Phase, Refusal, ServerConnection};
+use super::content::{BASIC_PUBLISH, publish_refusal};
+use super::refusal::{Outcome, Refusal, malformed};
+use super::{Phase, ServerConnection};
 use crate::event::Event;
 use crate::frame::{Frame, FrameKind};
 use crate::method::{Method, Sender, channel, connection};
 use crate::reply_code::ReplyCode;
-use crate::wire::DecodeError;
 
 /// Class and method number as they begin a method frame's payload.
 const CHANNEL_CLOSE: [u8; 4] = [0, 20, 0, 40];
@@ -17,10 +17,6 @@ const CHANNEL_CLOSE_OK: [u8; 4] = [0, 20, 0, 41];
 const CONNECTION_CLOSE: [u8; 4] = [0, 10, 0, 50];
 const CONNECTION_CLOSE_OK: [u8; 4] = [0, 10, 0, 51];
 const CHANNEL_OPEN: [u8; 4] = [0, 20, 0, 10];
-pub(super) const BASIC_PUBLISH: [u8; 4] = [0, 60, 0, 40];
-
-/// What a frame comes to: an event, nothing to tell, or the end of the connection.
-pub(super) type Outcome = Result<Option<Event>, Box<Refusal>>;
 
 impl ServerConnection {
     /// One frame of any kind, at any time after the protocol header.
@@ -178,21 +174,6 @@ impl ServerConnection {
 /// Decodes a method, or says which reply code its bytes deserve.
 pub(super) fn decode(payload: &Bytes) -> Result<Method, Box<Refusal>> {
     Method::decode(payload).map_err(|error| malformed(payload, &error))
-}
-
-/// The refusal of a method that cannot be decoded.
-#[cold]
-pub(super) fn malformed(payload: &[u8], error: &DecodeError) -> Box<Refusal> {
-    let code = match error {
-        DecodeError::UnknownMethod { .. } => ReplyCode::NotImplemented,
-        _ => ReplyCode::SyntaxError,
-    };
-    let mut refusal = Refusal::new(code, error.to_string());
-    if let Some([a, b, c, d]) = payload.first_chunk() {
-        refusal.class_id = u16::from_be_bytes([*a, *b]);
-        refusal.method_id = u16::from_be_bytes([*c, *d]);
-    }
-    refusal
 }
 
 /// A channel that is in use, or that we closed and wait for, is opened again.

@@ -1,14 +1,11 @@
 //! How a method's fields become a struct that reads and writes itself.
 
-use crate::fuzzing::Entropy;
 use crate::wire::{DecodeError, Reader, Writer};
 
 /// The fields of one method, in the order of the wire.
 pub(crate) trait Arguments: Sized {
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError>;
     fn write(&self, writer: &mut Writer<'_>);
-    /// Any values; for tests.
-    fn sample(entropy: &mut Entropy<'_>) -> Self;
 }
 
 /// Declares methods as `Name [reserved before] { field: Type, … } [reserved after]`. Reserved fields
@@ -45,10 +42,13 @@ macro_rules! shapes {
                 $($crate::wire::Field::write(&self.$field, writer);)*
                 $($(<$after as $crate::wire::Field>::write(&<$after>::default(), writer);)+)?
             }
+        }
 
+        #[cfg(feature = "fuzzing")]
+        impl $crate::sample::Sample for $name {
             #[allow(unused_variables, reason = "a method without fields needs no values")]
-            fn sample(entropy: &mut $crate::fuzzing::Entropy<'_>) -> Self {
-                Self { $($field: <$kind as $crate::wire::Field>::sample(entropy)),* }
+            fn sample(entropy: &mut $crate::sample::Entropy<'_>) -> Self {
+                Self { $($field: <$kind as $crate::sample::Sample>::sample(entropy)),* }
             }
         }
     )*};

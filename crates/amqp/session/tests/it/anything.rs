@@ -169,8 +169,8 @@ fn run(steps: Vec<Step>) {
             }
             Step::Reads(client, reads) => node.reads(clients[client], reads),
             Step::Disk { slow, full } => {
-                node.disk.is_slow(slow);
-                node.disk.is_full(full);
+                node.disk_is_slow(slow);
+                node.disk_is_full(full);
             }
             Step::Turn => {
                 node.turn();
@@ -188,8 +188,8 @@ fn run(steps: Vec<Step>) {
 /// The trouble is over: who is still connected is served, and when all have gone, so is what was
 /// theirs.
 fn ends_clean(node: &mut Node, clients: &[Client]) {
-    node.disk.is_slow(false);
-    node.disk.is_full(false);
+    node.disk_is_slow(false);
+    node.disk_is_full(false);
     for client in clients {
         node.reads(*client, true);
     }

@@ -25,7 +25,7 @@ fn publisher(node: &mut Node) -> On {
 fn publishers_are_notified_and_held_back_until_the_disk_has_space() {
     let mut node = Node::new();
     let on = publisher(&mut node);
-    node.disk.is_full(true);
+    node.disk_is_full(true);
     node.settle();
     let blocked = node.next(on.0);
     assert_eq!(blocked.channel, 0);
@@ -40,7 +40,7 @@ fn publishers_are_notified_and_held_back_until_the_disk_has_space() {
     node.settle();
     assert!(!node.session(on.0).wants_input());
     assert_eq!(node.broker.queue("/", "q").unwrap().messages_ready, 1);
-    node.disk.is_full(false);
+    node.disk_is_full(false);
     node.settle();
     assert_eq!(node.methods(on.0), [connection::Unblocked {}.into()]);
     assert!(node.session(on.0).wants_input());
@@ -53,14 +53,14 @@ fn who_only_consumes_goes_on_and_is_not_notified() {
     let mut node = Node::new();
     let publisher = publisher(&mut node);
     let consumer = node.channel();
-    node.disk.is_full(true);
+    node.disk_is_full(true);
     node.settle();
     node.call(consumer, consume("q", "me"));
     assert_eq!(deliveries(&node.all(consumer.0)), [(1, "before")]);
     node.send_on(consumer, basic::Ack { delivery_tag: 1, multiple: false });
     node.settle();
     assert_eq!(node.broker.queue("/", "q").unwrap().messages_unacknowledged, 0);
-    node.disk.is_full(false);
+    node.disk_is_full(false);
     node.settle();
     assert_eq!(node.all(consumer.0), []);
     assert_eq!(node.all(publisher.0).len(), 2);
@@ -70,14 +70,14 @@ fn who_only_consumes_goes_on_and_is_not_notified() {
 fn who_connects_meanwhile_is_notified_when_it_publishes() {
     let mut node = Node::new();
     publisher(&mut node);
-    node.disk.is_full(true);
+    node.disk_is_full(true);
     node.settle();
     let late = node.channel();
     node.call(late, basic::Qos::default());
     node.publish_persistent(late, "q", "late");
     node.settle();
     assert!(node.methods(late.0).iter().all(blocked));
-    node.disk.is_full(false);
+    node.disk_is_full(false);
     node.settle();
     assert_eq!(node.methods(late.0), [connection::Unblocked {}.into()]);
     assert_eq!(node.broker.queue("/", "q").unwrap().messages_ready, 2);
@@ -91,12 +91,12 @@ fn who_does_not_understand_the_notice_is_held_back_in_silence() {
     node.open(client, "guest", "/", Table::new());
     node.all(client);
     let on = node.open_channel(client, 1);
-    node.disk.is_full(true);
+    node.disk_is_full(true);
     node.settle();
     node.publish_persistent(on, "q", "late");
     node.settle();
     assert!(!node.session(client).wants_input());
-    node.disk.is_full(false);
+    node.disk_is_full(false);
     node.settle();
     assert_eq!(node.all(client), []);
     assert!(node.session(client).wants_input());
@@ -106,7 +106,7 @@ fn who_does_not_understand_the_notice_is_held_back_in_silence() {
 fn a_blocked_client_is_not_dropped_for_heartbeats_that_nobody_reads() {
     let mut node = Node::new();
     let on = publisher(&mut node);
-    node.disk.is_full(true);
+    node.disk_is_full(true);
     node.settle();
     node.publish_persistent(on, "q", "during");
     node.settle();
@@ -114,7 +114,7 @@ fn a_blocked_client_is_not_dropped_for_heartbeats_that_nobody_reads() {
     node.advance(600_000);
     assert!(!node.session(on.0).is_finished());
     assert!(node.heartbeats(on.0) > 10);
-    node.disk.is_full(false);
+    node.disk_is_full(false);
     node.advance(1);
     assert!(!node.session(on.0).is_finished());
     node.advance(600_000);
@@ -126,7 +126,7 @@ fn a_publisher_to_a_memory_queue_is_held_back_too() {
     let mut node = Node::new();
     let on = publisher(&mut node);
     node.call(on, queue("m"));
-    node.disk.is_full(true);
+    node.disk_is_full(true);
     node.settle();
     node.publish_to(on, "m", "x");
     node.settle();

@@ -40,14 +40,14 @@ fn what_waits_for_nothing_is_confirmed_at_the_turns_end() {
 fn persistent_messages_are_confirmed_when_they_are_on_the_disk() {
     let mut node = Node::new();
     let on = publisher(&mut node);
-    node.disk.is_slow(true);
+    node.disk_is_slow(true);
     for _ in 0..10 {
         node.publish_persistent(on, "q", "safe");
     }
     node.settle();
     assert_eq!(node.all(on.0), []);
     assert_eq!(node.session(on.0).report().unconfirmed, 10);
-    node.disk.is_slow(false);
+    node.disk_is_slow(false);
     node.settle();
     assert_eq!(node.methods(on.0), [ack(10, true)]);
     assert_eq!(node.session(on.0).report().unconfirmed, 0);
@@ -57,12 +57,12 @@ fn persistent_messages_are_confirmed_when_they_are_on_the_disk() {
 fn a_transient_message_does_not_overtake_a_persistent_one() {
     let mut node = Node::new();
     let on = publisher(&mut node);
-    node.disk.is_slow(true);
+    node.disk_is_slow(true);
     node.publish_persistent(on, "q", "safe");
     node.publish_to(on, "q", "quick");
     node.settle();
     assert_eq!(node.all(on.0), []);
-    node.disk.is_slow(false);
+    node.disk_is_slow(false);
     node.settle();
     assert_eq!(node.methods(on.0), [ack(2, true)]);
 }
@@ -122,7 +122,7 @@ fn rejected_messages_are_told_in_their_place() {
         ("x-overflow", Value::text("reject-publish")),
     ]);
     node.call(on, queue_methods::Declare { arguments, ..durable_queue("full") });
-    node.disk.is_slow(true);
+    node.disk_is_slow(true);
     node.publish_persistent(on, "q", "1");
     node.publish_persistent(on, "full", "2");
     node.publish_persistent(on, "full", "3 is rejected");
@@ -130,7 +130,7 @@ fn rejected_messages_are_told_in_their_place() {
     node.publish_persistent(on, "q", "5");
     node.settle();
     assert_eq!(node.all(on.0), [], "nothing is said out of order");
-    node.disk.is_slow(false);
+    node.disk_is_slow(false);
     node.settle();
     assert_eq!(node.methods(on.0), [ack(2, true), nack(4, true), ack(5, false)]);
 }
@@ -139,7 +139,7 @@ fn rejected_messages_are_told_in_their_place() {
 fn confirms_are_forgotten_with_their_channel() {
     let mut node = Node::new();
     let on = publisher(&mut node);
-    node.disk.is_slow(true);
+    node.disk_is_slow(true);
     node.publish_persistent(on, "q", "1");
     let missing = basic::Publish { exchange: "missing".into(), ..Default::default() };
     node.publish(on, missing, &Properties::default(), "2");
@@ -147,7 +147,7 @@ fn confirms_are_forgotten_with_their_channel() {
     let (code, text, class, method) = node.closed(on.0);
     assert_eq!((code, class, method), (404, 60, 40));
     assert_eq!(text, "NOT_FOUND - no exchange 'missing' in vhost '/'");
-    node.disk.is_slow(false);
+    node.disk_is_slow(false);
     node.settle();
     assert_eq!(node.all(on.0), []);
     assert_eq!(node.session(on.0).report().unconfirmed, 0);

@@ -17,12 +17,12 @@ fn waits_for_the_disk(
 ) {
     let (method, answer) = (method.into(), answer.into());
     let name = method.name();
-    node.disk.is_slow(true);
+    node.disk_is_slow(true);
     node.send_on(on, method);
     node.settle();
     assert_eq!(node.all(on.0), [], "{name} was answered too early");
     assert!(node.session(on.0).wants_input(), "{name} keeps the session from reading");
-    node.disk.is_slow(false);
+    node.disk_is_slow(false);
     node.settle();
     assert_eq!(node.methods(on.0), [answer], "{name}");
 }
@@ -61,7 +61,7 @@ fn durable_topology_is_acknowledged_when_it_is_on_the_disk() {
 fn transient_topology_waits_for_nothing() {
     let mut node = Node::new();
     let on = node.channel();
-    node.disk.is_slow(true);
+    node.disk_is_slow(true);
     assert_eq!(node.call(on, queue("q")), declared("q", 0, 0));
     assert_eq!(node.call(on, exchange("e", "fanout")), exchange_methods::DeclareOk {}.into());
     assert_eq!(node.call(on, bind("q", "e", "")), queue_methods::BindOk {}.into());
@@ -71,13 +71,13 @@ fn transient_topology_waits_for_nothing() {
 fn methods_behind_an_answer_that_waits_keep_their_order() {
     let mut node = Node::new();
     let on = node.channel();
-    node.disk.is_slow(true);
+    node.disk_is_slow(true);
     node.send_on(on, durable_queue("q"));
     node.send_on(on, consume("q", "me"));
     node.send_on(on, basic::Qos::default());
     node.settle();
     assert_eq!(node.all(on.0), []);
-    node.disk.is_slow(false);
+    node.disk_is_slow(false);
     node.settle();
     let expected: [Method; 3] = [
         declared("q", 0, 0),
@@ -92,7 +92,7 @@ fn an_answer_that_waits_does_not_hold_up_other_channels() {
     let mut node = Node::new();
     let on = node.channel();
     let other = node.open_channel(on.0, 2);
-    node.disk.is_slow(true);
+    node.disk_is_slow(true);
     node.send_on(on, durable_queue("q"));
     node.settle();
     assert_eq!(node.call(other, basic::Qos::default()), basic::QosOk {}.into());
@@ -102,7 +102,7 @@ fn an_answer_that_waits_does_not_hold_up_other_channels() {
 fn a_session_that_waits_reads_no_further_and_goes_on_by_itself() {
     let mut node = Node::new();
     let on = node.channel();
-    node.disk.is_slow(true);
+    node.disk_is_slow(true);
     for number in 0..5 {
         node.send_on(on, durable_queue(&format!("q{number}")));
     }
@@ -110,7 +110,7 @@ fn a_session_that_waits_reads_no_further_and_goes_on_by_itself() {
     assert!(!node.session(on.0).wants_input());
     assert!(node.session(on.0).is_stalled());
     assert_eq!(node.broker.queues(None).len(), 1);
-    node.disk.is_slow(false);
+    node.disk_is_slow(false);
     node.settle();
     assert_eq!(node.all(on.0).len(), 5);
     assert!(node.session(on.0).wants_input());
@@ -120,12 +120,12 @@ fn a_session_that_waits_reads_no_further_and_goes_on_by_itself() {
 fn who_leaves_before_the_answer_leaves_nothing_behind() {
     let mut node = Node::new();
     let on = node.channel();
-    node.disk.is_slow(true);
+    node.disk_is_slow(true);
     node.send_on(on, durable_queue("q"));
     node.send_on(on, durable_queue("r"));
     node.settle();
     node.disconnect(on.0);
-    node.disk.is_slow(false);
+    node.disk_is_slow(false);
     node.settle();
     assert_eq!(node.all(on.0), []);
     assert_eq!(node.broker.connections().len(), 0);

@@ -126,7 +126,7 @@ fn confirms_that_wait_stop_the_reading_at_the_limit() {
     let on = node.channel();
     node.call(on, confirm::Select { no_wait: false });
     node.call(on, crate::declaring::durable_queue("q"));
-    node.disk.is_slow(true);
+    node.disk_is_slow(true);
     // In this store every persistent message is a batch of its own, and so a run of its own.
     for _ in 0..limits::REPLIES_WAITING_MAX + 100 {
         node.publish_persistent(on, "q", "x");
@@ -135,7 +135,7 @@ fn confirms_that_wait_stop_the_reading_at_the_limit() {
     assert!(!node.session(on.0).wants_input());
     let unconfirmed = node.session(on.0).report().unconfirmed;
     assert_eq!(unconfirmed, limits::REPLIES_WAITING_MAX as u64);
-    node.disk.is_slow(false);
+    node.disk_is_slow(false);
     node.settle();
     assert_eq!(node.session(on.0).report().unconfirmed, 0);
     assert!(node.session(on.0).wants_input());

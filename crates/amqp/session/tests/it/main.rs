@@ -17,5 +17,4 @@ mod node;
 mod publishing;
 mod refusals;
 mod splitting;
-mod store;
 mod transactions;

@@ -1,6 +1,7 @@
 //! A whole node in virtual time: a broker over a store in memory, sessions, and a client at the
 //! other end of each, made of the same frames and methods.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -12,9 +13,7 @@ use quelea_amqp_session::{AuthOutcome, Notice, Peer, Session, SessionConfig};
 use quelea_broker::{Broker, BrokerConfig, Effect};
 use quelea_model::{Properties, Table, Timestamp, Value};
 use quelea_store::fake_disk::FakeDisk;
-use quelea_store::{Job, LogStore, Options, Recovered, Store};
-
-use crate::store::{Disk, TestStore};
+use quelea_store::{Job, LogStore, MemStore, Options, Recovered, Store, StoreState};
 
 /// When every test begins.
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -25,7 +24,7 @@ const TURNS_MAX: usize = 10_000;
 pub(crate) struct Node {
     pub(crate) broker: Broker,
     pub(crate) now: Timestamp,
-    pub(crate) disk: Disk,
+    is_disk_slow: bool,
     /// What lies under the log, if the node has one.
     log: FakeDisk,
     /// Jobs of the log that are not done.
@@ -83,22 +82,21 @@ impl Node {
     }
 
     pub(crate) fn with_limits(limits: BrokerConfig) -> Self {
-        let (store, disk) = TestStore::new();
-        Self::over(limits, Box::new(store), Recovered::default(), disk, FakeDisk::new())
+        let store = Box::new(MemStore::pumped());
+        Self::over(limits, store, Recovered::default(), FakeDisk::new())
     }
 
     /// A node over a log, with what the log holds.
     pub(crate) fn on_log(log: FakeDisk) -> Self {
         let options = Options { segment_bytes: 64 * 1024, ..Options::default() };
         let (store, recovered) = LogStore::open(&log, options, START).expect("a log that opens");
-        Self::over(BrokerConfig::default(), Box::new(store), recovered, Disk::default(), log)
+        Self::over(BrokerConfig::default(), Box::new(store), recovered, log)
     }
 
     fn over(
         limits: BrokerConfig,
         store: Box<dyn Store>,
         recovered: Recovered,
-        disk: Disk,
         log: FakeDisk,
     ) -> Self {
         let mut broker = Broker::new(limits, store, recovered, 7, START).unwrap();
@@ -108,9 +106,24 @@ impl Node {
             loopback_users: vec!["guest".to_owned()],
         };
         let (config, jobs, ends) = (Arc::new(config), VecDeque::new(), Vec::new());
-        let mut node = Self { broker, now: START, disk, log, jobs, config, ends };
+        let mut node = Self { broker, now: START, is_disk_slow: false, log, jobs, config, ends };
         node.settle();
         node
+    }
+
+    /// While it is slow nothing becomes durable.
+    pub(crate) fn disk_is_slow(&mut self, slow: bool) {
+        self.is_disk_slow = slow;
+    }
+
+    /// While it is full publishers are held back.
+    pub(crate) fn disk_is_full(&mut self, full: bool) {
+        let store: &mut dyn Any = self.broker.store_mut();
+        let store: &mut MemStore = store.downcast_mut().expect("the node has no log");
+        store.set_state(match full {
+            true => StoreState::Full { reason: "low on disk".to_owned() },
+            false => StoreState::Healthy,
+        });
     }
 
     pub(crate) fn add_user(&mut self, name: &str) {
@@ -387,7 +400,7 @@ impl Node {
 
     /// The log's threads do one thing a turn, and begin it in the turn after it was asked for.
     fn do_a_job(&mut self) -> bool {
-        if !self.disk.works() {
+        if self.is_disk_slow {
             return false;
         }
         let store = self.broker.store_mut();

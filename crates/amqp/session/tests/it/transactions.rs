@@ -77,12 +77,12 @@ fn acknowledgements_count_when_they_are_committed() {
 fn commit_ok_waits_for_the_disk() {
     let mut node = Node::new();
     let on = transaction(&mut node);
-    node.disk.is_slow(true);
+    node.disk_is_slow(true);
     node.publish_persistent(on, "q", "a");
     node.send_on(on, tx::Commit {});
     node.settle();
     assert_eq!(node.all(on.0), []);
-    node.disk.is_slow(false);
+    node.disk_is_slow(false);
     node.settle();
     assert_eq!(node.methods(on.0), [tx::CommitOk {}.into()]);
 }

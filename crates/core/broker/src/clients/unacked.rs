@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use quelea_model::{Message, QueueId, Timestamp};
-use quelea_store::{Entry, NEVER, Ready};
+use quelea_store::{Entry, NEVER, QueuedMessage};
 
 use crate::ids::ConsumerId;
 
@@ -26,9 +26,9 @@ pub(crate) struct Unacked {
 
 impl Unacked {
     /// The message as it goes back to its queue.
-    pub(crate) fn into_ready(self) -> Ready {
+    pub(crate) fn into_ready(self) -> QueuedMessage {
         let expires_at = Some(self.expires_at).filter(|at| *at != NEVER);
-        Ready { entry: self.entry, expires_at, body: self.body }
+        QueuedMessage { entry: self.entry, expires_at, body: self.body }
     }
 }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use quelea_model::{Message, Properties, PropertyView, QueueId, Table, Timestamp, Value};
-use quelea_store::Ready;
+use quelea_store::QueuedMessage;
 
 use super::enqueue::MessageOptions;
 use super::{Messaging, death};
@@ -108,7 +108,7 @@ impl Messaging {
     }
 
     /// Moves a message that was received too often. It keeps its name and its time.
-    fn redrive(&mut self, id: QueueId, source: Ready, now: Timestamp) {
+    fn redrive(&mut self, id: QueueId, source: QueuedMessage, now: Timestamp) {
         let target = self.queues.redrive_target(id);
         let Some(queue) = self.queues.get(id) else {
             return;
@@ -132,7 +132,7 @@ impl Messaging {
     pub(crate) fn move_message(
         &mut self,
         from: QueueId,
-        source: &Ready,
+        source: &QueuedMessage,
         to: QueueId,
         message: &Arc<Message>,
         now: Timestamp,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quelea_model::limits::DEAD_LETTERS_WAITING_MAX;
 use quelea_model::{Message, Properties, QueueId, Seq, Timestamp, Value};
-use quelea_store::{Entry, EntryFlags, NEVER, Ready};
+use quelea_store::{Entry, EntryFlags, NEVER, QueuedMessage};
 
 use super::Messaging;
 use crate::clients::Clients;
@@ -244,7 +244,7 @@ impl Dispatch<'_> {
         (!is_reading).then_some(ConsumerState::ParkedByOutput)
     }
 
-    fn deliver(&mut self, id: ConsumerId, mut message: Ready) {
+    fn deliver(&mut self, id: ConsumerId, mut message: QueuedMessage) {
         self.queue.consumers.rotate();
         let Some(consumer) = self.clients.consumers.get_mut(id) else {
             return self.queue.ready.insert(message);
@@ -307,7 +307,7 @@ impl Dispatch<'_> {
         });
     }
 
-    fn answer(&mut self, get: WaitingGet, mut message: Ready) {
+    fn answer(&mut self, get: WaitingGet, mut message: QueuedMessage) {
         self.queue.gets.pop_front();
         let connection = match self.clients.channels.get(get.channel) {
             Some(channel) if !channel.is_closing => channel.connection,
@@ -360,7 +360,7 @@ fn was_delivered(entry: &Entry, maybe_below: Seq) -> bool {
 }
 
 /// The message as it goes out, and what stays: the body only if the log does not have it.
-fn outgoing(queue: &Queue, message: &mut Ready) -> Option<Arc<Message>> {
+fn outgoing(queue: &Queue, message: &mut QueuedMessage) -> Option<Arc<Message>> {
     let body = if message.entry.is_stored() {
         message.body.take()?
     } else {
@@ -372,7 +372,7 @@ fn outgoing(queue: &Queue, message: &mut Ready) -> Option<Arc<Message>> {
     Some(body)
 }
 
-fn unacked(queue: QueueId, consumer: Option<ConsumerId>, message: Ready) -> Unacked {
+fn unacked(queue: QueueId, consumer: Option<ConsumerId>, message: QueuedMessage) -> Unacked {
     Unacked {
         queue,
         consumer,

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use quelea_model::{Message, QueueId, Seq, Timestamp};
-use quelea_store::{Durability, Entry, EntryFlags, Location, NEVER, NewMessage, Ready, Visibility};
+use quelea_store::{
+    Durability, Entry, EntryFlags, Location, NEVER, NewMessage, QueuedMessage, Visibility,
+};
 use smallvec::SmallVec;
 
 use super::Messaging;
@@ -167,7 +169,7 @@ impl Messaging {
         if let Some(visible_at) = target.visible_at {
             // The body is read back when its time comes.
             let body = (!entry.is_stored()).then(|| Arc::clone(message));
-            let mut message = Ready { entry, expires_at, body };
+            let mut message = QueuedMessage { entry, expires_at, body };
             let never = Timestamp::ZERO;
             self.log.spill_invisible(target.id, &mut message, now);
             queue.ready.skip();
@@ -179,7 +181,7 @@ impl Messaging {
             });
             return self.queues.reschedule(target.id);
         }
-        queue.ready.push(Ready { entry, expires_at, body: Some(Arc::clone(message)) });
+        queue.ready.push(QueuedMessage { entry, expires_at, body: Some(Arc::clone(message)) });
         let is_limited = queue.has_length_limit();
         schedule.wake(queue);
         // A TTL of 0 means: to a consumer at once, or never.
@@ -216,7 +218,7 @@ impl Messaging {
             {
                 let entry = Entry { body_bytes: message.body().len() as u32, ..Entry::default() };
                 let body = Some(Arc::clone(message));
-                let message = Ready { entry, expires_at: None, body };
+                let message = QueuedMessage { entry, expires_at: None, body };
                 queue.dead_letters.push(message, DeadLetterReason::MaxLength);
                 self.queues.reschedule(id);
             }

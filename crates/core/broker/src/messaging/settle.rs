@@ -1,7 +1,7 @@
 //! Settling deliveries: acknowledged for good, dead-lettered, or back to their old place.
 
 use quelea_model::{QueueId, Timestamp};
-use quelea_store::{EntryFlags, Ready};
+use quelea_store::{EntryFlags, QueuedMessage};
 
 use super::Messaging;
 use crate::clients::consumer::ConsumerState;
@@ -178,7 +178,7 @@ impl Messaging {
 }
 
 /// A message goes back to its old place, or away if it came back too often: then true.
-fn requeue(log: &mut Log, queue: &mut Queue, mut message: Ready) -> bool {
+fn requeue(log: &mut Log, queue: &mut Queue, mut message: QueuedMessage) -> bool {
     let entry = &mut message.entry;
     entry.delivery_count = entry.delivery_count.saturating_add(1);
     entry.flags = entry.flags.with(EntryFlags::REDELIVERED);

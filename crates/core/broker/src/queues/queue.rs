@@ -16,7 +16,7 @@ pub(crate) mod receives;
 use std::collections::VecDeque;
 
 use quelea_model::{QueueId, QueueName, Seq, Table, Timestamp, VhostName};
-use quelea_store::{Entry, QueueIndex, Ready, Removed, Store};
+use quelea_store::{Drained, Entry, QueueIndex, QueuedMessage, Store};
 
 use arguments::QueueArguments;
 use attributes::{QueueAttributes, QueueSettings};
@@ -110,7 +110,7 @@ pub(crate) struct Queue {
     /// Bodies are being read for `dead_letters`.
     pub(crate) is_reading_dead_letters: bool,
     /// Messages that cannot be read back. They stay in the log, for whoever repairs it.
-    pub(crate) unreadable: Vec<Ready>,
+    pub(crate) unreadable: Vec<QueuedMessage>,
     /// When the broker will look at it although nothing happens.
     pub(in crate::queues) timer: Option<Timestamp>,
     /// What the totals hold of it.
@@ -209,7 +209,7 @@ impl Queue {
     }
 
     /// A message leaves other than by acknowledgement: to the dead-letter exchange, or for good.
-    pub(crate) fn discard(&mut self, message: Ready, reason: DeadLetterReason) {
+    pub(crate) fn discard(&mut self, message: QueuedMessage, reason: DeadLetterReason) {
         match reason {
             DeadLetterReason::Expired => self.counters.expired += 1,
             DeadLetterReason::MaxLength => self.counters.overflowed += 1,
@@ -324,9 +324,9 @@ impl Queue {
 }
 
 /// Balances a segment's account for what left a queue's index.
-pub(crate) fn release(store: &mut dyn Store, removed: &Removed) {
+pub(crate) fn release(store: &mut dyn Store, removed: &Drained) {
     match removed {
-        Removed::Entry(message) => store.release(&message.entry),
-        Removed::Stretch(stretch) => store.release_stretch(stretch),
+        Drained::Entry(message) => store.release(&message.entry),
+        Drained::PagedRange(range) => store.release_paged_range(range),
     }
 }

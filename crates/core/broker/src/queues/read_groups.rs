@@ -55,8 +55,8 @@ impl Queues {
         let Some(groups) = &mut queue.groups else {
             return;
         };
-        let what = if let Some(stretch) = queue.ready.first_stretch() {
-            LoadWhat::Stretch(*stretch)
+        let what = if let Some(range) = queue.ready.first_paged_range() {
+            LoadWhat::PagedRange(*range)
         } else {
             let from = groups.read_to;
             let invisible =
@@ -110,10 +110,10 @@ impl Queues {
                     }
                 }
                 Some(seq) => queue.set_aside(seq),
-                None => queue.ready.take_stretch(error.location),
+                None => queue.ready.take_paged_range(error.location),
             }
         }
-        if loaded.stretch.is_some() {
+        if loaded.range.is_some() {
             queue.ready.fill(Loaded { messages: Vec::new(), ..loaded.clone() }, &mut |_| {});
         }
         if let Some(groups) = &mut queue.groups {

@@ -26,7 +26,7 @@ pub(super) enum ReadPurpose {
 pub(super) struct Reads {
     next: u64,
     under_way: FxHashMap<u64, (ReadPurpose, QueueId)>,
-    /// Messages and stretches that could not be read since the start, and what was said last.
+    /// Messages and ranges that could not be read since the start, and what was said last.
     pub(super) failed: u64,
     pub(super) last_error: Option<String>,
 }
@@ -139,7 +139,7 @@ impl Queues {
             // Who cannot be read does not stand in the way of the others.
             match error.seq {
                 Some(seq) => queue.set_aside(seq),
-                None => queue.ready.skip_stretch(error.location),
+                None => queue.ready.skip_paged_range(error.location),
             }
         }
         queue.read_ahead.has_read(loaded.messages.len());
@@ -169,16 +169,16 @@ impl Queues {
     }
 
     /// Reads what a message that is to be deleted lies in, if it is paged out. False: it is gone.
-    pub(crate) fn read_stretch_of(&mut self, log: &mut Log, id: QueueId, seq: Seq) -> bool {
+    pub(crate) fn read_range_of(&mut self, log: &mut Log, id: QueueId, seq: Seq) -> bool {
         let Some(queue) = self.by_id.get_mut(&id) else {
             return false;
         };
-        let Some(stretch) = queue.ready.stretch_of(seq).copied() else {
+        let Some(range) = queue.ready.paged_range_of(seq).copied() else {
             return false;
         };
         if !queue.read_ahead.is_under_way() {
             queue.read_ahead.begin(1);
-            self.reads.begin(log, ReadPurpose::Ready, id, LoadWhat::Stretch(stretch));
+            self.reads.begin(log, ReadPurpose::Ready, id, LoadWhat::PagedRange(range));
         }
         true
     }

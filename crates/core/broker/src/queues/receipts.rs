@@ -3,7 +3,7 @@
 
 use quelea_model::limits::VISIBILITY_TIMEOUT_MS_MAX;
 use quelea_model::{QueueId, Timestamp};
-use quelea_store::Ready;
+use quelea_store::QueuedMessage;
 
 use super::Queues;
 use super::queue::InvisibleMessage;
@@ -55,7 +55,7 @@ impl Queues {
         &mut self,
         log: &mut Log,
         id: QueueId,
-        mut message: Ready,
+        mut message: QueuedMessage,
         visible_at: Timestamp,
         now: Timestamp,
     ) -> Option<Timestamp> {
@@ -117,8 +117,8 @@ impl Queues {
                 }
                 Some(_) => return ReceiptOutcome::Done,
                 None => {
-                    // It is gone, or it lies in a stretch that is paged out: then it is read.
-                    let is_read = self.read_stretch_of(log, id, seq);
+                    // It is gone, or it lies in a range that is paged out: then it is read.
+                    let is_read = self.read_range_of(log, id, seq);
                     return if is_read { ReceiptOutcome::Busy } else { ReceiptOutcome::Done };
                 }
             },
@@ -153,7 +153,7 @@ impl Queues {
                     self.make_invisible_again(log, id, receipt, until, now)
                 }
                 Some(_) => ReceiptOutcome::NotInFlight,
-                None if queue.ready.stretch_of(receipt.seq).is_some() => {
+                None if queue.ready.paged_range_of(receipt.seq).is_some() => {
                     ReceiptOutcome::NotInFlight
                 }
                 None => ReceiptOutcome::Gone,

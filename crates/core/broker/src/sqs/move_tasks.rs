@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use quelea_model::limits::{MOVE_TASKS_KEPT, MOVE_TASKS_RUNNING_MAX};
 use quelea_model::{Message, QueueId, Timestamp};
-use quelea_store::Ready;
+use quelea_store::QueuedMessage;
 
 use crate::error::{LimitReached, MoveError, NoSuchQueueId};
 use crate::log::Log;
@@ -312,7 +312,7 @@ fn move_taken(
     messaging: &mut Messaging,
     source: QueueId,
     destination: Option<QueueId>,
-    message: &Ready,
+    message: &QueuedMessage,
     now: Timestamp,
 ) -> Result<(), MoveFailure> {
     let (Some(queue), Some(body)) = (messaging.queues.get(source), &message.body) else {

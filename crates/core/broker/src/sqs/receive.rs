@@ -4,7 +4,7 @@
 
 use quelea_model::limits::{DEAD_LETTERS_WAITING_MAX, IN_FLIGHT_MAX, RECEIVE_BYTES_MAX};
 use quelea_model::{QueueId, Seq, Timestamp};
-use quelea_store::{Durability, EntryFlags, Ready, Ticket};
+use quelea_store::{Durability, EntryFlags, QueuedMessage, Ticket};
 
 use crate::effect::Effect;
 use crate::error::{LimitReached, NoSuchQueueId, ReceiveError};
@@ -154,7 +154,7 @@ impl Messaging {
     fn take_received(
         &mut self,
         id: QueueId,
-        mut message: Ready,
+        mut message: QueuedMessage,
         visible_at: Timestamp,
         now: Timestamp,
     ) -> Option<ReceivedMessage> {

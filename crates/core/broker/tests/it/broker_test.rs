@@ -1,5 +1,6 @@
 //! A broker with its clients, in virtual time: what a story acts on.
 
+use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -11,8 +12,6 @@ use quelea_model::{Message, Timestamp};
 use quelea_store::fake_disk::{FakeDisk, Survival};
 use quelea_store::{Durability, LogStore, MemStore, Options, Recovered, Store, StoreState, Ticket};
 
-use crate::memory_store::{Keeper, MemoryStore};
-
 /// What the broker stands on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreKind {
@@ -22,9 +21,10 @@ pub(crate) enum StoreKind {
     Log(u32),
 }
 
-/// The end of the store that a crash leaves.
+/// What a crash leaves beside the broker.
 enum CrashImage {
-    Memory(Keeper),
+    /// The broker's own store.
+    Memory,
     Log(FakeDisk, u32),
 }
 
@@ -71,9 +71,8 @@ impl BrokerTest {
         let now = Timestamp::from_millis(1_000_000);
         let (store, recovered, crash_image) = match store_kind {
             StoreKind::Memory => {
-                let (store, keeper) = MemoryStore::new(MemStore::new());
-                let store: Box<dyn Store> = Box::new(store);
-                (store, MemStore::new().recover(), CrashImage::Memory(keeper))
+                let (store, recovered) = recover(MemStore::new());
+                (store, recovered, CrashImage::Memory)
             }
             StoreKind::Log(segment_bytes) => {
                 let disk = FakeDisk::new();
@@ -113,18 +112,8 @@ impl BrokerTest {
     }
 
     fn restart(&mut self, survival: Survival, seed: u64) {
-        let nothing = MemStore::new();
-        let empty = nothing.recover();
-        self.broker = start(self.config.clone(), Box::new(nothing), empty, self.now);
         let (store, recovered) = match &mut self.crash_image {
-            CrashImage::Memory(keeper) => {
-                let store = keeper.back.recv().expect("the old broker gave its store back");
-                let recovered = store.recover();
-                let (store, new) = MemoryStore::new(store);
-                *keeper = new;
-                let store: Box<dyn Store> = Box::new(store);
-                (store, recovered)
-            }
+            CrashImage::Memory => recover(std::mem::take(memory_of(&mut self.broker))),
             CrashImage::Log(disk, segment_bytes) => {
                 *disk = disk.crash(survival, seed);
                 open_log(disk, *segment_bytes, self.now)
@@ -137,10 +126,7 @@ impl BrokerTest {
     }
 
     pub(crate) fn set_state(&mut self, state: StoreState) {
-        match &self.crash_image {
-            CrashImage::Memory(keeper) => keeper.orders.send(state).expect("the store is there"),
-            CrashImage::Log(..) => unreachable!("only the store in memory takes orders"),
-        }
+        memory_of(&mut self.broker).set_state(state);
         self.settle();
     }
 
@@ -301,6 +287,17 @@ fn by_connection(
     connection: ConnectionId,
 ) -> Option<&mut Client> {
     clients.values_mut().find(|client| client.connection == connection)
+}
+
+/// The broker's store, in memory.
+fn memory_of(broker: &mut Broker) -> &mut MemStore {
+    let store: &mut dyn Any = broker.store_mut();
+    store.downcast_mut().expect("the story has no log")
+}
+
+fn recover(store: MemStore) -> (Box<dyn Store>, Recovered) {
+    let recovered = store.recover();
+    (Box::new(store), recovered)
 }
 
 fn open_log(disk: &FakeDisk, segment_bytes: u32, now: Timestamp) -> (Box<dyn Store>, Recovered) {

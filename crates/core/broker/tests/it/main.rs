@@ -6,7 +6,6 @@ mod broker_test;
 mod conservation;
 mod in_flight;
 mod line;
-mod memory_store;
 mod model;
 mod receipts;
 mod receiving;

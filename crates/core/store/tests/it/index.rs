@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use quelea_model::{Message, Seq, Timestamp};
-use quelea_store::{Entry, EntryFlags, Front, Location, QueueIndex, Ready, Removed};
+use quelea_store::{Drained, Entry, EntryFlags, Front, Location, QueueIndex, QueuedMessage};
 
 use crate::state::message;
 
@@ -53,7 +53,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 
 type Model = BTreeMap<Seq, (u32, Option<Timestamp>)>;
 
-fn ready(seq: Seq, body: bool, expires: bool) -> Ready {
+fn ready(seq: Seq, body: bool, expires: bool) -> QueuedMessage {
     let body_bytes = (seq.0 % 50) as u32;
     let entry = Entry {
         seq,
@@ -64,10 +64,10 @@ fn ready(seq: Seq, body: bool, expires: bool) -> Ready {
     };
     let expires_at = expires.then(|| Timestamp::from_millis(seq.0));
     let body: Option<Arc<Message>> = body.then(|| message(seq, body_bytes));
-    Ready { entry, expires_at, body }
+    QueuedMessage { entry, expires_at, body }
 }
 
-fn put(index: &mut QueueIndex, model: &mut Model, ready: Ready, insert: bool) {
+fn put(index: &mut QueueIndex, model: &mut Model, ready: QueuedMessage, insert: bool) {
     model.insert(ready.entry.seq, (ready.entry.body_bytes, ready.expires_at));
     if insert {
         index.insert(ready.entry, ready.expires_at, ready.body);
@@ -98,7 +98,7 @@ fn assert_same(index: &QueueIndex, model: &Model) {
     assert_eq!(index.resident_bytes(), resident);
 }
 
-fn check(model: &mut Model, ready: &Ready) {
+fn check(model: &mut Model, ready: &QueuedMessage) {
     let (body_bytes, expires_at) = model.remove(&ready.entry.seq).expect("it was in the index");
     assert_eq!(ready.entry.body_bytes, body_bytes);
     assert_eq!(ready.expires_at, expires_at);
@@ -114,7 +114,7 @@ proptest! {
     fn an_index_is_a_sorted_map(operations in prop::collection::vec(operation(), 1..25)) {
         let mut index = QueueIndex::new();
         let mut model = Model::new();
-        let mut popped: Vec<Ready> = Vec::new();
+        let mut popped: Vec<QueuedMessage> = Vec::new();
         let mut next = 1;
         for operation in operations {
             match operation {
@@ -160,8 +160,8 @@ proptest! {
                 }
                 Operation::Drain => {
                     index.drain(&mut |removed| match removed {
-                        Removed::Entry(ready) => check(&mut model, &ready),
-                        Removed::Stretch(_) => panic!("nothing was paged out"),
+                        Drained::Entry(ready) => check(&mut model, &ready),
+                        Drained::PagedRange(_) => panic!("nothing was paged out"),
                     });
                     prop_assert_eq!(index.index_bytes(), 0);
                 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use quelea_model::{QueueId, Seq, Timestamp};
 use quelea_store::fake_disk::Survival;
 use quelea_store::{
-    Durability, Entry, EntryFlags, Front, LoadWhat, LogStore, MemStore, Missing, NewMessage,
+    Durability, Entry, EntryFlags, Front, LoadWhat, LogStore, MemStore, NewMessage, NextRead,
     Options, QueueIndex, Store,
 };
 
@@ -49,7 +49,7 @@ fn a_paged_out_index_gives_all_back_in_order() {
     let freed = world.index(QUEUE).page_out(before);
     let index = world.index(QUEUE);
     assert_eq!(index.len(), 8_000);
-    assert!(index.stretches().count() > 8, "{} stretches", index.stretches().count());
+    assert!(index.paged_ranges().count() > 8, "{} ranges", index.paged_ranges().count());
     assert_eq!(index.index_bytes(), before - freed);
     assert!(freed > before / 2);
     // Nothing is lost for the checkpoint or a restart.
@@ -63,7 +63,7 @@ fn a_paged_out_index_gives_all_back_in_order() {
 }
 
 #[test]
-fn stretches_of_two_queues_in_one_span_do_not_mix() {
+fn paged_out_ranges_of_two_queues_in_one_span_do_not_mix() {
     let mut world = World::new(large());
     let mut expected = [Vec::new(), Vec::new()];
     for at in 0..6_000_u32 {
@@ -113,13 +113,13 @@ fn priorities_in_one_span_do_not_mix() {
     let lens = indexes.each_ref().map(QueueIndex::len);
     for index in &mut indexes {
         assert!(index.page_out(usize::MAX) > 0);
-        let stretches: Vec<_> = index.stretches().copied().collect();
-        for stretch in stretches {
-            let loaded = world.load(QUEUE, LoadWhat::Stretch(stretch));
+        let ranges: Vec<_> = index.paged_ranges().copied().collect();
+        for range in ranges {
+            let loaded = world.load(QUEUE, LoadWhat::PagedRange(range));
             assert_eq!(loaded.errors, []);
             index.fill(loaded);
         }
-        assert_eq!(index.stretches().count(), 0);
+        assert_eq!(index.paged_ranges().count(), 0);
     }
     assert_eq!(indexes.each_ref().map(|index| index.entries().count()), lens);
 }
@@ -134,7 +134,7 @@ fn what_the_log_does_not_tell_exactly_stays_in_memory() {
         world.sync();
         change(&mut world);
         world.index(QUEUE).page_out(usize::MAX);
-        world.index(QUEUE).stretches().count()
+        world.index(QUEUE).paged_ranges().count()
     };
     let all = index_of(&|_| {});
     assert!(all >= 2);
@@ -171,7 +171,7 @@ fn the_backlogs_of_queues_side_by_side_are_paged_out_unless_others_lie_between()
 }
 
 #[test]
-fn a_stretch_survives_acknowledgements_behind_the_checkpoint() {
+fn a_paged_range_survives_acknowledgements_behind_the_checkpoint() {
     let mut world = World::new(large());
     for _ in 0..4_000 {
         world.publish_fast(&[1], 40);
@@ -179,7 +179,7 @@ fn a_stretch_survives_acknowledgements_behind_the_checkpoint() {
     world.sync();
     world.index(QUEUE).page_out(usize::MAX);
     world.checkpoint();
-    // Recovery has to look into the stretches that these come from.
+    // Recovery has to look into the ranges that these come from.
     let consumed = 2_500;
     for _ in 0..consumed {
         if let Some(what) = missing(world.index(QUEUE), 4_096) {
@@ -221,7 +221,7 @@ fn a_paged_out_queue_can_be_purged_and_deleted() {
 }
 
 #[test]
-fn a_stretch_that_is_not_written_yet_is_read_when_it_is() {
+fn a_paged_range_that_is_not_written_yet_is_read_when_it_is() {
     let mut world = World::new(large());
     for _ in 0..3_000 {
         world.publish_fast(&[1], 40);
@@ -260,7 +260,7 @@ fn bodies_are_evicted_from_the_end_and_read_ahead_at_the_head() {
     }
     assert_eq!(index.unstored_len(), 900);
     assert!(index.evict(usize::MAX) > 0);
-    let Missing::Items(items) = index.missing(1_000) else { panic!("bodies are missing") };
+    let NextRead::Items(items) = index.next_read(1_000) else { panic!("bodies are missing") };
     let seqs: Vec<u64> = items.iter().map(|item| item.seq.0).collect();
     assert_eq!(seqs, [2, 4, 6], "only the head, only what was evicted");
 }
@@ -378,8 +378,8 @@ fn apply(world: &mut World<LogStore>, operation: &Operation) {
 
 fn fill_head(world: &mut World<LogStore>, queue: u32) {
     let id = QueueId(queue);
-    if let Front::Paged(stretch) = world.index(id).front() {
-        let what = LoadWhat::Stretch(*stretch);
+    if let Front::Paged(range) = world.index(id).front() {
+        let what = LoadWhat::PagedRange(*range);
         let loaded = world.load(id, what);
         assert_eq!(loaded.errors, []);
         world.index(id).fill(loaded);
@@ -390,7 +390,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_stretch_always_gives_back_what_it_stands_for(
+    fn a_paged_range_always_gives_back_what_it_stands_for(
         operations in prop::collection::vec(operation(), 1..40),
     ) {
         let mut world = World::new(large());

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use quelea_model::{Message, QueueId, Seq, Timestamp};
 use quelea_store::fake_disk::{Call, FakeDisk, Survival};
 use quelea_store::{
-    CheckpointCursor, Deduplication, Disk, Durability, Entry, EntryFlags, Front, JobDone, LoadItem,
-    LoadRequest, LoadWhat, Loaded, LogStore, MemStore, Missing, NEVER, NewMessage, OpenError,
-    Options, QueueIndex, Recovered, Removed, Store, StoreState, Ticket, Visibility,
+    CheckpointCursor, Deduplication, Disk, Drained, Durability, Entry, EntryFlags, Front, JobDone,
+    LoadItem, LoadRequest, LoadWhat, Loaded, LogStore, MemStore, NEVER, NewMessage, NextRead,
+    OpenError, Options, QueueIndex, Recovered, Store, StoreState, Ticket, Visibility,
 };
 
 use crate::state::{State, assert_is, message};
@@ -93,7 +93,7 @@ impl World<LogStore> {
         after
     }
 
-    /// Crashes and takes over whatever is recovered, without reading stretches back.
+    /// Crashes and takes over whatever is recovered, without reading ranges back.
     pub(crate) fn crash_unhistoric(&self) -> Self {
         let disk = self.disk.crash(Survival::Nothing, 0);
         let options = Options { nonce: self.options.nonce.wrapping_add(9), ..self.options };
@@ -106,7 +106,7 @@ impl World<LogStore> {
     }
 
     /// What a restart leaves of a world that has synced everything, checked against its state but
-    /// with its stretches as they are: after a crash, or after the process was killed.
+    /// with its ranges as they are: after a crash, or after the process was killed.
     pub(crate) fn successor(&self, killed: bool) -> Self {
         let disk = if killed { self.disk.clone() } else { self.disk.crash(Survival::Nothing, 0) };
         let nonce = self.options.nonce.wrapping_add(self.next_seq.0);
@@ -171,7 +171,7 @@ impl World<LogStore> {
         promised.map(|(_, at)| at - 1).max().unwrap_or(0)
     }
 
-    /// Takes all of the recovered state over, reading stretches back to look into them.
+    /// Takes all of the recovered state over, reading ranges back to look into them.
     fn take_over(&mut self, recovered: Recovered) {
         self.next_seq = recovered.next_seq;
         self.state.note(&recovered);
@@ -227,15 +227,15 @@ impl World<LogStore> {
         }
     }
 
-    /// Reads all stretches back.
+    /// Reads all ranges back.
     pub(crate) fn unpage(&mut self) {
-        let stretches: Vec<_> = self
+        let ranges: Vec<_> = self
             .ready
             .iter()
-            .flat_map(|(queue, index)| index.stretches().map(|stretch| (*queue, *stretch)))
+            .flat_map(|(queue, index)| index.paged_ranges().map(|range| (*queue, *range)))
             .collect();
-        for (queue, stretch) in stretches {
-            let loaded = self.load(queue, LoadWhat::Stretch(stretch));
+        for (queue, range) in ranges {
+            let loaded = self.load(queue, LoadWhat::PagedRange(range));
             assert_eq!(loaded.errors, []);
             self.index(queue).fill(loaded);
         }
@@ -373,7 +373,7 @@ impl<S: Store> World<S> {
         seq
     }
 
-    /// Gives the first message to a consumer, reading a stretch back if need be.
+    /// Gives the first message to a consumer, reading a range back if need be.
     pub(crate) fn deliver(&mut self, queue: u32) -> Option<Seq> {
         let queue = QueueId(queue);
         if let Front::Paged(_) = self.index(queue).front() {
@@ -501,8 +501,8 @@ impl<S: Store> World<S> {
         let mut index = self.ready.remove(&queue).unwrap_or_default();
         let store = &mut self.store;
         index.drain(&mut |removed| match removed {
-            Removed::Entry(ready) => store.release(&ready.entry),
-            Removed::Stretch(stretch) => store.release_stretch(&stretch),
+            Drained::Entry(ready) => store.release(&ready.entry),
+            Drained::PagedRange(range) => store.release_paged_range(&range),
         });
         assert!(index.is_empty() && index.index_bytes() == 0 && index.body_bytes() == 0);
     }
@@ -695,9 +695,9 @@ pub(crate) fn item(entry: &Entry) -> LoadItem {
 
 /// The head of an index as a load request, if something is missing.
 pub(crate) fn missing(index: &QueueIndex, bytes: usize) -> Option<LoadWhat> {
-    match index.missing(bytes) {
-        Missing::Nothing => None,
-        Missing::Items(items) => Some(LoadWhat::Items(items)),
-        Missing::Stretch(stretch) => Some(LoadWhat::Stretch(stretch)),
+    match index.next_read(bytes) {
+        NextRead::Nothing => None,
+        NextRead::Items(items) => Some(LoadWhat::Items(items)),
+        NextRead::PagedRange(range) => Some(LoadWhat::PagedRange(range)),
     }
 }

@@ -14,7 +14,7 @@ use quelea_broker::Effect;
 use quelea_elastic_proto::frame::{ErrorCode, Hello, Role, Welcome, WireError};
 use quelea_elastic_proto::wire::FrameBuffer;
 use quelea_elastic_proto::{ClientId, Frame, FrameError, MessageSeq, limits};
-use quelea_node::{Core, CoreStopped, InsideClient, Pause, Promise};
+use quelea_node::{Backoff, Core, CoreStopped, InternalClient, Promise};
 use quelea_store::Ticket;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -26,9 +26,9 @@ use tokio::time::{interval, sleep, timeout};
 
 use super::Keeper;
 use super::batch::{Batch, Run};
+use super::durable_publisher::{Attempt, DurablePublisher, Position, PublisherError};
 use super::ledger::Ledger;
-use super::shelf::{Attempt, Place, Shelf, ShelfError};
-use crate::front::stopped;
+use crate::stop::stopped;
 
 /// How often a relay says something; silent for three times as long it is gone.
 const HEARTBEAT_MS: u32 = 10_000;
@@ -46,7 +46,7 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 /// How long a stop waits for what is published to become safe.
 const END_MAX: Duration = Duration::from_secs(1);
 
-/// A batch that was published: the store's word, and what to tell then.
+/// A batch that was published: the store's promise, and what to acknowledge then.
 type Unstored = (Promise, Vec<(ClientId, MessageSeq)>);
 
 /// A relay that has messages kept.
@@ -97,8 +97,8 @@ impl Connection {
         let end = connection.keep(&mut stop).await;
         if let Err(End::Refused(error)) = &end {
             // The writer may have ended with the socket.
-            let told = connection.answers.send(Frame::Error(error.clone()));
-            let _ = timeout(END_MAX, told).await;
+            let sent = connection.answers.send(Frame::Error(error.clone()));
+            let _ = timeout(END_MAX, sent).await;
         }
         if let Err(end) = end {
             tracing::debug!(%peer, reason = %end, "a relay's messages are not kept any more");
@@ -109,21 +109,21 @@ impl Connection {
 
     async fn keep(&mut self, stop: &mut watch::Receiver<bool>) -> Result<(), End> {
         let greeted = timeout(GREETING_MAX, self.open()).await;
-        let (shelf, effects) = greeted.unwrap_or(Err(End::Silent))?;
+        let (publisher, effects) = greeted.unwrap_or(Err(End::Silent))?;
         let (unstored, promises) = channel(BATCHES_UNSTORED_MAX);
         let acknowledging = spawn_local(acknowledge(promises, self.answers.clone()));
-        let end = self.take_all(&shelf, effects, &unstored, stop).await;
+        let end = self.take_all(&publisher, effects, &unstored, stop).await;
         drop(unstored);
         // What is published becomes safe soon, and then need not come again; but not while the disk is
         // full.
         let _ = timeout(END_MAX, acknowledging).await;
-        let connection = shelf.connection;
+        let connection = publisher.connection;
         self.keeper.core.call(move |core| core.detach(connection)).await?;
         end
     }
 
     /// HELLO, WELCOME, KEEP_OPEN.
-    async fn open(&mut self) -> Result<(Shelf, UnboundedReceiver<Effect>), End> {
+    async fn open(&mut self) -> Result<(DurablePublisher, UnboundedReceiver<Effect>), End> {
         match self.next_frame().await? {
             Frame::Hello(hello) => self.check(&hello)?,
             other => {
@@ -139,7 +139,9 @@ impl Connection {
         self.answer(Frame::Welcome(welcome)).await?;
         loop {
             match self.next_frame().await? {
-                Frame::KeepOpen { queue, target } => return self.open_shelf(queue, target).await,
+                Frame::KeepOpen { queue, target } => {
+                    return self.open_publisher(queue, target).await;
+                }
                 Frame::Ping(number) => self.answer(Frame::Pong(number)).await?,
                 other => {
                     let text = format!("got {} before it", other.kind().name());
@@ -173,32 +175,32 @@ impl Connection {
         Ok(())
     }
 
-    async fn open_shelf(
+    async fn open_publisher(
         &self,
         queue: String,
         target: String,
-    ) -> Result<(Shelf, UnboundedReceiver<Effect>), End> {
+    ) -> Result<(DurablePublisher, UnboundedReceiver<Effect>), End> {
         let (sender, effects) = unbounded_channel();
         let (user, vhost) = (self.keeper.user.clone(), self.keeper.vhost.clone());
         let local =
             self.reading.local_addr().map_or_else(|_| String::new(), |local| local.to_string());
         let opened = self.keeper.core.promise(move |core| {
             let name = format!("elastic queue {queue}");
-            let client = InsideClient {
+            let client = InternalClient {
                 user: &user,
                 vhost: &vhost,
                 local: &local,
                 name: &name,
                 protocol: "EQS 1",
             };
-            match Shelf::open(core, client, sender, queue.into(), target.into()) {
-                Ok((shelf, ticket)) => (Ok(shelf), ticket),
+            match DurablePublisher::open(core, client, sender, queue.into(), target.into()) {
+                Ok((publisher, ticket)) => (Ok(publisher), ticket),
                 Err(error) => (Err(error), Ticket::NONE),
             }
         });
         match opened.await? {
-            Ok(shelf) => Ok((shelf, effects)),
-            Err(error @ (ShelfError::Open(_) | ShelfError::Declare(_))) => {
+            Ok(publisher) => Ok((publisher, effects)),
+            Err(error @ (PublisherError::Open(_) | PublisherError::Declare(_))) => {
                 Err(refuse(ErrorCode::Unavailable, "target", error.to_string()))
             }
         }
@@ -206,7 +208,7 @@ impl Connection {
 
     async fn take_all(
         &mut self,
-        shelf: &Shelf,
+        publisher: &DurablePublisher,
         mut effects: UnboundedReceiver<Effect>,
         unstored: &Sender<Unstored>,
         stop: &mut watch::Receiver<bool>,
@@ -224,7 +226,7 @@ impl Connection {
                 batch = self.next_batch() => batch?,
             };
             if !batch.is_empty() {
-                self.publish(shelf, batch, unstored, stop).await?;
+                self.publish(publisher, batch, unstored, stop).await?;
             }
         }
     }
@@ -264,23 +266,23 @@ impl Connection {
         }
     }
 
-    /// Publishes a batch, as soon as the broker takes it; what came of it is told when it is safe.
+    /// Publishes a batch, as soon as the broker takes it; it is acknowledged when it is safe.
     async fn publish(
         &self,
-        shelf: &Shelf,
+        publisher: &DurablePublisher,
         batch: Batch,
         unstored: &Sender<Unstored>,
         stop: &mut watch::Receiver<bool>,
     ) -> Result<(), End> {
         let batch = Arc::new(batch);
-        let (mut pause, mut at) = (Pause::new(), Place::default());
+        let (mut backoff, mut at) = (Backoff::new(), Position::default());
         loop {
-            let (attempt, promise) = self.attempt(shelf, &batch, at).await?;
+            let (attempt, promise) = self.attempt(publisher, &batch, at).await?;
             at = attempt.at;
             self.keeper.counters.kept.fetch_add(attempt.published, Relaxed);
             if attempt.published > 0 {
                 // Somebody makes room: there may be more soon.
-                pause.reset();
+                backoff.reset();
             }
             self.keeper.counters.repeated.fetch_add(attempt.repeated, Relaxed);
             // The other end is gone after the store has failed: then nothing is acknowledged any more.
@@ -288,26 +290,27 @@ impl Connection {
             match attempt.obstacle {
                 None => return Ok(()),
                 Some(obstacle) if obstacle.passes() => {
-                    let queue = &shelf.target;
+                    let queue = &publisher.target;
                     tracing::debug!(%queue, reason = %obstacle, "the keeper waits");
                 }
                 Some(obstacle) => {
                     return Err(refuse(ErrorCode::Unavailable, "target", obstacle.to_string()));
                 }
             }
-            waiting(&self.answers, stop, sleep(pause.lengthen())).await?;
+            waiting(&self.answers, stop, sleep(backoff.next_wait())).await?;
         }
     }
 
     async fn attempt(
         &self,
-        shelf: &Shelf,
+        publisher: &DurablePublisher,
         batch: &Arc<Batch>,
-        from: Place,
+        from: Position,
     ) -> Result<(Attempt, Promise), CoreStopped> {
-        let (shelf, batch) = (shelf.clone(), Arc::clone(batch));
+        let (publisher, batch) = (publisher.clone(), Arc::clone(batch));
         let ledger = Arc::clone(&self.keeper.ledger);
-        let publish = move |core: &mut Core| shelf.publish(core, &mut lock(&ledger), &batch, from);
+        let publish =
+            move |core: &mut Core| publisher.publish(core, &mut lock(&ledger), &batch, from);
         self.keeper.core.begin(publish).await
     }
 
@@ -357,7 +360,7 @@ async fn waiting<T>(
     }
 }
 
-/// Tells of batches in their order, each when the store has it.
+/// Acknowledges batches in their order, each when the store has it.
 async fn acknowledge(mut promises: Receiver<Unstored>, answers: Sender<Frame>) {
     while let Some((promise, kept)) = promises.recv().await {
         if promise.kept().await.is_err() {

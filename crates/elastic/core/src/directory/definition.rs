@@ -9,8 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::directory::Settings;
-use crate::directory::limits::{RECORD_BYTES_MAX, RING_BYTES_MAX, RING_BYTES_MIN};
-use crate::directory::record::Record;
+use crate::directory::limits::{RING_BYTES_MAX, RING_BYTES_MIN};
 use crate::plan::Policy;
 use crate::sla::{Sla, SlaError};
 
@@ -150,17 +149,6 @@ impl Definition {
         Ok(())
     }
 
-    /// Whether a directory can hold to it: all that depends on its settings and the queue's name.
-    ///
-    /// # Errors
-    /// As [`validate_cost`](Self::validate_cost), [`validate_keeper`](Self::validate_keeper) and
-    /// [`validate_record`](Self::validate_record).
-    pub fn validate_in(&self, queue: &str, settings: &Settings) -> Result<(), DefinitionError> {
-        self.validate_cost(settings.relay_cost_per_hour_micros)?;
-        self.validate_keeper(settings)?;
-        self.validate_record(queue)
-    }
-
     /// Whether the budget pays for what always runs, at a provider's price.
     ///
     /// # Errors
@@ -183,24 +171,6 @@ impl Definition {
             self.keep
         );
         Err(DefinitionError::new("keep", &text))
-    }
-
-    /// Whether the record of a queue of this name has room for its most relays.
-    ///
-    /// # Errors
-    /// Names `relays_max`, and how many there is room for.
-    pub fn validate_record(&self, queue: &str) -> Result<(), DefinitionError> {
-        let room = Record::room_for(self, queue);
-        if self.sla.relays_max as usize <= room {
-            return Ok(());
-        }
-        let text = format!(
-            "the record of a queue whose name has {} bytes has room for {room} relays ({RECORD_BYTES_MAX} bytes), \
-             is {}",
-            queue.len(),
-            self.sla.relays_max
-        );
-        Err(DefinitionError::new("relays_max", &text))
     }
 
     fn from_object(base: &Self, mut object: Map<String, Value>) -> Result<Self, DefinitionError> {
@@ -257,7 +227,7 @@ impl From<SlaError> for DefinitionError {
 }
 
 impl DefinitionError {
-    fn new(field: &str, text: &str) -> Self {
+    pub(super) fn new(field: &str, text: &str) -> Self {
         Self { field: field.to_owned(), text: text.to_owned() }
     }
 }

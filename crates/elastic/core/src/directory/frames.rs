@@ -6,8 +6,8 @@ use quelea_elastic_proto::Time;
 use quelea_elastic_proto::frame::{ErrorCode, Frame, OpenListener, OpenProducer, Register, Role};
 use quelea_elastic_proto::limits::{ADDRESS_BYTES_MAX, QUEUE_NAME_BYTES_MAX, RELAYS_MAX};
 
-use crate::directory::lifecycle::Registration;
 use crate::directory::limits::{PEERS_MAX, QUEUES_PER_PEER_MAX};
+use crate::directory::queue::lifecycle::Registration;
 use crate::directory::queue::{Client, Queue};
 use crate::directory::{Connection, Directory, Effect, Peer};
 
@@ -60,7 +60,7 @@ impl Directory {
                 Role::Client,
             ) => {
                 let name = queue.clone();
-                self.told(now, peer, &name, frame);
+                self.frame_of_open_queue(now, peer, &name, frame);
             }
             (Frame::Draining { .. }, Role::Relay) => {
                 // Somebody else ends it (its pod was deleted): as if the planner had.
@@ -107,7 +107,7 @@ impl Directory {
     }
 
     /// What a client says of a queue that it has opened.
-    fn told(&mut self, now: Time, peer: Peer, name: &str, frame: Frame) {
+    fn frame_of_open_queue(&mut self, now: Time, peer: Peer, name: &str, frame: Frame) {
         let opened = self.connections.get(&peer).is_some_and(|known| known.queues.contains(name));
         if opened {
             self.with_queue(now, name, peer, frame);
@@ -140,7 +140,7 @@ impl Directory {
                 self.step(now, name, |queue, cx| match frame {
                     Frame::OpenProducer(open) => queue.open_producer(cx, peer, &open),
                     Frame::OpenListener(open) => queue.open_listener(cx, peer, &open),
-                    frame => queue.client_told(cx, peer, frame),
+                    frame => queue.client_frame(cx, peer, frame),
                 });
             }
         }
@@ -148,7 +148,7 @@ impl Directory {
 }
 
 impl Queue {
-    fn client_told(&mut self, cx: &mut super::context::Context<'_>, peer: Peer, frame: Frame) {
+    fn client_frame(&mut self, cx: &mut super::context::Context<'_>, peer: Peer, frame: Frame) {
         let client = match &frame {
             Frame::Producing { producer, .. } | Frame::ProduceFailed { producer, .. } => {
                 Some(Client::Producer(*producer))

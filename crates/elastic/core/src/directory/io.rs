@@ -87,9 +87,9 @@ pub enum Input {
         /// The queue.
         queue: String,
     },
-    /// An operator has a producer moved (API). What would keep it, [`Directory::move_refusal`] says before.
+    /// An operator has a producer moved (API). What would keep it, [`Directory::check_move`] says before.
     ///
-    /// [`Directory::move_refusal`]: crate::directory::Directory::move_refusal
+    /// [`Directory::check_move`]: crate::directory::Directory::check_move
     Move {
         /// The queue.
         queue: String,

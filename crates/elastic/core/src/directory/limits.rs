@@ -7,7 +7,7 @@ pub const CLIENTS_PER_QUEUE_MAX: usize = 200_000;
 /// Connections.
 pub const PEERS_MAX: usize = 1_000_000;
 /// Connections that are told in one turn that directories have come or gone.
-pub const TOLD_AT_ONCE_MAX: usize = 1_000;
+pub const ANNOUNCED_AT_ONCE_MAX: usize = 1_000;
 /// Queues that one connection may open: bounds what a single faulty client can cause.
 pub const QUEUES_PER_PEER_MAX: usize = 1_024;
 /// Frames that wait for a queue's claim.

@@ -7,11 +7,9 @@ use quelea_elastic_proto::frame::{ErrorCode, Frame};
 use quelea_elastic_proto::limits::{ADDRESS_BYTES_MAX, DIRECTORIES_MAX};
 use quelea_elastic_proto::{Fence, Time};
 
-use crate::directory::context::Context;
-use crate::directory::limits::{QUEUES_MAX, TOLD_AT_ONCE_MAX, WAITING_PER_QUEUE_MAX};
+use crate::directory::limits::{ANNOUNCED_AT_ONCE_MAX, QUEUES_MAX, WAITING_PER_QUEUE_MAX};
 use crate::directory::queue::Queue;
-use crate::directory::record::Record;
-use crate::directory::returning::Returning;
+use crate::directory::queue::record::Record;
 use crate::directory::{Definition, Directory, Effect, Peer, RelayHandle, SaveError};
 
 /// Where the owner is not known, clients ask again after this.
@@ -21,28 +19,28 @@ const RETRY_MS: u32 = 500;
 const CLAIM_WAIT_MS_MAX: u64 = 1_000;
 
 /// A queue that this directory has to do with.
-pub(super) enum Known {
+pub(super) enum QueueEntry {
     /// It was asked for; whose it is will be told.
-    Claiming(Claiming),
+    Claiming(Claim),
     /// It is this directory's.
     Owned(Box<Queue>),
 }
 
 /// What waits until it is known whose the queue is.
 #[derive(Default)]
-pub(super) struct Claiming {
+pub(super) struct Claim {
     /// Frames of clients and relays, in the order in which they came.
     frames: VecDeque<(Peer, Frame)>,
     /// When they are sent on, if any waits.
-    sends_on_at: Option<Time>,
+    redirect_at: Option<Time>,
     definition: Option<Definition>,
     delete: bool,
 }
 
-impl Claiming {
+impl Claim {
     /// Whether somebody wants the queue though it is not known. A relay does not: its queue was deleted while it
     /// could not be told.
-    fn makes_it(&self) -> bool {
+    fn wants_creation(&self) -> bool {
         let wants = |(_, frame): &(Peer, Frame)| !matches!(frame, Frame::Register(_));
         self.definition.is_some() || self.delete || self.frames.iter().any(wants)
     }
@@ -51,7 +49,7 @@ impl Claiming {
 impl Directory {
     /// A frame that needs an owned queue: it is handled, or waits for the claim.
     pub(super) fn with_queue(&mut self, now: Time, name: &str, peer: Peer, frame: Frame) {
-        if matches!(self.queues.get(name), Some(Known::Owned(_))) {
+        if matches!(self.queues.get(name), Some(QueueEntry::Owned(_))) {
             self.queue_received(now, name, peer, frame);
             return;
         }
@@ -68,24 +66,24 @@ impl Directory {
             return;
         }
         claiming.frames.push_back((peer, frame));
-        if claiming.sends_on_at.is_none() {
+        if claiming.redirect_at.is_none() {
             let at = now.plus_ms(CLAIM_WAIT_MS_MAX);
-            claiming.sends_on_at = Some(at);
+            claiming.redirect_at = Some(at);
             self.deadlines.insert((at, name.to_owned()));
         }
     }
 
     /// What the queue's claim waits for. `None` if there are too many queues.
-    fn claiming(&mut self, name: &str) -> Option<&mut Claiming> {
+    fn claiming(&mut self, name: &str) -> Option<&mut Claim> {
         if !self.queues.contains_key(name) {
             if self.queues.len() >= QUEUES_MAX {
                 return None;
             }
-            self.queues.insert(name.to_owned(), Known::Claiming(Claiming::default()));
+            self.queues.insert(name.to_owned(), QueueEntry::Claiming(Claim::default()));
             self.effects.push_back(Effect::Claim { queue: name.to_owned() });
         }
         match self.queues.get_mut(name) {
-            Some(Known::Claiming(claiming)) => Some(claiming),
+            Some(QueueEntry::Claiming(claiming)) => Some(claiming),
             _ => None,
         }
     }
@@ -100,18 +98,18 @@ impl Directory {
         running: &[RelayHandle],
     ) {
         let claiming = match self.queues.remove(&name) {
-            Some(Known::Owned(queue)) => {
+            Some(QueueEntry::Owned(queue)) => {
                 let lower = fence <= queue.fence;
-                self.queues.insert(name.clone(), Known::Owned(queue));
+                self.queues.insert(name.clone(), QueueEntry::Owned(queue));
                 if !lower {
                     self.step(now, &name, |queue, cx| queue.renew(cx, fence));
                 }
                 return;
             }
-            Some(Known::Claiming(claiming)) => claiming,
-            None => Claiming::default(),
+            Some(QueueEntry::Claiming(claiming)) => claiming,
+            None => Claim::default(),
         };
-        if let Some(at) = claiming.sends_on_at {
+        if let Some(at) = claiming.redirect_at {
             self.deadlines.remove(&(at, name.clone()));
         }
         let mut cx = self.context(now);
@@ -119,9 +117,9 @@ impl Directory {
         let mut queue = Queue::new(&cx, name.clone(), fence, definition);
         match record.map(Record::parse).transpose() {
             Ok(Some(record)) => queue.restore(&cx, record),
-            Ok(None) if claiming.makes_it() => queue.change(),
+            Ok(None) if claiming.wants_creation() => queue.change(),
             Ok(None) => {
-                queue.turn_away(&mut cx, claiming.frames, running);
+                queue.refuse_unknown(&mut cx, claiming.frames, running);
                 self.unlink_queue(&name);
                 return;
             }
@@ -145,7 +143,7 @@ impl Directory {
         queue.log(&mut cx, "own", format!("queue {name}"), reason);
         queue.scheduled_at = queue.deadline();
         self.deadlines.insert((queue.scheduled_at, name.clone()));
-        self.queues.insert(name.clone(), Known::Owned(Box::new(queue)));
+        self.queues.insert(name.clone(), QueueEntry::Owned(Box::new(queue)));
         if let Some(definition) = claiming.definition {
             self.step(now, &name, |queue, cx| queue.define(cx, definition));
         }
@@ -167,16 +165,16 @@ impl Directory {
         let retry_after_ms = if owner.is_some() { 0 } else { RETRY_MS };
         let mut cx = self.context(now);
         match known {
-            Some(Known::Owned(queue)) => {
+            Some(QueueEntry::Owned(queue)) => {
                 queue.redirect_all(&mut cx, address, retry_after_ms);
                 self.deadlines.remove(&(queue.scheduled_at, name.to_owned()));
             }
-            Some(Known::Claiming(claiming)) => {
+            Some(QueueEntry::Claiming(claiming)) => {
                 for (peer, _) in claiming.frames {
                     let (queue, address) = (name.to_owned(), address.to_owned());
                     cx.send(peer, Frame::Redirect { queue, address, retry_after_ms });
                 }
-                if let Some(at) = claiming.sends_on_at {
+                if let Some(at) = claiming.redirect_at {
                     self.deadlines.remove(&(at, name.to_owned()));
                 }
             }
@@ -187,9 +185,9 @@ impl Directory {
 
     /// The store has not said in time whose it is: who waits is sent to ask again, here or at another directory,
     /// which may reach it. What was asked for by hand stays, and so does the claim.
-    pub(super) fn send_on(&mut self, now: Time, name: &str) {
-        let Some(Known::Claiming(claiming)) = self.queues.get_mut(name) else { return };
-        if let Some(at) = claiming.sends_on_at.take() {
+    pub(super) fn redirect_waiting(&mut self, now: Time, name: &str) {
+        let Some(QueueEntry::Claiming(claiming)) = self.queues.get_mut(name) else { return };
+        if let Some(at) = claiming.redirect_at.take() {
             self.deadlines.remove(&(at, name.to_owned()));
         }
         let frames = std::mem::take(&mut claiming.frames);
@@ -210,21 +208,21 @@ impl Directory {
             return;
         }
         self.directories = directories.into();
-        self.telling = Some(Peer(0));
-        self.tell_directories(now);
+        self.announcing = Some(Peer(0));
+        self.announce_directories(now);
     }
 
     /// Tells some connections of the directories that there are, and the others at the next tick.
-    pub(super) fn tell_directories(&mut self, now: Time) {
-        let Some(from) = self.telling.take() else { return };
+    pub(super) fn announce_directories(&mut self, now: Time) {
+        let Some(from) = self.announcing.take() else { return };
         let mut peers: Vec<Peer> = self
             .connections
             .range(from..)
-            .take(TOLD_AT_ONCE_MAX + 1)
+            .take(ANNOUNCED_AT_ONCE_MAX + 1)
             .map(|(peer, _)| *peer)
             .collect();
-        self.telling = peers.get(TOLD_AT_ONCE_MAX).copied();
-        peers.truncate(TOLD_AT_ONCE_MAX);
+        self.announcing = peers.get(ANNOUNCED_AT_ONCE_MAX).copied();
+        peers.truncate(ANNOUNCED_AT_ONCE_MAX);
         for peer in peers {
             let frame = Frame::Directories(Arc::clone(&self.directories));
             self.context(now).send(peer, frame);
@@ -263,7 +261,7 @@ impl Directory {
 
     /// A deleted queue's last relay has ended.
     pub(super) fn remove(&mut self, name: &str) {
-        if let Some(Known::Owned(queue)) = self.queues.remove(name) {
+        if let Some(QueueEntry::Owned(queue)) = self.queues.remove(name) {
             self.deadlines.remove(&(queue.scheduled_at, name.to_owned()));
             let (queue, fence) = (name.to_owned(), queue.fence);
             self.effects.push_back(Effect::Remove { queue, fence });
@@ -273,7 +271,7 @@ impl Directory {
 
     /// A connection that ended has nothing waiting any more.
     pub(super) fn forget_waiting(&mut self, name: &str, peer: Peer) {
-        if let Some(Known::Claiming(claiming)) = self.queues.get_mut(name) {
+        if let Some(QueueEntry::Claiming(claiming)) = self.queues.get_mut(name) {
             claiming.frames.retain(|(waiting, _)| *waiting != peer);
         }
     }
@@ -285,41 +283,5 @@ impl Directory {
                 connection.relay = None;
             }
         }
-    }
-}
-
-impl Queue {
-    /// There is no such queue, and it is not made: its relays are to end.
-    fn turn_away(
-        &mut self,
-        cx: &mut Context<'_>,
-        frames: VecDeque<(Peer, Frame)>,
-        running: &[RelayHandle],
-    ) {
-        for (peer, frame) in frames {
-            if let Frame::Register(register) = frame {
-                self.refuse_relay(cx, peer, &register, "there is no such queue");
-            }
-        }
-        for handle in running {
-            self.stop_stray(cx, handle);
-        }
-    }
-
-    /// Takes over what an earlier owner left.
-    fn restore(&mut self, cx: &Context<'_>, record: Record) {
-        self.generation = self.generation.max(record.generation + 1);
-        self.next_relay = record.next_relay;
-        self.definition = record.definition;
-        self.deleting = record.deleting;
-        let cost = cx.settings.relay_cost_per_hour_micros;
-        self.budget = super::budget::Budget::new(cx.now, cost, record.spent_this_hour_micros);
-        for relay in &record.relays {
-            let relay = relay.to_relay(cx.now);
-            self.next_relay = self.next_relay.max(relay.id.0 + 1);
-            self.relays.insert(relay.id, relay);
-        }
-        self.listen_generation = self.generation;
-        self.returning = Returning::to(self.relays.values(), cx.now.plus_ms(cx.settings.absent_ms));
     }
 }

@@ -1,20 +1,38 @@
 //! One owned queue: its relays, its clients, and the steps that come with time.
 
+pub(super) mod budget;
+mod drain;
+mod events;
+mod failover;
+pub(super) mod lifecycle;
+mod listener;
+mod meter;
+mod monitor;
+mod operator_move;
+mod planning;
+mod producer;
+mod reconnect_grace;
+pub(super) mod record;
+mod record_writer;
+pub(super) mod relay;
+mod relocation;
+mod takeover;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use quelea_elastic_proto::frame::{ErrorCode, Frame, RelaySettings};
 use quelea_elastic_proto::{ClientId, Fence, RelayId, Time};
 
-use crate::directory::budget::Budget;
+use self::budget::Budget;
+use self::events::Events;
+use self::listener::Listener;
+use self::planning::Planning;
+use self::producer::Producer;
+use self::reconnect_grace::ReconnectGrace;
+use self::record_writer::RecordWriter;
+use self::relay::Relay;
 use crate::directory::context::Context;
-use crate::directory::events::Events;
-use crate::directory::listener::Listener;
-use crate::directory::planning::Planning;
-use crate::directory::producer::Producer;
-use crate::directory::relay::{Life, Relay};
-use crate::directory::returning::Returning;
-use crate::directory::saving::Saving;
-use crate::directory::{Definition, Effect, Peer, QueueStatus};
+use crate::directory::{Definition, Peer, QueueStatus};
 use crate::plan::Load;
 
 /// A queue that this directory owns.
@@ -32,7 +50,7 @@ pub(super) struct Queue {
     /// Clients without a connection, by when they are forgotten.
     pub(super) absent: BTreeSet<(Time, Client)>,
     /// Producers that need a relay.
-    pub(super) homeless: BTreeSet<ClientId>,
+    pub(super) unassigned: BTreeSet<ClientId>,
     /// Moves, and tries to be made again, by their deadline.
     pub(super) moves_due: BTreeSet<(Time, ClientId)>,
     /// Moves that wait for listeners, by where they go.
@@ -46,9 +64,9 @@ pub(super) struct Queue {
     pub(super) starts: Starts,
     /// Ended relays that are not one of ours: the provider's word of their end is not about ours.
     pub(super) strays: BTreeMap<RelayId, u32>,
-    pub(super) saving: Saving,
+    pub(super) writer: RecordWriter,
     /// After a takeover: the listeners that moves wait for although they are not known yet.
-    pub(super) returning: Option<Returning>,
+    pub(super) reconnect_grace: Option<ReconnectGrace>,
     pub(super) budget: Budget,
     pub(super) planning: Planning,
     pub(super) events: Events,
@@ -97,7 +115,7 @@ impl Queue {
             listeners: BTreeMap::new(),
             clients_by_peer: BTreeMap::new(),
             absent: BTreeSet::new(),
-            homeless: BTreeSet::new(),
+            unassigned: BTreeSet::new(),
             moves_due: BTreeSet::new(),
             moves_prepared: BTreeMap::new(),
             moves_done: 0,
@@ -106,8 +124,8 @@ impl Queue {
             listeners_counted: 0,
             starts: Starts::default(),
             strays: BTreeMap::new(),
-            saving: Saving::default(),
-            returning: None,
+            writer: RecordWriter::default(),
+            reconnect_grace: None,
             budget,
             events: Events::default(),
             deleting: false,
@@ -126,27 +144,27 @@ impl Queue {
         if let Some((due, _)) = self.moves_due.first() {
             at = at.min(*due);
         }
-        if let Some(retry) = self.saving.deadline() {
+        if let Some(retry) = self.writer.deadline() {
             at = at.min(retry);
         }
-        if let Some(returning) = &self.returning {
-            at = at.min(returning.until());
+        if let Some(grace) = &self.reconnect_grace {
+            at = at.min(grace.until());
         }
         at
     }
 
     /// Does what is due by time.
     pub(super) fn tick(&mut self, cx: &mut Context<'_>) {
-        self.watch_returning(cx);
+        self.check_reconnect_grace(cx);
         self.moves_tick(cx);
         if self.watch_at <= cx.now {
             self.watch_at = cx.now.plus_ms(self.watch_period_ms(cx));
             self.forget_absent(cx);
             self.recount();
-            self.watch_relays(cx);
-            self.watch_drains(cx);
+            self.check_relays(cx);
+            self.check_drains(cx);
             self.start_missing(cx);
-            self.house_all(cx);
+            self.assign_all(cx);
         }
         if self.planning.due_at() <= cx.now && !self.deleting {
             self.count_spent(cx);
@@ -184,7 +202,7 @@ impl Queue {
         self.change();
         let (subject, reason) = (format!("queue {}", self.name), self.definition.to_json());
         self.log(cx, "define", subject, reason.to_string());
-        self.tell_relays(cx);
+        self.send_settings(cx);
         self.start_missing(cx);
     }
 
@@ -194,7 +212,7 @@ impl Queue {
     }
 
     /// Tells all connected relays the fence and the settings as they are now.
-    pub(super) fn tell_relays(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn send_settings(&mut self, cx: &mut Context<'_>) {
         let registered = self.registered(cx);
         for relay in self.relays.values().filter(|relay| relay.serves()) {
             if let Some(peer) = relay.peer {
@@ -219,7 +237,7 @@ impl Queue {
         self.producers.clear();
         self.listeners.clear();
         self.absent.clear();
-        self.homeless.clear();
+        self.unassigned.clear();
         self.moves_due.clear();
         self.moves_prepared.clear();
         self.listeners_counted = 0;
@@ -384,29 +402,6 @@ impl Queue {
                     retry_after_ms,
                 },
             );
-        }
-    }
-
-    /// What is to be done again after this directory took the queue over.
-    pub(super) fn resume(&mut self, cx: &mut Context<'_>) {
-        let relays: Vec<RelayId> = self.relays.keys().copied().collect();
-        for id in relays {
-            let Some(relay) = self.relays.get(&id) else { continue };
-            match relay.life {
-                Life::Starting => {
-                    let effect = self.start_effect(id);
-                    cx.effects.extend(effect);
-                }
-                Life::Stopping { .. } => {
-                    let (queue, name) = (self.name.clone(), relay.handle.clone());
-                    cx.effects.push_back(Effect::StopRelay { queue, relay: id, name });
-                }
-                Life::Draining { .. } => {
-                    let effect = self.drain_effect(cx, id);
-                    cx.effects.extend(effect);
-                }
-                Life::Up => {}
-            }
         }
     }
 }

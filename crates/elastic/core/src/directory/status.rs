@@ -41,7 +41,7 @@ pub struct QueueStatus {
 pub struct RelayStatus {
     /// Its number.
     pub id: RelayId,
-    /// Where it is in its life.
+    /// Where it is in its phase.
     pub state: RelayState,
     /// `host:port` of the native protocol; empty until it has registered.
     pub address: String,

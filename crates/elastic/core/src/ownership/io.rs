@@ -33,7 +33,7 @@ pub enum Input {
     },
     /// The directory does not take the queue that it was given (nobody wants it, or its record cannot be read): it
     /// is given again when it is claimed again.
-    Untaken {
+    Declined {
         /// The queue.
         queue: String,
     },
@@ -47,17 +47,17 @@ pub enum Input {
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Ask the store, or the provider, and give the answer to [`Ownership::answered`](super::Ownership::answered)
-    /// within `patience_ms`; after that [`Answer::Failed`].
-    Ask {
+    /// within `timeout_ms`; after that [`Answer::Failed`].
+    Request {
         /// Its number.
         call: Call,
         /// What.
         request: Request,
         /// Milliseconds that it may take.
-        patience_ms: u64,
+        timeout_ms: u64,
     },
     /// Tell the directory.
-    Tell(DirectoryInput),
+    Notify(DirectoryInput),
     /// Tell the directory that all queues of this shard are not its own any more
     /// ([`Disowned`](DirectoryInput::Disowned)).
     ShardLost {
@@ -67,7 +67,7 @@ pub enum Effect {
         owner: Option<String>,
     },
     /// For the log: all is well.
-    Inform(String),
+    Info(String),
     /// For the log: something does not go as it should.
     Warn(String),
 }
@@ -77,7 +77,7 @@ pub enum Effect {
 pub enum Request {
     /// All keys under [`ROOT`](super::keys::ROOT) at one revision; after the answer, [`Answer::Listed`],
     /// [`Input::Changes`] tells all that has changed there since, until [`Input::WatchLost`].
-    Look,
+    ListAndWatch,
     /// One key. [`Answer::Got`].
     Get(String),
     /// [`Answer::Txn`].

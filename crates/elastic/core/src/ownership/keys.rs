@@ -55,7 +55,7 @@ pub fn queue(name: &str) -> String {
 
 /// What a key of ours means.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Meaning<'a> {
+pub enum ParsedKey<'a> {
     /// A directory's address.
     Directory(&'a str),
     /// A shard's owner.
@@ -65,16 +65,16 @@ pub enum Meaning<'a> {
 }
 
 /// Reads a key; `None` for those of a version that this one does not know.
-pub fn meaning(key: &str) -> Option<Meaning<'_>> {
+pub fn parse(key: &str) -> Option<ParsedKey<'_>> {
     if let Some(address) = key.strip_prefix(DIRECTORIES) {
-        return Some(Meaning::Directory(address));
+        return Some(ParsedKey::Directory(address));
     }
     if let Some(number) = key.strip_prefix(SHARDS) {
         let number = number.parse().ok().filter(|number| *number < Shard::COUNT)?;
-        return Some(Meaning::Shard(Shard(number)));
+        return Some(ParsedKey::Shard(Shard(number)));
     }
     let (_, name) = key.strip_prefix(QUEUES)?.split_once('/')?;
-    Some(Meaning::Queue(name))
+    Some(ParsedKey::Queue(name))
 }
 
 #[cfg(test)]
@@ -84,11 +84,11 @@ mod tests {
     #[test]
     fn every_key_is_read_as_it_was_written() {
         let shard = Shard::of("a/b c");
-        assert_eq!(meaning(&shard.key()), Some(Meaning::Shard(shard)));
-        assert_eq!(meaning(&queue("a/b c")), Some(Meaning::Queue("a/b c")));
-        assert_eq!(meaning(&directory("h:1")), Some(Meaning::Directory("h:1")));
-        assert_eq!(meaning("quelea/elastic/shards/4096"), None);
-        assert_eq!(meaning("quelea/elastic/other"), None);
+        assert_eq!(parse(&shard.key()), Some(ParsedKey::Shard(shard)));
+        assert_eq!(parse(&queue("a/b c")), Some(ParsedKey::Queue("a/b c")));
+        assert_eq!(parse(&directory("h:1")), Some(ParsedKey::Directory("h:1")));
+        assert_eq!(parse("quelea/elastic/shards/4096"), None);
+        assert_eq!(parse("quelea/elastic/other"), None);
     }
 
     #[test]

@@ -12,13 +12,13 @@ const KEEP_ALIVE_MS: u64 = LEASE_TTL_MS / 4;
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     /// A lease is to be asked for then.
-    Without,
+    Missing,
     /// It was asked for.
-    Asked { call: Call, asked: Time },
+    Granting { call: Call, asked: Time },
     /// It is to be kept alive then.
     Held { lease: LeaseId, kept: Time },
     /// That was asked.
-    Keeping { lease: LeaseId, kept: Time, call: Call, asked: Time },
+    Renewing { lease: LeaseId, kept: Time, call: Call, asked: Time },
 }
 
 /// See the module.
@@ -29,25 +29,25 @@ pub(super) struct Lease {
 }
 
 /// What is due.
-pub(super) enum Turn {
+pub(super) enum LeaseAction {
     Nothing,
-    Ask(Request, u64),
+    Request(Request, u64),
     /// There is none any more, and why.
-    Over(&'static str),
+    Expired(&'static str),
 }
 
 /// What came of an answer.
 #[derive(Default)]
-pub(super) struct Outcome {
+pub(super) struct LeaseOutcome {
     /// It is another lease now, or none.
     pub(super) changed: bool,
     /// What went wrong.
-    pub(super) trouble: Option<String>,
+    pub(super) warning: Option<String>,
 }
 
 impl Lease {
     pub(super) const fn new(now: Time) -> Self {
-        Self { phase: Phase::Without, at: now }
+        Self { phase: Phase::Missing, at: now }
     }
 
     pub(super) const fn deadline(&self) -> Time {
@@ -56,43 +56,43 @@ impl Lease {
 
     pub(super) const fn held(&self) -> Option<LeaseId> {
         match self.phase {
-            Phase::Held { lease, .. } | Phase::Keeping { lease, .. } => Some(lease),
-            Phase::Without | Phase::Asked { .. } => None,
+            Phase::Held { lease, .. } | Phase::Renewing { lease, .. } => Some(lease),
+            Phase::Missing | Phase::Granting { .. } => None,
         }
     }
 
     /// Does what is due; `call` is the number of what is asked then.
-    pub(super) fn turn(&mut self, now: Time, call: Call) -> Turn {
+    pub(super) fn poll(&mut self, now: Time, call: Call) -> LeaseAction {
         if self.at > now {
-            return Turn::Nothing;
+            return LeaseAction::Nothing;
         }
         match self.phase {
-            Phase::Without => {
-                self.phase = Phase::Asked { call, asked: now };
+            Phase::Missing => {
+                self.phase = Phase::Granting { call, asked: now };
                 self.at = now.plus_ms(ANSWER_MS_MAX);
-                Turn::Ask(Request::Lease, ANSWER_MS_MAX)
+                LeaseAction::Request(Request::Lease, ANSWER_MS_MAX)
             }
-            Phase::Asked { .. } => {
-                self.without(now.plus_ms(RETRY_MS));
-                Turn::Nothing
+            Phase::Granting { .. } => {
+                self.miss_until(now.plus_ms(RETRY_MS));
+                LeaseAction::Nothing
             }
-            Phase::Held { kept, .. } | Phase::Keeping { kept, .. }
+            Phase::Held { kept, .. } | Phase::Renewing { kept, .. }
                 if now >= kept.plus_ms(LEASE_TTL_MS) =>
             {
-                self.without(now);
-                Turn::Over("the lease has run out before the store kept it alive")
+                self.miss_until(now);
+                LeaseAction::Expired("the lease has run out before the store kept it alive")
             }
             Phase::Held { lease, kept } => {
-                self.phase = Phase::Keeping { lease, kept, call, asked: now };
+                self.phase = Phase::Renewing { lease, kept, call, asked: now };
                 self.at = kept.plus_ms(LEASE_TTL_MS);
-                Turn::Ask(Request::KeepAlive(lease), self.at.since_ms(now))
+                LeaseAction::Request(Request::KeepAlive(lease), self.at.since_ms(now))
             }
-            Phase::Keeping { .. } => Turn::Nothing,
+            Phase::Renewing { .. } => LeaseAction::Nothing,
         }
     }
 
-    const fn without(&mut self, until: Time) {
-        self.phase = Phase::Without;
+    const fn miss_until(&mut self, until: Time) {
+        self.phase = Phase::Missing;
         self.at = until;
     }
 
@@ -102,31 +102,31 @@ impl Lease {
         now: Time,
         call: Call,
         answer: Answer,
-    ) -> Result<Outcome, Answer> {
+    ) -> Result<LeaseOutcome, Answer> {
         match self.phase {
-            Phase::Asked { call: of, asked } if of == call => {
+            Phase::Granting { call: of, asked } if of == call => {
                 let Answer::Lease(lease) = answer else {
-                    self.without(now.plus_ms(RETRY_MS));
-                    let trouble = Some(format!("no lease yet: {}", cause(answer)));
-                    return Ok(Outcome { changed: false, trouble });
+                    self.miss_until(now.plus_ms(RETRY_MS));
+                    let warning = Some(format!("no lease yet: {}", cause(answer)));
+                    return Ok(LeaseOutcome { changed: false, warning });
                 };
                 self.kept(lease, asked, now);
-                Ok(Outcome { changed: true, trouble: None })
+                Ok(LeaseOutcome { changed: true, warning: None })
             }
-            Phase::Keeping { lease, call: of, asked, kept } if of == call => match answer {
+            Phase::Renewing { lease, call: of, asked, kept } if of == call => match answer {
                 Answer::Alive => {
                     self.kept(lease, asked, now);
-                    Ok(Outcome::default())
+                    Ok(LeaseOutcome::default())
                 }
                 Answer::LeaseEnded => {
-                    self.without(now);
-                    let trouble = Some("the store has ended the lease".to_owned());
-                    Ok(Outcome { changed: true, trouble })
+                    self.miss_until(now);
+                    let warning = Some("the store has ended the lease".to_owned());
+                    Ok(LeaseOutcome { changed: true, warning })
                 }
                 other => {
                     self.kept(lease, kept, now);
-                    let trouble = Some(format!("the lease is not kept alive: {}", cause(other)));
-                    Ok(Outcome { changed: false, trouble })
+                    let warning = Some(format!("the lease is not kept alive: {}", cause(other)));
+                    Ok(LeaseOutcome { changed: false, warning })
                 }
             },
             _ => Err(answer),

@@ -3,24 +3,24 @@
 use quelea_elastic_proto::RelayId;
 use quelea_elastic_proto::frame::NoticeCode;
 
-use super::draft::Draft;
-use super::tuning::{BOOT_MS, FAILURES_TOLD, SILENT_MS, STALE_MS, WITNESSES};
+use super::builder::PlanBuilder;
+use super::tuning::{BOOT_MS, FAILURES_REPORTED, SILENT_MS, STALE_MS, WITNESSES};
 use super::view::{Action, RelayState, RelayView};
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// Fails over relays that are gone, restarts those that never registered.
     pub(crate) fn heal(&mut self) {
-        for view in &self.board.snapshot.relays {
+        for view in &self.projection.snapshot.relays {
             match view.state {
                 RelayState::Up | RelayState::Draining => self.judge(view),
                 RelayState::Starting => self.judge_boot(view),
                 RelayState::Dead => {}
             }
         }
-        if self.history.boot_failures >= FAILURES_TOLD {
+        if self.history.boot_failures >= FAILURES_REPORTED {
             let failures = self.history.boot_failures;
             let reason = format!(
-                "{failures} starts of relays in a row failed (told from {FAILURES_TOLD}): the provider \
+                "{failures} starts of relays in a row failed (told from {FAILURES_REPORTED}): the provider \
                  cannot start relays; the next try is in {} ms",
                 self.history.back_off_ms(self.now())
             );
@@ -57,8 +57,8 @@ impl Draft<'_> {
     }
 
     fn has_no_client(&self, id: RelayId) -> bool {
-        self.board.find(id).is_some_and(|at| self.board.seats[at].producers.is_empty())
-            && self.board.snapshot.listeners == 0
+        self.projection.find(id).is_some_and(|at| self.projection.relays[at].producers.is_empty())
+            && self.projection.snapshot.listeners == 0
     }
 
     fn judge_boot(&mut self, view: &RelayView) {

@@ -119,18 +119,18 @@ impl Limits {
     }
 
     /// For people: the KPI, its value, and the limit by name.
-    pub(crate) fn tell(&self, kpi: Kpi, usage: &Vector) -> impl Display + use<> {
-        Told { kpi, value: usage[kpi as usize], limit: *self }
+    pub(crate) fn describe(&self, kpi: Kpi, usage: &Vector) -> impl Display + use<> {
+        KpiReading { kpi, value: usage[kpi as usize], limit: *self }
     }
 }
 
-struct Told {
+struct KpiReading {
     kpi: Kpi,
     value: f64,
     limit: Limits,
 }
 
-impl Display for Told {
+impl Display for KpiReading {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let at = self.kpi as usize;
         let (agreed, own) = self.kpi.names();

@@ -9,44 +9,45 @@
 
 use quelea_elastic_proto::RelayId;
 
-use super::board::Board;
-use super::draft::Draft;
+use super::builder::PlanBuilder;
+use super::projection::Projection;
 use super::tuning::{PAPER_MS, PAPER_UNDERUSED};
 use super::view::{Action, RelayState};
 
 /// A relay at its limit KPI is overloaded.
 const LIMIT: f64 = 1.0;
 
-pub(crate) fn paper(draft: &mut Draft<'_>) {
-    draft.heal();
-    draft.restart_dead();
-    draft.empty_draining_at_once();
-    if let Some(new) = draft.new_relay() {
-        draft.fill(new);
+pub(crate) fn paper(builder: &mut PlanBuilder<'_>) {
+    builder.heal();
+    builder.restart_dead();
+    builder.empty_draining_at_once();
+    if let Some(new) = builder.new_relay() {
+        builder.fill(new);
         return;
     }
-    let now = draft.now();
-    if draft.history.looked_at.is_some_and(|at| now.since_ms(at) < PAPER_MS) {
-        draft.remark(format!("the rules look every {PAPER_MS} ms"));
+    let now = builder.now();
+    if builder.history.looked_at.is_some_and(|at| now.since_ms(at) < PAPER_MS) {
+        builder.remark(format!("the rules look every {PAPER_MS} ms"));
         return;
     }
-    draft.history.looked_at = Some(now);
-    let overloaded = draft.overloaded();
-    if draft.board.count(RelayState::Up) + draft.booting() < draft.sla.relays_min.max(1) {
-        let reason = format!("fewer relays than relays_min {}", draft.sla.relays_min);
-        draft.start(draft.sla.relays_min.max(1), reason);
+    builder.history.looked_at = Some(now);
+    let overloaded = builder.overloaded();
+    if builder.projection.count(RelayState::Up) + builder.booting() < builder.sla.relays_min.max(1)
+    {
+        let reason = format!("fewer relays than relays_min {}", builder.sla.relays_min);
+        builder.start(builder.sla.relays_min.max(1), reason);
     } else if overloaded.is_empty() {
-        draft.scale_in_underused();
+        builder.scale_in_underused();
     } else {
-        draft.scale_out(&overloaded);
+        builder.scale_out_by_one(&overloaded);
     }
 }
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// EQS §III-C.4: components of EQS are restarted when an outage occurs.
     fn restart_dead(&mut self) {
-        for at in 0..self.board.seats.len() {
-            let (id, state) = (self.board.seats[at].id, self.board.seats[at].state);
+        for at in 0..self.projection.relays.len() {
+            let (id, state) = (self.projection.relays[at].id, self.projection.relays[at].state);
             if state == RelayState::Dead && !self.is_left_alone(id) {
                 let reason = "it is dead: restarted (EQS §III-C.4)".to_owned();
                 self.act_on(id, Action::Restart { relay: id }, reason);
@@ -55,36 +56,36 @@ impl Draft<'_> {
     }
 
     /// Lines 1 to 3: a queue above its KPI gets one relay; who moves is decided when it serves (§IV-E).
-    fn scale_out(&mut self, overloaded: &[usize]) {
-        let seat = &self.board.seats[overloaded[0]];
-        let (_, kpi) = seat.load();
-        let why = seat.limits.tell(kpi, &seat.usage).to_string();
-        let have = self.board.count(RelayState::Up) + self.booting();
+    fn scale_out_by_one(&mut self, overloaded: &[usize]) {
+        let relay = &self.projection.relays[overloaded[0]];
+        let (_, kpi) = relay.load();
+        let why = relay.limits.describe(kpi, &relay.usage).to_string();
+        let have = self.projection.count(RelayState::Up) + self.booting();
         let most =
             self.affordable().map_or(self.sla.relays_max, |paid| paid.min(self.sla.relays_max));
         if self.booting() > 0 {
-            self.remark(format!("relay {}: {why}; a relay boots", seat.id.0));
+            self.remark(format!("relay {}: {why}; a relay boots", relay.id.0));
         } else if have < most {
-            let reason = format!("relay {}: {why} (overloaded above {LIMIT:.2})", seat.id.0);
+            let reason = format!("relay {}: {why} (overloaded above {LIMIT:.2})", relay.id.0);
             self.start(1, reason);
         } else if let Some(freest) = self.freest() {
             self.fill(freest);
         } else {
-            self.remark(format!("relay {}: {why}; all {most} relays are overloaded", seat.id.0));
+            self.remark(format!("relay {}: {why}; all {most} relays are overloaded", relay.id.0));
         }
     }
 
     /// A relay that has just begun to serve.
     fn new_relay(&mut self) -> Option<usize> {
-        let serving = self.board.count(RelayState::Up) > 1;
-        let at = self.board.seats.iter().position(|seat| {
-            let known = self.history.relay(seat.id);
-            seat.takes() && known.is_some_and(|relay| !relay.filled)
+        let serving = self.projection.count(RelayState::Up) > 1;
+        let at = self.projection.relays.iter().position(|relay| {
+            let known = self.history.relay(relay.id);
+            relay.takes() && known.is_some_and(|relay| !relay.filled)
         })?;
-        if let Some(relay) = self.history.relay_mut(self.board.seats[at].id) {
+        if let Some(relay) = self.history.relay_mut(self.projection.relays[at].id) {
             relay.filled = true;
         }
-        (serving && self.board.seats[at].producers.is_empty()).then_some(at)
+        (serving && self.projection.relays[at].producers.is_empty()).then_some(at)
     }
 
     /// Lines 4 to 9. Line 10, the listeners' update, is the directory's, which has it before the moves.
@@ -96,15 +97,15 @@ impl Draft<'_> {
         loop {
             let mut moved = false;
             for from in overloaded.iter().copied().filter(|from| *from != new) {
-                if self.board.seats[new].load().0 > LIMIT {
+                if self.projection.relays[new].load().0 > LIMIT {
                     return;
                 }
-                let seat = &self.board.seats[from];
-                if seat.producers.len() < 2 || seat.load().0 <= LIMIT {
+                let relay = &self.projection.relays[from];
+                if relay.producers.len() < 2 || relay.load().0 <= LIMIT {
                     continue;
                 }
-                let Some(most_productive) = self.board.most_productive(from) else { continue };
-                let reason = self.board.why_moved(from, most_productive);
+                let Some(most_productive) = self.projection.most_productive(from) else { continue };
+                let reason = self.projection.why_moved(from, most_productive);
                 self.shift(most_productive, from, new, reason);
                 moved = true;
             }
@@ -116,30 +117,34 @@ impl Draft<'_> {
 
     fn overloaded(&self) -> Vec<usize> {
         let is_overloaded = |at: &usize| {
-            let seat = &self.board.seats[*at];
-            seat.state == RelayState::Up && seat.reports && seat.load().0 > LIMIT
+            let relay = &self.projection.relays[*at];
+            relay.state == RelayState::Up && relay.reports && relay.load().0 > LIMIT
         };
-        (0..self.board.seats.len()).filter(is_overloaded).collect()
+        (0..self.projection.relays.len()).filter(is_overloaded).collect()
     }
 
     fn freest(&self) -> Option<usize> {
-        let free = (0..self.board.seats.len())
-            .filter(|at| self.board.seats[*at].takes() && self.board.seats[*at].load().0 <= LIMIT);
-        free.min_by(|a, b| self.board.seats[*a].load().0.total_cmp(&self.board.seats[*b].load().0))
+        let free = (0..self.projection.relays.len()).filter(|at| {
+            self.projection.relays[*at].takes() && self.projection.relays[*at].load().0 <= LIMIT
+        });
+        free.min_by(|a, b| {
+            self.projection.relays[*a].load().0.total_cmp(&self.projection.relays[*b].load().0)
+        })
     }
 
     /// §III-C.3: an underused relay whose load the others can carry is shut down.
     fn scale_in_underused(&mut self) {
-        let up = self.board.count(RelayState::Up);
+        let up = self.projection.count(RelayState::Up);
         if up <= self.sla.relays_min.max(1) || self.booting() > 0 {
             return;
         }
         let Some(at) = self.freest() else { return };
-        let (load, kpi) = self.board.seats[at].load();
-        let demand = self.board.demand();
-        let others = self.board.new_limits.load(&demand).0 / f64::from(up - 1);
+        let (load, kpi) = self.projection.relays[at].load();
+        let demand = self.projection.demand();
+        let others = self.projection.new_limits.load(&demand).0 / f64::from(up - 1);
         if load < PAPER_UNDERUSED && others <= LIMIT {
-            let why = self.board.seats[at].limits.tell(kpi, &self.board.seats[at].usage);
+            let why =
+                self.projection.relays[at].limits.describe(kpi, &self.projection.relays[at].usage);
             let reason = format!(
                 "underused: {why} (below {PAPER_UNDERUSED:.2}), the others carry it at {others:.2}"
             );
@@ -149,25 +154,28 @@ impl Draft<'_> {
 
     /// §III-C.3: its producers are relocated "in a load balanced manner"; all at once.
     fn empty_draining_at_once(&mut self) {
-        for from in 0..self.board.seats.len() {
-            if self.board.seats[from].state != RelayState::Draining {
+        for from in 0..self.projection.relays.len() {
+            if self.projection.relays[from].state != RelayState::Draining {
                 continue;
             }
-            let id: RelayId = self.board.seats[from].id;
-            if self.board.seats[from].producers.is_empty() && !self.board.seats[from].waits {
+            let id: RelayId = self.projection.relays[from].id;
+            if self.projection.relays[from].producers.is_empty()
+                && !self.projection.relays[from].waits
+            {
                 let reason = "it drains and has no producer any more".to_owned();
                 self.act_on(id, Action::Stop { relay: id }, reason);
                 continue;
             }
-            let to: Vec<usize> =
-                (0..self.board.seats.len()).filter(|at| self.board.seats[*at].takes()).collect();
-            for at in self.board.seats[from].producers.clone() {
-                let producer = &self.board.snapshot.producers[at];
+            let to: Vec<usize> = (0..self.projection.relays.len())
+                .filter(|at| self.projection.relays[*at].takes())
+                .collect();
+            for at in self.projection.relays[from].producers.clone() {
+                let producer = &self.projection.snapshot.producers[at];
                 if producer.fixed || producer.moving {
                     continue;
                 }
-                if let Some(to) = self.board.least_loaded(at, &to, f64::INFINITY) {
-                    let to_id = self.board.seats[to].id.0;
+                if let Some(to) = self.projection.least_loaded(at, &to, f64::INFINITY) {
+                    let to_id = self.projection.relays[to].id.0;
                     self.shift(at, from, to, format!("relay {} drains; {to_id} is freest", id.0));
                 }
             }
@@ -175,7 +183,7 @@ impl Draft<'_> {
     }
 }
 
-impl Board<'_> {
+impl Projection<'_> {
     /// "The one which has sent the biggest number of messages over the previous time period" (§III-D).
     fn most_productive(&self, from: usize) -> Option<usize> {
         let rate = |at: usize| self.snapshot.producers[at].fast.messages_in;
@@ -183,17 +191,17 @@ impl Board<'_> {
             let producer = &self.snapshot.producers[*at];
             !producer.fixed && !producer.moving
         };
-        let producers = self.seats[from].producers.iter().copied().filter(free);
+        let producers = self.relays[from].producers.iter().copied().filter(free);
         producers.max_by(|a, b| rate(*a).total_cmp(&rate(*b)).then(b.cmp(a)))
     }
 
     fn why_moved(&self, from: usize, producer: usize) -> String {
-        let seat = &self.seats[from];
-        let (_, kpi) = seat.load();
+        let relay = &self.relays[from];
+        let (_, kpi) = relay.load();
         format!(
             "relay {}: {} (overloaded above {LIMIT:.2}); it sends most: {:.1} messages/s",
-            seat.id.0,
-            seat.limits.tell(kpi, &seat.usage),
+            relay.id.0,
+            relay.limits.describe(kpi, &relay.usage),
             self.snapshot.producers[producer].fast.messages_in
         )
     }

@@ -35,8 +35,11 @@ fn act(world: &mut World, action: Action) {
 #[test]
 fn a_draining_relay_is_told_and_gets_no_new_producer() {
     let Scene { mut world, relays, .. } = scene();
-    let told = world.mail(relays[0].peer);
-    assert!(matches!(told.last(), Some(Frame::Drain { deadline_ms: 60_000, .. })), "{told:?}");
+    let received = world.mail(relays[0].peer);
+    assert!(
+        matches!(received.last(), Some(Frame::Drain { deadline_ms: 60_000, .. })),
+        "{received:?}"
+    );
     assert_eq!(world.status().relays[0].state, RelayState::Draining);
     for id in 2..6 {
         assert_eq!(FakeProducer::open(&mut world, id).follow(&mut world), RelayId(2));
@@ -55,12 +58,12 @@ fn the_provider_is_told_which_relay_goes_and_when_at_the_latest() {
         });
         drains.collect()
     };
-    let told = (RelayId(1), "process 1001".to_owned(), 60_000);
-    assert_eq!(drains(&world), std::slice::from_ref(&told));
-    // Whoever takes over cannot know whether it was told.
+    let received = (RelayId(1), "process 1001".to_owned(), 60_000);
+    assert_eq!(drains(&world), std::slice::from_ref(&received));
+    // Whoever takes over cannot know whether it was received.
     world.replace_directory();
     FakeProducer::open(&mut world, 1);
-    assert_eq!(drains(&world), [told.clone(), told]);
+    assert_eq!(drains(&world), [received.clone(), received]);
 }
 
 #[test]
@@ -71,7 +74,7 @@ fn it_is_emptied_left_and_ended_in_this_order() {
     assert_eq!(producer.follow(&mut world), RelayId(2));
     relays[0].report(&mut world, &[(&old, 5)]);
     world.pass_ms(500);
-    assert_eq!(listener.told(&mut world), None, "its slot has not ended");
+    assert_eq!(listener.assigned(&mut world), None, "its slot has not ended");
 
     relays[0].report(&mut world, &[]);
     assert_eq!(listener.follow(&mut world), [RelayId(2)]);
@@ -95,7 +98,7 @@ fn it_is_ended_at_its_deadline_whatever_is_left() {
         }
     }
     assert_eq!(world.stopped(), [RelayId(1)]);
-    let (relay, _) = producer.told(&mut world).expect("it gets another");
+    let (relay, _) = producer.assigned(&mut world).expect("it gets another");
     assert_eq!(relay, RelayId(2));
 }
 
@@ -123,6 +126,6 @@ fn a_producer_on_its_way_to_a_relay_that_drains_turns_back() {
     act(&mut world, Action::Move { producer: producer.id, from: RelayId(1), to: RelayId(2) });
     act(&mut world, Action::Drain { relay: RelayId(2) });
     listener.follow(&mut world);
-    assert_eq!(producer.told(&mut world), None);
+    assert_eq!(producer.assigned(&mut world), None);
     assert_eq!(world.happened("abort"), 1);
 }

@@ -39,7 +39,7 @@ fn the_providers_word_is_enough() {
         outcome: ProviderOutcome::Ended("signal 9".to_owned()),
     });
     assert_eq!(producers[0].follow(&mut world), RelayId(2));
-    assert_eq!(producers[1].told(&mut world), None);
+    assert_eq!(producers[1].assigned(&mut world), None);
     assert_eq!(listener.follow(&mut world), [RelayId(2)]);
     assert_eq!(world.started(), [RelayId(1), RelayId(2), RelayId(3)]);
     assert_eq!(world.happened("failover"), 1);
@@ -82,8 +82,8 @@ fn a_relay_that_lies_dead_but_connected_is_found_by_its_silence_and_a_client() {
     }
     world.pass_ms(500);
     assert_eq!(world.happened("failover"), 1);
-    let told = world.mail(relays[0].peer);
-    assert!(matches!(told.last(), Some(Frame::Stop { .. })), "it may only sleep: {told:?}");
+    let received = world.mail(relays[0].peer);
+    assert!(matches!(received.last(), Some(Frame::Stop { .. })), "it may only sleep: {received:?}");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_relay_that_only_lost_the_directory_lives_on() {
     relays[1].report(&mut world, &[]);
     world.pass_ms(2_000);
     assert_eq!(world.happened("failover"), 0);
-    assert_eq!(producers[0].told(&mut world), None);
+    assert_eq!(producers[0].assigned(&mut world), None);
 }
 
 #[test]
@@ -149,8 +149,8 @@ fn a_dead_relay_that_comes_back_is_told_to_stop() {
     producers[0].lost(&mut world, RelayId(1));
     assert_eq!(world.happened("failover"), 1);
     relays[0].reconnect(&mut world);
-    let told = world.mail(relays[0].peer);
-    assert!(matches!(told.as_slice(), [Frame::Stop { .. }]), "{told:?}");
+    let received = world.mail(relays[0].peer);
+    assert!(matches!(received.as_slice(), [Frame::Stop { .. }]), "{received:?}");
     world.pass_ms(6_000);
     assert!(world.stopped().len() >= 2, "the provider is asked again");
 }
@@ -160,7 +160,7 @@ fn a_producer_is_tried_elsewhere_ever_more_slowly_while_no_relay_can_be_reached(
     let Scene { mut world, mut relays, mut producers, .. } = scene();
     let mut tries = 0;
     for _ in 0..100 {
-        while let Some((relay, _)) = producers[0].told(&mut world) {
+        while let Some((relay, _)) = producers[0].assigned(&mut world) {
             tries += 1;
             producers[0].lost(&mut world, relay);
         }

@@ -11,7 +11,7 @@ fn the_first_producer_makes_the_queue_and_gets_its_relay_when_that_has_registere
     let mut world = World::new();
     let mut producer = FakeProducer::open(&mut world, 1);
     assert_eq!(world.started(), [RelayId(1)]);
-    assert_eq!(producer.told(&mut world), None, "no relay has registered");
+    assert_eq!(producer.assigned(&mut world), None, "no relay has registered");
 
     FakeRelay::register(&mut world, 1);
     assert_eq!(producer.follow(&mut world), RelayId(1));
@@ -62,8 +62,8 @@ fn a_relay_that_the_record_does_not_say_to_be_up_gets_no_clients() {
         world.pass_ms(1_000);
         relay.report(&mut world, &[]);
     }
-    assert_eq!(listener.told(&mut world), None, "the next owner would send it away again");
-    assert_eq!(producer.told(&mut world), None, "the next owner would not know where it is");
+    assert_eq!(listener.assigned(&mut world), None, "the next owner would send it away again");
+    assert_eq!(producer.assigned(&mut world), None, "the next owner would not know where it is");
     assert_eq!((world.stopped(), world.started()), (vec![], vec![RelayId(1)]), "it is kept");
 
     world.store_answers = Answers::Well;
@@ -95,9 +95,9 @@ fn a_producer_waits_until_all_listeners_are_at_its_relay() {
     let mut listeners = [FakeListener::open(&mut world, 11), FakeListener::open(&mut world, 12)];
     let mut producer = FakeProducer::open(&mut world, 1);
     FakeRelay::register(&mut world, 1);
-    assert_eq!(producer.told(&mut world), None);
+    assert_eq!(producer.assigned(&mut world), None);
     assert_eq!(listeners[0].follow(&mut world), [RelayId(1)]);
-    assert_eq!(producer.told(&mut world), None, "one is missing");
+    assert_eq!(producer.assigned(&mut world), None, "one is missing");
     listeners[1].follow(&mut world);
     assert_eq!(producer.follow(&mut world), RelayId(1));
 }
@@ -109,7 +109,7 @@ fn a_listener_that_never_answers_delays_a_producer_only_until_the_deadline_and_o
     let mut first = FakeProducer::open(&mut world, 1);
     FakeRelay::register(&mut world, 1);
     world.pass_ms(1_999);
-    assert_eq!(first.told(&mut world), None);
+    assert_eq!(first.assigned(&mut world), None);
     world.pass_ms(1);
     first.follow(&mut world);
     assert_eq!(world.happened("lagging"), 1);

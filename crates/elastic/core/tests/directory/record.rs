@@ -7,7 +7,7 @@ use quelea_elastic_proto::frame::{Frame, NoticeCode};
 
 use crate::world::{Answers, FakeListener, QUEUE, World};
 
-/// As many as a listener can be told of.
+/// As many as a listener can be received of.
 const MOST: u32 = 4_096;
 
 fn of_most() -> Definition {
@@ -44,8 +44,9 @@ fn no_relay_is_started_for_which_the_record_has_no_room() {
     let started = world.started().len();
     assert!((2_000..MOST as usize).contains(&started), "{started}");
     assert!(world.store[QUEUE].len() <= RECORD_BYTES_MAX);
-    let told = |frame: &Frame| matches!(frame, Frame::Notice { code: NoticeCode::AtMaximum, .. });
-    assert_eq!(world.mail(listener.peer).iter().filter(|frame| told(frame)).count(), 1);
+    let received =
+        |frame: &Frame| matches!(frame, Frame::Notice { code: NoticeCode::AtMaximum, .. });
+    assert_eq!(world.mail(listener.peer).iter().filter(|frame| received(frame)).count(), 1);
     world.pass_ms(5_000);
     assert_eq!(world.started().len(), started);
     assert_eq!(world.happened("notice"), 1, "it is told once");

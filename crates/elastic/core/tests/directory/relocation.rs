@@ -40,7 +40,7 @@ fn listeners_are_at_the_new_relay_before_the_producer_is_told() {
     let Scene { mut world, mut producer, mut listener } = scene(Relocation::Prompt);
     FakeRelay::register(&mut world, 2);
     go(&mut world);
-    assert_eq!(producer.told(&mut world), None);
+    assert_eq!(producer.assigned(&mut world), None);
     assert_eq!(world.status().moves_under_way, 1);
     assert_eq!(listener.follow(&mut world), [RelayId(1), RelayId(2)]);
     assert_eq!(producer.follow(&mut world), RelayId(2));
@@ -58,7 +58,7 @@ fn a_move_asked_for_twice_is_one() {
     go(&mut world);
     producer.follow(&mut world);
     go(&mut world);
-    assert_eq!(producer.told(&mut world), None);
+    assert_eq!(producer.assigned(&mut world), None);
     assert_eq!(world.happened("move"), 1);
 }
 
@@ -68,7 +68,7 @@ fn a_strict_queue_gives_a_move_up_if_a_listener_does_not_come_along() {
     FakeRelay::register(&mut world, 2);
     go(&mut world);
     world.pass_ms(2_000);
-    assert_eq!(producer.told(&mut world), None);
+    assert_eq!(producer.assigned(&mut world), None);
     assert_eq!(world.happened("abort"), 1);
     assert_eq!(world.status().relays[0].producers, 1);
     drop(listener);
@@ -91,7 +91,7 @@ fn a_producer_that_could_not_go_stays_where_it_is() {
     FakeRelay::register(&mut world, 2);
     listener.follow(&mut world);
     go(&mut world);
-    let (relay, epoch) = producer.told(&mut world).expect("told");
+    let (relay, epoch) = producer.assigned(&mut world).expect("told");
     let (queue, cause) = (QUEUE.to_owned(), "connection refused".to_owned());
     let id = producer.id;
     world.say(producer.peer, Frame::ProduceFailed { queue, producer: id, epoch, relay, cause });
@@ -99,7 +99,7 @@ fn a_producer_that_could_not_go_stays_where_it_is() {
     assert_eq!((here.relay, here.moving_to), (Some(RelayId(1)), None));
     assert_eq!(world.happened("abort"), 1);
     go(&mut world);
-    assert!(producer.told(&mut world).expect("told again").1 > epoch, "another epoch");
+    assert!(producer.assigned(&mut world).expect("told again").1 > epoch, "another epoch");
 }
 
 #[test]
@@ -120,12 +120,12 @@ fn a_producer_whose_directory_connection_breaks_in_the_middle_says_itself_where_
     FakeRelay::register(&mut world, 2);
     listener.follow(&mut world);
     go(&mut world);
-    let (relay, epoch) = producer.told(&mut world).expect("told");
+    let (relay, epoch) = producer.assigned(&mut world).expect("told");
     world.give(Input::Disconnected { peer: producer.peer });
     (producer.relay, producer.epoch) = (Some(relay), epoch);
     producer.peer = world.connect(quelea_elastic_proto::frame::Role::Client);
     producer.open_again(&mut world);
-    assert_eq!(producer.told(&mut world), None, "it is somewhere good");
+    assert_eq!(producer.assigned(&mut world), None, "it is somewhere good");
     let here = &world.directory.producers(QUEUE, None, 1)[0];
     assert_eq!((here.relay, here.moving_to), (Some(RelayId(2)), None));
 }
@@ -186,8 +186,8 @@ fn moves_by_hand_take_the_producers_in_turn_and_say_why_one_cannot_be() {
         assert_ne!(Some(producers[who].follow(&mut world)), before, "turn {turn}");
     }
     let here = producers[0].relay;
-    let refusal = world.directory.move_refusal(QUEUE, Some(ClientId(1)), here);
+    let refusal = world.directory.check_move(QUEUE, Some(ClientId(1)), here);
     assert!(refusal.unwrap_err().contains("already"));
-    let refusal = world.directory.move_refusal(QUEUE, Some(ClientId(9)), None);
+    let refusal = world.directory.check_move(QUEUE, Some(ClientId(9)), None);
     assert!(refusal.unwrap_err().contains("not known"));
 }

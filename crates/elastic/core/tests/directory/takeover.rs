@@ -1,6 +1,6 @@
 //! A directory dies, and another one goes on: from the record, what runs, and what clients and relays say.
 
-use quelea_elastic_core::directory::limits::TOLD_AT_ONCE_MAX;
+use quelea_elastic_core::directory::limits::ANNOUNCED_AT_ONCE_MAX;
 use quelea_elastic_core::directory::{Definition, Effect, Input, Peer, RelayHandle};
 use quelea_elastic_core::plan::{Action, RelayState};
 use quelea_elastic_proto::frame::{Frame, Role};
@@ -42,7 +42,7 @@ fn all_come_back_and_nothing_moves() {
         relay.report(&mut world, &[(&producer, 5)]);
         world.pass_ms(1_000);
     }
-    assert_eq!(producer.told(&mut world), None);
+    assert_eq!(producer.assigned(&mut world), None);
     assert_eq!((world.started(), world.stopped()), (vec![], vec![]));
     assert_eq!(world.status().fence, Some(Fence(8)));
     assert_eq!(world.happened("failover"), 0);
@@ -96,10 +96,14 @@ fn no_producer_is_sent_to_a_relay_before_the_listeners_of_the_last_owner_are_bac
     let mut newcomer = FakeListener::open(&mut world, 12);
     newcomer.follow(&mut world);
     world.pass_ms(3_000);
-    assert_eq!(producer.told(&mut world), None, "the other listener would not get its messages");
+    assert_eq!(
+        producer.assigned(&mut world),
+        None,
+        "the other listener would not get its messages"
+    );
 
     listener.reconnect(&mut world);
-    assert_eq!(producer.told(&mut world), None, "it is not at relay 2 yet");
+    assert_eq!(producer.assigned(&mut world), None, "it is not at relay 2 yet");
     listener.follow(&mut world);
     assert_eq!(producer.follow(&mut world), RelayId(2));
 }
@@ -114,7 +118,7 @@ fn a_listener_that_does_not_come_back_is_waited_for_only_so_long() {
         world.pass_ms(1_000);
         relay.report_listeners(&mut world, 1);
     }
-    assert_eq!(newcomer.told(&mut world), None);
+    assert_eq!(newcomer.assigned(&mut world), None);
     world.pass_ms(1_000);
     assert_eq!(newcomer.follow(&mut world), RelayId(1));
 }
@@ -124,7 +128,7 @@ fn without_listeners_nobody_is_waited_for() {
     let Scene { mut world, mut relay, .. } = scene();
     relay.reconnect(&mut world);
     let mut newcomer = FakeProducer::open(&mut world, 2);
-    assert_eq!(newcomer.told(&mut world), None, "the relay has not said who is there");
+    assert_eq!(newcomer.assigned(&mut world), None, "the relay has not said who is there");
     relay.report_listeners(&mut world, 0);
     assert_eq!(newcomer.follow(&mut world), RelayId(1));
 }
@@ -212,8 +216,11 @@ fn a_drain_goes_on() {
     world.give(Input::Act { queue: QUEUE.to_owned(), action: drain, reason: "a test".to_owned() });
     world.replace_directory();
     relay.reconnect(&mut world);
-    let told = world.mail(relay.peer);
-    assert!(matches!(told.as_slice(), [Frame::Registered { .. }, Frame::Drain { .. }]), "{told:?}");
+    let received = world.mail(relay.peer);
+    assert!(
+        matches!(received.as_slice(), [Frame::Registered { .. }, Frame::Drain { .. }]),
+        "{received:?}"
+    );
     assert_eq!(world.status().relays[0].state, RelayState::Draining);
 }
 
@@ -230,24 +237,24 @@ fn relays_and_clients_are_told_which_directories_there_are_whenever_it_changes()
         assert!(!mail.iter().any(|frame| matches!(frame, Frame::Directories(_))), "{mail:?}");
     }
     let all: Vec<String> = (1..=20).map(|number| format!("directory-{number}:5670")).collect();
-    let mut told = |directories: &[String]| {
+    let mut received = |directories: &[String]| {
         world.give(Input::Directories(directories.to_vec()));
-        let told = world.mail(relay.peer);
-        assert_eq!(world.mail(producer.peer), told);
-        match &told[..] {
+        let received = world.mail(relay.peer);
+        assert_eq!(world.mail(producer.peer), received);
+        match &received[..] {
             [Frame::Directories(directories)] => Some(directories.clone()),
             [] => None,
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(told(&all[..2]).as_deref(), Some(&all[..2]));
-    assert_eq!(told(&all[..2]), None, "nothing has changed");
-    assert_eq!(told(&all).as_deref(), Some(&all[..DIRECTORIES_MAX]));
-    assert_eq!(told(&all[..1]).as_deref(), Some(&all[..1]));
-    // What cannot be told keeps nothing else from being told.
+    assert_eq!(received(&all[..2]).as_deref(), Some(&all[..2]));
+    assert_eq!(received(&all[..2]), None, "nothing has changed");
+    assert_eq!(received(&all).as_deref(), Some(&all[..DIRECTORIES_MAX]));
+    assert_eq!(received(&all[..1]).as_deref(), Some(&all[..1]));
+    // What cannot be received keeps nothing else from being received.
     let long = format!("{}:5670", "d".repeat(ADDRESS_BYTES_MAX));
     let some = [String::new(), long, all[3].clone()];
-    assert_eq!(told(&some).as_deref(), Some(&all[3..4]));
+    assert_eq!(received(&some).as_deref(), Some(&all[3..4]));
     let late = FakeProducer::open(&mut world, 2);
     assert_eq!(world.mail(late.peer)[0], Frame::Directories(all[3..4].into()));
 }
@@ -255,28 +262,28 @@ fn relays_and_clients_are_told_which_directories_there_are_whenever_it_changes()
 #[test]
 fn thousands_are_told_of_directories_some_at_a_time() {
     let mut world = World::new();
-    let count = 2 * TOLD_AT_ONCE_MAX + 1;
+    let count = 2 * ANNOUNCED_AT_ONCE_MAX + 1;
     for number in 0..count {
         let input = Input::Connected { peer: Peer(1_000 + number as u64), role: Role::Client };
         world.directory.handle(world.now, input);
     }
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     world.directory.handle(world.now, Input::Directories(vec!["d:1".to_owned()]));
     loop {
-        let before = told.len();
+        let before = received.len();
         while let Some(effect) = world.directory.poll_effect() {
             let Effect::Send { peer, frame: Frame::Directories(_) } = effect else {
                 panic!("{effect:?}")
             };
-            told.push(peer);
+            received.push(peer);
         }
-        assert!(told.len() - before <= TOLD_AT_ONCE_MAX);
+        assert!(received.len() - before <= ANNOUNCED_AT_ONCE_MAX);
         if world.directory.next_deadline().is_none_or(|at| at > world.now) {
             break;
         }
         world.directory.handle(world.now, Input::Tick);
     }
-    assert!(told.len() == count && told.is_sorted());
+    assert!(received.len() == count && received.is_sorted());
 }
 
 #[test]
@@ -315,10 +322,10 @@ fn an_owner_that_is_one_no_more_sends_all_to_the_new_one_and_forgets() {
     let owner = Some("10.0.0.2:5670".to_owned());
     world.give(Input::Disowned { queue: QUEUE.to_owned(), owner });
     for peer in [producer.peer, relay.peer] {
-        let told = world.mail(peer);
+        let received = world.mail(peer);
         assert!(
-            matches!(told.as_slice(), [Frame::Redirect { address, .. }] if address == "10.0.0.2:5670"),
-            "{told:?}"
+            matches!(received.as_slice(), [Frame::Redirect { address, .. }] if address == "10.0.0.2:5670"),
+            "{received:?}"
         );
     }
     assert!(world.directory.queue(world.now, QUEUE).is_none());
@@ -338,8 +345,8 @@ fn an_owner_whose_record_is_refused_stops_at_once() {
         reason: "a test".to_owned(),
     });
     assert_eq!(world.started(), [], "what could not be written is not carried out");
-    let told = world.mail(producer.peer);
-    assert!(matches!(told.as_slice(), [Frame::Redirect { .. }]), "{told:?}");
+    let received = world.mail(producer.peer);
+    assert!(matches!(received.as_slice(), [Frame::Redirect { .. }]), "{received:?}");
     assert!(world.directory.queue_names().next().is_none());
 }
 
@@ -395,10 +402,10 @@ fn a_record_of_a_later_version_is_not_touched() {
     let mut world = World::new();
     world.store.insert(QUEUE.to_owned(), r#"{"v":2,"queues":[]}"#.into());
     let producer = FakeProducer::open(&mut world, 1);
-    let told = world.mail(producer.peer);
+    let received = world.mail(producer.peer);
     assert!(
-        matches!(told.as_slice(), [Frame::Error(error)] if error.text.contains("v = 2")),
-        "{told:?}"
+        matches!(received.as_slice(), [Frame::Error(error)] if error.text.contains("v = 2")),
+        "{received:?}"
     );
     assert_eq!(&world.store[QUEUE][..], br#"{"v":2,"queues":[]}"#);
     assert_eq!(world.started(), []);

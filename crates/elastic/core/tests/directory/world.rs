@@ -294,16 +294,16 @@ impl FakeProducer {
     }
 
     /// The PRODUCE_AT that has come, if one has.
-    pub(crate) fn told(&mut self, world: &mut World) -> Option<(RelayId, Epoch)> {
+    pub(crate) fn assigned(&mut self, world: &mut World) -> Option<(RelayId, Epoch)> {
         world.mail(self.peer).into_iter().rev().find_map(|frame| match frame {
             Frame::ProduceAt { epoch, relay, .. } => Some((relay.relay, epoch)),
             _ => None,
         })
     }
 
-    /// Goes where it was told, and says so.
+    /// Goes where it was received, and says so.
     pub(crate) fn follow(&mut self, world: &mut World) -> RelayId {
-        let (relay, epoch) = self.told(world).expect("PRODUCE_AT came");
+        let (relay, epoch) = self.assigned(world).expect("PRODUCE_AT came");
         assert!(epoch > self.epoch, "epochs grow");
         (self.relay, self.epoch) = (Some(relay), epoch);
         let (queue, producer, first) = (QUEUE.to_owned(), self.id, MessageSeq(1));
@@ -350,16 +350,16 @@ impl FakeListener {
     }
 
     /// The last LISTEN_AT that has come, if one has.
-    pub(crate) fn told(&mut self, world: &mut World) -> Option<(u64, Vec<RelayAddress>)> {
+    pub(crate) fn assigned(&mut self, world: &mut World) -> Option<(u64, Vec<RelayAddress>)> {
         world.mail(self.peer).into_iter().rev().find_map(|frame| match frame {
             Frame::ListenAt { generation, relays, .. } => Some((generation, relays)),
             _ => None,
         })
     }
 
-    /// Listens where it was told, and says so.
+    /// Listens where it was received, and says so.
     pub(crate) fn follow(&mut self, world: &mut World) -> Vec<RelayId> {
-        let (generation, relays) = self.told(world).expect("LISTEN_AT came");
+        let (generation, relays) = self.assigned(world).expect("LISTEN_AT came");
         self.relays = relays.iter().map(|relay| relay.relay).collect();
         let (queue, listener, relays) = (QUEUE.to_owned(), self.id, self.relays.clone());
         world.say(self.peer, Frame::Listening { queue, listener, generation, relays });

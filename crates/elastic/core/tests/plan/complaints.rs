@@ -68,7 +68,7 @@ fn a_new_relay_does_not_stay_empty() {
     assert!(new.iter().all(|id| world.carried(*id) > 2.0 * MB), "{:#?}", world.log);
 }
 
-/// One that cannot be helped is told of, once, and no relay is started in vain.
+/// One that cannot be helped is notified of, once, and no relay is started in vain.
 #[test]
 fn a_single_producer_that_fills_a_relay_is_told_of_and_costs_nothing() {
     let mut world = World::with(ten_mb(), Policy::Steady, &[&[10.5]]);

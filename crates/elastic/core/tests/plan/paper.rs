@@ -54,10 +54,10 @@ fn d3_overloaded_relays_with_one_producer_each_end_the_loop_and_are_told_of() {
     let mut steady = World::with(ten_mb(), Policy::Steady, &[&[12.0], &[12.0]]);
     steady.run(200);
     assert_eq!(moved(&steady), Vec::<u128>::new());
-    let told =
+    let notified =
         |action: &Action| matches!(action, Action::Notify { code: NoticeCode::Unsplittable });
-    let told = steady.log.iter().filter(|(_, planned)| told(&planned.action)).count();
-    assert_eq!(told, 1, "{:#?}", steady.log);
+    let notified = steady.log.iter().filter(|(_, planned)| notified(&planned.action)).count();
+    assert_eq!(notified, 1, "{:#?}", steady.log);
 }
 
 #[test]

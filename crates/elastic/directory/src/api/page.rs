@@ -1,20 +1,19 @@
 //! A part of a list: the directory's thread makes no answer of a hundred thousand elements.
 
 use quelea_elastic_proto::{ClientId, RelayId};
+use serde::Deserialize;
 
-use super::Refusal;
+use super::PAGE_MAX;
+use super::refusal::Refusal;
 
-/// The most that one answer holds, and how many it does unless it is told.
-pub const PAGE_MAX: usize = 1_000;
-
-/// Which part of a list. The lists are sorted, so who asks for what comes after the last one that it got misses
-/// none that was there all the while.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Page {
+/// `?after=NAME_OR_ID&limit=NUMBER`: which part of a list. The lists are sorted, so a client that goes on after the
+/// last one that it got misses none that was there all the while.
+#[derive(Deserialize)]
+pub(super) struct Page {
     /// Only what comes after this one: a queue's name, a relay's number, a client's id.
-    pub after: Option<String>,
+    pub(super) after: Option<String>,
     /// From 1 to [`PAGE_MAX`].
-    pub limit: Option<usize>,
+    limit: Option<usize>,
 }
 
 impl Page {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::counters::state_name;
 use crate::driver::Driver;
-use crate::event_log::Noted;
+use crate::event_log::LoggedEvent;
 
 pub(super) fn queue(driver: &Driver, name: &str) -> Option<Value> {
     let status = driver.core.queue(driver.now(), name)?;
@@ -112,8 +112,8 @@ pub(super) fn listener(listener: &ListenerStatus) -> Value {
     })
 }
 
-pub(super) fn event(noted: &Noted) -> Value {
-    let Noted { number, unix_ms, event } = noted;
+pub(super) fn event(noted: &LoggedEvent) -> Value {
+    let LoggedEvent { number, unix_ms, event } = noted;
     json!({
         "number": number,
         "unix_ms": unix_ms,

@@ -29,7 +29,7 @@ pub struct Embedded {
 }
 
 struct Shared {
-    /// Held over a transaction and the telling of its changes, so that watches see them in order.
+    /// Held over a transaction and the publication of its changes, so that watches see them in order.
     tables: Mutex<Tables>,
     changes: Changes,
     leases: AtomicU64,
@@ -119,7 +119,7 @@ impl MetaStore for Embedded {
                     }
                 }
                 let done = tables.apply(&txn.changes)?;
-                changes.tell(tables.revision(), done);
+                changes.publish(tables.revision(), done);
                 Ok(TxnOutcome::Done(tables.revision()))
             },
         ))
@@ -139,7 +139,7 @@ impl MetaStore for Embedded {
             move || format!("revoke lease {}", lease.0),
             move |tables, changes| {
                 let done = tables.end_leases(Some(lease))?;
-                changes.tell(tables.revision(), done);
+                changes.publish(tables.revision(), done);
                 Ok(())
             },
         ))

@@ -21,7 +21,7 @@ const NAME: &str = "etcd";
 const ANSWER_MAX: Duration = Duration::from_secs(3);
 /// How long a connection to one endpoint may take; then the next is tried.
 const CONNECT_MAX: Duration = Duration::from_secs(2);
-/// A watch without changes says nothing for long: what tells that its connection is gone.
+/// A watch without changes says nothing for long: what shows that its connection is gone.
 const PING: Duration = Duration::from_secs(2);
 
 /// The store.

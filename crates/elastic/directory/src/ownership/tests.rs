@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use quelea_elastic_core::directory::{Input as Told, RelayHandle, RelaySpec};
+use quelea_elastic_core::directory::{Input as DirectoryInput, RelayHandle, RelaySpec};
+use quelea_elastic_core::ownership::ClusterView;
 use quelea_elastic_core::ownership::keys::Shard;
 use quelea_elastic_proto::Fence;
 use tokio::sync::mpsc::{Receiver, UnboundedSender, channel, unbounded_channel};
@@ -138,7 +139,7 @@ impl Provider for Nobody {
 
 struct Life {
     commands: UnboundedSender<Command>,
-    told: Receiver<Message>,
+    outbox: Receiver<Message>,
 }
 
 impl Life {
@@ -152,7 +153,7 @@ impl Life {
 
     fn with(advertise: &str, meta: Arc<dyn MetaStore>, provider: Nobody) -> Self {
         let (commands, commanded) = unbounded_channel();
-        let (inbox, told) = channel(64);
+        let (inbox, outbox) = channel(64);
         let ownership = Ownership {
             meta,
             provider: Arc::new(provider),
@@ -162,21 +163,21 @@ impl Life {
             inbox,
         };
         tokio::spawn(ownership.run(commanded));
-        Self { commands, told }
+        Self { commands, outbox }
     }
 
     fn claim(&self) {
         assert!(
-            self.commands.send(Command::Do(Input::Claim { queue: "prices".to_owned() })).is_ok()
+            self.commands.send(Command::Input(Input::Claim { queue: "prices".to_owned() })).is_ok()
         );
     }
 
     /// The next message that is not of directories.
-    async fn told(&mut self) -> Message {
+    async fn outbox(&mut self) -> Message {
         loop {
-            let told = timeout(PATIENCE, self.told.recv()).await.expect("a message in time");
-            match told.expect("a message") {
-                Message::Input(Told::Directories(_)) => {}
+            let outbox = timeout(PATIENCE, self.outbox.recv()).await.expect("a message in time");
+            match outbox.expect("a message") {
+                Message::Input(DirectoryInput::Directories(_)) => {}
                 other => return other,
             }
         }
@@ -185,9 +186,9 @@ impl Life {
     /// Waits until it says that there are these directories.
     async fn knows(&mut self, directories: &[&str]) {
         loop {
-            let told = timeout(PATIENCE, self.told.recv()).await.expect("a message in time");
-            if let Some(Message::Input(Told::Directories(told))) = told
-                && told == directories
+            let outbox = timeout(PATIENCE, self.outbox.recv()).await.expect("a message in time");
+            if let Some(Message::Input(DirectoryInput::Directories(outbox))) = outbox
+                && outbox == directories
             {
                 return;
             }
@@ -195,8 +196,8 @@ impl Life {
     }
 
     async fn owned(&mut self) -> Fence {
-        match self.told().await {
-            Message::Input(Told::Owned { queue, fence, .. }) => {
+        match self.outbox().await {
+            Message::Input(DirectoryInput::Owned { queue, fence, .. }) => {
                 assert_eq!(queue, "prices");
                 fence
             }
@@ -204,15 +205,15 @@ impl Life {
         }
     }
 
-    /// Who owns the queue's shard, as this one knows it. What it was told before has been done then.
+    /// Who owns the queue's shard, as this one knows it. What it was outbox before has been done then.
     async fn owner(&self) -> Option<Fence> {
-        let (tell, told) = oneshot::channel();
-        let look = Box::new(move |picture: &Picture| {
-            let owner = picture.owner(Shard::of("prices")).map(|(_, fence)| fence);
-            assert!(tell.send(owner).is_ok());
+        let (sender, outbox) = oneshot::channel();
+        let look = Box::new(move |view: &ClusterView| {
+            let owner = view.owner(Shard::of("prices")).map(|(_, fence)| fence);
+            assert!(sender.send(owner).is_ok());
         });
-        assert!(self.commands.send(Command::Look(look)).is_ok());
-        timeout(PATIENCE, told).await.expect("a look in time").expect("a look")
+        assert!(self.commands.send(Command::View(look)).is_ok());
+        timeout(PATIENCE, outbox).await.expect("a look in time").expect("a look")
     }
 }
 
@@ -232,7 +233,7 @@ async fn one_that_is_cut_off_gives_up_what_it_owns_by_itself() {
     meta.cut.send_replace(true);
     // Asked all the while, and the store never answers.
     life.claim();
-    assert!(matches!(life.told().await, Message::ShardLost { owner: None, .. }));
+    assert!(matches!(life.outbox().await, Message::ShardLost { owner: None, .. }));
     assert_eq!(life.owner().await, None);
     life.claim();
     meta.cut.send_replace(false);
@@ -265,8 +266,8 @@ async fn an_address_has_one_directory_at_a_time() {
     }
     second.claim();
     assert_eq!(second.owner().await, Some(fence));
-    while let Ok(told) = first.told.try_recv() {
-        let of_directories = matches!(told, Message::Input(Told::Directories(_)));
+    while let Ok(outbox) = first.outbox.try_recv() {
+        let of_directories = matches!(outbox, Message::Input(DirectoryInput::Directories(_)));
         assert!(of_directories, "nothing was taken from it");
     }
     assert!(first.commands.send(Command::Stop).is_ok());
@@ -282,7 +283,7 @@ async fn a_slow_provider_that_fails_keeps_nobody_from_looking() {
     let life = Life::with("127.0.0.1:5670", Arc::clone(&meta) as _, Nobody { fails: Some(asked) });
     for number in 0..8 {
         let queue = format!("queue {number}");
-        assert!(life.commands.send(Command::Do(Input::Claim { queue })).is_ok());
+        assert!(life.commands.send(Command::Input(Input::Claim { queue })).is_ok());
     }
     let asked = timeout(PATIENCE, count.wait_for(|count| *count > 16)).await;
     assert!(asked.is_ok_and(|asked| asked.is_ok()));

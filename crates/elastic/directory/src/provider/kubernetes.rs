@@ -6,6 +6,7 @@ mod api_error;
 mod names;
 mod pod;
 mod pod_watch;
+mod queue_resources;
 mod queue_watch;
 mod resource;
 mod settings;
@@ -31,7 +32,8 @@ use tokio::time::Instant;
 use self::api_error::{is, limited};
 use self::pod::PodMaker;
 use self::pod_watch::PodWatch;
-use self::queue_watch::{QueueWatch, Resources};
+use self::queue_resources::Resources;
+use self::queue_watch::QueueWatch;
 pub use self::resource::{
     ElasticQueue, ElasticQueueSla, ElasticQueueSpec, ElasticQueueStatus, LoadStatus, RelayCounts,
 };

@@ -39,14 +39,14 @@ const LOG_CHECK: Duration = Duration::from_secs(30);
 /// Ended relays whose requests are remembered, so that a late repetition does not start them again.
 const ENDED_MAX: usize = 1_024;
 
-/// What the provider is told.
+/// What the provider needs to know.
 #[derive(Clone, Debug)]
 pub struct ProcessSettings {
     /// Where lease files and logs are; made if it is missing.
     pub dir: PathBuf,
     /// The program that is run.
     pub program: PathBuf,
-    /// What every relay is told.
+    /// What every relay is started with.
     pub command: RelayCommand,
 }
 
@@ -61,8 +61,8 @@ struct Shared {
     host: String,
     watcher: Watcher,
     state: Mutex<State>,
-    tell: UnboundedSender<Ended>,
-    told: tokio::sync::Mutex<UnboundedReceiver<Ended>>,
+    ends: UnboundedSender<Ended>,
+    next_end: tokio::sync::Mutex<UnboundedReceiver<Ended>>,
 }
 
 #[derive(Default)]
@@ -83,21 +83,21 @@ struct Relay {
 }
 
 impl Processes {
-    /// Adopts what runs. What has ended meanwhile is told by [`Provider::event`].
+    /// Adopts what runs. What has ended meanwhile is reported by [`Provider::event`].
     ///
     /// # Errors
     /// If the directory of lease files cannot be made or read.
     pub fn new(settings: ProcessSettings) -> std::io::Result<Self> {
         std::fs::create_dir_all(&settings.dir)?;
-        let (tell, told) = unbounded_channel();
-        let told = tokio::sync::Mutex::new(told);
+        let (ends, next_end) = unbounded_channel();
+        let next_end = tokio::sync::Mutex::new(next_end);
         let shared = Arc::new(Shared {
             settings,
             host: identity::host(),
             watcher: Watcher::new()?,
             state: Mutex::default(),
-            tell,
-            told,
+            ends,
+            next_end,
         });
         let this = Self { shared };
         for lease in lease::read_all(&this.shared.settings.dir)? {
@@ -116,14 +116,14 @@ impl Processes {
                 let ended = self.shared.watcher.watch(Arc::clone(&pidfd))?;
                 let (queue, pid) = (&lease.queue, lease.identity.pid);
                 tracing::info!(queue, relay = lease.relay, pid, "relay adopted");
-                self.know(Relay { lease, pidfd, ended }, &mut self.state());
+                self.track(Relay { lease, pidfd, ended }, &mut self.state());
             }
-            None => self.gone(&lease, "it ended while no directory looked"),
+            None => self.report_end(&lease, "it ended while no directory looked"),
         }
         Ok(())
     }
 
-    fn start_now(&self, spec: &RelaySpec) -> Result<RelayHandle, ProviderError> {
+    fn start_relay(&self, spec: &RelaySpec) -> Result<RelayHandle, ProviderError> {
         // One lock over all of it: it takes a millisecond, and two starts of a request cannot cross.
         let mut state = self.state();
         let key = (spec.queue.clone(), spec.request.clone());
@@ -140,7 +140,7 @@ impl Processes {
         let handle = self.handle(&relay.lease);
         let pid = relay.lease.identity.pid;
         tracing::info!(queue = spec.queue, relay = spec.relay.0, pid, "relay started");
-        self.know(relay, &mut state);
+        self.track(relay, &mut state);
         Ok(handle)
     }
 
@@ -198,8 +198,8 @@ impl Processes {
         }
     }
 
-    /// Knows the relay from now on, and tells when it has ended.
-    fn know(&self, relay: Relay, state: &mut State) {
+    /// Knows the relay from now on, and reports its end.
+    fn track(&self, relay: Relay, state: &mut State) {
         let Relay { lease, pidfd, mut ended } = relay.clone();
         state.relays.insert((lease.queue.clone(), lease.request.clone()), relay);
         let this = self.clone();
@@ -208,11 +208,11 @@ impl Processes {
             while tokio::time::timeout(LOG_CHECK, ended.wait_for(|ended| *ended)).await.is_err() {
                 log.keep_within_bounds();
             }
-            this.gone(&lease, &how_it_ended(&pidfd));
+            this.report_end(&lease, &how_it_ended(&pidfd));
         });
     }
 
-    fn gone(&self, lease: &Lease, cause: &str) {
+    fn report_end(&self, lease: &Lease, cause: &str) {
         let log = RelayLog::of(&self.shared.settings.dir, &lease.stem());
         let cause = match log.last_line() {
             Some(line) => format!("{cause}: {line}"),
@@ -237,10 +237,10 @@ impl Processes {
         log::forget_old(&self.shared.settings.dir);
         let ended = Ended { queue: lease.queue.clone(), handle: self.handle(lease), cause };
         // The receiver lives as long as this.
-        let _ = self.shared.tell.send(ended);
+        let _ = self.shared.ends.send(ended);
     }
 
-    fn stop_now(
+    fn stop_relay(
         &self,
         queue: &str,
         handle: &RelayHandle,
@@ -290,7 +290,7 @@ impl Provider for Processes {
     }
 
     fn start<'a>(&'a self, spec: &'a RelaySpec) -> Answer<'a, RelayHandle, ProviderError> {
-        Box::pin(async move { self.start_now(spec) })
+        Box::pin(async move { self.start_relay(spec) })
     }
 
     fn list<'a>(&'a self, queue: Option<&'a str>) -> Answer<'a, Vec<Running>, ProviderError> {
@@ -312,12 +312,12 @@ impl Provider for Processes {
         handle: &'a RelayHandle,
         grace: Duration,
     ) -> Answer<'a, (), ProviderError> {
-        Box::pin(async move { self.stop_now(queue, handle, grace) })
+        Box::pin(async move { self.stop_relay(queue, handle, grace) })
     }
 
     fn event(&self) -> Pin<Box<dyn Future<Output = ProviderEvent> + Send + '_>> {
         Box::pin(async move {
-            match self.shared.told.lock().await.recv().await {
+            match self.shared.next_end.lock().await.recv().await {
                 Some(ended) => ProviderEvent::Ended(ended),
                 // `shared` holds a sender, so this does not happen.
                 None => std::future::pending().await,

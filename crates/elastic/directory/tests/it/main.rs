@@ -2,8 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod embedded;
-#[cfg(feature = "etcd")]
-mod etcd;
 mod process;
 mod scratch;
 mod store;

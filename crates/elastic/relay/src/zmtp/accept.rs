@@ -15,7 +15,7 @@ use super::wire::{End, Wire};
 /// Connections of one side that have not said who they are: more wait until some have, or their ten
 /// seconds are over.
 const HANDSHAKES_MAX: usize = 1_024;
-/// Pause after accept failed for want of file descriptors or memory, and when too many shake hands.
+/// Wait after accept failed for want of file descriptors or memory, and when too many shake hands.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves whoever connects and is let in, for ever.

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use percent_encoding::percent_decode_str;
 
 use super::Names;
-use super::wire::Wire;
 use crate::{Error, ErrorKind};
 
 /// Ten messages with ten attributes have some 400; an oversized batch is to be told that it is.
@@ -90,10 +89,5 @@ impl<'a> Parameters<'a> {
             .collect();
         items.sort_unstable_by_key(|(number, _)| *number);
         items.into_iter().map(|(_, item)| item)
-    }
-
-    /// A member of the shape that these parameters are.
-    pub(crate) fn member<T: Wire>(&self, names: &Names) -> Result<T, Error> {
-        T::from_member(self, names)
     }
 }

@@ -1,18 +1,26 @@
-//! The types that members have, each with its form in JSON, Query and XML.
+//! What every member of a shape can do: read itself from JSON and Query, write itself in JSON and XML.
+//! The types that do stand in `wire/types.rs`.
 
-use std::collections::BTreeMap;
+mod types;
 
-use base64::Engine;
-use base64::alphabet;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use bytes::{BufMut, Bytes, BytesMut};
-use serde::de::{Error as _, IgnoredAny, MapAccess, SeqAccess};
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
 
-use super::json::{self, Budget, Scalar};
+use bytes::BytesMut;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+
 use super::query::Parameters;
-use super::xml;
-use super::{Kind, Names, Shape};
+use super::{Kind, Names, xml};
 use crate::{Error, ErrorKind};
+
+/// Up to here a floating-point number is the integer that was meant.
+const INTEGER_IN_F64_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// Items of lists and maps, and members of structures, in one request. Ten messages with ten
+/// attributes each have some 500; an item takes more memory than its three bytes on the wire.
+const ITEMS_MAX: u32 = 10_000;
 
 /// The type of a member. What is absent is the default.
 pub(crate) trait Wire: Default {
@@ -74,334 +82,177 @@ fn naming(error: Error, member: &str) -> Error {
     error
 }
 
-fn not_a(noun: &str) -> Error {
-    Error::new(ErrorKind::SerializationException, format!("The value is not {noun}"))
-}
-
-impl Wire for String {
-    const KIND: Kind = Kind::String;
-    const NOUN: &'static str = "a String";
-
-    fn from_scalar(scalar: Scalar<'_>) -> Result<Self, String> {
-        match scalar {
-            Scalar::Text(text) => Ok(text.to_owned()),
-            other => Err(other.refusal(Self::NOUN)),
-        }
-    }
-
-    fn from_parameters(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        Ok(parameters.value().unwrap_or_default().to_owned())
-    }
-
-    fn write_json(&self, out: &mut BytesMut) {
-        json::write_text(self, out);
-    }
-
-    fn write_content(&self, out: &mut BytesMut) {
-        xml::write_text(self, out);
+impl Parameters<'_> {
+    /// A member of the shape that these parameters are.
+    pub(crate) fn member<T: Wire>(&self, names: &Names) -> Result<T, Error> {
+        T::from_member(self, names)
     }
 }
 
-impl Wire for i64 {
-    const KIND: Kind = Kind::Integer;
-    const NOUN: &'static str = "an Integer";
+/// A value that is neither list nor object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Scalar<'a> {
+    Null,
+    Boolean(bool),
+    Integer(i64),
+    /// A fraction, or too large.
+    Number,
+    Text(&'a str),
+}
 
-    fn from_scalar(scalar: Scalar<'_>) -> Result<Self, String> {
-        match scalar {
-            Scalar::Integer(integer) => Ok(integer),
-            other => Err(other.refusal(Self::NOUN)),
-        }
-    }
-
-    fn from_parameters(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        parameters.value().and_then(|text| text.parse().ok()).ok_or_else(|| not_a(Self::NOUN))
-    }
-
-    fn write_json(&self, out: &mut BytesMut) {
-        out.put_slice(self.to_string().as_bytes());
-    }
-
-    fn write_content(&self, out: &mut BytesMut) {
-        self.write_json(out);
+impl Scalar<'_> {
+    /// That it is not what it has to be, as SQS says it.
+    pub(crate) fn refusal(self, noun: &str) -> String {
+        let token = match self {
+            Self::Null => "NULL_VALUE",
+            Self::Boolean(true) => "TRUE_VALUE",
+            Self::Boolean(false) => "FALSE_VALUE",
+            Self::Integer(_) | Self::Number => "NUMBER_VALUE",
+            Self::Text(_) => "STRING_VALUE",
+        };
+        format!("{token} can not be converted to {noun}")
     }
 }
 
-impl Wire for bool {
-    const KIND: Kind = Kind::Boolean;
-    const NOUN: &'static str = "a Boolean";
+/// How much more a request may hold.
+pub(crate) struct Budget {
+    left: Cell<u32>,
+}
 
-    fn from_scalar(scalar: Scalar<'_>) -> Result<Self, String> {
-        match scalar {
-            Scalar::Boolean(boolean) => Ok(boolean),
-            other => Err(other.refusal(Self::NOUN)),
+impl Budget {
+    pub(crate) const fn new() -> Self {
+        Self { left: Cell::new(ITEMS_MAX) }
+    }
+
+    /// The next key of an object.
+    pub(crate) fn key<'de, A: MapAccess<'de>>(
+        &self,
+        map: &mut A,
+    ) -> Result<Option<Cow<'de, str>>, A::Error> {
+        let key = map.next_key_seed(Key)?;
+        if key.is_some() {
+            self.spend()?;
         }
+        Ok(key)
     }
 
-    fn from_parameters(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        parameters.value().and_then(|text| text.parse().ok()).ok_or_else(|| not_a(Self::NOUN))
+    /// The value of that key.
+    pub(crate) fn member<'de, T: Wire, A: MapAccess<'de>>(
+        &self,
+        map: &mut A,
+    ) -> Result<T, A::Error> {
+        map.next_value_seed(Seed::new(self))
     }
 
-    fn write_json(&self, out: &mut BytesMut) {
-        out.put_slice(if *self { b"true" } else { b"false" });
+    /// The next item of a list.
+    pub(crate) fn item<'de, T: Wire, A: SeqAccess<'de>>(
+        &self,
+        list: &mut A,
+    ) -> Result<Option<T>, A::Error> {
+        let item = list.next_element_seed(Seed::new(self))?;
+        if item.is_some() {
+            self.spend()?;
+        }
+        Ok(item)
     }
 
-    fn write_content(&self, out: &mut BytesMut) {
-        self.write_json(out);
+    fn spend<E: serde::de::Error>(&self) -> Result<(), E> {
+        let left = self.left.get().checked_sub(1).ok_or_else(|| {
+            E::custom(format_args!("The request holds more than {ITEMS_MAX} values"))
+        })?;
+        self.left.set(left);
+        Ok(())
     }
 }
 
-/// The standard alphabet. Not every client pads.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
+struct Key;
 
-impl Wire for Bytes {
-    const KIND: Kind = Kind::Blob;
-    const NOUN: &'static str = "a Blob";
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = Cow<'de, str>;
 
-    fn from_scalar(scalar: Scalar<'_>) -> Result<Self, String> {
-        match scalar {
-            Scalar::Text(text) => {
-                let bytes = BASE64.decode(text);
-                bytes.map(Self::from).map_err(|_| "The value is not valid Base64".to_owned())
-            }
-            other => Err(other.refusal(Self::NOUN)),
-        }
-    }
-
-    fn from_parameters(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        let bytes = BASE64.decode(parameters.value().unwrap_or_default());
-        bytes.map(Self::from).map_err(|_| not_a("valid Base64"))
-    }
-
-    fn write_json(&self, out: &mut BytesMut) {
-        out.put_u8(b'"');
-        self.write_content(out);
-        out.put_u8(b'"');
-    }
-
-    fn write_content(&self, out: &mut BytesMut) {
-        out.put_slice(BASE64.encode(self).as_bytes());
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+        json.deserialize_str(self)
     }
 }
 
-impl<T: Wire> Wire for Option<T> {
-    const KIND: Kind = T::KIND;
-    const IS_ALWAYS: bool = false;
-    const NOUN: &'static str = T::NOUN;
+impl<'de> Visitor<'de> for Key {
+    type Value = Cow<'de, str>;
 
-    fn from_scalar(scalar: Scalar<'_>) -> Result<Self, String> {
-        match scalar {
-            Scalar::Null => Ok(None),
-            other => T::from_scalar(other).map(Some),
-        }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
     }
 
-    fn from_list<'de, A: SeqAccess<'de>>(list: A, budget: &Budget) -> Result<Self, A::Error> {
-        T::from_list(list, budget).map(Some)
+    fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(key))
     }
 
-    fn from_map<'de, A: MapAccess<'de>>(map: A, budget: &Budget) -> Result<Self, A::Error> {
-        T::from_map(map, budget).map(Some)
-    }
-
-    fn from_parameters(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        T::from_parameters(parameters).map(Some)
-    }
-
-    fn is_absent(&self) -> bool {
-        self.is_none()
-    }
-
-    fn write_json(&self, out: &mut BytesMut) {
-        match self {
-            Some(value) => value.write_json(out),
-            None => out.put_slice(b"null"),
-        }
-    }
-
-    fn write_content(&self, out: &mut BytesMut) {
-        if let Some(value) = self {
-            value.write_content(out);
-        }
-    }
-
-    fn write_xml(&self, names: &Names, out: &mut BytesMut) {
-        if let Some(value) = self {
-            value.write_xml(names, out);
-        }
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(key.to_owned()))
     }
 }
 
-impl<T: Wire> Wire for Vec<T> {
-    const KIND: Kind = Kind::List(&T::KIND);
-    const IS_ALWAYS: bool = false;
-    const NOUN: &'static str = "a List";
+/// Reads one value.
+pub(crate) struct Seed<'a, T> {
+    budget: &'a Budget,
+    of: PhantomData<T>,
+}
 
-    fn from_scalar(scalar: Scalar<'_>) -> Result<Self, String> {
-        match scalar {
-            Scalar::Null => Ok(Self::new()),
-            other => Err(other.refusal(Self::NOUN)),
-        }
+impl<'a, T: Wire> Seed<'a, T> {
+    pub(crate) const fn new(budget: &'a Budget) -> Self {
+        Self { budget, of: PhantomData }
     }
 
-    fn from_list<'de, A: SeqAccess<'de>>(mut list: A, budget: &Budget) -> Result<Self, A::Error> {
-        let mut items = Self::new();
-        while let Some(item) = budget.item::<Option<T>, A>(&mut list)? {
-            items.extend(item); // Null is no item.
-        }
-        Ok(items)
-    }
-
-    /// An only item may do without its number, as boto 2 sends `AttributeName=All`.
-    fn from_parameters(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        let only = parameters.value().map(|_| parameters);
-        let only = only.filter(|_| !matches!(T::KIND, Kind::Structure(_)));
-        only.into_iter().chain(parameters.numbered()).map(T::from_parameters).collect()
-    }
-
-    fn from_member(shape: &Parameters<'_>, names: &Names) -> Result<Self, Error> {
-        shape.items(names).map_or_else(
-            || Ok(Self::new()),
-            |parameters| {
-                Self::from_parameters(parameters).map_err(|error| naming(error, names.item))
-            },
-        )
-    }
-
-    fn is_absent(&self) -> bool {
-        self.is_empty()
-    }
-
-    fn write_json(&self, out: &mut BytesMut) {
-        out.put_u8(b'[');
-        for (at, item) in self.iter().enumerate() {
-            if at > 0 {
-                out.put_u8(b',');
-            }
-            item.write_json(out);
-        }
-        out.put_u8(b']');
-    }
-
-    fn write_content(&self, out: &mut BytesMut) {
-        for item in self {
-            item.write_content(out);
-        }
-    }
-
-    fn write_xml(&self, names: &Names, out: &mut BytesMut) {
-        for item in self {
-            xml::element(names.item, out, |out| item.write_content(out));
-        }
+    fn scalar<E: serde::de::Error>(scalar: Scalar<'_>) -> Result<T, E> {
+        T::from_scalar(scalar).map_err(E::custom)
     }
 }
 
-/// The name of a map's value, in Query and XML.
-const VALUE: &str = "Value";
+impl<'de, T: Wire> DeserializeSeed<'de> for Seed<'_, T> {
+    type Value = T;
 
-impl<T: Wire> Wire for BTreeMap<String, T> {
-    const KIND: Kind = Kind::Map(&T::KIND);
-    const IS_ALWAYS: bool = false;
-    const NOUN: &'static str = "a Map";
-
-    fn from_scalar(scalar: Scalar<'_>) -> Result<Self, String> {
-        match scalar {
-            Scalar::Null => Ok(Self::new()),
-            other => Err(other.refusal(Self::NOUN)),
-        }
-    }
-
-    fn from_map<'de, A: MapAccess<'de>>(mut map: A, budget: &Budget) -> Result<Self, A::Error> {
-        let mut items = Self::new();
-        while let Some(key) = budget.key(&mut map)? {
-            if let Some(value) = budget.member::<Option<T>, A>(&mut map)? {
-                items.insert(key.into_owned(), value);
-            }
-        }
-        Ok(items)
-    }
-
-    /// Its items do not say what their keys are called: see [`Self::from_member`].
-    fn from_parameters(_parameters: &Parameters<'_>) -> Result<Self, Error> {
-        Ok(Self::new())
-    }
-
-    fn from_member(shape: &Parameters<'_>, names: &Names) -> Result<Self, Error> {
-        let mut items = Self::new();
-        let Some(parameters) = shape.items(names) else { return Ok(items) };
-        // An only item may do without its number, as boto 2 sends `Attribute.Name=Policy`.
-        let only = parameters.child(names.key).map(|_| parameters);
-        for item in only.into_iter().chain(parameters.numbered()) {
-            let key = item.child(names.key).and_then(Parameters::value);
-            let value = item.child(VALUE).map_or_else(|| Ok(T::default()), T::from_parameters);
-            let value = value.map_err(|error| naming(error, names.item))?;
-            items.insert(key.unwrap_or_default().to_owned(), value);
-        }
-        Ok(items)
-    }
-
-    fn is_absent(&self) -> bool {
-        self.is_empty()
-    }
-
-    fn write_json(&self, out: &mut BytesMut) {
-        out.put_u8(b'{');
-        for (at, (key, value)) in self.iter().enumerate() {
-            if at > 0 {
-                out.put_u8(b',');
-            }
-            json::write_text(key, out);
-            out.put_u8(b':');
-            value.write_json(out);
-        }
-        out.put_u8(b'}');
-    }
-
-    fn write_content(&self, out: &mut BytesMut) {
-        for value in self.values() {
-            value.write_content(out);
-        }
-    }
-
-    fn write_xml(&self, names: &Names, out: &mut BytesMut) {
-        for (key, value) in self {
-            xml::element(names.item, out, |out| {
-                xml::element(names.key, out, |out| xml::write_text(key, out));
-                xml::element(VALUE, out, |out| value.write_content(out));
-            });
-        }
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<T, D::Error> {
+        json.deserialize_any(self)
     }
 }
 
-impl<S: Shape> Wire for S {
-    const KIND: Kind = Kind::Structure(&S::DESCRIPTION);
-    const NOUN: &'static str = "a Structure";
+impl<'de, T: Wire> Visitor<'de> for Seed<'_, T> {
+    type Value = T;
 
-    fn from_map<'de, A: MapAccess<'de>>(mut map: A, budget: &Budget) -> Result<Self, A::Error> {
-        let mut shape = Self::default();
-        while let Some(name) = budget.key(&mut map)? {
-            if !shape.read_json(&name, &mut map, budget)? {
-                map.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(shape)
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::NOUN)
     }
 
-    fn from_parameters(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        let mut shape = Self::default();
-        shape.read_query(parameters)?;
-        Ok(shape)
+    fn visit_unit<E: serde::de::Error>(self) -> Result<T, E> {
+        Self::scalar(Scalar::Null)
     }
 
-    fn write_json(&self, out: &mut BytesMut) {
-        out.put_u8(b'{');
-        Shape::write_json(self, out);
-        out.put_u8(b'}');
+    fn visit_bool<E: serde::de::Error>(self, boolean: bool) -> Result<T, E> {
+        Self::scalar(Scalar::Boolean(boolean))
     }
 
-    fn write_content(&self, out: &mut BytesMut) {
-        Shape::write_xml(self, out);
+    fn visit_i64<E: serde::de::Error>(self, integer: i64) -> Result<T, E> {
+        Self::scalar(Scalar::Integer(integer))
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, integer: u64) -> Result<T, E> {
+        Self::scalar(i64::try_from(integer).map_or(Scalar::Number, Scalar::Integer))
+    }
+
+    /// Some clients have no other numbers: `10.0` is an integer.
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<T, E> {
+        let is_integer = number.fract() == 0.0 && number.abs() <= INTEGER_IN_F64_MAX;
+        Self::scalar(if is_integer { Scalar::Integer(number as i64) } else { Scalar::Number })
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<T, E> {
+        Self::scalar(Scalar::Text(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<T, A::Error> {
+        T::from_list(list, self.budget)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::from_map(map, self.budget)
     }
 }

@@ -1,7 +1,7 @@
 //! Which message of a queue is given out next.
 
 use quelea_model::Seq;
-use quelea_store::Ready;
+use quelea_store::QueuedMessage;
 
 use super::Queue;
 use super::groups::Ordering;
@@ -68,7 +68,7 @@ impl Queue {
     }
 
     /// Takes what was chosen out of the visible messages. Its group still counts it as visible.
-    pub(crate) fn take(&mut self, choice: Choice) -> Option<Ready> {
+    pub(crate) fn take(&mut self, choice: Choice) -> Option<QueuedMessage> {
         match choice {
             Choice::Front => self.ready.pop(),
             Choice::This(seq) => self.ready.remove(seq),

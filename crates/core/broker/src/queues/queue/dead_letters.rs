@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use quelea_model::{Message, Seq};
-use quelea_store::Ready;
+use quelea_store::QueuedMessage;
 use rustc_hash::FxHashMap;
 
 /// Why a message left its queue other than by acknowledgement.
@@ -40,7 +40,7 @@ impl fmt::Display for DeadLetterReason {
 /// A message between its queue and the dead-letter exchange: no longer ready, not yet settled.
 #[derive(Debug)]
 pub(crate) struct DeadLetter {
-    pub(crate) message: Ready,
+    pub(crate) message: QueuedMessage,
     pub(crate) reason: DeadLetterReason,
 }
 
@@ -66,7 +66,7 @@ impl DeadLetters {
         self.bytes
     }
 
-    pub(crate) fn push(&mut self, message: Ready, reason: DeadLetterReason) {
+    pub(crate) fn push(&mut self, message: QueuedMessage, reason: DeadLetterReason) {
         self.bytes += bytes_of(&message);
         self.letters.push_back(DeadLetter { message, reason });
     }
@@ -82,7 +82,7 @@ impl DeadLetters {
     }
 
     /// Takes a message by its number.
-    pub(crate) fn remove(&mut self, seq: Seq) -> Option<Ready> {
+    pub(crate) fn remove(&mut self, seq: Seq) -> Option<QueuedMessage> {
         let at = self.letters.iter().position(|letter| letter.message.entry.seq == seq)?;
         let letter = self.letters.remove(at)?;
         self.bytes -= bytes_of(&letter.message);
@@ -101,21 +101,21 @@ impl DeadLetters {
         }
     }
 
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Ready> {
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = QueuedMessage> {
         self.bytes = 0;
         self.letters.drain(..).map(|letter| letter.message)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Ready> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &QueuedMessage> {
         self.letters.iter().map(|letter| &letter.message)
     }
 
     /// For a checkpoint, which changes the places of entries.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Ready> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut QueuedMessage> {
         self.letters.iter_mut().map(|letter| &mut letter.message)
     }
 }
 
-fn bytes_of(message: &Ready) -> usize {
+fn bytes_of(message: &QueuedMessage) -> usize {
     size_of::<DeadLetter>() + message.body.as_ref().map_or(0, |body| body.resident_bytes())
 }

@@ -5,14 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quelea_model::{Seq, Timestamp};
-use quelea_store::{Ready, Visibility};
+use quelea_store::{QueuedMessage, Visibility};
 
 /// A message that waits for its time.
 #[derive(Debug)]
 pub(crate) struct InvisibleMessage {
     /// Its body is kept only if the log does not have it. The entry's delivery count is the number
     /// of times that it was received; 0 of one that is delayed.
-    pub(crate) message: Ready,
+    pub(crate) message: QueuedMessage,
     /// From when it may be received.
     pub(crate) visible_at: Timestamp,
     /// When it was last received; what was recovered says when it was first.
@@ -137,7 +137,7 @@ impl InvisibleMessages {
     }
 
     /// Hands out everything.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Ready> + use<> {
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = QueuedMessage> + use<> {
         std::mem::take(self).by_seq.into_values().map(|invisible| invisible.message)
     }
 
@@ -170,7 +170,7 @@ impl InvisibleMessages {
     }
 }
 
-fn bytes_of(message: &Ready) -> usize {
+fn bytes_of(message: &QueuedMessage) -> usize {
     message.body.as_ref().map_or(0, |body| body.resident_bytes())
 }
 
@@ -183,7 +183,7 @@ mod tests {
     fn invisible(seq: u64, visible_at: u64, receive_count: u16) -> InvisibleMessage {
         let entry = Entry { seq: Seq(seq), delivery_count: receive_count, ..Entry::default() };
         InvisibleMessage {
-            message: Ready { entry, expires_at: None, body: None },
+            message: QueuedMessage { entry, expires_at: None, body: None },
             visible_at: Timestamp::from_millis(visible_at),
             received_at: Timestamp::ZERO,
             first_received_at: Timestamp::ZERO,

@@ -2,8 +2,8 @@
 
 use quelea_model::{QueueId, Seq, Timestamp};
 use quelea_store::{
-    CheckpointCursor, Entry, Front, Held, LoadWhat, Loaded, Location, Missing, QueueIndex, Ready,
-    Removed, Store, Stretch, Unstored,
+    CheckpointCursor, Drained, Entry, Front, LoadWhat, Loaded, Location, NextRead, PagedRange,
+    QueueIndex, QueuedMessage, QueuedMessageRef, Store, UnstoredMessage,
 };
 
 /// What would be given out next.
@@ -20,7 +20,7 @@ pub(crate) enum Head {
 #[derive(Debug)]
 pub(crate) enum Expired {
     Nothing,
-    Message(Ready),
+    Message(QueuedMessage),
     /// An expired message may lie in what is not in memory.
     Absent,
 }
@@ -38,8 +38,8 @@ pub(crate) struct ReadyMessages {
     levels: Vec<Level>,
     priority_max: u8,
     len: usize,
-    /// Stretches that cannot be read back. They stay in the log, for whoever repairs it.
-    unreadable: Vec<Stretch>,
+    /// Paged-out ranges that cannot be read back. They stay in the log, for whoever repairs it.
+    unreadable: Vec<PagedRange>,
 }
 
 impl ReadyMessages {
@@ -82,14 +82,14 @@ impl ReadyMessages {
     }
 
     /// A new message: the greatest number so far.
-    pub(crate) fn push(&mut self, message: Ready) {
+    pub(crate) fn push(&mut self, message: QueuedMessage) {
         self.len += 1;
         let level = self.level_of(message.entry.priority);
         level.index.push_back(message.entry, message.expires_at, message.body);
     }
 
     /// A message goes back to its old place.
-    pub(crate) fn insert(&mut self, message: Ready) {
+    pub(crate) fn insert(&mut self, message: QueuedMessage) {
         self.len += 1;
         let level = self.level_of(message.entry.priority);
         level.index.insert(message.entry, message.expires_at, message.body);
@@ -116,7 +116,7 @@ impl ReadyMessages {
 
     /// Takes what comes next, with or without its body; `None` if there is nothing or it is paged
     /// out.
-    pub(crate) fn pop(&mut self) -> Option<Ready> {
+    pub(crate) fn pop(&mut self) -> Option<QueuedMessage> {
         let message = self.levels.iter_mut().find(|l| !l.index.is_empty())?.index.pop_front()?;
         self.len -= 1;
         Some(message)
@@ -133,7 +133,7 @@ impl ReadyMessages {
                         return Expired::Message(message);
                     }
                 }
-                Front::Paged(stretch) if is_expired(stretch.earliest_expiry) => {
+                Front::Paged(range) if is_expired(range.earliest_expiry) => {
                     return Expired::Absent;
                 }
                 _ => {}
@@ -146,8 +146,8 @@ impl ReadyMessages {
     pub(crate) fn next_expiry(&self) -> Option<Timestamp> {
         let expiries = self.levels.iter().filter_map(|level| match level.index.front() {
             Front::Entry { expires_at, .. } => expires_at,
-            Front::Paged(stretch) if stretch.earliest_expiry != quelea_store::NEVER => {
-                Some(stretch.earliest_expiry)
+            Front::Paged(range) if range.earliest_expiry != quelea_store::NEVER => {
+                Some(range.earliest_expiry)
             }
             _ => None,
         });
@@ -155,7 +155,7 @@ impl ReadyMessages {
     }
 
     /// The message of a number, if it is here and not paged out.
-    pub(crate) fn get(&self, seq: Seq) -> Option<Held<'_>> {
+    pub(crate) fn get(&self, seq: Seq) -> Option<QueuedMessageRef<'_>> {
         self.levels.iter().find_map(|level| level.index.get(seq))
     }
 
@@ -164,9 +164,9 @@ impl ReadyMessages {
         self.first()?.index.nth(n)
     }
 
-    /// The stretch that a number lies in.
-    pub(crate) fn stretch_of(&self, seq: Seq) -> Option<&Stretch> {
-        self.levels.iter().find_map(|level| level.index.stretch_of(seq))
+    /// The range that a number lies in.
+    pub(crate) fn paged_range_of(&self, seq: Seq) -> Option<&PagedRange> {
+        self.levels.iter().find_map(|level| level.index.paged_range_of(seq))
     }
 
     /// The number of the first message; `None` if there is none or it is paged out.
@@ -182,18 +182,18 @@ impl ReadyMessages {
         self.levels.iter().flat_map(move |level| level.index.entries_from(seq))
     }
 
-    /// Sets the stretch that begins at `location` aside, since it cannot be read.
-    pub(crate) fn take_stretch(&mut self, location: Location) {
-        let stretch = self.levels.iter_mut().find_map(|l| l.index.remove_stretch(location));
-        if let Some(stretch) = stretch {
-            self.len -= stretch.count as usize;
-            self.unreadable.push(stretch);
+    /// Sets the range that begins at `location` aside, since it cannot be read.
+    pub(crate) fn take_paged_range(&mut self, location: Location) {
+        let range = self.levels.iter_mut().find_map(|l| l.index.remove_paged_range(location));
+        if let Some(range) = range {
+            self.len -= range.count as usize;
+            self.unreadable.push(range);
         }
     }
 
-    /// The first stretch that is paged out.
-    pub(crate) fn first_stretch(&self) -> Option<&Stretch> {
-        self.levels.iter().find_map(|level| level.index.stretches().next())
+    /// The first range that is paged out.
+    pub(crate) fn first_paged_range(&self) -> Option<&PagedRange> {
+        self.levels.iter().find_map(|level| level.index.paged_ranges().next())
     }
 
     /// Entries that are not paged out, in order within each priority.
@@ -205,7 +205,7 @@ impl ReadyMessages {
     pub(crate) fn head_expiry(&self) -> Option<Timestamp> {
         match self.first()?.index.front() {
             Front::Entry { expires_at, .. } => expires_at,
-            Front::Paged(stretch) => Some(stretch.earliest_expiry),
+            Front::Paged(range) => Some(range.earliest_expiry),
             Front::Empty => None,
         }
     }
@@ -216,16 +216,16 @@ impl ReadyMessages {
     }
 
     /// Takes a message by its number.
-    pub(crate) fn remove(&mut self, seq: Seq) -> Option<Ready> {
+    pub(crate) fn remove(&mut self, seq: Seq) -> Option<QueuedMessage> {
         let message = self.levels.iter_mut().find_map(|level| level.index.remove(seq))?;
         self.len -= 1;
         Some(message)
     }
 
     /// Hands out everything.
-    pub(crate) fn drain(&mut self, f: &mut dyn FnMut(Removed)) {
+    pub(crate) fn drain(&mut self, f: &mut dyn FnMut(Drained)) {
         self.levels.iter_mut().for_each(|level| level.index.drain(f));
-        self.unreadable.drain(..).for_each(|stretch| f(Removed::Stretch(stretch)));
+        self.unreadable.drain(..).for_each(|range| f(Drained::PagedRange(range)));
         self.len = 0;
     }
 
@@ -234,10 +234,10 @@ impl ReadyMessages {
         let Some(level) = self.first() else {
             return Vec::new();
         };
-        match level.index.missing(bytes_max) {
-            Missing::Nothing => Vec::new(),
-            Missing::Items(items) => vec![LoadWhat::Items(items)],
-            Missing::Stretch(_) => within(level.index.stretches(), bytes_max),
+        match level.index.next_read(bytes_max) {
+            NextRead::Nothing => Vec::new(),
+            NextRead::Items(items) => vec![LoadWhat::Items(items)],
+            NextRead::PagedRange(_) => within(level.index.paged_ranges(), bytes_max),
         }
     }
 
@@ -248,13 +248,13 @@ impl ReadyMessages {
         is_expired: impl Fn(Timestamp) -> bool,
     ) -> Vec<LoadWhat> {
         let expired = |level: &&Level| match level.index.front() {
-            Front::Paged(stretch) => is_expired(stretch.earliest_expiry),
+            Front::Paged(range) => is_expired(range.earliest_expiry),
             _ => false,
         };
         match self.levels.iter().find(expired) {
             Some(level) => {
-                let stretches = level.index.stretches();
-                within(stretches.take_while(|s| is_expired(s.earliest_expiry)), bytes_max)
+                let ranges = level.index.paged_ranges();
+                within(ranges.take_while(|s| is_expired(s.earliest_expiry)), bytes_max)
             }
             None => Vec::new(),
         }
@@ -262,33 +262,33 @@ impl ReadyMessages {
 
     /// Takes what was read. `moved_down` is called with each message that this moves to a lower
     /// priority's level: a checkpoint under way has been there already.
-    pub(crate) fn fill(&mut self, loaded: Loaded, moved_down: &mut dyn FnMut(&Ready)) {
+    pub(crate) fn fill(&mut self, loaded: Loaded, moved_down: &mut dyn FnMut(&QueuedMessage)) {
         if self.levels.len() == 1 && self.priority_max == 0 {
             return self.levels[0].index.fill(loaded);
         }
-        let stretch = loaded.stretch.as_ref().map(|loaded| loaded.stretch);
+        let range = loaded.range.as_ref().map(|loaded| loaded.range);
         for level in &mut self.levels {
             level.index.fill(loaded.clone());
         }
-        // A stretch that recovery made may hold several priorities.
-        if let Some(stretch) = stretch
-            && self.capped(stretch.priority_min) != self.capped(stretch.priority_max)
+        // A range that recovery made may hold several priorities.
+        if let Some(range) = range
+            && self.capped(range.priority_min) != self.capped(range.priority_max)
         {
-            self.redistribute(stretch.first, stretch.last, moved_down);
+            self.redistribute(range.first, range.last, moved_down);
         }
     }
 
-    /// Sets the stretch that begins at `location` aside, since it cannot be read, if it is at the
+    /// Sets the range that begins at `location` aside, since it cannot be read, if it is at the
     /// head of its priority. Otherwise it is tried again when it has come there.
-    pub(crate) fn skip_stretch(&mut self, location: Location) {
+    pub(crate) fn skip_paged_range(&mut self, location: Location) {
         let is_it = |level: &&mut Level| match level.index.front() {
-            Front::Paged(stretch) => stretch.first_location() == location,
+            Front::Paged(range) => range.first_location() == location,
             _ => false,
         };
         let level = self.levels.iter_mut().find(is_it);
-        if let Some(stretch) = level.and_then(|level| level.index.pop_front_stretch()) {
-            self.len -= stretch.count as usize;
-            self.unreadable.push(stretch);
+        if let Some(range) = level.and_then(|level| level.index.pop_front_paged_range()) {
+            self.len -= range.count as usize;
+            self.unreadable.push(range);
         }
     }
 
@@ -317,7 +317,7 @@ impl ReadyMessages {
     }
 
     /// Some messages that are only in memory.
-    pub(crate) fn unstored(&self, max: usize) -> Vec<Unstored> {
+    pub(crate) fn unstored(&self, max: usize) -> Vec<UnstoredMessage> {
         let level = self.levels.iter().rev().find(|level| level.index.unstored_len() > 0);
         level.map(|level| level.index.unstored(max)).unwrap_or_default()
     }
@@ -339,7 +339,7 @@ impl ReadyMessages {
             let level =
                 self.levels.iter_mut().rev().find(|l| u16::from(l.priority) >= cursor.level);
             let Some(level) = level else {
-                self.unreadable.iter().for_each(|s| store.checkpoint_stretch(queue, s));
+                self.unreadable.iter().for_each(|s| store.checkpoint_paged_range(queue, s));
                 return true;
             };
             if u16::from(level.priority) > cursor.level {
@@ -374,15 +374,15 @@ impl ReadyMessages {
         &mut self.levels[at]
     }
 
-    /// Sorts an index of mixed priorities into levels. A stretch of several priorities stays with
+    /// Sorts an index of mixed priorities into levels. A range of several priorities stays with
     /// its highest until it is read.
     ///
     /// What was taken out of the middle before is not known any more, so nothing of it may be paged
-    /// out again but as the stretches that it came in.
+    /// out again but as the ranges that it came in.
     fn distribute(&mut self, mut mixed: QueueIndex) {
         while !mixed.is_empty() {
-            if let Some(stretch) = mixed.pop_front_stretch() {
-                self.level_of(stretch.priority_max).index.push_back_stretch(stretch);
+            if let Some(range) = mixed.pop_front_paged_range() {
+                self.level_of(range.priority_max).index.push_back_paged_range(range);
             } else if let Some(message) = mixed.pop_front() {
                 let level = self.level_of(message.entry.priority);
                 level.index.push_back(message.entry, message.expires_at, message.body);
@@ -394,7 +394,7 @@ impl ReadyMessages {
     }
 
     /// Moves the messages of a range of numbers to the levels of their priorities.
-    fn redistribute(&mut self, first: Seq, last: Seq, moved_down: &mut dyn FnMut(&Ready)) {
+    fn redistribute(&mut self, first: Seq, last: Seq, moved_down: &mut dyn FnMut(&QueuedMessage)) {
         let mut moving = Vec::new();
         for level in &mut self.levels {
             while let Front::Entry { entry, .. } = level.index.front()
@@ -417,15 +417,15 @@ impl ReadyMessages {
 /// What an entry costs in memory besides its body, for the bound of one read.
 const ENTRY_OVERHEAD_BYTES: u64 = 64;
 
-/// The first stretches that together stay within `bytes_max`, but at least one.
-fn within<'a>(stretches: impl Iterator<Item = &'a Stretch>, bytes_max: usize) -> Vec<LoadWhat> {
+/// The first ranges that together stay within `bytes_max`, but at least one.
+fn within<'a>(ranges: impl Iterator<Item = &'a PagedRange>, bytes_max: usize) -> Vec<LoadWhat> {
     let mut bytes = 0;
-    let wanted = stretches.take_while(|stretch| {
+    let wanted = ranges.take_while(|range| {
         let is_first = bytes == 0;
-        bytes += stretch.body_bytes + u64::from(stretch.count) * ENTRY_OVERHEAD_BYTES;
+        bytes += range.body_bytes + u64::from(range.count) * ENTRY_OVERHEAD_BYTES;
         is_first || bytes <= bytes_max as u64
     });
-    wanted.map(|stretch| LoadWhat::Stretch(*stretch)).collect()
+    wanted.map(|range| LoadWhat::PagedRange(*range)).collect()
 }
 
 /// How far a checkpoint has come in one queue: priorities rising.
@@ -440,7 +440,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stretch_of_mixed_priorities_tells_which_of_its_messages_move_down() {
+    fn a_paged_range_of_mixed_priorities_tells_which_of_its_messages_move_down() {
         let mut ready = ReadyMessages::new(Some(3), QueueIndex::new());
         for (seq, priority) in [(1, 3), (2, 0), (3, 9), (4, 1)] {
             let entry = Entry { seq: Seq(seq), priority, ..Entry::default() };

@@ -29,7 +29,7 @@ impl Changes {
     }
 
     /// Takes the changes of one transaction.
-    pub(super) fn tell(&self, revision: Revision, changes: Vec<Change>) {
+    pub(super) fn publish(&self, revision: Revision, changes: Vec<Change>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.changes.extend(changes.into_iter().map(|change| (revision, change)));
         while kept.changes.len() > CHANGES_MAX {

@@ -16,7 +16,7 @@ use crate::provider::{RelayCommand, Running};
 
 /// The container that runs the relay; a template's container of this name is filled in.
 const CONTAINER: &str = "relay";
-/// From the end of a relay's drain to its pod's: the relay still has to be told, and to end.
+/// From the end of a relay's drain to its pod's: the relay still has to be asked, and to end.
 const GRACE_MORE_S: i64 = 5;
 /// Environment variable with the pod's address, for `relay_listen`.
 const POD_IP: &str = "POD_IP";

@@ -42,7 +42,7 @@ struct Known {
     running: Running,
     /// Why it has not come up yet, as last seen.
     held_up: Option<String>,
-    /// Its end was told.
+    /// Its end was reported.
     ended: bool,
 }
 
@@ -128,7 +128,7 @@ impl PodWatch {
         let running = known.running.clone();
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         self.sweeps.insert((Instant::now() + self.kept, name), uid);
-        self.tell(running, cause).await;
+        self.report_end(running, cause).await;
     }
 
     async fn forget(&mut self, name: &str, mut cause: String) {
@@ -139,10 +139,10 @@ impl PodWatch {
         if let Some(held_up) = known.held_up {
             cause = format!("{cause}; it never ran: {held_up}");
         }
-        self.tell(known.running, cause).await;
+        self.report_end(known.running, cause).await;
     }
 
-    async fn tell(&self, running: Running, cause: String) {
+    async fn report_end(&self, running: Running, cause: String) {
         let ended = Ended { queue: running.queue, handle: running.handle, cause };
         // The receiver is the provider, which ends this task when it goes.
         let _ = self.events.send(ProviderEvent::Ended(ended)).await;

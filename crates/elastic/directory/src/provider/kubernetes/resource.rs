@@ -1,4 +1,4 @@
-//! The custom resource `ElasticQueue`: what a user of the cluster asks of a queue, and what is told of it.
+//! The custom resource `ElasticQueue`: what a user of the cluster asks of a queue, and what is shown of it.
 //! The file of the Helm chart is made from these types; a test keeps the two equal.
 
 #![expect(unreachable_pub, reason = "of the derived schemas' own types")]
@@ -132,7 +132,7 @@ pub struct ElasticQueueSla {
     pub relays_without_budget: Option<i32>,
 }
 
-/// What the queue's directory tells of it.
+/// What the queue's directory shows of it.
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ElasticQueueStatus {

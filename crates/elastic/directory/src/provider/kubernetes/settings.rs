@@ -1,4 +1,4 @@
-//! What the provider is told: where its pods go, what they are made of.
+//! What the provider needs to know: where its pods go, what they are made of.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::api_error::{CallError, is, limited};
-use super::queue_watch::Resources;
+use super::queue_resources::Resources;
 use super::resource::{ElasticQueue, ElasticQueueStatus, LoadStatus, RelayCounts};
 use super::{names, pod};
 
@@ -176,7 +176,7 @@ impl Writer {
     }
 }
 
-/// Tells a resource's user whether what it asks for is taken.
+/// Shows a resource's user whether what it asks for is taken.
 pub(super) async fn accept(
     resources: &Resources,
     resource: &ElasticQueue,

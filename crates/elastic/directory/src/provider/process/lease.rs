@@ -55,7 +55,7 @@ impl Lease {
     }
 }
 
-/// All leases, in the order of queue and relay. A file that is none is told and left.
+/// All leases, in the order of queue and relay. A file that is none is logged and left.
 pub(super) fn read_all(dir: &Path) -> std::io::Result<Vec<Lease>> {
     let mut leases = Vec::new();
     for file in std::fs::read_dir(dir)? {

@@ -28,7 +28,7 @@ struct Shared {
 #[derive(Default)]
 struct Watched {
     last: u64,
-    /// The descriptor is kept: a closed one would never tell.
+    /// The descriptor is kept: a closed one would never say.
     processes: BTreeMap<u64, (Arc<OwnedFd>, watch::Sender<bool>)>,
 }
 
@@ -45,14 +45,14 @@ impl Watcher {
 
     /// Becomes true when the process has ended, and stays so.
     pub(super) fn watch(&self, pidfd: Arc<OwnedFd>) -> std::io::Result<watch::Receiver<bool>> {
-        let (tell, told) = watch::channel(false);
+        let (ended, is_ended) = watch::channel(false);
         let mut watched = self.shared.watched.lock().unwrap_or_else(PoisonError::into_inner);
         watched.last += 1;
         let number = watched.last;
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ONESHOT;
         epoll::add(&self.shared.epoll, &pidfd, epoll::EventData::new_u64(number), flags)?;
-        watched.processes.insert(number, (pidfd, tell));
-        Ok(told)
+        watched.processes.insert(number, (pidfd, ended));
+        Ok(is_ended)
     }
 }
 
@@ -80,9 +80,9 @@ impl Shared {
                     return;
                 }
                 let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some((_, tell)) = watched.processes.remove(&number) {
+                if let Some((_, ended)) = watched.processes.remove(&number) {
                     // An error means that nobody waits any more.
-                    let _ = tell.send(true);
+                    let _ = ended.send(true);
                 }
             }
         }

@@ -1,0 +1,186 @@
+//! The tasks of AMQP connections: one accepts at each address, one reads each socket and gives the
+//! session what it has read. What there is to write the turn writes (`turn.rs`).
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use quelea_amqp_session::Peer;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::connection::{ARENA_BYTES, Phase};
+use crate::core::{Core, SharedCore};
+
+/// Bytes of one read. Some 800 small publishes: more would keep others waiting for longer than a
+/// millisecond, less would cost more system calls.
+pub(crate) const READ_BYTES_MAX: usize = 64 * 1024;
+
+/// With less room than this left, a new buffer is begun.
+const READ_BYTES_MIN: usize = 32 * 1024;
+
+/// Until accepting is tried again after it failed for want of file descriptors or memory, which last
+/// for a while.
+const ACCEPT_RETRY_AFTER: Duration = Duration::from_millis(100);
+
+/// Accepts connections and starts a task for each, for ever.
+pub(crate) async fn accept(core: SharedCore, listener: TcpListener) {
+    let mut failing = false;
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                failing = false;
+                start(&core, stream, peer);
+            }
+            Err(error) => {
+                core.with(|core| core.connections.count_accept_error());
+                // One line for the whole time, which may be long.
+                if !std::mem::replace(&mut failing, true) {
+                    tracing::warn!(%error, "cannot accept connections; trying on");
+                }
+                tokio::time::sleep(ACCEPT_RETRY_AFTER).await;
+            }
+        }
+    }
+}
+
+fn start(core: &SharedCore, stream: TcpStream, peer: SocketAddr) {
+    // Both fail only if the peer is gone already.
+    let Ok(local) = stream.local_addr() else { return };
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let peer = Peer {
+        address: peer.to_string(),
+        local: local.to_string(),
+        loopback: peer.ip().to_canonical().is_loopback(),
+    };
+    // The task yields by itself after each read; tokio's budget would stop it mid-turn.
+    tokio::task::spawn_local(tokio::task::unconstrained(serve(core.clone(), stream, peer)));
+}
+
+/// Serves one connection until it is gone.
+async fn serve(core: SharedCore, stream: TcpStream, peer: Peer) {
+    let (mut reader, writer) = stream.into_split();
+    let Some(slot) = core.with(|core| open(core, writer, peer)) else { return };
+    loop {
+        match std::future::poll_fn(|cx| core.with(|core| poll(core, slot, &mut reader, cx))).await {
+            Step::Read => {}
+            // A peer that sends a lot lets the others come first, and the core's turn.
+            Step::HasMore => tokio::task::yield_now().await,
+            Step::End => break,
+        }
+    }
+    core.with(|core| {
+        core.schedule.request_turn();
+        core.connections.remove(slot);
+    });
+}
+
+/// Returns the new connection's slot, or nothing if there are too many or the node stops.
+fn open(core: &mut Core, writer: OwnedWriteHalf, peer: Peer) -> Option<usize> {
+    let now = core.schedule.request_turn();
+    if core.stop.has_begun() {
+        core.connections.refuse(&peer, now);
+        return None;
+    }
+    core.connections.add(writer, peer, now)
+}
+
+/// What a step of a connection's task came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// All that the socket had was read: the next step will wait.
+    Read,
+    /// The socket or the session has more.
+    HasMore,
+    /// The connection is gone.
+    End,
+}
+
+/// One step of a connection: writes are the turn's, reads are done here.
+fn poll(
+    core: &mut Core,
+    slot: usize,
+    reader: &mut OwnedReadHalf,
+    cx: &mut Context<'_>,
+) -> Poll<Step> {
+    let phase = core.connections.poll_phase(slot, cx.waker());
+    if core.connections[slot].write_blocked && phase != Phase::Gone {
+        // Woken because the socket may take more: the turn writes.
+        core.connections.mark_dirty(slot);
+        core.schedule.request_turn();
+    }
+    match phase {
+        Phase::Gone => return Poll::Ready(Step::End),
+        Phase::Flushing(_) => return Poll::Pending,
+        Phase::Lingering(_) => {}
+        Phase::Open => {
+            if resume(core, slot) {
+                return Poll::Ready(Step::HasMore);
+            }
+            if !core.connections[slot].wants_input() {
+                return Poll::Pending;
+            }
+        }
+    }
+    match poll_read(reader, &mut core.connections.arena, cx) {
+        Poll::Pending => Poll::Pending,
+        Poll::Ready(Ok((0, _)) | Err(_)) => {
+            let now = core.schedule.request_turn();
+            core.connections.disconnect(slot, &mut core.broker, now);
+            Poll::Ready(Step::End)
+        }
+        Poll::Ready(Ok((bytes, socket_has_more))) => {
+            core.connections.count_received(bytes);
+            let has_more = receive(core, slot) || socket_has_more;
+            Poll::Ready(if has_more { Step::HasMore } else { Step::Read })
+        }
+    }
+}
+
+/// Hands what the arena holds to the session. Returns whether it has more to do with it.
+fn receive(core: &mut Core, slot: usize) -> bool {
+    let now = core.schedule.request_turn();
+    let data: Bytes = core.connections.arena.split().freeze();
+    let connection = &mut core.connections[slot];
+    if connection.phase != Phase::Open {
+        return false;
+    }
+    connection.has_more = connection.session.receive(&mut core.broker, data, now);
+    let has_more = connection.has_more;
+    core.connections.after_input(slot);
+    has_more
+}
+
+/// Goes on with input that was left, if there is any; returns whether there was.
+fn resume(core: &mut Core, slot: usize) -> bool {
+    let connection = &mut core.connections[slot];
+    let retry = std::mem::take(&mut connection.retry);
+    if !(connection.has_more || (retry && connection.session.is_stalled())) {
+        return false;
+    }
+    let now = core.schedule.request_turn();
+    connection.has_more = connection.session.process(&mut core.broker, now);
+    core.connections.after_input(slot);
+    true
+}
+
+/// Reads into the arena. Returns the bytes, and whether the socket may have more.
+fn poll_read(
+    reader: &mut OwnedReadHalf,
+    arena: &mut BytesMut,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<(usize, bool)>> {
+    if arena.capacity() - arena.len() < READ_BYTES_MIN && !arena.try_reclaim(ARENA_BYTES) {
+        *arena = BytesMut::with_capacity(ARENA_BYTES);
+    }
+    let room = READ_BYTES_MAX.min(arena.capacity() - arena.len());
+    // The future holds nothing between two polls, so that the arena is only lent.
+    let read = pin!(reader.read_buf(&mut arena.limit(room))).poll(cx);
+    read.map_ok(|bytes| (bytes, bytes == room))
+}

@@ -1,0 +1,427 @@
+//! All connections with a socket: which have something to do in this turn, and their beginning and end.
+
+use std::ops::{Index, IndexMut};
+use std::sync::Arc;
+use std::task::Waker;
+
+use bytes::BytesMut;
+use quelea_amqp_codec::CloseCause;
+use quelea_amqp_session::{AuthOutcome, AuthRequest, Notice, Peer, SessionConfig, SessionReport};
+use quelea_broker::{Broker, ConnectionId, Effect};
+use quelea_model::Timestamp;
+use quelea_store::Progress;
+use slab::Slab;
+use tokio::net::tcp::OwnedWriteHalf;
+
+use crate::authenticator::Credentials;
+use crate::connection::{ARENA_BYTES, Connection, LINGER_MS, Phase, Written};
+use crate::counters::NetCounters;
+use crate::logins::{LoginResult, Logins};
+use crate::slots::ConnectionSlots;
+use crate::timers::Timers;
+
+/// One line of the log for all connections that are refused in this time.
+const REFUSALS_LOGGED_EVERY_MS: u64 = 10_000;
+
+/// The connections by their slots.
+pub(crate) struct Connections {
+    open: Slab<Connection>,
+    slots: ConnectionSlots,
+    generation: u64,
+    session_config: Arc<SessionConfig>,
+    connections_max: usize,
+    /// What all of them read into.
+    pub(crate) arena: BytesMut,
+    /// Slots to write and look after at the end of the turn.
+    dirty: Vec<usize>,
+    /// Slots of those that promised something that waits for the store.
+    waiting: Vec<usize>,
+    timers: Timers,
+    /// Whether the broker took publishes when last asked, and no session has stalled since. It may
+    /// have refused one and have room again within the same turn.
+    accepts_publishes: bool,
+    refusal_logged: Option<Timestamp>,
+    counters: NetCounters,
+}
+
+impl Index<usize> for Connections {
+    type Output = Connection;
+
+    fn index(&self, slot: usize) -> &Connection {
+        &self.open[slot]
+    }
+}
+
+impl IndexMut<usize> for Connections {
+    fn index_mut(&mut self, slot: usize) -> &mut Connection {
+        &mut self.open[slot]
+    }
+}
+
+impl Connections {
+    pub(crate) fn new(session_config: SessionConfig, connections_max: usize) -> Self {
+        Self {
+            open: Slab::new(),
+            slots: ConnectionSlots::default(),
+            generation: 0,
+            session_config: Arc::new(session_config),
+            connections_max,
+            arena: BytesMut::with_capacity(ARENA_BYTES),
+            dirty: Vec::new(),
+            waiting: Vec::new(),
+            timers: Timers::default(),
+            accepts_publishes: true,
+            refusal_logged: None,
+            counters: NetCounters::default(),
+        }
+    }
+
+    /// All counts but that of turns.
+    pub(crate) fn counters(&self) -> NetCounters {
+        NetCounters { connections: self.open.len() as u64, ..self.counters }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    pub(crate) fn reports(&mut self) -> Vec<SessionReport> {
+        self.open.iter_mut().map(|(_, connection)| connection.session.report()).collect()
+    }
+
+    #[inline]
+    pub(crate) fn slot(&self, connection: ConnectionId) -> Option<usize> {
+        self.slots.slot(connection)
+    }
+
+    /// Slots of connections whose session is alive.
+    fn alive(&self) -> Vec<usize> {
+        let alive = self.open.iter().filter(|(_, c)| c.phase == Phase::Open);
+        alive.map(|(slot, _)| slot).collect()
+    }
+
+    // Beginning and end.
+
+    /// Takes a new connection in, and returns its slot; `None` if there are too many.
+    pub(crate) fn add(
+        &mut self,
+        writer: OwnedWriteHalf,
+        peer: Peer,
+        now: Timestamp,
+    ) -> Option<usize> {
+        if self.open.len() >= self.connections_max {
+            self.refuse(&peer, now);
+            return None;
+        }
+        self.counters.accepted += 1;
+        self.generation += 1;
+        let connection = Connection::new(&self.session_config, writer, peer, self.generation, now);
+        let slot = self.open.insert(connection);
+        self.mark_dirty(slot);
+        Some(slot)
+    }
+
+    /// Counts a connection that was not taken in, and logs it now and then.
+    pub(crate) fn refuse(&mut self, peer: &Peer, now: Timestamp) {
+        self.counters.refused += 1;
+        if self.refusal_logged.is_none_or(|at| now.since_ms(at) >= REFUSALS_LOGGED_EVERY_MS) {
+            self.refusal_logged = Some(now);
+            let (connections, refused) = (self.open.len(), self.counters.refused);
+            tracing::warn!(peer = peer.address, connections, refused, "too many connections");
+        }
+    }
+
+    pub(crate) const fn count_accept_error(&mut self) {
+        self.counters.accept_errors += 1;
+    }
+
+    pub(crate) const fn count_received(&mut self, bytes: usize) {
+        self.counters.bytes_received += bytes as u64;
+    }
+
+    /// The peer closed its end, or the socket broke.
+    pub(crate) fn disconnect(&mut self, slot: usize, broker: &mut Broker, now: Timestamp) {
+        let connection = &mut self.open[slot];
+        if connection.phase == Phase::Open {
+            tracing::debug!(connection = &*connection.name, "the client is gone without a close");
+        }
+        connection.abandon(broker, now);
+    }
+
+    /// The connection's task ends.
+    pub(crate) fn remove(&mut self, slot: usize) {
+        let mut connection = self.open.remove(slot);
+        self.timers.disarm(slot, &mut connection.armed);
+        if let Some(id) = connection.id {
+            self.slots.remove(id);
+        }
+        if connection.waits {
+            self.waiting.retain(|waiting| *waiting != slot);
+        }
+        // What is left of it on the list `dirty` is found dead: a new connection's flag is unset.
+    }
+
+    /// connection.close with 320 CONNECTION_FORCED, to everybody.
+    pub(crate) fn shut_down(&mut self, broker: &mut Broker, now: Timestamp) {
+        for slot in self.alive() {
+            self.open[slot].session.shutdown(broker, now);
+            self.touch(slot);
+        }
+    }
+
+    /// Ends all of them without a word.
+    pub(crate) fn abandon_all(&mut self, broker: &mut Broker, now: Timestamp) {
+        for (_, connection) in &mut self.open {
+            connection.abandon(broker, now);
+        }
+    }
+
+    // What connections have to be looked at for.
+
+    /// The session has taken input: it may have been opened by it, or held up.
+    pub(crate) fn after_input(&mut self, slot: usize) {
+        let connection = &mut self.open[slot];
+        if connection.id.is_none()
+            && let Some(id) = connection.session.connection_id()
+        {
+            connection.id = Some(id);
+            self.slots.insert(id, slot);
+        }
+        if connection.session.is_stalled() {
+            self.accepts_publishes = false;
+        }
+        self.mark_dirty(slot);
+    }
+
+    /// Has the end of the turn look after a connection.
+    pub(crate) fn mark_dirty(&mut self, slot: usize) {
+        let connection = &mut self.open[slot];
+        if !connection.dirty {
+            connection.dirty = true;
+            self.dirty.push(slot);
+        }
+    }
+
+    pub(crate) const fn any_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// Something happened that stalled input may have waited for.
+    fn touch(&mut self, slot: usize) {
+        self.open[slot].retry = true;
+        self.mark_dirty(slot);
+    }
+
+    /// If the broker takes publishes again: those that were held back go on.
+    pub(crate) fn resume_stalled(&mut self, broker_accepts: bool) {
+        if broker_accepts && !self.accepts_publishes {
+            for slot in self.alive() {
+                let connection = &self.open[slot];
+                if connection.paused || connection.session.is_stalled() {
+                    self.touch(slot);
+                }
+            }
+        }
+        self.accepts_publishes = broker_accepts;
+    }
+
+    /// The store came further: sessions release what they held back.
+    pub(crate) fn store_progressed(&mut self, progress: Progress) {
+        for slot in std::mem::take(&mut self.waiting) {
+            let Some(connection) = self.open.get_mut(slot) else { continue };
+            if std::mem::take(&mut connection.waits) {
+                connection.session.progress(progress);
+                self.touch(slot);
+            }
+        }
+    }
+
+    // Effects.
+
+    pub(crate) fn apply(
+        &mut self,
+        slot: usize,
+        broker: &mut Broker,
+        effect: Effect,
+        now: Timestamp,
+    ) {
+        self.open[slot].session.effect(broker, effect, now);
+        self.touch(slot);
+    }
+
+    /// Publishers are blocked, or may go on: all are notified.
+    pub(crate) fn broadcast(&mut self, broker: &mut Broker, effect: &Effect, now: Timestamp) {
+        match effect {
+            Effect::PublishersBlocked { reason } => {
+                tracing::warn!(reason, "publishers are blocked");
+            }
+            _ => tracing::info!("publishers may go on"),
+        }
+        for slot in self.alive() {
+            self.apply(slot, broker, effect.clone(), now);
+        }
+    }
+
+    // Timers.
+
+    /// When the first timer may be due.
+    pub(crate) fn deadline(&self) -> Option<Timestamp> {
+        self.timers.next()
+    }
+
+    /// Acts for connections whose deadline has come.
+    pub(crate) fn fire_timers(&mut self, broker: &mut Broker, now: Timestamp) {
+        while let Some(slot) = self.timers.due(now) {
+            let Some(connection) = self.open.get_mut(slot) else { return };
+            self.timers.disarm(slot, &mut connection.armed);
+            if connection.deadline().is_some_and(|deadline| deadline <= now) {
+                connection.handle_timeout(broker, now);
+            }
+            self.mark_dirty(slot);
+        }
+    }
+
+    // Logins.
+
+    /// A password was checked. A connection that is in the slot by now is not the one that asked.
+    pub(crate) fn login_checked(
+        &mut self,
+        result: LoginResult,
+        broker: &mut Broker,
+        now: Timestamp,
+    ) {
+        let is_same = |c: &Connection| c.generation == result.generation;
+        if self.open.get(result.slot).is_some_and(is_same) {
+            self.logged_in(result.slot, result.verified, broker, now);
+        }
+    }
+
+    fn logged_in(&mut self, slot: usize, verified: bool, broker: &mut Broker, now: Timestamp) {
+        let outcome = if verified { AuthOutcome::Accepted } else { AuthOutcome::Refused };
+        let connection = &mut self.open[slot];
+        if connection.phase != Phase::Open {
+            return;
+        }
+        connection.has_more = connection.session.authenticated(broker, outcome, now);
+        self.after_input(slot);
+        self.touch(slot);
+    }
+
+    fn log_in(
+        &mut self,
+        slot: usize,
+        request: AuthRequest,
+        broker: &mut Broker,
+        logins: &Logins,
+        now: Timestamp,
+    ) {
+        let hash = broker.user(&request.user).map(|user| user.password_hash.as_ref().into());
+        let credentials = Credentials { user: request.user, password: request.password, hash };
+        if let Some(verified) = logins.check(slot, self.open[slot].generation, credentials) {
+            self.logged_in(slot, verified, broker, now);
+        }
+    }
+
+    // Output.
+
+    /// The end of the turn for all connections that took part in it. Returns whether that changed
+    /// something for the broker: output was written, or a connection broke.
+    pub(crate) fn write_output(
+        &mut self,
+        broker: &mut Broker,
+        logins: &Logins,
+        progress: Progress,
+        now: Timestamp,
+    ) -> bool {
+        let mut changed = false;
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for slot in dirty.drain(..) {
+            let Some(connection) = self.open.get_mut(slot) else { continue };
+            // Set only by the connection that is there now.
+            if !std::mem::take(&mut connection.dirty) {
+                continue;
+            }
+            changed |= match connection.phase {
+                Phase::Open => self.end_turn(slot, broker, logins, progress, now),
+                Phase::Flushing(_) => self.write(slot, broker, now),
+                Phase::Lingering(_) | Phase::Gone => false,
+            };
+            let connection = &mut self.open[slot];
+            connection.close_if_finished(now.plus_ms(LINGER_MS));
+            let deadline = connection.deadline();
+            self.timers.arm(slot, &mut connection.armed, deadline);
+        }
+        // Its memory is used again, unless somebody was marked meanwhile.
+        if self.dirty.is_empty() {
+            self.dirty = dirty;
+        }
+        changed
+    }
+
+    fn end_turn(
+        &mut self,
+        slot: usize,
+        broker: &mut Broker,
+        logins: &Logins,
+        progress: Progress,
+        now: Timestamp,
+    ) -> bool {
+        self.open[slot].session.flush_confirms(progress);
+        let changed = self.write(slot, broker, now);
+        let connection = &mut self.open[slot];
+        if connection.session.waits_for_progress() && !connection.waits {
+            connection.waits = true;
+            self.waiting.push(slot);
+        }
+        if connection.has_more || (connection.paused && connection.retry) {
+            connection.paused = false;
+            connection.wake();
+        }
+        while let Some(notice) = connection.session.poll_notice() {
+            log(&connection.name, &notice);
+        }
+        if let Some(request) = connection.session.poll_auth() {
+            self.log_in(slot, request, broker, logins, now);
+        }
+        changed
+    }
+
+    /// Returns whether bytes were written or the socket broke.
+    fn write(&mut self, slot: usize, broker: &mut Broker, now: Timestamp) -> bool {
+        let connection = &mut self.open[slot];
+        let (bytes, blocked) = match connection.write() {
+            Written::All(bytes) => (bytes, false),
+            Written::Blocked(bytes) => (bytes, true),
+            Written::Broken => {
+                self.disconnect(slot, broker, now);
+                return true;
+            }
+        };
+        connection.write_blocked = blocked;
+        if bytes == 0 {
+            return false;
+        }
+        connection.retry = true;
+        connection.session.written(broker, bytes, now);
+        self.counters.bytes_sent += bytes as u64;
+        true
+    }
+
+    /// The connection's task looks at it: returns how far it has come.
+    pub(crate) fn poll_phase(&mut self, slot: usize, waker: &Waker) -> Phase {
+        let connection = &mut self.open[slot];
+        connection.set_waker(waker);
+        connection.phase
+    }
+}
+
+/// What goes well is logged for those who look for it.
+fn log(connection: &str, notice: &Notice) {
+    match notice {
+        Notice::Opened { .. } | Notice::Closed(CloseCause::Client { .. }) => {
+            tracing::debug!(connection, "{notice}");
+        }
+        Notice::LoginRefused { .. } => tracing::warn!(connection, "{notice}"),
+        _ => tracing::info!(connection, "{notice}"),
+    }
+}

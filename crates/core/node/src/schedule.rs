@@ -1,0 +1,65 @@
+//! When the core's next turn is, and what time it is in it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quelea_model::Timestamp;
+use tokio::sync::Notify;
+
+use crate::clock::Clock;
+
+/// The turns of one core.
+pub(crate) struct TurnSchedule {
+    clock: Clock,
+    wake: Arc<Notify>,
+    now: Timestamp,
+    /// A turn is due: its loop was woken, or it runs.
+    due: bool,
+    /// When the input began that the next turn deals with.
+    input_since: Option<Instant>,
+    turns: u64,
+}
+
+impl TurnSchedule {
+    pub(crate) fn new(clock: Clock, wake: Arc<Notify>) -> Self {
+        Self { now: clock.now(), clock, wake, due: false, input_since: None, turns: 0 }
+    }
+
+    /// The time of this turn, or of the input before it.
+    pub(crate) const fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    pub(crate) const fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    /// Schedules a turn after the tasks that are ready now, and returns its time. Only the first request
+    /// reads the clock.
+    pub(crate) fn request_turn(&mut self) -> Timestamp {
+        if !self.due {
+            self.due = true;
+            self.now = self.clock.now();
+            self.input_since = Some(Instant::now());
+            self.wake.notify_one();
+        }
+        self.now
+    }
+
+    /// A turn begins now: requests until its end are part of it.
+    pub(crate) fn begin_turn(&mut self) -> Timestamp {
+        self.due = true;
+        self.turns += 1;
+        self.now = self.clock.now();
+        self.now
+    }
+
+    pub(crate) const fn end_turn(&mut self) {
+        self.due = false;
+    }
+
+    /// How long the input took that this turn deals with; from now on it counts as dealt with.
+    pub(crate) fn take_input_time(&mut self, now: Instant) -> Duration {
+        self.input_since.take().map_or(Duration::ZERO, |since| now - since)
+    }
+}

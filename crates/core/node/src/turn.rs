@@ -1,0 +1,182 @@
+//! The core's turn, and what runs it: after the tasks that were ready, when another thread has
+//! something for the core, and at its deadlines.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quelea_broker::Effect;
+use quelea_model::Timestamp;
+use quelea_store::StoreState;
+use tokio::sync::Notify;
+use tokio::task::yield_now;
+use tokio::time::sleep_until;
+
+use crate::clock::Clock;
+use crate::core::{Core, SharedCore};
+use crate::handle::CALLS_WAITING_MAX;
+use crate::stop::Stopped;
+
+/// A turn delivers for at least this long if there is that much to deliver, and for as long as the
+/// input before it took, if that was longer. So publishers, however many, take no more than half of
+/// the core from the consumers, and feel it by TCP; and nobody waits much longer than for the input.
+const DELIVERY_TIME_MIN: Duration = Duration::from_millis(1);
+
+/// Runs turns until the node has stopped.
+pub(crate) async fn run(core: SharedCore, wake: Arc<Notify>, clock: Clock) -> Stopped {
+    let mut timer = pin!(sleep_until(Instant::now().into()));
+    let mut armed = None;
+    loop {
+        let (more, deadline, stopped) =
+            core.with(|core| (core.turn(), core.deadline(), core.stop.done()));
+        if let Some(stopped) = stopped {
+            return stopped;
+        }
+        if more {
+            yield_now().await;
+            continue;
+        }
+        if let Some(at) = deadline
+            && armed != deadline
+        {
+            timer.as_mut().reset(clock.instant(at).into());
+        }
+        armed = deadline;
+        tokio::select! {
+            biased;
+            () = wake.notified() => {}
+            () = &mut timer, if deadline.is_some() => armed = None,
+        }
+    }
+}
+
+impl Core {
+    /// One turn: input, broker, jobs, output. Returns whether there is more to do at once. What
+    /// connections read was given to the broker before, by their tasks (`connection_task.rs`).
+    fn turn(&mut self) -> bool {
+        self.schedule.begin_turn();
+        self.take_input();
+        let mut more = self.run_broker();
+        more |= self.connections.any_dirty();
+        more |= self.stop.advance(
+            &mut self.broker,
+            &mut self.connections,
+            self.log.is_idle(),
+            more,
+            self.schedule.now(),
+        );
+        self.submit_jobs();
+        self.schedule.end_turn();
+        more
+    }
+
+    /// When the loop has to run a turn although nothing happens.
+    fn deadline(&mut self) -> Option<Timestamp> {
+        let deadlines = [
+            self.broker.deadline(),
+            self.broker.store_mut().deadline(),
+            self.connections.deadline(),
+            self.stop.deadline(),
+        ];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// What came from other threads, and timers that are due.
+    fn take_input(&mut self) {
+        while let Some(done) = self.log.poll_done() {
+            self.broker.store_mut().complete(done);
+        }
+        for _ in 0..CALLS_WAITING_MAX {
+            let Ok(call) = self.calls.try_recv() else { break };
+            call(self);
+        }
+        let now = self.now();
+        while let Some(result) = self.logins.poll_result() {
+            self.connections.login_checked(result, &mut self.broker, now);
+        }
+        self.connections.fire_timers(&mut self.broker, now);
+        self.publish_epoch();
+    }
+
+    /// Runs the broker and writes what comes of it, again and again while there is more and time for
+    /// it. Returns whether there is more.
+    fn run_broker(&mut self) -> bool {
+        let started = Instant::now();
+        let time = self.schedule.take_input_time(started).max(DELIVERY_TIME_MIN);
+        let now = self.now();
+        loop {
+            let more = self.broker.run(now);
+            // The disk begins before the sockets are written.
+            self.submit_jobs();
+            let mut acted = self.apply_effects();
+            acted |= self.keep_promises();
+            self.connections.resume_stalled(self.broker.accepts_publishes());
+            // What was written makes room for more, and a connection that broke gives back what it
+            // held.
+            let progress = self.promises.progress();
+            let changed =
+                self.connections.write_output(&mut self.broker, &self.logins, progress, now);
+            if !(more || acted || changed) {
+                return false;
+            }
+            if started.elapsed() >= time {
+                return true;
+            }
+        }
+    }
+
+    fn submit_jobs(&mut self) {
+        let now = self.now();
+        let store = self.broker.store_mut();
+        self.log.submit(|| store.poll_job(now));
+    }
+
+    /// Hands the broker's effects to the connections that they are for. Returns whether there were any.
+    fn apply_effects(&mut self) -> bool {
+        let now = self.now();
+        let mut any = false;
+        while let Some(effect) = self.broker.poll_effect() {
+            any = true;
+            let connection = match &effect {
+                Effect::Deliver { connection, .. }
+                | Effect::Got { connection, .. }
+                | Effect::GotEmpty { connection, .. }
+                | Effect::ConsumerCancelled { connection, .. }
+                | Effect::CloseConnection { connection, .. } => *connection,
+                Effect::PublishersBlocked { .. } | Effect::PublishersUnblocked => {
+                    self.connections.broadcast(&mut self.broker, &effect, now);
+                    continue;
+                }
+                Effect::Received { .. } => {
+                    self.answer_receive(effect);
+                    continue;
+                }
+            };
+            match self.connections.slot(connection) {
+                Some(slot) => self.connections.apply(slot, &mut self.broker, effect, now),
+                None => self.internal.apply(&mut self.broker, connection, effect, now),
+            }
+        }
+        any
+    }
+
+    /// If the store came further: confirms, and answers that promised durability.
+    /// Returns whether anything was done that the broker may have to act on.
+    fn keep_promises(&mut self) -> bool {
+        let progress = self.broker.progress();
+        let Some(reached) = self.promises.advance(progress) else {
+            if !self.promises.is_empty()
+                && matches!(self.broker.store_mut().state(), StoreState::Failed { .. })
+            {
+                self.promises.break_all();
+            }
+            return false;
+        };
+        self.connections.store_progressed(progress);
+        let any = !reached.is_empty();
+        for promise in reached {
+            promise(self);
+        }
+        any
+    }
+}

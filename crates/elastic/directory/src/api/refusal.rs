@@ -1,0 +1,84 @@
+//! Why a request is not answered, and the HTTP answer that says so.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use quelea_elastic_core::directory::DefinitionError;
+use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
+use serde_json::json;
+
+use super::{CLUSTER_VIEW_MAX, PAGE_MAX};
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// This node has no directory.
+    #[error("elastic.listen is empty: there is no directory here")]
+    NoDirectory,
+    /// No such queue, here or elsewhere.
+    #[error("there is no elastic queue {0:?}")]
+    NoQueue(String),
+    /// Another directory controls it.
+    #[error("elastic queue {queue:?} is controlled by the directory at {owner}: ask there")]
+    Elsewhere {
+        /// The queue.
+        queue: String,
+        /// That directory's address.
+        owner: String,
+    },
+    /// It is known, but not read yet.
+    #[error("elastic queue {0:?} is being taken over: try again")]
+    Claiming(String),
+    /// A queue's name that is none.
+    #[error("queue: a name has from 1 to {QUEUE_NAME_BYTES_MAX} bytes, this one {0}")]
+    Name(usize),
+    /// A definition that is none.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+    /// More, or less, than one answer can hold.
+    #[error("limit must be from 1 to {PAGE_MAX}, is {0}")]
+    Limit(usize),
+    /// A relay's number that is none.
+    #[error("after must be a relay's number, is {0:?}")]
+    RelayId(String),
+    /// A client's id that is none.
+    #[error("{field} must be an id in hexadecimal digits, is {value:?}")]
+    ClientId {
+        /// Which field of the request.
+        field: &'static str,
+        /// What it holds.
+        value: String,
+    },
+    /// What was asked for is no move.
+    #[error("{0}")]
+    NoMove(String),
+    /// It cannot be moved now.
+    #[error("{0}")]
+    Move(String),
+    /// Who owns what could not be found out in time.
+    #[error("the directory does not say within {} s who owns which queue: try again", CLUSTER_VIEW_MAX.as_secs())]
+    Late,
+    /// The directory has stopped.
+    #[error("the directory is stopping")]
+    Stopped,
+}
+
+impl IntoResponse for Refusal {
+    /// In the management API's shape, `{"error": …, "reason": …}`.
+    fn into_response(self) -> Response {
+        let (status, error) = match self {
+            Self::NoDirectory | Self::NoQueue(_) => (StatusCode::NOT_FOUND, "Object Not Found"),
+            Self::Name(_)
+            | Self::Definition(_)
+            | Self::Limit(_)
+            | Self::RelayId(_)
+            | Self::ClientId { .. }
+            | Self::NoMove(_) => (StatusCode::BAD_REQUEST, "bad_request"),
+            Self::Elsewhere { .. } | Self::Move(_) => (StatusCode::CONFLICT, "conflict"),
+            Self::Claiming(_) | Self::Late | Self::Stopped => {
+                (StatusCode::SERVICE_UNAVAILABLE, "service_unavailable")
+            }
+        };
+        (status, Json(json!({ "error": error, "reason": self.to_string() }))).into_response()
+    }
+}

@@ -1,0 +1,296 @@
+//! A message of SQS as a message of AMQP, and the other way: docs/sqs.md, "One queue, two protocols".
+//!
+//! Message attributes are headers. What AMQP has no place for stands in headers that begin with
+//! `x-sqs-`, those of the broker's own in `x-message-group-id` and `x-redrive-source`. An attribute
+//! whose name is one of those is kept apart from them, so that it comes back and steers nothing.
+
+use bytes::Bytes;
+use quelea_broker::{GROUP_HEADER, REDRIVE_SOURCE_HEADER, ReceivedMessage, Send};
+use quelea_model::{Properties, Table, Value};
+use quelea_sqs_protocol::{MessageAttribute, NewMessage, QueueRef, Received};
+use uuid::Uuid;
+
+use crate::receipt;
+use crate::receipt::uuid_of;
+
+const SENT_AT: &str = "x-sqs-sent-timestamp";
+const SENDER: &str = "x-sqs-sender-id";
+const TRACE: &str = "x-sqs-trace-header";
+const DEDUPLICATION: &str = "x-sqs-deduplication-id";
+/// A table: the data types of attributes that are not what their header's type says.
+const TYPES: &str = "x-sqs-attribute-types";
+
+/// A table: the attributes whose names are those of headers that mean something to the broker.
+const ATTRIBUTES: &str = "x-sqs-attributes";
+
+/// Sequence numbers have twenty digits, as SQS's have.
+const SEQUENCE_BASE: u64 = 10_000_000_000_000_000_000;
+
+/// What the broker is told to send.
+pub(crate) fn outgoing(new: NewMessage, id: Uuid, now_ms: u64) -> Send {
+    let mut headers = Table::new();
+    let (mut types, mut apart) = (Table::new(), Table::new());
+    for attribute in new.attributes {
+        let is_binary = attribute.data_type.starts_with("Binary");
+        let plain = if is_binary { "Binary" } else { "String" };
+        if attribute.data_type != plain {
+            types.set(&attribute.name, Value::text(&attribute.data_type));
+        }
+        let value = match is_binary {
+            true => Value::ByteArray(attribute.value),
+            false => Value::LongString(attribute.value),
+        };
+        let table = if is_reserved(&attribute.name) { &mut apart } else { &mut headers };
+        table.set(&attribute.name, value);
+    }
+    if !apart.is_empty() {
+        headers.set(ATTRIBUTES, Value::Table(apart));
+    }
+    if !types.is_empty() {
+        headers.set(TYPES, Value::Table(types));
+    }
+    headers.set(SENT_AT, Value::I64(now_ms as i64));
+    headers.set(SENDER, Value::text(&new.sender_id));
+    let texts = [
+        (TRACE, &new.trace_header),
+        (GROUP_HEADER, &new.group_id),
+        (DEDUPLICATION, &new.deduplication_id),
+    ];
+    for (name, text) in texts {
+        if let Some(text) = text {
+            headers.set(name, Value::text(text));
+        }
+    }
+    let properties = Properties {
+        headers: Some(headers),
+        delivery_mode: Some(2),
+        message_id: Some(id.to_string().into()),
+        timestamp: Some(now_ms / 1000),
+        ..Properties::default()
+    };
+    Send {
+        properties: properties.to_bytes(),
+        body: new.body,
+        delay_ms: new.delay_ms,
+        group: new.group_id.map(String::into_boxed_str),
+        deduplication: new.deduplication_id.map(String::into_boxed_str),
+        message_id: id.into_bytes(),
+    }
+}
+
+/// What a receiver sees. Of a message that came by AMQP, its own message id if that is a UUID.
+pub(crate) fn incoming(received: &ReceivedMessage, account: &str, is_fifo: bool) -> Received {
+    let message = &received.message;
+    // Properties were checked when they came in.
+    let mut properties = Properties::decode(message.properties()).unwrap_or_default();
+    let headers = properties.headers.take().unwrap_or_default();
+    let text = |name: &str| headers.get(name).and_then(Value::as_text).map(str::to_owned);
+    let first_received_at_ms = received.first_received_at.as_millis();
+    let sent_at_ms = match headers.get(SENT_AT) {
+        Some(Value::I64(ms)) => *ms as u64,
+        _ => properties.timestamp.map_or(first_received_at_ms, |s| s.saturating_mul(1000)),
+    };
+    let id = properties.message_id.filter(|id| Uuid::try_parse(id).is_ok());
+    let message_id = match id {
+        Some(id) => id.into(),
+        None => uuid_of(received.receipt).to_string(),
+    };
+    let source = text(REDRIVE_SOURCE_HEADER);
+    Received {
+        delivery: receipt::encode(received.receipt),
+        message_id,
+        body: message.body_bytes(),
+        attributes: attributes(&headers),
+        receive_count: u32::from(received.receipt.receive_count),
+        sent_at_ms,
+        first_received_at_ms,
+        sender_id: text(SENDER).or_else(|| properties.user_id.map(Into::into)),
+        trace_header: text(TRACE),
+        group_id: text(GROUP_HEADER),
+        deduplication_id: text(DEDUPLICATION),
+        sequence_number: is_fifo.then(|| sequence_number(received.receipt.seq.0)),
+        dead_letter_source: source
+            .map(|name| QueueRef { account: account.into(), name: name.into() }),
+    }
+}
+
+/// A message's place in the order of its queue, as SQS writes it.
+pub(crate) fn sequence_number(seq: u64) -> String {
+    SEQUENCE_BASE.saturating_add(seq).to_string()
+}
+
+/// The attributes among the headers, sorted by name.
+fn attributes(headers: &Table) -> Vec<MessageAttribute> {
+    let none = Table::new();
+    let types = match headers.get(TYPES) {
+        Some(Value::Table(types)) => types,
+        _ => &none,
+    };
+    let apart = match headers.get(ATTRIBUTES) {
+        Some(Value::Table(apart)) => apart,
+        _ => &none,
+    };
+    let plain = headers.iter().filter(|(name, _)| !is_own(name));
+    // Others may write what they like into the table; each name has one place.
+    let mut attributes: Vec<_> = plain
+        .chain(apart.iter().filter(|(name, _)| is_reserved(name)))
+        .filter_map(|(name, value)| {
+            let (plain, value) = attribute_value(value)?;
+            let given = types.get(name).and_then(Value::as_text);
+            let data_type = given.unwrap_or(plain).to_owned();
+            Some(MessageAttribute { name: name.to_owned(), data_type, value })
+        })
+        .collect();
+    attributes.sort_by(|a, b| a.name.cmp(&b.name));
+    attributes
+}
+
+/// Headers that are not the sender's attributes.
+fn is_own(name: &str) -> bool {
+    name.starts_with("x-sqs-")
+        || name == GROUP_HEADER
+        || name == REDRIVE_SOURCE_HEADER
+        || name == "x-death"
+        || name.starts_with("x-first-death-")
+        || name.starts_with("x-last-death-")
+}
+
+/// Names of attributes that are no headers of their own: the broker would take them for its own, or
+/// lose them when it dead-letters the message.
+fn is_reserved(name: &str) -> bool {
+    is_own(name) || matches!(name, "CC" | "BCC" | "x-delivery-count")
+}
+
+/// A header as an attribute's type and value; `None` of a type that SQS has not.
+fn attribute_value(value: &Value) -> Option<(&'static str, Bytes)> {
+    let number = |text: String| Some(("Number", Bytes::from(text)));
+    match value {
+        Value::LongString(bytes) if bytes.is_empty() => None,
+        Value::LongString(bytes) => {
+            let plain = if std::str::from_utf8(bytes).is_ok() { "String" } else { "Binary" };
+            Some((plain, bytes.clone()))
+        }
+        Value::ByteArray(bytes) => Some(("Binary", bytes.clone())),
+        Value::Bool(flag) => Some(("String", Bytes::from(flag.to_string()))),
+        Value::I8(n) => number(n.to_string()),
+        Value::U8(n) => number(n.to_string()),
+        Value::I16(n) => number(n.to_string()),
+        Value::U16(n) => number(n.to_string()),
+        Value::I32(n) => number(n.to_string()),
+        Value::U32(n) => number(n.to_string()),
+        Value::I64(n) => number(n.to_string()),
+        Value::F32(n) => number(n.to_string()),
+        Value::F64(n) => number(n.to_string()),
+        Value::Timestamp(s) => number(s.to_string()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use quelea_broker::Receipt;
+    use quelea_model::{Message, QueueId, Seq, Timestamp};
+
+    use super::*;
+
+    fn received(message: Message) -> ReceivedMessage {
+        let receipt = Receipt { queue: QueueId(1), seq: Seq(7), receive_count: 2 };
+        let first_received_at = Timestamp::from_millis(5_000);
+        ReceivedMessage { receipt, first_received_at, message: Arc::new(message) }
+    }
+
+    fn attribute(name: &str, data_type: &str, value: &'static [u8]) -> MessageAttribute {
+        let (name, data_type) = (name.to_owned(), data_type.to_owned());
+        MessageAttribute { name, data_type, value: Bytes::from_static(value) }
+    }
+
+    #[test]
+    fn what_was_sent_is_what_is_received() {
+        let new = NewMessage {
+            body: Bytes::from_static(b"hello"),
+            attributes: vec![
+                attribute("a", "String", b"x"),
+                attribute("b", "Number.int", b"12"),
+                attribute("c", "Binary", b"\xff\0"),
+                attribute("d", "Binary.gif", b"text"),
+            ],
+            trace_header: Some("Root=1".to_owned()),
+            sender_id: "ada".into(),
+            group_id: Some("g".to_owned()),
+            deduplication_id: Some("d".to_owned()),
+            delay_ms: None,
+        };
+        let id = Uuid::from_u128(99);
+        let sent = outgoing(new.clone(), id, 1_234);
+        let message = Message::new("", "q", &sent.properties, sent.body.clone());
+        let back = incoming(&received(message), "000000000000", true);
+        assert_eq!(back.message_id, id.to_string());
+        assert_eq!((back.body, back.attributes), (new.body, new.attributes));
+        assert_eq!((back.sent_at_ms, back.first_received_at_ms), (1_234, 5_000));
+        assert_eq!(back.receive_count, 2);
+        let texts = [back.sender_id, back.trace_header, back.group_id, back.deduplication_id];
+        assert_eq!(texts.map(Option::unwrap), ["ada", "Root=1", "g", "d"]);
+        assert_eq!(back.sequence_number.unwrap(), "10000000000000000007");
+    }
+
+    #[test]
+    fn an_attribute_of_any_allowed_name_comes_back_and_steers_nothing() {
+        let longest = "n".repeat(255);
+        let names = [
+            GROUP_HEADER,
+            REDRIVE_SOURCE_HEADER,
+            SENDER,
+            SENT_AT,
+            TYPES,
+            ATTRIBUTES,
+            "x-death",
+            "x-first-death-queue",
+            "x-last-death-reason",
+            "CC",
+            "BCC",
+            "x-delivery-count",
+            "x-plain",
+            &longest,
+            &format!("x-sqs-{}", "n".repeat(249)),
+        ];
+        for name in names {
+            let attributes =
+                vec![attribute("b", "Number", b"1"), attribute(name, "String.odd", b"victim")];
+            let mut expected = attributes.clone();
+            expected.sort_by(|a, b| a.name.cmp(&b.name));
+            let new = NewMessage { attributes, sender_id: "ada".into(), ..NewMessage::default() };
+            let sent = outgoing(new, Uuid::from_u128(99), 1_234);
+            assert_eq!(sent.group, None, "{name}");
+            let headers = Properties::decode(&sent.properties).unwrap().headers.unwrap();
+            assert_eq!(
+                headers.get(name).is_some_and(|value| value == &Value::text("victim")),
+                !is_reserved(name),
+                "{name}"
+            );
+            let message = Message::new("", "q", &sent.properties, sent.body.clone());
+            let back = incoming(&received(message), "000000000000", false);
+            assert_eq!(back.attributes, expected, "{name}");
+            assert_eq!((back.group_id, back.dead_letter_source), (None, None), "{name}");
+            assert_eq!((back.sender_id.as_deref(), back.sent_at_ms), (Some("ada"), 1_234));
+        }
+    }
+
+    #[test]
+    fn headers_of_amqp_are_attributes_where_sqs_has_their_type() {
+        let headers = Table::from_iter([
+            ("n", Value::I32(-3)),
+            ("t", Value::text("x")),
+            ("nested", Value::Table(Table::new())),
+            ("x-death", Value::Array(Vec::new())),
+        ]);
+        let properties = Properties { headers: Some(headers), ..Properties::default() };
+        let message = Message::new("", "q", &properties.to_bytes(), Bytes::from_static(b"b"));
+        let back = incoming(&received(message), "000000000000", false);
+        let expected = [attribute("n", "Number", b"-3"), attribute("t", "String", b"x")];
+        assert_eq!(back.attributes, expected);
+        assert!(Uuid::try_parse(&back.message_id).is_ok());
+        assert_eq!(back.sequence_number, None);
+    }
+}

@@ -1,0 +1,417 @@
+//! The calls of the core that each operation on queues is.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quelea_broker::{CreateQueueError, NoSuchQueueId, ReceiptOutcome as BrokerOutcome, SendError};
+use quelea_model::{QueueId, Timestamp};
+use quelea_node::{Core, CoreHandle};
+use quelea_sqs_protocol::{
+    AccessKey, Backlog, Created, Delivery, Fault, MoveTask, NewMessage, NewMoveTask, Permits,
+    QueueFacts, QueueKey, QueueRef, Queues, ReceiptOutcome, Receive, Received, SendOutcome, Sent,
+    User,
+};
+use quelea_store::Ticket;
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use crate::broker_calls::{BrokerCalls, queue_id};
+use crate::queue_cache::QueueCache;
+use crate::settings::EmbeddedSettings;
+use crate::{attributes, message, moves, receipt, receive};
+
+/// The broker's queues. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct EmbeddedQueues {
+    calls: BrokerCalls,
+    cache: Arc<QueueCache>,
+}
+
+thread_local! {
+    static RANDOM: RefCell<fastrand::Rng> = RefCell::new(fastrand::Rng::new());
+}
+
+impl EmbeddedQueues {
+    /// The queues of a node.
+    #[must_use]
+    pub fn new(core: CoreHandle, settings: EmbeddedSettings) -> Self {
+        Self { calls: BrokerCalls::new(core, settings), cache: Arc::default() }
+    }
+}
+
+/// What the broker knows of a queue, for a user.
+fn look_up(core: &mut Core, user: Option<&str>, vhost: &str, name: &str) -> Option<QueueFacts> {
+    let id = core.broker.queue_id(vhost, name)?;
+    let (attributes, created_at) = core.broker.queue_attributes(id)?;
+    let permits = match user {
+        None => Permits { configure: true, write: true, read: true },
+        Some(user) => {
+            let may = core.broker.queue_permits(user, vhost, name);
+            Permits { configure: may.configure, write: may.write, read: may.read }
+        }
+    };
+    Some(QueueFacts {
+        key: u64::from(id.0),
+        attributes: attributes::from_broker(&attributes.attributes),
+        tags: attributes::from_broker(&attributes.tags),
+        created_at_ms: created_at.as_millis(),
+        modified_at_ms: attributes.modified_at.max(created_at).as_millis(),
+        permits,
+    })
+}
+
+impl Queues for EmbeddedQueues {
+    async fn access_key(&self, id: &str) -> Result<Option<AccessKey>, Fault> {
+        let epoch = self.calls.core().queues_epoch();
+        if let Some(key) = self.cache.key(epoch, id) {
+            return Ok(Some(key));
+        }
+        let (calls, wanted) = (self.calls.clone(), id.to_owned());
+        let key = self.calls.call(move |core| find_key(core, &calls, &wanted)).await?;
+        if let Some(key) = &key {
+            self.cache.add_key(epoch, id, key);
+        }
+        Ok(key)
+    }
+
+    async fn facts(&self, user: &User, queue: &QueueRef) -> Result<Option<Arc<QueueFacts>>, Fault> {
+        let epoch = self.calls.core().queues_epoch();
+        if let Some(facts) = self.cache.queue(epoch, user, queue) {
+            return Ok(Some(facts));
+        }
+        let Some(vhost) = self.calls.vhost(&queue.account) else { return Ok(None) };
+        let (name, user_name) = (Arc::clone(&queue.name), user.name.clone());
+        let facts =
+            self.calls.call(move |core| look_up(core, user_name.as_deref(), &vhost, &name)).await?;
+        let facts = facts.map(Arc::new);
+        if let Some(facts) = &facts {
+            self.cache.add_queue(epoch, user, queue, facts);
+        }
+        Ok(facts)
+    }
+
+    async fn create(
+        &self,
+        user: &User,
+        queue: &QueueRef,
+        attributes: BTreeMap<String, String>,
+        tags: BTreeMap<String, String>,
+    ) -> Result<Created, Fault> {
+        let vhost = self.calls.vhost(&queue.account).ok_or_else(|| no_account(&queue.account))?;
+        let name = Arc::clone(&queue.name);
+        let (account, user_name) = (Arc::clone(&queue.account), user.name.clone());
+        let cooldown_ms = self.calls.cooldown_ms();
+        self.calls
+            .promise(move |core| {
+                let now = core.now();
+                let may_configure = user_name
+                    .as_deref()
+                    .is_none_or(|user| core.broker.queue_permits(user, &vhost, &name).configure);
+                if !may_configure {
+                    return Ok((Created::Refused, Ticket::NONE));
+                }
+                if let Some(facts) = look_up(core, user_name.as_deref(), &vhost, &name) {
+                    return Ok((Created::Exists(Arc::new(facts)), Ticket::NONE));
+                }
+                let deleted_at = core.broker.queue_deleted_at(&vhost, &name);
+                if deleted_at.is_some_and(|at| now < at.plus_ms(cooldown_ms)) {
+                    return Ok((Created::DeletedRecently, Ticket::NONE));
+                }
+                let attributes = attributes::to_broker(&attributes, &tags, &account, now)?;
+                let created = core.broker.create_queue(now, &vhost, &name, attributes);
+                created.map(|(_, ticket)| (Created::New, ticket)).map_err(create_fault)
+            })
+            .await
+    }
+
+    async fn delete_queue(&self, queue: QueueKey) -> Result<(), Fault> {
+        let id = queue_id(queue)?;
+        self.calls
+            .promise(move |core| {
+                let now = core.now();
+                core.broker.delete_queue_by_id(now, id).map(|ticket| ((), ticket)).map_err(gone)
+            })
+            .await
+    }
+
+    async fn purge(&self, queue: QueueKey) -> Result<(), Fault> {
+        let id = queue_id(queue)?;
+        let cooldown_ms = self.calls.cooldown_ms();
+        self.calls
+            .promise(move |core| {
+                let now = core.now();
+                let last = core.broker.queue_purged_at(id);
+                if last.is_some_and(|at| now < at.plus_ms(cooldown_ms)) {
+                    return Err(Fault::PurgeInProgress);
+                }
+                core.broker.purge_queue_by_id(now, id).map(|done| ((), done.ticket)).map_err(gone)
+            })
+            .await
+    }
+
+    async fn list(
+        &self,
+        user: &User,
+        account: &str,
+        prefix: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<String>, Fault> {
+        let Some(vhost) = self.calls.vhost(account) else { return Ok(Vec::new()) };
+        let prefix = prefix.to_owned();
+        let (after, user_name) = (after.map(str::to_owned), user.name.clone());
+        self.calls
+            .call(move |core| {
+                let names =
+                    core.broker.queue_names(&vhost, after.as_deref(), usize::MAX, |name, _| {
+                        name.starts_with(&prefix) && !name.starts_with("amq.")
+                    });
+                let mut may_see = |name: &str| {
+                    user_name.as_deref().is_none_or(|user| {
+                        let may = core.broker.queue_permits(user, &vhost, name);
+                        may.configure || may.write || may.read
+                    })
+                };
+                let names = names.into_iter().filter(|name| may_see(name.as_str()));
+                names.take(max).map(|name| name.to_string()).collect()
+            })
+            .await
+    }
+
+    async fn dead_letter_sources(
+        &self,
+        _user: &User,
+        queue: &QueueRef,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<String>, Fault> {
+        let Some(vhost) = self.calls.vhost(&queue.account) else { return Ok(Vec::new()) };
+        let target = Arc::clone(&queue.name);
+        let after = after.map(str::to_owned);
+        self.calls
+            .call(move |core| {
+                let names =
+                    core.broker.queue_names(&vhost, after.as_deref(), max, |_, attributes| {
+                        let redrive = attributes.settings.redrive.as_ref();
+                        redrive.is_some_and(|redrive| *redrive.target == *target)
+                    });
+                names.into_iter().map(|name| name.to_string()).collect()
+            })
+            .await
+    }
+
+    async fn put_attributes(
+        &self,
+        seen: Arc<QueueFacts>,
+        attributes: BTreeMap<String, String>,
+    ) -> Result<(), Fault> {
+        let id = queue_id(seen.key)?;
+        let calls = self.calls.clone();
+        self.calls
+            .promise(move |core| {
+                let now = core.now();
+                let (old, _) = core.broker.queue_attributes(id).ok_or(Fault::NoSuchQueue)?;
+                if attributes::from_broker(&old.attributes) != seen.attributes {
+                    return Err(Fault::Conflict);
+                }
+                let vhost = core.broker.queue_vhost(id).ok_or(Fault::NoSuchQueue)?;
+                let tags = attributes::from_broker(&old.tags);
+                let account = calls.account(vhost.as_str());
+                let new = attributes::to_broker(&attributes, &tags, &account, now)?;
+                put(core, id, new)
+            })
+            .await
+    }
+
+    async fn put_tags(
+        &self,
+        seen: Arc<QueueFacts>,
+        tags: BTreeMap<String, String>,
+    ) -> Result<(), Fault> {
+        let id = queue_id(seen.key)?;
+        self.calls
+            .promise(move |core| {
+                let (mut attributes, _) =
+                    core.broker.queue_attributes(id).ok_or(Fault::NoSuchQueue)?;
+                if attributes::from_broker(&attributes.tags) != seen.tags {
+                    return Err(Fault::Conflict);
+                }
+                attributes.tags = tags
+                    .iter()
+                    .map(|(key, value)| (key.as_str().into(), value.as_str().into()))
+                    .collect();
+                put(core, id, attributes)
+            })
+            .await
+    }
+
+    async fn backlog(&self, queue: QueueKey) -> Result<Backlog, Fault> {
+        let id = queue_id(queue)?;
+        self.calls
+            .call(move |core| {
+                let now = core.now();
+                let backlog = core.broker.queue_backlog(now, id).map_err(gone)?;
+                let age = |at: Timestamp| now.since_ms(at) / 1000;
+                Ok(Backlog {
+                    visible: backlog.visible,
+                    in_flight: backlog.in_flight,
+                    delayed: backlog.delayed,
+                    oldest_age_s: backlog.oldest_sent_at.map_or(0, age),
+                })
+            })
+            .await?
+    }
+
+    async fn send(
+        &self,
+        queue: QueueKey,
+        messages: Vec<NewMessage>,
+    ) -> Result<Vec<SendOutcome>, Fault> {
+        let id = queue_id(queue)?;
+        let now_ms = wall_clock_ms();
+        let messages: Vec<_> =
+            messages.into_iter().map(|new| message::outgoing(new, random_uuid(), now_ms)).collect();
+        let mut messages = Some(messages);
+        loop {
+            let (back, given) = (oneshot::channel(), messages.take().unwrap_or_default());
+            let (returns, returned) = back;
+            let sent = self.calls.promise(move |core| {
+                if !core.broker.accepts_publishes() {
+                    // Whoever sent them waits below.
+                    let _ = returns.send(given);
+                    return Ok((None, Ticket::NONE));
+                }
+                let now = core.now();
+                let (sent, ticket) = core.broker.send(now, id, given).map_err(gone)?;
+                let is_fifo = core.broker.queue_is_fifo(id);
+                Ok::<_, Fault>((Some((sent, is_fifo)), ticket))
+            });
+            if let Some((sent, is_fifo)) = sent.await? {
+                return Ok(sent.into_iter().map(|sent| outcome(sent, is_fifo)).collect());
+            }
+            messages = returned.await.ok();
+            self.calls.wait_for_room().await?;
+        }
+    }
+
+    async fn receive(&self, queue: QueueKey, receive: Receive) -> Result<Vec<Received>, Fault> {
+        receive::receive(&self.calls, queue, receive).await
+    }
+
+    async fn delete(
+        &self,
+        queue: QueueKey,
+        deliveries: Vec<Delivery>,
+    ) -> Result<Vec<ReceiptOutcome>, Fault> {
+        let id = queue_id(queue)?;
+        let receipts: Vec<_> = deliveries.iter().map(|bytes| receipt::decode(bytes)).collect();
+        let valid: Vec<_> = receipts.iter().copied().flatten().collect();
+        let outcomes = self.calls.settle(move |core| {
+            let now = core.now();
+            core.broker.delete_messages(now, id, &valid).map_err(gone)
+        });
+        merge(&receipts, outcomes.await?)
+    }
+
+    async fn change_visibility(
+        &self,
+        queue: QueueKey,
+        changes: Vec<(Delivery, u64)>,
+    ) -> Result<Vec<ReceiptOutcome>, Fault> {
+        let id = queue_id(queue)?;
+        let receipts: Vec<_> = changes.iter().map(|(bytes, _)| receipt::decode(bytes)).collect();
+        let times = changes.iter().map(|(_, timeout_ms)| *timeout_ms);
+        let valid: Vec<_> =
+            receipts.iter().copied().zip(times).filter_map(|(r, t)| Some((r?, t))).collect();
+        let outcomes = self.calls.settle(move |core| {
+            let now = core.now();
+            core.broker.change_visibility(now, id, &valid).map_err(gone)
+        });
+        merge(&receipts, outcomes.await?)
+    }
+
+    async fn start_move(&self, queue: QueueKey, task: NewMoveTask) -> Result<String, Fault> {
+        moves::start(&self.calls, queue, task).await
+    }
+
+    async fn cancel_move(&self, queue: QueueKey, handle: &str) -> Result<u64, Fault> {
+        moves::cancel(&self.calls, queue, handle).await
+    }
+
+    async fn move_tasks(&self, queue: QueueKey, max: usize) -> Result<Vec<MoveTask>, Fault> {
+        moves::list(&self.calls, queue, max).await
+    }
+}
+
+fn find_key(core: &Core, calls: &BrokerCalls, id: &str) -> Option<AccessKey> {
+    let key = core.broker.access_key(id)?;
+    let user =
+        User { name: Some(Arc::clone(&key.user)), account: calls.account(key.vhost.as_str()) };
+    Some(AccessKey { user, secret: Arc::clone(&key.secret), enabled: key.enabled })
+}
+
+fn put(
+    core: &mut Core,
+    id: QueueId,
+    attributes: quelea_broker::QueueAttributes,
+) -> Result<((), Ticket), Fault> {
+    let ticket = core.broker.put_queue_attributes(id, attributes).map_err(create_fault)?;
+    Ok(((), ticket))
+}
+
+/// Outcomes in the order of the receipts; what is no receipt was not given to the broker.
+fn merge(
+    receipts: &[Option<quelea_broker::Receipt>],
+    outcomes: Vec<BrokerOutcome>,
+) -> Result<Vec<ReceiptOutcome>, Fault> {
+    let mut outcomes = outcomes.into_iter();
+    let merged = receipts.iter().map(|receipt| match receipt {
+        None => Some(ReceiptOutcome::Invalid),
+        Some(_) => outcomes.next().map(|outcome| match outcome {
+            BrokerOutcome::Done => ReceiptOutcome::Done,
+            BrokerOutcome::Foreign => ReceiptOutcome::Invalid,
+            BrokerOutcome::NotInFlight => ReceiptOutcome::NotInFlight,
+            BrokerOutcome::Gone | BrokerOutcome::Busy => ReceiptOutcome::NoSuchMessage,
+            BrokerOutcome::Expired => ReceiptOutcome::Expired,
+            BrokerOutcome::TooLong => ReceiptOutcome::TooLong,
+        }),
+    });
+    let merged: Option<Vec<_>> = merged.collect();
+    merged.ok_or_else(|| Fault::Unavailable("the broker gave too few outcomes".to_owned()))
+}
+
+fn outcome(sent: Result<quelea_broker::SentMessage, SendError>, is_fifo: bool) -> SendOutcome {
+    let sent = sent.map_err(|error| Fault::Unavailable(error.to_string()))?;
+    Ok(Sent {
+        message_id: Uuid::from_bytes(sent.message_id).to_string(),
+        sequence_number: is_fifo.then(|| message::sequence_number(sent.seq.0)),
+    })
+}
+
+const fn gone(_: NoSuchQueueId) -> Fault {
+    Fault::NoSuchQueue
+}
+
+fn create_fault(error: CreateQueueError) -> Fault {
+    match error {
+        CreateQueueError::NoSuchQueue(_) => Fault::NoSuchQueue,
+        CreateQueueError::NoSuchVhost { vhost } => no_account(&vhost),
+        other => Fault::Invalid(other.to_string()),
+    }
+}
+
+fn no_account(account: &str) -> Fault {
+    Fault::Invalid(format!("The account {account} does not exist."))
+}
+
+/// Random enough for names that nobody has to guess.
+fn random_uuid() -> Uuid {
+    let number = RANDOM.with_borrow_mut(|random| random.u128(..));
+    uuid::Builder::from_random_bytes(number.to_ne_bytes()).into_uuid()
+}
+
+fn wall_clock_ms() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.unwrap_or_default().as_millis() as u64
+}

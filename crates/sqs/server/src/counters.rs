@@ -1,0 +1,153 @@
+//! What the SQS front counts, for `/metrics`. Its threads share the counters.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use quelea_sqs_protocol::{Action, ErrorKind};
+
+/// Counters of a front; they start at nothing and are never reset.
+#[derive(Debug, Default)]
+pub struct SqsCounters {
+    /// By operation, in the order of [`Action::ALL`], and by outcome.
+    requests: [[AtomicU64; OUTCOMES]; Action::ALL.len()],
+    /// Requests that were refused before it was known what they ask for.
+    unread: [AtomicU64; OUTCOMES],
+    connections: AtomicU64,
+    connections_refused: AtomicU64,
+    signatures_refused: AtomicU64,
+    slow_clients_closed: AtomicU64,
+}
+
+const OUTCOMES: usize = 3;
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done. A batch is, even if some of its entries failed.
+    Done,
+    /// The client's fault.
+    Refused,
+    /// The service's fault.
+    Failed,
+}
+
+impl Outcome {
+    /// All of them.
+    pub const ALL: [Self; OUTCOMES] = [Self::Done, Self::Refused, Self::Failed];
+
+    /// As metrics call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl From<Option<ErrorKind>> for Outcome {
+    fn from(error: Option<ErrorKind>) -> Self {
+        match error {
+            None => Self::Done,
+            Some(kind) if kind.status() < 500 => Self::Refused,
+            Some(_) => Self::Failed,
+        }
+    }
+}
+
+impl SqsCounters {
+    /// Requests for an operation (`None`: it was not known which) that ended so.
+    #[must_use]
+    pub fn requests(&self, action: Option<Action>, outcome: Outcome) -> u64 {
+        self.of(action)[outcome as usize].load(Ordering::Relaxed)
+    }
+
+    /// Open connections.
+    #[must_use]
+    pub fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Connections closed at once, since there were too many.
+    #[must_use]
+    pub fn connections_refused(&self) -> u64 {
+        self.connections_refused.load(Ordering::Relaxed)
+    }
+
+    /// Requests whose signature was missing or wrong.
+    #[must_use]
+    pub fn signatures_refused(&self) -> u64 {
+        self.signatures_refused.load(Ordering::Relaxed)
+    }
+
+    /// Connections closed because the client took too long.
+    #[must_use]
+    pub fn slow_clients_closed(&self) -> u64 {
+        self.slow_clients_closed.load(Ordering::Relaxed)
+    }
+
+    fn of(&self, action: Option<Action>) -> &[AtomicU64; OUTCOMES] {
+        action.map_or(&self.unread, |action| &self.requests[action as usize])
+    }
+
+    pub(crate) fn count_request(&self, action: Option<Action>, error: Option<ErrorKind>) {
+        add(&self.of(action)[Outcome::from(error) as usize]);
+    }
+
+    /// Takes a place for a connection, unless `max` are taken.
+    pub(crate) fn open_connection(&self, max: usize) -> bool {
+        if self.connections.fetch_add(1, Ordering::Relaxed) < max as u64 {
+            return true;
+        }
+        self.close_connection();
+        add(&self.connections_refused);
+        false
+    }
+
+    pub(crate) fn close_connection(&self) {
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_refused_signature(&self) {
+        add(&self.signatures_refused);
+    }
+
+    pub(crate) fn count_slow_client(&self) {
+        add(&self.slow_clients_closed);
+    }
+}
+
+fn add(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_operation_has_counters_of_its_own() {
+        let counters = SqsCounters::default();
+        for (times, action) in Action::ALL.iter().enumerate() {
+            (0..=times).for_each(|_| counters.count_request(Some(*action), None));
+        }
+        counters.count_request(None, Some(ErrorKind::InvalidAction));
+        counters.count_request(Some(Action::SendMessage), Some(ErrorKind::ServiceUnavailable));
+        for (times, action) in Action::ALL.iter().enumerate() {
+            assert_eq!(counters.requests(Some(*action), Outcome::Done), times as u64 + 1);
+            assert_eq!(counters.requests(Some(*action), Outcome::Refused), 0);
+        }
+        assert_eq!(counters.requests(None, Outcome::Refused), 1);
+        assert_eq!(counters.requests(Some(Action::SendMessage), Outcome::Failed), 1);
+    }
+
+    #[test]
+    fn no_more_connections_open_than_may_be() {
+        let counters = SqsCounters::default();
+        let taken: Vec<_> = (0..4).map(|_| counters.open_connection(2)).collect();
+        assert_eq!(taken, [true, true, false, false]);
+        counters.close_connection();
+        assert_eq!((counters.connections(), counters.connections_refused()), (1, 2));
+        assert!(counters.open_connection(2));
+    }
+}

@@ -1,0 +1,130 @@
+//! What each connection of a thread is at, and since when: one timer for all of them closes those
+//! that take too long, where a timer for each would cost memory and a clock read for every request.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use slab::Slab;
+use tokio::task::AbortHandle;
+
+use crate::counters::SqsCounters;
+use crate::limits::{SWEEP_MAX, SWEEP_MIN};
+
+/// What a connection is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nothing of the next request is there; or the client does not read the last answer.
+    Idle,
+    /// A part of a request's head is there, or of its body.
+    Reading,
+    /// The request is there, the answer is not. A receive waits for as long as was asked for.
+    Answering,
+}
+
+/// A connection's phase, and the time at which it began, in ms of the thread's clock.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    phase: Cell<Phase>,
+    since_ms: Cell<u64>,
+    clock_ms: Rc<Cell<u64>>,
+}
+
+impl Progress {
+    /// The connection is at something else now. To go on with the same does not renew the time.
+    pub(crate) fn enter(&self, phase: Phase) {
+        if self.phase.replace(phase) != phase {
+            self.since_ms.set(self.clock_ms.get());
+        }
+    }
+
+    /// Bytes have come. Only the first of a request count: dripping must not help.
+    pub(crate) fn arrived(&self) {
+        if self.phase.get() == Phase::Idle {
+            self.enter(Phase::Reading);
+        }
+    }
+}
+
+/// All connections of a thread.
+pub(crate) struct Connections {
+    idle_max: Duration,
+    reading_max: Duration,
+    started: Instant,
+    clock_ms: Rc<Cell<u64>>,
+    open: RefCell<Slab<(Rc<Progress>, Option<AbortHandle>)>>,
+}
+
+impl Connections {
+    pub(crate) fn new(idle_max: Duration, reading_max: Duration) -> Self {
+        Self {
+            idle_max,
+            reading_max,
+            started: Instant::now(),
+            clock_ms: Rc::default(),
+            open: RefCell::default(),
+        }
+    }
+
+    /// A new connection: its number, and where it tells what it is at.
+    pub(crate) fn add(&self) -> (usize, Rc<Progress>) {
+        let progress = Rc::new(Progress {
+            phase: Cell::new(Phase::Reading),
+            since_ms: Cell::new(self.clock_ms.get()),
+            clock_ms: Rc::clone(&self.clock_ms),
+        });
+        (self.open.borrow_mut().insert((Rc::clone(&progress), None)), progress)
+    }
+
+    /// What ends a connection. It may have ended already.
+    pub(crate) fn set_abort(&self, number: usize, abort: AbortHandle) {
+        if let Some(connection) = self.open.borrow_mut().get_mut(number) {
+            connection.1 = Some(abort);
+        }
+    }
+
+    /// Endpoints all connections.
+    pub(crate) fn abort_all(&self) {
+        self.open
+            .borrow()
+            .iter()
+            .filter_map(|(_, (_, abort))| abort.as_ref())
+            .for_each(AbortHandle::abort);
+    }
+
+    pub(crate) fn remove(&self, number: usize) {
+        self.open.borrow_mut().try_remove(number);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.open.borrow().len()
+    }
+
+    /// Closes connections that take too long, for ever.
+    pub(crate) async fn sweep(&self, counters: &SqsCounters) {
+        let interval = (self.idle_max.min(self.reading_max) / 4).clamp(SWEEP_MIN, SWEEP_MAX);
+        loop {
+            tokio::time::sleep(interval).await;
+            let now_ms = millis(self.started.elapsed());
+            self.clock_ms.set(now_ms);
+            for (_, (progress, abort)) in self.open.borrow_mut().iter_mut() {
+                let max = match progress.phase.get() {
+                    Phase::Idle => self.idle_max,
+                    Phase::Reading => self.reading_max,
+                    Phase::Answering => continue,
+                };
+                if now_ms.saturating_sub(progress.since_ms.get()) > millis(max)
+                    && let Some(abort) = abort.take()
+                {
+                    tracing::debug!(phase = ?progress.phase.get(), "closed a slow SQS client");
+                    counters.count_slow_client();
+                    abort.abort();
+                }
+            }
+        }
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

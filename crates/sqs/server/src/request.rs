@@ -1,0 +1,212 @@
+//! One request and its response.
+
+use std::net::SocketAddr;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use quelea_sqs_protocol::encoding::{self, Decoded, Protocol, encode_error, encode_reply};
+use quelea_sqs_protocol::{Action, Blame, Caller, Error, ErrorKind, Queues, Reply};
+
+use crate::body::{self, BodyError};
+use crate::limits::{BODY_BYTES_MAX, KEPT_HEADER_BYTES_MAX};
+use crate::phases::{Phase, Progress};
+use crate::worker::Worker;
+
+/// A response on its way out.
+pub(crate) type HttpResponse = Response<Full<Bytes>>;
+
+/// The two endpoints of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Endpoints {
+    pub(crate) peer: SocketAddr,
+    pub(crate) local: SocketAddr,
+}
+
+/// Serves a request.
+pub(crate) async fn respond<Q: Queues>(
+    worker: &Worker<Q>,
+    progress: &Progress,
+    endpoints: Endpoints,
+    request: Request<Incoming>,
+) -> HttpResponse {
+    let (parts, incoming) = request.into_parts();
+    if parts.method == Method::GET && parts.uri.path() == HEALTH_PATH {
+        return Response::new(Full::new(Bytes::from_static(b"ok\n")));
+    }
+    let request_id = worker.request_ids.borrow_mut().next();
+    progress.enter(Phase::Reading);
+    let mut share = worker.bodies.share();
+    let body = body::read(incoming, &mut share).await;
+    progress.enter(Phase::Answering);
+    let body = match body {
+        Ok(body) => body,
+        Err(error) => {
+            let protocol = encoding::protocol(&encoded(&parts, &[]));
+            let error = body_error(&error);
+            let mut response = http_response(encode_error(protocol, &error, &request_id));
+            worker.counters.count_request(None, Some(error.kind));
+            // What is left of the body is not worth reading.
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            return response;
+        }
+    };
+    let mut asked = None;
+    let exchanged = exchange(worker, endpoints, parts, body, &mut asked).await;
+    // What the body said is gone, too.
+    drop(share);
+    let error = exchanged.as_ref().err().map(|(_, error)| error.kind);
+    worker.counters.count_request(asked, error);
+    match exchanged {
+        Ok((protocol, action, reply)) => {
+            http_response(encode_reply(protocol, action, &reply, &request_id))
+        }
+        Err((protocol, error)) => {
+            http_response(encode_error(protocol, &in_words_of(protocol, error), &request_id))
+        }
+    }
+}
+
+/// Says that the server is there; it asks nothing of the queues.
+const HEALTH_PATH: &str = "/health";
+
+/// Authenticates, decodes, and has it done; says what is asked for as soon as it is known.
+async fn exchange<Q: Queues>(
+    worker: &Worker<Q>,
+    endpoints: Endpoints,
+    parts: Parts,
+    body: Bytes,
+    asked: &mut Option<Action>,
+) -> Result<(Protocol, Action, Reply), (Protocol, Error)> {
+    let protocol = encoding::protocol(&encoded(&parts, &body));
+    let now_ms = now_ms();
+    let headers = parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    let headers: Vec<_> = headers.collect();
+    let signed = quelea_sqs_protocol::HttpRequest {
+        method: parts.method.as_str(),
+        path: parts.uri.path(),
+        query: parts.uri.query().unwrap_or_default(),
+        headers: &headers,
+        body: &body.clone(),
+    };
+    let queues = worker.service.queues();
+    let peer = endpoints.peer.ip().to_canonical();
+    let who = worker.authentication.check(queues, &signed, body, peer, now_ms).await;
+    let (user, body) = who.map_err(|error| {
+        // Keys that cannot be looked up are not the client's fault.
+        if error.kind.fault() == Blame::Sender {
+            worker.counters.count_refused_signature();
+        }
+        (protocol, error)
+    })?;
+    let decoded = encoding::decode(&encoded(&parts, &body));
+    let Decoded { request, protocol } = decoded.map_err(|it| (it.protocol, it.error))?;
+    let host = kept(&parts.headers, header::HOST);
+    let caller = Caller {
+        user,
+        base_url: format!("http://{}", host.unwrap_or_else(|| endpoints.local.to_string())),
+        source_ip: Some(peer),
+        user_agent: kept(&parts.headers, header::USER_AGENT),
+        trace_header: kept(&parts.headers, TRACE_HEADER),
+        now_ms,
+    };
+    // The request owns what it needs: a receive that waits holds neither its body nor its head.
+    drop(headers);
+    drop((body, parts));
+    let action = request.action();
+    *asked = Some(action);
+    match worker.service.handle(&caller, request).await {
+        Ok(reply) => Ok((protocol, action, reply)),
+        Err(error) => Err((protocol, error)),
+    }
+}
+
+const TRACE_HEADER: HeaderName = HeaderName::from_static("x-amzn-trace-id");
+
+const TARGET: HeaderName = HeaderName::from_static("x-amz-target");
+
+/// A request as the encodings look at it.
+fn encoded<'a>(parts: &'a Parts, body: &'a [u8]) -> encoding::HttpRequest<'a> {
+    encoding::HttpRequest {
+        method: parts.method.as_str(),
+        path: parts.uri.path(),
+        query: parts.uri.query().unwrap_or_default(),
+        host: text(&parts.headers, header::HOST),
+        content_type: text(&parts.headers, header::CONTENT_TYPE),
+        target: text(&parts.headers, TARGET),
+        body,
+    }
+}
+
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// A header's text for as long as the request is served, cut where nothing sensible is that long.
+fn kept(headers: &HeaderMap, name: HeaderName) -> Option<String> {
+    // The text of a header is ASCII, so that it may be cut anywhere.
+    text(headers, name).map(|text| text.chars().take(KEPT_HEADER_BYTES_MAX).collect())
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn body_error(error: &BodyError) -> Error {
+    match error {
+        BodyError::TooLong => Error::new(
+            ErrorKind::RequestEntityTooLarge,
+            format!("The request must be shorter than {} bytes.", BODY_BYTES_MAX),
+        ),
+        BodyError::NoRoom => Error::new(
+            ErrorKind::ServiceUnavailable,
+            "The server holds as many requests as it can. Send this one again later.",
+        ),
+        BodyError::Broken => {
+            Error::new(ErrorKind::SerializationException, "The request's body did not arrive.")
+        }
+    }
+}
+
+/// The Query protocol has a text of its own for the commonest error, which clients compare.
+fn in_words_of(protocol: Protocol, mut error: Error) -> Error {
+    if protocol == Protocol::Query && error.kind == ErrorKind::QueueDoesNotExist {
+        error.message = "The specified queue does not exist for this wsdl version.".to_owned();
+    }
+    error
+}
+
+fn http_response(encoded: encoding::Response) -> HttpResponse {
+    let mut response = Response::new(Full::new(encoded.body));
+    *response.status_mut() =
+        StatusCode::from_u16(encoded.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(encoded.content_type));
+    for (name, value) in encoded.headers {
+        // The values are of our own making; one that cannot be written is left out.
+        if let Ok(value) = HeaderValue::try_from(value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_header_only_so_much_is_kept() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(kept(&headers, header::USER_AGENT), None);
+        for (bytes, expected) in [(1023, 1023), (1024, 1024), (60_000, 1024)] {
+            headers.insert(header::USER_AGENT, HeaderValue::try_from("a".repeat(bytes)).unwrap());
+            assert_eq!(kept(&headers, header::USER_AGENT).unwrap().len(), expected);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Where SQS is served, on threads of its own or on one that runs already, and how it starts and stops.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use quelea_sqs_protocol::{Queues, Service, ServiceSettings};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Builder;
+use tokio::sync::watch;
+use tokio::task::LocalSet;
+
+use crate::authentication::{Authentication, Verify};
+use crate::body_budget::BodyBudget;
+use crate::connection;
+use crate::counters::SqsCounters;
+use crate::limits::{ACCEPT_PAUSE, STOP_MAX};
+use crate::phases::Connections;
+use crate::request::Endpoints;
+use crate::request_id::RequestIds;
+use crate::worker::{Place, Worker};
+
+/// What [`SqsServer::start`] needs to know.
+#[derive(Clone, Debug)]
+pub struct SqsSettings {
+    /// Threads of its own; each serves the connections that it accepts. Ignored by
+    /// [`SqsServer::on_other_thread`].
+    pub threads: usize,
+    /// The account of those who need no key.
+    pub account: Arc<str>,
+    /// The region in ARNs.
+    pub region: Arc<str>,
+    /// Which requests have to be signed with a known key.
+    pub verify: Verify,
+    /// Most connections; further ones are closed at once.
+    pub connections_max: usize,
+    /// Most bytes of the bodies of all requests that are being read or served; what comes beyond
+    /// them is refused ([`BODIES_BYTES_MAX`](crate::BODIES_BYTES_MAX) unless there is a reason).
+    pub bodies_bytes_max: usize,
+    /// How long a connection may do nothing, or not read its answer.
+    pub idle_max: Duration,
+    /// How long a request may take to arrive.
+    pub request_max: Duration,
+    /// Where it counts.
+    pub counters: Arc<SqsCounters>,
+}
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start an SQS thread: {0}")]
+pub struct SqsStartError(#[from] io::Error);
+
+/// A server that runs.
+#[derive(Debug)]
+pub struct SqsServer {
+    addresses: Vec<SocketAddr>,
+    stop: watch::Sender<bool>,
+    threads: Vec<JoinHandle<()>>,
+    /// Endpoints when the task on the core's thread has ended.
+    task: Option<Receiver<()>>,
+}
+
+impl SqsServer {
+    /// Serves `queues` on these listeners, which must not block.
+    ///
+    /// # Errors
+    /// [`SqsStartError`] if the system gives no thread or does not take a listener.
+    pub fn start<Q: Queues>(
+        listeners: Vec<StdListener>,
+        queues: &Q,
+        settings: &SqsSettings,
+    ) -> Result<Self, SqsStartError> {
+        let addresses = listeners.iter().map(StdListener::local_addr).collect::<Result<_, _>>()?;
+        let (stop, stopping) = watch::channel(false);
+        let bodies = BodyBudget::new(settings.bodies_bytes_max);
+        let mut threads = Vec::new();
+        for number in 0..settings.threads.max(1) {
+            let listeners: Vec<_> =
+                listeners.iter().map(StdListener::try_clone).collect::<Result<_, _>>()?;
+            let (queues, settings) = (queues.clone(), settings.clone());
+            let (stopping, bodies) = (stopping.clone(), bodies.clone());
+            let run = move || {
+                if let Err(error) = run(listeners, queues, &settings, bodies, stopping) {
+                    tracing::error!(%error, "an SQS thread could not start");
+                }
+            };
+            threads.push(std::thread::Builder::new().name(format!("sqs-{number}")).spawn(run)?);
+        }
+        Ok(Self { addresses, stop, threads, task: None })
+    }
+
+    /// Prepares to serve on a thread that has a runtime already, such as the broker's own: handing a
+    /// request from thread to thread costs more than serving it. The server runs once its task is
+    /// spawned there as a local one.
+    ///
+    /// # Errors
+    /// [`SqsStartError`] if a listener has no address.
+    pub fn on_other_thread<Q: Queues>(
+        listeners: Vec<StdListener>,
+        queues: &Q,
+        settings: &SqsSettings,
+    ) -> Result<(Self, impl AsyncFnOnce() + Send + use<Q>), SqsStartError> {
+        let addresses = listeners.iter().map(StdListener::local_addr).collect::<Result<_, _>>()?;
+        let (stop, stopping) = watch::channel(false);
+        let (ended, task) = channel();
+        let (queues, settings) = (queues.clone(), settings.clone());
+        let run = async move || {
+            let bodies = BodyBudget::new(settings.bodies_bytes_max);
+            if let Err(error) = serve(listeners, queues, &settings, bodies, stopping).await {
+                tracing::error!(%error, "SQS could not start");
+            }
+            drop(ended);
+        };
+        Ok((Self { addresses, stop, threads: Vec::new(), task: Some(task) }, run))
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Takes no more connections and requests, lets answers out that are under way for half a
+    /// second, and ends. Receives that wait are dropped then, which loses nothing.
+    pub fn stop(self) {
+        // Without receivers every thread has ended.
+        let _ = self.stop.send(true);
+        if let Some(task) = self.task {
+            // Nothing is ever sent: this waits for its end.
+            let _ = task.recv_timeout(2 * STOP_MAX);
+        }
+        for thread in self.threads {
+            if thread.join().is_err() {
+                tracing::warn!("an SQS thread panicked");
+            }
+        }
+    }
+}
+
+/// A thread, from start to end.
+fn run<Q: Queues>(
+    listeners: Vec<StdListener>,
+    queues: Q,
+    settings: &SqsSettings,
+    bodies: BodyBudget,
+    stopping: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    // What still runs at the end is dropped with the set.
+    let serve = serve(listeners, queues, settings, bodies, stopping);
+    runtime.block_on(LocalSet::new().run_until(serve))
+}
+
+/// Serves until the server stops, on a thread that takes local tasks.
+async fn serve<Q: Queues>(
+    listeners: Vec<StdListener>,
+    queues: Q,
+    settings: &SqsSettings,
+    bodies: BodyBudget,
+    mut stopping: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let service = ServiceSettings { region: settings.region.clone() };
+    let worker = Rc::new(Worker {
+        service: Service::new(queues, service),
+        authentication: Authentication::new(settings.verify, settings.account.clone()),
+        request_ids: RefCell::new(RequestIds::new()),
+        connections: Connections::new(settings.idle_max, settings.request_max),
+        connections_max: settings.connections_max,
+        bodies,
+        counters: Arc::clone(&settings.counters),
+    });
+    let mut accepting = Vec::new();
+    for listener in listeners {
+        let listener = TcpListener::from_std(listener)?;
+        let accept = accept(Rc::clone(&worker), listener, stopping.clone());
+        accepting.push(tokio::task::spawn_local(accept));
+    }
+    let sweeping = Rc::clone(&worker);
+    let sweep =
+        tokio::task::spawn_local(
+            async move { sweeping.connections.sweep(&sweeping.counters).await },
+        );
+    // An error is the sender's end, which means the same.
+    let _ = stopping.wait_for(|stopping| *stopping).await;
+    accepting.iter().for_each(tokio::task::JoinHandle::abort);
+    drain(&worker).await;
+    sweep.abort();
+    worker.connections.abort_all();
+    Ok(())
+}
+
+/// Waits until no connection is left, for a while.
+async fn drain<Q>(worker: &Worker<Q>) {
+    const POLL_INTERVAL: Duration = Duration::from_millis(10);
+    let deadline = tokio::time::Instant::now() + STOP_MAX;
+    while worker.connections.len() > 0 && tokio::time::Instant::now() < deadline {
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// Accepts connections and starts a task for each, for ever.
+async fn accept<Q: Queues>(
+    worker: Rc<Worker<Q>>,
+    listener: TcpListener,
+    stopping: watch::Receiver<bool>,
+) {
+    let mut failing = false;
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                failing = false;
+                admit(&worker, stream, peer, &stopping);
+            }
+            Err(error) => {
+                // One line for the whole time, which may be long.
+                if !std::mem::replace(&mut failing, true) {
+                    tracing::warn!(%error, "cannot accept SQS connections; trying on");
+                }
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+fn admit<Q: Queues>(
+    worker: &Rc<Worker<Q>>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    stopping: &watch::Receiver<bool>,
+) {
+    // Both fail only if the peer is gone already.
+    let Ok(local) = stream.local_addr() else { return };
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let Some((place, progress)) = Place::take(worker) else {
+        tracing::debug!(%peer, "refused an SQS connection: there are too many");
+        return;
+    };
+    let number = place.number;
+    let serve = connection::serve(
+        Rc::clone(worker),
+        progress,
+        stream,
+        Endpoints { peer, local },
+        stopping.clone(),
+    );
+    let task = tokio::task::spawn_local(async move {
+        let _place = place;
+        serve.await;
+    });
+    worker.connections.set_abort(number, task.abort_handle());
+}

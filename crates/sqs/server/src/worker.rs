@@ -1,0 +1,50 @@
+//! What the connections of a thread share, and a connection's place among them.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use quelea_sqs_protocol::Service;
+
+use crate::authentication::Authentication;
+use crate::body_budget::BodyBudget;
+use crate::counters::SqsCounters;
+use crate::phases::{Connections, Progress};
+use crate::request_id::RequestIds;
+
+/// What the connections of a thread share.
+pub(crate) struct Worker<Q> {
+    pub(crate) service: Service<Q>,
+    pub(crate) authentication: Authentication,
+    pub(crate) request_ids: RefCell<RequestIds>,
+    pub(crate) connections: Connections,
+    pub(crate) connections_max: usize,
+    /// Of all threads.
+    pub(crate) bodies: BodyBudget,
+    /// Of all threads.
+    pub(crate) counters: Arc<SqsCounters>,
+}
+
+/// A connection's place among those that there may be; it is given back when it is dropped, however
+/// the connection ends.
+pub(crate) struct Place<Q> {
+    worker: Rc<Worker<Q>>,
+    pub(crate) number: usize,
+}
+
+impl<Q> Place<Q> {
+    pub(crate) fn take(worker: &Rc<Worker<Q>>) -> Option<(Self, Rc<Progress>)> {
+        if !worker.counters.open_connection(worker.connections_max) {
+            return None;
+        }
+        let (number, progress) = worker.connections.add();
+        Some((Self { worker: Rc::clone(worker), number }, progress))
+    }
+}
+
+impl<Q> Drop for Place<Q> {
+    fn drop(&mut self) {
+        self.worker.connections.remove(self.number);
+        self.worker.counters.close_connection();
+    }
+}

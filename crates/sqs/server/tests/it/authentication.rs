@@ -1,0 +1,113 @@
+//! Who may send requests.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use quelea_sqs_protocol::{AccessKey, Action, HttpRequest, Signer, User};
+use quelea_sqs_server::{Outcome, Verify};
+
+use crate::client::{Server, post, settings};
+
+fn server(verify: Verify) -> Server {
+    let mut settings = settings();
+    settings.verify = verify;
+    let server = Server::with(&settings);
+    for (id, enabled) in [("AKIAGOOD", true), ("AKIAOLD", false)] {
+        let user = User { name: Some("ann".into()), account: "000000000000".into() };
+        let key = AccessKey { user, secret: Arc::from("secret"), enabled };
+        server.queues.add_access_key(id, key);
+    }
+    server
+}
+
+/// Lists queues, signed by that key.
+fn signed(id: &str, secret: &str) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let body = "{}";
+    let headers: [(&str, &[u8]); 2] = [("host", b"h"), ("x-amz-target", b"AmazonSQS.ListQueues")];
+    let request = HttpRequest {
+        method: "POST",
+        path: "/",
+        query: "",
+        headers: &headers,
+        body: body.as_bytes(),
+    };
+    let added = Signer::new(id, secret, "eu-west-1").sign(&request, now.as_millis() as u64);
+    format!(
+        "POST / HTTP/1.1\r\nHost: h\r\nX-Amz-Target: AmazonSQS.ListQueues\r\nX-Amz-Date: {}\r\n\
+         Authorization: {}\r\nContent-Length: 2\r\n\r\n{body}",
+        added.amz_date, added.authorization
+    )
+}
+
+#[test]
+fn where_all_is_verified_only_good_signatures_pass() {
+    let server = server(Verify::Always);
+    let mut client = server.connect();
+    assert_eq!(client.ask(signed("AKIAGOOD", "secret")).status, 200);
+    for (request, code) in [
+        (post("ListQueues", "{}"), "MissingAuthenticationToken"),
+        (signed("AKIAGOOD", "wrong"), "SignatureDoesNotMatch"),
+        (signed("AKIAOLD", "secret"), "InvalidClientTokenId"),
+        (signed("AKIANONE", "secret"), "InvalidClientTokenId"),
+    ] {
+        let answer = client.ask(request);
+        assert_eq!(answer.status, 403, "{code}");
+        assert!(answer.head.contains(&code.to_lowercase()), "{}", answer.head);
+    }
+    let counters = &server.counters;
+    assert_eq!(counters.signatures_refused(), 4);
+    assert_eq!(counters.requests(None, Outcome::Refused), 4);
+    assert_eq!(counters.requests(Some(Action::ListQueues), Outcome::Done), 1);
+}
+
+#[test]
+fn on_this_machine_any_credentials_do_but_wrong_ones_of_a_known_key() {
+    let server = server(Verify::Remote);
+    let mut client = server.connect();
+    for request in [
+        post("ListQueues", "{}"),
+        signed("AKIANONE", "whatever"),
+        signed("AKIAGOOD", "secret"),
+        post("ListQueues", "{}").replace("\r\n\r\n", "\r\nAuthorization: Basic dGVzdA==\r\n\r\n"),
+    ] {
+        assert_eq!(client.ask(request).status, 200);
+    }
+    for (id, secret) in [("AKIAGOOD", "wrong"), ("AKIAOLD", "secret")] {
+        assert_eq!(client.ask(signed(id, secret)).status, 403, "{id}");
+    }
+}
+
+#[test]
+fn what_a_proxy_or_a_web_page_sends_needs_a_known_key() {
+    let server = server(Verify::Remote);
+    let mut client = server.connect();
+    let with = |request: String, header: &str| {
+        request.replacen("Content-Length", &format!("{header}\r\nContent-Length"), 1)
+    };
+    for header in [
+        "Forwarded: for=192.0.2.1",
+        "X-Forwarded-For: 192.0.2.1",
+        "X-Forwarded-Host: queues.example",
+        "X-Real-IP: 192.0.2.1",
+        "Via: 1.1 proxy",
+        "Origin: https://evil.example",
+        "Origin: null",
+        "Sec-Fetch-Site: cross-site",
+        "Sec-Fetch-Site: same-site",
+    ] {
+        for request in [post("ListQueues", "{}"), signed("AKIANONE", "x"), signed("AKIAOLD", "x")] {
+            let answer = client.ask(with(request, header));
+            assert_eq!(answer.status, 403, "{header}");
+            assert!(answer.body.contains("sqs.verify"), "{header}: {}", answer.body);
+        }
+        let known = client.ask(with(signed("AKIAGOOD", "secret"), header));
+        assert_eq!(known.status, 200, "{header}");
+        let wrong = client.ask(with(signed("AKIAGOOD", "wrong"), header));
+        assert!(wrong.head.contains("signaturedoesnotmatch"), "{header}: {}", wrong.head);
+    }
+    for header in ["Sec-Fetch-Site: none", "Sec-Fetch-Site: same-origin", "Sec-Fetch-Mode: cors"] {
+        let answer = client.ask(with(post("ListQueues", "{}"), header));
+        assert_eq!(answer.status, 200, "{header}");
+    }
+}

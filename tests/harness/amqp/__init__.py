@@ -1,0 +1,1 @@
+"""AMQP's clients: suites, pika in our words, and bare frames."""

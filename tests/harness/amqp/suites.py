@@ -1,0 +1,131 @@
+"""The suites of AMQP's clients, and of what a broker goes through whatever it speaks."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from harness import outcome
+from harness.cache import installed
+from harness.install import TESTS, go_version, install_command, jars, node_modules, patch, python_environment
+from harness.outcome import Outcome
+from harness.process import run_group
+from harness.suite import TIMEOUT_S, Suite, fresh_broker, run_pytest
+from harness.workspace import ensure_binary
+
+GO_MODULE = "github.com/rabbitmq/amqp091-go"
+# They list and close connections through the management API, which has that later.
+GO_SKIPPED = "^TestConnectionRecovery"
+# Three tests pass over a broker that does not call itself RabbitMQ, and leave their connections open, which the
+# client's own leak detector then reports. They shall run.
+GO_PATCH = ("integration_test.go", '== "RabbitMQ" {', '!= "" {', 2)
+KILL_TIMEOUT_S = 3_600
+"""`make soak` has it do ten times as much."""
+
+
+# -- Python: pika, kombu, Celery, and the suites written on bare sockets -------------------------
+
+
+def install_python() -> Path:
+    return python_environment("python", TESTS / "python" / "requirements.txt")
+
+
+def python_suite(folder: str, *, alone=False, timeout_s=TIMEOUT_S) -> Suite:
+    """A folder of tests that use pika, or nothing but pytest."""
+
+    def run() -> Outcome:
+        return run_pytest(install_python() / "bin" / "python", folder, timeout_s=timeout_s)
+
+    return Suite(folder, run, install_python, ensure_binary, alone)
+
+
+def run_disk_full() -> Outcome:
+    # One of the Go client's tests wants its publisher blocked: only a full disk does that here.
+    go_tests = install_go() / "integration.test"
+    return run_pytest(install_python() / "bin" / "python", "disk_full", QUELEA_GO_TESTS=go_tests)
+
+
+# -- Go: the client's own integration tests ------------------------------------------------------
+
+
+def install_go() -> Path:
+    folder = TESTS / "go"
+
+    def install(directory: Path) -> None:
+        environment = {"GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"}
+        shutil.copytree(folder, directory / "pin")
+        install_command(["go", "mod", "download"], directory / "pin", {"GOTOOLCHAIN": "local"})
+        source = install_command(
+            ["go", "list", "-m", "-f", "{{.Dir}}", GO_MODULE], directory / "pin", {"GOTOOLCHAIN": "local"}
+        ).strip()
+        copy = directory / "amqp091-go"
+        shutil.copytree(source, copy)
+        install_command(["chmod", "-R", "u+w", copy])
+        patch(copy, *GO_PATCH)
+        # The test binary is built once: what it needs is then no longer asked of the registry.
+        install_command(
+            ["go", "test", "-tags", "integration", "-c", "-o", directory / "integration.test", "."], copy, environment
+        )
+
+    return installed("go", [folder / "go.mod", folder / "go.sum"], go_version() + repr(GO_PATCH), install)
+
+
+def run_go() -> Outcome:
+    directory = install_go()
+    with fresh_broker() as broker:
+        code, output = run_group(
+            [directory / "integration.test", "-test.v", "-test.count=1", f"-test.skip={GO_SKIPPED}", f"-test.timeout={TIMEOUT_S}s"],
+            cwd=directory / "amqp091-go",
+            environment={"AMQP_URL": broker.uri()},
+            timeout_s=TIMEOUT_S + 60,
+            echo=False,
+        )
+    verdict = outcome.checked(code, outcome.of_go(output))
+    if verdict.failed:
+        print(output[-20_000:])
+    return verdict
+
+
+# -- JavaScript: amqplib --------------------------------------------------------------------------
+
+
+def install_javascript() -> Path:
+    return node_modules("javascript", TESTS / "javascript")
+
+
+def run_javascript() -> Outcome:
+    tests = sorted((TESTS / "javascript").glob("*.test.js"))
+    with fresh_broker() as broker:
+        code, output = run_group(
+            ["node", "--test", "--test-reporter=spec", *tests],
+            environment={"NODE_PATH": install_javascript(), "AMQP_URL": broker.uri()},
+            timeout_s=TIMEOUT_S,
+        )
+    return outcome.checked(code, outcome.of_node(output))
+
+
+# -- Java: RabbitMQ PerfTest ----------------------------------------------------------------------
+
+
+def install_java() -> Path:
+    return jars("java", TESTS / "java" / "pom.xml")
+
+
+def run_java() -> Outcome:
+    from java import perf_test
+
+    libraries = install_java() / "lib"
+    with fresh_broker() as broker, tempfile.TemporaryDirectory(prefix="quelea-perf-test-") as scratch:
+        return perf_test.run_all(broker, libraries, Path(scratch))
+
+
+SUITES = [
+    python_suite("readme"),
+    Suite("go", run_go, install_go, ensure_binary),
+    python_suite("python"),
+    python_suite("celery"),
+    Suite("javascript", run_javascript, install_javascript, ensure_binary),
+    Suite("java", run_java, install_java, ensure_binary),
+    python_suite("bad_input"),
+    Suite("disk_full", run_disk_full, lambda: (install_python(), install_go()), ensure_binary),
+    python_suite("kill", alone=True, timeout_s=KILL_TIMEOUT_S),
+]

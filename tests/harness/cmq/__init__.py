@@ -1,0 +1,1 @@
+"""The datagram queue: suites, bindings, and its commands as pipes."""

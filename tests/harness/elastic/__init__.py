@@ -1,0 +1,1 @@
+"""Elastic queues: suites, brokers that serve them, and the native protocol in plain Python."""

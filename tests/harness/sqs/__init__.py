@@ -1,0 +1,1 @@
+"""SQS's clients: suites, and boto3 in our words."""
