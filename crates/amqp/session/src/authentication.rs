@@ -7,37 +7,9 @@ use quelea_broker::{Broker, ConnectionInfo};
 use quelea_model::Timestamp;
 
 use crate::errors::open_refused;
+use crate::login::{AuthOutcome, AuthRequest};
 use crate::notice::Notice;
 use crate::session::{Phase, Session};
-
-/// What the shell is to verify: see [`Session::poll_auth`].
-#[derive(Clone)]
-pub struct AuthRequest {
-    /// Who wants in.
-    pub user: String,
-    /// With which password.
-    pub password: Bytes,
-    /// How it was sent.
-    pub mechanism: Mechanism,
-}
-
-impl std::fmt::Debug for AuthRequest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AuthRequest")
-            .field("user", &self.user)
-            .field("mechanism", &self.mechanism)
-            .finish_non_exhaustive()
-    }
-}
-
-/// What the shell found: see [`Session::authenticated`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AuthOutcome {
-    /// The password is the user's.
-    Accepted,
-    /// No such user, or another password. The client is not told which.
-    Refused,
-}
 
 impl Session {
     /// The login to verify, once a connection. Answer with [`Session::authenticated`].
@@ -69,7 +41,7 @@ impl Session {
         self.user = user;
         let local_only = self.config.loopback_users.contains(&self.user);
         if local_only && !self.peer.loopback {
-            // RabbitMQ too gives the client the same text as for a wrong password.
+            // RabbitMQ too sends the client the same text as for a wrong password.
             self.refuse_login("this user can only connect via localhost");
             return;
         }

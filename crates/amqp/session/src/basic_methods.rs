@@ -5,13 +5,13 @@ use quelea_amqp_codec::method::basic;
 use quelea_broker::Consume;
 
 use crate::channel::{Channel, Mode};
+use crate::context::MethodContext;
 use crate::errors::Failure;
-use crate::reply::{Held, Reply};
-use crate::turn::Turn;
-use crate::tx::Operation;
+use crate::reply::{DelayedReply, Reply};
+use crate::transaction::Operation;
 
 pub(crate) fn qos(
-    turn: &mut Turn<'_>,
+    context: &mut MethodContext<'_>,
     channel: &Channel,
     method: &basic::Qos,
 ) -> Result<Reply, Failure> {
@@ -19,12 +19,12 @@ pub(crate) fn qos(
         let size = method.prefetch_size;
         return Err(Failure::not_implemented(format_args!("prefetch_size!=0 ({size})")));
     }
-    turn.broker.set_prefetch(turn.now, channel.id, method.prefetch_count, method.global);
+    context.broker.set_prefetch(context.now, channel.id, method.prefetch_count, method.global);
     Ok(Reply::Now(basic::QosOk {}.into()))
 }
 
 pub(crate) fn consume(
-    turn: &mut Turn<'_>,
+    context: &mut MethodContext<'_>,
     channel: &Channel,
     method: basic::Consume,
 ) -> Result<Reply, Failure> {
@@ -36,78 +36,83 @@ pub(crate) fn consume(
         exclusive: method.exclusive,
         arguments: method.arguments,
     };
-    let tag = turn.broker.consume(turn.now, channel.id, &request)?;
+    let tag = context.broker.consume(context.now, channel.id, &request)?;
     Ok(Reply::now(method.no_wait, basic::ConsumeOk { consumer_tag: ShortStr::from(&*tag) }))
 }
 
 /// An unknown tag is no error (AMQP 0-9-1 §1.8.3.5).
-pub(crate) fn cancel(turn: &mut Turn<'_>, channel: &Channel, method: &basic::Cancel) -> Reply {
-    turn.broker.cancel(turn.now, channel.id, &method.consumer_tag);
+pub(crate) fn cancel(
+    context: &mut MethodContext<'_>,
+    channel: &Channel,
+    method: &basic::Cancel,
+) -> Reply {
+    context.broker.cancel(context.now, channel.id, &method.consumer_tag);
     if method.no_wait {
         return Reply::None;
     }
     let answer = basic::CancelOk { consumer_tag: method.consumer_tag.detached() };
-    Reply::Later(Held::TurnEnd(answer.into()))
+    Reply::Later(DelayedReply::TurnEnd(answer.into()))
 }
 
 pub(crate) fn get(
-    turn: &mut Turn<'_>,
+    context: &mut MethodContext<'_>,
     channel: &Channel,
     method: &basic::Get,
 ) -> Result<Reply, Failure> {
-    turn.broker.get(turn.now, channel.id, &method.queue, method.no_ack)?;
-    Ok(Reply::Later(Held::Get))
+    context.broker.get(context.now, channel.id, &method.queue, method.no_ack)?;
+    Ok(Reply::Later(DelayedReply::Get))
 }
 
 pub(crate) fn ack(
-    turn: &mut Turn<'_>,
+    context: &mut MethodContext<'_>,
     channel: &mut Channel,
     method: &basic::Ack,
 ) -> Result<Reply, Failure> {
     let basic::Ack { delivery_tag, multiple } = *method;
     if let Mode::Transactional(transaction) = &mut channel.mode {
-        turn.broker.check_tag(channel.id, delivery_tag, multiple)?;
-        transaction.push(turn.transactions, Operation::Ack { delivery_tag, multiple })?;
+        context.broker.check_tag(channel.id, delivery_tag, multiple)?;
+        transaction.push(context.transactions, Operation::Ack { delivery_tag, multiple })?;
     } else {
-        turn.broker.ack(turn.now, channel.id, delivery_tag, multiple)?;
+        context.broker.ack(context.now, channel.id, delivery_tag, multiple)?;
     }
     Ok(Reply::None)
 }
 
 pub(crate) fn nack(
-    turn: &mut Turn<'_>,
+    context: &mut MethodContext<'_>,
     channel: &mut Channel,
     method: &basic::Nack,
 ) -> Result<Reply, Failure> {
     let basic::Nack { delivery_tag, multiple, requeue } = *method;
     if let Mode::Transactional(transaction) = &mut channel.mode {
-        turn.broker.check_tag(channel.id, delivery_tag, multiple)?;
-        transaction.push(turn.transactions, Operation::Nack { delivery_tag, multiple, requeue })?;
+        context.broker.check_tag(channel.id, delivery_tag, multiple)?;
+        transaction
+            .push(context.transactions, Operation::Nack { delivery_tag, multiple, requeue })?;
     } else {
-        turn.broker.nack(turn.now, channel.id, delivery_tag, multiple, requeue)?;
+        context.broker.nack(context.now, channel.id, delivery_tag, multiple, requeue)?;
     }
     Ok(Reply::None)
 }
 
 /// basic.reject is basic.nack of one delivery.
 pub(crate) fn reject(
-    turn: &mut Turn<'_>,
+    context: &mut MethodContext<'_>,
     channel: &mut Channel,
     method: &basic::Reject,
 ) -> Result<Reply, Failure> {
     let basic::Reject { delivery_tag, requeue } = *method;
-    nack(turn, channel, &basic::Nack { delivery_tag, multiple: false, requeue })
+    nack(context, channel, &basic::Nack { delivery_tag, multiple: false, requeue })
 }
 
 /// Like RabbitMQ, only with requeue: "the same recipient" is a promise that a queue cannot keep.
 pub(crate) fn recover(
-    turn: &mut Turn<'_>,
+    context: &mut MethodContext<'_>,
     channel: &Channel,
     requeue: bool,
 ) -> Result<(), Failure> {
     if !requeue {
         return Err(Failure::not_implemented("requeue=false"));
     }
-    turn.broker.recover(turn.now, channel.id, requeue);
+    context.broker.recover(context.now, channel.id, requeue);
     Ok(())
 }

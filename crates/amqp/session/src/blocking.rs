@@ -8,35 +8,35 @@ use crate::session::{Phase, Session};
 
 impl Session {
     /// Whether a publish has to wait: for the store to write what it has, or for the end of a
-    /// trouble of which the client is told. All that comes behind it waits too, and nothing more is
+    /// trouble of which the client is notified. All that comes behind it waits too, and nothing more is
     /// read, so that the pressure goes on to the one who causes it.
     pub(crate) fn publish_has_to_wait(&mut self, broker: &Broker) -> bool {
         if let Some(reason) = broker.publishers_blocked() {
             self.publishes = true;
-            self.tell_blocked(reason);
+            self.notify_blocked(reason);
             return true;
         }
         !broker.accepts_publishes()
     }
 
-    /// Effect::PublishersBlocked: those who publish are told at once, others when they try to.
+    /// Effect::PublishersBlocked: those who publish are notified at once, others when they try to.
     pub(crate) fn blocked(&mut self, reason: &str) {
         if self.publishes {
-            self.tell_blocked(reason);
+            self.notify_blocked(reason);
         }
     }
 
     /// Effect::PublishersUnblocked.
     pub(crate) fn unblocked(&mut self) {
-        if std::mem::take(&mut self.told_blocked) && self.phase == Phase::Open {
+        if std::mem::take(&mut self.notified_blocked) && self.phase == Phase::Open {
             self.wire.send(0, &Method::from(connection::Unblocked {}));
         }
     }
 
-    fn tell_blocked(&mut self, reason: &str) {
+    fn notify_blocked(&mut self, reason: &str) {
         let wants = self.phase == Phase::Open && self.wire.capability("connection.blocked");
-        if wants && !self.told_blocked {
-            self.told_blocked = true;
+        if wants && !self.notified_blocked {
+            self.notified_blocked = true;
             let reason = ShortStr::cut(reason);
             self.wire.send(0, &Method::from(connection::Blocked { reason }));
         }

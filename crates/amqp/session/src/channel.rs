@@ -6,8 +6,8 @@ use quelea_broker::ChannelId;
 use quelea_store::Progress;
 
 use crate::confirm::{Confirms, Verdict};
-use crate::reply::Held;
-use crate::tx::Transaction;
+use crate::reply::DelayedReply;
+use crate::transaction::Transaction;
 
 /// What the session knows of a channel; consumers and unacknowledged deliveries are the broker's.
 #[derive(Debug)]
@@ -15,9 +15,9 @@ pub(crate) struct Channel {
     pub(crate) id: ChannelId,
     pub(crate) mode: Mode,
     /// The answer that the channel's next method waits for.
-    pub(crate) held: Option<Held>,
+    pub(crate) pending_reply: Option<DelayedReply>,
     /// Whether the session's list of channels to look at on progress has it.
-    pub(crate) listed: bool,
+    pub(crate) is_listed: bool,
 }
 
 /// What publishing on the channel means. confirm.select and tx.select exclude each other.
@@ -33,12 +33,12 @@ pub(crate) enum Mode {
 
 impl Channel {
     pub(crate) const fn new(id: ChannelId) -> Self {
-        Self { id, mode: Mode::Plain, held: None, listed: false }
+        Self { id, mode: Mode::Plain, pending_reply: None, is_listed: false }
     }
 
     /// Whether progress of the store or the end of the turn may release something.
     pub(crate) fn waits(&self) -> bool {
-        self.held.is_some() || self.confirms_waiting() > 0
+        self.pending_reply.is_some() || self.confirms_waiting() > 0
     }
 
     /// Runs of publishes that wait for their confirm.
@@ -50,7 +50,7 @@ impl Channel {
     }
 
     /// Sends what `progress` allows: one confirm for all publishes in a row with the same fate, and
-    /// the held answer.
+    /// the delayed answer.
     pub(crate) fn release(
         &mut self,
         number: u16,
@@ -70,12 +70,15 @@ impl Channel {
                 wire.send(number, &method);
             }
         }
-        let released = match &self.held {
-            Some(Held::Until(ticket, _)) => progress.reached(*ticket),
-            Some(Held::TurnEnd(_)) => turn_ends,
-            Some(Held::Get) | None => false,
+        let released = match &self.pending_reply {
+            Some(DelayedReply::Until(ticket, _)) => progress.reached(*ticket),
+            Some(DelayedReply::TurnEnd(_)) => turn_ends,
+            Some(DelayedReply::Get) | None => false,
         };
-        if released && let Some(Held::Until(_, method) | Held::TurnEnd(method)) = self.held.take() {
+        if released
+            && let Some(DelayedReply::Until(_, method) | DelayedReply::TurnEnd(method)) =
+                self.pending_reply.take()
+        {
             wire.send(number, &method);
         }
     }

@@ -1,4 +1,4 @@
-//! What sessions are told when they are made.
+//! What a session is made with.
 
 use std::sync::Arc;
 

@@ -59,7 +59,7 @@ impl Confirms {
         self.push(Ticket::NONE, Verdict::Rejected);
     }
 
-    /// The next thing to tell the publisher, if something is settled.
+    /// The next thing to send to the publisher, if something is settled.
     pub(crate) fn settle(&mut self, progress: Progress) -> Option<Confirm> {
         let verdict = self.runs.front().filter(|run| progress.reached(run.ticket))?.verdict;
         let mut delivery_tag = self.settled;
@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// A log that takes one batch a call and writes when it is told to.
+    /// A log that takes one batch a call and writes when `sync` is called.
     struct Log(MemStore);
 
     impl Log {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_nothing_waits_for_those_before_it_and_costs_no_memory() {
+    fn what_waits_for_nothing_waits_for_those_before_it() {
         let (mut log, mut confirms) = (Log::new(), Confirms::new());
         confirms.accepted(log.batch());
         for _ in 0..1000 {
@@ -200,7 +200,7 @@ mod tests {
         ) {
             let (mut log, mut confirms) = (Log::new(), Confirms::new());
             let mut expected = Vec::new();
-            let mut told = Vec::new();
+            let mut confirmed = Vec::new();
             for step in steps.iter().copied().chain([Step::Sync]) {
                 match step {
                     Step::Transient => {
@@ -222,17 +222,17 @@ mod tests {
                 }
                 let progress = log.0.progress();
                 while let Some(confirm) = confirms.settle(progress) {
-                    let first = told.len();
+                    let first = confirmed.len();
                     let last = confirm.delivery_tag as usize;
                     prop_assert_eq!(confirm.multiple, last - first > 1);
                     for &(verdict, ticket) in &expected[first..last] {
                         prop_assert_eq!(verdict, confirm.verdict);
                         prop_assert!(progress.reached(ticket));
-                        told.push(confirm.verdict);
+                        confirmed.push(confirm.verdict);
                     }
                 }
             }
-            prop_assert_eq!(told.len(), expected.len());
+            prop_assert_eq!(confirmed.len(), expected.len());
         }
     }
 }

@@ -7,7 +7,7 @@ use quelea_amqp_codec::{ReplyCode, ShortStr};
 use quelea_broker::{Broker, ChannelId, CloseReason, ConnectionId, Effect};
 use quelea_model::{Message, Properties, Table, Timestamp, Value};
 
-use crate::reply::Held;
+use crate::reply::DelayedReply;
 use crate::session::Session;
 
 /// Headers with a longer value are left out of a message that does not fit into a client's frames.
@@ -17,7 +17,7 @@ const LONG_HEADER_BYTES: usize = 1024;
 const LEFT_OUT_HEADER: &str = "x-headers-left-out";
 
 impl Session {
-    /// Carries out one effect. The shell gives an effect to the session of its connection, and
+    /// Carries out one effect. The shell passes an effect to the session of its connection, and
     /// those without a connection to all sessions. Effects for what is closed are ignored.
     pub fn effect(&mut self, broker: &mut Broker, effect: Effect, now: Timestamp) {
         match effect {
@@ -152,10 +152,10 @@ impl Session {
     /// The answer to basic.get is out: the channel goes on.
     fn got(&mut self, number: u16) {
         if let Some(channel) = self.channels.get_mut(&number)
-            && matches!(channel.held, Some(Held::Get))
+            && matches!(channel.pending_reply, Some(DelayedReply::Get))
         {
-            channel.held = None;
-            self.held -= 1;
+            channel.pending_reply = None;
+            self.pending_replies -= 1;
         }
     }
 }

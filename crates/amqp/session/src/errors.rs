@@ -17,7 +17,7 @@ use quelea_broker::error::{
 };
 use quelea_broker::exchange::{DeclareExchangeError, DeleteExchangeError, RouteError};
 
-use crate::tx::TransactionFull;
+use crate::transaction::TransactionFull;
 
 /// Why a method closes its channel or its connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(crate) enum Failure {
         text: String,
     },
     /// The broker closed the channel or connection while the method was on its way: the client is
-    /// being told already.
+    /// notified of it already.
     Gone,
 }
 
@@ -50,18 +50,18 @@ impl Failure {
     }
 }
 
-/// An error that has a reply code; `None` if there is nobody left to be told.
-trait Coded: Display {
+/// An error that has a reply code; `None` if there is nobody left to answer.
+trait HasReplyCode: Display {
     fn code(&self) -> Option<ReplyCode>;
 }
 
-impl<E: Coded> From<E> for Failure {
+impl<E: HasReplyCode> From<E> for Failure {
     fn from(error: E) -> Self {
         error.code().map_or(Self::Gone, |code| Self::new(code, error))
     }
 }
 
-impl Coded for DeclareQueueError {
+impl HasReplyCode for DeclareQueueError {
     fn code(&self) -> Option<ReplyCode> {
         Some(match self {
             Self::ChannelGone(_) => return None,
@@ -77,7 +77,7 @@ impl Coded for DeclareQueueError {
     }
 }
 
-impl Coded for QueueError {
+impl HasReplyCode for QueueError {
     fn code(&self) -> Option<ReplyCode> {
         Some(match self {
             Self::ChannelGone(_) => return None,
@@ -89,7 +89,7 @@ impl Coded for QueueError {
     }
 }
 
-impl Coded for ExchangeError {
+impl HasReplyCode for ExchangeError {
     fn code(&self) -> Option<ReplyCode> {
         Some(match self {
             Self::ChannelGone(_) => return None,
@@ -115,7 +115,7 @@ impl Coded for ExchangeError {
     }
 }
 
-impl Coded for BindingError {
+impl HasReplyCode for BindingError {
     fn code(&self) -> Option<ReplyCode> {
         Some(match self {
             Self::ChannelGone(_) => return None,
@@ -135,7 +135,7 @@ impl Coded for BindingError {
     }
 }
 
-impl Coded for PublishError {
+impl HasReplyCode for PublishError {
     fn code(&self) -> Option<ReplyCode> {
         Some(match self {
             Self::ChannelGone(_) => return None,
@@ -154,7 +154,7 @@ impl Coded for PublishError {
     }
 }
 
-impl Coded for ConsumeError {
+impl HasReplyCode for ConsumeError {
     fn code(&self) -> Option<ReplyCode> {
         Some(match self {
             Self::ChannelGone(_) => return None,
@@ -170,7 +170,7 @@ impl Coded for ConsumeError {
     }
 }
 
-impl Coded for GetError {
+impl HasReplyCode for GetError {
     fn code(&self) -> Option<ReplyCode> {
         Some(match self {
             Self::ChannelGone(_) => return None,
@@ -182,13 +182,13 @@ impl Coded for GetError {
     }
 }
 
-impl Coded for UnknownDeliveryTag {
+impl HasReplyCode for UnknownDeliveryTag {
     fn code(&self) -> Option<ReplyCode> {
         Some(PreconditionFailed)
     }
 }
 
-impl Coded for TransactionFull {
+impl HasReplyCode for TransactionFull {
     fn code(&self) -> Option<ReplyCode> {
         Some(PreconditionFailed)
     }

@@ -4,12 +4,12 @@ use quelea_amqp_codec::method::exchange;
 use quelea_broker::{DeclareExchange, ExchangeBinding};
 
 use crate::channel::Channel;
+use crate::context::MethodContext;
 use crate::errors::Failure;
 use crate::reply::Reply;
-use crate::turn::Turn;
 
 pub(crate) fn declare(
-    turn: &mut Turn<'_>,
+    context: &mut MethodContext<'_>,
     channel: &Channel,
     method: exchange::Declare,
 ) -> Result<Reply, Failure> {
@@ -22,22 +22,26 @@ pub(crate) fn declare(
         internal: method.internal,
         arguments: method.arguments,
     };
-    let ticket = turn.broker.declare_exchange(turn.now, channel.id, &request)?;
+    let ticket = context.broker.declare_exchange(context.now, channel.id, &request)?;
     Ok(Reply::promise(method.no_wait, ticket, exchange::DeclareOk {}))
 }
 
 pub(crate) fn delete(
-    turn: &mut Turn<'_>,
+    context: &mut MethodContext<'_>,
     channel: &Channel,
     method: &exchange::Delete,
 ) -> Result<Reply, Failure> {
-    let ticket =
-        turn.broker.delete_exchange(turn.now, channel.id, &method.exchange, method.if_unused)?;
+    let ticket = context.broker.delete_exchange(
+        context.now,
+        channel.id,
+        &method.exchange,
+        method.if_unused,
+    )?;
     Ok(Reply::promise(method.no_wait, ticket, exchange::DeleteOk {}))
 }
 
 pub(crate) fn bind(
-    turn: &mut Turn<'_>,
+    context: &mut MethodContext<'_>,
     channel: &Channel,
     method: exchange::Bind,
 ) -> Result<Reply, Failure> {
@@ -47,12 +51,12 @@ pub(crate) fn bind(
         routing_key: method.routing_key.to_string(),
         arguments: method.arguments,
     };
-    let ticket = turn.broker.bind_exchange(turn.now, channel.id, &binding)?;
+    let ticket = context.broker.bind_exchange(context.now, channel.id, &binding)?;
     Ok(Reply::promise(method.no_wait, ticket, exchange::BindOk {}))
 }
 
 pub(crate) fn unbind(
-    turn: &mut Turn<'_>,
+    context: &mut MethodContext<'_>,
     channel: &Channel,
     method: exchange::Unbind,
 ) -> Result<Reply, Failure> {
@@ -62,6 +66,6 @@ pub(crate) fn unbind(
         routing_key: method.routing_key.to_string(),
         arguments: method.arguments,
     };
-    let ticket = turn.broker.unbind_exchange(turn.now, channel.id, &binding)?;
+    let ticket = context.broker.unbind_exchange(context.now, channel.id, &binding)?;
     Ok(Reply::promise(method.no_wait, ticket, exchange::UnbindOk {}))
 }

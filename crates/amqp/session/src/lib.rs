@@ -12,7 +12,7 @@
 //! 2. `Broker::run`, then `Broker::poll_effect` until there is none, each to [`Session::effect`].
 //! 3. [`Session::flush_confirms`] with the store's progress, for every session of step 1, and
 //!    [`Session::progress`] for all when the store has come further.
-//! 4. Write [`Session::output`]; tell [`Session::written`]. If [`Session::is_finished`] and nothing
+//! 4. Write [`Session::output`]; report it to [`Session::written`]. If [`Session::is_finished`] and nothing
 //!    is left to write, close the socket. If the peer is gone: [`Session::disconnected`].
 //!
 //! Effects have to be carried out before `flush_confirms`: cancel-ok stays behind deliveries.
@@ -23,10 +23,12 @@ mod blocking;
 mod channel;
 mod configuration;
 mod confirm;
+mod context;
 mod deliveries;
 mod effects;
 mod errors;
 mod exchange_methods;
+mod login;
 mod methods;
 mod notice;
 mod publish;
@@ -34,11 +36,11 @@ mod queue_methods;
 mod reply;
 mod report;
 mod session;
-mod turn;
+mod transaction;
 mod tx;
 
-pub use authentication::{AuthOutcome, AuthRequest};
 pub use configuration::{Peer, SessionConfig};
+pub use login::{AuthOutcome, AuthRequest};
 pub use notice::Notice;
 pub use report::{SessionReport, SessionState};
 pub use session::{EVENTS_PER_CALL_MAX, Session};

@@ -5,50 +5,50 @@ use quelea_amqp_codec::method::{Method, access, basic, channel, confirm, tx};
 
 use crate::channel::{Channel, Mode};
 use crate::confirm::Confirms;
+use crate::context::MethodContext;
 use crate::errors::Failure;
 use crate::reply::Reply;
-use crate::turn::Turn;
-use crate::tx::{self as transaction, Transaction};
-use crate::{basic_methods, exchange_methods, queue_methods};
+use crate::transaction::Transaction;
+use crate::{basic_methods, exchange_methods, queue_methods, tx as tx_methods};
 
 /// Carries out any method but basic.publish and those that open and close.
 pub(crate) fn carry_out(
-    turn: &mut Turn<'_>,
+    context: &mut MethodContext<'_>,
     number: u16,
     channel: &mut Channel,
     method: Method,
 ) -> Result<Reply, Failure> {
     match method {
-        Method::BasicAck(method) => basic_methods::ack(turn, channel, &method),
-        Method::BasicNack(method) => basic_methods::nack(turn, channel, &method),
-        Method::BasicReject(method) => basic_methods::reject(turn, channel, &method),
-        Method::BasicGet(method) => basic_methods::get(turn, channel, &method),
-        Method::BasicQos(method) => basic_methods::qos(turn, channel, &method),
-        Method::BasicConsume(method) => basic_methods::consume(turn, channel, method),
-        Method::BasicCancel(method) => Ok(basic_methods::cancel(turn, channel, &method)),
-        // The client agrees that a consumer is gone of which we told it.
+        Method::BasicAck(method) => basic_methods::ack(context, channel, &method),
+        Method::BasicNack(method) => basic_methods::nack(context, channel, &method),
+        Method::BasicReject(method) => basic_methods::reject(context, channel, &method),
+        Method::BasicGet(method) => basic_methods::get(context, channel, &method),
+        Method::BasicQos(method) => basic_methods::qos(context, channel, &method),
+        Method::BasicConsume(method) => basic_methods::consume(context, channel, method),
+        Method::BasicCancel(method) => Ok(basic_methods::cancel(context, channel, &method)),
+        // The client agrees that a consumer is gone that we cancelled.
         Method::BasicCancelOk(_) => Ok(Reply::None),
         Method::BasicRecover(method) => {
-            basic_methods::recover(turn, channel, method.requeue)?;
+            basic_methods::recover(context, channel, method.requeue)?;
             Ok(Reply::Now(basic::RecoverOk {}.into()))
         }
         Method::BasicRecoverAsync(method) => {
-            basic_methods::recover(turn, channel, method.requeue)?;
+            basic_methods::recover(context, channel, method.requeue)?;
             Ok(Reply::None)
         }
-        Method::ExchangeDeclare(method) => exchange_methods::declare(turn, channel, method),
-        Method::ExchangeDelete(method) => exchange_methods::delete(turn, channel, &method),
-        Method::ExchangeBind(method) => exchange_methods::bind(turn, channel, method),
-        Method::ExchangeUnbind(method) => exchange_methods::unbind(turn, channel, method),
-        Method::QueueDeclare(method) => queue_methods::declare(turn, channel, method),
-        Method::QueueBind(method) => queue_methods::bind(turn, channel, method),
-        Method::QueueUnbind(method) => queue_methods::unbind(turn, channel, method),
-        Method::QueuePurge(method) => queue_methods::purge(turn, channel, &method),
-        Method::QueueDelete(method) => queue_methods::delete(turn, channel, &method),
+        Method::ExchangeDeclare(method) => exchange_methods::declare(context, channel, method),
+        Method::ExchangeDelete(method) => exchange_methods::delete(context, channel, &method),
+        Method::ExchangeBind(method) => exchange_methods::bind(context, channel, method),
+        Method::ExchangeUnbind(method) => exchange_methods::unbind(context, channel, method),
+        Method::QueueDeclare(method) => queue_methods::declare(context, channel, method),
+        Method::QueueBind(method) => queue_methods::bind(context, channel, method),
+        Method::QueueUnbind(method) => queue_methods::unbind(context, channel, method),
+        Method::QueuePurge(method) => queue_methods::purge(context, channel, &method),
+        Method::QueueDelete(method) => queue_methods::delete(context, channel, &method),
         Method::ConfirmSelect(method) => confirm_select(channel, &method),
         Method::TxSelect(_) => tx_select(channel),
-        Method::TxCommit(_) => transaction::commit(turn, number, channel),
-        Method::TxRollback(_) => transaction::rollback(turn, channel),
+        Method::TxCommit(_) => tx_methods::commit(context, number, channel),
+        Method::TxRollback(_) => tx_methods::rollback(context, channel),
         Method::ChannelFlow(method) => flow(&method),
         // We never send channel.flow, but an answer to it harms nobody.
         Method::ChannelFlowOk(_) => Ok(Reply::None),

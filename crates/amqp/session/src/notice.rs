@@ -18,7 +18,7 @@ pub enum Notice {
         /// Where.
         vhost: String,
     },
-    /// The login was refused. The client is not told why.
+    /// The login was refused. The client does not learn why.
     LoginRefused {
         /// Who tried.
         user: String,

@@ -7,9 +7,9 @@ use quelea_broker::{Publish, Published};
 use quelea_model::Message;
 
 use crate::channel::{Channel, Mode};
+use crate::context::MethodContext;
 use crate::errors::Failure;
-use crate::turn::Turn;
-use crate::tx::{Operation, Transaction};
+use crate::transaction::{Operation, Transaction};
 
 /// A publish as it came: the method, wire-shaped properties, the body.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Content {
 /// Publishes, and returns what nobody takes if it is mandatory. The confirm comes later, so that
 /// basic.return is before it.
 pub(crate) fn publish(
-    turn: &mut Turn<'_>,
+    context: &mut MethodContext<'_>,
     number: u16,
     channel: &mut Channel,
     content: Content,
@@ -33,12 +33,12 @@ pub(crate) fn publish(
     }
     if let Mode::Transactional(transaction) = &mut channel.mode {
         let content = Content { publish, properties, body };
-        return keep(turn, channel.id, transaction, &content);
+        return keep(context, channel.id, transaction, &content);
     }
     let (exchange, routing_key) = (publish.exchange.as_str(), publish.routing_key.as_str());
     let kept = publish.mandatory.then(|| body.clone());
-    let published = turn.broker.publish(
-        turn.now,
+    let published = context.broker.publish(
+        context.now,
         channel.id,
         Publish {
             exchange,
@@ -52,7 +52,7 @@ pub(crate) fn publish(
     if let Some(body) = kept
         && is_returned(published)
     {
-        give_back(turn, number, exchange, routing_key, &properties, body);
+        send_return(context, number, exchange, routing_key, &properties, body);
     }
     if let Mode::Confirm(confirms) = &mut channel.mode {
         if published.rejected {
@@ -66,17 +66,17 @@ pub(crate) fn publish(
 
 /// Keeps a publish for tx.commit; what is wrong with it is said now.
 fn keep(
-    turn: &mut Turn<'_>,
+    context: &mut MethodContext<'_>,
     channel: quelea_broker::ChannelId,
     transaction: &mut Transaction,
     content: &Content,
 ) -> Result<(), Failure> {
     let Content { publish, properties, body } = content;
     let (exchange, routing_key) = (publish.exchange.as_str(), publish.routing_key.as_str());
-    turn.broker.check_publish(channel, exchange, routing_key, properties)?;
+    context.broker.check_publish(channel, exchange, routing_key, properties)?;
     let message = Box::new(Message::new(exchange, routing_key, properties, body.clone()));
     let operation = Operation::Publish { message, mandatory: publish.mandatory };
-    transaction.push(turn.transactions, operation)?;
+    transaction.push(context.transactions, operation)?;
     Ok(())
 }
 
@@ -86,8 +86,8 @@ pub(crate) const fn is_returned(published: Published) -> bool {
 }
 
 /// basic.return of a message that no queue took.
-pub(crate) fn give_back(
-    turn: &mut Turn<'_>,
+pub(crate) fn send_return(
+    context: &mut MethodContext<'_>,
     number: u16,
     exchange: &str,
     routing_key: &str,
@@ -100,5 +100,5 @@ pub(crate) fn give_back(
         exchange: ShortStr::from(exchange),
         routing_key: ShortStr::from(routing_key),
     };
-    turn.wire.send_content(number, &method.into(), properties, body);
+    context.wire.send_content(number, &method.into(), properties, body);
 }

@@ -5,12 +5,12 @@ use quelea_amqp_codec::method::queue;
 use quelea_broker::{DeclareQueue, QueueBinding};
 
 use crate::channel::Channel;
+use crate::context::MethodContext;
 use crate::errors::Failure;
 use crate::reply::Reply;
-use crate::turn::Turn;
 
 pub(crate) fn declare(
-    turn: &mut Turn<'_>,
+    context: &mut MethodContext<'_>,
     channel: &Channel,
     method: queue::Declare,
 ) -> Result<Reply, Failure> {
@@ -22,7 +22,7 @@ pub(crate) fn declare(
         auto_delete: method.auto_delete,
         arguments: method.arguments,
     };
-    let declared = turn.broker.declare_queue(turn.now, channel.id, &request)?;
+    let declared = context.broker.declare_queue(context.now, channel.id, &request)?;
     let answer = queue::DeclareOk {
         queue: ShortStr::from(declared.name.as_str()),
         message_count: declared.messages,
@@ -32,7 +32,7 @@ pub(crate) fn declare(
 }
 
 pub(crate) fn bind(
-    turn: &mut Turn<'_>,
+    context: &mut MethodContext<'_>,
     channel: &Channel,
     method: queue::Bind,
 ) -> Result<Reply, Failure> {
@@ -42,12 +42,12 @@ pub(crate) fn bind(
         routing_key: method.routing_key.to_string(),
         arguments: method.arguments,
     };
-    let ticket = turn.broker.bind_queue(turn.now, channel.id, &binding)?;
+    let ticket = context.broker.bind_queue(context.now, channel.id, &binding)?;
     Ok(Reply::promise(method.no_wait, ticket, queue::BindOk {}))
 }
 
 pub(crate) fn unbind(
-    turn: &mut Turn<'_>,
+    context: &mut MethodContext<'_>,
     channel: &Channel,
     method: queue::Unbind,
 ) -> Result<Reply, Failure> {
@@ -57,27 +57,27 @@ pub(crate) fn unbind(
         routing_key: method.routing_key.to_string(),
         arguments: method.arguments,
     };
-    let ticket = turn.broker.unbind_queue(turn.now, channel.id, &binding)?;
+    let ticket = context.broker.unbind_queue(context.now, channel.id, &binding)?;
     Ok(Reply::promise(false, ticket, queue::UnbindOk {}))
 }
 
 pub(crate) fn purge(
-    turn: &mut Turn<'_>,
+    context: &mut MethodContext<'_>,
     channel: &Channel,
     method: &queue::Purge,
 ) -> Result<Reply, Failure> {
-    let purged = turn.broker.purge_queue(turn.now, channel.id, &method.queue)?;
+    let purged = context.broker.purge_queue(context.now, channel.id, &method.queue)?;
     let answer = queue::PurgeOk { message_count: purged.messages };
     Ok(Reply::promise(method.no_wait, purged.ticket, answer))
 }
 
 pub(crate) fn delete(
-    turn: &mut Turn<'_>,
+    context: &mut MethodContext<'_>,
     channel: &Channel,
     method: &queue::Delete,
 ) -> Result<Reply, Failure> {
-    let deleted = turn.broker.delete_queue(
-        turn.now,
+    let deleted = context.broker.delete_queue(
+        context.now,
         channel.id,
         &method.queue,
         method.if_unused,

@@ -15,12 +15,12 @@ pub(crate) enum Reply {
     /// Nothing to wait for.
     Now(Method),
     /// When it happens.
-    Later(Held),
+    Later(DelayedReply),
 }
 
 /// An answer that has to wait.
 #[derive(Debug)]
-pub(crate) enum Held {
+pub(crate) enum DelayedReply {
     /// For the store: what the answer promises must be durable first.
     Until(Ticket, Method),
     /// For the end of the turn: deliveries that the broker handed out before this method must leave
@@ -33,7 +33,7 @@ pub(crate) enum Held {
 impl Reply {
     /// An answer that promises what `ticket` stands for. `no_wait` asked for none.
     pub(crate) fn promise(no_wait: bool, ticket: Ticket, method: impl Into<Method>) -> Self {
-        if no_wait { Self::None } else { Self::Later(Held::Until(ticket, method.into())) }
+        if no_wait { Self::None } else { Self::Later(DelayedReply::Until(ticket, method.into())) }
     }
 
     /// An answer that promises nothing. `no_wait` asked for none.

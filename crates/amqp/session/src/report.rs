@@ -111,7 +111,7 @@ impl Session {
         match self.phase {
             Phase::Starting | Phase::Authenticating | Phase::Opening => SessionState::Starting,
             Phase::Closed => SessionState::Closing,
-            Phase::Open if self.told_blocked => SessionState::Blocked,
+            Phase::Open if self.notified_blocked => SessionState::Blocked,
             Phase::Open if self.stalled.is_some() => SessionState::Flow,
             Phase::Open => SessionState::Running,
         }

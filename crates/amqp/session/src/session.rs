@@ -12,17 +12,17 @@ use quelea_model::limits::{OUTPUT_BYTES_MAX, REPLIES_WAITING_MAX};
 use quelea_store::Progress;
 use rustc_hash::FxHashMap;
 
-use crate::authentication::AuthRequest;
 use crate::channel::{Channel, Mode};
 use crate::configuration::{Peer, SessionConfig};
+use crate::context::MethodContext;
 use crate::deliveries::Deliveries;
 use crate::errors::Failure;
+use crate::login::AuthRequest;
 use crate::methods;
 use crate::notice::{Notice, Notices};
 use crate::publish::{self, Content};
-use crate::reply::{Held, Reply};
-use crate::turn::Turn;
-use crate::tx::TransactionUse;
+use crate::reply::{DelayedReply, Reply};
+use crate::transaction::TransactionUse;
 
 /// Events that one call of [`Session::process`] carries out before others have their turn. With
 /// small messages it is about what one read of a socket brings.
@@ -46,20 +46,20 @@ pub struct Session {
     pub(crate) auth: Option<AuthRequest>,
     /// An event that has to wait, with all behind it.
     pub(crate) stalled: Option<Event>,
-    /// Whether the wire was told that nothing is read.
+    /// Whether the wire knows that nothing is read.
     input_paused: bool,
     /// Channels that wait for progress of the store or the end of the turn, none twice.
     waiting: Vec<u16>,
     /// Channels among them whose next method waits for an answer.
-    pub(crate) held: usize,
+    pub(crate) pending_replies: usize,
     /// Runs of publishes, of all channels, that wait for their confirm.
     confirms_waiting: usize,
     /// What the open transactions of all channels hold.
     transactions: TransactionUse,
-    /// Whether it ever published: those who do not are not told that publishers are blocked.
+    /// Whether it ever published: those who do not are not notified that publishers are blocked.
     pub(crate) publishes: bool,
-    /// Whether the client was told that it is blocked.
-    pub(crate) told_blocked: bool,
+    /// Whether the client was notified that it is blocked.
+    pub(crate) notified_blocked: bool,
     pub(crate) notices: Notices,
     /// Which bytes of the output are deliveries.
     deliveries: Deliveries,
@@ -108,11 +108,11 @@ impl Session {
             stalled: None,
             input_paused: false,
             waiting: Vec::new(),
-            held: 0,
+            pending_replies: 0,
             confirms_waiting: 0,
             transactions: TransactionUse::default(),
             publishes: false,
-            told_blocked: false,
+            notified_blocked: false,
             notices: Notices::default(),
             deliveries: Deliveries::default(),
             traffic: Traffic::default(),
@@ -175,7 +175,7 @@ impl Session {
         self.release(progress, false);
     }
 
-    /// Whether [`Session::progress`] may have something to send: the shell tells no others.
+    /// Whether [`Session::progress`] may have something to send: the shell calls it for no others.
     #[must_use]
     pub const fn waits_for_progress(&self) -> bool {
         !self.waiting.is_empty()
@@ -187,7 +187,7 @@ impl Session {
         self.release(progress, true);
     }
 
-    /// Bytes to write. Tell [`Session::written`] about those that were.
+    /// Bytes to write. Report those that were to [`Session::written`].
     pub fn output(&mut self) -> &mut Output {
         self.wire.output()
     }
@@ -199,8 +199,8 @@ impl Session {
         let position = self.wire.output().written();
         self.deliveries.written(position);
         if let Some(connection) = self.connection {
-            // Replies and the frames around bodies are not what the broker counted: it is told
-            // that all is gone as soon as that is so, and counts anew.
+            // Replies and the frames around bodies are not what the broker counted: as soon as all
+            // is gone it starts counting anew.
             let drained = if self.wire.output().is_empty() { usize::MAX } else { bytes };
             broker.output_drained(now, connection, drained);
         }
@@ -236,7 +236,7 @@ impl Session {
         self.notices.pop()
     }
 
-    /// The node stops: tells the client, releases what the connection holds.
+    /// The node stops: notifies the client, releases what the connection holds.
     pub fn shutdown(&mut self, broker: &mut Broker, now: Timestamp) {
         let text = "broker forced connection closure with reason 'shutdown'";
         self.close(broker, ReplyCode::ConnectionForced, text, (0, 0), now);
@@ -290,8 +290,8 @@ impl Session {
             _ => return false,
         };
         self.confirms_waiting >= REPLIES_WAITING_MAX
-            || self.held > 0
-                && self.channels.get(&number).is_some_and(|channel| channel.held.is_some())
+            || self.pending_replies > 0
+                && self.channels.get(&number).is_some_and(|channel| channel.pending_reply.is_some())
     }
 
     fn carry_out(&mut self, broker: &mut Broker, event: Event, now: Timestamp) {
@@ -328,15 +328,15 @@ impl Session {
         self.publishes = true;
         let before = channel.confirms_waiting();
         let Self { wire, transactions, .. } = self;
-        let turn = &mut Turn { broker, wire, transactions, now };
-        if let Err(failure) = publish::publish(turn, number, channel, content) {
+        let context = &mut MethodContext { broker, wire, transactions, now };
+        if let Err(failure) = publish::publish(context, number, channel, content) {
             const BASIC_PUBLISH: (u16, u16) = (60, 40);
             self.fail(broker, number, failure, BASIC_PUBLISH, now);
             return;
         }
         self.confirms_waiting += channel.confirms_waiting() - before;
-        if channel.waits() && !channel.listed {
-            channel.listed = true;
+        if channel.waits() && !channel.is_listed {
+            channel.is_listed = true;
             self.waiting.push(number);
         }
     }
@@ -345,18 +345,20 @@ impl Session {
         let Some(channel) = self.channels.get_mut(&number) else { return };
         let ids = (method.class_id(), method.method_id());
         let Self { wire, transactions, .. } = self;
-        let turn = &mut Turn { broker, wire, transactions, now };
-        match methods::carry_out(turn, number, channel, method) {
+        let context = &mut MethodContext { broker, wire, transactions, now };
+        match methods::carry_out(context, number, channel, method) {
             Ok(Reply::None) => {}
             Ok(Reply::Now(answer)) => self.wire.send(number, &answer),
-            Ok(Reply::Later(Held::Until(ticket, answer))) if broker.progress().reached(ticket) => {
+            Ok(Reply::Later(DelayedReply::Until(ticket, answer)))
+                if broker.progress().reached(ticket) =>
+            {
                 self.wire.send(number, &answer);
             }
-            Ok(Reply::Later(held)) => {
-                channel.held = Some(held);
-                self.held += 1;
-                if !channel.listed {
-                    channel.listed = true;
+            Ok(Reply::Later(reply)) => {
+                channel.pending_reply = Some(reply);
+                self.pending_replies += 1;
+                if !channel.is_listed {
+                    channel.is_listed = true;
                     self.waiting.push(number);
                 }
             }
@@ -416,7 +418,7 @@ impl Session {
         self.auth = None;
         self.stalled = None;
         self.waiting = Vec::new();
-        self.held = 0;
+        self.pending_replies = 0;
         self.confirms_waiting = 0;
         self.transactions = TransactionUse::default();
     }
@@ -426,10 +428,10 @@ impl Session {
         if let Mode::Transactional(transaction) = &mut channel.mode {
             drop(transaction.take(&mut self.transactions));
         }
-        self.held -= usize::from(channel.held.is_some());
+        self.pending_replies -= usize::from(channel.pending_reply.is_some());
         self.confirms_waiting -= channel.confirms_waiting();
-        if channel.listed {
-            self.waiting.retain(|listed| *listed != number);
+        if channel.is_listed {
+            self.waiting.retain(|waiting| *waiting != number);
         }
         broker.close_channel(now, channel.id);
     }
@@ -437,16 +439,16 @@ impl Session {
     /// Sends what `progress` and the end of the turn allow, of all channels that wait.
     fn release(&mut self, progress: Progress, turn_ends: bool) {
         let Self { waiting, channels, wire, .. } = self;
-        let (mut held, mut confirms_waiting) = (0, 0);
+        let (mut pending_replies, mut confirms_waiting) = (0, 0);
         waiting.retain(|number| {
             let Some(channel) = channels.get_mut(number) else { return false };
             channel.release(*number, wire, progress, turn_ends);
-            held += usize::from(channel.held.is_some());
+            pending_replies += usize::from(channel.pending_reply.is_some());
             confirms_waiting += channel.confirms_waiting();
-            channel.listed = channel.waits();
-            channel.listed
+            channel.is_listed = channel.waits();
+            channel.is_listed
         });
-        self.held = held;
+        self.pending_replies = pending_replies;
         self.confirms_waiting = confirms_waiting;
     }
 }

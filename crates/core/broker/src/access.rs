@@ -1,433 +1,254 @@
-//! Users and what they may do: RabbitMQ's permissions, per vhost, by regular expressions on the
-//! names of queues and exchanges, and on the routing keys of topic exchanges.
-//!
-//! Expressions are those of the `regex` crate: RabbitMQ's, but for look-around and back-references,
-//! which are refused when a permission is set.
+//! Who may do what: users, their permissions, and the access keys that stand for them. What changes
+//! is written to the log by the operation that changes it.
 
+pub(crate) mod access_key;
+pub(crate) mod accounts;
 mod decisions;
+pub(crate) mod error;
+pub(crate) mod keys;
 mod pattern;
-#[cfg(test)]
-mod tests;
-
-use std::collections::BTreeMap;
-use std::sync::Arc;
+pub(crate) mod permission;
 
 use quelea_model::VhostName;
-use quelea_model::limits::{PERMISSIONS_MAX, SHORT_STRING_BYTES_MAX, USERS_MAX};
 
-use decisions::{Decisions, Question};
-use pattern::Pattern;
+use crate::error::{AccessRefused, AdminError, ResourceKind};
+use crate::log::Log;
+use crate::topology::Item;
+use accounts::Accounts;
+pub use error::AccessError;
+use keys::AccessKeys;
+pub use permission::{Operation, Permission, TopicPermission, User};
 
-/// The name by which permissions know the default exchange.
-const DEFAULT_EXCHANGE: &str = "amq.default";
-
-/// What stands for a value in the pattern of a topic permission, in braces.
-const VARIABLES: [&str; 3] = ["username", "vhost", "client_id"];
-
-/// What somebody wants to do with an exchange or a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Operation {
-    /// Declare, delete.
-    Configure,
-    /// Publish to, bind to (as the destination), purge nothing.
-    Write,
-    /// Consume from, purge, bind from (as the source).
-    Read,
-}
-
-/// A user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct User {
-    /// The name: 1 to 255 bytes.
-    pub name: Arc<str>,
-    /// PHC string of the password; empty: no password is right.
-    pub password_hash: Box<str>,
-    /// `administrator`, `monitoring`, `management`, `policymaker`, `impersonator`, or any text: what
-    /// the management API allows. They give no right to any queue.
-    pub tags: Vec<Box<str>>,
-}
-
-/// A user's permissions in a vhost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Permission {
-    /// The user.
-    pub user: Arc<str>,
-    /// The vhost.
-    pub vhost: VhostName,
-    /// Pattern of names for [`Operation::Configure`].
-    pub configure: Box<str>,
-    /// Pattern of names for [`Operation::Write`].
-    pub write: Box<str>,
-    /// Pattern of names for [`Operation::Read`].
-    pub read: Box<str>,
-}
-
-/// A user's permissions on the routing keys of one topic exchange.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TopicPermission {
-    /// The user.
-    pub user: Arc<str>,
-    /// The vhost.
-    pub vhost: VhostName,
-    /// The exchange.
-    pub exchange: Box<str>,
-    /// Pattern of routing keys for publishing.
-    pub write: Box<str>,
-    /// Pattern of routing keys for binding.
-    pub read: Box<str>,
-}
-
-/// Why something about users was refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AccessError {
-    /// No such user.
-    #[error("no user '{user}'")]
-    NoSuchUser {
-        /// The name.
-        user: Box<str>,
-    },
-    /// A pattern is no regular expression, or too large a one.
-    #[error("{field} pattern '{pattern}' is not a regular expression: {reason}")]
-    Pattern {
-        /// `configure`, `write` or `read`.
-        field: &'static str,
-        /// The text.
-        pattern: Box<str>,
-        /// Why.
-        reason: String,
-    },
-    /// A name is empty, too long, or holds control characters.
-    #[error("user name: {reason}")]
-    UserName {
-        /// Why.
-        reason: String,
-    },
-    /// More of something than its limit.
-    #[error("{what}: the limit of {max} is reached")]
-    TooMany {
-        /// Of what.
-        what: &'static str,
-        /// The limit.
-        max: usize,
-    },
-}
-
-/// A deleted user's entries.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RemovedUser {
-    /// The user.
-    pub user: User,
-    /// Its permissions.
-    pub permissions: Vec<Permission>,
-    /// Its topic permissions.
-    pub topic_permissions: Vec<TopicPermission>,
-}
-
-/// Users, tags, permissions. Whether a vhost exists is the caller's matter.
+/// Users, permissions and access keys. Whether a vhost exists is the caller's matter.
 #[derive(Debug, Default)]
-pub struct Access {
-    users: BTreeMap<Arc<str>, Account>,
-    permissions: usize,
-    topic_permissions: usize,
-    epoch: u64,
-    decisions: Decisions,
-}
-
-#[derive(Debug)]
-struct Account {
-    user: User,
-    permissions: BTreeMap<VhostName, (Permission, Patterns)>,
-    topics: BTreeMap<VhostName, BTreeMap<Box<str>, (TopicPermission, TopicPatterns)>>,
-}
-
-#[derive(Debug)]
-struct Patterns {
-    configure: Pattern,
-    write: Pattern,
-    read: Pattern,
-}
-
-#[derive(Debug)]
-struct TopicPatterns {
-    write: Pattern,
-    read: Pattern,
+pub(crate) struct Access {
+    accounts: Accounts,
+    pub(crate) keys: AccessKeys,
 }
 
 impl Access {
-    /// No users.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    /// Refuses what a user's permissions do not allow with a queue or exchange of that name.
+    ///
+    /// # Errors
+    /// [`AccessRefused`].
+    pub(crate) fn authorize(
+        &mut self,
+        user: &str,
+        vhost: &VhostName,
+        operation: Operation,
+        kind: ResourceKind,
+        name: &str,
+    ) -> Result<(), AccessRefused> {
+        if self.accounts.check(user, vhost.as_str(), operation, name) {
+            return Ok(());
+        }
+        // RabbitMQ's name of the default exchange, in patterns and in this text.
+        let is_default = kind == ResourceKind::Exchange && name.is_empty();
+        let name = if is_default { "amq.default" } else { name };
+        Err(refused(user, vhost, operation, kind, name))
     }
 
-    /// Moves with every change, so that others may keep what they derive from permissions.
-    #[must_use]
-    pub const fn epoch(&self) -> u64 {
-        self.epoch
+    /// Refuses what a user's topic permissions do not allow. `client_id` is what the variable of
+    /// that name stands for.
+    ///
+    /// # Errors
+    /// [`AccessRefused`].
+    pub(crate) fn authorize_topic(
+        &mut self,
+        user: &str,
+        vhost: &VhostName,
+        operation: Operation,
+        exchange: &str,
+        routing_key: &str,
+        client_id: Option<&str>,
+    ) -> Result<(), AccessRefused> {
+        let accounts = &mut self.accounts;
+        if accounts.check_topic(user, vhost.as_str(), operation, exchange, routing_key, client_id) {
+            return Ok(());
+        }
+        Err(refused(user, vhost, operation, ResourceKind::Topic, routing_key))
+    }
+
+    /// Whether a user's permissions allow an operation with a queue or exchange of that name.
+    pub(crate) fn allows(
+        &mut self,
+        user: &str,
+        vhost: &str,
+        operation: Operation,
+        name: &str,
+    ) -> bool {
+        self.accounts.check(user, vhost, operation, name)
+    }
+
+    /// Whether a user may open a vhost at all: it has permissions there, be they empty.
+    pub(crate) fn may_open(&self, user: &str, vhost: &str) -> bool {
+        self.accounts.may_open(user, vhost)
+    }
+
+    /// Moves with every change of users and permissions.
+    pub(crate) const fn epoch(&self) -> u64 {
+        self.accounts.epoch()
     }
 
     /// The user of that name.
-    #[must_use]
-    pub fn user(&self, name: &str) -> Option<&User> {
-        self.users.get(name).map(|account| &account.user)
+    pub(crate) fn user(&self, name: &str) -> Option<&User> {
+        self.accounts.user(name)
     }
 
     /// All users, by name.
-    pub fn users(&self) -> impl Iterator<Item = &User> {
-        self.users.values().map(|account| &account.user)
-    }
-
-    /// Creates or replaces a user, who keeps its permissions; gives whether it is new.
-    ///
-    /// `password_hash` is a PHC string, or empty for a user that nobody can log in as.
-    ///
-    /// # Errors
-    /// [`AccessError::UserName`] or [`AccessError::TooMany`].
-    pub fn put_user<T: AsRef<str>>(
-        &mut self,
-        name: &str,
-        password_hash: &str,
-        tags: &[T],
-    ) -> Result<bool, AccessError> {
-        check_user_name(name)?;
-        let user = User {
-            name: Arc::from(name),
-            password_hash: Box::from(password_hash),
-            tags: tags.iter().map(|tag| Box::from(tag.as_ref())).collect(),
-        };
-        self.epoch += 1;
-        if let Some(account) = self.users.get_mut(name) {
-            account.user = User { name: account.user.name.clone(), ..user };
-            return Ok(false);
-        }
-        check_count("users", self.users.len(), USERS_MAX)?;
-        let name = user.name.clone();
-        let account = Account { user, permissions: BTreeMap::new(), topics: BTreeMap::new() };
-        self.users.insert(name, account);
-        Ok(true)
-    }
-
-    /// Deletes a user and its permissions; gives them for the log. `None`: there was none.
-    pub fn delete_user(&mut self, name: &str) -> Option<RemovedUser> {
-        let account = self.users.remove(name)?;
-        self.epoch += 1;
-        let permissions: Vec<Permission> =
-            account.permissions.into_values().map(|(permission, _)| permission).collect();
-        let topics = account.topics.into_values().flat_map(BTreeMap::into_values);
-        let topic_permissions: Vec<TopicPermission> =
-            topics.map(|(permission, _)| permission).collect();
-        self.permissions -= permissions.len();
-        self.topic_permissions -= topic_permissions.len();
-        Some(RemovedUser { user: account.user, permissions, topic_permissions })
+    pub(crate) fn users(&self) -> impl Iterator<Item = &User> {
+        self.accounts.users()
     }
 
     /// All permissions, by user and vhost.
-    pub fn permissions(&self) -> impl Iterator<Item = &Permission> {
-        let accounts = self.users.values();
-        accounts.flat_map(|account| account.permissions.values().map(|(permission, _)| permission))
+    pub(crate) fn permissions(&self) -> impl Iterator<Item = &Permission> {
+        self.accounts.permissions()
     }
 
-    /// A user's permissions in a vhost.
-    #[must_use]
-    pub fn permission(&self, user: &str, vhost: &str) -> Option<&Permission> {
-        let (permission, _) = self.users.get(user)?.permissions.get(vhost)?;
-        Some(permission)
+    /// All topic permissions, by user, vhost and exchange.
+    pub(crate) fn topic_permissions(&self) -> impl Iterator<Item = &TopicPermission> {
+        self.accounts.topic_permissions()
+    }
+
+    /// Creates or replaces a user, who keeps its permissions.
+    ///
+    /// # Errors
+    /// [`AccessError`]; nothing has changed then.
+    pub(crate) fn put_user<T: AsRef<str>>(
+        &mut self,
+        log: &mut Log,
+        name: &str,
+        password_hash: &str,
+        tags: &[T],
+    ) -> Result<(), AccessError> {
+        self.accounts.put_user(name, password_hash, tags)?;
+        if let Some(user) = self.accounts.user(name).cloned() {
+            log.persist(&Item::User(user));
+        }
+        Ok(())
+    }
+
+    /// Deletes a user with its permissions and access keys.
+    ///
+    /// # Errors
+    /// [`AdminError::NoSuchUser`].
+    pub(crate) fn delete_user(&mut self, log: &mut Log, name: &str) -> Result<(), AdminError> {
+        let Some(removed) = self.accounts.delete_user(name) else {
+            return Err(AdminError::NoSuchUser { user: name.to_owned() });
+        };
+        unpersist_permissions(log, removed.permissions, removed.topic_permissions);
+        self.keys.remove(log, |key| &*key.user == name);
+        log.unpersist(&Item::User(removed.user));
+        Ok(())
     }
 
     /// Sets or replaces a user's permissions in a vhost.
     ///
     /// # Errors
     /// [`AccessError`]; nothing has changed then.
-    pub fn set_permission(&mut self, permission: Permission) -> Result<(), AccessError> {
-        let patterns = Patterns {
-            configure: Pattern::parse("configure", &permission.configure)?,
-            write: Pattern::parse("write", &permission.write)?,
-            read: Pattern::parse("read", &permission.read)?,
-        };
-        let count = self.permissions;
-        let account = self.account_mut(&permission.user)?;
-        let vhost = permission.vhost.clone();
-        if !account.permissions.contains_key(&vhost) {
-            check_count("permissions", count, PERMISSIONS_MAX)?;
-        }
-        if account.permissions.insert(vhost, (permission, patterns)).is_none() {
-            self.permissions += 1;
-        }
-        self.epoch += 1;
+    pub(crate) fn set_permission(
+        &mut self,
+        log: &mut Log,
+        permission: Permission,
+    ) -> Result<(), AccessError> {
+        self.accounts.set_permission(permission.clone())?;
+        log.persist(&Item::Permission(permission));
         Ok(())
     }
 
-    /// Takes a user's permissions in a vhost away; gives whether there were any.
-    pub fn clear_permission(&mut self, user: &str, vhost: &str) -> bool {
-        let account = self.users.get_mut(user);
-        let removed = account.is_some_and(|account| account.permissions.remove(vhost).is_some());
-        self.permissions -= usize::from(removed);
-        self.epoch += u64::from(removed);
-        removed
+    /// Takes a user's permissions in a vhost away. Returns whether there were any.
+    ///
+    /// # Errors
+    /// [`AdminError::NoSuchUser`].
+    pub(crate) fn clear_permission(
+        &mut self,
+        log: &mut Log,
+        user: &str,
+        vhost: &str,
+    ) -> Result<bool, AdminError> {
+        self.user_exists(user)?;
+        let Some(permission) = self.accounts.permission(user, vhost).cloned() else {
+            return Ok(false);
+        };
+        self.accounts.clear_permission(user, vhost);
+        log.unpersist(&Item::Permission(permission));
+        Ok(true)
     }
 
-    /// All topic permissions, by user, vhost and exchange.
-    pub fn topic_permissions(&self) -> impl Iterator<Item = &TopicPermission> {
-        let vhosts = self.users.values().flat_map(|account| account.topics.values());
-        vhosts.flat_map(|exchanges| exchanges.values().map(|(permission, _)| permission))
-    }
-
-    /// Sets or replaces a user's permissions on the routing keys of a topic exchange. Patterns may
-    /// hold `{username}`, `{vhost}` and `{client_id}`.
+    /// Sets or replaces a user's permissions on the routing keys of a topic exchange.
     ///
     /// # Errors
     /// [`AccessError`]; nothing has changed then.
-    pub fn set_topic_permission(&mut self, permission: TopicPermission) -> Result<(), AccessError> {
-        let patterns = TopicPatterns {
-            write: Pattern::parse_template("write", &permission.write, &VARIABLES)?,
-            read: Pattern::parse_template("read", &permission.read, &VARIABLES)?,
-        };
-        let count = self.topic_permissions;
-        let account = self.account_mut(&permission.user)?;
-        let exchange = permission.exchange.clone();
-        let exchanges = account.topics.get(&permission.vhost);
-        if !exchanges.is_some_and(|exchanges| exchanges.contains_key(&exchange)) {
-            check_count("topic permissions", count, PERMISSIONS_MAX)?;
-        }
-        let exchanges = account.topics.entry(permission.vhost.clone()).or_default();
-        if exchanges.insert(exchange, (permission, patterns)).is_none() {
-            self.topic_permissions += 1;
-        }
-        self.epoch += 1;
+    pub(crate) fn set_topic_permission(
+        &mut self,
+        log: &mut Log,
+        permission: TopicPermission,
+    ) -> Result<(), AccessError> {
+        self.accounts.set_topic_permission(permission.clone())?;
+        log.persist(&Item::TopicPermission(permission));
         Ok(())
     }
 
-    /// Takes a user's topic permissions in a vhost away, all of them or those of one exchange;
-    /// gives what was removed.
-    pub fn clear_topic_permissions(
+    /// Takes a user's topic permissions in a vhost away: all, or those of one exchange. Returns
+    /// whether there were any.
+    ///
+    /// # Errors
+    /// [`AdminError::NoSuchUser`].
+    pub(crate) fn clear_topic_permissions(
         &mut self,
+        log: &mut Log,
         user: &str,
         vhost: &str,
         exchange: Option<&str>,
-    ) -> Vec<TopicPermission> {
-        let Some(account) = self.users.get_mut(user) else { return Vec::new() };
-        let removed = match exchange {
-            None => account.topics.remove(vhost).into_iter().flatten().collect(),
-            Some(exchange) => {
-                let exchanges = account.topics.get_mut(vhost);
-                let removed: Vec<_> =
-                    exchanges.and_then(|all| all.remove_entry(exchange)).into_iter().collect();
-                account.topics.retain(|_, exchanges| !exchanges.is_empty());
-                removed
-            }
-        };
-        self.topic_permissions -= removed.len();
-        self.epoch += 1;
-        removed.into_iter().map(|(_, (permission, _))| permission).collect()
+    ) -> Result<bool, AdminError> {
+        self.user_exists(user)?;
+        let removed = self.accounts.clear_topic_permissions(user, vhost, exchange);
+        let any = !removed.is_empty();
+        unpersist_permissions(log, Vec::new(), removed);
+        Ok(any)
     }
 
-    /// A vhost is gone, and so are its permissions; gives them for the log.
-    pub fn remove_vhost(&mut self, vhost: &str) -> (Vec<Permission>, Vec<TopicPermission>) {
-        let mut permissions = Vec::new();
-        let mut topic_permissions = Vec::new();
-        for account in self.users.values_mut() {
-            permissions.extend(account.permissions.remove(vhost).map(|(permission, _)| permission));
-            let exchanges = account.topics.remove(vhost).into_iter().flatten();
-            topic_permissions.extend(exchanges.map(|(_, (permission, _))| permission));
+    /// A vhost is gone, and so are its permissions and access keys.
+    pub(crate) fn remove_vhost(&mut self, log: &mut Log, vhost: &VhostName) {
+        let (permissions, topic_permissions) = self.accounts.remove_vhost(vhost.as_str());
+        unpersist_permissions(log, permissions, topic_permissions);
+        self.keys.remove(log, |key| key.vhost == *vhost);
+    }
+
+    /// The users and permissions themselves, for what is recovered and need not be written again.
+    pub(crate) const fn accounts_mut(&mut self) -> &mut Accounts {
+        &mut self.accounts
+    }
+
+    fn user_exists(&self, user: &str) -> Result<(), AdminError> {
+        match self.accounts.user(user) {
+            Some(_) => Ok(()),
+            None => Err(AdminError::NoSuchUser { user: user.to_owned() }),
         }
-        self.permissions -= permissions.len();
-        self.topic_permissions -= topic_permissions.len();
-        self.epoch += 1;
-        (permissions, topic_permissions)
-    }
-
-    /// Whether a user may open a vhost at all: it has permissions there, be they empty.
-    #[must_use]
-    pub fn may_open(&self, user: &str, vhost: &str) -> bool {
-        self.permission(user, vhost).is_some()
-    }
-
-    /// Whether a user may do something with a queue or exchange of that name; the empty name is the
-    /// default exchange. Allocates nothing if it was asked before.
-    #[must_use]
-    pub fn check(&mut self, user: &str, vhost: &str, operation: Operation, resource: &str) -> bool {
-        let question = Question { user, vhost, operation, resource, topic: None };
-        if let Some(answer) = self.decisions.get(self.epoch, question) {
-            return answer;
-        }
-        let account = self.users.get(user);
-        let answer = account.and_then(|account| account.permissions.get(vhost)).is_some_and(
-            |(_, patterns)| {
-                let pattern = match operation {
-                    Operation::Configure => &patterns.configure,
-                    Operation::Write => &patterns.write,
-                    Operation::Read => &patterns.read,
-                };
-                let name = if resource.is_empty() { DEFAULT_EXCHANGE } else { resource };
-                pattern.fits(name, &[])
-            },
-        );
-        self.decisions.put(self.epoch, question, answer);
-        answer
-    }
-
-    /// Whether a user may publish ([`Operation::Write`]) or bind ([`Operation::Read`]) with a
-    /// routing key on a topic exchange. Without a topic permission for that exchange everything is
-    /// allowed; a pattern that names `{client_id}` fits nothing for a connection without one.
-    #[must_use]
-    pub fn check_topic(
-        &mut self,
-        user: &str,
-        vhost: &str,
-        operation: Operation,
-        exchange: &str,
-        routing_key: &str,
-        client_id: Option<&str>,
-    ) -> bool {
-        // Nearly nobody has topic permissions: no hashing for the others.
-        if self.topic_permissions == 0 {
-            return true;
-        }
-        let topic = Some((routing_key, client_id));
-        let question = Question { user, vhost, operation, resource: exchange, topic };
-        if let Some(answer) = self.decisions.get(self.epoch, question) {
-            return answer;
-        }
-        let exchanges = self.users.get(user).and_then(|account| account.topics.get(vhost));
-        let answer = match exchanges.and_then(|exchanges| exchanges.get(exchange)) {
-            None => true,
-            Some((_, patterns)) => {
-                let pattern = match operation {
-                    Operation::Write => &patterns.write,
-                    Operation::Read | Operation::Configure => &patterns.read,
-                };
-                let values = [Some(user), Some(vhost), client_id];
-                let variables: Vec<(&str, &str)> = VARIABLES
-                    .into_iter()
-                    .zip(values)
-                    .filter_map(|(name, value)| Some((name, value?)))
-                    .collect();
-                pattern.fits(routing_key, &variables)
-            }
-        };
-        self.decisions.put(self.epoch, question, answer);
-        answer
-    }
-
-    fn account_mut(&mut self, user: &str) -> Result<&mut Account, AccessError> {
-        self.users.get_mut(user).ok_or_else(|| AccessError::NoSuchUser { user: Box::from(user) })
     }
 }
 
-fn check_user_name(name: &str) -> Result<(), AccessError> {
-    let reason = match name {
-        "" => "it is empty".to_owned(),
-        name if name.len() > SHORT_STRING_BYTES_MAX => {
-            format!("it is {} bytes long, the limit is {SHORT_STRING_BYTES_MAX}", name.len())
-        }
-        name => match name.char_indices().find(|(_, c)| c.is_control()) {
-            Some((at, _)) => format!("it holds a control character at byte {at}"),
-            None => return Ok(()),
-        },
+fn unpersist_permissions(
+    log: &mut Log,
+    permissions: Vec<Permission>,
+    topic_permissions: Vec<TopicPermission>,
+) {
+    permissions.into_iter().for_each(|p| log.unpersist(&Item::Permission(p)));
+    topic_permissions.into_iter().for_each(|p| log.unpersist(&Item::TopicPermission(p)));
+}
+
+fn refused(
+    user: &str,
+    vhost: &VhostName,
+    operation: Operation,
+    kind: ResourceKind,
+    name: &str,
+) -> AccessRefused {
+    let operation = match operation {
+        Operation::Configure => "configure",
+        Operation::Write => "write",
+        Operation::Read => "read",
     };
-    Err(AccessError::UserName { reason })
-}
-
-const fn check_count(what: &'static str, count: usize, max: usize) -> Result<(), AccessError> {
-    if count < max { Ok(()) } else { Err(AccessError::TooMany { what, max }) }
+    let (vhost, user) = (vhost.clone(), user.to_owned());
+    AccessRefused { operation, kind, name: name.to_owned(), vhost, user }
 }

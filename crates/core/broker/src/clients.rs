@@ -1,67 +1,230 @@
-//! Opening and closing connections and channels, and how much their clients take.
+//! AMQP clients: their connections, channels and consumers, and who of the consumers may take a
+//! message.
 
+pub(crate) mod channel;
+pub(crate) mod connection;
+pub(crate) mod consumer;
+pub(crate) mod reply_to;
+pub(crate) mod unacked;
+
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use quelea_model::Timestamp;
+use quelea_model::{QueueId, Timestamp};
+use slotmap::SlotMap;
 
-use crate::Broker;
-use crate::channel::Channel;
-use crate::connection::Connection;
-use crate::effect::{CloseReason, Effect};
-use crate::error::{ChannelGone, OpenError};
-use crate::ids::{ChannelId, ConnectionId};
-use crate::request::ConnectionInfo;
+use crate::config::BrokerConfig;
+use crate::effect::Effect;
+use crate::error::ChannelGone;
+use crate::ids::{ChannelId, ConnectionId, ConsumerId};
+use crate::queues::Queues;
+use crate::queues::queue::WaitingGet;
+use channel::Channel;
+use connection::Connection;
+use consumer::{Consumer, ConsumerState};
 
-impl Broker {
-    /// Opens a virtual host for an authenticated user.
-    ///
-    /// # Errors
-    /// [`OpenError`] if the vhost does not exist, the user has no permissions in it or may only
-    /// come from loopback, or there are too many connections.
-    pub fn open_connection(
-        &mut self,
-        now: Timestamp,
-        info: ConnectionInfo,
-    ) -> Result<ConnectionId, OpenError> {
-        let (vhost, user) = (info.vhost.clone(), info.user.clone());
-        if !info.loopback && info.user == self.config.loopback_user {
-            return Err(OpenError::NotLoopback { user });
-        }
-        let Some((name, id)) = self.vhost_ids.get_key_value(vhost.as_str()) else {
-            return Err(OpenError::NoSuchVhost { vhost });
-        };
-        if !self.access.may_open(&user, &vhost) {
-            return Err(OpenError::Refused { vhost, user });
-        }
-        let limit = self.config.connections_max;
-        if self.clients.connections.len() >= limit {
-            return Err(OpenError::TooMany { vhost, user, limit });
-        }
-        let connection = Connection::new(info, *id, name.clone(), now);
-        Ok(ConnectionId(self.clients.connections.insert(connection)))
+/// Connections, their channels, and their consumers.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    pub(crate) config: Arc<BrokerConfig>,
+    pub(crate) connections: SlotMap<ConnectionId, Connection>,
+    pub(crate) channels: SlotMap<ChannelId, Channel>,
+    pub(crate) consumers: SlotMap<ConsumerId, Consumer>,
+}
+
+impl Clients {
+    pub(crate) fn new(config: Arc<BrokerConfig>) -> Self {
+        let (connections, channels) = (SlotMap::with_key(), SlotMap::with_key());
+        Self { config, connections, channels, consumers: SlotMap::with_key() }
     }
 
-    /// Closes a connection: its channels as by [`Broker::close_channel`], and its exclusive queues
-    /// are gone when this returns. Closing twice does nothing.
-    pub fn close_connection(&mut self, now: Timestamp, connection: ConnectionId) {
-        let Some(state) = self.clients.connections.get_mut(connection.0) else {
+    /// # Errors
+    /// [`ChannelGone`] if it is closed.
+    #[inline]
+    pub(crate) fn channel(&self, id: ChannelId) -> Result<&Channel, ChannelGone> {
+        self.channels.get(id).ok_or(ChannelGone)
+    }
+
+    /// # Errors
+    /// [`ChannelGone`] if it is closed.
+    #[inline]
+    pub(crate) fn channel_mut(&mut self, id: ChannelId) -> Result<&mut Channel, ChannelGone> {
+        self.channels.get_mut(id).ok_or(ChannelGone)
+    }
+
+    /// # Errors
+    /// [`ChannelGone`] if it is closed.
+    pub(crate) fn connection_of(&self, channel: &Channel) -> Result<&Connection, ChannelGone> {
+        self.connections.get(channel.connection).ok_or(ChannelGone)
+    }
+
+    /// What a client calls itself, for the variable of topic permissions.
+    pub(crate) fn client_id(&self, channel: &Channel) -> Option<&str> {
+        let connection = self.connections.get(channel.connection)?;
+        connection.info.client_properties.get("client_id")?.as_text()
+    }
+
+    /// Opens a channel; its number is only for the effects.
+    ///
+    /// # Errors
+    /// [`ChannelGone`] if the connection is closed.
+    pub(crate) fn open_channel(
+        &mut self,
+        connection: ConnectionId,
+        number: u16,
+    ) -> Result<ChannelId, ChannelGone> {
+        let state = self.connections.get_mut(connection).ok_or(ChannelGone)?;
+        let user = Arc::clone(&state.user);
+        let channel = Channel::new(connection, number, user, state.vhost, state.vhost_name.clone());
+        let id = self.channels.insert(channel);
+        state.channels.push(id);
+        Ok(id)
+    }
+
+    /// A channel whose consumers and deliveries are gone goes too.
+    pub(crate) fn remove_channel(&mut self, queues: &mut Queues, id: ChannelId) {
+        let Some(channel) = self.channels.remove(id) else {
             return;
         };
-        for channel in std::mem::take(&mut state.channels) {
-            self.close_channel(now, channel);
+        if let Some(connection) = self.connections.get_mut(channel.connection) {
+            connection.channels.retain(|other| *other != id);
         }
-        if let Some(state) = self.clients.connections.remove(connection.0) {
-            for queue in state.exclusive_queues {
-                self.remove_queue(queue);
+        self.resume_connection(queues, channel.connection);
+    }
+
+    /// Takes a consumer out of its channel and queue. Returns the queue if it goes with its last
+    /// consumer.
+    pub(crate) fn remove_consumer(
+        &mut self,
+        queues: &mut Queues,
+        id: ConsumerId,
+        now: Timestamp,
+    ) -> Option<QueueId> {
+        let consumer = self.forget_consumer(id)?;
+        let queue = queues.get_mut(consumer.queue)?;
+        let was_active = queue.consumers.single_active == Some(id);
+        queue.consumers.remove(consumer.rank, consumer.state == ConsumerState::InRing);
+        if queue.consumers.is_empty() {
+            queue.used_at = now;
+            if queue.auto_delete {
+                return Some(consumer.queue);
+            }
+            queues.arm_timer(consumer.queue);
+        } else if was_active {
+            self.choose_active(queues, consumer.queue);
+        }
+        None
+    }
+
+    /// The queue of these consumers is gone: their channels are notified.
+    pub(crate) fn cancel_consumers(
+        &mut self,
+        effects: &mut VecDeque<Effect>,
+        consumers: impl IntoIterator<Item = ConsumerId>,
+    ) {
+        for id in consumers {
+            let Some(consumer) = self.forget_consumer(id) else {
+                continue;
+            };
+            if self.channels.contains_key(consumer.channel) {
+                effects.push_back(Effect::ConsumerCancelled {
+                    connection: consumer.connection,
+                    channel: consumer.channel,
+                    channel_number: consumer.channel_number,
+                    consumer_tag: consumer.tag,
+                });
             }
         }
     }
 
-    /// Gives a connection's output budget back what its peer has taken: bytes that were written to
-    /// the socket, or deliveries that were not sent at all. `usize::MAX` when nothing waits any
-    /// more. Consumers and gets that were held back go on by the next [`Broker::run`].
-    pub fn output_drained(&mut self, _now: Timestamp, connection: ConnectionId, bytes: usize) {
-        let Some(state) = self.clients.connections.get_mut(connection.0) else {
+    /// The queue of these gets is gone: they find it empty.
+    pub(crate) fn answer_empty<'a>(
+        &self,
+        effects: &mut VecDeque<Effect>,
+        gets: impl IntoIterator<Item = &'a WaitingGet>,
+    ) {
+        for get in gets {
+            if let Some(channel) = self.channels.get(get.channel) {
+                effects.push_back(Effect::GotEmpty {
+                    connection: channel.connection,
+                    channel: get.channel,
+                    channel_number: channel.number,
+                });
+            }
+        }
+    }
+
+    /// Puts a new consumer in its queue's ring, or on standby behind the single active one.
+    pub(crate) fn activate(&mut self, queues: &mut Queues, id: QueueId, consumer: ConsumerId) {
+        let Some(queue) = queues.get_mut(id) else {
+            return;
+        };
+        if !queue.rules.single_active_consumer {
+            self.enter_ring(queues, consumer);
+        } else if queue.consumers.single_active.is_none() {
+            self.choose_active(queues, id);
+        }
+    }
+
+    /// Lets a consumer stand in its queue's ring again.
+    pub(crate) fn resume(&mut self, queues: &mut Queues, id: ConsumerId) {
+        let Some(consumer) = self.consumers.get_mut(id) else {
+            return;
+        };
+        if matches!(consumer.state, ConsumerState::InRing | ConsumerState::Standby) {
+            return;
+        }
+        consumer.state = ConsumerState::InRing;
+        if let Some((queue, schedule)) = queues.with_schedule(consumer.queue) {
+            queue.consumers.call(consumer.rank);
+            schedule.wake(queue);
+        }
+    }
+
+    /// The connection may take more: the consumers of all its channels that waited for it stand in
+    /// their queues' rings again.
+    pub(crate) fn resume_connection(&mut self, queues: &mut Queues, connection: ConnectionId) {
+        let Some(state) = self.connections.get_mut(connection) else {
+            return;
+        };
+        if state.unacked >= self.config.unacked_per_connection_max {
+            return;
+        }
+        for consumer in std::mem::take(&mut state.parked_by_unacked) {
+            self.resume(queues, consumer);
+        }
+    }
+
+    /// The channel may take more: those who waited for it stand in their queues' rings again.
+    pub(crate) fn resume_channel(&mut self, queues: &mut Queues, channel: ChannelId) {
+        let Some(state) = self.channels.get(channel) else {
+            return;
+        };
+        self.resume_connection(queues, state.connection);
+        let Some(state) = self.channels.get_mut(channel) else {
+            return;
+        };
+        if state.parked.is_empty()
+            || state.flow_stopped
+            || !state.has_credit(self.config.unacked_per_channel_max)
+        {
+            return;
+        }
+        for consumer in std::mem::take(&mut state.parked) {
+            self.resume(queues, consumer);
+        }
+    }
+
+    /// Returns to a connection's output budget what its peer has taken. Consumers and gets that were
+    /// held back go on at the next dispatch.
+    pub(crate) fn output_drained(
+        &mut self,
+        queues: &mut Queues,
+        effects: &mut VecDeque<Effect>,
+        connection: ConnectionId,
+        bytes: usize,
+    ) {
+        let Some(state) = self.connections.get_mut(connection) else {
             return;
         };
         state.output_waiting = state.output_waiting.saturating_sub(bytes);
@@ -71,82 +234,54 @@ impl Broker {
         {
             return;
         }
-        for (queue, get) in std::mem::take(&mut state.parked_gets) {
-            self.resume_get(queue, get);
-        }
-        let Some(state) = self.clients.connections.get_mut(connection.0) else {
-            return;
-        };
-        for consumer in std::mem::take(&mut state.parked) {
-            self.call_back(consumer);
-        }
-    }
-
-    /// Asks a connection's session to close it. False: there is none.
-    pub fn request_close(&mut self, connection: ConnectionId, reason: CloseReason) -> bool {
-        let is_open = self.clients.connections.get(connection.0).is_some();
-        if is_open {
-            self.effects.push_back(Effect::CloseConnection { connection, reason });
-        }
-        is_open
-    }
-
-    /// Opens a channel; its number is only for the effects.
-    ///
-    /// # Errors
-    /// [`ChannelGone`] if the connection is closed.
-    pub fn open_channel(
-        &mut self,
-        connection: ConnectionId,
-        number: u16,
-    ) -> Result<ChannelId, ChannelGone> {
-        let state = self.clients.connections.get_mut(connection.0).ok_or(ChannelGone)?;
-        let user = Arc::clone(&state.user);
-        let channel = Channel::new(connection, number, user, state.vhost, state.vhost_name.clone());
-        let id = ChannelId(self.clients.channels.insert(channel));
-        state.channels.push(id);
-        Ok(id)
-    }
-
-    /// Closes a channel: its consumers go, its unsettled deliveries go back to their queues.
-    /// Closing twice does nothing.
-    pub fn close_channel(&mut self, now: Timestamp, channel: ChannelId) {
-        let Some(state) = self.clients.channels.get_mut(channel.0) else {
-            return;
-        };
-        state.is_closing = true;
-        // Consumers first, or what goes back would come to them again.
-        let consumers: Vec<_> = state.consumers.values().copied().collect();
-        let connection = state.connection;
-        for consumer in consumers {
-            self.remove_consumer(consumer, now);
-        }
-        self.requeue_all(now, channel);
-        self.clients.channels.remove(channel.0);
-        if let Some(state) = self.clients.connections.get_mut(connection.0) {
-            state.channels.retain(|other| *other != channel);
-        }
-        self.call_back_connection(connection);
-    }
-
-    /// basic.qos. Without `global` it is for consumers of this channel to come, each by itself;
-    /// with it, for all of the channel's consumers together, as in RabbitMQ. 0 is unlimited.
-    pub fn set_prefetch(&mut self, _now: Timestamp, channel: ChannelId, count: u16, global: bool) {
-        if let Some(state) = self.clients.channels.get_mut(channel.0) {
-            if global {
-                state.global_prefetch = count;
-            } else {
-                state.prefetch = count;
+        let (gets, parked) =
+            (std::mem::take(&mut state.parked_gets), std::mem::take(&mut state.parked));
+        for (queue, get) in gets {
+            match queues.with_schedule(queue) {
+                Some((queue, schedule)) => {
+                    queue.gets.push_back(get);
+                    schedule.wake(queue);
+                }
+                // The queue was deleted in the meantime.
+                None => self.answer_empty(effects, [&get]),
             }
-            self.call_back_channel(channel);
+        }
+        for consumer in parked {
+            self.resume(queues, consumer);
         }
     }
 
-    /// channel.flow: stops and resumes deliveries to the channel's consumers.
-    pub fn set_flow(&mut self, _now: Timestamp, channel: ChannelId, active: bool) {
-        if let Some(state) = self.clients.channels.get_mut(channel.0) {
-            state.flow_stopped = !active;
-            self.call_back_channel(channel);
+    /// Takes a consumer out of its channel and connection.
+    fn forget_consumer(&mut self, id: ConsumerId) -> Option<Consumer> {
+        let consumer = self.consumers.remove(id)?;
+        if let Some(channel) = self.channels.get_mut(consumer.channel) {
+            channel.consumers.remove(&consumer.tag);
+            channel.parked.remove(&id);
+        }
+        if let Some(connection) = self.connections.get_mut(consumer.connection) {
+            connection.forget_consumer(id);
+        }
+        Some(consumer)
+    }
+
+    /// Makes a waiting consumer the single active one.
+    fn choose_active(&mut self, queues: &mut Queues, id: QueueId) {
+        let Some(queue) = queues.get_mut(id) else {
+            return;
+        };
+        queue.consumers.single_active = queue.consumers.candidate();
+        if let Some(consumer) = queue.consumers.single_active {
+            self.enter_ring(queues, consumer);
+        }
+    }
+
+    fn enter_ring(&mut self, queues: &mut Queues, id: ConsumerId) {
+        if let Some(consumer) = self.consumers.get_mut(id)
+            && consumer.state == ConsumerState::Standby
+        {
+            // Whatever holds it back is found when its turn comes.
+            consumer.state = ConsumerState::ParkedByPrefetch;
+            self.resume(queues, id);
         }
     }
 }

@@ -6,7 +6,7 @@ use quelea_model::Message;
 use quelea_store::Ticket;
 
 use crate::ids::{ChannelId, ConnectionId, ReceiveId};
-use crate::receive::ReceivedMessage;
+use crate::reply::ReceivedMessage;
 
 /// One thing to do for a connection, or for all of them.
 #[derive(Clone, Debug)]

@@ -6,10 +6,12 @@ use std::fmt;
 use quelea_model::{NameError, QueueId, QueueName, VhostName};
 use thiserror::Error;
 
-use crate::access::AccessError;
-use crate::binding::{BindError, UnbindError};
-use crate::exchange::{DeclareExchangeError, DeleteExchangeError, RouteError, UnknownExchangeType};
-use crate::move_tasks::{MoveTaskId, MoveTaskState};
+use crate::access::error::AccessError;
+use crate::routing::binding::{BindError, UnbindError};
+use crate::routing::exchange::{
+    DeclareExchangeError, DeleteExchangeError, RouteError, UnknownExchangeType,
+};
+use crate::sqs::move_tasks::report::{MoveTaskId, MoveTaskState};
 
 /// AMQP `NOT_FOUND`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -184,7 +186,7 @@ pub struct ExclusivelyConsumed {
     pub queue: QueueName,
 }
 
-/// The channel or connection is gone; the caller raced with its close. Nothing to tell the client.
+/// The channel or connection is gone; the caller raced with its close. There is nobody to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the channel is closed")]
 pub struct ChannelGone;

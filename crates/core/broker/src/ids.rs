@@ -1,49 +1,57 @@
-//! Names of connections and channels within one run of the broker. Never persisted.
+//! Names of connections, channels, consumers and virtual hosts within one run of the broker. Never
+//! persisted. A key of something that is gone finds nothing, and is not given twice before two
+//! billion others came and went in its slot.
 
 use std::fmt;
 
-use crate::arena::Key;
+use slotmap::{Key, new_key_type};
 
-/// A connection. A number is not given twice before four billion others came and went in its slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(pub(crate) Key);
+new_key_type! {
+    /// A connection.
+    pub struct ConnectionId;
 
-/// A channel of some connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ChannelId(pub(crate) Key);
+    /// A channel of some connection.
+    pub struct ChannelId;
 
-/// A consumer of some channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ConsumerId(pub(crate) Key);
+    /// A consumer of some channel.
+    pub(crate) struct ConsumerId;
+
+    /// A virtual host.
+    pub(crate) struct VhostId;
+}
 
 /// A receive that waits for its answer. Later ones have greater numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReceiveId(pub(crate) u64);
 
 impl ConnectionId {
-    /// As one number, for maps and logs.
+    /// As one number, for maps and logs; the lower half is small and dense.
     #[must_use]
-    pub const fn as_u64(self) -> u64 {
-        (self.0.generation as u64) << 32 | self.0.slot as u64
+    pub fn as_u64(self) -> u64 {
+        self.data().as_ffi()
     }
 }
 
 impl ChannelId {
-    /// As one number, for maps and logs.
+    /// As one number, for maps and logs; the lower half is small and dense.
     #[must_use]
-    pub const fn as_u64(self) -> u64 {
-        (self.0.generation as u64) << 32 | self.0.slot as u64
+    pub fn as_u64(self) -> u64 {
+        self.data().as_ffi()
     }
 }
 
 impl fmt::Display for ConnectionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.0.slot, self.0.generation)
+        write_slot_and_version(f, self.as_u64())
     }
 }
 
 impl fmt::Display for ChannelId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.0.slot, self.0.generation)
+        write_slot_and_version(f, self.as_u64())
     }
+}
+
+fn write_slot_and_version(f: &mut fmt::Formatter<'_>, id: u64) -> fmt::Result {
+    write!(f, "{}.{}", id as u32, id >> 32)
 }

@@ -1,8 +1,6 @@
 //! What the broker says about itself: plain numbers and names, for the management API and metrics.
 //! Every report costs time in proportion to what it lists, never to the messages in it.
 
-mod gather;
-
 use std::sync::Arc;
 
 use quelea_model::{ExchangeName, QueueName, Table, Timestamp, VhostName};

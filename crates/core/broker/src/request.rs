@@ -107,7 +107,7 @@ pub struct Publish<'a> {
     pub body: Bytes,
     /// Whether the publisher wants the message back if no queue takes it.
     pub mandatory: bool,
-    /// Whether somebody waits for the returned ticket (the channel is in confirm mode). Without it
+    /// Whether the publisher waits for the returned ticket (the channel is in confirm mode). Without it
     /// a persistent message is still written, but no sync is asked for its sake.
     pub confirm: bool,
 }
@@ -127,4 +127,35 @@ pub struct Consume {
     pub exclusive: bool,
     /// `x-priority` and others.
     pub arguments: Table,
+}
+
+/// What to receive.
+#[derive(Clone, Copy, Debug)]
+pub struct Receive {
+    /// At most so many messages; at least 1.
+    pub max: usize,
+    /// For how long others will not see them, in ms.
+    pub visibility_timeout_ms: u64,
+    /// How long to wait for the first, in ms.
+    pub wait_ms: u64,
+    /// Hash of the caller's name for this attempt, if it gave one: a repetition within five minutes
+    /// first makes visible what the attempt before got.
+    pub attempt: Option<u64>,
+}
+
+/// A message for one queue.
+#[derive(Clone, Debug)]
+pub struct Send {
+    /// Wire-shaped properties; the message is kept across restarts whatever they say.
+    pub properties: Bytes,
+    /// The body.
+    pub body: Bytes,
+    /// From when it may be received, in ms from now; `None`: as the queue has it.
+    pub delay_ms: Option<u64>,
+    /// Its group, which also stands in the header [`crate::GROUP_HEADER`].
+    pub group: Option<Box<str>>,
+    /// Its deduplication id. Its scope is the queue, or the group, as the queue has it.
+    pub deduplication: Option<Box<str>>,
+    /// What it is called.
+    pub message_id: [u8; 16],
 }

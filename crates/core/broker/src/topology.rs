@@ -23,9 +23,9 @@ mod tests;
 
 use quelea_model::{ExchangeName, QueueId, QueueName, Table, Timestamp, VhostName};
 
-use crate::access::{Permission, TopicPermission, User};
-use crate::access_keys::AccessKey;
-use crate::exchange::{ExchangeKind, ExchangeSpec};
+use crate::access::access_key::AccessKey;
+use crate::access::permission::{Permission, TopicPermission, User};
+use crate::routing::exchange::{ExchangeKind, ExchangeSpec};
 pub(crate) use attributes::StoredAttributes;
 use codec::{Reader, Writer};
 pub(crate) use moves::StoredMove;

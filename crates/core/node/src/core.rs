@@ -162,7 +162,7 @@ impl Core {
     fn return_to_queue(&mut self, messages: Vec<ReceivedMessage>) {
         if !messages.is_empty() {
             let receipts: Vec<_> = messages.iter().map(|message| message.receipt).collect();
-            self.broker.give_back(self.now(), &receipts);
+            self.broker.undo_receives(self.now(), &receipts);
         }
     }
 

@@ -35,6 +35,6 @@ impl ConnectionSlots {
     }
 }
 
-const fn index(connection: ConnectionId) -> usize {
+fn index(connection: ConnectionId) -> usize {
     connection.as_u64() as u32 as usize
 }

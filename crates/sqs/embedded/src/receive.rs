@@ -71,7 +71,7 @@ impl Drop for PendingReceive<'_> {
             self.core.try_call(move |core| {
                 if !undelivered.is_empty() {
                     let now = core.now();
-                    core.broker.give_back(now, &undelivered);
+                    core.broker.undo_receives(now, &undelivered);
                 }
                 if let Some(receive) = begun.receive.get() {
                     core.cancel_receive(queue, *receive);

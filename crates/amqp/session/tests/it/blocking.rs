@@ -22,15 +22,15 @@ fn publisher(node: &mut Node) -> On {
 }
 
 #[test]
-fn who_publishes_is_told_and_held_back_until_the_disk_has_space() {
+fn publishers_are_notified_and_held_back_until_the_disk_has_space() {
     let mut node = Node::new();
     let on = publisher(&mut node);
     node.disk_is_full(true);
     node.settle();
-    let told = node.next(on.0);
-    assert_eq!(told.channel, 0);
-    let Method::ConnectionBlocked(connection::Blocked { reason }) = told.method else {
-        panic!("{told:?}");
+    let blocked = node.next(on.0);
+    assert_eq!(blocked.channel, 0);
+    let Method::ConnectionBlocked(connection::Blocked { reason }) = blocked.method else {
+        panic!("{blocked:?}");
     };
     assert!(!reason.is_empty());
     assert_eq!(node.session(on.0).report().state, SessionState::Blocked);
@@ -49,7 +49,7 @@ fn who_publishes_is_told_and_held_back_until_the_disk_has_space() {
 }
 
 #[test]
-fn who_only_consumes_goes_on_and_is_not_told() {
+fn who_only_consumes_goes_on_and_is_not_notified() {
     let mut node = Node::new();
     let publisher = publisher(&mut node);
     let consumer = node.channel();
@@ -67,7 +67,7 @@ fn who_only_consumes_goes_on_and_is_not_told() {
 }
 
 #[test]
-fn who_connects_meanwhile_is_told_when_it_publishes() {
+fn who_connects_meanwhile_is_notified_when_it_publishes() {
     let mut node = Node::new();
     publisher(&mut node);
     node.disk_is_full(true);

@@ -82,7 +82,7 @@ fn deliveries_for_a_closed_channel_are_dropped_and_counted_as_taken() {
 }
 
 #[test]
-fn deliveries_for_a_closed_channel_do_not_reach_the_next_one_of_its_number() {
+fn deliveries_for_a_closed_channel_do_not_reach_its_successor() {
     let mut node = Node::new();
     let on = node.channel();
     let other = node.open_channel(on.0, 2);
@@ -150,7 +150,7 @@ fn what_comes_after_a_close_is_not_looked_at() {
 }
 
 #[test]
-fn a_soft_error_leaves_the_other_channels_alone_and_a_hard_one_does_not() {
+fn a_soft_error_leaves_the_other_channels_alone() {
     let mut node = Node::new();
     let on = node.channel();
     let other = node.open_channel(on.0, 2);

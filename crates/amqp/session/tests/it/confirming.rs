@@ -23,7 +23,7 @@ fn publisher(node: &mut Node) -> On {
 }
 
 #[test]
-fn what_waits_for_nothing_is_confirmed_at_the_end_of_the_turn_at_once() {
+fn what_waits_for_nothing_is_confirmed_at_the_turns_end() {
     let mut node = Node::new();
     let on = publisher(&mut node);
     node.publish_to(on, "q", "a");
@@ -86,7 +86,7 @@ fn each_channel_counts_for_itself() {
 }
 
 #[test]
-fn counting_starts_with_confirm_select_and_goes_on_when_it_is_sent_again() {
+fn counting_starts_with_confirm_select_and_never_again() {
     let mut node = Node::new();
     let on = node.channel();
     node.call(on, queue("q"));

@@ -87,7 +87,7 @@ impl Story {
         self.listen();
     }
 
-    /// What the clients were told.
+    /// What was confirmed to the clients.
     fn listen(&mut self) {
         let Self { node, known, .. } = self;
         for method in node.methods(self.publisher.0) {

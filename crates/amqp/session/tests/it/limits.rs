@@ -121,7 +121,7 @@ fn a_call_carries_out_a_bounded_number_of_events() {
 }
 
 #[test]
-fn confirms_that_wait_cost_memory_by_runs_and_stop_the_reading_at_the_limit() {
+fn confirms_that_wait_stop_the_reading_at_the_limit() {
     let mut node = Node::new();
     let on = node.channel();
     node.call(on, confirm::Select { no_wait: false });
@@ -142,7 +142,7 @@ fn confirms_that_wait_cost_memory_by_runs_and_stop_the_reading_at_the_limit() {
 }
 
 #[test]
-fn a_message_that_outgrew_its_consumers_frames_closes_one_channel_and_no_more() {
+fn a_message_too_large_for_its_consumers_frames_closes_one_channel() {
     let mut node = Node::new();
     let publisher = node.channel();
     let dead = [
@@ -170,7 +170,7 @@ fn a_message_that_outgrew_its_consumers_frames_closes_one_channel_and_no_more() 
 }
 
 #[test]
-fn a_message_with_a_header_too_long_for_its_consumer_comes_without_it() {
+fn a_header_too_long_for_the_consumer_is_left_out() {
     let mut node = Node::new();
     let publisher = node.channel();
     let dead = [

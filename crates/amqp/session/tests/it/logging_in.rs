@@ -53,7 +53,7 @@ fn a_client_without_the_capability_is_dropped_without_a_word() {
 }
 
 #[test]
-fn guest_may_only_come_from_loopback_and_is_told_no_more_than_others() {
+fn guest_may_only_come_from_loopback() {
     let mut node = Node::new();
     let client = node.accept(false);
     node.log_in(client, "guest", capabilities());

@@ -255,7 +255,7 @@ impl Node {
         self.publish(on, to(queue), &persistent(), body);
     }
 
-    /// Sends a method and gives its answer, the next thing that comes.
+    /// Sends a method and returns its answer, the next thing that comes.
     pub(crate) fn call(&mut self, on: On, method: impl Into<Method>) -> Method {
         self.send_on(on, method);
         self.settle();
@@ -264,7 +264,7 @@ impl Node {
         answer.method
     }
 
-    /// Sends a method and gives the close that it is answered with, of the channel or of the
+    /// Sends a method and returns the close that it is answered with, of the channel or of the
     /// connection: reply code, text, class, method.
     pub(crate) fn refused(&mut self, on: On, method: impl Into<Method>) -> (u16, String, u16, u16) {
         self.send_on(on, method);
@@ -366,7 +366,7 @@ impl Node {
         panic!("the node does not come to rest");
     }
 
-    /// The session reads all that was sent, and nothing else happens; gives the number of logins
+    /// The session reads all that was sent, and nothing else happens. Returns the number of logins
     /// that it wants verified.
     pub(crate) fn receive_only(&mut self, client: Client) -> usize {
         let Self { broker, ends, now, .. } = self;

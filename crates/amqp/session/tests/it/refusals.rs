@@ -259,7 +259,7 @@ fn a_method_on_a_channel_that_is_not_open_ends_the_connection() {
     assert_eq!(node.broker.connections().len(), 0);
 }
 
-/// Publishes and gives the close that comes of it.
+/// Publishes and returns the close that comes of it.
 fn publish_refused(publish: basic::Publish, properties: &Properties) -> (u16, String, u16, u16) {
     let (mut node, on) = populated();
     node.call(on, exchange_methods::Declare { internal: true, ..exchange("inner", "fanout") });

@@ -88,7 +88,7 @@ fn commit_ok_waits_for_the_disk() {
 }
 
 #[test]
-fn what_is_wrong_with_a_publish_or_a_tag_is_said_at_once() {
+fn a_wrong_publish_or_tag_is_refused_at_once() {
     let mut node = Node::new();
     let on = transaction(&mut node);
     let missing = basic::Publish { exchange: "missing".into(), ..Default::default() };
@@ -102,7 +102,7 @@ fn what_is_wrong_with_a_publish_or_a_tag_is_said_at_once() {
 }
 
 #[test]
-fn an_operation_that_fails_in_the_commit_does_not_keep_back_the_others() {
+fn a_failed_operation_does_not_keep_back_the_rest_of_the_commit() {
     let mut node = Node::new();
     let on = transaction(&mut node);
     let other = node.channel();

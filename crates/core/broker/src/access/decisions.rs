@@ -1,4 +1,4 @@
-//! Decisions on permissions that were taken, kept until a permission changes.
+//! DecisionCache on permissions that were taken, kept until a permission changes.
 
 use std::hash::{Hash, Hasher};
 
@@ -10,7 +10,7 @@ use super::Operation;
 
 /// What was asked: user, vhost, operation, and the texts that were looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Question<'a> {
+pub(super) struct AccessQuery<'a> {
     pub(super) user: &'a str,
     pub(super) vhost: &'a str,
     pub(super) operation: Operation,
@@ -22,14 +22,14 @@ pub(super) struct Question<'a> {
 
 /// Answers, of one epoch of the permissions. A hit allocates nothing.
 #[derive(Debug, Default)]
-pub(super) struct Decisions {
+pub(super) struct DecisionCache {
     epoch: u64,
     entries: FxHashMap<u64, Entry>,
 }
 
 #[derive(Debug)]
 struct Entry {
-    /// The question's texts back to back, so that an accident of hashing is seen.
+    /// The query's texts back to back, so that an accident of hashing is seen.
     texts: Box<str>,
     operation: Operation,
     /// Where each text but the last ends.
@@ -45,22 +45,22 @@ enum Kind {
     TopicOfClient,
 }
 
-impl Decisions {
-    pub(super) fn get(&self, epoch: u64, question: Question<'_>) -> Option<bool> {
+impl DecisionCache {
+    pub(super) fn get(&self, epoch: u64, query: AccessQuery<'_>) -> Option<bool> {
         if self.epoch != epoch {
             return None;
         }
-        let entry = self.entries.get(&hash(question))?;
-        entry.is_about(question).then_some(entry.answer)
+        let entry = self.entries.get(&hash(query))?;
+        entry.is_about(query).then_some(entry.answer)
     }
 
     /// Keeps an answer. At the limit, or in a new epoch, all older ones go first.
-    pub(super) fn put(&mut self, epoch: u64, question: Question<'_>, answer: bool) {
+    pub(super) fn put(&mut self, epoch: u64, query: AccessQuery<'_>, answer: bool) {
         if self.epoch != epoch || self.entries.len() >= ACCESS_CACHE_ENTRIES_MAX {
             self.entries.clear();
             self.epoch = epoch;
         }
-        self.entries.insert(hash(question), Entry::new(question, answer));
+        self.entries.insert(hash(query), Entry::new(query, answer));
     }
 
     #[cfg(test)]
@@ -70,8 +70,8 @@ impl Decisions {
 }
 
 impl Entry {
-    fn new(question: Question<'_>, answer: bool) -> Self {
-        let texts = texts(question);
+    fn new(query: AccessQuery<'_>, answer: bool) -> Self {
+        let texts = texts(query);
         let mut ends = [0; 4];
         let mut end = 0;
         for (at, text) in texts.iter().take(ends.len()).enumerate() {
@@ -80,19 +80,19 @@ impl Entry {
         }
         Self {
             texts: texts.concat().into_boxed_str(),
-            operation: question.operation,
+            operation: query.operation,
             ends,
-            kind: kind(question),
+            kind: kind(query),
             answer,
         }
     }
 
-    fn is_about(&self, question: Question<'_>) -> bool {
+    fn is_about(&self, query: AccessQuery<'_>) -> bool {
         let mut start = 0;
         let ends = self.ends.iter().map(|end| *end as usize).chain([self.texts.len()]);
-        self.operation == question.operation
-            && self.kind == kind(question)
-            && texts(question).iter().zip(ends).all(|(text, end)| {
+        self.operation == query.operation
+            && self.kind == kind(query)
+            && texts(query).iter().zip(ends).all(|(text, end)| {
                 let same = self.texts.get(start..end).is_some_and(|have| same_text(have, text));
                 start = end;
                 same
@@ -100,21 +100,21 @@ impl Entry {
     }
 }
 
-const fn kind(question: Question<'_>) -> Kind {
-    match question.topic {
+const fn kind(query: AccessQuery<'_>) -> Kind {
+    match query.topic {
         None => Kind::Resource,
         Some((_, None)) => Kind::Topic,
         Some((_, Some(_))) => Kind::TopicOfClient,
     }
 }
 
-fn texts(question: Question<'_>) -> [&str; 5] {
-    let (routing_key, client) = question.topic.unwrap_or_default();
-    [question.user, question.vhost, question.resource, routing_key, client.unwrap_or_default()]
+fn texts(query: AccessQuery<'_>) -> [&str; 5] {
+    let (routing_key, client) = query.topic.unwrap_or_default();
+    [query.user, query.vhost, query.resource, routing_key, client.unwrap_or_default()]
 }
 
-fn hash(question: Question<'_>) -> u64 {
+fn hash(query: AccessQuery<'_>) -> u64 {
     let mut hasher = FxHasher::default();
-    question.hash(&mut hasher);
+    query.hash(&mut hasher);
     hasher.finish()
 }

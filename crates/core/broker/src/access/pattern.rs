@@ -8,18 +8,18 @@ use super::AccessError;
 
 /// A pattern that was accepted.
 #[derive(Debug)]
-pub(super) enum Pattern {
+pub(super) enum NamePattern {
     /// `.*`: what nearly everybody has.
     Everything,
     /// The empty pattern.
     Empty,
     /// Any other.
     Expression(Regex),
-    /// Holds a variable such as `{username}`: see [`Pattern::expand`].
+    /// Holds a variable such as `{username}`: see [`NamePattern::expand`].
     Template(Box<str>),
 }
 
-impl Pattern {
+impl NamePattern {
     /// Compiles the text of `field`.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Pattern {
     /// Compiles the text of a topic permission, which may hold `variables`.
     ///
     /// # Errors
-    /// As [`Pattern::parse`], which is tried with harmless values for the variables.
+    /// As [`NamePattern::parse`], which is tried with harmless values for the variables.
     pub(super) fn parse_template(
         field: &'static str,
         text: &str,

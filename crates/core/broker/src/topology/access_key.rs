@@ -4,7 +4,7 @@ use quelea_model::{Timestamp, VhostName};
 
 use super::TopologyError;
 use super::codec::{Reader, Writer};
-use crate::access_keys::AccessKey;
+use crate::access::access_key::AccessKey;
 
 const DISABLED: u8 = 1;
 

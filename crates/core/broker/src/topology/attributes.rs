@@ -5,7 +5,7 @@ use quelea_store::Durability;
 
 use super::TopologyError;
 use super::codec::{Reader, Writer};
-use crate::queue::{Fifo, QueueAttributes, QueueSettings, Redrive};
+use crate::queues::queue::attributes::{Fifo, QueueAttributes, QueueSettings, Redrive};
 
 const FIFO: u8 = 1;
 const BY_GROUP: u8 = 2;

@@ -4,7 +4,7 @@ use quelea_model::{QueueId, QueueName, Seq, Timestamp, VhostName};
 
 use super::TopologyError;
 use super::codec::{Reader, Writer};
-use crate::move_tasks::{MoveFailure, MoveTaskState};
+use crate::sqs::move_tasks::report::{MoveFailure, MoveTaskState};
 
 const HAS_DESTINATION: u8 = 1;
 const HAS_RATE: u8 = 2;

@@ -5,7 +5,7 @@ use quelea_model::Value;
 use quelea_store::Durability;
 
 use super::*;
-use crate::queue::{Fifo, QueueAttributes, QueueSettings, Redrive};
+use crate::queues::queue::attributes::{Fifo, QueueAttributes, QueueSettings, Redrive};
 
 fn text() -> impl Strategy<Value = Box<str>> {
     "\\PC{0,20}".prop_map(String::into_boxed_str)

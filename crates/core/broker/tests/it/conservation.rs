@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use quelea_broker::{BrokerConfig, Consume, DeclareQueue, Publish};
 use quelea_model::{Properties, Table, Value};
 
-use crate::world::{Ground, World};
+use crate::broker_test::{BrokerTest, StoreKind};
 
 #[derive(Clone, Debug)]
 enum Operation {
@@ -44,7 +44,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 }
 
 struct Ledger {
-    world: World,
+    test: BrokerTest,
     published: u64,
     acknowledged: BTreeSet<u64>,
     /// Acknowledged before a power cut, but perhaps not yet synced: they may have come back.
@@ -53,13 +53,13 @@ struct Ledger {
 }
 
 impl Ledger {
-    fn new(ground: Ground, max_length: i32) -> Self {
+    fn new(store_kind: StoreKind, max_length: i32) -> Self {
         let config = BrokerConfig {
             resident_bytes_max: 2_000,
             read_ahead_bytes_max: 1_000,
             ..BrokerConfig::default()
         };
-        let mut world = World::new(config, ground);
+        let mut test = BrokerTest::new(config, store_kind);
         let dead_letters = [
             ("x-dead-letter-exchange", Value::text("")),
             ("x-dead-letter-routing-key", Value::text("dead")),
@@ -68,54 +68,54 @@ impl Ledger {
         ];
         for (name, arguments) in [("dead", Table::new()), ("q", dead_letters.into_iter().collect())]
         {
-            let channel = world.client("me").channel;
+            let channel = test.client("me").channel;
             let request = DeclareQueue {
                 name: name.to_owned(),
                 durable: true,
                 arguments,
                 ..DeclareQueue::default()
             };
-            world.broker.declare_queue(world.now, channel, &request).unwrap();
+            test.broker.declare_queue(test.now, channel, &request).unwrap();
         }
-        world.settle();
+        test.settle();
         let (acknowledged, uncertain) = (BTreeSet::new(), BTreeSet::new());
-        Self { world, published: 0, acknowledged, uncertain, consumes: false }
+        Self { test, published: 0, acknowledged, uncertain, consumes: false }
     }
 
     fn perform(&mut self, operation: &Operation) {
-        let now = self.world.now;
+        let now = self.test.now;
         match *operation {
             Operation::Publish { ttl_ms, bytes } => self.publish(ttl_ms, bytes),
             Operation::Settle { which, multiple, how } => self.settle(which, multiple, how),
             Operation::Consume { prefetch } => {
                 if !std::mem::replace(&mut self.consumes, true) {
-                    let channel = self.world.client("me").channel;
-                    self.world.broker.set_prefetch(now, channel, prefetch, false);
+                    let channel = self.test.client("me").channel;
+                    self.test.broker.set_prefetch(now, channel, prefetch, false);
                     let request = Consume { queue: String::from("q"), ..Consume::default() };
-                    self.world.broker.consume(now, channel, &request).unwrap();
+                    self.test.broker.consume(now, channel, &request).unwrap();
                 }
             }
             Operation::CloseChannel => {
-                let client = self.world.client("me");
+                let client = self.test.client("me");
                 client.held.clear();
                 let (connection, channel) = (client.connection, client.channel);
-                self.world.broker.close_channel(now, channel);
-                let channel = self.world.broker.open_channel(connection, 1).unwrap();
-                self.world.client("me").channel = channel;
+                self.test.broker.close_channel(now, channel);
+                let channel = self.test.broker.open_channel(connection, 1).unwrap();
+                self.test.client("me").channel = channel;
                 self.consumes = false;
             }
-            Operation::Wait { ms } => self.world.wait(ms),
+            Operation::Wait { ms } => self.test.wait(ms),
             Operation::Crash => {
-                self.world.crash(0);
+                self.test.crash(0);
                 self.consumes = false;
             }
             Operation::PowerCut { seed } => {
-                self.world.power_cut(seed);
+                self.test.power_cut(seed);
                 self.consumes = false;
                 self.uncertain.append(&mut self.acknowledged);
             }
         }
-        self.world.settle();
+        self.test.settle();
         self.check();
     }
 
@@ -128,7 +128,7 @@ impl Ledger {
         let mut body = self.published.to_string().into_bytes();
         body.resize(body.len() + bytes, b' ');
         self.published += 1;
-        let channel = self.world.client("me").channel;
+        let channel = self.test.client("me").channel;
         let publish = Publish {
             exchange: "",
             routing_key: "q",
@@ -137,12 +137,12 @@ impl Ledger {
             mandatory: false,
             confirm: true,
         };
-        self.world.broker.publish(self.world.now, channel, publish).unwrap();
+        self.test.broker.publish(self.test.now, channel, publish).unwrap();
     }
 
     fn settle(&mut self, which: usize, multiple: bool, how: How) {
-        let now = self.world.now;
-        let client = self.world.client("me");
+        let now = self.test.now;
+        let client = self.test.client("me");
         let Some(tag) = client.held.get(which).map(|held| held.delivery_tag) else {
             return;
         };
@@ -151,7 +151,7 @@ impl Ledger {
         let ids: Vec<u64> = meant.map(|held| id_of(held.message.body())).collect();
         client.held.retain(|held| !is_meant(held.delivery_tag));
         let channel = client.channel;
-        let broker = &mut self.world.broker;
+        let broker = &mut self.test.broker;
         match how {
             How::Ack => broker.ack(now, channel, tag, multiple).unwrap(),
             How::Requeue => broker.nack(now, channel, tag, multiple, true).unwrap(),
@@ -165,7 +165,7 @@ impl Ledger {
 
     /// Every message is in exactly one place.
     fn check(&mut self) {
-        let [q, dead] = ["q", "dead"].map(|name| self.world.broker.queue("/", name).unwrap());
+        let [q, dead] = ["q", "dead"].map(|name| self.test.broker.queue("/", name).unwrap());
         assert_eq!(q.messages_in_transit, 0, "dead letters have come to rest");
         let waiting = q.messages_ready + q.messages_unacknowledged + dead.messages_ready;
         let known = waiting + self.acknowledged.len() as u64;
@@ -175,8 +175,8 @@ impl Ledger {
 
     /// Takes everything out: each message once, and those of the queue in their order.
     fn drain(mut self) {
-        if let Some(client) = self.world.clients.remove("me") {
-            self.world.broker.close_connection(self.world.now, client.connection);
+        if let Some(client) = self.test.clients.remove("me") {
+            self.test.broker.close_connection(self.test.now, client.connection);
         }
         let mut seen = self.acknowledged.clone();
         for name in ["q", "dead"] {
@@ -189,16 +189,16 @@ impl Ledger {
         }
         seen.append(&mut self.uncertain);
         assert_eq!(seen.len() as u64, self.published);
-        self.world.settle();
-        assert_eq!(self.world.broker.overview().store.live, 0, "nothing is left in the log");
+        self.test.settle();
+        assert_eq!(self.test.broker.overview().store.live, 0, "nothing is left in the log");
     }
 
     fn take(&mut self, queue: &str) -> Option<u64> {
-        let now = self.world.now;
-        let channel = self.world.client("drain").channel;
-        self.world.broker.get(now, channel, queue, true).unwrap();
-        self.world.settle();
-        let got = self.world.client("drain").got.pop_front().expect("an answer");
+        let now = self.test.now;
+        let channel = self.test.client("drain").channel;
+        self.test.broker.get(now, channel, queue, true).unwrap();
+        self.test.settle();
+        let got = self.test.client("drain").got.pop_front().expect("an answer");
         got.map(|got| id_of(got.message.body()))
     }
 }
@@ -207,8 +207,8 @@ fn id_of(body: &[u8]) -> u64 {
     std::str::from_utf8(body).unwrap().trim_end().parse().unwrap()
 }
 
-fn play(ground: Ground, max_length: i32, operations: &[Operation]) {
-    let mut ledger = Ledger::new(ground, max_length);
+fn play(store_kind: StoreKind, max_length: i32, operations: &[Operation]) {
+    let mut ledger = Ledger::new(store_kind, max_length);
     for operation in operations {
         ledger.perform(operation);
     }
@@ -223,7 +223,7 @@ proptest! {
         operations in proptest::collection::vec(operation(), 1..100),
         max_length in 1..12i32,
     ) {
-        play(Ground::Memory, max_length, &operations);
+        play(StoreKind::Memory, max_length, &operations);
     }
 
     #[test]
@@ -231,6 +231,6 @@ proptest! {
         operations in proptest::collection::vec(operation(), 1..100),
         max_length in 1..12i32,
     ) {
-        play(Ground::Log(8 * 1024), max_length, &operations);
+        play(StoreKind::Log(8 * 1024), max_length, &operations);
     }
 }

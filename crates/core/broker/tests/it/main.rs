@@ -1,7 +1,8 @@
-//! Behaviour of the broker, told as stories (tests/stories/*.txt) and checked against a model.
+//! Behaviour of the broker, as stories (tests/stories/*.txt) and checked against a model.
 #![expect(clippy::unwrap_used, reason = "a test ends where something unexpected happens")]
 
 mod access_keys;
+mod broker_test;
 mod conservation;
 mod in_flight;
 mod line;
@@ -11,4 +12,3 @@ mod receiving;
 mod stage;
 mod stories;
 mod story;
-mod world;

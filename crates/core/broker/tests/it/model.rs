@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use quelea_broker::{BrokerConfig, Consume, DeclareQueue, Publish};
 use quelea_model::{Properties, Table, Value};
 
-use crate::world::{Ground, World};
+use crate::broker_test::{BrokerTest, StoreKind};
 
 const CLIENTS: usize = 3;
 const PRIORITY_MAX: u8 = 2;
@@ -130,21 +130,21 @@ impl NaiveQueue {
 }
 
 struct Pair {
-    world: World,
+    test: BrokerTest,
     naive: NaiveQueue,
     next: u64,
 }
 
 impl Pair {
-    fn new(ground: Ground, has_priorities: bool, resident_bytes_max: usize) -> Self {
+    fn new(store_kind: StoreKind, has_priorities: bool, resident_bytes_max: usize) -> Self {
         let config = BrokerConfig {
             resident_bytes_max,
             read_ahead_bytes_max: resident_bytes_max / 2,
             ..BrokerConfig::default()
         };
-        let mut world = World::new(config, ground);
-        let now = world.now;
-        let channel = world.client("declarer").channel;
+        let mut test = BrokerTest::new(config, store_kind);
+        let now = test.now;
+        let channel = test.client("declarer").channel;
         let mut arguments = Table::new();
         if has_priorities {
             arguments.set("x-max-priority", Value::I32(i32::from(PRIORITY_MAX)));
@@ -155,13 +155,13 @@ impl Pair {
             arguments,
             ..DeclareQueue::default()
         };
-        world.broker.declare_queue(now, channel, &request).unwrap();
-        world.settle();
-        Self { world, naive: NaiveQueue::new(has_priorities), next: 0 }
+        test.broker.declare_queue(now, channel, &request).unwrap();
+        test.settle();
+        Self { test, naive: NaiveQueue::new(has_priorities), next: 0 }
     }
 
     fn perform(&mut self, operation: &Operation) {
-        let now = self.world.now;
+        let now = self.test.now;
         match *operation {
             Operation::Publish { persistent, priority, bytes } => {
                 self.publish(persistent, priority, bytes);
@@ -170,19 +170,19 @@ impl Pair {
                 if self.naive.clients[client].consumes.is_some() {
                     return;
                 }
-                let channel = self.world.client(&name(client)).channel;
-                self.world.broker.set_prefetch(now, channel, prefetch, false);
+                let channel = self.test.client(&name(client)).channel;
+                self.test.broker.set_prefetch(now, channel, prefetch, false);
                 let request = Consume {
                     queue: String::from("q"),
                     consumer_tag: String::from("t"),
                     ..Consume::default()
                 };
-                self.world.broker.consume(now, channel, &request).unwrap();
+                self.test.broker.consume(now, channel, &request).unwrap();
                 self.naive.clients[client].consumes = Some(prefetch);
             }
             Operation::Cancel { client } => {
-                let channel = self.world.client(&name(client)).channel;
-                let known = self.world.broker.cancel(now, channel, "t");
+                let channel = self.test.client(&name(client)).channel;
+                let known = self.test.broker.cancel(now, channel, "t");
                 let state = &mut self.naive.clients[client];
                 assert_eq!(known, state.consumes.take().is_some());
                 state.held.iter_mut().for_each(|held| held.2 = false);
@@ -195,35 +195,35 @@ impl Pair {
             }
             Operation::Get { client } => self.get(client),
             Operation::CloseChannel { client } => {
-                let open = self.world.client(&name(client));
+                let open = self.test.client(&name(client));
                 let (connection, channel) = (open.connection, open.channel);
                 self.give_all_back(client);
-                self.world.broker.close_channel(now, channel);
-                let channel = self.world.broker.open_channel(connection, 1).unwrap();
-                self.world.client(&name(client)).channel = channel;
+                self.test.broker.close_channel(now, channel);
+                let channel = self.test.broker.open_channel(connection, 1).unwrap();
+                self.test.client(&name(client)).channel = channel;
             }
             Operation::CloseConnection { client } => {
-                if let Some(open) = self.world.clients.remove(&name(client)) {
+                if let Some(open) = self.test.clients.remove(&name(client)) {
                     self.give_all_back(client);
-                    self.world.broker.close_connection(now, open.connection);
+                    self.test.broker.close_connection(now, open.connection);
                 }
             }
             Operation::Purge => {
-                let channel = self.world.client("declarer").channel;
-                let purged = self.world.broker.purge_queue(now, channel, "q").unwrap();
+                let channel = self.test.client("declarer").channel;
+                let purged = self.test.broker.purge_queue(now, channel, "q").unwrap();
                 assert_eq!(purged.messages as usize, self.naive.ready.len());
                 let gone = std::mem::take(&mut self.naive.ready);
                 self.naive.forget(gone.into_iter().collect());
             }
             Operation::Crash => {
-                self.world.crash(0);
+                self.test.crash(0);
                 self.naive.crash();
             }
         }
     }
 
     fn publish(&mut self, persistent: bool, priority: u8, bytes: usize) {
-        let now = self.world.now;
+        let now = self.test.now;
         let id = self.next;
         self.next += 1;
         let properties = Properties {
@@ -233,7 +233,7 @@ impl Pair {
         };
         let mut body = id.to_string().into_bytes();
         body.resize(body.len() + bytes, b' ');
-        let channel = self.world.client("declarer").channel;
+        let channel = self.test.client("declarer").channel;
         let publish = Publish {
             exchange: "",
             routing_key: "q",
@@ -242,7 +242,7 @@ impl Pair {
             mandatory: true,
             confirm: true,
         };
-        assert!(self.world.broker.publish(now, channel, publish).unwrap().routed);
+        assert!(self.test.broker.publish(now, channel, publish).unwrap().routed);
         self.naive.messages.insert(id, Known { priority, persistent, delivered: Some(false) });
         self.naive.ready.insert(id);
     }
@@ -255,9 +255,9 @@ impl Pair {
         let is_meant = |held: u64| held == tag || (multiple && held < tag);
         let ids = state.held.iter().filter(|held| is_meant(held.1)).map(|held| held.0).collect();
         state.held.retain(|held| !is_meant(held.1));
-        let now = self.world.now;
-        let channel = self.world.client(&name(client)).channel;
-        let broker = &mut self.world.broker;
+        let now = self.test.now;
+        let channel = self.test.client(&name(client)).channel;
+        let broker = &mut self.test.broker;
         match nack {
             None => broker.ack(now, channel, tag, multiple),
             Some(requeue) => broker.nack(now, channel, tag, multiple, requeue),
@@ -271,11 +271,11 @@ impl Pair {
     }
 
     fn get(&mut self, client: usize) {
-        let now = self.world.now;
-        let channel = self.world.client(&name(client)).channel;
-        self.world.broker.get(now, channel, "q", false).unwrap();
-        self.world.settle();
-        let got = self.world.client(&name(client)).got.pop_front().expect("an answer");
+        let now = self.test.now;
+        let channel = self.test.client(&name(client)).channel;
+        self.test.broker.get(now, channel, "q", false).unwrap();
+        self.test.settle();
+        let got = self.test.client(&name(client)).got.pop_front().expect("an answer");
         match got {
             None => assert_eq!(self.naive.next(), None, "it is empty"),
             Some(got) => {
@@ -292,9 +292,9 @@ impl Pair {
 
     /// Compares everything that can be seen.
     fn check(&mut self) {
-        self.world.settle();
+        self.test.settle();
         let mut deliveries = Vec::new();
-        for (name, open) in &mut self.world.clients {
+        for (name, open) in &mut self.test.clients {
             let came = std::mem::take(&mut open.inbox);
             deliveries.extend(came.into_iter().map(|received| (name.clone(), received)));
         }
@@ -314,7 +314,7 @@ impl Pair {
             let idle = (0..CLIENTS).find(|client| self.naive.has_credit(*client));
             assert_eq!(idle, None, "a message waits although a consumer could take it");
         }
-        let report = self.world.broker.queue("/", "q").unwrap();
+        let report = self.test.broker.queue("/", "q").unwrap();
         let held: usize = self.naive.clients.iter().map(|client| client.held.len()).sum();
         assert_eq!(report.messages_ready as usize, self.naive.ready.len());
         assert_eq!(report.messages_unacknowledged as usize, held);
@@ -329,8 +329,13 @@ fn id_of(body: &[u8]) -> u64 {
     std::str::from_utf8(body).unwrap().trim_end().parse().unwrap()
 }
 
-fn play(ground: Ground, has_priorities: bool, resident_bytes_max: usize, operations: &[Operation]) {
-    let mut pair = Pair::new(ground, has_priorities, resident_bytes_max);
+fn play(
+    store_kind: StoreKind,
+    has_priorities: bool,
+    resident_bytes_max: usize,
+    operations: &[Operation],
+) {
+    let mut pair = Pair::new(store_kind, has_priorities, resident_bytes_max);
     for operation in operations {
         pair.perform(operation);
         pair.check();
@@ -344,14 +349,14 @@ proptest! {
     fn a_queue_does_what_the_naive_queue_does(
         operations in proptest::collection::vec(operation(), 1..120),
     ) {
-        play(Ground::Memory, false, usize::MAX / 4, &operations);
+        play(StoreKind::Memory, false, usize::MAX / 4, &operations);
     }
 
     #[test]
     fn a_priority_queue_does_what_the_naive_queue_does(
         operations in proptest::collection::vec(operation(), 1..120),
     ) {
-        play(Ground::Memory, true, usize::MAX / 4, &operations);
+        play(StoreKind::Memory, true, usize::MAX / 4, &operations);
     }
 
     #[test]
@@ -359,7 +364,7 @@ proptest! {
         operations in proptest::collection::vec(operation(), 1..120),
         has_priorities: bool,
     ) {
-        play(Ground::Memory, has_priorities, 1_500, &operations);
+        play(StoreKind::Memory, has_priorities, 1_500, &operations);
     }
 }
 
@@ -371,6 +376,6 @@ proptest! {
         operations in proptest::collection::vec(operation(), 1..120),
         has_priorities: bool,
     ) {
-        play(Ground::Log(8 * 1024), has_priorities, 1_500, &operations);
+        play(StoreKind::Log(8 * 1024), has_priorities, 1_500, &operations);
     }
 }

@@ -8,9 +8,9 @@ use quelea_broker::{
 use quelea_model::{Properties, QueueId, Table, Value};
 use quelea_store::Durability;
 
+use crate::broker_test::BrokerTest;
 use crate::line::{Line, body};
 use crate::stage::{Outcome, check, done, said};
-use crate::world::World;
 
 /// What callers without a channel remember.
 #[derive(Default)]
@@ -46,73 +46,72 @@ impl Callers {
         )
     }
 
-    pub(crate) fn perform(&mut self, world: &mut World, line: &Line<'_>) -> Outcome {
+    pub(crate) fn perform(&mut self, test: &mut BrokerTest, line: &Line<'_>) -> Outcome {
         match line.command {
-            "create" => create(world, line),
+            "create" => create(test, line),
             "set" => {
-                let id = queue(world, line)?;
-                let ticket = world.broker.put_queue_attributes(id, attributes(line)?);
-                world.promise(ticket.map_err(said)?);
+                let id = queue(test, line)?;
+                let ticket = test.broker.put_queue_attributes(id, attributes(line)?);
+                test.promise(ticket.map_err(said)?);
                 done()
             }
-            "send" => send(world, line),
-            "receive" => self.receive(world, line),
-            "poll" => self.poll(world, line),
-            "answer" => self.answer(world, line),
+            "send" => send(test, line),
+            "receive" => self.receive(test, line),
+            "poll" => self.poll(test, line),
+            "answer" => self.answer(test, line),
             "hang-up" => {
                 let at = self.waiting.iter().position(|(name, ..)| name == line.word(0));
                 let (_, queue, id) = self.waiting.remove(at.ok_or("nobody of that name waits")?);
-                world.broker.cancel_receive(queue, id);
+                test.broker.cancel_receive(queue, id);
                 done()
             }
-            "delete-message" => self.delete(world, line),
-            "visibility" => self.change(world, line),
+            "delete-message" => self.delete(test, line),
+            "visibility" => self.change(test, line),
             "give-back" => {
                 let receipts: Result<Vec<_>, _> =
                     line.words.iter().map(|word| self.receipt(word)).collect();
-                world.broker.give_back(world.now, &receipts?);
+                test.broker.undo_receives(test.now, &receipts?);
                 done()
             }
-            "backlog" => backlog(world, line),
+            "backlog" => backlog(test, line),
             "purge-all" => {
-                let id = queue(world, line)?;
-                let purged = world.broker.purge_queue_by_id(world.now, id).map_err(said)?;
-                world.promise(purged.ticket);
+                let id = queue(test, line)?;
+                let purged = test.broker.purge_queue_by_id(test.now, id).map_err(said)?;
+                test.promise(purged.ticket);
                 done()
             }
             "drop-queue" => {
-                let id = queue(world, line)?;
-                let ticket = world.broker.delete_queue_by_id(world.now, id).map_err(said)?;
-                world.promise(ticket);
+                let id = queue(test, line)?;
+                let ticket = test.broker.delete_queue_by_id(test.now, id).map_err(said)?;
+                test.promise(ticket);
                 done()
             }
-            _ => self.moves(world, line),
+            _ => self.moves(test, line),
         }
     }
 
-    fn moves(&mut self, world: &mut World, line: &Line<'_>) -> Outcome {
-        let now = world.now;
+    fn moves(&mut self, test: &mut BrokerTest, line: &Line<'_>) -> Outcome {
+        let now = test.now;
         match line.command {
             "move" => {
-                let source = queue(world, line)?;
+                let source = queue(test, line)?;
                 let to = match line.word(1) {
                     "" => None,
-                    name => Some(world.broker.queue_id("/", name).ok_or("no such queue")?),
+                    name => Some(test.broker.queue_id("/", name).ok_or("no such queue")?),
                 };
                 let rate = number(line, "rate")?.map(|rate| rate as u32);
-                let (task, ticket) =
-                    world.broker.start_move(now, source, to, rate).map_err(said)?;
+                let (task, ticket) = test.broker.start_move(now, source, to, rate).map_err(said)?;
                 assert_eq!(task.to_string().parse(), Ok(task));
                 self.tasks.push(task);
-                world.promise(ticket);
+                test.promise(ticket);
                 done()
             }
             "cancel-move" => {
                 let task = *self.tasks.last().ok_or("no task")?;
-                Ok(world.broker.cancel_move(task).map_err(said)?.0.to_string())
+                Ok(test.broker.cancel_move(task).map_err(said)?.0.to_string())
             }
             _ => {
-                let tasks = world.broker.move_tasks(queue(world, line)?);
+                let tasks = test.broker.move_tasks(queue(test, line)?);
                 let said = tasks.iter().map(|task| {
                     let state = match task.state {
                         MoveTaskState::Running => "running".to_owned(),
@@ -138,28 +137,28 @@ impl Callers {
     }
 
     /// Receives, and waits for nobody but the disk.
-    fn receive(&mut self, world: &mut World, line: &Line<'_>) -> Outcome {
-        let id = queue(world, line)?;
+    fn receive(&mut self, test: &mut BrokerTest, line: &Line<'_>) -> Outcome {
+        let id = queue(test, line)?;
         let request = Self::request(line, 0)?;
-        let receive = world.broker.receive(world.now, id, request).map_err(said)?;
-        world.settle();
-        let answer = world.received.remove(&receive).ok_or("no answer")?;
+        let receive = test.broker.receive(test.now, id, request).map_err(said)?;
+        test.settle();
+        let answer = test.received.remove(&receive).ok_or("no answer")?;
         Ok(self.note(answer))
     }
 
-    /// Asks to be told when there is something.
-    fn poll(&mut self, world: &mut World, line: &Line<'_>) -> Outcome {
-        let id = queue(world, line)?;
+    /// Waits until there is something.
+    fn poll(&mut self, test: &mut BrokerTest, line: &Line<'_>) -> Outcome {
+        let id = queue(test, line)?;
         let request = Self::request(line, number(line, "wait")?.unwrap_or(20_000))?;
-        let receive = world.broker.receive(world.now, id, request).map_err(said)?;
+        let receive = test.broker.receive(test.now, id, request).map_err(said)?;
         self.waiting.push((line.word(1).to_owned(), id, receive));
         done()
     }
 
-    fn answer(&mut self, world: &mut World, line: &Line<'_>) -> Outcome {
+    fn answer(&mut self, test: &mut BrokerTest, line: &Line<'_>) -> Outcome {
         let at = self.waiting.iter().position(|(name, ..)| name == line.word(0));
         let at = at.ok_or("nobody of that name waits")?;
-        match world.received.remove(&self.waiting[at].2) {
+        match test.received.remove(&self.waiting[at].2) {
             None => Ok(String::from("waits")),
             Some(answer) => {
                 self.waiting.remove(at);
@@ -198,24 +197,24 @@ impl Callers {
         found.map(|(_, receipt)| *receipt).ok_or_else(|| format!("no receipt of {word}"))
     }
 
-    fn delete(&mut self, world: &mut World, line: &Line<'_>) -> Outcome {
-        let id = queue(world, line)?;
+    fn delete(&mut self, test: &mut BrokerTest, line: &Line<'_>) -> Outcome {
+        let id = queue(test, line)?;
         let receipts: Result<Vec<_>, _> =
             line.words[1..].iter().map(|word| self.receipt(word)).collect();
         let (outcomes, ticket) =
-            world.broker.delete_messages(world.now, id, &receipts?).map_err(said)?;
-        world.promise(ticket);
+            test.broker.delete_messages(test.now, id, &receipts?).map_err(said)?;
+        test.promise(ticket);
         Ok(outcome(&outcomes))
     }
 
-    fn change(&mut self, world: &mut World, line: &Line<'_>) -> Outcome {
-        let id = queue(world, line)?;
+    fn change(&mut self, test: &mut BrokerTest, line: &Line<'_>) -> Outcome {
+        let id = queue(test, line)?;
         let receipt = self.receipt(line.word(1))?;
         let timeout_ms = line.word(2).parse().map_err(said)?;
         let changes = [(receipt, timeout_ms)];
         let (outcomes, ticket) =
-            world.broker.change_visibility(world.now, id, &changes).map_err(said)?;
-        world.promise(ticket);
+            test.broker.change_visibility(test.now, id, &changes).map_err(said)?;
+        test.promise(ticket);
         Ok(outcome(&outcomes))
     }
 }
@@ -226,8 +225,8 @@ fn outcome(outcomes: &[ReceiptOutcome]) -> String {
     other.map(|outcome| format!("{outcome:?}")).unwrap_or_default()
 }
 
-fn queue(world: &World, line: &Line<'_>) -> Result<QueueId, String> {
-    world.broker.queue_id("/", line.word(0)).ok_or_else(|| format!("no queue {}", line.word(0)))
+fn queue(test: &BrokerTest, line: &Line<'_>) -> Result<QueueId, String> {
+    test.broker.queue_id("/", line.word(0)).ok_or_else(|| format!("no queue {}", line.word(0)))
 }
 
 fn number(line: &Line<'_>, option: &str) -> Result<Option<u64>, String> {
@@ -251,16 +250,16 @@ fn attributes(line: &Line<'_>) -> Result<QueueAttributes, String> {
     Ok(QueueAttributes { settings, ..QueueAttributes::default() })
 }
 
-fn create(world: &mut World, line: &Line<'_>) -> Outcome {
+fn create(test: &mut BrokerTest, line: &Line<'_>) -> Outcome {
     let attributes = attributes(line)?;
     let (_, ticket) =
-        world.broker.create_queue(world.now, "/", line.word(0), attributes).map_err(said)?;
-    world.promise(ticket);
+        test.broker.create_queue(test.now, "/", line.word(0), attributes).map_err(said)?;
+    test.promise(ticket);
     done()
 }
 
-fn send(world: &mut World, line: &Line<'_>) -> Outcome {
-    let id = queue(world, line)?;
+fn send(test: &mut BrokerTest, line: &Line<'_>) -> Outcome {
+    let id = queue(test, line)?;
     let mut headers = Table::new();
     for (option, header) in [("group", GROUP_HEADER), ("source", REDRIVE_SOURCE_HEADER)] {
         if let Some(text) = line.option(option) {
@@ -286,8 +285,8 @@ fn send(world: &mut World, line: &Line<'_>) -> Outcome {
     });
     let messages: Result<Vec<_>, String> = messages.collect();
     let names = line.words[1..].to_vec();
-    let (outcomes, ticket) = world.broker.send(world.now, id, messages?).map_err(said)?;
-    world.promise(ticket);
+    let (outcomes, ticket) = test.broker.send(test.now, id, messages?).map_err(said)?;
+    test.promise(ticket);
     let mut answer = String::new();
     for (name, outcome) in names.iter().zip(outcomes) {
         let sent = outcome.map_err(said)?;
@@ -300,16 +299,16 @@ fn send(world: &mut World, line: &Line<'_>) -> Outcome {
     Ok(answer)
 }
 
-fn backlog(world: &mut World, line: &Line<'_>) -> Outcome {
-    let id = queue(world, line)?;
-    let backlog = world.broker.queue_backlog(world.now, id).map_err(said)?;
+fn backlog(test: &mut BrokerTest, line: &Line<'_>) -> Outcome {
+    let id = queue(test, line)?;
+    let backlog = test.broker.queue_backlog(test.now, id).map_err(said)?;
     for word in &line.words[1..] {
         let (fact, wanted) = word.split_once('=').ok_or("backlog wants FACT=N")?;
         let is = match fact {
             "visible" => backlog.visible,
             "in-flight" => backlog.in_flight,
             "delayed" => backlog.delayed,
-            "age" => backlog.oldest_sent_at.map_or(0, |at| world.now.since_ms(at)),
+            "age" => backlog.oldest_sent_at.map_or(0, |at| test.now.since_ms(at)),
             _ => return Err(format!("no such fact: {fact}")),
         };
         check(is.to_string() == wanted, || format!("{fact} is {is}"))?;

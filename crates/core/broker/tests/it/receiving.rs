@@ -1,4 +1,4 @@
-//! Queues as SQS sees them against a naive model: what a receive gives, what is hidden for how long,
+//! Queues as SQS sees them against a naive model: what a receive returns, what is hidden for how long,
 //! what is deleted, delayed and redriven, beside AMQP clients, with restarts, power cuts and
 //! checkpoints in between.
 
@@ -12,7 +12,7 @@ use quelea_broker::{
 };
 use quelea_model::{Properties, QueueId, Table, Value};
 
-use crate::world::{Ground, World};
+use crate::broker_test::{BrokerTest, StoreKind};
 
 mod naive;
 
@@ -96,7 +96,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 }
 
 struct Pair {
-    world: World,
+    test: BrokerTest,
     ids: [QueueId; 2],
     /// `q` and `dlq`.
     naive: [Naive; 2],
@@ -108,13 +108,13 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(ground: Ground, is_fifo: bool) -> Self {
+    fn new(store_kind: StoreKind, is_fifo: bool) -> Self {
         let config = BrokerConfig {
             resident_bytes_max: 4_000,
             read_ahead_bytes_max: 1_500,
             ..BrokerConfig::default()
         };
-        let mut world = World::new(config, ground);
+        let mut test = BrokerTest::new(config, store_kind);
         let ids = ["dlq", "q"].map(|name| {
             let redrive = Redrive { receives_max: RECEIVES_MAX, target: "dlq".into() };
             let settings = QueueSettings {
@@ -123,12 +123,12 @@ impl Pair {
                 ..QueueSettings::default()
             };
             let attributes = QueueAttributes { settings, ..QueueAttributes::default() };
-            world.broker.create_queue(world.now, "/", name, attributes).unwrap().0
+            test.broker.create_queue(test.now, "/", name, attributes).unwrap().0
         });
-        world.settle();
+        test.settle();
         let naive = [0, 1].map(|_| Naive { is_fifo, ..Naive::default() });
         let (receipts, ids) = (Vec::new(), [ids[1], ids[0]]);
-        Self { world, ids, naive, sent: 0, receipts, is_slow: false }
+        Self { test, ids, naive, sent: 0, receipts, is_slow: false }
     }
 
     fn perform(&mut self, operation: &Operation) {
@@ -146,32 +146,32 @@ impl Pair {
             Operation::Ack { which } => self.ack(which),
             Operation::Purge { dlq } => {
                 let at = usize::from(dlq);
-                let purged = self.world.broker.purge_queue_by_id(self.world.now, self.ids[at]);
-                self.world.promise(purged.unwrap().ticket);
+                let purged = self.test.broker.purge_queue_by_id(self.test.now, self.ids[at]);
+                self.test.promise(purged.unwrap().ticket);
                 self.naive[at].messages.retain(|known| known.unacked);
             }
-            Operation::Wait { ms } => self.world.wait(ms),
+            Operation::Wait { ms } => self.test.wait(ms),
             Operation::Slow => {
                 self.is_slow = true;
                 return;
             }
             Operation::Crash => {
-                self.world.crash(0);
+                self.test.crash(0);
                 self.restarted();
             }
             Operation::Shutdown => {
-                self.world.shut_down();
+                self.test.shut_down();
                 self.restarted();
             }
             Operation::PowerCut { seed } => {
                 self.rest();
-                self.world.power_cut(seed);
+                self.test.power_cut(seed);
                 self.restarted();
                 self.empty();
             }
         }
         if self.is_slow && !matches!(operation, Operation::Wait { .. }) {
-            self.world.turn();
+            self.test.turn();
         } else {
             self.rest();
             self.check();
@@ -180,14 +180,14 @@ impl Pair {
 
     fn rest(&mut self) {
         self.is_slow = false;
-        self.world.settle();
-        assert!(self.world.promises_are_kept());
+        self.test.settle();
+        assert!(self.test.promises_are_kept());
     }
 
     /// What AMQP clients had is visible again.
     fn restarted(&mut self) {
         self.is_slow = false;
-        let now = self.world.now;
+        let now = self.test.now;
         let known = self.naive.iter_mut().flat_map(|naive| &mut naive.messages);
         for known in known.filter(|known| known.unacked) {
             known.unacked = false;
@@ -204,7 +204,7 @@ impl Pair {
     }
 
     fn add(&mut self, group: u8, delay_ms: u64) {
-        let visible_at = self.world.now.plus_ms(delay_ms);
+        let visible_at = self.test.now.plus_ms(delay_ms);
         let known = Known {
             name: self.sent,
             group,
@@ -235,9 +235,9 @@ impl Pair {
             message_id: [0; 16],
         };
         let (outcomes, ticket) =
-            self.world.broker.send(self.world.now, self.ids[0], vec![send]).unwrap();
+            self.test.broker.send(self.test.now, self.ids[0], vec![send]).unwrap();
         assert!(outcomes[0].is_ok());
-        self.world.promise(ticket);
+        self.test.promise(ticket);
         self.add(group, delay_ms.unwrap_or(0));
     }
 
@@ -251,22 +251,22 @@ impl Pair {
             mandatory: false,
             confirm: true,
         };
-        let channel = self.world.client("me").channel;
-        let published = self.world.broker.publish(self.world.now, channel, publish).unwrap();
-        self.world.promise(published.ticket);
+        let channel = self.test.client("me").channel;
+        let published = self.test.broker.publish(self.test.now, channel, publish).unwrap();
+        self.test.promise(published.ticket);
         self.add(group, 0);
     }
 
-    /// What a receive gives: the name, and which reception it is.
+    /// What a receive returns: the name, and which reception it is.
     fn take(&mut self, at: usize, max: usize, visibility_timeout_ms: u64) -> Vec<(u64, u16)> {
         let request = Receive { max, visibility_timeout_ms, wait_ms: 0, attempt: None };
-        let id = self.world.broker.receive(self.world.now, self.ids[at], request).unwrap();
+        let id = self.test.broker.receive(self.test.now, self.ids[at], request).unwrap();
         let mut turns = 0;
         let messages = loop {
-            if let Some(answer) = self.world.received.remove(&id) {
+            if let Some(answer) = self.test.received.remove(&id) {
                 break answer.expect("a queue");
             }
-            self.world.turn();
+            self.test.turn();
             turns += 1;
             assert!(turns < 1_000, "it is answered in the end");
         };
@@ -289,7 +289,7 @@ impl Pair {
         if self.naive[at].messages.iter().any(|known| known.count >= RECEIVES_MAX) {
             self.rest();
         }
-        let (now, mut taken, mut with) = (self.world.now, 0, None);
+        let (now, mut taken, mut with) = (self.test.now, 0, None);
         while taken < max
             && let Some(place) = self.naive[at].next(now, with)
         {
@@ -297,7 +297,7 @@ impl Pair {
             // It may end early, where the next message has to be read first.
             let may_be_over = taken > 0 && taken == actual.len();
             if at == 0 && known.count >= RECEIVES_MAX {
-                let moved = self.world.broker.queue_backlog(now, self.ids[1]).unwrap();
+                let moved = self.test.broker.queue_backlog(now, self.ids[1]).unwrap();
                 let moved = moved.visible + moved.in_flight + moved.delayed;
                 if may_be_over && moved == self.naive[1].messages.len() as u64 {
                     break;
@@ -330,9 +330,9 @@ impl Pair {
     fn delete(&mut self, which: usize) {
         let Some(held) = self.receipt(which) else { return };
         let Held { at, receipt, .. } = held;
-        let now = self.world.now;
-        let (_, ticket) = self.world.broker.delete_messages(now, self.ids[at], &[receipt]).unwrap();
-        self.world.promise(ticket);
+        let now = self.test.now;
+        let (_, ticket) = self.test.broker.delete_messages(now, self.ids[at], &[receipt]).unwrap();
+        self.test.promise(ticket);
         let is_fifo = self.naive[at].is_fifo;
         let deletes = self.naive[at].find(&held).is_some_and(|known| {
             let is_late = is_fifo && known.is_visible(now);
@@ -346,10 +346,10 @@ impl Pair {
     fn change(&mut self, which: usize, timeout_ms: u64) {
         let Some(held) = self.receipt(which) else { return };
         let Held { at, receipt, .. } = held;
-        let now = self.world.now;
+        let now = self.test.now;
         let changes = [(receipt, timeout_ms)];
-        let (_, ticket) = self.world.broker.change_visibility(now, self.ids[at], &changes).unwrap();
-        self.world.promise(ticket);
+        let (_, ticket) = self.test.broker.change_visibility(now, self.ids[at], &changes).unwrap();
+        self.test.promise(ticket);
         let is_fifo = self.naive[at].is_fifo;
         if let Some(known) = self.naive[at].find(&held)
             && !known.unacked
@@ -363,8 +363,8 @@ impl Pair {
     fn give_back(&mut self, which: usize) {
         let Some(held) = self.receipt(which) else { return };
         let Held { at, receipt, .. } = held;
-        let now = self.world.now;
-        self.world.broker.give_back(now, &[receipt]);
+        let now = self.test.now;
+        self.test.broker.undo_receives(now, &[receipt]);
         if let Some(known) = self.naive[at].find(&held)
             && !known.unacked
             && known.is_in_flight(now)
@@ -378,11 +378,11 @@ impl Pair {
     /// Moves what is visible in `dlq` back to `q`.
     fn move_back(&mut self) {
         self.rest();
-        let now = self.world.now;
-        let (_, ticket) = self.world.broker.start_move(now, self.ids[1], None, None).unwrap();
-        self.world.promise(ticket);
+        let now = self.test.now;
+        let (_, ticket) = self.test.broker.start_move(now, self.ids[1], None, None).unwrap();
+        self.test.promise(ticket);
         self.rest();
-        let task = self.world.broker.move_tasks(self.ids[1]).remove(0);
+        let task = self.test.broker.move_tasks(self.ids[1]).remove(0);
         assert_eq!(task.state, MoveTaskState::Completed);
         let mut moved = 0;
         while let Some(place) = self.naive[1].next(now, None) {
@@ -394,14 +394,14 @@ impl Pair {
     }
 
     fn get(&mut self) {
-        let now = self.world.now;
-        let channel = self.world.client("me").channel;
-        self.world.broker.get(now, channel, "q", false).unwrap();
+        let now = self.test.now;
+        let channel = self.test.client("me").channel;
+        self.test.broker.get(now, channel, "q", false).unwrap();
         let got = loop {
-            if let Some(got) = self.world.client("me").got.pop_front() {
+            if let Some(got) = self.test.client("me").got.pop_front() {
                 break got;
             }
-            self.world.turn();
+            self.test.turn();
         };
         let got = got.map(|got| id_of(got.message.body()));
         let wanted = self.naive[0].next(now, None);
@@ -412,24 +412,24 @@ impl Pair {
     }
 
     fn ack(&mut self, which: usize) {
-        let now = self.world.now;
-        let client = self.world.client("me");
+        let now = self.test.now;
+        let client = self.test.client("me");
         if which < client.held.len() {
             let held = client.held.remove(which);
             let channel = client.channel;
-            self.world.broker.ack(now, channel, held.delivery_tag, false).unwrap();
+            self.test.broker.ack(now, channel, held.delivery_tag, false).unwrap();
             self.naive[0].remove(id_of(held.message.body()));
             // Nobody was promised that it is gone.
             self.rest();
-            let ticket = self.world.broker.store_mut().ticket(quelea_store::Durability::Fsync);
-            self.world.promise(ticket);
+            let ticket = self.test.broker.store_mut().ticket(quelea_store::Durability::Fsync);
+            self.test.promise(ticket);
         }
     }
 
     fn check(&mut self) {
-        let now = self.world.now;
+        let now = self.test.now;
         for (naive, id) in self.naive.iter().zip(self.ids) {
-            let backlog = self.world.broker.queue_backlog(now, id).unwrap();
+            let backlog = self.test.broker.queue_backlog(now, id).unwrap();
             let count = |is: &dyn Fn(&Known) -> bool| {
                 naive.messages.iter().filter(|known| is(known)).count() as u64
             };
@@ -440,7 +440,7 @@ impl Pair {
             ];
             assert_eq!([backlog.visible, backlog.in_flight, backlog.delayed], wanted, "{naive:?}");
         }
-        let live = self.world.broker.overview().store.live;
+        let live = self.test.broker.overview().store.live;
         let known: usize = self.naive.iter().map(|naive| naive.messages.len()).sum();
         assert_eq!(live, known as u64, "what is in the log");
     }
@@ -450,9 +450,9 @@ impl Pair {
     fn empty(&mut self) {
         self.rest();
         let all = self.naive.iter().flat_map(|naive| &naive.messages);
-        let last = all.map(|known| known.visible_at).max().unwrap_or(self.world.now);
+        let last = all.map(|known| known.visible_at).max().unwrap_or(self.test.now);
         // What was given back may have been forgotten, too.
-        self.world.wait(last.since_ms(self.world.now).max(TIMEOUT_MS_MAX));
+        self.test.wait(last.since_ms(self.test.now).max(TIMEOUT_MS_MAX));
         let mut left: Vec<Known> =
             self.naive.iter_mut().flat_map(|naive| naive.messages.drain(..)).collect();
         for at in [0, 1] {
@@ -465,9 +465,9 @@ impl Pair {
                 }
                 let receipts: Vec<_> =
                     self.receipts[from..].iter().map(|held| held.receipt).collect();
-                let now = self.world.now;
-                self.world.broker.delete_messages(now, self.ids[at], &receipts).unwrap();
-                self.world.settle();
+                let now = self.test.now;
+                self.test.broker.delete_messages(now, self.ids[at], &receipts).unwrap();
+                self.test.settle();
                 for (name, count) in taken {
                     let place = left.iter().position(|known| known.name == name);
                     let known = left.remove(place.expect("a message that is there once"));
@@ -484,8 +484,8 @@ impl Pair {
             }
         }
         assert!(left.is_empty(), "lost: {left:?}");
-        self.world.settle();
-        assert_eq!(self.world.broker.overview().store.live, 0, "nothing is left in the log");
+        self.test.settle();
+        assert_eq!(self.test.broker.overview().store.live, 0, "nothing is left in the log");
     }
 }
 
@@ -493,12 +493,12 @@ fn id_of(body: &[u8]) -> u64 {
     std::str::from_utf8(body).unwrap().trim_end().parse().unwrap()
 }
 
-fn play(ground: Ground, is_fifo: bool, operations: &[Operation]) {
-    let mut pair = Pair::new(ground, is_fifo);
+fn play(store_kind: StoreKind, is_fifo: bool, operations: &[Operation]) {
+    let mut pair = Pair::new(store_kind, is_fifo);
     for operation in operations {
         pair.perform(operation);
     }
-    pair.world.crash(0);
+    pair.test.crash(0);
     pair.restarted();
     pair.empty();
 }
@@ -511,7 +511,7 @@ proptest! {
         operations in proptest::collection::vec(operation(), 1..100),
         is_fifo in any::<bool>(),
     ) {
-        play(Ground::Memory, is_fifo, &operations);
+        play(StoreKind::Memory, is_fifo, &operations);
     }
 
     #[test]
@@ -519,6 +519,6 @@ proptest! {
         operations in proptest::collection::vec(operation(), 1..100),
         is_fifo in any::<bool>(),
     ) {
-        play(Ground::Log(8 * 1024), is_fifo, &operations);
+        play(StoreKind::Log(8 * 1024), is_fifo, &operations);
     }
 }

@@ -6,13 +6,13 @@ use quelea_broker::{
 use quelea_model::{Properties, Table, Value};
 use quelea_store::StoreState;
 
+use crate::broker_test::{BrokerTest, Received, StoreKind};
 use crate::line::{Line, body};
 use crate::receipts::Callers;
-use crate::world::{Ground, Received, World};
 
 pub(crate) struct Stage {
-    ground: Ground,
-    world: World,
+    store_kind: StoreKind,
+    test: BrokerTest,
     on: String,
     callers: Callers,
     last: Option<Received>,
@@ -30,13 +30,13 @@ pub(crate) fn said(error: impl std::fmt::Display) -> String {
 }
 
 impl Stage {
-    pub(crate) fn new(ground: Ground) -> Self {
-        let world = World::new(BrokerConfig::default(), ground);
+    pub(crate) fn new(store_kind: StoreKind) -> Self {
+        let test = BrokerTest::new(BrokerConfig::default(), store_kind);
         let callers = Callers::default();
-        Self { ground, world, on: String::from("me"), callers, last: None }
+        Self { store_kind, test, on: String::from("me"), callers, last: None }
     }
 
-    /// Does what a line says; gives its answer.
+    /// Does what a line says. Returns its answer.
     pub(crate) fn perform(&mut self, line: &Line<'_>) -> Outcome {
         let outcome = match line.command {
             "on" => {
@@ -53,18 +53,18 @@ impl Stage {
             "get" => return self.get(line),
             "ack" | "nack" | "reject" | "ack-all" | "ack-tag" => self.settle(line),
             "accepts" => {
-                let accepts = self.world.broker.accepts_publishes();
+                let accepts = self.test.broker.accepts_publishes();
                 Ok(String::from(if accepts { "yes" } else { "no" }))
             }
             "count" => self.count(line),
             "total" => self.total(line),
             command if command.starts_with("expect") => self.expect(line),
-            command if Callers::knows(command) => self.callers.perform(&mut self.world, line),
+            command if Callers::knows(command) => self.callers.perform(&mut self.test, line),
             _ => self.steer(line),
         };
         if line.command != "begin" && !line.has("hold") {
-            self.world.settle();
-            check(self.world.promises_are_kept(), || String::from("a ticket was not reached"))?;
+            self.test.settle();
+            check(self.test.promises_are_kept(), || String::from("a ticket was not reached"))?;
         }
         outcome
     }
@@ -87,14 +87,14 @@ impl Stage {
                 _ => return Err(format!("no such limit: {key}")),
             }
         }
-        self.world = World::new(config, self.ground);
+        self.test = BrokerTest::new(config, self.store_kind);
         done()
     }
 
     fn change_queue(&mut self, line: &Line<'_>) -> Outcome {
-        let now = self.world.now;
-        let channel = self.world.client(&self.on).channel;
-        let broker = &mut self.world.broker;
+        let now = self.test.now;
+        let channel = self.test.client(&self.on).channel;
+        let broker = &mut self.test.broker;
         let first = line.word(0).to_owned();
         let wants = line.answer.is_some();
         match line.command {
@@ -109,7 +109,7 @@ impl Stage {
                     arguments: line.arguments(&flags),
                 };
                 let declared = broker.declare_queue(now, channel, &request).map_err(said)?;
-                self.world.promise(declared.ticket);
+                self.test.promise(declared.ticket);
                 if wants && declared.name.as_str() != first {
                     return Ok(declared.name.as_str()[..8].to_owned());
                 }
@@ -120,21 +120,21 @@ impl Stage {
                 let (unused, empty) = (line.has("if-unused"), line.has("if-empty"));
                 let deleted = broker.delete_queue(now, channel, &first, unused, empty);
                 let deleted = deleted.map_err(said)?;
-                self.world.promise(deleted.ticket);
+                self.test.promise(deleted.ticket);
                 Ok(if wants { deleted.messages.to_string() } else { String::new() })
             }
             _ => {
                 let purged = broker.purge_queue(now, channel, &first).map_err(said)?;
-                self.world.promise(purged.ticket);
+                self.test.promise(purged.ticket);
                 Ok(if wants { purged.messages.to_string() } else { String::new() })
             }
         }
     }
 
     fn change_routes(&mut self, line: &Line<'_>) -> Outcome {
-        let now = self.world.now;
-        let channel = self.world.client(&self.on).channel;
-        let broker = &mut self.world.broker;
+        let now = self.test.now;
+        let channel = self.test.client(&self.on).channel;
+        let broker = &mut self.test.broker;
         let first = line.word(0).to_owned();
         let ticket = match line.command {
             "exchange" => {
@@ -178,7 +178,7 @@ impl Stage {
                 bound.map_err(said)?
             }
         };
-        self.world.promise(ticket);
+        self.test.promise(ticket);
         done()
     }
 
@@ -213,11 +213,11 @@ impl Stage {
             }
             key => key.to_owned(),
         };
-        let now = self.world.now;
-        let channel = self.world.client(&self.on).channel;
+        let now = self.test.now;
+        let channel = self.test.client(&self.on).channel;
         let mut answer = String::new();
         for word in &line.words[1..] {
-            let published = self.world.broker.publish(
+            let published = self.test.broker.publish(
                 now,
                 channel,
                 Publish {
@@ -230,7 +230,7 @@ impl Stage {
                 },
             );
             let published = published.map_err(said)?;
-            self.world.promise(published.ticket);
+            self.test.promise(published.ticket);
             if published.rejected {
                 answer = String::from("rejected");
             } else if !published.routed {
@@ -241,8 +241,8 @@ impl Stage {
     }
 
     fn consume(&mut self, line: &Line<'_>) -> Outcome {
-        let now = self.world.now;
-        let channel = self.world.client(&self.on).channel;
+        let now = self.test.now;
+        let channel = self.test.client(&self.on).channel;
         let mut arguments = Table::new();
         if let Some(priority) = line.option("priority") {
             arguments.set("x-priority", Value::I32(priority.parse().expect("a priority")));
@@ -255,23 +255,23 @@ impl Stage {
             exclusive: line.has("exclusive"),
             arguments,
         };
-        self.world.broker.consume(now, channel, &request).map_err(said)?;
+        self.test.broker.consume(now, channel, &request).map_err(said)?;
         done()
     }
 
     fn get(&mut self, line: &Line<'_>) -> Outcome {
-        let now = self.world.now;
-        let channel = self.world.client(&self.on).channel;
+        let now = self.test.now;
+        let channel = self.test.client(&self.on).channel;
         let no_ack = line.has("no-ack");
-        self.world.broker.get(now, channel, line.word(0), no_ack).map_err(said)?;
-        self.world.settle();
-        match self.world.client(&self.on).got.pop_front() {
+        self.test.broker.get(now, channel, line.word(0), no_ack).map_err(said)?;
+        self.test.settle();
+        match self.test.client(&self.on).got.pop_front() {
             None => Ok(String::from("pending")),
             Some(None) => Ok(String::from("empty")),
             Some(Some(received)) => {
                 let again = if received.redelivered { "!" } else { "" };
                 if no_ack {
-                    self.world.client(&self.on).held.pop();
+                    self.test.client(&self.on).held.pop();
                 }
                 let answer = format!("{}{again}", name(&received));
                 self.last = Some(received);
@@ -281,9 +281,9 @@ impl Stage {
     }
 
     fn settle(&mut self, line: &Line<'_>) -> Outcome {
-        let now = self.world.now;
+        let now = self.test.now;
         let (multiple, requeue) = (line.has("multiple"), line.has("requeue"));
-        let client = self.world.client(&self.on);
+        let client = self.test.client(&self.on);
         let channel = client.channel;
         let mut tags = Vec::new();
         for word in &line.words {
@@ -300,10 +300,10 @@ impl Stage {
             client.held.retain(|held| tags.iter().all(|tag| held.delivery_tag > *tag));
         }
         if line.command == "ack-all" {
-            self.world.client(&self.on).held.clear();
-            self.world.broker.ack(now, channel, 0, true).map_err(said)?;
+            self.test.client(&self.on).held.clear();
+            self.test.broker.ack(now, channel, 0, true).map_err(said)?;
         }
-        let broker = &mut self.world.broker;
+        let broker = &mut self.test.broker;
         for tag in tags {
             let result = match line.command {
                 "ack" | "ack-tag" => broker.ack(now, channel, tag, multiple),
@@ -316,8 +316,8 @@ impl Stage {
     }
 
     fn count(&mut self, line: &Line<'_>) -> Outcome {
-        self.world.settle();
-        let queue = self.world.broker.queue("/", line.word(0)).ok_or("no such queue")?;
+        self.test.settle();
+        let queue = self.test.broker.queue("/", line.word(0)).ok_or("no such queue")?;
         for word in &line.words[1..] {
             let at_least = word.contains(">=");
             let (fact, wanted) =
@@ -344,8 +344,8 @@ impl Stage {
     }
 
     fn total(&mut self, line: &Line<'_>) -> Outcome {
-        self.world.settle();
-        let overview = self.world.broker.overview();
+        self.test.settle();
+        let overview = self.test.broker.overview();
         for word in &line.words {
             let at_most = word.contains("<=");
             let (fact, wanted) =
@@ -371,20 +371,20 @@ impl Stage {
     }
 
     fn expect(&mut self, line: &Line<'_>) -> Outcome {
-        self.world.settle();
+        self.test.settle();
         match line.command {
             "expect" => return self.expect_messages(line),
             "expect-cancelled" => {
-                let cancelled = std::mem::take(&mut self.world.client(&self.on).cancelled);
+                let cancelled = std::mem::take(&mut self.test.client(&self.on).cancelled);
                 return check(cancelled == line.words, || format!("cancelled {cancelled:?}"));
             }
             "expect-closed" => {
-                let closed = self.world.client(&self.on).closed.clone().unwrap_or_default();
+                let closed = self.test.client(&self.on).closed.clone().unwrap_or_default();
                 let wanted = line.words.join(" ");
                 return check(closed.contains(&wanted), || format!("closed: {closed:?}"));
             }
             "expect-blocked" | "expect-unblocked" => {
-                let blocked = std::mem::take(&mut self.world.blocked);
+                let blocked = std::mem::take(&mut self.test.blocked);
                 let wanted = line.words.join(" ");
                 let holds = match blocked.as_slice() {
                     [Some(reason)] => line.command == "expect-blocked" && reason.contains(&wanted),
@@ -435,7 +435,7 @@ impl Stage {
     }
 
     fn expect_messages(&mut self, line: &Line<'_>) -> Outcome {
-        let client = self.world.client(&self.on);
+        let client = self.test.client(&self.on);
         let came: Vec<Received> = client.inbox.drain(..).collect();
         let said: Vec<String> = came
             .iter()
@@ -453,78 +453,78 @@ impl Stage {
     /// The broker stops, in one way or another, and starts again.
     fn stop(&mut self, line: &Line<'_>) -> Outcome {
         match line.command {
-            "shutdown" => self.world.shut_down(),
+            "shutdown" => self.test.shut_down(),
             "power-cut" => {
                 let seeds: u64 = line.word(0).parse().map_err(said)?;
-                (0..seeds).for_each(|seed| self.world.power_cut(seed));
+                (0..seeds).for_each(|seed| self.test.power_cut(seed));
             }
-            _ => self.world.crash(line.option("down").map_or(Ok(0), str::parse).map_err(said)?),
+            _ => self.test.crash(line.option("down").map_or(Ok(0), str::parse).map_err(said)?),
         }
         done()
     }
 
     fn steer(&mut self, line: &Line<'_>) -> Outcome {
-        let now = self.world.now;
+        let now = self.test.now;
         let number = || line.word(0).parse::<u64>().map_err(said);
         match line.command {
-            "wait" => self.world.wait(number()?),
+            "wait" => self.test.wait(number()?),
             "crash" | "shutdown" | "power-cut" => return self.stop(line),
-            "begin" => self.world.broker.begin_atomic(),
+            "begin" => self.test.broker.begin_atomic(),
             "commit" => {
-                self.world.broker.end_atomic();
+                self.test.broker.end_atomic();
             }
-            "disk" => self.world.set_state(match line.word(0) {
+            "disk" => self.test.set_state(match line.word(0) {
                 "full" => StoreState::Full { reason: String::from("no space left") },
                 "failed" => StoreState::Failed { reason: String::from("input/output error") },
                 _ => StoreState::Healthy,
             }),
             "prefetch" => {
                 let (count, global) = (number()? as u16, line.has("global"));
-                let channel = self.world.client(&self.on).channel;
-                self.world.broker.set_prefetch(now, channel, count, global);
+                let channel = self.test.client(&self.on).channel;
+                self.test.broker.set_prefetch(now, channel, count, global);
             }
             "flow" => {
-                let channel = self.world.client(&self.on).channel;
-                self.world.broker.set_flow(now, channel, line.word(0) == "on");
+                let channel = self.test.client(&self.on).channel;
+                self.test.broker.set_flow(now, channel, line.word(0) == "on");
             }
             "recover" => {
-                let client = self.world.client(&self.on);
+                let client = self.test.client(&self.on);
                 client.held.clear();
                 let channel = client.channel;
-                self.world.broker.recover(now, channel, true);
+                self.test.broker.recover(now, channel, true);
             }
             "cancel" => {
-                let channel = self.world.client(&self.on).channel;
-                if !self.world.broker.cancel(now, channel, line.word(0)) {
+                let channel = self.test.client(&self.on).channel;
+                if !self.test.broker.cancel(now, channel, line.word(0)) {
                     return Ok(String::from("unknown"));
                 }
             }
             "close" => {
-                let client = self.world.clients.remove(&self.on).ok_or("it is not open")?;
-                self.world.broker.close_connection(now, client.connection);
+                let client = self.test.clients.remove(&self.on).ok_or("it is not open")?;
+                self.test.broker.close_connection(now, client.connection);
             }
             "close-channel" => {
-                let client = self.world.client(&self.on);
+                let client = self.test.client(&self.on);
                 let (connection, channel) = (client.connection, client.channel);
                 client.held.clear();
-                self.world.broker.close_channel(now, channel);
-                let new = self.world.broker.open_channel(connection, 2).map_err(said)?;
-                self.world.client(&self.on).channel = new;
+                self.test.broker.close_channel(now, channel);
+                let new = self.test.broker.open_channel(connection, 2).map_err(said)?;
+                self.test.client(&self.on).channel = new;
             }
-            "stop-reading" => self.world.client(&self.on).reads = false,
+            "stop-reading" => self.test.client(&self.on).reads = false,
             "read" => {
-                let client = self.world.client(&self.on);
+                let client = self.test.client(&self.on);
                 client.reads = true;
                 let connection = client.connection;
-                self.world.broker.output_drained(now, connection, usize::MAX);
+                self.test.broker.output_drained(now, connection, usize::MAX);
             }
             "delete-vhost" => {
-                self.world.broker.delete_vhost(now, line.word(0)).map_err(said)?;
+                self.test.broker.delete_vhost(now, line.word(0)).map_err(said)?;
             }
             "permit" => {
                 let permissions = [1, 2, 3].map(|at| line.word(at).to_owned());
                 let [configure, write, read] = permissions;
-                let broker = &mut self.world.broker;
+                let broker = &mut self.test.broker;
                 let user = line.word(0);
                 broker.set_permissions(now, user, "/", &configure, &write, &read).map_err(said)?;
             }

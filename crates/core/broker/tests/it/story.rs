@@ -35,9 +35,9 @@
 //!
 //! `BODY` may be `m{1..9}` for nine of them, and `a~500` for one of 500 bytes named `a`.
 
+use crate::broker_test::StoreKind;
 use crate::line::Line;
 use crate::stage::Stage;
-use crate::world::Ground;
 
 pub(crate) struct Story {
     pub(crate) place: String,
@@ -69,8 +69,8 @@ impl Story {
     }
 
     /// Plays the scene; the error says which line did not come true, and why.
-    pub(crate) fn play(&self, ground: Ground) -> Result<(), String> {
-        let mut stage = Stage::new(ground);
+    pub(crate) fn play(&self, store_kind: StoreKind) -> Result<(), String> {
+        let mut stage = Stage::new(store_kind);
         for (at, text) in &self.lines {
             let line = Line::parse(text);
             let result = stage.perform(&line);

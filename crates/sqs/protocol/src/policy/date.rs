@@ -21,7 +21,7 @@ pub(super) fn parse(text: &str) -> Option<i64> {
     }
     let date = date(number(year)?, number(month)?, number(day)?)?;
     let in_day_ms = time.map_or(Some(0), ms_of_day)?;
-    Some(seconds_of(date, Time::midnight())? * 1000 + in_day_ms)
+    Some(seconds_of(date, Time::midnight()) * 1000 + in_day_ms)
 }
 
 /// `15:04`, seconds and their fraction if given, and the zone.

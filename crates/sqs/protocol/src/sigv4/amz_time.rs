@@ -2,15 +2,16 @@
 
 use std::fmt;
 
-use jiff::Timestamp;
-use jiff::civil::{Date, Time};
-use jiff::tz::TimeZone;
+use jiff::SignedDuration;
+use jiff::civil::{Date, DateTime, Time};
 
 /// A second since 1970, between the years 1970 and 9999.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AmzTime {
     seconds: u64,
 }
+
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 /// The first second of the year 10000, which has no place for its year.
 const END_S: u64 = 253_402_300_800;
@@ -64,7 +65,7 @@ impl AmzTime {
     }
 
     fn at(date: Date, time: Time) -> Option<Self> {
-        let seconds = u64::try_from(seconds_of(date, time)?).ok()?;
+        let seconds = u64::try_from(seconds_of(date, time)).ok()?;
         Some(Self { seconds })
     }
 
@@ -87,8 +88,8 @@ impl AmzTime {
 impl fmt::Display for AmzTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Later than any that can be made, in the year 9999, by `plus` alone.
-        let seconds = i64::try_from(self.seconds).unwrap_or(i64::MAX);
-        let at = Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX);
+        let seconds = SignedDuration::from_secs(i64::try_from(self.seconds).unwrap_or(i64::MAX));
+        let at = EPOCH.checked_add(seconds).unwrap_or(DateTime::MAX);
         write!(f, "{}", at.strftime("%Y%m%dT%H%M%SZ"))
     }
 }
@@ -112,9 +113,8 @@ pub(crate) fn time_of_day(hour: u64, minute: u64, second: u64) -> Option<Time> {
 }
 
 /// Seconds since 1970 in UTC, negative before.
-pub(crate) fn seconds_of(date: Date, time: Time) -> Option<i64> {
-    let at = TimeZone::UTC.to_timestamp(date.to_datetime(time)).ok()?;
-    Some(at.as_second())
+pub(crate) fn seconds_of(date: Date, time: Time) -> i64 {
+    date.to_datetime(time).duration_since(EPOCH).as_secs()
 }
 
 #[cfg(test)]

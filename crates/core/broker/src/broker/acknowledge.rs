@@ -1,0 +1,82 @@
+//! Settling deliveries: basic.ack, basic.nack, basic.reject and basic.recover.
+
+use quelea_model::Timestamp;
+use quelea_store::Ticket;
+
+use super::Broker;
+use crate::error::UnknownDeliveryTag;
+use crate::ids::ChannelId;
+use crate::messaging::Settlement;
+
+impl Broker {
+    /// basic.ack. With `multiple` all deliveries up to the tag; 0 is then all of the channel.
+    ///
+    /// The ticket is [`Ticket::NONE`]: nobody is promised anything. The log has it at the end of
+    /// the turn, and syncs soon after.
+    ///
+    /// # Errors
+    /// [`UnknownDeliveryTag`] (406) if no unsettled delivery has the tag; nothing is settled then.
+    pub fn ack(
+        &mut self,
+        now: Timestamp,
+        channel: ChannelId,
+        tag: u64,
+        multiple: bool,
+    ) -> Result<Ticket, UnknownDeliveryTag> {
+        self.messaging.settle(now, channel, tag, multiple, Settlement::Acknowledged)?;
+        Ok(Ticket::NONE)
+    }
+
+    /// basic.nack.
+    ///
+    /// # Errors
+    /// As [`Broker::ack`].
+    pub fn nack(
+        &mut self,
+        now: Timestamp,
+        channel: ChannelId,
+        tag: u64,
+        multiple: bool,
+        requeue: bool,
+    ) -> Result<Ticket, UnknownDeliveryTag> {
+        let settlement = if requeue { Settlement::Requeued } else { Settlement::Discarded };
+        self.messaging.settle(now, channel, tag, multiple, settlement)?;
+        Ok(Ticket::NONE)
+    }
+
+    /// basic.reject.
+    ///
+    /// # Errors
+    /// As [`Broker::ack`].
+    pub fn reject(
+        &mut self,
+        now: Timestamp,
+        channel: ChannelId,
+        tag: u64,
+        requeue: bool,
+    ) -> Result<Ticket, UnknownDeliveryTag> {
+        self.nack(now, channel, tag, false, requeue)
+    }
+
+    /// Whether [`Broker::ack`] and the others would know the tag: for a transaction, which settles
+    /// at its end.
+    ///
+    /// # Errors
+    /// [`UnknownDeliveryTag`] if not.
+    pub fn check_tag(
+        &self,
+        channel: ChannelId,
+        tag: u64,
+        multiple: bool,
+    ) -> Result<(), UnknownDeliveryTag> {
+        self.messaging.check_tag(channel, tag, multiple)
+    }
+
+    /// basic.recover: everything unsettled goes back to its queue, and from there to whoever's
+    /// turn it is. RabbitMQ refuses `requeue: false` (540); here it does the same as `true`, which
+    /// the specification leaves to the server (AMQP 0-9-1, basic.recover).
+    pub fn recover(&mut self, now: Timestamp, channel: ChannelId, _requeue: bool) {
+        self.messaging.requeue_all(now, channel);
+        self.messaging.clients.resume_channel(&mut self.messaging.queues, channel);
+    }
+}

@@ -1,0 +1,125 @@
+//! Opening and closing connections and channels, and how much their clients take.
+
+use quelea_model::Timestamp;
+
+use super::Broker;
+use crate::clients::connection::Connection;
+use crate::effect::{CloseReason, Effect};
+use crate::error::{ChannelGone, OpenError};
+use crate::ids::{ChannelId, ConnectionId};
+use crate::messaging::Messaging;
+use crate::request::ConnectionInfo;
+
+impl Broker {
+    /// Opens a virtual host for an authenticated user.
+    ///
+    /// # Errors
+    /// [`OpenError`] if the vhost does not exist, the user has no permissions in it or may only
+    /// come from loopback, or there are too many connections.
+    pub fn open_connection(
+        &mut self,
+        now: Timestamp,
+        info: ConnectionInfo,
+    ) -> Result<ConnectionId, OpenError> {
+        let (vhost, user) = (info.vhost.clone(), info.user.clone());
+        if !info.loopback && info.user == self.config.loopback_user {
+            return Err(OpenError::NotLoopback { user });
+        }
+        let found =
+            self.routing.vhost_id(&vhost).and_then(|id| Some((id, self.routing.vhost(id)?)));
+        let Some((id, found)) = found else {
+            return Err(OpenError::NoSuchVhost { vhost });
+        };
+        if !self.access.may_open(&user, &vhost) {
+            return Err(OpenError::Refused { vhost, user });
+        }
+        let limit = self.config.connections_max;
+        if self.messaging.clients.connections.len() >= limit {
+            return Err(OpenError::TooMany { vhost, user, limit });
+        }
+        let connection = Connection::new(info, id, found.name.clone(), now);
+        Ok(self.messaging.clients.connections.insert(connection))
+    }
+
+    /// Closes a connection: its channels as by [`Broker::close_channel`], and its exclusive queues
+    /// are gone when this returns. Closing twice does nothing.
+    pub fn close_connection(&mut self, now: Timestamp, connection: ConnectionId) {
+        let Some(state) = self.messaging.clients.connections.get_mut(connection) else {
+            return;
+        };
+        for channel in std::mem::take(&mut state.channels) {
+            self.close_channel(now, channel);
+        }
+        if let Some(state) = self.messaging.clients.connections.remove(connection) {
+            for queue in state.exclusive_queues {
+                self.remove_queue(queue);
+            }
+        }
+    }
+
+    /// Returns to a connection's output budget what its peer has taken: bytes that were written to
+    /// the socket, or deliveries that were not sent at all. `usize::MAX` when nothing waits any
+    /// more. Consumers and gets that were held back go on by the next [`Broker::run`].
+    pub fn output_drained(&mut self, _now: Timestamp, connection: ConnectionId, bytes: usize) {
+        let Messaging { clients, queues, effects, .. } = &mut self.messaging;
+        clients.output_drained(queues, effects, connection, bytes);
+    }
+
+    /// Asks a connection's session to close it. False: there is none.
+    pub fn request_close(&mut self, connection: ConnectionId, reason: CloseReason) -> bool {
+        let is_open = self.messaging.clients.connections.contains_key(connection);
+        if is_open {
+            self.messaging.effects.push_back(Effect::CloseConnection { connection, reason });
+        }
+        is_open
+    }
+
+    /// Opens a channel; its number is only for the effects.
+    ///
+    /// # Errors
+    /// [`ChannelGone`] if the connection is closed.
+    pub fn open_channel(
+        &mut self,
+        connection: ConnectionId,
+        number: u16,
+    ) -> Result<ChannelId, ChannelGone> {
+        self.messaging.clients.open_channel(connection, number)
+    }
+
+    /// Closes a channel: its consumers go, its unsettled deliveries go back to their queues.
+    /// Closing twice does nothing.
+    pub fn close_channel(&mut self, now: Timestamp, channel: ChannelId) {
+        let Some(state) = self.messaging.clients.channels.get_mut(channel) else {
+            return;
+        };
+        state.is_closing = true;
+        // Consumers first, or what goes back would come to them again.
+        let consumers: Vec<_> = state.consumers.values().copied().collect();
+        for consumer in consumers {
+            self.remove_consumer(consumer, now);
+        }
+        self.messaging.requeue_all(now, channel);
+        self.messaging.clients.remove_channel(&mut self.messaging.queues, channel);
+    }
+
+    /// basic.qos. Without `global` it is for consumers of this channel to come, each by itself;
+    /// with it, for all of the channel's consumers together, as in RabbitMQ. 0 is unlimited.
+    pub fn set_prefetch(&mut self, _now: Timestamp, channel: ChannelId, count: u16, global: bool) {
+        if let Some(state) = self.messaging.clients.channels.get_mut(channel) {
+            if global {
+                state.global_prefetch = count;
+            } else {
+                state.prefetch = count;
+            }
+            self.messaging.clients.resume_channel(&mut self.messaging.queues, channel);
+        }
+    }
+
+    /// channel.flow: stops and resumes deliveries to the channel's consumers.
+    pub fn set_flow(&mut self, _now: Timestamp, channel: ChannelId, active: bool) {
+        if let Some(state) = self.messaging.clients.channels.get_mut(channel) {
+            state.flow_stopped = !active;
+            self.messaging.clients.resume_channel(&mut self.messaging.queues, channel);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Emptying and deleting queues.
+
+use quelea_model::{QueueId, Timestamp};
+use quelea_store::Ticket;
+
+use super::Broker;
+use super::find_queue::FindQueueError;
+use crate::access::Operation;
+use crate::error::{NoSuchQueueId, QueueError, QueueInUse};
+use crate::ids::ChannelId;
+use crate::messaging::{Messaging, Purge};
+use crate::reply::{Purged, QueueDeleted};
+
+impl Broker {
+    /// queue.purge: ready messages go; unacknowledged ones stay.
+    ///
+    /// # Errors
+    /// [`QueueError`].
+    pub fn purge_queue(
+        &mut self,
+        now: Timestamp,
+        channel: ChannelId,
+        name: &str,
+    ) -> Result<Purged, QueueError> {
+        let id = self.find_queue(channel, name, Operation::Read)?;
+        Ok(self.messaging.purge(id, now, Purge::Ready))
+    }
+
+    /// Empties a queue of all but what AMQP clients have not settled: messages in flight through SQS
+    /// and delayed ones go too.
+    ///
+    /// # Errors
+    /// [`NoSuchQueueId`].
+    pub fn purge_queue_by_id(
+        &mut self,
+        now: Timestamp,
+        id: QueueId,
+    ) -> Result<Purged, NoSuchQueueId> {
+        let queue = self.messaging.queues.get_mut(id).ok_or(NoSuchQueueId { queue: id })?;
+        queue.purged_at = Some(now);
+        Ok(self.messaging.purge(id, now, Purge::ReadyAndInvisible))
+    }
+
+    /// queue.delete. A queue that is not there is no error, as in RabbitMQ.
+    ///
+    /// # Errors
+    /// [`QueueError`].
+    pub fn delete_queue(
+        &mut self,
+        now: Timestamp,
+        channel: ChannelId,
+        name: &str,
+        if_unused: bool,
+        if_empty: bool,
+    ) -> Result<QueueDeleted, QueueError> {
+        let id = match self.find_queue(channel, name, Operation::Configure) {
+            Ok(id) => id,
+            Err(FindQueueError::NoSuchQueue(_)) => {
+                return Ok(QueueDeleted { messages: 0, ticket: Ticket::NONE });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.delete_found(id, if_unused, if_empty, now)
+    }
+
+    fn delete_found(
+        &mut self,
+        id: QueueId,
+        if_unused: bool,
+        if_empty: bool,
+        now: Timestamp,
+    ) -> Result<QueueDeleted, QueueError> {
+        self.messaging.dispatch(id, now);
+        let Some(queue) = self.messaging.queues.get(id) else {
+            return Ok(QueueDeleted { messages: 0, ticket: Ticket::NONE });
+        };
+        let problem = if if_unused && !queue.consumers.is_empty() {
+            Some("in use")
+        } else if if_empty && !queue.ready.is_empty() {
+            Some("not empty")
+        } else {
+            None
+        };
+        if let Some(problem) = problem {
+            let (vhost, queue) = (queue.vhost_name.clone(), queue.name.clone());
+            return Err(QueueInUse { vhost, queue, problem }.into());
+        }
+        let messages = u32::try_from(queue.ready.len()).unwrap_or(u32::MAX);
+        let keeps = queue.keeps_messages();
+        self.remove_queue(id);
+        let ticket = self.messaging.topology_ticket(keeps);
+        Ok(QueueDeleted { messages, ticket })
+    }
+
+    /// Deletes a queue: its consumers are notified, its messages and bindings go.
+    pub(super) fn remove_queue(&mut self, id: QueueId) {
+        let Messaging { queues, clients, receives, log, effects, .. } = &mut self.messaging;
+        let Some(mut queue) = queues.remove(id) else {
+            return;
+        };
+        receives.fail(effects, queue.receives.drain());
+        // All of it goes, or nothing: a FIFO queue without its attributes would be another queue.
+        log.store.begin_atomic();
+        self.move_tasks.remove_queue(log, &queue);
+        let keeps = queue.keeps_messages();
+        if let Some(attributes) = queue.stored_attributes().filter(|_| keeps) {
+            log.unpersist(&attributes);
+        }
+        queue.release_all(&mut *log.store);
+        self.routing.remove_queue(log, queue.vhost, id);
+        if keeps {
+            log.unpersist(&queue.stored());
+            log.store.append_queue_deleted(id);
+        }
+        log.store.end_atomic();
+        if let Some(owner) = queue.owner.and_then(|owner| clients.connections.get_mut(owner)) {
+            owner.exclusive_queues.retain(|other| *other != id);
+        }
+        clients.answer_empty(effects, &queue.gets);
+        clients.cancel_consumers(effects, queue.consumers.iter());
+    }
+}

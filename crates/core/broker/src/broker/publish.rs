@@ -1,0 +1,257 @@
+//! From a publisher to queues: what is permitted, where it goes, what is promised.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use quelea_model::limits::TTL_MS_MAX;
+use quelea_model::{Message, Properties, PropertyView, QueueId, Timestamp};
+use quelea_store::Ticket;
+
+use super::Broker;
+use crate::access::Operation;
+use crate::clients::reply_to::{REPLY_KEY_PREFIX, REPLY_TO};
+use crate::error::{ChannelGone, PublishError, ResourceKind};
+use crate::ids::ChannelId;
+use crate::messaging::MessageOptions;
+use crate::reply::Published;
+use crate::request::Publish;
+use crate::routing::exchange::{ExchangeKind, RouteError};
+
+/// Where a message goes.
+enum PublishTarget {
+    Queues(Arc<[QueueId]>),
+    /// The channel that asked for a direct reply; `None` if it is gone.
+    Reply(Option<ChannelId>),
+}
+
+impl Broker {
+    /// Takes a message.
+    ///
+    /// # Errors
+    /// [`PublishError`]; the message is then nowhere.
+    pub fn publish(
+        &mut self,
+        now: Timestamp,
+        channel: ChannelId,
+        publish: Publish<'_>,
+    ) -> Result<Published, PublishError> {
+        let view = PropertyView::new(publish.properties);
+        let has_headers = view.has_headers();
+        let target =
+            self.publish_target(channel, publish.exchange, publish.routing_key, view, has_headers)?;
+        let options = self.message_options(channel, publish.properties)?;
+        let properties = self.outgoing_properties(channel, publish.properties, has_headers)?;
+        let queues = match target {
+            PublishTarget::Queues(queues) => queues,
+            PublishTarget::Reply(to) => {
+                let key = publish.routing_key;
+                let message = Message::new(publish.exchange, key, &properties, publish.body);
+                let routed = to.is_some_and(|to| self.messaging.reply(to, message));
+                self.messaging.count_published(channel, routed, publish.mandatory);
+                return Ok(Published { ticket: Ticket::NONE, routed, rejected: false });
+            }
+        };
+        self.messaging.count_published(channel, !queues.is_empty(), publish.mandatory);
+        if queues.is_empty() {
+            return Ok(Published { ticket: Ticket::NONE, routed: false, rejected: false });
+        }
+        let message = Arc::new(Message::new(
+            publish.exchange,
+            publish.routing_key,
+            &properties,
+            publish.body,
+        ));
+        let enqueued = self.messaging.enqueue(now, &queues, &message, options);
+        let ticket =
+            if publish.confirm { self.messaging.ticket(enqueued.durability) } else { Ticket::NONE };
+        Ok(Published { ticket, routed: true, rejected: enqueued.rejected })
+    }
+
+    /// Everything that [`Broker::publish`] would refuse, without publishing: for a transaction,
+    /// whose messages are published at its end.
+    ///
+    /// # Errors
+    /// As `publish`.
+    pub fn check_publish(
+        &mut self,
+        channel: ChannelId,
+        exchange: &str,
+        routing_key: &str,
+        properties: &[u8],
+    ) -> Result<(), PublishError> {
+        let view = PropertyView::new(properties);
+        let has_headers = view.has_headers();
+        self.publish_target(channel, exchange, routing_key, view, has_headers)?;
+        self.message_options(channel, properties)?;
+        self.outgoing_properties(channel, properties, has_headers)?;
+        Ok(())
+    }
+
+    /// The queues of a message. Mostly those of the channel's last one: then this is a comparison.
+    #[inline]
+    fn publish_target(
+        &mut self,
+        channel: ChannelId,
+        exchange: &str,
+        routing_key: &str,
+        view: PropertyView<'_>,
+        has_headers: bool,
+    ) -> Result<PublishTarget, PublishError> {
+        let state = self.messaging.clients.channel(channel)?;
+        let router = self.routing.router_mut(state.vhost).ok_or(ChannelGone)?;
+        let epochs = (router.epoch(), self.access.epoch());
+        let known = state.last_route.find(exchange, routing_key, epochs.0, epochs.1);
+        match known {
+            Some(queues) if !has_headers => return Ok(PublishTarget::Queues(Arc::clone(queues))),
+            // Permitted, but the headers may say something about the way.
+            Some(_) => {
+                let route = router.route(exchange, routing_key, view)?;
+                return Ok(PublishTarget::Queues(route.queues));
+            }
+            None => {}
+        }
+        self.permit_publish(channel, exchange, routing_key)?;
+        if exchange.is_empty() && routing_key.starts_with(REPLY_KEY_PREFIX) {
+            let consumer = self.messaging.clients.find_reply_consumer(routing_key);
+            return Ok(PublishTarget::Reply(consumer));
+        }
+        let state = self.messaging.clients.channel_mut(channel)?;
+        let router = self.routing.router_mut(state.vhost).ok_or(ChannelGone)?;
+        let queues = router.route(exchange, routing_key, view)?.queues;
+        if !has_headers {
+            let queues = Arc::clone(&queues);
+            state.last_route.remember(exchange, routing_key, epochs.0, epochs.1, queues);
+        }
+        Ok(PublishTarget::Queues(queues))
+    }
+
+    /// In RabbitMQ's order: the permission, the exchange's existence, internal, the topic.
+    fn permit_publish(
+        &mut self,
+        channel: ChannelId,
+        exchange: &str,
+        routing_key: &str,
+    ) -> Result<(), PublishError> {
+        let clients = &self.messaging.clients;
+        let state = clients.channel(channel)?;
+        let (user, vhost, operation) = (&state.user, &state.vhost_name, Operation::Write);
+        self.access.authorize(user, vhost, operation, ResourceKind::Exchange, exchange)?;
+        let router = self.routing.router(state.vhost).ok_or(ChannelGone)?;
+        let Some(spec) = router.exchange(exchange) else {
+            let (exchange, vhost) = (Box::from(exchange), vhost.clone());
+            return Err(RouteError::NoSuchExchange { exchange, vhost }.into());
+        };
+        if spec.internal {
+            let vhost = vhost.clone();
+            return Err(PublishError::InternalExchange { vhost, exchange: exchange.to_owned() });
+        }
+        if spec.kind == ExchangeKind::Topic {
+            let client_id = clients.client_id(state);
+            let access = &mut self.access;
+            access.authorize_topic(user, vhost, operation, exchange, routing_key, client_id)?;
+        }
+        Ok(())
+    }
+
+    /// What the properties say about the message's life, checked.
+    #[inline]
+    fn message_options(
+        &self,
+        channel: ChannelId,
+        properties: &[u8],
+    ) -> Result<MessageOptions, PublishError> {
+        match properties {
+            // The common shapes of a fast publisher: nothing, or a delivery mode alone.
+            [0, 0] => return Ok(MessageOptions::default()),
+            [0x10, 0, mode] => {
+                return Ok(MessageOptions { persistent: *mode == 2, ..MessageOptions::default() });
+            }
+            _ => {}
+        }
+        let view = PropertyView::new(properties);
+        if let Some(user_id) = view.user_id() {
+            self.check_user_id(channel, user_id)?;
+        }
+        Ok(MessageOptions {
+            persistent: view.is_persistent(),
+            priority: view.priority().unwrap_or(0),
+            ttl_ms: view.expiration().map(parse_expiration).transpose()?,
+            ..MessageOptions::default()
+        })
+    }
+
+    fn check_user_id(&self, channel: ChannelId, user_id: &str) -> Result<(), PublishError> {
+        let user = &self.messaging.clients.channel(channel)?.user;
+        if **user == *user_id {
+            return Ok(());
+        }
+        let account = self.access.user(user);
+        if account.is_some_and(|user| user.tags.iter().any(|tag| &**tag == "impersonator")) {
+            return Ok(());
+        }
+        Err(PublishError::WrongUserId { user_id: user_id.to_owned(), user: user.to_string() })
+    }
+
+    /// The properties as receivers see them: without `BCC`, and with the direct reply address in
+    /// place of its short form.
+    #[inline]
+    fn outgoing_properties<'a>(
+        &self,
+        channel: ChannelId,
+        properties: &'a [u8],
+        has_headers: bool,
+    ) -> Result<Cow<'a, [u8]>, PublishError> {
+        if let [0, 0] | [0x10, 0, _] = properties {
+            return Ok(Cow::Borrowed(properties));
+        }
+        let wants_reply = PropertyView::new(properties).reply_to() == Some(REPLY_TO);
+        let may_have_bcc = has_headers && contains(properties, b"\x03BCC");
+        if !wants_reply && !may_have_bcc {
+            return Ok(Cow::Borrowed(properties));
+        }
+        let mut decoded = Properties::decode(properties)
+            .map_err(|e| PublishError::InvalidProperties(e.to_string()))?;
+        if let Some(headers) = &mut decoded.headers {
+            headers.remove("BCC");
+        }
+        if wants_reply {
+            let state = self.messaging.clients.channel(channel)?;
+            let consumer = state.reply_consumer.as_ref().ok_or(PublishError::NoReplyConsumer)?;
+            decoded.reply_to = Some(Box::from(consumer.key.as_str()));
+        }
+        Ok(Cow::Owned(decoded.to_bytes().to_vec()))
+    }
+}
+
+/// A non-negative integer, as text.
+fn parse_expiration(expiration: &str) -> Result<u64, PublishError> {
+    let invalid = |problem| {
+        Err(PublishError::InvalidExpiration { expiration: expiration.to_owned(), problem })
+    };
+    if expiration.is_empty() || !expiration.bytes().all(|byte| byte.is_ascii_digit()) {
+        return invalid("a non-negative integer is expected");
+    }
+    match expiration.parse() {
+        Ok(ms) if ms <= TTL_MS_MAX => Ok(ms),
+        _ => invalid("the limit is 4294967295 ms"),
+    }
+}
+
+fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
+    bytes.windows(wanted.len()).any(|window| window == wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expiration_is_a_number_of_milliseconds_as_text() {
+        for (text, ms) in [("0", 0), ("1500", 1500), ("4294967295", TTL_MS_MAX)] {
+            assert_eq!(parse_expiration(text), Ok(ms));
+        }
+        for text in ["", "-1", "+1", "1.5", "abc", "4294967296", "99999999999999999999999", " 1"] {
+            assert!(parse_expiration(text).is_err(), "{text:?}");
+        }
+    }
+}

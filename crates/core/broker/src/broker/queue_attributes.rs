@@ -1,0 +1,233 @@
+//! Queues as SQS sees them: made, changed, counted and listed without a channel.
+
+use quelea_model::limits::QUEUE_ATTRIBUTES_BYTES_MAX;
+use quelea_model::{QueueId, QueueName, Table, Timestamp, VhostName};
+use quelea_store::{Durability, QueueIndex, Ticket};
+
+use super::Broker;
+use crate::access::Operation;
+use crate::error::{CreateQueueError, LimitReached, NoSuchQueueId};
+use crate::messaging::Messaging;
+use crate::queues::queue::arguments::QueueArguments;
+use crate::queues::queue::attributes::QueueAttributes;
+use crate::queues::queue::{NewQueue, Queue};
+use crate::reply::{QueueBacklog, QueuePermits};
+
+impl Broker {
+    /// The number of a queue.
+    #[must_use]
+    pub fn queue_id(&self, vhost: &str, name: &str) -> Option<QueueId> {
+        self.messaging.queues.find(self.routing.vhost_id(vhost)?, name)
+    }
+
+    /// A queue's attributes and the time of its declaration. Exclusive queues are nobody else's.
+    #[must_use]
+    pub fn queue_attributes(&self, id: QueueId) -> Option<(QueueAttributes, Timestamp)> {
+        let queue = self.messaging.queues.get(id).filter(|queue| !queue.is_exclusive())?;
+        Some((queue.attributes.as_deref().cloned().unwrap_or_default(), queue.created_at))
+    }
+
+    /// What a user's permissions allow with a queue of that name, whether it exists or not.
+    pub fn queue_permits(&mut self, user: &str, vhost: &str, name: &str) -> QueuePermits {
+        let mut may = |operation| self.access.allows(user, vhost, operation, name);
+        QueuePermits {
+            configure: may(Operation::Configure),
+            write: may(Operation::Write),
+            read: may(Operation::Read),
+        }
+    }
+
+    /// Changes when anything that [`Broker::queue_attributes`] and [`Broker::queue_permits`] say may
+    /// have changed.
+    #[must_use]
+    pub fn queues_epoch(&self) -> u64 {
+        let (queues, access) = (self.messaging.queues.epoch(), &self.access);
+        queues.wrapping_add(access.keys.epoch()).wrapping_add(access.epoch())
+    }
+
+    /// Makes a durable queue with these attributes.
+    ///
+    /// # Errors
+    /// [`CreateQueueError`].
+    pub fn create_queue(
+        &mut self,
+        now: Timestamp,
+        vhost: &str,
+        name: &str,
+        attributes: QueueAttributes,
+    ) -> Result<(QueueId, Ticket), CreateQueueError> {
+        let name = QueueName::parse(name)?;
+        check_size(&attributes)?;
+        let found = self.routing.vhost_id(vhost).and_then(|id| Some((id, self.routing.vhost(id)?)));
+        let Some((vhost_id, found)) = found else {
+            return Err(CreateQueueError::NoSuchVhost { vhost: vhost.to_owned() });
+        };
+        if self.messaging.queues.find(vhost_id, name.as_str()).is_some() {
+            return Err(CreateQueueError::Exists);
+        }
+        self.check_queue_count(vhost_id)?;
+        let vhost_name = found.name.clone();
+        let table = Table::new();
+        let rules = QueueArguments::parse(&table, true, false, self.config.quorum_delivery_limit)
+            .map_err(|bad| CreateQueueError::Arguments(bad.problem))?;
+        let id = self.messaging.queues.take_id();
+        self.add_queue(NewQueue {
+            id,
+            name,
+            vhost: vhost_id,
+            vhost_name,
+            durable: true,
+            auto_delete: false,
+            owner: None,
+            table,
+            rules,
+            created_at: now,
+            messages: QueueIndex::new(),
+        });
+        let Messaging { queues, log, .. } = &mut self.messaging;
+        log.store.begin_atomic();
+        if let Some(queue) = queues.get(id) {
+            log.persist(&queue.stored());
+        }
+        queues.apply_attributes(log, id, attributes);
+        queues.persist_attributes(log, id);
+        log.store.end_atomic();
+        Ok((id, self.messaging.ticket(Durability::Fsync)))
+    }
+
+    /// Replaces a queue's attributes.
+    ///
+    /// # Errors
+    /// [`CreateQueueError`].
+    pub fn put_queue_attributes(
+        &mut self,
+        id: QueueId,
+        attributes: QueueAttributes,
+    ) -> Result<Ticket, CreateQueueError> {
+        check_size(&attributes)?;
+        let Messaging { queues, log, .. } = &mut self.messaging;
+        let queue = queues.get(id).ok_or(NoSuchQueueId { queue: id })?;
+        let mut attributes = attributes;
+        attributes.settings.fair |= queue.settings().fair;
+        queues.apply_attributes(log, id, attributes);
+        queues.persist_attributes(log, id);
+        queues.wake(id);
+        Ok(self.messaging.ticket(Durability::Fsync))
+    }
+
+    /// Deletes a queue with all that is in it.
+    ///
+    /// # Errors
+    /// [`NoSuchQueueId`].
+    pub fn delete_queue_by_id(
+        &mut self,
+        now: Timestamp,
+        id: QueueId,
+    ) -> Result<Ticket, NoSuchQueueId> {
+        let queue = self.messaging.queues.get(id).ok_or(NoSuchQueueId { queue: id })?;
+        self.deleted_queues.note(queue.vhost_name.clone(), queue.name.clone(), now);
+        self.remove_queue(id);
+        Ok(self.messaging.ticket(Durability::Fsync))
+    }
+
+    /// When a queue of that name was last deleted by [`Broker::delete_queue_by_id`], if that is
+    /// remembered.
+    #[must_use]
+    pub fn queue_deleted_at(&self, vhost: &str, name: &str) -> Option<Timestamp> {
+        self.deleted_queues.when(vhost, name)
+    }
+
+    /// The virtual host of a queue.
+    #[must_use]
+    pub fn queue_vhost(&self, id: QueueId) -> Option<&VhostName> {
+        self.messaging.queues.get(id).map(|queue| &queue.vhost_name)
+    }
+
+    /// The virtual host and the name of a queue.
+    #[must_use]
+    pub fn queue_name_of(&self, id: QueueId) -> Option<(&VhostName, &QueueName)> {
+        self.messaging.queues.get(id).map(|queue| (&queue.vhost_name, &queue.name))
+    }
+
+    /// Whether it is a FIFO queue.
+    #[must_use]
+    pub fn queue_is_fifo(&self, id: QueueId) -> bool {
+        self.messaging.queues.get(id).is_some_and(|queue| queue.settings().fifo.is_some())
+    }
+
+    /// When a queue was last purged by [`Broker::purge_queue_by_id`].
+    #[must_use]
+    pub fn queue_purged_at(&self, id: QueueId) -> Option<Timestamp> {
+        self.messaging.queues.get(id)?.purged_at
+    }
+
+    /// Counts what waits in a queue.
+    ///
+    /// # Errors
+    /// [`NoSuchQueueId`].
+    pub fn queue_backlog(
+        &mut self,
+        now: Timestamp,
+        id: QueueId,
+    ) -> Result<QueueBacklog, NoSuchQueueId> {
+        let Messaging { queues, log, .. } = &mut self.messaging;
+        queues.make_due_visible(log, id, now);
+        let queue = self.messaging.queues.get(id).ok_or(NoSuchQueueId { queue: id })?;
+        Ok(QueueBacklog {
+            visible: queue.ready.len() as u64,
+            in_flight: queue.invisible.in_flight() as u64 + queue.unacked,
+            delayed: queue.invisible.delayed() as u64,
+            oldest_sent_at: oldest_sent_at(queue),
+        })
+    }
+
+    /// Names of a virtual host's queues that begin with `prefix` and sort after `after`, sorted, at
+    /// most `max`. Costs time in proportion to the number of queues.
+    #[must_use]
+    pub fn queue_names(
+        &self,
+        vhost: &str,
+        after: Option<&str>,
+        max: usize,
+        mut wanted: impl FnMut(&str, &QueueAttributes) -> bool,
+    ) -> Vec<QueueName> {
+        let queues = &self.messaging.queues;
+        let Some(vhost) = self.routing.vhost_id(vhost).and_then(|id| queues.in_vhost(id)) else {
+            return Vec::new();
+        };
+        let none = QueueAttributes::default();
+        let mut names: Vec<&QueueName> = vhost
+            .by_name
+            .iter()
+            .filter(|(name, id)| {
+                after.is_none_or(|after| name.as_str() > after)
+                    && queues.get(**id).is_some_and(|queue| {
+                        let attributes = queue.attributes.as_deref().unwrap_or(&none);
+                        !queue.is_exclusive() && wanted(name.as_str(), attributes)
+                    })
+            })
+            .map(|(name, _)| name)
+            .collect();
+        names.sort_unstable();
+        names.truncate(max);
+        names.into_iter().cloned().collect()
+    }
+}
+
+/// The retention period says it: a message's expiry is its sending and that.
+fn oldest_sent_at(queue: &Queue) -> Option<Timestamp> {
+    let retention_ms = queue.settings().retention_ms?;
+    let invisible = queue.invisible.first().and_then(|invisible| invisible.message.expires_at);
+    let expiry = [queue.ready.head_expiry(), invisible].into_iter().flatten().min()?;
+    Some(Timestamp::from_millis(expiry.as_millis().saturating_sub(retention_ms)))
+}
+
+fn check_size(attributes: &QueueAttributes) -> Result<(), CreateQueueError> {
+    let pairs = attributes.attributes.iter().chain(&attributes.tags);
+    let bytes: usize = pairs.map(|(name, value)| name.len() + value.len() + 8).sum();
+    if bytes > QUEUE_ATTRIBUTES_BYTES_MAX {
+        let what = format!("attributes of {bytes} bytes");
+        return Err(LimitReached { what, limit: QUEUE_ATTRIBUTES_BYTES_MAX }.into());
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! A channel: its deliveries, its consumers, and what it remembers between two methods.
+
+use std::sync::Arc;
+
+use quelea_model::VhostName;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::unacked::UnackedDeliveries;
+use crate::ids::{ConnectionId, ConsumerId, VhostId};
+use crate::report::MessageCounters;
+use crate::routing::last_route::LastRoute;
+
+/// A channel's consumer of direct replies.
+#[derive(Debug)]
+pub(crate) struct ReplyConsumer {
+    pub(crate) tag: Arc<str>,
+    /// What `reply_to` becomes, and the routing key of the answers.
+    pub(crate) key: String,
+}
+
+#[derive(Debug)]
+pub(crate) struct Channel {
+    pub(crate) connection: ConnectionId,
+    pub(crate) number: u16,
+    pub(crate) user: Arc<str>,
+    pub(crate) vhost: VhostId,
+    pub(crate) vhost_name: VhostName,
+    /// The last delivery's tag.
+    pub(crate) last_tag: u64,
+    pub(crate) unacked: UnackedDeliveries,
+    /// Bytes of bodies that unsettled deliveries keep in memory.
+    pub(crate) unacked_resident: usize,
+    /// Unsettled deliveries to consumers, not to gets: what `global_prefetch` bounds.
+    pub(crate) unacked_of_consumers: u32,
+    /// For consumers to come.
+    pub(crate) prefetch: u16,
+    pub(crate) global_prefetch: u16,
+    pub(crate) flow_stopped: bool,
+    /// Being closed: what goes back to its queues must not come to its waiting gets.
+    pub(crate) is_closing: bool,
+    pub(crate) consumers: FxHashMap<Arc<str>, ConsumerId>,
+    /// Consumers that wait until this channel may take more.
+    pub(crate) parked: FxHashSet<ConsumerId>,
+    /// The name that an empty queue name stands for.
+    pub(crate) last_queue: Option<String>,
+    pub(crate) last_route: LastRoute,
+    pub(crate) reply_consumer: Option<ReplyConsumer>,
+    pub(crate) counters: MessageCounters,
+}
+
+impl Channel {
+    pub(crate) fn new(
+        connection: ConnectionId,
+        number: u16,
+        user: Arc<str>,
+        vhost: VhostId,
+        vhost_name: VhostName,
+    ) -> Self {
+        Self {
+            connection,
+            number,
+            user,
+            vhost,
+            vhost_name,
+            last_tag: 0,
+            unacked: UnackedDeliveries::default(),
+            unacked_resident: 0,
+            unacked_of_consumers: 0,
+            prefetch: 0,
+            global_prefetch: 0,
+            flow_stopped: false,
+            is_closing: false,
+            consumers: FxHashMap::default(),
+            parked: FxHashSet::default(),
+            last_queue: None,
+            last_route: LastRoute::default(),
+            reply_consumer: None,
+            counters: MessageCounters::default(),
+        }
+    }
+
+    /// Whether its consumers that acknowledge may get another delivery.
+    pub(crate) fn has_credit(&self, unacked_max: usize) -> bool {
+        (self.global_prefetch == 0 || self.unacked_of_consumers < u32::from(self.global_prefetch))
+            && self.unacked.len() < unacked_max
+    }
+
+    pub(crate) const fn next_tag(&mut self) -> u64 {
+        self.last_tag += 1;
+        self.last_tag
+    }
+}

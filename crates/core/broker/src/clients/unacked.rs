@@ -1,0 +1,171 @@
+//! What a channel has delivered and its client has not yet settled, by delivery tag.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use quelea_model::{Message, QueueId, Timestamp};
+use quelea_store::{Entry, NEVER, QueuedMessage};
+
+use crate::ids::ConsumerId;
+
+/// Holes in the deque are kept until they are this many and the greater part of it.
+const HOLES_MAX: usize = 64;
+
+/// One delivery.
+#[derive(Clone, Debug)]
+pub(crate) struct Unacked {
+    pub(crate) queue: QueueId,
+    /// `None`: it was got, not consumed.
+    pub(crate) consumer: Option<ConsumerId>,
+    pub(crate) entry: Entry,
+    /// [`NEVER`] if it does not expire.
+    pub(crate) expires_at: Timestamp,
+    /// Kept if the message is not in the log.
+    pub(crate) body: Option<Arc<Message>>,
+}
+
+impl Unacked {
+    /// The message as it goes back to its queue.
+    pub(crate) fn into_ready(self) -> QueuedMessage {
+        let expires_at = Some(self.expires_at).filter(|at| *at != NEVER);
+        QueuedMessage { entry: self.entry, expires_at, body: self.body }
+    }
+}
+
+/// Deliveries in the order of their tags. Tags mostly follow one another, so the place of one is
+/// mostly known without a search; acknowledging `multiple` takes a range from the front.
+#[derive(Debug, Default)]
+pub(crate) struct UnackedDeliveries {
+    /// Tags rise. A `None` is settled; the front never is.
+    slots: VecDeque<(u64, Option<Unacked>)>,
+    holes: usize,
+}
+
+impl UnackedDeliveries {
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.holes
+    }
+
+    pub(crate) fn push(&mut self, tag: u64, unacked: Unacked) {
+        debug_assert!(self.slots.back().is_none_or(|(last, _)| *last < tag), "tags rise");
+        self.slots.push_back((tag, Some(unacked)));
+    }
+
+    /// Whether a delivery of that tag is unsettled.
+    pub(crate) fn contains(&self, tag: u64) -> bool {
+        self.position(tag).is_some()
+    }
+
+    /// Takes one delivery.
+    pub(crate) fn take(&mut self, tag: u64) -> Option<Unacked> {
+        let at = self.position(tag)?;
+        let taken = self.slots[at].1.take();
+        self.holes += 1;
+        self.trim();
+        taken
+    }
+
+    /// Takes the oldest delivery if its tag is at most `tag`.
+    pub(crate) fn take_up_to(&mut self, tag: u64) -> Option<Unacked> {
+        let (first, _) = self.slots.front()?;
+        if *first > tag {
+            return None;
+        }
+        let (_, taken) = self.slots.pop_front()?;
+        self.trim();
+        taken
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Unacked> {
+        self.slots.iter().filter_map(|(_, unacked)| unacked.as_ref())
+    }
+
+    /// Unsettled deliveries with a greater tag, in order. Tags make a cursor that holds while
+    /// deliveries are settled.
+    pub(crate) fn after_mut(&mut self, tag: u64) -> impl Iterator<Item = (u64, &mut Unacked)> {
+        let from = self.slots.partition_point(|(other, _)| *other <= tag);
+        self.slots
+            .range_mut(from..)
+            .filter_map(|(tag, unacked)| unacked.as_mut().map(|unacked| (*tag, unacked)))
+    }
+
+    fn position(&self, tag: u64) -> Option<usize> {
+        let (first, _) = self.slots.front()?;
+        let guess = usize::try_from(tag.checked_sub(*first)?).ok()?;
+        let at = match self.slots.get(guess) {
+            Some((found, _)) if *found == tag => guess,
+            _ => self.slots.binary_search_by_key(&tag, |(tag, _)| *tag).ok()?,
+        };
+        self.slots[at].1.is_some().then_some(at)
+    }
+
+    /// Keeps the front unsettled, and the holes few.
+    fn trim(&mut self) {
+        while let Some((_, None)) = self.slots.front() {
+            self.slots.pop_front();
+            self.holes -= 1;
+        }
+        if self.holes > HOLES_MAX && self.holes > self.slots.len() / 2 {
+            self.slots.retain(|(_, unacked)| unacked.is_some());
+            self.holes = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delivery() -> Unacked {
+        Unacked {
+            queue: QueueId(1),
+            consumer: None,
+            entry: Entry::default(),
+            expires_at: NEVER,
+            body: None,
+        }
+    }
+
+    fn with(tags: impl IntoIterator<Item = u64>) -> UnackedDeliveries {
+        let mut unacked = UnackedDeliveries::default();
+        tags.into_iter().for_each(|tag| unacked.push(tag, delivery()));
+        unacked
+    }
+
+    #[test]
+    fn a_tag_is_taken_once_wherever_it_lies() {
+        let mut unacked = with([1, 2, 5, 9, 10]);
+        for tag in [5, 1, 10, 9, 2] {
+            assert!(unacked.contains(tag));
+            assert!(unacked.take(tag).is_some());
+            assert!(unacked.take(tag).is_none());
+        }
+        assert_eq!(unacked.len(), 0);
+        assert!(unacked.take(3).is_none());
+    }
+
+    #[test]
+    fn a_range_is_taken_from_the_front() {
+        let mut unacked = with(1..=10);
+        unacked.take(3);
+        let mut taken = 0;
+        while unacked.take_up_to(5).is_some() {
+            taken += 1;
+        }
+        assert_eq!(taken, 4);
+        assert_eq!(unacked.len(), 5);
+        assert!(!unacked.contains(5));
+        assert!(unacked.contains(6));
+    }
+
+    #[test]
+    fn a_delivery_never_settled_does_not_keep_the_room_of_later_ones() {
+        let mut unacked = with([1]);
+        for tag in 2..100_000 {
+            unacked.push(tag, delivery());
+            assert!(unacked.take(tag).is_some());
+        }
+        assert_eq!(unacked.len(), 1);
+        assert!(unacked.slots.len() <= 2 * HOLES_MAX + 2);
+    }
+}

@@ -1,0 +1,199 @@
+//! Moving dead messages on to their dead-letter exchange.
+//!
+//! The new message and the end of the old one are one atomic group in the log: a crash leaves
+//! exactly one of them. Messages whose bodies are not in memory wait until they have been read.
+
+use std::sync::Arc;
+
+use quelea_model::{Message, Properties, PropertyView, QueueId, Table, Timestamp, Value};
+use quelea_store::QueuedMessage;
+
+use super::enqueue::MessageOptions;
+use super::{Messaging, death};
+use crate::queues::queue::dead_letters::{DeadLetter, DeadLetterReason};
+use crate::routing::Routing;
+
+/// The header that names the queue from which a message was redriven.
+pub const REDRIVE_SOURCE_HEADER: &str = "x-redrive-source";
+
+/// Queues that one turn moves dead letters of.
+const QUEUES_PER_TURN: usize = 256;
+
+/// Dead letters of one queue before the others have their turn.
+const DEAD_LETTERS_PER_TURN: usize = 512;
+
+impl Messaging {
+    /// Moves dead letters on. True: there are more that could be moved at once.
+    pub(crate) fn move_dead_letters(&mut self, routing: &mut Routing, now: Timestamp) -> bool {
+        for _ in 0..QUEUES_PER_TURN.min(self.queues.schedule.dead_lettering()) {
+            if let Some(id) = self.queues.next_dead_lettering() {
+                self.move_from(routing, id, now);
+            }
+        }
+        self.queues.schedule.dead_lettering() > 0
+    }
+
+    fn move_from(&mut self, routing: &mut Routing, id: QueueId, now: Timestamp) {
+        let mut has_room = false;
+        for _ in 0..DEAD_LETTERS_PER_TURN {
+            let Some(queue) = self.queues.get_mut(id) else {
+                return;
+            };
+            match queue.dead_letters.front() {
+                None => break,
+                Some(letter) if letter.message.body.is_none() => {
+                    // It comes back here when the body has been read.
+                    self.queues.read_dead_letters(&mut self.log, id);
+                    break;
+                }
+                Some(_) => {}
+            }
+            if let Some(letter) = queue.dead_letters.pop() {
+                self.forward(routing, id, letter, now);
+                has_room = true;
+            }
+        }
+        // It may have been too full to expire or to give out.
+        if has_room {
+            self.queues.wake(id);
+        }
+        self.queues.reschedule(id);
+    }
+
+    /// Publishes one dead letter and settles the message it was.
+    fn forward(&mut self, routing: &mut Routing, id: QueueId, letter: DeadLetter, now: Timestamp) {
+        let DeadLetter { message: source, reason } = letter;
+        if reason == DeadLetterReason::Redriven {
+            return self.redrive(id, source, now);
+        }
+        let Some(queue) = self.queues.get_mut(id) else {
+            return;
+        };
+        let (Some(target), Some(body)) = (&queue.rules.dead_letter, &source.body) else {
+            queue.settle(&source.entry);
+            return;
+        };
+        let letter = Arc::new(death::dead_letter(body, &queue.name, reason, target, now));
+        let view = letter.property_view();
+        let vhost = queue.vhost;
+        let mut queues = Vec::new();
+        if let Some(router) = routing.router_mut(vhost)
+            && let Ok(route) = router.route(letter.exchange(), letter.routing_key(), view)
+        {
+            queues.extend_from_slice(&route.queues);
+        }
+        if reason != DeadLetterReason::Rejected {
+            self.drop_cycles(&mut queues, view);
+        }
+        let options = MessageOptions {
+            persistent: view.is_persistent(),
+            priority: view.priority().unwrap_or(0),
+            ..MessageOptions::default()
+        };
+        self.log.store.begin_atomic();
+        let taken =
+            if queues.is_empty() { 0 } else { self.enqueue(now, &queues, &letter, options).taken };
+        if source.entry.is_stored() {
+            self.log.store.append_acks(id, &[source.entry]);
+        }
+        self.log.store.end_atomic();
+        let queue = self.queues.get_mut(id).map(|queue| &mut queue.counters);
+        for counters in [Some(&mut self.counters), queue].into_iter().flatten() {
+            if taken > 0 {
+                counters.dead_lettered += 1;
+            } else {
+                counters.dead_letters_dropped += 1;
+            }
+        }
+    }
+
+    /// Moves a message that was received too often. It keeps its name and its time.
+    fn redrive(&mut self, id: QueueId, source: QueuedMessage, now: Timestamp) {
+        let target = self.queues.redrive_target(id);
+        let Some(queue) = self.queues.get(id) else {
+            return;
+        };
+        let (Some((target, _)), Some(body)) = (target, source.body.clone()) else {
+            // The policy was changed, or its queue deleted, while the message waited: it stays.
+            return self.queues.put_back(&mut self.log, id, source);
+        };
+        let letter = Arc::new(with_source(&body, queue.name.as_str()));
+        if !self.move_message(id, &source, target, &letter, now) {
+            return self.queues.put_back(&mut self.log, id, source);
+        }
+        self.counters.dead_lettered += 1;
+        if let Some(queue) = self.queues.get_mut(id) {
+            queue.counters.dead_lettered += 1;
+        }
+    }
+
+    /// Puts a message into another queue and takes it out of this one, both or neither. False if the
+    /// other queue is full: then it is nowhere but in the caller's hands.
+    pub(crate) fn move_message(
+        &mut self,
+        from: QueueId,
+        source: &QueuedMessage,
+        to: QueueId,
+        message: &Arc<Message>,
+        now: Timestamp,
+    ) -> bool {
+        if !self.queues.has_room(to, message.body().len()) {
+            return false;
+        }
+        let options = MessageOptions {
+            persistent: true,
+            priority: source.entry.priority,
+            // Its delay is over, whatever the other queue's is.
+            visible_at: Some(now),
+            ..MessageOptions::default()
+        };
+        self.log.store.begin_atomic();
+        let is_taken = self.enqueue(now, &[to], message, options).taken > 0;
+        if is_taken && source.entry.is_stored() {
+            self.log.store.append_acks(from, &[source.entry]);
+        }
+        self.log.store.end_atomic();
+        is_taken
+    }
+
+    /// Leaves out the queues that the message came through before by the broker's doing alone.
+    fn drop_cycles(&self, queues: &mut Vec<QueueId>, view: PropertyView<'_>) {
+        let Some(headers) = view.headers() else {
+            return;
+        };
+        queues.retain(|id| {
+            let queue = self.queues.get(*id);
+            queue.is_some_and(|queue| !death::is_cycle(&headers, queue.name.as_str()))
+        });
+    }
+}
+
+/// The message with the header that says from which queue it was redriven.
+fn with_source(message: &Message, queue: &str) -> Message {
+    with_headers(message, |headers| headers.set(REDRIVE_SOURCE_HEADER, Value::text(queue)))
+}
+
+/// The queue that a message was redriven from.
+pub(crate) fn source_of(message: &Message) -> Option<Box<str>> {
+    let headers = message.property_view().headers()?;
+    headers.get(REDRIVE_SOURCE_HEADER)?.as_text().map(Box::from)
+}
+
+/// The message as it was before it was redriven.
+pub(crate) fn without_source(message: &Arc<Message>) -> Arc<Message> {
+    if source_of(message).is_none() {
+        return Arc::clone(message);
+    }
+    Arc::new(with_headers(message, |headers| {
+        headers.remove(REDRIVE_SOURCE_HEADER);
+    }))
+}
+
+fn with_headers(message: &Message, change: impl FnOnce(&mut Table)) -> Message {
+    // Properties were checked when they came in.
+    let mut properties = Properties::decode(message.properties()).unwrap_or_default();
+    let mut headers = properties.headers.take().unwrap_or_default();
+    change(&mut headers);
+    properties.headers = (!headers.is_empty()).then_some(headers);
+    Message::new("", message.routing_key(), &properties.to_bytes(), message.body_bytes())
+}

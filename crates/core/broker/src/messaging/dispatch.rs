@@ -1,0 +1,397 @@
+//! Giving messages out: to gets and receives that wait, then to consumers in turn.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use quelea_model::limits::DEAD_LETTERS_WAITING_MAX;
+use quelea_model::{Message, Properties, QueueId, Seq, Timestamp, Value};
+use quelea_store::{Entry, EntryFlags, NEVER, QueuedMessage};
+
+use super::Messaging;
+use crate::clients::Clients;
+use crate::clients::connection::delivery_bytes;
+use crate::clients::consumer::ConsumerState;
+use crate::clients::unacked::Unacked;
+use crate::effect::Effect;
+use crate::ids::ConsumerId;
+use crate::queues::Memory;
+use crate::queues::queue::dead_letters::DeadLetterReason;
+use crate::queues::queue::ready_messages::Expired;
+use crate::queues::queue::{Choice, Queue, WaitingGet};
+use crate::report::MessageCounters;
+use crate::sqs::receive::Served;
+
+/// Deliveries from one queue before the others have their turn.
+const DELIVERIES_PER_TURN: usize = 512;
+
+/// Messages of one queue that expire before the others have their turn.
+const EXPIRIES_PER_TURN: usize = 8_192;
+
+/// Why a queue's turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// Nothing to give, or nobody to give it to.
+    Idle,
+    /// Its share was used up.
+    More,
+    /// The next message has to be read first: this one, or the head.
+    Absent(Option<Seq>),
+}
+
+impl Messaging {
+    /// Delivers what a queue has to those that can take it, and drops what has expired.
+    pub(crate) fn dispatch(&mut self, id: QueueId, now: Timestamp) {
+        self.queues.make_due_visible(&mut self.log, id, now);
+        let ended = self.deliver_ready(id, now);
+        let wants_more = self.queues.get(id).is_some_and(|queue| queue.read_ahead.is_low());
+        match ended {
+            Ended::Idle => {}
+            Ended::More => self.queues.wake(id),
+            Ended::Absent(Some(seq)) => self.queues.read_one(&mut self.log, id, seq),
+            Ended::Absent(None) => self.queues.read_head(&mut self.log, id, now),
+        }
+        if wants_more {
+            self.queues.read_head(&mut self.log, id, now);
+        }
+        self.queues.reschedule(id);
+    }
+
+    fn deliver_ready(&mut self, id: QueueId, now: Timestamp) -> Ended {
+        // A message whose time is this very moment may still be delivered (RabbitMQ: a TTL of 0
+        // expires unless it can be delivered at once), so expired ones go strictly first.
+        let Some(mut dispatch) = self.dispatcher(id, now) else {
+            return Ended::Idle;
+        };
+        let ended = dispatch.expire(|at| at < now);
+        if ended != Ended::Idle {
+            return ended;
+        }
+        if !dispatch.queue.receives.is_empty()
+            && let Served::Absent(seq) = self.serve_receives(id, now)
+        {
+            return Ended::Absent(seq);
+        }
+        let Some(mut dispatch) = self.dispatcher(id, now) else {
+            return Ended::Idle;
+        };
+        match dispatch.deliver_ready() {
+            Ended::More => Ended::More,
+            ended => worse(ended, dispatch.expire(|at| at <= now)),
+        }
+    }
+
+    fn dispatcher(&mut self, id: QueueId, now: Timestamp) -> Option<Dispatch<'_>> {
+        let maybe_delivered_below = self.queues.maybe_delivered_below();
+        let (queue, memory) = self.queues.with_memory(id)?;
+        Some(Dispatch {
+            queue,
+            clients: &mut self.clients,
+            effects: &mut self.effects,
+            memory,
+            counters: &mut self.counters,
+            maybe_delivered_below,
+            now,
+        })
+    }
+}
+
+fn worse(a: Ended, b: Ended) -> Ended {
+    if a == Ended::Idle { b } else { a }
+}
+
+struct Dispatch<'a> {
+    queue: &'a mut Queue,
+    clients: &'a mut Clients,
+    effects: &'a mut VecDeque<Effect>,
+    memory: &'a mut Memory,
+    counters: &'a mut MessageCounters,
+    maybe_delivered_below: Seq,
+    now: Timestamp,
+}
+
+impl Dispatch<'_> {
+    /// Drops expired messages from the head.
+    fn expire(&mut self, is_expired: impl Fn(Timestamp) -> bool) -> Ended {
+        for _ in 0..EXPIRIES_PER_TURN {
+            if self.queue.dead_letters.len() >= DEAD_LETTERS_WAITING_MAX {
+                return Ended::Idle;
+            }
+            match self.queue.ready.pop_expired(&is_expired) {
+                Expired::Nothing => return Ended::Idle,
+                Expired::Absent => return Ended::Absent(None),
+                Expired::Message(message) => {
+                    self.counters.expired += 1;
+                    self.queue.discard(message, DeadLetterReason::Expired);
+                }
+            }
+        }
+        Ended::More
+    }
+
+    fn deliver_ready(&mut self) -> Ended {
+        for _ in 0..DELIVERIES_PER_TURN {
+            if self.queue.dead_letters.len() >= DEAD_LETTERS_WAITING_MAX {
+                return Ended::Idle;
+            }
+            let waiting = self.next_get();
+            let consumer = if waiting.is_some() { None } else { self.next_consumer() };
+            if waiting.is_none() && consumer.is_none() {
+                return Ended::Idle;
+            }
+            match (self.queue.choose(None, None), waiting) {
+                (Choice::Absent(seq), _) => return Ended::Absent(seq),
+                (Choice::Nothing, None) => return Ended::Idle,
+                (Choice::Nothing, Some(get)) => self.answer_empty(get),
+                (choice @ (Choice::Front | Choice::This(_)), waiting) => {
+                    let Some(message) = self.queue.take(choice) else {
+                        return Ended::Absent(None);
+                    };
+                    self.queue.read_ahead.given_out();
+                    match (waiting, consumer) {
+                        (Some(get), _) => self.answer(get, message),
+                        (None, Some(consumer)) => self.deliver(consumer, message),
+                        (None, None) => {}
+                    }
+                }
+            }
+            // What comes next may have expired while it waited behind this one.
+            let now = self.now;
+            match self.expire(|at| at < now) {
+                Ended::Idle => {}
+                ended => return ended,
+            }
+        }
+        Ended::More
+    }
+
+    /// The get whose turn it is. Those whose client has too much to read are set aside, unless
+    /// their answer is that there is nothing.
+    fn next_get(&mut self) -> Option<WaitingGet> {
+        while let Some(get) = self.queue.gets.front().copied() {
+            let channel = self.clients.channels.get(get.channel);
+            let connection = channel.and_then(|c| self.clients.connections.get_mut(c.connection));
+            let max = self.clients.config.output_bytes_max;
+            match connection.filter(|c| c.output_waiting >= max) {
+                Some(connection) if !self.queue.ready.is_empty() => {
+                    connection.parked_gets.push((self.queue.id, get));
+                    self.queue.gets.pop_front();
+                }
+                _ => return Some(get),
+            }
+        }
+        None
+    }
+
+    /// The consumer whose turn it is. Those who cannot take a message are parked.
+    fn next_consumer(&mut self) -> Option<ConsumerId> {
+        while let Some(id) = self.queue.consumers.next() {
+            let Some(reason) = self.reason_to_park(id) else {
+                return Some(id);
+            };
+            self.queue.consumers.park();
+            let Some(consumer) = self.clients.consumers.get_mut(id) else {
+                continue;
+            };
+            consumer.state = reason;
+            match reason {
+                ConsumerState::ParkedByChannel => {
+                    if let Some(channel) = self.clients.channels.get_mut(consumer.channel) {
+                        channel.parked.insert(id);
+                    }
+                }
+                ConsumerState::ParkedByConnection => {
+                    if let Some(c) = self.clients.connections.get_mut(consumer.connection) {
+                        c.parked_by_unacked.insert(id);
+                    }
+                }
+                ConsumerState::ParkedByOutput => {
+                    if let Some(c) = self.clients.connections.get_mut(consumer.connection) {
+                        c.parked.insert(id);
+                    }
+                }
+                ConsumerState::ParkedByPrefetch
+                | ConsumerState::InRing
+                | ConsumerState::Standby => {}
+            }
+        }
+        None
+    }
+
+    fn reason_to_park(&self, id: ConsumerId) -> Option<ConsumerState> {
+        // A consumer leaves the ring when it, its channel or its connection goes.
+        let Some(consumer) = self.clients.consumers.get(id) else {
+            return Some(ConsumerState::Standby);
+        };
+        if !consumer.has_credit() {
+            return Some(ConsumerState::ParkedByPrefetch);
+        }
+        let channel = self.clients.channels.get(consumer.channel);
+        let may_take = channel.is_some_and(|channel| {
+            !channel.flow_stopped
+                && (consumer.no_ack
+                    || channel.has_credit(self.clients.config.unacked_per_channel_max))
+        });
+        if !may_take {
+            return Some(ConsumerState::ParkedByChannel);
+        }
+        let connection = self.clients.connections.get(consumer.connection);
+        let unacked_max = self.clients.config.unacked_per_connection_max;
+        if !consumer.no_ack && connection.is_some_and(|c| c.unacked >= unacked_max) {
+            return Some(ConsumerState::ParkedByConnection);
+        }
+        let is_reading =
+            connection.is_some_and(|c| c.output_waiting < self.clients.config.output_bytes_max);
+        (!is_reading).then_some(ConsumerState::ParkedByOutput)
+    }
+
+    fn deliver(&mut self, id: ConsumerId, mut message: QueuedMessage) {
+        self.queue.consumers.rotate();
+        let Some(consumer) = self.clients.consumers.get_mut(id) else {
+            return self.queue.ready.insert(message);
+        };
+        let (Some(channel), Some(connection)) = (
+            self.clients.channels.get_mut(consumer.channel),
+            self.clients.connections.get_mut(consumer.connection),
+        ) else {
+            return self.queue.ready.insert(message);
+        };
+        let Some(body) = outgoing(self.queue, &mut message) else {
+            return self.queue.ready.insert(message);
+        };
+        let delivery_tag = channel.next_tag();
+        let redelivered = was_delivered(&message.entry, self.maybe_delivered_below);
+        connection.output_waiting += delivery_bytes(&body, &consumer.tag);
+        for counters in [&mut self.queue.counters, &mut channel.counters, self.counters] {
+            if consumer.no_ack {
+                counters.deliver_no_ack += 1;
+            } else {
+                counters.deliver += 1;
+            }
+            counters.redeliver += u64::from(redelivered);
+        }
+        self.queue.handed_to_client(message.entry.seq, consumer.no_ack);
+        if consumer.no_ack {
+            self.queue.settle(&message.entry);
+        } else {
+            consumer.unacked += 1;
+            channel.unacked_of_consumers += 1;
+            connection.unacked += 1;
+            self.queue.unacked += 1;
+            let unacked = unacked(self.queue.id, Some(id), message);
+            self.memory.delivered(&mut channel.unacked_resident, unacked.body.as_deref());
+            channel.unacked.push(delivery_tag, unacked);
+        }
+        self.effects.push_back(Effect::Deliver {
+            connection: consumer.connection,
+            channel: consumer.channel,
+            channel_number: consumer.channel_number,
+            consumer_tag: Arc::clone(&consumer.tag),
+            delivery_tag,
+            redelivered,
+            message: body,
+        });
+    }
+
+    fn answer_empty(&mut self, get: WaitingGet) {
+        self.queue.gets.pop_front();
+        let Some(channel) = self.clients.channels.get_mut(get.channel) else {
+            return;
+        };
+        for counters in [&mut self.queue.counters, &mut channel.counters, self.counters] {
+            counters.get_empty += 1;
+        }
+        self.effects.push_back(Effect::GotEmpty {
+            connection: channel.connection,
+            channel: get.channel,
+            channel_number: channel.number,
+        });
+    }
+
+    fn answer(&mut self, get: WaitingGet, mut message: QueuedMessage) {
+        self.queue.gets.pop_front();
+        let connection = match self.clients.channels.get(get.channel) {
+            Some(channel) if !channel.is_closing => channel.connection,
+            // The client is gone.
+            _ => return self.queue.ready.insert(message),
+        };
+        let (Some(channel), Some(connection), Some(body)) = (
+            self.clients.channels.get_mut(get.channel),
+            self.clients.connections.get_mut(connection),
+            outgoing(self.queue, &mut message),
+        ) else {
+            return self.queue.ready.insert(message);
+        };
+        let delivery_tag = channel.next_tag();
+        let redelivered = was_delivered(&message.entry, self.maybe_delivered_below);
+        connection.output_waiting += delivery_bytes(&body, "");
+        for counters in [&mut self.queue.counters, &mut channel.counters, self.counters] {
+            if get.no_ack {
+                counters.get_no_ack += 1;
+            } else {
+                counters.get += 1;
+            }
+            counters.redeliver += u64::from(redelivered);
+        }
+        self.queue.handed_to_client(message.entry.seq, get.no_ack);
+        if get.no_ack {
+            self.queue.settle(&message.entry);
+        } else {
+            connection.unacked += 1;
+            self.queue.unacked += 1;
+            let unacked = unacked(self.queue.id, None, message);
+            self.memory.delivered(&mut channel.unacked_resident, unacked.body.as_deref());
+            channel.unacked.push(delivery_tag, unacked);
+        }
+        self.effects.push_back(Effect::Got {
+            connection: channel.connection,
+            channel: get.channel,
+            channel_number: channel.number,
+            delivery_tag,
+            redelivered,
+            message_count: u32::try_from(self.queue.ready.len()).unwrap_or(u32::MAX),
+            message: body,
+        });
+    }
+}
+
+/// Whether the message was, or may have been, delivered before.
+fn was_delivered(entry: &Entry, maybe_below: Seq) -> bool {
+    entry.flags.has(EntryFlags::REDELIVERED) || entry.seq < maybe_below
+}
+
+/// The message as it goes out, and what stays: the body only if the log does not have it.
+fn outgoing(queue: &Queue, message: &mut QueuedMessage) -> Option<Arc<Message>> {
+    let body = if message.entry.is_stored() {
+        message.body.take()?
+    } else {
+        Arc::clone(message.body.as_ref()?)
+    };
+    if message.entry.delivery_count > 0 && queue.rules.counts_deliveries() {
+        return Some(Arc::new(with_delivery_count(&body, message.entry.delivery_count)));
+    }
+    Some(body)
+}
+
+fn unacked(queue: QueueId, consumer: Option<ConsumerId>, message: QueuedMessage) -> Unacked {
+    Unacked {
+        queue,
+        consumer,
+        entry: message.entry,
+        expires_at: message.expires_at.unwrap_or(NEVER),
+        body: message.body,
+    }
+}
+
+/// Adds `x-delivery-count`, as RabbitMQ's quorum queues do.
+fn with_delivery_count(message: &Message, count: u16) -> Message {
+    let mut properties = Properties::decode(message.properties()).unwrap_or_default();
+    let mut headers = properties.headers.take().unwrap_or_default();
+    headers.set("x-delivery-count", Value::I64(i64::from(count)));
+    properties.headers = Some(headers);
+    Message::new(
+        message.exchange(),
+        message.routing_key(),
+        &properties.to_bytes(),
+        message.body_bytes(),
+    )
+}

@@ -1,0 +1,195 @@
+//! Settling deliveries: acknowledged for good, dead-lettered, or back to their old place.
+
+use quelea_model::{QueueId, Timestamp};
+use quelea_store::{EntryFlags, QueuedMessage};
+
+use super::Messaging;
+use crate::clients::consumer::ConsumerState;
+use crate::clients::unacked::Unacked;
+use crate::error::UnknownDeliveryTag;
+use crate::ids::ChannelId;
+use crate::log::Log;
+use crate::queues::queue::Queue;
+use crate::queues::queue::dead_letters::DeadLetterReason;
+
+/// What becomes of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settlement {
+    Acknowledged,
+    Discarded,
+    Requeued,
+}
+
+impl Messaging {
+    /// Whether [`Messaging::settle`] would know the tag.
+    ///
+    /// # Errors
+    /// [`UnknownDeliveryTag`] if not.
+    pub(crate) fn check_tag(
+        &self,
+        channel: ChannelId,
+        tag: u64,
+        multiple: bool,
+    ) -> Result<(), UnknownDeliveryTag> {
+        if multiple && tag == 0 {
+            return Ok(());
+        }
+        match self.clients.channels.get(channel) {
+            Some(state) if !state.unacked.contains(tag) => Err(UnknownDeliveryTag { tag }),
+            _ => Ok(()),
+        }
+    }
+
+    /// All unsettled deliveries of a channel go back.
+    pub(crate) fn requeue_all(&mut self, now: Timestamp, channel: ChannelId) {
+        self.settle_up_to(now, channel, u64::MAX, Settlement::Requeued);
+    }
+
+    /// Settles one delivery, or with `multiple` all up to the tag; 0 is then all of the channel.
+    ///
+    /// # Errors
+    /// [`UnknownDeliveryTag`] if no unsettled delivery has the tag; nothing is settled then.
+    pub(crate) fn settle(
+        &mut self,
+        now: Timestamp,
+        channel: ChannelId,
+        tag: u64,
+        multiple: bool,
+        settlement: Settlement,
+    ) -> Result<(), UnknownDeliveryTag> {
+        self.check_tag(channel, tag, multiple)?;
+        if multiple {
+            let last = if tag == 0 { u64::MAX } else { tag };
+            self.settle_up_to(now, channel, last, settlement);
+        } else {
+            let state = self.clients.channels.get_mut(channel);
+            if let Some(unacked) = state.and_then(|state| state.unacked.take(tag)) {
+                let queue = unacked.queue;
+                self.settle_one(channel, unacked, settlement);
+                self.after_settling(now, queue, settlement);
+            }
+        }
+        self.clients.resume_channel(&mut self.queues, channel);
+        Ok(())
+    }
+
+    fn settle_up_to(
+        &mut self,
+        now: Timestamp,
+        channel: ChannelId,
+        last: u64,
+        settlement: Settlement,
+    ) {
+        let mut before: Option<QueueId> = None;
+        while let Some(state) = self.clients.channels.get_mut(channel)
+            && let Some(unacked) = state.unacked.take_up_to(last)
+        {
+            let queue = unacked.queue;
+            if let Some(before) = before.filter(|before| *before != queue) {
+                self.after_settling(now, before, settlement);
+            }
+            before = Some(queue);
+            self.settle_one(channel, unacked, settlement);
+        }
+        if let Some(queue) = before {
+            self.after_settling(now, queue, settlement);
+        }
+    }
+
+    fn settle_one(&mut self, channel: ChannelId, unacked: Unacked, settlement: Settlement) {
+        self.give_credit(channel, &unacked);
+        let Some((queue, schedule)) = self.queues.with_schedule(unacked.queue) else {
+            // The queue is gone, and only the account of the segment is left to be balanced.
+            self.log.store.release(&unacked.entry);
+            return;
+        };
+        queue.unacked -= 1;
+        if let Some(groups) = &mut queue.groups {
+            match settlement {
+                Settlement::Requeued => groups.mark_visible(unacked.entry.seq),
+                // For how long a client had it is not known.
+                _ => groups.remove_in_flight(unacked.entry.seq, 0, Timestamp::ZERO),
+            }
+        }
+        match settlement {
+            Settlement::Acknowledged => {
+                queue.counters.ack += 1;
+                self.counters.ack += 1;
+                if let Some(state) = self.clients.channels.get_mut(channel) {
+                    state.counters.ack += 1;
+                }
+                if unacked.entry.is_stored() {
+                    queue.acks.push(unacked.entry);
+                    schedule.log_acks_of(queue);
+                    // Within a transaction an acknowledgement is worth waiting for.
+                    self.log.note_durability(queue.rules.durability);
+                }
+            }
+            Settlement::Discarded => {
+                self.counters.discarded += 1;
+                if unacked.entry.is_stored() {
+                    self.log.note_durability(queue.rules.durability);
+                }
+                queue.discard(unacked.into_ready(), DeadLetterReason::Rejected);
+            }
+            Settlement::Requeued => {
+                let over_limit = requeue(&mut self.log, queue, unacked.into_ready());
+                self.counters.over_delivery_limit += u64::from(over_limit);
+            }
+        }
+    }
+
+    /// Once for many deliveries of a queue.
+    fn after_settling(&mut self, now: Timestamp, queue: QueueId, settlement: Settlement) {
+        // The next message of a group may have waited for this one.
+        let has_groups = self.queues.get(queue).is_some_and(|queue| queue.groups.is_some());
+        if settlement != Settlement::Acknowledged || has_groups {
+            self.queues.wake(queue);
+            self.queues.reschedule(queue);
+        }
+        if settlement == Settlement::Requeued {
+            self.enforce_length(queue, now);
+        }
+    }
+
+    /// The consumer of a settled delivery may take another one.
+    fn give_credit(&mut self, channel: ChannelId, unacked: &Unacked) {
+        if let Some(state) = self.clients.channels.get_mut(channel) {
+            let body = unacked.body.as_deref();
+            self.queues.memory.settled(&mut state.unacked_resident, body);
+            if unacked.consumer.is_some() {
+                state.unacked_of_consumers -= 1;
+            }
+            if let Some(connection) = self.clients.connections.get_mut(state.connection) {
+                connection.unacked -= 1;
+            }
+        }
+        let Some(id) = unacked.consumer else {
+            return;
+        };
+        let Some(consumer) = self.clients.consumers.get_mut(id) else {
+            return;
+        };
+        consumer.unacked -= 1;
+        if consumer.state == ConsumerState::ParkedByPrefetch && consumer.has_credit() {
+            self.clients.resume(&mut self.queues, id);
+        }
+    }
+}
+
+/// A message goes back to its old place, or away if it came back too often: then true.
+fn requeue(log: &mut Log, queue: &mut Queue, mut message: QueuedMessage) -> bool {
+    let entry = &mut message.entry;
+    entry.delivery_count = entry.delivery_count.saturating_add(1);
+    entry.flags = entry.flags.with(EntryFlags::REDELIVERED);
+    if queue.rules.delivery_limit.is_some_and(|limit| entry.delivery_count > limit) {
+        queue.discard(message, DeadLetterReason::DeliveryLimit);
+        return true;
+    }
+    let is_logged = queue.rules.counts_deliveries() || log.store.checkpoint_under_way();
+    if is_logged && entry.is_durable() && entry.is_stored() {
+        log.store.append_requeue(queue.id, entry, message.expires_at);
+    }
+    queue.ready.insert(message);
+    false
+}

@@ -1,0 +1,121 @@
+//! Messages between a queue and its dead-letter exchange, and what they take of the memory.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use quelea_model::{Message, Seq};
+use quelea_store::QueuedMessage;
+use rustc_hash::FxHashMap;
+
+/// Why a message left its queue other than by acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeadLetterReason {
+    Rejected,
+    Expired,
+    MaxLength,
+    DeliveryLimit,
+    /// It was received too often, and the queue has a redrive policy.
+    Redriven,
+}
+
+impl DeadLetterReason {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rejected => "rejected",
+            Self::Expired => "expired",
+            Self::MaxLength => "maxlen",
+            Self::DeliveryLimit => "delivery_limit",
+            Self::Redriven => "redriven",
+        }
+    }
+}
+
+impl fmt::Display for DeadLetterReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A message between its queue and the dead-letter exchange: no longer ready, not yet settled.
+#[derive(Debug)]
+pub(crate) struct DeadLetter {
+    pub(crate) message: QueuedMessage,
+    pub(crate) reason: DeadLetterReason,
+}
+
+/// Oldest first. Publishers can fill it faster than it is moved on, so its bytes are counted: with
+/// too many of them in all queues publishers wait.
+#[derive(Debug, Default)]
+pub(crate) struct DeadLetters {
+    letters: VecDeque<DeadLetter>,
+    bytes: usize,
+}
+
+impl DeadLetters {
+    pub(crate) fn len(&self) -> usize {
+        self.letters.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.letters.is_empty()
+    }
+
+    /// Bytes of memory, bodies included.
+    pub(crate) const fn resident_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn push(&mut self, message: QueuedMessage, reason: DeadLetterReason) {
+        self.bytes += bytes_of(&message);
+        self.letters.push_back(DeadLetter { message, reason });
+    }
+
+    pub(crate) fn front(&self) -> Option<&DeadLetter> {
+        self.letters.front()
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<DeadLetter> {
+        let letter = self.letters.pop_front()?;
+        self.bytes -= bytes_of(&letter.message);
+        Some(letter)
+    }
+
+    /// Takes a message by its number.
+    pub(crate) fn remove(&mut self, seq: Seq) -> Option<QueuedMessage> {
+        let at = self.letters.iter().position(|letter| letter.message.entry.seq == seq)?;
+        let letter = self.letters.remove(at)?;
+        self.bytes -= bytes_of(&letter.message);
+        Some(letter.message)
+    }
+
+    /// Takes the bodies that were read.
+    pub(crate) fn fill(&mut self, bodies: &FxHashMap<Seq, Arc<Message>>) {
+        for DeadLetter { message, .. } in &mut self.letters {
+            if message.body.is_none()
+                && let Some(body) = bodies.get(&message.entry.seq)
+            {
+                self.bytes += body.resident_bytes();
+                message.body = Some(Arc::clone(body));
+            }
+        }
+    }
+
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = QueuedMessage> {
+        self.bytes = 0;
+        self.letters.drain(..).map(|letter| letter.message)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &QueuedMessage> {
+        self.letters.iter().map(|letter| &letter.message)
+    }
+
+    /// For a checkpoint, which changes the places of entries.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut QueuedMessage> {
+        self.letters.iter_mut().map(|letter| &mut letter.message)
+    }
+}
+
+fn bytes_of(message: &QueuedMessage) -> usize {
+    size_of::<DeadLetter>() + message.body.as_ref().map_or(0, |body| body.resident_bytes())
+}

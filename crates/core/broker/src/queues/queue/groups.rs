@@ -1,0 +1,432 @@
+//! Which message of a queue may be received next where messages have groups: in a FIFO queue only the
+//! oldest of a group of which none is in flight, in a fair queue those of quiet groups first.
+//!
+//! A group id is kept as a hash of 64 bits: two ids that share one only wait for each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quelea_model::{Message, Seq, Timestamp};
+use rustc_hash::FxHashMap;
+
+use super::attempts::Attempts;
+
+/// The header that names a message's group.
+pub const GROUP_HEADER: &str = "x-message-group-id";
+
+/// The group of messages that have none. In a fair queue they are never noisy.
+pub(crate) const NO_GROUP: u64 = 0;
+
+/// A group is noisy from so many of its messages in flight on, if they are more than a tenth of all
+/// (developer guide of SQS, "Fair queues").
+const NOISY_IN_FLIGHT_MIN: usize = 30;
+/// The share of what is in flight, and of the time spent on messages, that a quiet group has at most.
+const QUIET_SHARE: u64 = 10;
+/// One in so many choices is of a noisy group, if there is one.
+const NOISY_TURN: u32 = 10;
+/// Time that was spent on messages counts half after this.
+const BUSY_HALF_LIFE_MS: u64 = 60_000;
+
+/// The number that stands for a group id; never that of no group. FNV-1a of 64 bits, which is the
+/// same in every version.
+pub(crate) fn group_of_id(id: &str) -> u64 {
+    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    let hash = id.bytes().fold(BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
+    hash.max(1)
+}
+
+/// The group that a message's headers name.
+pub(crate) fn group_of(message: &Message) -> u64 {
+    let headers = message.property_view().headers();
+    let id = headers.as_ref().and_then(|headers| headers.get(GROUP_HEADER)?.as_text());
+    id.map_or(NO_GROUP, group_of_id)
+}
+
+/// What groups mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ordering {
+    /// A group's messages come one after the other.
+    Fifo,
+    /// A group that takes more than its share comes last.
+    Fair,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    ready: BTreeSet<Seq>,
+    /// Messages whose delay is not over: in a FIFO queue later ones wait for them.
+    delayed: BTreeSet<Seq>,
+    /// Messages in flight.
+    in_flight: usize,
+    busy: BusyTime,
+    is_noisy: bool,
+}
+
+impl Group {
+    fn is_empty(&self) -> bool {
+        self.ready.is_empty() && self.delayed.is_empty() && self.in_flight == 0
+    }
+
+    /// The message that is next, whether others of the group are in flight or not.
+    fn next(&self, ordering: Ordering) -> Option<Seq> {
+        let first = self.ready.first()?;
+        let waits = ordering == Ordering::Fifo && self.delayed.first().is_some_and(|d| d < first);
+        (!waits).then_some(*first)
+    }
+
+    /// A message is not in_flight any more.
+    fn leave_flight(&mut self, seq: Seq) {
+        if !self.delayed.remove(&seq) {
+            self.in_flight = self.in_flight.saturating_sub(1);
+        }
+    }
+}
+
+/// Time that was spent on messages, less and less the longer ago.
+#[derive(Clone, Copy, Debug, Default)]
+struct BusyTime {
+    ms: u64,
+    at: Timestamp,
+}
+
+impl BusyTime {
+    fn at(self, now: Timestamp) -> u64 {
+        let halvings = now.since_ms(self.at) / BUSY_HALF_LIFE_MS;
+        self.ms.checked_shr(halvings.min(64) as u32).unwrap_or(0)
+    }
+
+    fn add(&mut self, ms: u64, now: Timestamp) {
+        let halvings = now.since_ms(self.at) / BUSY_HALF_LIFE_MS;
+        self.ms = self.at(now).saturating_add(ms);
+        if halvings > 0 || self.at == Timestamp::ZERO {
+            self.at = now;
+        }
+    }
+}
+
+/// The groups of one queue's messages, visible and in_flight ones.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    ordering: Ordering,
+    groups: FxHashMap<u64, Group>,
+    of: FxHashMap<Seq, u64>,
+    /// The oldest visible message of each group that may be received from; of a fair queue the
+    /// quiet groups.
+    heads: BTreeMap<Seq, u64>,
+    /// The same of noisy groups.
+    noisy_heads: BTreeMap<Seq, u64>,
+    in_flight: usize,
+    busy: BusyTime,
+    /// Receives of a FIFO queue that may be repeated.
+    pub(crate) attempts: Attempts,
+    /// Messages were recovered whose groups have not been read yet: nothing can be chosen.
+    pub(crate) is_unknown: bool,
+    /// Up to this number they have been asked for.
+    pub(crate) read_to: Seq,
+    /// Choices made while a noisy group waited: every so many are its.
+    choices: u32,
+}
+
+impl Groups {
+    pub(crate) fn new(ordering: Ordering) -> Self {
+        Self {
+            ordering,
+            groups: FxHashMap::default(),
+            of: FxHashMap::default(),
+            heads: BTreeMap::new(),
+            noisy_heads: BTreeMap::new(),
+            in_flight: 0,
+            busy: BusyTime::default(),
+            attempts: Attempts::default(),
+            is_unknown: false,
+            read_to: Seq(0),
+            choices: 0,
+        }
+    }
+
+    /// What it takes of the memory, about: maps' entries and sets' leaves.
+    pub(crate) fn bytes(&self) -> usize {
+        const MESSAGE_BYTES: usize = 64;
+        const GROUP_BYTES: usize = 256;
+        self.of.len() * MESSAGE_BYTES + self.groups.len() * GROUP_BYTES
+    }
+
+    pub(crate) const fn ordering(&self) -> Ordering {
+        self.ordering
+    }
+
+    /// Whether a message's group is known.
+    pub(crate) fn knows(&self, seq: Seq) -> bool {
+        self.of.contains_key(&seq)
+    }
+
+    /// The group of a message that is here.
+    pub(crate) fn group_of(&self, seq: Seq) -> u64 {
+        self.of.get(&seq).copied().unwrap_or(NO_GROUP)
+    }
+
+    /// A message that is visible came in.
+    pub(crate) fn add_visible(&mut self, seq: Seq, group: u64) {
+        self.of.insert(seq, group);
+        self.change(group, |state| {
+            state.ready.insert(seq);
+        });
+    }
+
+    /// A message that is not visible is found after a start.
+    pub(crate) fn add_invisible(&mut self, seq: Seq, group: u64, is_delayed: bool) {
+        if is_delayed { self.add_delayed(seq, group) } else { self.add_in_flight(seq, group) }
+    }
+
+    /// A message that is delayed came in.
+    pub(crate) fn add_delayed(&mut self, seq: Seq, group: u64) {
+        self.of.insert(seq, group);
+        self.change(group, |state| {
+            state.delayed.insert(seq);
+        });
+    }
+
+    /// A message that is in flight came in.
+    pub(crate) fn add_in_flight(&mut self, seq: Seq, group: u64) {
+        self.of.insert(seq, group);
+        self.in_flight += 1;
+        self.change(group, |state| state.in_flight += 1);
+    }
+
+    /// The message that is to be received next. `with` is the group that the same receive has taken
+    /// from already: it goes on with it as long as it can.
+    pub(crate) fn next(&mut self, with: Option<u64>) -> Option<Seq> {
+        if let (Ordering::Fifo, Some(group)) = (self.ordering, with)
+            && let Some(seq) = self.groups.get(&group).and_then(|state| state.next(self.ordering))
+        {
+            return Some(seq);
+        }
+        if let Some((seq, group)) = self.noisy_heads.first_key_value().map(|(s, g)| (*s, *g)) {
+            self.choices = self.choices.wrapping_add(1);
+            if self.choices.is_multiple_of(NOISY_TURN) {
+                // It may be quiet by now; and if not, later does not mean never.
+                self.change(group, |_| {});
+                return Some(seq);
+            }
+        }
+        while let Some((seq, group)) = self.heads.first_key_value() {
+            let (seq, group) = (*seq, *group);
+            if self.ordering == Ordering::Fifo || !self.is_noisy(group) {
+                return Some(seq);
+            }
+            // It has become noisy while others grew quiet.
+            self.change(group, |_| {});
+        }
+        self.noisy_heads.first_key_value().map(|(seq, _)| *seq)
+    }
+
+    /// A message was received.
+    pub(crate) fn mark_in_flight(&mut self, seq: Seq) {
+        let group = *self.of.entry(seq).or_insert(NO_GROUP);
+        self.in_flight += 1;
+        self.change(group, |state| {
+            state.ready.remove(&seq);
+            state.in_flight += 1;
+        });
+    }
+
+    /// A in_flight message became visible.
+    pub(crate) fn mark_visible(&mut self, seq: Seq) {
+        let Some(group) = self.of.get(&seq).copied() else {
+            // It will be read for its group, or it was out before groups mattered.
+            if !self.is_unknown {
+                self.add_visible(seq, NO_GROUP);
+            }
+            return;
+        };
+        self.count_leaving_flight(seq, group);
+        self.change(group, |state| {
+            state.leave_flight(seq);
+            state.ready.insert(seq);
+        });
+    }
+
+    /// A message of a group is about to be in_flight no more.
+    fn count_leaving_flight(&mut self, seq: Seq, group: u64) {
+        if self.groups.get(&group).is_some_and(|state| !state.delayed.contains(&seq)) {
+            self.in_flight = self.in_flight.saturating_sub(1);
+        }
+    }
+
+    /// A visible message is gone.
+    pub(crate) fn remove_visible(&mut self, seq: Seq) {
+        if let Some(group) = self.of.remove(&seq) {
+            self.change(group, |state| {
+                state.ready.remove(&seq);
+            });
+        }
+    }
+
+    /// A in_flight message is gone; it was worked on for so long.
+    pub(crate) fn remove_in_flight(&mut self, seq: Seq, busy_ms: u64, now: Timestamp) {
+        if let Some(group) = self.of.remove(&seq) {
+            self.count_leaving_flight(seq, group);
+            self.busy.add(busy_ms, now);
+            self.change(group, |state| {
+                state.leave_flight(seq);
+                state.busy.add(busy_ms, now);
+            });
+        }
+    }
+
+    /// All visible messages are gone.
+    pub(crate) fn clear_visible(&mut self) {
+        let groups = &mut self.groups;
+        for group in groups.values_mut() {
+            for seq in std::mem::take(&mut group.ready) {
+                self.of.remove(&seq);
+            }
+        }
+        groups.retain(|_, group| !group.is_empty());
+        self.heads.clear();
+        self.noisy_heads.clear();
+    }
+
+    fn is_noisy(&self, group: u64) -> bool {
+        let Some(state) = self.groups.get(&group).filter(|_| group != NO_GROUP) else {
+            return false;
+        };
+        let many = state.in_flight >= NOISY_IN_FLIGHT_MIN
+            && state.in_flight as u64 * QUIET_SHARE > self.in_flight as u64;
+        // Alone it cannot be in anybody's way.
+        let busy = self.groups.len() > 1
+            && state.busy.at(self.busy.at).saturating_mul(QUIET_SHARE) > self.busy.ms;
+        many || busy
+    }
+
+    /// Changes a group and brings its place among the heads up to date.
+    fn change(&mut self, group: u64, change: impl FnOnce(&mut Group)) {
+        let state = self.groups.entry(group).or_default();
+        if let Some(head) = state.ready.first() {
+            // It stands there unless it waits for others of its group.
+            let heads = if state.is_noisy { &mut self.noisy_heads } else { &mut self.heads };
+            heads.remove(head);
+        }
+        change(state);
+        if state.is_empty() {
+            self.groups.remove(&group);
+            return;
+        }
+        let (head, in_flight) = (state.next(self.ordering), state.in_flight);
+        let is_noisy = self.ordering == Ordering::Fair && self.is_noisy(group);
+        if let Some(state) = self.groups.get_mut(&group) {
+            state.is_noisy = is_noisy;
+        }
+        if let Some(head) = head.filter(|_| self.ordering == Ordering::Fair || in_flight == 0) {
+            let heads = if is_noisy { &mut self.noisy_heads } else { &mut self.heads };
+            heads.insert(head, group);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups(ordering: Ordering, messages: &[(u64, u64)]) -> Groups {
+        let mut groups = Groups::new(ordering);
+        messages.iter().for_each(|(seq, group)| groups.add_visible(Seq(*seq), *group));
+        groups
+    }
+
+    #[test]
+    fn a_group_waits_while_one_of_its_messages_is_in_flight() {
+        let mut groups = groups(Ordering::Fifo, &[(1, 7), (2, 7), (3, 8)]);
+        assert_eq!(groups.next(None), Some(Seq(1)));
+        groups.mark_in_flight(Seq(1));
+        assert_eq!(groups.next(None), Some(Seq(3)), "the other group's");
+        assert_eq!(groups.next(Some(7)), Some(Seq(2)), "the same receive may take it");
+        groups.mark_in_flight(Seq(3));
+        assert_eq!(groups.next(None), None);
+        groups.remove_in_flight(Seq(1), 5, Timestamp::from_millis(5));
+        assert_eq!(groups.next(None), Some(Seq(2)));
+        groups.mark_visible(Seq(3));
+        groups.mark_in_flight(Seq(2));
+        assert_eq!(groups.next(None), Some(Seq(3)));
+    }
+
+    #[test]
+    fn a_message_that_is_visible_again_comes_before_those_behind_it() {
+        let mut groups = groups(Ordering::Fifo, &[(1, 7), (2, 7)]);
+        groups.mark_in_flight(Seq(1));
+        groups.mark_visible(Seq(1));
+        assert_eq!(groups.next(None), Some(Seq(1)));
+    }
+
+    #[test]
+    fn a_noisy_group_waits_for_the_quiet_ones() {
+        let messages: Vec<_> = (1..=100).map(|seq| (seq, 7)).collect();
+        let mut groups = groups(Ordering::Fair, &messages);
+        for seq in 1..=40 {
+            assert_eq!(groups.next(None), Some(Seq(seq)));
+            groups.mark_in_flight(Seq(seq));
+        }
+        groups.add_visible(Seq(101), 8);
+        groups.add_visible(Seq(102), NO_GROUP);
+        assert_eq!(groups.next(None), Some(Seq(101)), "the quiet group's comes first");
+        groups.mark_in_flight(Seq(101));
+        assert_eq!(groups.next(None), Some(Seq(102)));
+        groups.mark_in_flight(Seq(102));
+        assert_eq!(groups.next(None), Some(Seq(41)), "and then the noisy one's");
+        for seq in 1..=40 {
+            groups.mark_visible(Seq(seq));
+        }
+        assert_eq!(groups.next(None), Some(Seq(1)), "with nothing in flight nobody is noisy");
+    }
+
+    #[test]
+    fn a_group_that_takes_the_time_is_noisy() {
+        let mut groups = groups(Ordering::Fair, &[(1, 7), (2, 7), (3, 8)]);
+        groups.mark_in_flight(Seq(1));
+        groups.remove_in_flight(Seq(1), 10_000, Timestamp::from_millis(10_000));
+        assert_eq!(groups.next(None), Some(Seq(3)));
+    }
+
+    #[test]
+    fn a_delayed_message_holds_up_those_behind_it_only() {
+        let mut groups = groups(Ordering::Fifo, &[(1, 7), (3, 7)]);
+        groups.add_delayed(Seq(2), 7);
+        assert_eq!(groups.next(None), Some(Seq(1)));
+        groups.mark_in_flight(Seq(1));
+        assert_eq!(groups.next(Some(7)), None, "the third waits for the second");
+        groups.remove_in_flight(Seq(1), 0, Timestamp::ZERO);
+        assert_eq!(groups.next(None), None);
+        groups.mark_visible(Seq(2));
+        assert_eq!(groups.next(None), Some(Seq(2)));
+    }
+
+    #[test]
+    fn a_message_that_shows_before_it_was_read_gets_no_group() {
+        let mut groups = Groups::new(Ordering::Fifo);
+        groups.is_unknown = true;
+        groups.mark_visible(Seq(1));
+        assert!(!groups.knows(Seq(1)), "it will be read");
+    }
+
+    #[test]
+    fn groups_without_messages_are_forgotten() {
+        let mut groups = groups(Ordering::Fifo, &[(1, 7), (2, 8)]);
+        groups.mark_in_flight(Seq(1));
+        groups.remove_in_flight(Seq(1), 0, Timestamp::ZERO);
+        groups.remove_visible(Seq(2));
+        assert!(groups.groups.is_empty() && groups.of.is_empty() && groups.heads.is_empty());
+    }
+
+    #[test]
+    fn the_number_of_a_group_never_changes() {
+        // The published test vectors of FNV-1a, 64 bits.
+        let vectors = [
+            ("", 0xcbf2_9ce4_8422_2325),
+            ("a", 0xaf63_dc4c_8601_ec8c),
+            ("foobar", 0x8594_4171_f739_67e8),
+        ];
+        for (id, group) in vectors {
+            assert_eq!(group_of_id(id), group, "{id}");
+        }
+    }
+}

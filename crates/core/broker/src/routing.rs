@@ -1,0 +1,194 @@
+//! Where messages go: virtual hosts, each with its exchanges and bindings. Queues are known here by
+//! their names and numbers alone. What changes is written to the log by the operation that changes
+//! it.
+
+pub mod binding;
+pub mod exchange;
+pub(crate) mod last_route;
+mod route_cache;
+pub(crate) mod router;
+pub(crate) mod vhost;
+
+use quelea_model::{QueueId, Table, VhostName};
+use rustc_hash::FxHashMap;
+use slotmap::SlotMap;
+
+use crate::error::{BindingError, ChannelGone, ExchangeError};
+use crate::ids::VhostId;
+use crate::log::Log;
+use crate::topology::{Item, StoredBinding, StoredDestination, StoredVhost};
+use binding::{Binding, Destination, Removed};
+use exchange::ExchangeSpec;
+use router::Router;
+use vhost::Vhost;
+
+/// All virtual hosts, with their exchanges and bindings.
+#[derive(Debug, Default)]
+pub(crate) struct Routing {
+    vhosts: SlotMap<VhostId, Vhost>,
+    ids: FxHashMap<VhostName, VhostId>,
+}
+
+impl Routing {
+    pub(crate) fn vhost_id(&self, name: &str) -> Option<VhostId> {
+        self.ids.get(name).copied()
+    }
+
+    pub(crate) fn vhost(&self, id: VhostId) -> Option<&Vhost> {
+        self.vhosts.get(id)
+    }
+
+    pub(crate) fn vhosts(&self) -> impl Iterator<Item = (VhostId, &Vhost)> {
+        self.vhosts.iter()
+    }
+
+    pub(crate) fn vhost_count(&self) -> usize {
+        self.vhosts.len()
+    }
+
+    #[inline]
+    pub(crate) fn router(&self, id: VhostId) -> Option<&Router> {
+        self.vhosts.get(id).map(|vhost| &vhost.router)
+    }
+
+    #[inline]
+    pub(crate) fn router_mut(&mut self, id: VhostId) -> Option<&mut Router> {
+        self.vhosts.get_mut(id).map(|vhost| &mut vhost.router)
+    }
+
+    pub(crate) fn add_vhost(&mut self, stored: StoredVhost) -> VhostId {
+        let name = stored.name.clone();
+        let id = self.vhosts.insert(Vhost::new(stored));
+        self.ids.insert(name, id);
+        id
+    }
+
+    /// Deletes a virtual host with its exchanges and bindings; its queues have to be gone. Its own
+    /// item is left to the caller, who deletes what else belongs to it first.
+    pub(crate) fn remove_vhost(&mut self, log: &mut Log, id: VhostId) -> Option<Vhost> {
+        let vhost = self.vhosts.remove(id)?;
+        self.ids.remove(&vhost.name);
+        for binding in vhost.router.bindings().filter(|binding| binding.durable) {
+            log.unpersist(&Item::Binding(stored(&vhost.name, &binding)));
+        }
+        for exchange in vhost.router.exchanges().filter(|exchange| exchange.durable) {
+            log.unpersist(&Item::Exchange(vhost.name.clone(), exchange.clone()));
+        }
+        Some(vhost)
+    }
+
+    /// Declares an exchange. Returns whether anything was written to the log.
+    ///
+    /// # Errors
+    /// [`ExchangeError`]; nothing has changed then.
+    pub(crate) fn declare_exchange(
+        &mut self,
+        log: &mut Log,
+        vhost: VhostId,
+        spec: ExchangeSpec,
+    ) -> Result<bool, ExchangeError> {
+        let vhost = self.vhosts.get_mut(vhost).ok_or(ChannelGone)?;
+        let is_new = vhost.router.declare(spec.clone())?;
+        let is_persisted = is_new && spec.durable;
+        if is_persisted {
+            log.persist(&Item::Exchange(vhost.name.clone(), spec));
+        }
+        Ok(is_persisted)
+    }
+
+    /// Deletes an exchange. Returns whether anything was written to the log.
+    ///
+    /// # Errors
+    /// [`ExchangeError`]; nothing has changed then.
+    pub(crate) fn delete_exchange(
+        &mut self,
+        log: &mut Log,
+        vhost: VhostId,
+        name: &str,
+        if_unused: bool,
+    ) -> Result<bool, ExchangeError> {
+        let vhost = self.vhosts.get_mut(vhost).ok_or(ChannelGone)?;
+        let removed = vhost.router.delete(name, if_unused)?;
+        Ok(unpersist_removed(log, &vhost.name, &removed))
+    }
+
+    /// Binds. Returns whether anything was written to the log.
+    ///
+    /// # Errors
+    /// [`BindingError`]; nothing has changed then.
+    pub(crate) fn bind(
+        &mut self,
+        log: &mut Log,
+        vhost: VhostId,
+        request: &BindRequest<'_>,
+    ) -> Result<bool, BindingError> {
+        let BindRequest { source, destination, key, arguments } = request;
+        let vhost = self.vhosts.get_mut(vhost).ok_or(ChannelGone)?;
+        let new = vhost.router.bind(source, destination, key, arguments)?;
+        let Some(binding) = new.filter(|binding| binding.durable) else {
+            return Ok(false);
+        };
+        log.persist(&Item::Binding(stored(&vhost.name, &binding)));
+        Ok(true)
+    }
+
+    /// Removes a binding. Returns whether anything was written to the log.
+    ///
+    /// # Errors
+    /// [`BindingError`]; nothing has changed then.
+    pub(crate) fn unbind(
+        &mut self,
+        log: &mut Log,
+        vhost: VhostId,
+        request: &BindRequest<'_>,
+    ) -> Result<bool, BindingError> {
+        let BindRequest { source, destination, key, arguments } = request;
+        let vhost = self.vhosts.get_mut(vhost).ok_or(ChannelGone)?;
+        let removed = vhost.router.unbind(source, destination, key, arguments)?;
+        Ok(unpersist_removed(log, &vhost.name, &removed))
+    }
+
+    /// Forgets a queue and its bindings.
+    pub(crate) fn remove_queue(&mut self, log: &mut Log, vhost: VhostId, queue: QueueId) {
+        if let Some(vhost) = self.vhosts.get_mut(vhost) {
+            let removed = vhost.router.remove_queue(queue);
+            unpersist_removed(log, &vhost.name, &removed);
+        }
+    }
+}
+
+/// What to bind or unbind.
+pub(crate) struct BindRequest<'a> {
+    pub(crate) source: &'a str,
+    pub(crate) destination: Destination,
+    pub(crate) key: &'a str,
+    pub(crate) arguments: &'a Table,
+}
+
+/// Deletes from the log what the router has removed. Returns whether any of it was there.
+fn unpersist_removed(log: &mut Log, vhost: &VhostName, removed: &Removed) -> bool {
+    let mut was_durable = false;
+    for binding in removed.bindings.iter().filter(|binding| binding.durable) {
+        was_durable = true;
+        log.unpersist(&Item::Binding(stored(vhost, binding)));
+    }
+    for exchange in removed.exchanges.iter().filter(|exchange| exchange.durable) {
+        was_durable = true;
+        log.unpersist(&Item::Exchange(vhost.clone(), exchange.clone()));
+    }
+    was_durable
+}
+
+/// A binding as the log keeps it.
+fn stored(vhost: &VhostName, binding: &Binding) -> StoredBinding {
+    StoredBinding {
+        vhost: vhost.clone(),
+        source: binding.source.clone(),
+        destination: match &binding.destination {
+            Destination::Queue(_, name) => StoredDestination::Queue(name.clone()),
+            Destination::Exchange(name) => StoredDestination::Exchange(name.clone()),
+        },
+        key: binding.key.clone(),
+        arguments: binding.arguments.clone(),
+    }
+}

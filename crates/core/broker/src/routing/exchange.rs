@@ -1,0 +1,239 @@
+//! Exchanges: what a client declares, and why that fails.
+//!
+//! Each type's rule stands in a file of its own; [`super::router`] joins them.
+
+pub(crate) mod direct;
+pub(crate) mod fanout;
+pub(crate) mod headers;
+pub(crate) mod targets;
+pub(crate) mod topic;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasherDefault, DefaultHasher};
+
+use quelea_model::limits::EXCHANGES_PER_VHOST_MAX;
+use quelea_model::{ExchangeName, Table, Value, VhostName};
+
+/// The prefix that only the broker may give to new names (AMQP 0-9-1 §1.5, `amq.`).
+pub const RESERVED_PREFIX: &str = "amq.";
+
+/// The argument that names where an exchange sends what it cannot route.
+pub const ALTERNATE_EXCHANGE: &str = "alternate-exchange";
+
+/// A map by text that clients choose. Its hash (SipHash with a fixed key: no randomness here) is
+/// slower than the one for our own numbers, but nobody makes names collide by the thousand.
+pub(crate) type ByText<K, V> = HashMap<K, V, BuildHasherDefault<DefaultHasher>>;
+
+/// How an exchange chooses among its bindings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ExchangeKind {
+    /// The routing key equals the binding's.
+    Direct,
+    /// Every binding.
+    Fanout,
+    /// The routing key's words fit the binding's pattern of words, `*` and `#`.
+    Topic,
+    /// The message's headers fit the binding's arguments.
+    Headers,
+}
+
+impl ExchangeKind {
+    /// All types, by their number on disk.
+    pub const ALL: [Self; 4] = [Self::Direct, Self::Fanout, Self::Topic, Self::Headers];
+
+    /// Finds a type by the name that `exchange.declare` carries.
+    ///
+    /// # Errors
+    /// [`UnknownExchangeType`] with the name.
+    pub fn parse(name: &str) -> Result<Self, UnknownExchangeType> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == name)
+            .ok_or_else(|| UnknownExchangeType { kind: Box::from(name) })
+    }
+
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Fanout => "fanout",
+            Self::Topic => "topic",
+            Self::Headers => "headers",
+        }
+    }
+}
+
+impl fmt::Display for ExchangeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// No exchange type has that name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown exchange type '{kind}'")]
+pub struct UnknownExchangeType {
+    /// The name that was asked for.
+    pub kind: Box<str>,
+}
+
+/// What makes an exchange: the content of `exchange.declare`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExchangeSpec {
+    /// Its name; empty for the default exchange alone.
+    pub name: ExchangeName,
+    /// Its type.
+    pub kind: ExchangeKind,
+    /// Whether it survives a restart.
+    pub durable: bool,
+    /// Whether it goes when its last binding as a source goes.
+    pub auto_delete: bool,
+    /// Whether only other exchanges may publish to it.
+    pub internal: bool,
+    /// Arguments as declared; [`ALTERNATE_EXCHANGE`] is the one that counts.
+    pub arguments: Table,
+}
+
+impl ExchangeSpec {
+    /// The exchange that takes what this one cannot route; `None` too if the argument is no text,
+    /// which [`ExchangeSpec::check_arguments`] refuses beforehand.
+    #[must_use]
+    pub fn alternate(&self) -> Option<&str> {
+        self.arguments.get(ALTERNATE_EXCHANGE).and_then(Value::as_text)
+    }
+
+    /// Checks the types of the arguments that have a meaning.
+    ///
+    /// # Errors
+    /// [`DeclareExchangeError::ArgumentType`].
+    pub fn check_arguments(&self, vhost: &VhostName) -> Result<(), DeclareExchangeError> {
+        match self.arguments.get(ALTERNATE_EXCHANGE) {
+            None | Some(Value::LongString(_)) => Ok(()),
+            Some(value) => Err(DeclareExchangeError::ArgumentType {
+                exchange: self.name.clone(),
+                vhost: vhost.clone(),
+                argument: ALTERNATE_EXCHANGE,
+                found: value.type_name(),
+            }),
+        }
+    }
+}
+
+/// Why an exchange was not declared. The texts are RabbitMQ's, since programs match on them.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum DeclareExchangeError {
+    /// The empty name (403 ACCESS_REFUSED).
+    #[error("operation not permitted on the default exchange")]
+    DefaultExchange,
+    /// A new name that begins with [`RESERVED_PREFIX`] (403 ACCESS_REFUSED).
+    #[error("exchange name '{exchange}' contains reserved prefix 'amq.*'")]
+    ReservedName {
+        /// The name that was asked for.
+        exchange: ExchangeName,
+    },
+    /// It exists and differs (406 PRECONDITION_FAILED).
+    #[error(
+        "inequivalent arg '{field}' for exchange '{exchange}' in vhost '{vhost}': \
+         received {received} but current is {current}"
+    )]
+    Inequivalent {
+        /// The exchange.
+        exchange: ExchangeName,
+        /// Its vhost.
+        vhost: VhostName,
+        /// `type`, `durable`, `auto_delete`, `internal` or an argument's name.
+        field: &'static str,
+        /// What the declaration says, in words: `'topic'`, `none`, `the value 'x' of type 'longstr'`.
+        received: String,
+        /// What the exchange has, in the same words.
+        current: String,
+    },
+    /// An argument of the wrong type (406 PRECONDITION_FAILED).
+    #[error(
+        "invalid type '{found}' for arg '{argument}' in exchange '{exchange}' in vhost '{vhost}'"
+    )]
+    ArgumentType {
+        /// The exchange.
+        exchange: ExchangeName,
+        /// Its vhost.
+        vhost: VhostName,
+        /// The argument.
+        argument: &'static str,
+        /// The type that was found.
+        found: &'static str,
+    },
+    /// The vhost holds as many exchanges as it may (406 PRECONDITION_FAILED).
+    #[error(
+        "cannot declare exchange '{exchange}' in vhost '{vhost}': \
+         exchange limit of {EXCHANGES_PER_VHOST_MAX} is reached"
+    )]
+    TooMany {
+        /// The exchange.
+        exchange: ExchangeName,
+        /// Its vhost.
+        vhost: VhostName,
+    },
+}
+
+/// Why an exchange was not deleted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeleteExchangeError {
+    /// The empty name (403 ACCESS_REFUSED).
+    #[error("operation not permitted on the default exchange")]
+    DefaultExchange,
+    /// One of the broker's own (403 ACCESS_REFUSED).
+    #[error("deletion of system exchange '{exchange}' in vhost '{vhost}' not allowed")]
+    System {
+        /// The name.
+        exchange: Box<str>,
+        /// The vhost.
+        vhost: VhostName,
+    },
+    /// It has bindings and the client asked for if-unused (406 PRECONDITION_FAILED).
+    #[error("exchange '{exchange}' in vhost '{vhost}' in use")]
+    InUse {
+        /// The exchange.
+        exchange: ExchangeName,
+        /// Its vhost.
+        vhost: VhostName,
+    },
+    /// There is none of that name. RabbitMQ answers delete-ok all the same.
+    #[error("no exchange '{exchange}' in vhost '{vhost}'")]
+    NotFound {
+        /// The name.
+        exchange: Box<str>,
+        /// The vhost.
+        vhost: VhostName,
+    },
+}
+
+/// Why a message could not even be tried on an exchange.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RouteError {
+    /// There is none of that name (404 NOT_FOUND).
+    #[error("no exchange '{exchange}' in vhost '{vhost}'")]
+    NoSuchExchange {
+        /// The name.
+        exchange: Box<str>,
+        /// The vhost.
+        vhost: VhostName,
+    },
+    /// `CC` or `BCC` is not an array of texts (406 PRECONDITION_FAILED).
+    #[error("invalid message: {{unacceptable_type_in_header,\"{header}\",{found}}}")]
+    HeaderType {
+        /// `CC` or `BCC`.
+        header: &'static str,
+        /// The type that was found.
+        found: &'static str,
+    },
+    /// More keys than [`quelea_model::limits::CC_KEYS_MAX`] in `CC` and `BCC` (406 PRECONDITION_FAILED).
+    #[error("invalid message: CC and BCC hold {count} keys, the limit is {max}")]
+    TooManyKeys {
+        /// How many were found.
+        count: usize,
+        /// How many may be.
+        max: usize,
+    },
+}

@@ -1,0 +1,319 @@
+//! The router of one vhost: its exchanges and bindings, and the queues that a message goes to.
+//!
+//! Every change moves the router's epoch, and with it all cached routes are void. A route that
+//! depends on more than exchange and routing key (headers, `CC`, `BCC`) is never cached.
+
+mod carbon_copy;
+mod edges;
+mod matcher;
+mod remove;
+mod routing;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use quelea_model::limits::{BINDINGS_PER_VHOST_MAX, EXCHANGES_PER_VHOST_MAX};
+use quelea_model::{ExchangeName, QueueId, QueueName, Table, Value, VhostName};
+use rustc_hash::{FxHashMap, FxHashSet};
+use slab::Slab;
+
+use super::binding::{BindError, Binding, Destination};
+use super::exchange::headers::{BindingKey, HeadersPattern};
+use super::exchange::targets::{ExchangeKey, RouteMatches, Target};
+use super::exchange::{
+    ALTERNATE_EXCHANGE, ByText, DeclareExchangeError, ExchangeKind, ExchangeSpec, RESERVED_PREFIX,
+};
+use super::route_cache::RouteCache;
+use edges::{Edge, Edges};
+use matcher::Matcher;
+
+/// The exchanges that every vhost has (AMQP 0-9-1 §3.1.3, and RabbitMQ's): name, type, internal.
+const PREDECLARED: [(&str, ExchangeKind, bool); 7] = [
+    ("", ExchangeKind::Direct, false),
+    ("amq.direct", ExchangeKind::Direct, false),
+    ("amq.fanout", ExchangeKind::Fanout, false),
+    ("amq.topic", ExchangeKind::Topic, false),
+    ("amq.headers", ExchangeKind::Headers, false),
+    ("amq.match", ExchangeKind::Headers, false),
+    ("amq.rabbitmq.trace", ExchangeKind::Topic, true),
+];
+
+/// Exchanges, bindings and routes of one vhost.
+#[derive(Debug)]
+pub(crate) struct Router {
+    vhost: VhostName,
+    exchanges: Slab<Exchange>,
+    exchange_names: ByText<ExchangeName, ExchangeKey>,
+    queues: FxHashMap<QueueId, Queue>,
+    /// A queue's number as the route to it alone, which the default exchange hands out.
+    queue_names: ByText<QueueName, Arc<[QueueId]>>,
+    edges: Edges,
+    epoch: u64,
+    cache: RouteCache,
+    /// Number of the last search; see [`Exchange::visited`].
+    search: u64,
+    found: RouteMatches,
+    nowhere: Arc<[QueueId]>,
+}
+
+#[derive(Debug)]
+struct Exchange {
+    spec: ExchangeSpec,
+    matcher: Matcher,
+    /// Bindings that lead from here.
+    outgoing: FxHashSet<BindingKey>,
+    /// Bindings that lead here.
+    incoming: FxHashSet<BindingKey>,
+    /// The last search that came here: cuts cycles.
+    visited: u64,
+}
+
+#[derive(Debug)]
+struct Queue {
+    name: QueueName,
+    durable: bool,
+    incoming: FxHashSet<BindingKey>,
+}
+
+impl Router {
+    /// A router with the default exchange and the predeclared `amq.*` ones.
+    pub(crate) fn new(vhost: VhostName) -> Self {
+        let mut router = Self {
+            vhost,
+            exchanges: Slab::new(),
+            exchange_names: ByText::default(),
+            queues: FxHashMap::default(),
+            queue_names: ByText::default(),
+            edges: Edges::default(),
+            epoch: 0,
+            cache: RouteCache::default(),
+            search: 0,
+            found: RouteMatches::default(),
+            nowhere: Arc::from([]),
+        };
+        for (name, kind, internal) in PREDECLARED {
+            router.insert_exchange(ExchangeSpec {
+                name: ExchangeName::parse(name).expect("a predeclared name is a name"),
+                kind,
+                durable: true,
+                auto_delete: false,
+                internal,
+                arguments: Table::new(),
+            });
+        }
+        router
+    }
+
+    /// Declares an exchange; `true` if it is new, `false` if an equivalent one existed.
+    ///
+    /// # Errors
+    /// [`DeclareExchangeError`].
+    pub(crate) fn declare(&mut self, spec: ExchangeSpec) -> Result<bool, DeclareExchangeError> {
+        if spec.name.as_str().is_empty() {
+            return Err(DeclareExchangeError::DefaultExchange);
+        }
+        spec.check_arguments(&self.vhost)?;
+        if let Some(existing) = self.exchange(spec.name.as_str()) {
+            self.check_equivalent(existing, &spec)?;
+            return Ok(false);
+        }
+        if spec.name.as_str().starts_with(RESERVED_PREFIX) {
+            return Err(DeclareExchangeError::ReservedName { exchange: spec.name });
+        }
+        if self.exchanges.len() >= EXCHANGES_PER_VHOST_MAX {
+            let vhost = self.vhost.clone();
+            return Err(DeclareExchangeError::TooMany { exchange: spec.name, vhost });
+        }
+        self.insert_exchange(spec);
+        self.epoch += 1;
+        Ok(true)
+    }
+
+    /// The exchange of that name.
+    pub(crate) fn exchange(&self, name: &str) -> Option<&ExchangeSpec> {
+        let key = self.exchange_names.get(name)?;
+        Some(&self.exchanges[key.0 as usize].spec)
+    }
+
+    /// Adds a queue, which the default exchange reaches from now on.
+    /// `durable`: whether bindings to it can be.
+    pub(crate) fn add_queue(&mut self, name: &QueueName, id: QueueId, durable: bool) {
+        let queue = Queue { name: name.clone(), durable, incoming: FxHashSet::default() };
+        self.queues.insert(id, queue);
+        self.queue_names.insert(name.clone(), Arc::from([id]));
+        self.epoch += 1;
+    }
+
+    /// Binds. Returns the new binding, for the log and the reports; `None` if it existed.
+    ///
+    /// # Errors
+    /// [`BindError`].
+    pub(crate) fn bind(
+        &mut self,
+        source: &str,
+        destination: &Destination,
+        key: &str,
+        arguments: &Table,
+    ) -> Result<Option<Binding>, BindError> {
+        let source = self.exchange_to_bind(source)?;
+        let (target, durable) = match destination {
+            Destination::Queue(id, name) => match self.queues.get(id) {
+                Some(queue) => (Target::Queue(*id), queue.durable),
+                None => {
+                    let (queue, vhost) = (name.clone(), self.vhost.clone());
+                    return Err(BindError::NoSuchQueue { queue, vhost });
+                }
+            },
+            Destination::Exchange(name) => {
+                let key = self.exchange_to_bind(name.as_str())?;
+                (Target::Exchange(key), self.exchanges[key.0 as usize].spec.durable)
+            }
+        };
+        let is_headers = self.exchanges[source.0 as usize].spec.kind == ExchangeKind::Headers;
+        let pattern = if is_headers { Some(HeadersPattern::parse(arguments)?) } else { None };
+        let arguments = edges::canonical(arguments);
+        let edge = Edge { source, target, key: Box::from(key), arguments };
+        if self.edges.find(&edge).is_some() {
+            return Ok(None);
+        }
+        if self.edges.len() >= BINDINGS_PER_VHOST_MAX {
+            return Err(BindError::TooMany { vhost: self.vhost.clone() });
+        }
+        let binding = self.insert_edge(edge, pattern);
+        self.epoch += 1;
+        debug_assert_eq!(
+            binding.durable,
+            durable && self.exchanges[source.0 as usize].spec.durable
+        );
+        Ok(Some(binding))
+    }
+
+    /// Moves with every change of exchanges, bindings or queues.
+    pub(crate) const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// All exchanges, the predeclared ones included.
+    pub(crate) fn exchanges(&self) -> impl Iterator<Item = &ExchangeSpec> {
+        self.exchanges.iter().map(|(_, exchange)| &exchange.spec)
+    }
+
+    /// All bindings but those by which the default exchange reaches each queue.
+    pub(crate) fn bindings(&self) -> impl Iterator<Item = Binding> {
+        self.edges.iter().map(|edge| self.binding(edge))
+    }
+
+    /// How many exchanges there are, the predeclared ones included.
+    pub(crate) fn exchange_count(&self) -> usize {
+        self.exchanges.len()
+    }
+
+    /// How many bindings [`Router::bindings`] returns.
+    pub(crate) fn binding_count(&self) -> usize {
+        self.edges.len()
+    }
+
+    fn insert_exchange(&mut self, spec: ExchangeSpec) {
+        let name = spec.name.clone();
+        let matcher = Matcher::new(&spec);
+        let key = self.exchanges.insert(Exchange {
+            spec,
+            matcher,
+            outgoing: FxHashSet::default(),
+            incoming: FxHashSet::default(),
+            visited: 0,
+        });
+        self.exchange_names.insert(name, ExchangeKey(key as u32));
+    }
+
+    /// Compares in RabbitMQ's order; of the arguments only the alternate exchange counts.
+    fn check_equivalent(
+        &self,
+        have: &ExchangeSpec,
+        want: &ExchangeSpec,
+    ) -> Result<(), DeclareExchangeError> {
+        let unequal = |field, received: String, current: String| {
+            let (exchange, vhost) = (have.name.clone(), self.vhost.clone());
+            Err(DeclareExchangeError::Inequivalent { exchange, vhost, field, received, current })
+        };
+        if have.kind != want.kind {
+            return unequal("type", quoted(want.kind), quoted(have.kind));
+        }
+        for (field, have, want) in [
+            ("durable", have.durable, want.durable),
+            ("auto_delete", have.auto_delete, want.auto_delete),
+            ("internal", have.internal, want.internal),
+        ] {
+            if have != want {
+                return unequal(field, quoted(want), quoted(have));
+            }
+        }
+        match (have.alternate(), want.alternate()) {
+            (have, want) if have == want => Ok(()),
+            (Some(have), Some(want)) => unequal(ALTERNATE_EXCHANGE, quoted(want), quoted(have)),
+            (have, want) => unequal(ALTERNATE_EXCHANGE, value_or_none(want), value_or_none(have)),
+        }
+    }
+
+    fn exchange_to_bind(&self, name: &str) -> Result<ExchangeKey, BindError> {
+        if name.is_empty() {
+            return Err(BindError::DefaultExchange);
+        }
+        self.exchange_names.get(name).copied().ok_or_else(|| BindError::NoSuchExchange {
+            exchange: Box::from(name),
+            vhost: self.vhost.clone(),
+        })
+    }
+
+    fn insert_edge(&mut self, edge: Edge, pattern: Option<HeadersPattern>) -> Binding {
+        let binding = self.binding(&edge);
+        let (source, target) = (edge.source, edge.target);
+        let key = self.edges.insert(edge);
+        let exchange = &mut self.exchanges[source.0 as usize];
+        exchange.matcher.add(key, &binding.key, target, pattern);
+        exchange.outgoing.insert(key);
+        match target {
+            Target::Queue(id) => {
+                if let Some(queue) = self.queues.get_mut(&id) {
+                    queue.incoming.insert(key);
+                }
+            }
+            Target::Exchange(to) => {
+                self.exchanges[to.0 as usize].incoming.insert(key);
+            }
+        }
+        binding
+    }
+
+    /// A binding as the world outside knows it.
+    fn binding(&self, edge: &Edge) -> Binding {
+        let source = &self.exchanges[edge.source.0 as usize].spec;
+        let (destination, durable) = match edge.target {
+            Target::Queue(id) => {
+                let queue = &self.queues[&id];
+                (Destination::Queue(id, queue.name.clone()), queue.durable)
+            }
+            Target::Exchange(key) => {
+                let exchange = &self.exchanges[key.0 as usize].spec;
+                (Destination::Exchange(exchange.name.clone()), exchange.durable)
+            }
+        };
+        Binding {
+            source: source.name.clone(),
+            destination,
+            key: edge.key.clone(),
+            arguments: edges::table(&edge.arguments),
+            durable: durable && source.durable,
+        }
+    }
+}
+
+fn quoted(value: impl std::fmt::Display) -> String {
+    format!("'{value}'")
+}
+
+fn value_or_none(text: Option<&str>) -> String {
+    let type_name = Value::text("").type_name();
+    text.map_or_else(|| "none".to_owned(), |v| format!("the value '{v}' of type '{type_name}'"))
+}

@@ -1,0 +1,75 @@
+//! The rule of one exchange, whatever its type.
+
+use quelea_model::ExchangeName;
+
+use crate::routing::exchange::direct::Direct;
+use crate::routing::exchange::fanout::Fanout;
+use crate::routing::exchange::headers::{BindingKey, Headers, HeadersPattern};
+use crate::routing::exchange::targets::{RouteMatches, Target};
+use crate::routing::exchange::topic::Topic;
+use crate::routing::exchange::{ExchangeKind, ExchangeSpec};
+
+/// The bindings of one exchange in the shape that its type searches.
+#[derive(Debug)]
+pub(super) enum Matcher {
+    /// The default exchange: the router looks queues up by their names.
+    Default,
+    Direct(Direct),
+    Fanout(Fanout),
+    Topic(Box<Topic>),
+    Headers(Headers),
+}
+
+impl Matcher {
+    pub(super) fn new(spec: &ExchangeSpec) -> Self {
+        match spec.kind {
+            _ if is_default(&spec.name) => Self::Default,
+            ExchangeKind::Direct => Self::Direct(Direct::default()),
+            ExchangeKind::Fanout => Self::Fanout(Fanout::default()),
+            ExchangeKind::Topic => Self::Topic(Box::default()),
+            ExchangeKind::Headers => Self::Headers(Headers::default()),
+        }
+    }
+
+    /// `pattern` is given for a headers exchange, and for no other.
+    pub(super) fn add(
+        &mut self,
+        binding: BindingKey,
+        key: &str,
+        target: Target,
+        pattern: Option<HeadersPattern>,
+    ) {
+        match (self, pattern) {
+            (Self::Direct(direct), _) => direct.add(key, target),
+            (Self::Fanout(fanout), _) => fanout.add(target),
+            (Self::Topic(topic), _) => topic.add(key, target),
+            (Self::Headers(headers), Some(pattern)) => headers.add(binding, target, pattern),
+            (Self::Headers(_), None) => unreachable!("a headers binding was parsed"),
+            (Self::Default, _) => unreachable!("the default exchange cannot be bound"),
+        }
+    }
+
+    pub(super) fn remove(&mut self, binding: BindingKey, key: &str, target: Target) {
+        match self {
+            Self::Direct(direct) => direct.remove(key, target),
+            Self::Fanout(fanout) => fanout.remove(target),
+            Self::Topic(topic) => topic.remove(key, target),
+            Self::Headers(headers) => headers.remove(binding),
+            Self::Default => unreachable!("the default exchange cannot be bound"),
+        }
+    }
+
+    /// Finds what a key leads to. Not for a headers exchange.
+    pub(super) fn matches_key(&mut self, key: &str, found: &mut RouteMatches) {
+        match self {
+            Self::Direct(direct) => direct.matches(key, found),
+            Self::Fanout(fanout) => fanout.matches(found),
+            Self::Topic(topic) => topic.matches(key, found),
+            Self::Default | Self::Headers(_) => {}
+        }
+    }
+}
+
+fn is_default(name: &ExchangeName) -> bool {
+    name.as_str().is_empty()
+}

@@ -1,0 +1,149 @@
+//! Taking bindings, queues and exchanges away, and with them the exchanges that auto-delete.
+
+use quelea_model::{QueueId, Table};
+
+use super::edges::{self, Edge};
+use super::{Binding, BindingKey, Destination, ExchangeKey, Router, Target};
+use crate::routing::binding::{Removed, UnbindError};
+use crate::routing::exchange::{DeleteExchangeError, RESERVED_PREFIX};
+
+impl Router {
+    /// Removes a binding. One that is not there, or whose ends are not, is no error.
+    ///
+    /// # Errors
+    /// [`UnbindError::DefaultExchange`].
+    pub(crate) fn unbind(
+        &mut self,
+        source: &str,
+        destination: &Destination,
+        key: &str,
+        arguments: &Table,
+    ) -> Result<Removed, UnbindError> {
+        let target = match destination {
+            Destination::Queue(id, _) => Some(Target::Queue(*id)),
+            Destination::Exchange(name) if name.as_str().is_empty() => {
+                return Err(UnbindError::DefaultExchange);
+            }
+            Destination::Exchange(name) => {
+                self.exchange_names.get(name.as_str()).copied().map(Target::Exchange)
+            }
+        };
+        if source.is_empty() {
+            return Err(UnbindError::DefaultExchange);
+        }
+        let mut removed = Removed::default();
+        let source = self.exchange_names.get(source).copied();
+        if let (Some(source), Some(target)) = (source, target) {
+            let arguments = edges::canonical(arguments);
+            let edge = Edge { source, target, key: Box::from(key), arguments };
+            if let Some(key) = self.edges.find(&edge) {
+                self.remove_edges(&[key], &mut removed);
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Deletes an exchange and the bindings at both of its ends.
+    ///
+    /// # Errors
+    /// [`DeleteExchangeError`].
+    pub(crate) fn delete(
+        &mut self,
+        name: &str,
+        if_unused: bool,
+    ) -> Result<Removed, DeleteExchangeError> {
+        if name.is_empty() {
+            return Err(DeleteExchangeError::DefaultExchange);
+        }
+        let vhost = || self.vhost.clone();
+        if name.starts_with(RESERVED_PREFIX) {
+            return Err(DeleteExchangeError::System { exchange: Box::from(name), vhost: vhost() });
+        }
+        let Some(key) = self.exchange_names.get(name).copied() else {
+            let exchange = Box::from(name);
+            return Err(DeleteExchangeError::NotFound { exchange, vhost: vhost() });
+        };
+        let exchange = &self.exchanges[key.0 as usize];
+        if if_unused && !exchange.outgoing.is_empty() {
+            let exchange = exchange.spec.name.clone();
+            return Err(DeleteExchangeError::InUse { exchange, vhost: vhost() });
+        }
+        let mut removed = Removed::default();
+        self.remove_exchanges(vec![key], &mut removed);
+        Ok(removed)
+    }
+
+    /// Forgets a queue and its bindings.
+    pub(crate) fn remove_queue(&mut self, id: QueueId) -> Removed {
+        let mut removed = Removed::default();
+        let Some(queue) = self.queues.get_mut(&id) else { return removed };
+        let mut edges: Vec<BindingKey> = queue.incoming.iter().copied().collect();
+        edges.sort_unstable();
+        self.remove_edges(&edges, &mut removed);
+        if let Some(queue) = self.queues.remove(&id) {
+            self.queue_names.remove(&queue.name);
+        }
+        self.epoch += 1;
+        removed
+    }
+
+    /// Removes bindings, and the auto-delete exchanges whose last binding as a source went.
+    fn remove_edges(&mut self, edges: &[BindingKey], removed: &mut Removed) {
+        let mut doomed = Vec::new();
+        for key in edges {
+            let source = self.edges.get(*key).source;
+            removed.bindings.push(self.remove_edge(*key));
+            if self.is_unused(source) {
+                doomed.push(source);
+            }
+        }
+        self.remove_exchanges(doomed, removed);
+    }
+
+    /// Removes exchanges with the bindings at both of their ends, then those that auto-delete for
+    /// it, and so on. None is doomed twice: only one that still had a binding can become unused.
+    fn remove_exchanges(&mut self, mut doomed: Vec<ExchangeKey>, removed: &mut Removed) {
+        self.epoch += 1;
+        while let Some(key) = doomed.pop() {
+            let exchange = &self.exchanges[key.0 as usize];
+            let mut edges: Vec<BindingKey> =
+                exchange.outgoing.union(&exchange.incoming).copied().collect();
+            edges.sort_unstable();
+            for edge in edges {
+                let source = self.edges.get(edge).source;
+                removed.bindings.push(self.remove_edge(edge));
+                if source != key && self.is_unused(source) {
+                    doomed.push(source);
+                }
+            }
+            let exchange = self.exchanges.remove(key.0 as usize);
+            self.exchange_names.remove(&exchange.spec.name);
+            removed.exchanges.push(exchange.spec);
+        }
+    }
+
+    fn is_unused(&self, exchange: ExchangeKey) -> bool {
+        let exchange = &self.exchanges[exchange.0 as usize];
+        exchange.spec.auto_delete && exchange.outgoing.is_empty()
+    }
+
+    /// The binding is taken out of both ends.
+    fn remove_edge(&mut self, key: BindingKey) -> Binding {
+        let binding = self.binding(self.edges.get(key));
+        let edge = self.edges.remove(key);
+        let source = &mut self.exchanges[edge.source.0 as usize];
+        source.matcher.remove(key, &edge.key, edge.target);
+        source.outgoing.remove(&key);
+        match edge.target {
+            Target::Queue(id) => {
+                if let Some(queue) = self.queues.get_mut(&id) {
+                    queue.incoming.remove(&key);
+                }
+            }
+            Target::Exchange(to) => {
+                self.exchanges[to.0 as usize].incoming.remove(&key);
+            }
+        }
+        binding
+    }
+}

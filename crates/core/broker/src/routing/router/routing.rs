@@ -1,0 +1,124 @@
+//! From exchange, routing key and headers to queues.
+
+use std::sync::Arc;
+
+use quelea_model::limits::EXCHANGE_HOPS_MAX;
+use quelea_model::{PropertyView, QueueId, Table};
+
+use super::matcher::Matcher;
+use super::{ExchangeKey, Router, carbon_copy};
+use crate::routing::exchange::RouteError;
+use crate::routing::exchange::targets::RouteMatches;
+use crate::routing::route_cache::Route;
+
+impl Router {
+    /// The queues for a message: through bindings between exchanges and alternate exchanges, with
+    /// the keys of `CC` and `BCC`, each queue once. Allocates nothing if exchange and key were
+    /// routed before in this epoch and the message's headers do not matter.
+    ///
+    /// # Errors
+    /// [`RouteError`].
+    pub(crate) fn route(
+        &mut self,
+        exchange: &str,
+        routing_key: &str,
+        properties: PropertyView<'_>,
+    ) -> Result<Route, RouteError> {
+        let copies = if properties.has_headers() {
+            carbon_copy::keys(properties)?
+        } else {
+            Default::default()
+        };
+        if copies.is_empty()
+            && let Some(route) = self.cache.get(self.epoch, exchange, routing_key)
+        {
+            return Ok(route.clone());
+        }
+        let Some(key) = self.exchange_names.get(exchange).copied() else {
+            let (exchange, vhost) = (Box::from(exchange), self.vhost.clone());
+            return Err(RouteError::NoSuchExchange { exchange, vhost });
+        };
+        let mut keys: Vec<&str> = Vec::with_capacity(1 + copies.len());
+        keys.push(routing_key);
+        keys.extend(copies.iter().map(|key| &**key));
+        keys.sort_unstable();
+        keys.dedup();
+        let mut headers = Headers { properties, table: None };
+        let queues = self.search(key, &keys, &mut headers);
+        let route = Route { queues };
+        if copies.is_empty() && headers.table.is_none() {
+            self.cache.put(self.epoch, exchange, routing_key, route.clone());
+        }
+        Ok(route)
+    }
+
+    /// Goes through the graph of exchanges, level by level, each exchange once.
+    fn search(
+        &mut self,
+        from: ExchangeKey,
+        keys: &[&str],
+        headers: &mut Headers<'_>,
+    ) -> Arc<[QueueId]> {
+        self.search += 1;
+        let mut found = std::mem::take(&mut self.found);
+        found.clear();
+        let mut level = vec![from];
+        for _ in 0..=EXCHANGE_HOPS_MAX {
+            for exchange in level.drain(..) {
+                self.visit(exchange, keys, headers, &mut found);
+            }
+            std::mem::swap(&mut level, &mut found.exchanges);
+            if level.is_empty() {
+                break;
+            }
+        }
+        found.queues.sort_unstable();
+        found.queues.dedup();
+        let queues = match &found.queues[..] {
+            [] => self.nowhere.clone(),
+            queues => Arc::from(queues),
+        };
+        self.found = found;
+        queues
+    }
+
+    fn visit(
+        &mut self,
+        key: ExchangeKey,
+        keys: &[&str],
+        headers: &mut Headers<'_>,
+        found: &mut RouteMatches,
+    ) {
+        let exchange = &mut self.exchanges[key.0 as usize];
+        if exchange.visited == self.search {
+            return;
+        }
+        exchange.visited = self.search;
+        let before = (found.queues.len(), found.exchanges.len());
+        match &mut exchange.matcher {
+            Matcher::Default => {
+                let queues = keys.iter().filter_map(|key| self.queue_names.get(*key));
+                found.queues.extend(queues.flat_map(|queue| queue.iter().copied()));
+            }
+            Matcher::Headers(matcher) => matcher.matches(headers.table(), found),
+            matcher => keys.iter().for_each(|key| matcher.matches_key(key, found)),
+        }
+        let matched = before != (found.queues.len(), found.exchanges.len());
+        let alternate = if matched { None } else { exchange.spec.alternate() };
+        let alternate = alternate.and_then(|name| self.exchange_names.get(name));
+        found.exchanges.extend(alternate);
+    }
+}
+
+/// A message's headers, decoded when the first headers exchange asks for them.
+struct Headers<'a> {
+    properties: PropertyView<'a>,
+    table: Option<Table>,
+}
+
+impl Headers<'_> {
+    fn table(&mut self) -> &Table {
+        let properties = self.properties;
+        self.table.get_or_insert_with(|| properties.headers().unwrap_or_default())
+    }
+}

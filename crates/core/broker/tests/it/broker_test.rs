@@ -1,0 +1,318 @@
+//! A broker with its clients, in virtual time: what a story acts on.
+
+use std::any::Any;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use quelea_broker::{
+    Broker, BrokerConfig, ChannelId, ConnectionId, ConnectionInfo, Effect, ReceiveId,
+    ReceivedMessage,
+};
+use quelea_model::{Message, Timestamp};
+use quelea_store::fake_disk::{FakeDisk, Survival};
+use quelea_store::{Durability, LogStore, MemStore, Options, Recovered, Store, StoreState, Ticket};
+
+/// What the broker stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoreKind {
+    /// The store in memory: the model.
+    Memory,
+    /// The log, on a disk in memory, with segments of so many bytes.
+    Log(u32),
+}
+
+/// What a crash leaves beside the broker.
+enum CrashImage {
+    /// The broker's own store.
+    Memory,
+    Log(FakeDisk, u32),
+}
+
+/// A delivery that a client has received.
+#[derive(Clone, Debug)]
+pub(crate) struct Received {
+    pub(crate) delivery_tag: u64,
+    pub(crate) consumer_tag: Option<Arc<str>>,
+    pub(crate) redelivered: bool,
+    pub(crate) message: Arc<Message>,
+}
+
+/// A connection with one channel.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) connection: ConnectionId,
+    pub(crate) channel: ChannelId,
+    /// Not yet expected.
+    pub(crate) inbox: VecDeque<Received>,
+    /// Not yet settled.
+    pub(crate) held: Vec<Received>,
+    pub(crate) got: VecDeque<Option<Received>>,
+    pub(crate) cancelled: Vec<String>,
+    /// Whether its output is taken at once.
+    pub(crate) reads: bool,
+    pub(crate) closed: Option<String>,
+}
+
+pub(crate) struct BrokerTest {
+    pub(crate) broker: Broker,
+    crash_image: CrashImage,
+    pub(crate) config: BrokerConfig,
+    pub(crate) now: Timestamp,
+    pub(crate) clients: BTreeMap<String, Client>,
+    pub(crate) blocked: Vec<Option<String>>,
+    /// Answers to receives.
+    pub(crate) received: BTreeMap<ReceiveId, Option<Vec<ReceivedMessage>>>,
+    /// Not yet reached.
+    promises: Vec<Ticket>,
+}
+
+impl BrokerTest {
+    pub(crate) fn new(config: BrokerConfig, store_kind: StoreKind) -> Self {
+        let now = Timestamp::from_millis(1_000_000);
+        let (store, recovered, crash_image) = match store_kind {
+            StoreKind::Memory => {
+                let (store, recovered) = recover(MemStore::new());
+                (store, recovered, CrashImage::Memory)
+            }
+            StoreKind::Log(segment_bytes) => {
+                let disk = FakeDisk::new();
+                let (store, recovered) = open_log(&disk, segment_bytes, now);
+                (store, recovered, CrashImage::Log(disk, segment_bytes))
+            }
+        };
+        let broker = start(config.clone(), store, recovered, now);
+        let (clients, blocked, promises) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let received = BTreeMap::new();
+        let mut test =
+            Self { broker, crash_image, config, now, clients, blocked, received, promises };
+        test.settle();
+        test
+    }
+
+    /// The process dies: connections, transient messages and memory are gone. What the log was
+    /// told is written first, so that a story may crash at any line. It is down for so long.
+    pub(crate) fn crash(&mut self, down_ms: u64) {
+        self.broker.store_mut().ticket(Durability::Os);
+        self.pump_store();
+        self.now = self.now.plus_ms(down_ms);
+        self.restart(Survival::All, 0);
+    }
+
+    /// The process ends as it should, with a last checkpoint, and starts again.
+    pub(crate) fn shut_down(&mut self) {
+        self.broker.begin_shutdown(self.now);
+        self.settle();
+        self.restart(Survival::All, 0);
+    }
+
+    /// The machine loses its power: any part of what was not synced is lost. To the store in
+    /// memory nothing happens.
+    pub(crate) fn power_cut(&mut self, seed: u64) {
+        self.restart(Survival::Random, seed);
+    }
+
+    fn restart(&mut self, survival: Survival, seed: u64) {
+        let (store, recovered) = match &mut self.crash_image {
+            CrashImage::Memory => recover(std::mem::take(memory_of(&mut self.broker))),
+            CrashImage::Log(disk, segment_bytes) => {
+                *disk = disk.crash(survival, seed);
+                open_log(disk, *segment_bytes, self.now)
+            }
+        };
+        self.broker = start(self.config.clone(), store, recovered, self.now);
+        self.clients.clear();
+        self.promises.clear();
+        self.settle();
+    }
+
+    pub(crate) fn set_state(&mut self, state: StoreState) {
+        memory_of(&mut self.broker).set_state(state);
+        self.settle();
+    }
+
+    /// Something has been promised for when the ticket is reached.
+    pub(crate) fn promise(&mut self, ticket: Ticket) {
+        self.promises.push(ticket);
+    }
+
+    /// Whether all promises could be kept.
+    pub(crate) fn promises_are_kept(&mut self) -> bool {
+        let progress = self.broker.progress();
+        self.promises.drain(..).all(|ticket| progress.reached(ticket))
+    }
+
+    /// The client of that name; it connects when it is first named.
+    pub(crate) fn client(&mut self, name: &str) -> &mut Client {
+        if !self.clients.contains_key(name) {
+            let info = ConnectionInfo {
+                user: String::from("guest"),
+                vhost: String::from("/"),
+                loopback: true,
+                name: name.to_owned(),
+                ..ConnectionInfo::default()
+            };
+            let connection = self.broker.open_connection(self.now, info).unwrap();
+            let channel = self.broker.open_channel(connection, 1).unwrap();
+            let client = Client {
+                connection,
+                channel,
+                inbox: VecDeque::new(),
+                held: Vec::new(),
+                got: VecDeque::new(),
+                cancelled: Vec::new(),
+                reads: true,
+                closed: None,
+            };
+            self.clients.insert(name.to_owned(), client);
+        }
+        self.clients.get_mut(name).unwrap()
+    }
+
+    /// Runs the broker and its store until nothing is left to do now.
+    pub(crate) fn settle(&mut self) {
+        let mut quiet = 0;
+        for _ in 0..100_000 {
+            let more = self.broker.run(self.now);
+            let any = self.pump_store() | self.carry_out_effects();
+            quiet = if more || any { 0 } else { quiet + 1 };
+            // Once more, for what the last turn has brought about.
+            if quiet == 2 {
+                return;
+            }
+        }
+        panic!("the broker never comes to rest");
+    }
+
+    /// One turn of the broker, and one job of its store.
+    pub(crate) fn turn(&mut self) {
+        self.broker.run(self.now);
+        let store = self.broker.store_mut();
+        if let (Some(job), CrashImage::Log(disk, _)) = (store.poll_job(self.now), &self.crash_image)
+        {
+            store.complete(job.run(disk));
+        }
+        self.carry_out_effects();
+    }
+
+    fn pump_store(&mut self) -> bool {
+        let mut any = false;
+        let store = self.broker.store_mut();
+        while let Some(job) = store.poll_job(self.now) {
+            let CrashImage::Log(disk, _) = &self.crash_image else {
+                unreachable!("the store in memory has no jobs: {job:?}");
+            };
+            store.complete(job.run(disk));
+            any = true;
+        }
+        any
+    }
+
+    fn carry_out_effects(&mut self) -> bool {
+        let mut any = false;
+        while let Some(effect) = self.broker.poll_effect() {
+            self.receive(effect);
+            any = true;
+        }
+        any
+    }
+
+    /// Lets time pass, stopping at every deadline on the way.
+    pub(crate) fn wait(&mut self, ms: u64) {
+        let end = self.now.plus_ms(ms);
+        while let Some(deadline) = self.broker.deadline().filter(|deadline| *deadline <= end) {
+            self.now = self.now.max(deadline);
+            self.settle();
+            if self.broker.deadline() == Some(deadline) {
+                panic!("a deadline that has come stays");
+            }
+        }
+        self.now = end;
+        self.settle();
+    }
+
+    fn receive(&mut self, effect: Effect) {
+        match effect {
+            Effect::Deliver {
+                connection,
+                consumer_tag,
+                delivery_tag,
+                redelivered,
+                message,
+                ..
+            } => {
+                let now = self.now;
+                let bytes = message.resident_bytes() + 300;
+                let Some(client) = by_connection(&mut self.clients, connection) else { return };
+                let consumer_tag = Some(consumer_tag);
+                let received = Received { delivery_tag, consumer_tag, redelivered, message };
+                client.inbox.push_back(received.clone());
+                client.held.push(received);
+                if client.reads {
+                    self.broker.output_drained(now, connection, bytes);
+                }
+            }
+            Effect::Got { connection, delivery_tag, redelivered, message, .. } => {
+                let Some(client) = by_connection(&mut self.clients, connection) else { return };
+                let received = Received { delivery_tag, consumer_tag: None, redelivered, message };
+                client.got.push_back(Some(received.clone()));
+                client.held.push(received);
+            }
+            Effect::Received { receive, messages, .. } => {
+                self.received.insert(receive, messages);
+            }
+            Effect::GotEmpty { connection, .. } => {
+                if let Some(client) = by_connection(&mut self.clients, connection) {
+                    client.got.push_back(None);
+                }
+            }
+            Effect::ConsumerCancelled { connection, consumer_tag, .. } => {
+                if let Some(client) = by_connection(&mut self.clients, connection) {
+                    client.cancelled.push(consumer_tag.to_string());
+                }
+            }
+            Effect::CloseConnection { connection, reason } => {
+                if let Some(client) = by_connection(&mut self.clients, connection) {
+                    client.closed = Some(reason.text());
+                }
+                self.broker.close_connection(self.now, connection);
+            }
+            Effect::PublishersBlocked { reason } => self.blocked.push(Some(reason)),
+            Effect::PublishersUnblocked => self.blocked.push(None),
+        }
+    }
+}
+
+fn by_connection(
+    clients: &mut BTreeMap<String, Client>,
+    connection: ConnectionId,
+) -> Option<&mut Client> {
+    clients.values_mut().find(|client| client.connection == connection)
+}
+
+/// The broker's store, in memory.
+fn memory_of(broker: &mut Broker) -> &mut MemStore {
+    let store: &mut dyn Any = broker.store_mut();
+    store.downcast_mut().expect("the story has no log")
+}
+
+fn recover(store: MemStore) -> (Box<dyn Store>, Recovered) {
+    let recovered = store.recover();
+    (Box::new(store), recovered)
+}
+
+fn open_log(disk: &FakeDisk, segment_bytes: u32, now: Timestamp) -> (Box<dyn Store>, Recovered) {
+    let options = Options { segment_bytes, ..Options::default() };
+    let (store, recovered) = LogStore::open(disk, options, now).unwrap();
+    (Box::new(store), recovered)
+}
+
+fn start(
+    config: BrokerConfig,
+    store: Box<dyn Store>,
+    recovered: Recovered,
+    now: Timestamp,
+) -> Broker {
+    let mut broker = Broker::new(config, store, recovered, 7, now).unwrap();
+    broker.bootstrap("");
+    broker
+}
