@@ -7,7 +7,7 @@ use std::sync::Arc;
 use quelea_model::{QueueId, Seq, Timestamp};
 
 use crate::chunk::CHUNK_ENTRIES;
-use crate::job::write_all_at;
+use crate::disk::write_all_at;
 use crate::record::{u32_at, u64_at};
 use crate::segment::Segment;
 use crate::{Disk, DiskFile, Entry, EntryFlags, Location, NEVER, PagedRange};

@@ -8,9 +8,9 @@ use rustc_hash::FxHashMap;
 
 use crate::DiskFile;
 use crate::checkpoint_file::EntriesBlock;
-use crate::reader::read_paged_range;
+use crate::read_job::read_paged_range;
 use crate::record::{MessageRecord, Record, Seed};
-use crate::window::Window;
+use crate::record_reader::RecordReader;
 use crate::{
     Deduplication, Entry, EntryFlags, LoadedRange, Location, NEVER, OpenError, PagedRange,
     QueueIndex, Recovered, Visibility,
@@ -332,8 +332,8 @@ impl Replay {
         let Some(segment) = self.segments.get(&range.segment) else {
             return Ok(None);
         };
-        let mut window = Window::new(Arc::clone(&segment.file), segment.seed);
-        read_paged_range(&mut window, id, range, 0, &mut Vec::new()).map(Some).map_err(
+        let mut reader = RecordReader::new(Arc::clone(&segment.file), segment.seed);
+        read_paged_range(&mut reader, id, range, 0, &mut Vec::new()).map(Some).map_err(
             |(offset, problem)| OpenError::Damaged {
                 file: segment.name.clone(),
                 offset: u64::from(offset),

@@ -2,34 +2,12 @@
 
 use std::any::Any;
 
-use quelea_model::{Message, QueueId, Seq, Timestamp};
+use quelea_model::{QueueId, Seq, Timestamp};
 
 use crate::{
-    Deduplication, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, PagedRange,
-    Progress, StoreStats, Ticket, Visibility,
+    Deduplication, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, NewMessage,
+    PagedRange, Progress, StoreStats, Ticket, Visibility,
 };
-
-/// A message to append, once for all the queues that it was routed to.
-#[derive(Clone, Copy, Debug)]
-pub struct NewMessage<'a> {
-    /// Its place in the order of publication. Appended in rising order, but for spilled messages.
-    pub seq: Seq,
-    /// The queues; not empty, none twice.
-    pub queues: &'a [QueueId],
-    /// Whether it survives a restart. One that does not is a transient message that is spilled.
-    pub durable: bool,
-    /// When it was published.
-    pub enqueued_at: Timestamp,
-    /// From when it may be received, if not at once.
-    pub visible_at: Option<Timestamp>,
-    /// When it expires: empty if nowhere, one time if everywhere alike, else a time for each queue
-    /// in their order ([`crate::NEVER`] where it does not).
-    pub expiries: &'a [Timestamp],
-    /// Its priority before any queue caps it; 0 if it has none.
-    pub priority: u8,
-    /// The message.
-    pub message: &'a Message,
-}
 
 /// Whether the store can be written to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,8 +38,8 @@ pub enum StoreState {
 /// (queue, message) pair that ends, exactly once: by [`Store::append_acks`], [`Store::release`] or
 /// [`Store::release_paged_range`].
 ///
-/// It is [`Any`], so that a test finds the [`crate::MemStore`] that it gave to a broker again, instead
-/// of a wrapper that restates each operation.
+/// It is [`Any`], so that a test finds the store that it gave to a broker again, instead of wrapping it
+/// in one that restates each operation.
 pub trait Store: Any + Send {
     /// Appends a message; gives the place for its entries, which are then `STORED`.
     fn append_message(&mut self, new: NewMessage<'_>) -> Location;

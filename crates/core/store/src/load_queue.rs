@@ -4,22 +4,22 @@ use std::collections::VecDeque;
 
 use crate::appender::Appender;
 use crate::batch::Batch;
-use crate::reader::{ItemsOfSegment, OpenSegment, Read};
+use crate::read_job::{ItemsOfSegment, OpenSegment, ReadJob};
 use crate::segment::Segments;
 use crate::{LoadError, LoadItem, LoadRequest, LoadWhat, Loaded, Location, PagedRange};
 
 /// Reads to do, reads under way, answers to fetch. Bounded by the broker, which has at most one
 /// request per queue under way.
 #[derive(Default)]
-pub(crate) struct Loads {
+pub(crate) struct LoadQueue {
     /// Paged-out ranges that are not wholly written yet.
     waiting: Vec<LoadRequest>,
-    reads: VecDeque<Read>,
+    reads: VecDeque<ReadJob>,
     under_way: usize,
     loaded: VecDeque<Loaded>,
 }
 
-impl Loads {
+impl LoadQueue {
     /// Takes a request. What is not written yet is read from memory.
     pub(crate) fn request(
         &mut self,
@@ -65,12 +65,12 @@ impl Loads {
         }
     }
 
-    pub(crate) fn push(&mut self, read: Read) {
+    pub(crate) fn push(&mut self, read: ReadJob) {
         self.reads.push_back(read);
     }
 
     /// The next job, while less than `max` are under way.
-    pub(crate) fn poll(&mut self, max: usize) -> Option<Read> {
+    pub(crate) fn poll(&mut self, max: usize) -> Option<ReadJob> {
         if self.under_way >= max {
             return None;
         }
@@ -113,7 +113,7 @@ impl Loads {
             loaded.messages.sort_unstable_by_key(|(seq, _)| *seq);
             self.loaded.push_back(loaded);
         } else {
-            self.reads.push_back(Read::Items { spans, loaded });
+            self.reads.push_back(ReadJob::Items { spans, loaded });
         }
     }
 
@@ -125,7 +125,7 @@ impl Loads {
     ) {
         let mut loaded = empty_answer(request);
         match open(range.segment, segments) {
-            Some(segment) => self.reads.push_back(Read::PagedRange { segment, range, loaded }),
+            Some(segment) => self.reads.push_back(ReadJob::PagedRange { segment, range, loaded }),
             None => {
                 let problem = "there is no such segment";
                 loaded.errors.push(error(
@@ -212,8 +212,8 @@ impl Memory<'_> {
     }
 }
 
-impl std::fmt::Debug for Loads {
+impl std::fmt::Debug for LoadQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Loads({} waiting, {} under way)", self.reads.len(), self.under_way)
+        write!(f, "LoadQueue({} waiting, {} under way)", self.reads.len(), self.under_way)
     }
 }
