@@ -199,7 +199,7 @@ impl Appender {
         location
     }
 
-    /// Ends the group here, so that the place is one from which a replay may start. Gives it.
+    /// Ends the group here, so that the place is one from which a replay may start. Returns it.
     pub(crate) fn mark(&mut self) -> Tail {
         self.flush_acks();
         if self.group_records > 0 {

@@ -155,7 +155,7 @@ pub(crate) fn checkpoint_number(name: &str) -> Option<u64> {
     (checkpoint_name(number) == name).then_some(number)
 }
 
-/// Appends a block; `content` writes what follows its header and gives the count for it.
+/// Appends a block; `content` writes what follows its header and returns the count for it.
 fn put_block(out: &mut Vec<u8>, seed: u32, kind: u32, content: impl FnOnce(&mut Vec<u8>) -> u32) {
     let at = out.len();
     out.extend_from_slice(&[0; BLOCK_HEADER_BYTES]);

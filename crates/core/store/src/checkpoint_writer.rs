@@ -1,4 +1,4 @@
-//! One checkpoint in the making: what the broker gives is gathered into writes to the file, and
+//! One checkpoint in the making: what the broker hands over is gathered into writes to the file, and
 //! entries in segments with little life left are copied forward on the way.
 
 use std::collections::VecDeque;
@@ -47,7 +47,7 @@ pub(crate) struct CheckpointWriter {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The broker gives entries.
+    /// The broker hands over its entries.
     Gathering,
     /// All is gathered; the file is finished when this batch is synced.
     Finishing { batch: u64 },
@@ -160,7 +160,7 @@ impl CheckpointWriter {
         }
     }
 
-    /// Copies entries out of the victims; gives the bytes copied.
+    /// Copies entries out of the victims; returns the bytes copied.
     pub(crate) fn copy_entries(
         &mut self,
         entries: &mut [Entry],
@@ -219,7 +219,7 @@ impl CheckpointWriter {
         self.phase = Phase::Finishing { batch };
     }
 
-    /// Gives the pass up.
+    /// Gives up the checkpoint.
     pub(crate) fn abandon(&mut self) {
         self.phase = Phase::Abandoned;
         self.writes.clear();
@@ -258,7 +258,7 @@ impl CheckpointWriter {
         Some(write)
     }
 
-    /// Takes a job's result; tells if that was the last.
+    /// Takes a job's result; returns how the pass ended if that was the last.
     pub(crate) fn complete(&mut self, written: CheckpointWritten) -> Option<CheckpointEnd> {
         self.busy = false;
         match written {
@@ -278,7 +278,7 @@ impl CheckpointWriter {
         }
     }
 
-    /// Moves an entry out of a victim; gives the bytes copied.
+    /// Moves an entry out of a victim; returns the bytes copied.
     fn copy_forward(
         &mut self,
         entry: &mut Entry,
@@ -293,7 +293,7 @@ impl CheckpointWriter {
         let to = match victim.moved.get(&from.offset) {
             Some(to) => *to,
             None => {
-                // A damaged record is left where it is; who reads it is told.
+                // A damaged record is left where it is; reading it reports the damage.
                 let Some(record) = victim.record(entry) else { return 0 };
                 let len = record.len();
                 let to = appender.append(len, |out| record::encode_copy(record, out), None);

@@ -115,7 +115,7 @@ pub(crate) fn write_all_at(
     Ok(())
 }
 
-/// Reads until the buffer is full or the file ends; gives the bytes read.
+/// Reads until the buffer is full or the file ends; returns the bytes read.
 pub(crate) fn read_all_at(
     file: &dyn DiskFile,
     offset: u64,

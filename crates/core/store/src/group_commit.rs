@@ -181,7 +181,7 @@ impl GroupCommit {
             || self.unsynced_since.is_some_and(|since| now >= since.plus_ms(self.lazy_sync_ms))
     }
 
-    /// Takes the result of a batch's write; gives the batch when it is done.
+    /// Takes the result of a batch's write; returns the batch when it is done.
     pub(crate) fn written(
         &mut self,
         result: Result<(), WriteError>,
@@ -257,7 +257,7 @@ impl GroupCommit {
     }
 }
 
-/// Gives each part of a batch its file; `None` if one has to be made first.
+/// Assigns each part of a batch its file; `None` if one has to be made first.
 fn prepare(
     batch: &Arc<Batch>,
     segments: &mut Segments,

@@ -249,7 +249,7 @@ impl QueueIndex {
     }
 
     /// Drops bodies that are in the log too, from the end towards the head, until `bytes_wanted`
-    /// are free. Gives the bytes.
+    /// are free. Returns the bytes.
     pub fn evict(&mut self, bytes_wanted: usize) -> usize {
         let mut freed = 0;
         for at in (0..self.slots.len()).rev() {
@@ -308,7 +308,7 @@ impl QueueIndex {
     }
 
     /// Replaces chunks by ranges, from the end towards the head, until `bytes_wanted` of the
-    /// index are free. Gives the bytes. Only chunks that the log tells exactly can go; the head
+    /// index are free. Returns the bytes. Only chunks that the log restores exactly can go; the head
     /// stays.
     pub fn page_out(&mut self, bytes_wanted: usize) -> usize {
         let before = self.index_bytes;
@@ -372,7 +372,7 @@ impl QueueIndex {
         }
     }
 
-    /// Gives up to some `max` entries to the store's checkpoint, going on at the cursor. True when
+    /// Passes up to some `max` entries to the store's checkpoint, going on at the cursor. True when
     /// all have been given.
     pub fn checkpoint(
         &mut self,

@@ -176,7 +176,7 @@ struct Memory<'a> {
 }
 
 impl Memory<'_> {
-    /// Answers those items that are not on the disk; gives the others back.
+    /// Answers those items that are not on the disk; returns the others.
     fn take(
         &self,
         items: &[LoadItem],

@@ -11,13 +11,11 @@ use crate::job::{Outcome, Work};
 use crate::load_queue::LoadQueue;
 use crate::read_job::{OpenSegment, ReadJob, ReadResult};
 use crate::record;
-use crate::recovery;
 use crate::segment::Segments;
 use crate::segment_pool::SegmentPool;
 use crate::{
-    Deduplication, Disk, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location,
-    NewMessage, OpenError, Options, PagedRange, Progress, Recovered, Store, StoreState, StoreStats,
-    Ticket, Visibility,
+    Deduplication, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, NewMessage,
+    Options, PagedRange, Progress, Store, StoreState, StoreStats, Ticket, Visibility,
 };
 
 /// Read jobs under way at once; each may hold some megabytes.
@@ -62,21 +60,7 @@ pub(crate) struct LastCheckpoint {
 }
 
 impl LogStore {
-    /// Opens or creates the log in a directory that nobody else uses, and recovers its state.
-    /// Blocks for as long as reading takes.
-    ///
-    /// # Errors
-    /// [`OpenError`]: the disk refuses, or the log is damaged otherwise than by a crash. Nothing
-    /// was changed then.
-    pub fn open(
-        disk: &dyn Disk,
-        options: Options,
-        now: Timestamp,
-    ) -> Result<(Self, Recovered), OpenError> {
-        recovery::open(disk, options, now)
-    }
-
-    /// Tells the table of segments what the last append did, and counts it.
+    /// Updates the table of segments after an append, and counts it.
     fn appended(&mut self, before: u64) {
         checkpoint_writer::add_tail_segment(&mut self.segments, &self.appender);
         if self.commit.failed().is_some() {
@@ -239,7 +223,7 @@ impl LogStore {
         }
     }
 
-    /// Gives entries to the pass, copying forward what is to be copied.
+    /// Adds entries to the checkpoint, copying forward what is to be copied.
     fn checkpoint_block(
         &mut self,
         queue: QueueId,

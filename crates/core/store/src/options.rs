@@ -1,4 +1,4 @@
-//! What a log can be told.
+//! Settings of a log.
 
 use quelea_model::limits;
 

@@ -41,7 +41,7 @@ pub(crate) struct ItemsOfSegment {
     pub(crate) items: Vec<LoadItem>,
 }
 
-/// What a read job gives back.
+/// The result of a read job.
 #[derive(Debug)]
 pub(crate) struct ReadDone {
     /// Segments that it does not need any more.
@@ -122,7 +122,7 @@ impl OpenSegment {
     }
 }
 
-/// Reads bodies in the order in which they lie; gives the bytes read.
+/// Reads bodies in the order in which they lie; returns the bytes read.
 fn read_items(span: ItemsOfSegment, loaded: &mut Loaded) -> u64 {
     let ItemsOfSegment { segment, mut items } = span;
     items.sort_unstable_by_key(|item| item.location.offset);

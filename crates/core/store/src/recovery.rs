@@ -38,30 +38,37 @@ struct End {
     dropped: Option<String>,
 }
 
-/// Opens a log.
-pub(crate) fn open(
-    disk: &dyn Disk,
-    options: Options,
-    now: Timestamp,
-) -> Result<(LogStore, Recovered), OpenError> {
-    let bytes = options.segment_bytes;
-    if !(4_096..=1 << 31).contains(&bytes) || !bytes.is_multiple_of(512) {
-        return Err(OpenError::Options { segment_bytes: bytes });
+impl LogStore {
+    /// Opens or creates the log in a directory that nobody else uses, and recovers its state.
+    /// Blocks for as long as reading takes.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the disk refuses, or the log is damaged otherwise than by a crash. Nothing
+    /// was changed then.
+    pub fn open(
+        disk: &dyn Disk,
+        options: Options,
+        now: Timestamp,
+    ) -> Result<(Self, Recovered), OpenError> {
+        let bytes = options.segment_bytes;
+        if !(4_096..=1 << 31).contains(&bytes) || !bytes.is_multiple_of(512) {
+            return Err(OpenError::Options { segment_bytes: bytes });
+        }
+        let mut directory = LogDirectory::scan(disk)?;
+        let mut replay = Replay::new(directory.for_replay());
+        let base = match directory.checkpoints.last() {
+            Some(number) => read_checkpoint(disk, *number, &mut replay)?,
+            None => Base::default(),
+        };
+        let log_id = directory.log_id(base.log_id)?.unwrap_or(options.nonce);
+        let end = replay_log(&directory, &base, &mut replay)?;
+        let live = prove(&directory, &base, &end, &mut replay)?;
+        let tail = tidy_up(disk, &mut directory, &end, &options, log_id)?;
+        replay.next_seq = replay.next_seq.max(directory.next_seq());
+        replay.next_queue = replay.next_queue.max(directory.next_queue());
+        let tail = Tail { next_seq: replay.next_seq, next_queue: replay.next_queue, ..tail };
+        Ok(build(directory, base, end, replay, &live, tail, log_id, options, now))
     }
-    let mut directory = LogDirectory::scan(disk)?;
-    let mut replay = Replay::new(directory.for_replay());
-    let base = match directory.checkpoints.last() {
-        Some(number) => read_checkpoint(disk, *number, &mut replay)?,
-        None => Base::default(),
-    };
-    let log_id = directory.log_id(base.log_id)?.unwrap_or(options.nonce);
-    let end = replay_log(&directory, &base, &mut replay)?;
-    let live = prove(&directory, &base, &end, &mut replay)?;
-    let tail = tidy_up(disk, &mut directory, &end, &options, log_id)?;
-    replay.next_seq = replay.next_seq.max(directory.next_seq());
-    replay.next_queue = replay.next_queue.max(directory.next_queue());
-    let tail = Tail { next_seq: replay.next_seq, next_queue: replay.next_queue, ..tail };
-    Ok(build(directory, base, end, replay, &live, tail, log_id, options, now))
 }
 
 /// Replays the log from the checkpoint's position to its end.
@@ -130,7 +137,7 @@ fn replay_log(
 }
 
 /// Checks that every segment that is not there was declared free, and drops entries whose segments
-/// were. Gives the live pairs by segment.
+/// were. Returns the live pairs by segment.
 fn prove(
     directory: &LogDirectory,
     base: &Base,
@@ -161,7 +168,7 @@ fn prove(
     Ok(live)
 }
 
-/// Makes the disk as if the last run had ended at the last complete group. Gives the place where
+/// Makes the disk as if the last run had ended at the last complete group. Returns the place where
 /// the log goes on.
 fn tidy_up(
     disk: &dyn Disk,

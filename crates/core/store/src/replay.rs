@@ -82,7 +82,7 @@ impl Replay {
         }
     }
 
-    /// Adds a block of the checkpoint; gives the number of its entries.
+    /// Adds a block of the checkpoint; returns the number of its entries.
     pub(crate) fn put_entries(&mut self, block: &EntriesBlock<'_>) -> u64 {
         let mut count = 0;
         if block.is_run {

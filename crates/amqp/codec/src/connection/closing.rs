@@ -80,13 +80,13 @@ impl ServerConnection {
         }
     }
 
-    /// The client closes a channel: the caller is told and owes the close-ok.
+    /// The client closes a channel: the caller is notified and owes the close-ok.
     pub(super) fn channel_closed_by_client(&mut self, channel: u16) -> Event {
         self.set_state(channel, ChannelState::ClosedByClient);
         Event::ChannelClosed(channel)
     }
 
-    /// The client closes the connection: the caller is told and owes the close-ok.
+    /// The client closes the connection: the caller is notified and owes the close-ok.
     pub(super) fn closed_by_client(&mut self, close: connection::Close) -> Event {
         self.phase = Phase::ClosedByClient;
         self.over(CloseCause::Client { code: close.reply_code, text: close.reply_text.detached() });

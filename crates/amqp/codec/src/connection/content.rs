@@ -182,7 +182,7 @@ fn read_publish(bytes: &Bytes, from: usize, to: usize) -> Result<Publish, Box<Re
     Ok(publish)
 }
 
-/// Checks a content header and gives the body's size.
+/// Checks a content header and returns the body's size.
 #[inline]
 fn check_header(payload: &[u8]) -> Result<u64, Box<Refusal>> {
     let Some((head, properties)) = payload.split_first_chunk::<CONTENT_HEAD>() else {
