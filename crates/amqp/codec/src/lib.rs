@@ -36,7 +36,7 @@ mod sasl;
 mod short_str;
 mod wire;
 
-pub use config::{ConnectionConfig, HANDSHAKE_TIMEOUT_MS, server_properties};
+pub use config::{ConnectionConfig, server_properties};
 pub use connection::{AuthFailure, ServerConnection};
 pub use event::{CloseCause, Event};
 pub use frame::{Frame, FrameError, FrameKind, FrameReader};

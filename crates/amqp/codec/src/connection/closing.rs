@@ -1,5 +1,7 @@
 //! How channels and connections end, from either side.
 
+use quelea_model::limits;
+
 use super::channel::{Channel, ChannelState, Content};
 use super::refusal::Refusal;
 use super::{Phase, ServerConnection};
@@ -8,10 +10,6 @@ use crate::frame::FrameError;
 use crate::method::{channel, connection};
 use crate::reply_code::ReplyCode;
 use crate::short_str::ShortStr;
-
-/// Milliseconds for the client's close-ok after our close. The client may have much to read before
-/// it sees the close; one that is gone should not hold its socket for long.
-const CLOSE_TIMEOUT_MS: u64 = 10_000;
 
 impl ServerConnection {
     /// Closes a channel because of an error: queues `channel.close` with `CODE_NAME - text`, and
@@ -57,7 +55,7 @@ impl ServerConnection {
         let text = close.reply_text.clone();
         self.output.method(0, &close.into());
         self.phase = Phase::Closing { answered: false };
-        self.phase_ends = self.now.plus_ms(CLOSE_TIMEOUT_MS);
+        self.phase_ends = self.now.plus_ms(limits::CLOSE_OK_TIMEOUT_MS);
         self.over(CloseCause::Server { code: code.code(), text });
     }
 
