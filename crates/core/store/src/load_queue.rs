@@ -32,7 +32,7 @@ impl LoadQueue {
         match &request.what {
             LoadWhat::Items(items) => {
                 let loaded = empty_answer(&request);
-                let memory = Memory { sealed, appender, segments };
+                let memory = UnwrittenRecords { sealed, appender, segments };
                 let (rest, loaded) = memory.take(items, written_to, loaded);
                 self.push_items(rest, loaded, segments);
             }
@@ -53,13 +53,7 @@ impl LoadQueue {
         for request in self.take_waiting() {
             let mut loaded = empty_answer(&request);
             if let LoadWhat::PagedRange(range) = &request.what {
-                let problem = "it was never written";
-                loaded.errors.push(error(
-                    None,
-                    range.first_location(),
-                    "a paged-out range",
-                    problem,
-                ));
+                loaded.errors.push(range_error(range, "it was never written"));
             }
             self.loaded.push_back(loaded);
         }
@@ -127,13 +121,7 @@ impl LoadQueue {
         match open(range.segment, segments) {
             Some(segment) => self.reads.push_back(ReadJob::PagedRange { segment, range, loaded }),
             None => {
-                let problem = "there is no such segment";
-                loaded.errors.push(error(
-                    None,
-                    range.first_location(),
-                    "a paged-out range",
-                    problem,
-                ));
+                loaded.errors.push(range_error(&range, "there is no such segment"));
                 self.loaded.push_back(loaded);
             }
         }
@@ -168,14 +156,18 @@ fn error(
     LoadError { seq, file, location, what, problem: problem.to_owned() }
 }
 
+fn range_error(range: &PagedRange, problem: &str) -> LoadError {
+    error(None, range.first_location(), "a paged-out range", problem)
+}
+
 /// What was appended and is not written yet.
-struct Memory<'a> {
+struct UnwrittenRecords<'a> {
     sealed: Option<&'a Batch>,
     appender: &'a Appender,
     segments: &'a Segments,
 }
 
-impl Memory<'_> {
+impl UnwrittenRecords<'_> {
     /// Answers those items that are not on the disk; returns the others.
     fn take(
         &self,

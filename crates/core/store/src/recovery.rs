@@ -62,8 +62,8 @@ impl LogStore {
         };
         let log_id = directory.log_id(base.log_id)?.unwrap_or(options.nonce);
         let end = replay_log(&directory, &base, &mut replay)?;
-        let live = prove(&directory, &base, &end, &mut replay)?;
-        let tail = tidy_up(disk, &mut directory, &end, &options, log_id)?;
+        let live = check_complete(&directory, &base, &end, &mut replay)?;
+        let tail = repair_tail(disk, &mut directory, &end, &options, log_id)?;
         replay.next_seq = replay.next_seq.max(directory.next_seq());
         replay.next_queue = replay.next_queue.max(directory.next_queue());
         let tail = Tail { next_seq: replay.next_seq, next_queue: replay.next_queue, ..tail };
@@ -138,7 +138,7 @@ fn replay_log(
 
 /// Checks that every segment that is not there was declared free, and drops entries whose segments
 /// were. Returns the live pairs by segment.
-fn prove(
+fn check_complete(
     directory: &LogDirectory,
     base: &Base,
     end: &End,
@@ -158,7 +158,7 @@ fn prove(
             return missing(needed.number, "the checkpoint needs it");
         }
     }
-    replay.unpage_noted()?;
+    replay.page_in_noted()?;
     let live = replay.count_live();
     for number in live.keys() {
         if !directory.has(*number) {
@@ -170,7 +170,7 @@ fn prove(
 
 /// Makes the disk as if the last run had ended at the last complete group. Returns the place where
 /// the log goes on.
-fn tidy_up(
+fn repair_tail(
     disk: &dyn Disk,
     directory: &mut LogDirectory,
     end: &End,
