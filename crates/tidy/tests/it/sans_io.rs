@@ -24,6 +24,7 @@ const PURE: &[&str] = &[
     "bytes",
     "crc32c",
     "crypto_box",
+    "fastrand",
     "form_urlencoded",
     "hashbrown",
     "hex",

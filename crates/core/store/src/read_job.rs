@@ -5,10 +5,10 @@ use std::sync::Arc;
 use quelea_model::{QueueId, Seq, limits};
 
 use crate::chunk::CHUNK_ENTRIES;
-use crate::job::read_all_at;
+use crate::disk::read_all_at;
 use crate::record::{MessageRecord, Record, Seed};
+use crate::record_reader::RecordReader;
 use crate::segment::SegmentFile;
-use crate::window::Window;
 use crate::{LoadError, LoadItem, Loaded, LoadedRange, Location, NEVER, PagedRange};
 
 /// Items whose records lie closer than this are read together: reading on is cheaper than a call.
@@ -19,7 +19,7 @@ const READ_BYTES_MAX: u32 = 1024 * 1024;
 const OVERHEAD_BYTES_GUESS: u32 = 512;
 
 /// A read job.
-pub(crate) enum Read {
+pub(crate) enum ReadJob {
     /// Single bodies; those found in memory are in the answer already.
     Items { spans: Vec<ItemsOfSegment>, loaded: Loaded },
     /// A paged-out range.
@@ -41,7 +41,7 @@ pub(crate) struct ItemsOfSegment {
     pub(crate) items: Vec<LoadItem>,
 }
 
-/// What a read job gives back.
+/// The result of a read job.
 #[derive(Debug)]
 pub(crate) struct ReadDone {
     /// Segments that it does not need any more.
@@ -57,7 +57,7 @@ pub(crate) enum ReadResult {
     Segment(u32, Result<Vec<u8>, String>),
 }
 
-impl Read {
+impl ReadJob {
     pub(crate) fn run(self) -> ReadDone {
         match self {
             Self::Items { spans, mut loaded } => {
@@ -70,10 +70,10 @@ impl Read {
                 ReadDone { unpin, bytes, result: ReadResult::Loaded(loaded) }
             }
             Self::PagedRange { segment, range, mut loaded } => {
-                let mut window = Window::new(Arc::clone(&segment.file.file), segment.seed);
+                let mut reader = RecordReader::new(Arc::clone(&segment.file.file), segment.seed);
                 let max = limits::READ_AHEAD_BYTES_MAX;
                 let messages = &mut loaded.messages;
-                match read_paged_range(&mut window, loaded.queue, &range, max, messages) {
+                match read_paged_range(&mut reader, loaded.queue, &range, max, messages) {
                     Ok(range) => loaded.range = Some(range),
                     Err((offset, problem)) => {
                         loaded.messages.clear();
@@ -87,7 +87,7 @@ impl Read {
                 }
                 ReadDone {
                     unpin: vec![segment.number],
-                    bytes: window.bytes_read,
+                    bytes: reader.bytes_read,
                     result: ReadResult::Loaded(loaded),
                 }
             }
@@ -122,14 +122,14 @@ impl OpenSegment {
     }
 }
 
-/// Reads bodies in the order in which they lie; gives the bytes read.
+/// Reads bodies in the order in which they lie; returns the bytes read.
 fn read_items(span: ItemsOfSegment, loaded: &mut Loaded) -> u64 {
     let ItemsOfSegment { segment, mut items } = span;
     items.sort_unstable_by_key(|item| item.location.offset);
-    let mut window = Window::new(Arc::clone(&segment.file.file), segment.seed);
+    let mut reader = RecordReader::new(Arc::clone(&segment.file.file), segment.seed);
     for (at, item) in items.iter().enumerate() {
         let offset = item.location.offset;
-        let result = match window.record(offset, || ahead(&items[at..])) {
+        let result = match reader.record(offset, || ahead(&items[at..])) {
             Ok(parsed) => item.message(&parsed.record),
             Err(error) => Err(error.to_string()),
         };
@@ -140,7 +140,7 @@ fn read_items(span: ItemsOfSegment, loaded: &mut Loaded) -> u64 {
             }
         }
     }
-    window.bytes_read
+    reader.bytes_read
 }
 
 impl LoadItem {
@@ -178,7 +178,7 @@ fn ahead(items: &[LoadItem]) -> usize {
 
 /// Reads all entries of a range, and the first bodies up to some bytes; an error has its offset.
 pub(crate) fn read_paged_range(
-    window: &mut Window,
+    reader: &mut RecordReader,
     queue: QueueId,
     range: &PagedRange,
     bodies_bytes_max: usize,
@@ -194,7 +194,7 @@ pub(crate) fn read_paged_range(
     let mut offset = range.first_offset;
     while offset <= range.last_offset {
         let left = (range.last_offset - offset).saturating_add(OVERHEAD_BYTES_GUESS + 4_096);
-        let parsed = window
+        let parsed = reader
             .record(offset, || left.min(READ_BYTES_MAX) as usize)
             .map_err(|error| (offset, error.to_string()))?;
         if let Record::Message(record) | Record::Copy(record) = &parsed.record

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::checkpoint_file::{checkpoint_name, checkpoint_number};
-use crate::job::read_all_at;
+use crate::disk::read_all_at;
 use crate::record::Seed;
 use crate::replay::ReplaySegment;
 use crate::segment::{
@@ -13,10 +13,10 @@ use crate::{Disk, Location, OpenError};
 
 /// The files of a log.
 #[derive(Debug, Default)]
-pub(crate) struct Files {
+pub(crate) struct LogDirectory {
     /// Those with the header of a segment in use, by its number.
     pub(crate) segments: BTreeMap<u32, FoundSegment>,
-    pub(crate) spares: Vec<SegmentFile>,
+    pub(crate) spare_segments: Vec<SegmentFile>,
     /// Numbers of checkpoints, rising.
     pub(crate) checkpoints: Vec<u64>,
     /// Files whose creation was cut off.
@@ -38,9 +38,9 @@ impl FoundSegment {
     }
 }
 
-impl Files {
+impl LogDirectory {
     pub(crate) fn scan(disk: &dyn Disk) -> Result<Self, OpenError> {
-        let mut files = Self { next_slot: 1, ..Self::default() };
+        let mut directory = Self { next_slot: 1, ..Self::default() };
         let names = disk.list().map_err(|source| OpenError::Io {
             action: "list",
             file: "the log's directory".to_owned(),
@@ -48,17 +48,17 @@ impl Files {
         })?;
         for name in names {
             if let Some(slot) = SegmentFile::slot_of(&name) {
-                files.next_slot = files.next_slot.max(slot.saturating_add(1));
-                files.add_segment(disk, name)?;
+                directory.next_slot = directory.next_slot.max(slot.saturating_add(1));
+                directory.add_segment(disk, name)?;
             } else if let Some(number) = checkpoint_number(&name) {
-                files.checkpoints.push(number);
+                directory.checkpoints.push(number);
             } else if name.strip_suffix(".tmp").and_then(checkpoint_number).is_some() {
-                files.unfinished.push(name);
+                directory.unfinished.push(name);
             }
             // Other files are not ours.
         }
-        files.checkpoints.sort_unstable();
-        Ok(files)
+        directory.checkpoints.sort_unstable();
+        Ok(directory)
     }
 
     fn add_segment(&mut self, disk: &dyn Disk, name: String) -> Result<(), OpenError> {
@@ -85,7 +85,7 @@ impl Files {
         };
         let file = SegmentFile { name, file, bytes: header.bytes };
         if header.segment == 0 {
-            self.spares.push(file);
+            self.spare_segments.push(file);
             return Ok(());
         }
         let (number, name) = (header.segment, file.name.clone());

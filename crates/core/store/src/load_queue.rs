@@ -4,22 +4,22 @@ use std::collections::VecDeque;
 
 use crate::appender::Appender;
 use crate::batch::Batch;
-use crate::reader::{ItemsOfSegment, OpenSegment, Read};
+use crate::read_job::{ItemsOfSegment, OpenSegment, ReadJob};
 use crate::segment::Segments;
 use crate::{LoadError, LoadItem, LoadRequest, LoadWhat, Loaded, Location, PagedRange};
 
 /// Reads to do, reads under way, answers to fetch. Bounded by the broker, which has at most one
 /// request per queue under way.
 #[derive(Default)]
-pub(crate) struct Loads {
+pub(crate) struct LoadQueue {
     /// Paged-out ranges that are not wholly written yet.
     waiting: Vec<LoadRequest>,
-    reads: VecDeque<Read>,
+    reads: VecDeque<ReadJob>,
     under_way: usize,
     loaded: VecDeque<Loaded>,
 }
 
-impl Loads {
+impl LoadQueue {
     /// Takes a request. What is not written yet is read from memory.
     pub(crate) fn request(
         &mut self,
@@ -32,7 +32,7 @@ impl Loads {
         match &request.what {
             LoadWhat::Items(items) => {
                 let loaded = empty_answer(&request);
-                let memory = Memory { sealed, appender, segments };
+                let memory = UnwrittenRecords { sealed, appender, segments };
                 let (rest, loaded) = memory.take(items, written_to, loaded);
                 self.push_items(rest, loaded, segments);
             }
@@ -53,24 +53,18 @@ impl Loads {
         for request in self.take_waiting() {
             let mut loaded = empty_answer(&request);
             if let LoadWhat::PagedRange(range) = &request.what {
-                let problem = "it was never written";
-                loaded.errors.push(error(
-                    None,
-                    range.first_location(),
-                    "a paged-out range",
-                    problem,
-                ));
+                loaded.errors.push(range_error(range, "it was never written"));
             }
             self.loaded.push_back(loaded);
         }
     }
 
-    pub(crate) fn push(&mut self, read: Read) {
+    pub(crate) fn push(&mut self, read: ReadJob) {
         self.reads.push_back(read);
     }
 
     /// The next job, while less than `max` are under way.
-    pub(crate) fn poll(&mut self, max: usize) -> Option<Read> {
+    pub(crate) fn poll(&mut self, max: usize) -> Option<ReadJob> {
         if self.under_way >= max {
             return None;
         }
@@ -113,7 +107,7 @@ impl Loads {
             loaded.messages.sort_unstable_by_key(|(seq, _)| *seq);
             self.loaded.push_back(loaded);
         } else {
-            self.reads.push_back(Read::Items { spans, loaded });
+            self.reads.push_back(ReadJob::Items { spans, loaded });
         }
     }
 
@@ -125,15 +119,9 @@ impl Loads {
     ) {
         let mut loaded = empty_answer(request);
         match open(range.segment, segments) {
-            Some(segment) => self.reads.push_back(Read::PagedRange { segment, range, loaded }),
+            Some(segment) => self.reads.push_back(ReadJob::PagedRange { segment, range, loaded }),
             None => {
-                let problem = "there is no such segment";
-                loaded.errors.push(error(
-                    None,
-                    range.first_location(),
-                    "a paged-out range",
-                    problem,
-                ));
+                loaded.errors.push(range_error(&range, "there is no such segment"));
                 self.loaded.push_back(loaded);
             }
         }
@@ -168,15 +156,19 @@ fn error(
     LoadError { seq, file, location, what, problem: problem.to_owned() }
 }
 
+fn range_error(range: &PagedRange, problem: &str) -> LoadError {
+    error(None, range.first_location(), "a paged-out range", problem)
+}
+
 /// What was appended and is not written yet.
-struct Memory<'a> {
+struct UnwrittenRecords<'a> {
     sealed: Option<&'a Batch>,
     appender: &'a Appender,
     segments: &'a Segments,
 }
 
-impl Memory<'_> {
-    /// Answers those items that are not on the disk; gives the others back.
+impl UnwrittenRecords<'_> {
+    /// Answers those items that are not on the disk; returns the others.
     fn take(
         &self,
         items: &[LoadItem],
@@ -212,8 +204,8 @@ impl Memory<'_> {
     }
 }
 
-impl std::fmt::Debug for Loads {
+impl std::fmt::Debug for LoadQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Loads({} waiting, {} under way)", self.reads.len(), self.under_way)
+        write!(f, "LoadQueue({} waiting, {} under way)", self.reads.len(), self.under_way)
     }
 }

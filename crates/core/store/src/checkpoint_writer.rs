@@ -1,4 +1,4 @@
-//! One checkpoint in the making: what the broker gives is gathered into chunks of the file, and
+//! One checkpoint in the making: what the broker hands over is gathered into writes to the file, and
 //! entries in segments with little life left are copied forward on the way.
 
 use std::collections::VecDeque;
@@ -14,9 +14,9 @@ use crate::segment::{Segment, Segments};
 use crate::{DiskFile, Entry, Location, PagedRange};
 
 /// Bytes of one write to the file.
-const CHUNK_BYTES: usize = 1024 * 1024;
-/// Chunks that may wait before the broker is asked to pause.
-const CHUNKS_WAITING_MAX: usize = 4;
+const WRITE_BYTES: usize = 1024 * 1024;
+/// Writes that may wait before the broker is asked to pause.
+const WRITES_WAITING_MAX: usize = 4;
 /// The file is synced every so many bytes, so that the last sync is short.
 const SYNC_BYTES: u64 = 8 * 1024 * 1024;
 /// Segments emptied in one pass; each is held in memory as long as the pass gathers.
@@ -25,7 +25,7 @@ const VICTIMS_MAX: usize = 2;
 const LIVE_SHARE_MIN: u64 = 4;
 
 /// A checkpoint under way.
-pub(crate) struct Pass {
+pub(crate) struct CheckpointWriter {
     header: CheckpointHeader,
     seed: u32,
     phase: Phase,
@@ -33,7 +33,7 @@ pub(crate) struct Pass {
     /// Victims whose content is still being read.
     loading: usize,
     buffer: Vec<u8>,
-    chunks: VecDeque<Vec<u8>>,
+    writes: VecDeque<Vec<u8>>,
     file: Option<Arc<dyn DiskFile>>,
     busy: bool,
     offset: u64,
@@ -47,7 +47,7 @@ pub(crate) struct Pass {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The broker gives entries.
+    /// The broker hands over its entries.
     Gathering,
     /// All is gathered; the file is finished when this batch is synced.
     Finishing { batch: u64 },
@@ -66,14 +66,14 @@ struct Victim {
 
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PassEnd {
+pub(crate) enum CheckpointEnd {
     /// The checkpoint is on the disk; a replay would start here.
     Finished { position: Location, bytes: u64 },
     /// The disk refused it; the one before stays.
     Failed,
 }
 
-impl Pass {
+impl CheckpointWriter {
     /// Begins a pass whose replay starts at `tail`, right behind a commit.
     pub(crate) fn new(log_id: u64, number: u64, tail: &Tail, replaced: Vec<String>) -> Self {
         let header = CheckpointHeader {
@@ -91,7 +91,7 @@ impl Pass {
             victims: Vec::new(),
             loading: 0,
             buffer: header.encode().to_vec(),
-            chunks: VecDeque::new(),
+            writes: VecDeque::new(),
             file: None,
             busy: false,
             offset: 0,
@@ -108,7 +108,7 @@ impl Pass {
 
     /// Whether the broker may give entries now.
     pub(crate) fn is_ready(&self) -> bool {
-        self.is_gathering() && self.loading == 0 && self.chunks.len() < CHUNKS_WAITING_MAX
+        self.is_gathering() && self.loading == 0 && self.writes.len() < WRITES_WAITING_MAX
     }
 
     /// Whether a job is under way.
@@ -151,7 +151,7 @@ impl Pass {
         while items.peek().is_some() {
             let mut bytes = 0;
             let block = std::iter::from_fn(|| {
-                let (key, value) = if bytes < CHUNK_BYTES { items.next()? } else { return None };
+                let (key, value) = if bytes < WRITE_BYTES { items.next()? } else { return None };
                 bytes += key.len() + value.len();
                 Some((key, value))
             });
@@ -160,7 +160,7 @@ impl Pass {
         }
     }
 
-    /// Copies entries out of the victims; gives the bytes copied.
+    /// Copies entries out of the victims; returns the bytes copied.
     pub(crate) fn copy_entries(
         &mut self,
         entries: &mut [Entry],
@@ -209,7 +209,7 @@ impl Pass {
         });
         file::put_segments(&mut self.buffer, self.seed, needed);
         file::put_end(&mut self.buffer, self.seed, self.entries, synced);
-        self.chunks.push_back(std::mem::take(&mut self.buffer));
+        self.writes.push_back(std::mem::take(&mut self.buffer));
         for victim in &mut self.victims {
             victim.bytes = Vec::new();
         }
@@ -219,10 +219,10 @@ impl Pass {
         self.phase = Phase::Finishing { batch };
     }
 
-    /// Gives the pass up.
+    /// Gives up the checkpoint.
     pub(crate) fn abandon(&mut self) {
         self.phase = Phase::Abandoned;
-        self.chunks.clear();
+        self.writes.clear();
         self.buffer = Vec::new();
         for victim in &mut self.victims {
             victim.bytes = Vec::new();
@@ -237,8 +237,8 @@ impl Pass {
         let number = self.header.number;
         let write = match self.phase {
             Phase::Abandoned => CheckpointWrite::Abandon { number },
-            Phase::Gathering | Phase::Finishing { .. } if !self.chunks.is_empty() => {
-                let bytes = self.chunks.pop_front()?;
+            Phase::Gathering | Phase::Finishing { .. } if !self.writes.is_empty() => {
+                let bytes = self.writes.pop_front()?;
                 let end = self.offset + bytes.len() as u64;
                 let sync = end - self.synced_offset >= SYNC_BYTES;
                 if sync {
@@ -258,8 +258,8 @@ impl Pass {
         Some(write)
     }
 
-    /// Takes a job's result; tells if that was the last.
-    pub(crate) fn complete(&mut self, written: CheckpointWritten) -> Option<PassEnd> {
+    /// Takes a job's result; returns how the pass ended if that was the last.
+    pub(crate) fn complete(&mut self, written: CheckpointWritten) -> Option<CheckpointEnd> {
         self.busy = false;
         match written {
             CheckpointWritten::Appended { file, bytes } => {
@@ -268,9 +268,9 @@ impl Pass {
                 None
             }
             CheckpointWritten::Finished => {
-                Some(PassEnd::Finished { position: self.header.position, bytes: self.offset })
+                Some(CheckpointEnd::Finished { position: self.header.position, bytes: self.offset })
             }
-            CheckpointWritten::Abandoned => Some(PassEnd::Failed),
+            CheckpointWritten::Abandoned => Some(CheckpointEnd::Failed),
             CheckpointWritten::Failed { .. } => {
                 self.abandon();
                 None
@@ -278,7 +278,7 @@ impl Pass {
         }
     }
 
-    /// Moves an entry out of a victim; gives the bytes copied.
+    /// Moves an entry out of a victim; returns the bytes copied.
     fn copy_forward(
         &mut self,
         entry: &mut Entry,
@@ -293,7 +293,7 @@ impl Pass {
         let to = match victim.moved.get(&from.offset) {
             Some(to) => *to,
             None => {
-                // A damaged record is left where it is; who reads it is told.
+                // A damaged record is left where it is; reading it reports the damage.
                 let Some(record) = victim.record(entry) else { return 0 };
                 let len = record.len();
                 let to = appender.append(len, |out| record::encode_copy(record, out), None);
@@ -313,11 +313,11 @@ impl Pass {
         copied
     }
 
-    /// Closes a chunk when it is large enough.
+    /// Closes a write when it is large enough.
     fn cut(&mut self) {
-        if self.buffer.len() >= CHUNK_BYTES {
-            let next = Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 16);
-            self.chunks.push_back(std::mem::replace(&mut self.buffer, next));
+        if self.buffer.len() >= WRITE_BYTES {
+            let next = Vec::with_capacity(WRITE_BYTES + WRITE_BYTES / 16);
+            self.writes.push_back(std::mem::replace(&mut self.buffer, next));
         }
     }
 }
@@ -380,8 +380,8 @@ pub(crate) fn choose_victims(segments: &Segments, written: u32) -> Vec<u32> {
     candidates.iter().take(VICTIMS_MAX).map(|segment| segment.number).collect()
 }
 
-impl std::fmt::Debug for Pass {
+impl std::fmt::Debug for CheckpointWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Pass({:?}, {:?}, {} entries)", self.header, self.phase, self.entries)
+        write!(f, "CheckpointWriter({:?}, {:?}, {} entries)", self.header, self.phase, self.entries)
     }
 }

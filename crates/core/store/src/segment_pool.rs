@@ -14,7 +14,7 @@ const AHEAD: usize = 1;
 
 /// Keeps a file ready for the next segment, so that a full disk is seen before it hurts.
 #[derive(Debug)]
-pub(crate) struct Spares {
+pub(crate) struct SegmentPool {
     log_id: u64,
     bytes: u32,
     max: usize,
@@ -43,12 +43,12 @@ impl std::fmt::Debug for Filling {
     }
 }
 
-impl Spares {
+impl SegmentPool {
     pub(crate) fn new(log_id: u64, options: &Options, next_slot: u32) -> Self {
         Self {
             log_id,
             bytes: options.segment_bytes,
-            max: options.spares_max.max(AHEAD),
+            max: options.spare_segments_max.max(AHEAD),
             retry_ms: options.full_retry_ms,
             ready: Vec::new(),
             next_slot,

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::DiskFile;
-use crate::job::read_all_at;
+use crate::disk::read_all_at;
 use crate::record::{self, Parsed, RECORD_BYTES_MIN, RecordError, Seed};
 
 /// Reads records of one segment at any offset, many with one read.
-pub(crate) struct Window {
+pub(crate) struct RecordReader {
     file: Arc<dyn DiskFile>,
     seed: Seed,
     buffer: Vec<u8>,
@@ -21,20 +21,20 @@ pub(crate) struct Window {
 
 /// Why there is no record at an offset.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum WindowError {
+pub(crate) enum ReadError {
     #[error(transparent)]
     Io(#[from] std::io::Error),
     #[error(transparent)]
     Record(#[from] RecordError),
 }
 
-impl Window {
+impl RecordReader {
     pub(crate) const fn new(file: Arc<dyn DiskFile>, seed: Seed) -> Self {
         Self { file, seed, buffer: Vec::new(), start: 0, filled: 0, bytes_read: 0 }
     }
 
     /// Goes on with another segment.
-    pub(crate) fn turn_to(&mut self, file: Arc<dyn DiskFile>, seed: Seed) {
+    pub(crate) fn switch_to(&mut self, file: Arc<dyn DiskFile>, seed: Seed) {
         self.file = file;
         self.seed = seed;
         self.filled = 0;
@@ -46,7 +46,7 @@ impl Window {
         &mut self,
         offset: u32,
         ahead: impl Fn() -> usize,
-    ) -> Result<Parsed<'_>, WindowError> {
+    ) -> Result<Parsed<'_>, ReadError> {
         let offset = u64::from(offset);
         let mut have = self.have(offset);
         if have < RECORD_BYTES_MIN {
