@@ -14,7 +14,7 @@ use quelea_cmq_proto::{PushError, Time};
 use crate::driver::Driver;
 use crate::replies::Slot;
 use crate::request::Caller;
-use crate::sleep::Sleep;
+use crate::wait_future::WaitFuture;
 use crate::waiting::Until;
 
 /// What is done when a future's deadline has passed without its message.
@@ -96,7 +96,7 @@ impl<'a> Pending<'a> {
     #[must_use]
     pub fn try_take(&self) -> Option<Bytes> {
         self.slot.take().or_else(|| {
-            self.driver().look();
+            self.driver().poll_recv();
             self.slot.take()
         })
     }
@@ -109,7 +109,7 @@ impl<'a> Pending<'a> {
         loop {
             let until = Until::Reply(Arc::clone(&self.slot));
             self.driver().wait(&until, Some(self.deadline));
-            if let Some(done) = self.look() {
+            if let Some(done) = self.take_or_remedy() {
                 return done;
             }
         }
@@ -118,15 +118,15 @@ impl<'a> Pending<'a> {
     async fn answered(mut self) -> Result<Bytes, Lost> {
         loop {
             let until = Until::Reply(Arc::clone(&self.slot));
-            Sleep::new(self.driver(), until, Some(self.deadline)).await;
-            if let Some(done) = self.look() {
+            WaitFuture::new(self.driver(), until, Some(self.deadline)).await;
+            if let Some(done) = self.take_or_remedy() {
                 return done;
             }
         }
     }
 
     /// After waiting: the answer, or what follows from there being none.
-    fn look(&mut self) -> Option<Result<Bytes, Lost>> {
+    fn take_or_remedy(&mut self) -> Option<Result<Bytes, Lost>> {
         if let Some(answer) = self.slot.take() {
             return Some(Ok(answer));
         }

@@ -3,6 +3,7 @@
 //! nothing of the wire. Start reading at [`endpoint`].
 
 mod background;
+mod call_frame;
 mod clock;
 pub mod cmq;
 pub mod codec;
@@ -10,6 +11,7 @@ pub mod dest;
 mod driver;
 pub mod endpoint;
 pub mod future;
+mod leadership;
 pub mod message;
 mod missing;
 pub mod multicast;
@@ -25,10 +27,11 @@ mod replies;
 pub mod request;
 pub mod responder;
 mod ring;
-mod sleep;
 mod state;
 pub mod stats;
+mod sync;
 mod wait;
+mod wait_future;
 mod waiting;
 pub mod watched;
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 use std::task::Waker;
-use std::thread::Thread;
 
 use quelea_cmq_proto::DestinationId;
 
 use crate::replies::Slot;
 use crate::ring::Ring;
+use crate::sync::thread::Thread;
 
 /// What a caller waits for.
 #[derive(Clone, Debug)]
@@ -28,28 +28,28 @@ pub(crate) enum Until {
     Proven(u64),
 }
 
-/// One who waits, by a number that nobody else has.
+/// A thread or a future that waits, by a number that no other has.
 #[derive(Debug)]
-pub(crate) struct Sleeper {
+pub(crate) struct Waiter {
     pub(crate) number: u64,
-    pub(crate) who: Who,
+    pub(crate) handle: Handle,
 }
 
 /// How it is woken.
 #[derive(Clone, Debug)]
-pub(crate) enum Who {
+pub(crate) enum Handle {
     /// A thread that is parked.
     Thread(Thread),
     /// A future.
     Task(Waker),
 }
 
-impl Sleeper {
+impl Waiter {
     /// Wakes it. Not under a lock: a task's executor may do anything.
     pub(crate) fn wake(self) {
-        match self.who {
-            Who::Thread(thread) => thread.unpark(),
-            Who::Task(waker) => waker.wake(),
+        match self.handle {
+            Handle::Thread(thread) => thread.unpark(),
+            Handle::Task(waker) => waker.wake(),
         }
     }
 }
