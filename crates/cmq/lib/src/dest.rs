@@ -16,8 +16,8 @@ use crate::endpoint::{DestinationError, Endpoint};
 use crate::outcome::Outcome;
 use crate::push::Patience;
 pub use crate::push::PushBatchError;
+use crate::until::Until;
 use crate::wait_future::WaitFuture;
-use crate::waiting::Until;
 
 /// A destination of an [`Endpoint`]. Clones are handles to the same one; dropping one closes nothing,
 /// and what is pending leaves when its time has come.

@@ -20,7 +20,7 @@ use crate::net::{Amount, Net, Pool, Reader, Received, SendError};
 use crate::state::State;
 use crate::sync::thread::Thread;
 use crate::sync::{Mutex, MutexGuard};
-use crate::waiting::Until;
+use crate::until::Until;
 
 /// Trains, or single datagrams, that are taken from the state machine at once: one sendmmsg of small
 /// ones, some megabytes of large ones.

@@ -19,7 +19,7 @@ use crate::state::State;
 use crate::stats::Stats;
 use crate::sync::Mutex;
 use crate::sync::thread::JoinHandle;
-use crate::waiting::Until;
+use crate::until::Until;
 
 /// How long the last messages are seen to after the last handle was dropped without
 /// [`Endpoint::close`].

@@ -12,7 +12,8 @@ use quelea_cmq_proto::Time;
 use crate::net::{Net, Reader};
 use crate::ring::Ring;
 use crate::sync::thread::{self, ThreadId};
-use crate::waiting::{Until, Waiter};
+use crate::until::Until;
+use crate::waiter::Waiter;
 
 /// While callers are active the thread "cmq-io" looks so often whether they still are. It is the longest
 /// that a datagram waits for it when they have turned to something else.

@@ -3,7 +3,7 @@
 use quelea_cmq_proto::{DestinationId, PushError, Time};
 
 use crate::driver::Driver;
-use crate::waiting::Until;
+use crate::until::Until;
 
 /// Messages that are pushed under one lock at most, so that others get the lock in between.
 const BATCH_MAX: usize = 1_024;

@@ -10,8 +10,8 @@ use crate::endpoint::{Endpoint, MailboxError};
 use crate::message::{Message, MessageRef, Receipt};
 use crate::ring::Ring;
 use crate::state::Sink;
+use crate::until::Until;
 use crate::wait_future::WaitFuture;
-use crate::waiting::Until;
 
 /// An open mailbox of an [`Endpoint`]. Any number of threads and tasks may pop; each message goes to
 /// one of them. Dropping it closes the mailbox.

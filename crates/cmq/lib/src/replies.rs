@@ -9,7 +9,7 @@ use quelea_cmq_proto::Delivery;
 
 use crate::call_frame::Frame;
 use crate::sync::{Mutex, MutexGuard};
-use crate::waiting::Waiter;
+use crate::waiter::Waiter;
 
 /// What a requester's mailbox leads to.
 #[derive(Debug, Default)]

@@ -4,15 +4,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 
-use bytes::Bytes;
-use quelea_cmq_proto::{DestinationOptions, Key, Mailbox, MailboxOptions, PushError};
+use quelea_cmq_proto::{DestinationOptions, Key, Mailbox, MailboxOptions};
 
 use crate::call_frame::Frame;
 use crate::dest::Dest;
 use crate::endpoint::{DestinationError, Endpoint, MailboxError};
-use crate::future::{Lost, OnLoss, Pending};
 use crate::replies::Replies;
 use crate::state::Sink;
 
@@ -79,39 +76,6 @@ impl Caller {
         }
     }
 
-    /// Asks; the answer comes out of the future. It is lost if there is none within `within`, and
-    /// then `on_loss` says what is done. To wait for room, where the destination's options say so, is
-    /// a part of that time; a task that must not hold up its thread sets
-    /// [`quelea_cmq_proto::WhenFull::Refuse`].
-    ///
-    /// # Errors
-    /// [`PushError`]: the request was not sent.
-    pub fn request(
-        &self,
-        request: &[u8],
-        within: Duration,
-        on_loss: OnLoss,
-    ) -> Result<Pending<'_>, PushError> {
-        Pending::ask(self, request, within, on_loss)
-    }
-
-    /// Asks and waits for the answer. A request without an answer is resent after each
-    /// `resend_after`, as long as `within` lasts.
-    ///
-    /// # Errors
-    /// [`CallError`]: it could not be sent, or there was no answer.
-    pub fn call(
-        &self,
-        request: &[u8],
-        resend_after: Duration,
-        within: Duration,
-    ) -> Result<Bytes, CallError> {
-        let one = resend_after.as_nanos().max(1);
-        let times = u32::try_from(within.as_nanos().div_ceil(one)).unwrap_or(u32::MAX);
-        let on_loss = OnLoss::Resend { times: times.saturating_sub(1) };
-        Ok(self.request(request, resend_after.min(within), on_loss)?.wait()?)
-    }
-
     /// Requests that are neither answered nor lost.
     #[must_use]
     pub fn outstanding(&self) -> usize {
@@ -158,15 +122,4 @@ impl Drop for Caller {
         state.close_sink(Some(mailbox));
         driver.release_and_transmit(state);
     }
-}
-
-/// Why a call has no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CallError {
-    /// The request was not sent.
-    #[error(transparent)]
-    Push(#[from] PushError),
-    /// It was, and nothing came back.
-    #[error(transparent)]
-    Lost(#[from] Lost),
 }

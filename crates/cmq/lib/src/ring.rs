@@ -9,7 +9,7 @@ use quelea_cmq_proto::endpoint::DeliveryToken;
 
 use crate::message::{Message, Receipt};
 use crate::sync::{Mutex, MutexGuard};
-use crate::waiting::Waiter;
+use crate::waiter::Waiter;
 
 /// Deliveries that are used up, before their credit is returned under one lock.
 const DONE_MAX: usize = 64;

@@ -9,7 +9,8 @@ use quelea_cmq_proto::{self as proto, Event, Mailbox, Time, limits};
 use crate::leadership::Leadership;
 use crate::replies::Replies;
 use crate::ring::Ring;
-use crate::waiting::{Handle, Until, Waiter};
+use crate::until::Until;
+use crate::waiter::{Handle, Waiter};
 
 /// The state.
 #[derive(Debug)]

@@ -10,7 +10,8 @@ use crate::clock::until as time_until;
 use crate::driver::Driver;
 use crate::state::State;
 use crate::sync::{MutexGuard, thread};
-use crate::waiting::{Handle, Until, Waiter};
+use crate::until::Until;
+use crate::waiter::{Handle, Waiter};
 
 impl Driver {
     /// Waits until `until` has an end, or the time has come; returns whether it has. First sends what

@@ -9,7 +9,8 @@ use quelea_cmq_proto::Time;
 use crate::driver::Driver;
 use crate::state::State;
 use crate::sync::MutexGuard;
-use crate::waiting::{Handle, Until, Waiter};
+use crate::until::Until;
+use crate::waiter::{Handle, Waiter};
 
 /// Ready once `until` has an end (true), or the deadline has passed (false).
 #[derive(Debug)]

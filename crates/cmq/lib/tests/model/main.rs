@@ -47,12 +47,14 @@ mod state;
 #[path = "../../src/stats.rs"]
 mod stats;
 mod sync;
+#[path = "../../src/until.rs"]
+mod until;
 #[path = "../../src/wait.rs"]
 mod wait;
 #[path = "../../src/wait_future.rs"]
 mod wait_future;
-#[path = "../../src/waiting.rs"]
-mod waiting;
+#[path = "../../src/waiter.rs"]
+mod waiter;
 
 use dest::Dest;
 use endpoint::Endpoint;
