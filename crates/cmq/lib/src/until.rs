@@ -1,8 +1,6 @@
-//! Who waits, and for what.
+//! What a caller waits for.
 
 use std::sync::Arc;
-use std::task::Waker;
-use std::thread::Thread;
 
 use quelea_cmq_proto::DestinationId;
 
@@ -26,30 +24,4 @@ pub(crate) enum Until {
     Event,
     /// More addresses are proven than so many.
     Proven(u64),
-}
-
-/// One who waits, by a number that nobody else has.
-#[derive(Debug)]
-pub(crate) struct Sleeper {
-    pub(crate) number: u64,
-    pub(crate) who: Who,
-}
-
-/// How it is woken.
-#[derive(Clone, Debug)]
-pub(crate) enum Who {
-    /// A thread that is parked.
-    Thread(Thread),
-    /// A future.
-    Task(Waker),
-}
-
-impl Sleeper {
-    /// Wakes it. Not under a lock: a task's executor may do anything.
-    pub(crate) fn wake(self) {
-        match self.who {
-            Who::Thread(thread) => thread.unpark(),
-            Who::Task(waker) => waker.wake(),
-        }
-    }
 }

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use quelea_cmq_proto::{Key, Time};
 
 use crate::message::Message;
+pub use crate::missing::GapDetectorOptions;
 use crate::missing::Missing;
 use crate::numbered::{Frame, write_report};
 use crate::queue::Queue;
@@ -22,24 +23,6 @@ const MISSING_MAX: u64 = 65_536;
 
 /// Senders that are reported to between two pops.
 const REPORTS_MAX: usize = 64;
-
-/// How patient a [`Watched`] is.
-#[derive(Clone, Copy, Debug)]
-pub struct WatchOptions {
-    /// How long after a report the same message is reported again.
-    pub ask_again_after: Duration,
-    /// How often a message is reported before it counts as lost.
-    pub asks_max: u32,
-    /// Messages of one sender that may be missing; the oldest count as lost beyond.
-    pub missing_max: usize,
-}
-
-impl Default for WatchOptions {
-    fn default() -> Self {
-        // A round trip in a data centre is a fraction of this.
-        Self { ask_again_after: Duration::from_millis(5), asks_max: 10, missing_max: 4_096 }
-    }
-}
 
 /// A message with its number.
 #[derive(Clone, Debug)]
@@ -56,7 +39,7 @@ pub struct Numbered {
 
 /// A queue of numbered messages. It works while it is popped from.
 #[derive(Debug)]
-pub struct Watched {
+pub struct GapDetector {
     queue: Queue,
     senders: Senders,
     reported: u64,
@@ -68,7 +51,7 @@ type SenderKey = (SocketAddr, u64);
 /// All that were heard.
 #[derive(Debug)]
 struct Senders {
-    options: WatchOptions,
+    options: GapDetectorOptions,
     by_key: HashMap<SenderKey, Sender>,
     /// Who was heard when, by numbers that grow.
     heard: BTreeMap<u64, SenderKey>,
@@ -87,10 +70,10 @@ struct Sender {
     missing: Missing,
 }
 
-impl Watched {
+impl GapDetector {
     /// Pops from `queue`.
     #[must_use]
-    pub fn new(queue: Queue, options: WatchOptions) -> Self {
+    pub fn new(queue: Queue, options: GapDetectorOptions) -> Self {
         Self { queue, senders: Senders::new(options), reported: 0 }
     }
 
@@ -146,7 +129,7 @@ impl Watched {
 }
 
 impl Senders {
-    fn new(options: WatchOptions) -> Self {
+    fn new(options: GapDetectorOptions) -> Self {
         Self {
             options,
             by_key: HashMap::new(),
@@ -307,7 +290,7 @@ mod tests {
 
     #[test]
     fn who_was_heard_least_recently_makes_room_for_a_new_sender() {
-        let mut senders = Senders::new(WatchOptions::default());
+        let mut senders = Senders::new(GapDetectorOptions::default());
         for number in 0..SENDERS_MAX as u64 {
             expect(&mut senders, number, 2);
         }
@@ -323,7 +306,7 @@ mod tests {
 
     #[test]
     fn who_misses_most_makes_room_for_the_others() {
-        let mut senders = Senders::new(WatchOptions::default());
+        let mut senders = Senders::new(GapDetectorOptions::default());
         expect(&mut senders, 1_000, 3);
         for number in 0..100 {
             expect(&mut senders, number, 4_096);

@@ -14,14 +14,14 @@ pub enum Buffer {
 }
 
 impl Buffer {
-    pub(super) fn into_shared(self) -> Bytes {
+    pub(crate) fn into_shared(self) -> Bytes {
         match self {
             Self::Own(bytes) => bytes.freeze(),
             Self::Shared(bytes) => bytes,
         }
     }
 
-    pub(super) fn into_own(self) -> BytesMut {
+    pub(crate) fn into_own(self) -> BytesMut {
         match self {
             Self::Own(bytes) => bytes,
             Self::Shared(bytes) => BytesMut::from(bytes),
