@@ -1,19 +1,18 @@
-//! Messages that the program acknowledges itself: until then no relay is told that it has them.
+//! Messages that the program acknowledges itself: until then no relay is sent RECEIVED for them.
 
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
 use super::ListenerSession;
-use super::links::LinkState;
 use crate::limits::LISTENER_EVENTS_MAX;
 use crate::session::Link;
 use crate::{ClientId, MessageSeq};
 
 /// Messages in the order in which they are given, that are not acknowledged.
 #[derive(Debug, Default)]
-pub(super) struct ByHand {
-    given: VecDeque<Given>,
+pub(super) struct ManualAcks {
+    unacked: VecDeque<UnackedMessage>,
     /// The number of the first one of `given`, counted from the session's beginning.
     base: u64,
     /// The number of each.
@@ -21,49 +20,54 @@ pub(super) struct ByHand {
 }
 
 #[derive(Debug)]
-struct Given {
+struct UnackedMessage {
     producer: ClientId,
     sequence: MessageSeq,
     /// Which of which connection's messages it is.
-    at: Place,
+    at: LinkOrdinal,
 }
 
 /// Which of which connection's messages.
-pub(super) type Place = (Link, u64);
+pub(super) type LinkOrdinal = (Link, u64);
 
-impl ByHand {
-    pub(super) fn give(&mut self, producer: ClientId, sequence: MessageSeq, at: Place) {
-        self.numbers.insert((producer, sequence), self.base + self.given.len() as u64);
-        self.given.push_back(Given { producer, sequence, at });
+impl ManualAcks {
+    pub(super) fn push(&mut self, producer: ClientId, sequence: MessageSeq, at: LinkOrdinal) {
+        self.numbers.insert((producer, sequence), self.base + self.unacked.len() as u64);
+        self.unacked.push_back(UnackedMessage { producer, sequence, at });
     }
 
     /// A message came again. If the program still has it, it counts as the repetition from now on: its
-    /// producer waits for this relay's word and no more for the other one's. Gives what is done.
-    pub(super) fn repeat(&mut self, producer: ClientId, sequence: MessageSeq, at: Place) -> Place {
+    /// producer waits for this relay's ACK and no more for the other one's. Returns what is done.
+    pub(super) fn repeat(
+        &mut self,
+        producer: ClientId,
+        sequence: MessageSeq,
+        at: LinkOrdinal,
+    ) -> LinkOrdinal {
         let Some(number) = self.numbers.get(&(producer, sequence)) else { return at };
-        std::mem::replace(&mut self.given[(number - self.base) as usize].at, at)
+        std::mem::replace(&mut self.unacked[(number - self.base) as usize].at, at)
     }
 
-    fn take(&mut self) -> Option<Place> {
-        let given = self.given.pop_front()?;
+    fn take(&mut self) -> Option<LinkOrdinal> {
+        let given = self.unacked.pop_front()?;
         self.base += 1;
         self.numbers.remove(&(given.producer, given.sequence));
         Some(given.at)
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.given.len() >= LISTENER_EVENTS_MAX
+        self.unacked.len() >= LISTENER_EVENTS_MAX
     }
 }
 
-/// The messages of a connection that are not told by RECEIVED, oldest first: which of them are done.
+/// The messages of a connection that RECEIVED does not cover yet, oldest first: which of them are done.
 #[derive(Debug, Default)]
-pub(super) struct Undone {
+pub(super) struct ReceivedTracker {
     done: VecDeque<bool>,
     base: u64,
 }
 
-impl Undone {
+impl ReceivedTracker {
     pub(super) fn arrive(&mut self) {
         self.done.push_back(false);
     }
@@ -87,27 +91,19 @@ impl Undone {
 
 impl ListenerSession {
     /// The `messages` oldest messages that were taken and not acknowledged are done, if the program said
-    /// that it acknowledges by hand: producers who wait for listeners are told so. Gaps do not count.
+    /// that it acknowledges itself: producers that wait for listeners are acknowledged. Gaps do not count.
     pub fn acknowledge(&mut self, messages: u64) {
         for _ in 0..messages {
-            let Some(place) = self.by_hand.as_mut().and_then(ByHand::take) else { break };
+            let Some(place) = self.manual_acks.as_mut().and_then(ManualAcks::take) else { break };
             self.done(place);
         }
-        self.tell_received();
+        self.send_received();
     }
 
     /// A message is done: acknowledged, or none for the program.
-    pub(super) fn done(&mut self, (link, ordinal): Place) {
+    pub(super) fn done(&mut self, (link, ordinal): LinkOrdinal) {
         if let Some(state) = self.link_mut(link) {
-            state.undone.finish(ordinal);
+            state.tracker.finish(ordinal);
         }
-    }
-
-    /// How many of a connection's messages are done without a hole.
-    pub(super) fn done_of(&self, state: &LinkState) -> u64 {
-        if self.by_hand.is_some() {
-            return state.undone.first();
-        }
-        self.first_held(state).unwrap_or(state.frames)
     }
 }

@@ -13,83 +13,83 @@ use crate::relay::ledger::Holds;
 use crate::relay::ring::Run;
 use crate::relay::{Relay, release_in};
 
-/// Stretches that are not known to be stored, in the order in which they came. Bounded by the producers'
-/// credit, which a stretch holds back while it is here.
+/// Runs that are not known to be stored, in the order in which they came. Bounded by the producers'
+/// credit, which a run holds back while it is here.
 #[derive(Debug, Default)]
-pub(crate) struct Keeping {
-    stretches: VecDeque<Stretch>,
+pub(crate) struct KeeperQueue {
+    entries: VecDeque<PendingKeep>,
     /// So many of them were sent on the connection of now.
     sent: usize,
 }
 
 #[derive(Debug)]
-struct Stretch {
+struct PendingKeep {
     producer: ClientId,
     run: Run,
     kept: bool,
 }
 
 impl Relay {
-    /// Notes a stretch for the keeper, if the queue has one.
-    pub(crate) fn keep(&mut self, producer: u32, whole: &Run) {
+    /// Notes a run for the keeper, if the queue has one.
+    pub(crate) fn enqueue_keep(&mut self, producer: u32, whole: &Run) {
         if self.config.settings.acknowledge != Acknowledge::Stored {
             return;
         }
         let of = &mut self.producers[producer as usize];
         of.ledger.hold(Holds::BOTH);
         let run = Run { holds: Holds::BOTH, ..whole.clone() };
-        self.keeping.stretches.push_back(Stretch { producer: of.id, run, kept: false });
+        self.keeper_queue.entries.push_back(PendingKeep { producer: of.id, run, kept: false });
     }
 
     /// The next KEEP to send, if there is one.
     pub fn poll_keep(&mut self) -> Option<Frame> {
-        let stretch = self.keeping.stretches.get(self.keeping.sent)?;
-        self.keeping.sent += 1;
-        let mut messages = Vec::with_capacity(stretch.run.messages as usize);
-        let mut frames = stretch.run.bytes.clone();
+        let entry = self.keeper_queue.entries.get(self.keeper_queue.sent)?;
+        self.keeper_queue.sent += 1;
+        let mut messages = Vec::with_capacity(entry.run.messages as usize);
+        let mut frames = entry.run.bytes.clone();
         while let Ok(Some(header)) = FrameHeader::read(&frames) {
             messages.push(frames.split_to(header.frame_bytes()).slice(DATA_HEADER_BYTES..));
         }
-        Some(Frame::Keep { producer: stretch.producer, first: stretch.run.first, messages })
+        Some(Frame::Keep { producer: entry.producer, first: entry.run.first, messages })
     }
 
     /// There is something for the keeper.
     #[must_use]
-    pub fn has_to_keep(&self) -> bool {
-        self.keeping.sent < self.keeping.stretches.len()
+    pub fn has_keeps(&self) -> bool {
+        self.keeper_queue.sent < self.keeper_queue.entries.len()
     }
 
-    /// KEPT: the front-most stretch of this producer that was sent and not answered is stored. The keeper
-    /// answers each KEEP of a connection once, in order; by the number alone a stretch could be taken for
+    /// KEPT: the front-most run of this producer that was sent and not answered is stored. The keeper
+    /// answers each KEEP of a connection once, in order; by the number alone a run could be taken for
     /// stored that came later and has lower numbers, when the producer was elsewhere in between. What
-    /// fits no stretch is not heeded.
+    /// fits no run is not heeded.
     pub fn kept(&mut self, producer: ClientId, below: MessageSeq) {
-        let Self { keeping, producers, unsettled, .. } = self;
-        let mut sent = keeping.stretches.iter_mut().take(keeping.sent);
-        let answered = sent.find(|stretch| stretch.producer == producer && !stretch.kept);
-        if let Some(stretch) = answered.filter(|stretch| stretch.run.next() == below) {
-            stretch.kept = true;
-            stretch.run.bytes = Bytes::new();
-            release_in(producers, unsettled, &stretch.run);
+        let Self { keeper_queue, producers, unsettled, .. } = self;
+        let mut sent = keeper_queue.entries.iter_mut().take(keeper_queue.sent);
+        let answered = sent.find(|entry| entry.producer == producer && !entry.kept);
+        if let Some(entry) = answered.filter(|entry| entry.run.next() == below) {
+            entry.kept = true;
+            entry.run.bytes = Bytes::new();
+            release_in(producers, unsettled, &entry.run);
         }
-        while keeping.stretches.front().is_some_and(|stretch| stretch.kept) {
-            keeping.stretches.pop_front();
-            keeping.sent -= 1;
+        while keeper_queue.entries.front().is_some_and(|entry| entry.kept) {
+            keeper_queue.entries.pop_front();
+            keeper_queue.sent -= 1;
         }
     }
 
     /// The keeper's connection is lost, or another one is to be used: all that it has not said to be
     /// stored is sent again. It knows what it has by producer and number.
-    pub fn keep_again(&mut self) {
-        self.keeping.stretches.retain(|stretch| !stretch.kept);
-        self.keeping.sent = 0;
+    pub fn resend_keeps(&mut self) {
+        self.keeper_queue.entries.retain(|entry| !entry.kept);
+        self.keeper_queue.sent = 0;
     }
 
     /// Nobody keeps messages any more: what waits for it is done without.
-    pub(crate) fn keep_nothing(&mut self) {
-        let Self { keeping, producers, unsettled, .. } = self;
-        for stretch in std::mem::take(keeping).stretches.iter().filter(|stretch| !stretch.kept) {
-            release_in(producers, unsettled, &stretch.run);
+    pub(crate) fn clear_keeper_queue(&mut self) {
+        let Self { keeper_queue, producers, unsettled, .. } = self;
+        for entry in std::mem::take(keeper_queue).entries.iter().filter(|entry| !entry.kept) {
+            release_in(producers, unsettled, &entry.run);
         }
     }
 

@@ -1,4 +1,4 @@
-//! What clients say, and what they are answered.
+//! The frames of clients, and their answers.
 
 use bytes::{Buf as _, Bytes};
 use quelea_elastic_proto::error::FrameError;
@@ -8,19 +8,10 @@ use quelea_elastic_proto::wire::{FrameHeader, Kind};
 
 use crate::relay::client::Phase;
 use crate::relay::limits::{CONTROL_BYTES_MAX, HEARTBEAT_MS, LINGER_MS};
+use crate::relay::overflow::Overflow;
+use crate::relay::refusal::{fatal, refusal};
 use crate::relay::ring::{Control, encoded};
-use crate::relay::slow::Passed;
 use crate::relay::{Port, Relay};
-
-/// An error that does not end the connection.
-pub(crate) fn refusal(code: ErrorCode, field: &str, text: impl Into<String>) -> WireError {
-    WireError { code, field: field.to_owned(), text: text.into(), fatal: false }
-}
-
-/// An error after which nothing more is taken from the client.
-pub(crate) fn fatal(code: ErrorCode, field: &str, text: impl Into<String>) -> WireError {
-    WireError { fatal: true, ..refusal(code, field, text) }
-}
 
 impl Relay {
     /// Whole frames that a client sent.
@@ -28,7 +19,7 @@ impl Relay {
         let Some(client) = self.index(port) else { return };
         let now = self.now;
         let state = &mut self.clients[client as usize];
-        state.heard_at = now;
+        state.last_read_at = now;
         state.pings = 0;
         let buffer_bytes = frames.len();
         while !frames.is_empty() && !self.clients[client as usize].is_closing() {
@@ -63,7 +54,7 @@ impl Relay {
         }
     }
 
-    /// Tells a client what is wrong; lets it go if it cannot go on. One that goes already was told why, and a
+    /// Sends a client what is wrong, and closes its connection if it cannot go on. One that is closing was sent why, and a
     /// second leaving would throw that away.
     pub(crate) fn refuse(&mut self, client: u32, error: WireError) {
         if self.clients[client as usize].is_closing() {
@@ -77,7 +68,7 @@ impl Relay {
         if self.clients[client as usize].phase == Phase::Greeting {
             self.counters.refused += 1;
         }
-        self.tell(client, &Frame::Error(error));
+        self.send(client, &Frame::Error(error));
         if ends {
             self.close(client);
         }
@@ -109,14 +100,14 @@ impl Relay {
             Frame::Subscribe(prefix) => self.subscribe(client, &prefix),
             Frame::Unsubscribe(prefix) => self.unsubscribe(client, &prefix),
             Frame::Received(messages) => self.taken(client, messages),
-            Frame::Stop { fence } => self.left_by_order(client, fence),
+            Frame::Stop { fence } => self.stop_received(client, fence),
             Frame::Start(start) => self.start_producer(client, &start),
             Frame::Fin { slot, next } => self.finish_producer(client, slot, next),
             Frame::Missed { producer, listener, below } => {
                 self.take_missed(client, producer, listener, below)
             }
             Frame::Ping(number) => {
-                self.tell(client, &Frame::Pong(number));
+                self.send(client, &Frame::Pong(number));
                 Ok(())
             }
             Frame::Pong(_) => Ok(()),
@@ -153,7 +144,7 @@ impl Relay {
         let state = &mut self.clients[client as usize];
         state.phase = Phase::Open;
         state.name = hello.name.into();
-        self.tell(
+        self.send(
             client,
             &Frame::Welcome(Welcome { version: VERSION, heartbeat_ms: HEARTBEAT_MS }),
         );
@@ -169,38 +160,38 @@ impl Relay {
     }
 
     /// A frame for one client.
-    pub(crate) fn tell(&mut self, client: u32, frame: &Frame) {
-        self.tell_encoded(client, encoded(frame), Control::Other);
+    pub(crate) fn send(&mut self, client: u32, frame: &Frame) {
+        self.send_encoded(client, encoded(frame), Control::Other);
     }
 
     /// A frame for all listeners, in its place among the messages.
-    pub(crate) fn tell_listeners(&mut self, frame: &Bytes, control: Control) {
+    pub(crate) fn send_to_listeners(&mut self, frame: &Bytes, control: Control) {
         for at in 0..self.listeners.len() {
-            self.tell_listener(self.listeners[at], frame, control);
+            self.send_to_listener(self.listeners[at], frame, control);
         }
     }
 
     /// The same for one listener.
-    pub(crate) fn tell_listener(&mut self, index: u32, frame: &Bytes, control: Control) {
+    pub(crate) fn send_to_listener(&mut self, index: u32, frame: &Bytes, control: Control) {
         if let Some(frame) = self.spill_control(index, frame.clone(), control) {
-            self.tell_encoded(index, frame, control);
+            self.send_encoded(index, frame, control);
         }
     }
 
-    fn tell_encoded(&mut self, client: u32, frame: Bytes, control: Control) {
+    fn send_encoded(&mut self, client: u32, frame: Bytes, control: Control) {
         let state = &mut self.clients[client as usize];
         if state.is_closing() {
             return;
         }
         state.ring.push_control(frame, control);
         if state.ring.control_bytes() > CONTROL_BYTES_MAX {
-            self.is_overfull(client, Passed::Control);
+            self.mark_overfull(client, Overflow::Control);
         }
         self.mark_dirty(client);
     }
 }
 
-/// Compares all bytes, however early they differ, so that the time tells nothing of the key.
+/// Compares all bytes, however early they differ, so that the time shows nothing of the key.
 fn same_key(ours: &[u8], theirs: &[u8]) -> bool {
     let differing = ours.iter().zip(theirs).fold(0, |bits, (a, b)| bits | (a ^ b));
     ours.len() == theirs.len() && differing == 0

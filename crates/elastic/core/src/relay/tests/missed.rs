@@ -1,24 +1,24 @@
-//! Listeners that may miss what is acknowledged, and producers' word of them.
+//! Listeners that may miss what is acknowledged, and what producers report of them.
 
 use quelea_elastic_proto::limits::{MISSED_MAX, SEQUENCE_MAX};
 
 use super::*;
 
-impl World {
-    /// What a producer was told since the last call: who may miss what, and what is acknowledged.
-    fn told(&mut self, (port, _): (Port, Slot)) -> Vec<Told> {
+impl RelayHarness {
+    /// Returns what a producer was sent since the last call: who may miss what, and what is acknowledged.
+    fn notified(&mut self, (port, _): (Port, Slot)) -> Vec<Notified> {
         self.turn();
-        let told = |frame| match frame {
-            Frame::Missed { listener, below, .. } => Some(Told::Missed(listener.0, below.0)),
-            Frame::Ack { below, .. } => Some(Told::Done(below.0)),
+        let sent = |frame| match frame {
+            Frame::Missed { listener, below, .. } => Some(Notified::Missed(listener.0, below.0)),
+            Frame::Ack { below, .. } => Some(Notified::Done(below.0)),
             _ => None,
         };
-        self.read(port).into_iter().filter_map(told).collect()
+        self.read(port).into_iter().filter_map(sent).collect()
     }
 }
 
 #[derive(Debug, PartialEq)]
-enum Told {
+enum Notified {
     Missed(u128, u64),
     Done(u64),
 }
@@ -26,46 +26,46 @@ enum Told {
 const ALL: u64 = SEQUENCE_MAX;
 
 #[test]
-fn a_producer_is_told_whose_connection_broke_before_its_messages_are_acknowledged() {
+fn a_producer_is_sent_missed_for_a_broken_listener_before_its_acknowledgement() {
     let mut world = delivering();
     let broken = world.listener(1, SlowPolicy::DropNewest);
     let producer = world.producer(9);
     world.publish(producer, 0, b"t");
     world.read(broken);
     world.relay.disconnected(broken);
-    assert_eq!(world.told(producer), [Told::Missed(1, ALL), Told::Done(1)]);
+    assert_eq!(world.notified(producer), [Notified::Missed(1, ALL), Notified::Done(1)]);
     world.publish(producer, 1, b"t");
-    assert_eq!(world.told(producer), [Told::Done(2)]);
-    // A producer that comes is told, too; when the listener is back, both are.
+    assert_eq!(world.notified(producer), [Notified::Done(2)]);
+    // A producer that comes is sent it, too; when the listener is back, both are.
     let later = world.producer(10);
     world.publish(later, 0, b"t");
-    assert_eq!(world.told(later), [Told::Missed(1, ALL), Told::Done(1)]);
+    assert_eq!(world.notified(later), [Notified::Missed(1, ALL), Notified::Done(1)]);
     let back = world.listener(1, SlowPolicy::DropNewest);
-    assert_eq!(world.told(producer), [Told::Missed(1, 2)]);
-    assert_eq!(world.told(later), [Told::Missed(1, 1)]);
+    assert_eq!(world.notified(producer), [Notified::Missed(1, 2)]);
+    assert_eq!(world.notified(later), [Notified::Missed(1, 1)]);
     // Who says that it goes misses nothing.
     world.say(back, &[Frame::Bye(String::new())]);
     world.publish(producer, 2, b"t");
-    assert_eq!(world.told(producer), [Told::Done(3)]);
+    assert_eq!(world.notified(producer), [Notified::Done(3)]);
 }
 
 #[test]
-fn a_producer_is_told_who_was_left_behind_until_it_goes_on() {
+fn a_producer_is_sent_missed_for_a_listener_left_behind() {
     let mut world = delivering();
     let stalled = world.listener(1, SlowPolicy::DropNewest);
     let producer = world.producer(9);
     world.publish(producer, 0, b"t");
     world.read(stalled);
     world.wait(RECEIVED_MS_MAX + 5_000);
-    assert_eq!(world.told(producer), [Told::Missed(1, ALL), Told::Done(1)]);
+    assert_eq!(world.notified(producer), [Notified::Missed(1, ALL), Notified::Done(1)]);
     world.say(stalled, &[Frame::Received(1)]);
-    assert_eq!(world.told(producer), [Told::Missed(1, 1)]);
+    assert_eq!(world.notified(producer), [Notified::Missed(1, 1)]);
 }
 
 #[test]
-fn a_producer_is_told_for_whom_messages_were_dropped() {
+fn a_producer_is_sent_missed_for_a_listener_with_drops() {
     for policy in [SlowPolicy::DropNewest, SlowPolicy::DropOldest] {
-        let mut world = World::new(|settings| {
+        let mut world = RelayHarness::new(|settings| {
             settings.acknowledge = Acknowledge::Delivered;
             settings.ring_bytes_max = RING_BYTES_MIN;
         });
@@ -73,7 +73,7 @@ fn a_producer_is_told_for_whom_messages_were_dropped() {
         let producer = world.producer(9);
         let body = vec![7; RING_BYTES_MIN as usize / 4];
         (0..8).for_each(|sequence| world.publish(producer, sequence, &body));
-        assert_eq!(world.told(producer).first(), Some(&Told::Missed(1, ALL)), "{policy:?}");
+        assert_eq!(world.notified(producer).first(), Some(&Notified::Missed(1, ALL)), "{policy:?}");
     }
 }
 
@@ -90,7 +90,7 @@ fn a_producers_word_goes_to_its_listener_and_one_who_is_not_there_may_miss_more(
     let port = world.client();
     let slot = world.attach(port, 9, 0).expect("it may");
     world.say(port, &[missed(9, 1), missed(9, 2), missed(9, 3)]);
-    // It is not late for START, so nothing else tells it that something went past it.
+    // It is not late for START, so nothing else shows it that something went past it.
     let comes = world.listener(3, SlowPolicy::DropNewest);
     world.read(comes);
     world.start((port, slot), 9, 0);
@@ -100,7 +100,7 @@ fn a_producers_word_goes_to_its_listener_and_one_who_is_not_there_may_miss_more(
         assert!(matches!(got[1..], [Frame::Start(_)]), "{got:?}");
     }
     world.publish((port, slot), 0, b"t");
-    assert_eq!(world.told((port, slot)), [Told::Missed(2, ALL)]);
+    assert_eq!(world.notified((port, slot)), [Notified::Missed(2, ALL)]);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_producers_word_is_taken_only_before_its_start_and_for_so_many() {
 }
 
 #[test]
-fn who_is_known_only_by_a_producers_word_pushes_out_nobody_and_makes_room() {
+fn a_listener_vouched_for_by_a_producer_evicts_nobody() {
     let mut world = delivering();
     let broken = world.listener(1, SlowPolicy::DropNewest);
     world.relay.disconnected(broken);
@@ -142,17 +142,17 @@ fn who_is_known_only_by_a_producers_word_pushes_out_nobody_and_makes_room() {
     let also = world.listener(2, SlowPolicy::DropNewest);
     world.relay.disconnected(also);
     world.publish((port, slot), 0, b"t");
-    let told = world.told((port, slot));
-    let count = told.iter().filter(|of| matches!(of, Told::Missed(..))).count();
+    let sent = world.notified((port, slot));
+    let count = sent.iter().filter(|of| matches!(of, Notified::Missed(..))).count();
     assert_eq!(count, MISSED_MAX);
-    for (listener, is_told) in [(1, true), (2, true), (1_000, false), (1_001, true), (1_255, false)]
+    for (listener, is_sent) in [(1, true), (2, true), (1_000, false), (1_001, true), (1_255, false)]
     {
-        assert_eq!(told.contains(&Told::Missed(listener, ALL)), is_told, "{listener}");
+        assert_eq!(sent.contains(&Notified::Missed(listener, ALL)), is_sent, "{listener}");
     }
 }
 
 #[test]
-fn a_producer_with_two_slots_is_told_the_greatest_number_last() {
+fn a_producer_with_two_slots_is_sent_the_greatest_number_last() {
     // A key of the slab that is used again puts the later slot before the earlier one.
     for frees in [false, true] {
         let mut world = delivering();
@@ -174,9 +174,9 @@ fn a_producer_with_two_slots_is_told_the_greatest_number_last() {
         let second = world.attach(port, 9, 0).expect("it may");
         world.start((port, second), 9, 3);
         (3..5).for_each(|sequence| world.publish((port, second), sequence, b"t"));
-        world.told((port, second));
+        world.notified((port, second));
         world.listener(2, SlowPolicy::DropNewest);
-        let finite: Vec<Told> = world.told((port, second));
-        assert_eq!(finite, [Told::Missed(2, 5)], "a key used again: {frees}");
+        let finite: Vec<Notified> = world.notified((port, second));
+        assert_eq!(finite, [Notified::Missed(2, 5)], "a key used again: {frees}");
     }
 }
