@@ -18,7 +18,7 @@ use crate::driver::message::Message;
 
 /// From connecting to HELLO: a program sends it at once.
 const HELLO_MAX: Duration = Duration::from_secs(10);
-/// What clients and relays are told: a PING at least this often, if they have nothing else to say.
+/// What WELCOME asks of clients and relays: a PING at least this often, if they have nothing else to say.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 /// Without any frame for so many heartbeats a connection has ended.
 const HEARTBEATS_MISSED_MAX: u32 = 3;
@@ -182,7 +182,7 @@ fn encode(frame: &Frame, out: &mut BytesMut) {
     }
 }
 
-/// Tells the peer what was wrong, if anything was, and ends the connection.
+/// Sends the peer what was wrong, if anything was, and ends the connection.
 async fn refuse(mut socket: TcpStream, refusal: Option<&WireError>) {
     if let Some(refusal) = refusal {
         tracing::debug!(field = refusal.field, text = refusal.text, "a peer is refused");

@@ -1,4 +1,4 @@
-//! The directory's thread: gives the state machine what happens, and carries out what it wants.
+//! The directory's thread: feeds the state machine and carries out its effects.
 
 pub(crate) mod message;
 
@@ -77,7 +77,7 @@ impl Driver {
         }
     }
 
-    /// Runs until it is told to stop; gives the queues that it owned then.
+    /// Runs until [`Message::Stop`]; returns the queues that it owned then.
     pub(crate) async fn run(mut self, mut messages: Receiver<Message>) -> BTreeSet<String> {
         let mut show = tokio::time::interval(SHOW);
         show.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -144,7 +144,7 @@ impl Driver {
                 self.input(Input::Delete { queue });
             }
             Message::Call(call) => {
-                // Who asks is shown nothing that is still to be done.
+                // The caller sees nothing that is still to be done.
                 self.apply_effects();
                 call(self);
             }
@@ -152,7 +152,7 @@ impl Driver {
         }
     }
 
-    /// Gives the state machine something.
+    /// Hands the state machine an input.
     pub(crate) fn input(&mut self, input: Input) {
         let now = self.now();
         self.core.handle(now, input);
@@ -267,7 +267,7 @@ impl Driver {
         tokio::spawn(async move {
             let handle = RelayHandle { relay, request: String::new(), name };
             let outcome = match provider.stop(&queue, &handle, STOP_GRACE).await {
-                // Its end is told by the provider, if it had one to tell.
+                // The provider reports its end, if it had one to report.
                 Ok(()) => match provider.list(Some(&queue)).await {
                     Ok(running) if running.iter().any(|one| one.handle.relay == relay) => return,
                     Ok(_) => ProviderOutcome::Ended("it was gone already".to_owned()),
@@ -309,7 +309,7 @@ impl Driver {
     /// Connections end with what waits for them written; nothing more is decided.
     fn stop(mut self, answer: oneshot::Sender<()>) -> BTreeSet<String> {
         for sender in self.peers.values() {
-            // A peer that does not read is not told.
+            // A peer that does not read gets no BYE.
             let _ = sender.try_send(Frame::Bye("the directory stops".to_owned()));
         }
         self.peers.clear();

@@ -39,7 +39,7 @@ pub trait MetaStore: Send + Sync {
     /// Ends a lease now, and with it its keys.
     fn revoke(&self, lease: LeaseId) -> Answer<'_, (), MetaError>;
 
-    /// Tells of every change of keys that begin with `prefix`, after the revision `after`.
+    /// Reports every change of keys that begin with `prefix`, after the revision `after`.
     fn watch<'a>(
         &'a self,
         prefix: &'a str,

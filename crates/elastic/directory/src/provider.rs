@@ -30,7 +30,7 @@ pub trait Provider: Send + Sync {
     fn list<'a>(&'a self, queue: Option<&'a str>) -> Answer<'a, Vec<Running>, ProviderError>;
 
     /// A relay is being drained by its directory, and has to be gone when `grace` is over: for providers that show
-    /// it to others, and make it so if the directory is lost meanwhile. Answers when it was told.
+    /// it to others, and make it so if the directory is lost meanwhile. Answers when it has taken that.
     fn drain<'a>(
         &'a self,
         queue: &'a str,
@@ -42,7 +42,7 @@ pub trait Provider: Send + Sync {
     }
 
     /// Begins to end a relay: it is asked to (SIGTERM, a deletion timestamp), and made to when `grace`
-    /// has passed. Answers when it was asked; that it is gone is told by [`Provider::event`]. One that
+    /// has passed. Answers when it was asked; that it is gone is reported by [`Provider::event`]. One that
     /// is gone already, or was never there, is no error.
     fn stop<'a>(
         &'a self,
@@ -63,7 +63,7 @@ pub trait Provider: Send + Sync {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// A queue's state has changed (told at most once a second): for providers that show it.
+    /// A queue's state has changed (reported at most once a second): for providers that show it.
     /// Returns at once.
     fn show(&self, status: &QueueStatus) {
         let _ = status;
@@ -73,7 +73,7 @@ pub trait Provider: Send + Sync {
 /// What happened at a provider without being asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProviderEvent {
-    /// A relay has ended, expectedly or not. Told once of each.
+    /// A relay has ended, expectedly or not. Reported once of each.
     Ended(Ended),
     /// Somebody has defined a queue at the provider (a custom resource); checked.
     Define {
@@ -142,7 +142,7 @@ pub enum ProviderError {
     },
 }
 
-/// The directories that relays are told to register at, `host:port`. Shared: they change as directories
+/// The directories at which relays are to register, `host:port`. Shared: they change as directories
 /// come and go.
 #[derive(Clone, Debug, Default)]
 pub struct Directories(Arc<Mutex<Vec<String>>>);
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_relay_is_told_its_queue_its_number_and_its_directories() {
+    fn a_relay_is_started_with_its_queue_number_and_directories() {
         let mut command = RelayCommand {
             directories: vec!["a:1".to_owned(), "b:2".to_owned()].into(),
             listen: "127.0.0.1:0".to_owned(),

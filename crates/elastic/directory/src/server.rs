@@ -38,7 +38,7 @@ const LEASE_STOP_MAX: Duration = Duration::from_secs(1);
 /// After an error of the listener, such as too many open files.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
-/// What a directory is told.
+/// What a directory is started with.
 pub struct DirectorySettings {
     /// Where it listens.
     pub listener: TcpListener,
@@ -52,7 +52,7 @@ pub struct DirectorySettings {
     pub queues: Vec<(String, Definition)>,
     /// Who starts relays.
     pub provider: ProviderSettings,
-    /// What relays are told: where they listen, and the key's file.
+    /// What relays are started with: where they listen, and the key's file.
     pub relay_listen: String,
     /// The file of the key, for relays; empty if there is none.
     pub key_file: String,
@@ -177,7 +177,7 @@ impl DirectoryServer {
         self.handle.clone()
     }
 
-    /// Stops it: clients are told, relays are ended if they are to be, the lease is given up. Waits.
+    /// Stops it: clients get BYE, relays are ended if they are to be, the lease is given up. Waits.
     pub fn stop(self) {
         let (answer, _stopping) = oneshot::channel();
         // It fails if the thread has ended, which is what is wanted.

@@ -70,7 +70,7 @@ impl<'a> PlanBuilder<'a> {
         self.act(Action::Start { count }, reason);
     }
 
-    /// Tells the queue's users, unless they were told lately.
+    /// Notifies the queue's users, unless they got the notice lately.
     pub(crate) fn notify(&mut self, code: NoticeCode, reason: String) {
         if self.history.notices.iter().any(|(sent, _)| *sent == code) {
             self.remark(format!("still so: {reason}"));

@@ -182,7 +182,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Gives load of relays that stay warm to relays that are nearly empty.
+    /// Moves load of relays that stay warm to relays that are nearly empty.
     pub(crate) fn level(&mut self) {
         let cold: Vec<usize> = (0..self.projection.relays.len())
             .filter(|at| self.is_open(*at) && self.projection.relays[*at].load().0 < COLD)
@@ -244,7 +244,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Moves producers off one relay that drains; gives back how many moves are left.
+    /// Moves producers off one relay that drains; returns how many moves are left.
     fn empty_one(&mut self, from: usize, drained_ms: u64, mut left: usize) -> usize {
         let to = self.open_to_all(from);
         let id = self.projection.relays[from].id.0;

@@ -54,7 +54,7 @@ impl ProjectedRelay {
         self.state == RelayState::Up && self.reports && !self.suspected
     }
 
-    /// Its load with that much more. Latency is its own: no sum tells it.
+    /// Its load with that much more. Latency is its own: no sum gives it.
     pub(crate) fn load_with(&self, need: &Vector) -> f64 {
         let mut usage = self.usage;
         for kpi in Kpi::ALL.into_iter().filter(|kpi| kpi.adds_up()) {
@@ -181,9 +181,9 @@ impl<'a> Projection<'a> {
     }
 }
 
-/// Finds a relay's relay by its id: a hash table, since each producer asks.
+/// Finds a relay's place in the projection by its id: a hash table, since each producer asks.
 struct RelayIndex {
-    /// A relay and its relay; a power of two of them, at most half of which are taken.
+    /// A relay and its place; a power of two of them, at most half of which are taken.
     slots: Vec<Option<(RelayId, usize)>>,
 }
 

@@ -205,7 +205,7 @@ impl Life {
         }
     }
 
-    /// Who owns the queue's shard, as this one knows it. What it was outbox before has been done then.
+    /// Who owns the queue's shard, as this one knows it. What it was sent before has been done then.
     async fn owner(&self) -> Option<Fence> {
         let (sender, outbox) = oneshot::channel();
         let look = Box::new(move |view: &ClusterView| {
@@ -242,7 +242,7 @@ async fn one_that_is_cut_off_gives_up_what_it_owns_by_itself() {
 }
 
 #[tokio::test]
-async fn a_directory_is_told_which_others_come_and_go() {
+async fn a_directory_learns_which_others_come_and_go() {
     let (meta, path) = store("directories");
     let mut first = Life::at("10.0.0.2:5670", Arc::clone(&meta) as _);
     first.knows(&["10.0.0.2:5670"]).await;

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_tells_what_the_api_server_said() {
+    fn a_refusal_says_what_the_api_server_said() {
         let told = outcome(422, "Invalid", "spec.containers[0].image: Required value").to_string();
         assert_eq!(told, "kubernetes cannot start: spec.containers[0].image: Required value (422)");
     }
