@@ -57,7 +57,7 @@ pub fn explain(
     now: Time,
 ) -> Plan {
     let mut builder = decide(snapshot, sla, policy, history, now);
-    builder.sum_up();
+    builder.summarize();
     builder.plan
 }
 

@@ -24,4 +24,4 @@ pub use server::{
 };
 
 /// What an object-safe asynchronous method returns.
-pub type Answer<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
+pub type ResultFuture<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;

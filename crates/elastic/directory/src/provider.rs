@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use quelea_elastic_core::directory::{Definition, QueueStatus, RelayHandle, RelaySpec};
 
-use crate::Answer;
+use crate::ResultFuture;
 
 /// Starts, lists and ends relays. Shared by tasks; every method may be called at any time, and what it
 /// began goes on if the caller stops waiting.
@@ -23,11 +23,11 @@ pub trait Provider: Send + Sync {
     /// the directory's next life, it gives the handle of the one that runs. It is started when this
     /// answers (which may be late: the caller does not wait in line), and may not have registered yet. A relay of that request that has ended is
     /// not started again; the answer is [`ProviderError::Ended`], if the provider can still know.
-    fn start<'a>(&'a self, spec: &'a RelaySpec) -> Answer<'a, RelayHandle, ProviderError>;
+    fn start<'a>(&'a self, spec: &'a RelaySpec) -> ResultFuture<'a, RelayHandle, ProviderError>;
 
     /// What runs of one queue, or of all, in the order of queue and relay. Only what this provider has
     /// started for this site, in this or an earlier life.
-    fn list<'a>(&'a self, queue: Option<&'a str>) -> Answer<'a, Vec<Running>, ProviderError>;
+    fn list<'a>(&'a self, queue: Option<&'a str>) -> ResultFuture<'a, Vec<Running>, ProviderError>;
 
     /// A relay is being drained by its directory, and has to be gone when `grace` is over: for providers that show
     /// it to others, and make it so if the directory is lost meanwhile. Answers when it has taken that.
@@ -36,7 +36,7 @@ pub trait Provider: Send + Sync {
         queue: &'a str,
         handle: &'a RelayHandle,
         grace: Duration,
-    ) -> Answer<'a, (), ProviderError> {
+    ) -> ResultFuture<'a, (), ProviderError> {
         let _ = (queue, handle, grace);
         Box::pin(std::future::ready(Ok(())))
     }
@@ -49,7 +49,7 @@ pub trait Provider: Send + Sync {
         queue: &'a str,
         handle: &'a RelayHandle,
         grace: Duration,
-    ) -> Answer<'a, (), ProviderError>;
+    ) -> ResultFuture<'a, (), ProviderError>;
 
     /// What happened at the provider, next: also of relays that were adopted, and of those that ended
     /// while nobody looked, as far as the provider can know. Waits until there is something. Nothing is
@@ -58,7 +58,7 @@ pub trait Provider: Send + Sync {
 
     /// A queue was deleted, and its relays are gone: what the provider has of it may go too. Answers when that is
     /// done; a queue that is not known is no error.
-    fn forget<'a>(&'a self, queue: &'a str) -> Answer<'a, (), ProviderError> {
+    fn forget<'a>(&'a self, queue: &'a str) -> ResultFuture<'a, (), ProviderError> {
         let _ = queue;
         Box::pin(std::future::ready(Ok(())))
     }

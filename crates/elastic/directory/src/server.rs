@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::connection::{self, Gate};
+use crate::connection::{self, SiteKey};
 use crate::counters::DirectoryCounters;
 use crate::driver::message::Message;
 use crate::driver::{Driver, DriverParts};
@@ -216,7 +216,7 @@ struct Prepared {
     command: UnboundedSender<Command>,
     provider: Arc<dyn Provider>,
     listener: tokio::net::TcpListener,
-    gate: Arc<Gate>,
+    site_key: Arc<SiteKey>,
     inbox: Sender<Message>,
     queues: Vec<(String, Definition)>,
     stop_relays: bool,
@@ -290,7 +290,7 @@ impl Prepared {
             command,
             provider,
             listener,
-            gate: Arc::new(Gate { key: settings.key }),
+            site_key: Arc::new(SiteKey { key: settings.key }),
             inbox,
             queues: settings.queues,
             stop_relays: settings.stop_relays,
@@ -304,7 +304,7 @@ impl Prepared {
             driver.input(Input::Define { queue, definition });
         }
         let ownership = tokio::spawn(ownership.run(commands));
-        let listening = tokio::spawn(listen(self.listener, self.gate, self.inbox.clone()));
+        let listening = tokio::spawn(listen(self.listener, self.site_key, self.inbox.clone()));
         let events = tokio::spawn(forward_provider_events(Arc::clone(&provider), self.inbox));
         let owned = driver.run(messages).await;
         listening.abort();
@@ -320,7 +320,7 @@ impl Prepared {
     }
 }
 
-async fn listen(listener: tokio::net::TcpListener, gate: Arc<Gate>, inbox: Sender<Message>) {
+async fn listen(listener: tokio::net::TcpListener, site_key: Arc<SiteKey>, inbox: Sender<Message>) {
     let open = Arc::<AtomicUsize>::default();
     let mut last = 0;
     loop {
@@ -337,10 +337,10 @@ async fn listen(listener: tokio::net::TcpListener, gate: Arc<Gate>, inbox: Sende
             continue;
         }
         last += 1;
-        let (gate, inbox, open) = (Arc::clone(&gate), inbox.clone(), Arc::clone(&open));
+        let (site_key, inbox, open) = (Arc::clone(&site_key), inbox.clone(), Arc::clone(&open));
         open.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(async move {
-            connection::serve(socket, Peer(last), gate, inbox).await;
+            connection::serve(socket, Peer(last), site_key, inbox).await;
             open.fetch_sub(1, Ordering::Relaxed);
         });
     }

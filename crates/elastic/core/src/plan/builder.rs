@@ -42,8 +42,8 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// Plans a move and makes it on the projection.
-    pub(crate) fn shift(&mut self, producer: usize, from: usize, to: usize, reason: String) {
-        self.projection.shift(producer, from, to);
+    pub(crate) fn apply_move(&mut self, producer: usize, from: usize, to: usize, reason: String) {
+        self.projection.apply_move(producer, from, to);
         self.begin_move(producer, from, to, reason);
     }
 
@@ -102,7 +102,7 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// The whole queue in one sentence, for the dry run.
-    pub(crate) fn sum_up(&mut self) {
+    pub(crate) fn summarize(&mut self) {
         let (up, booting) = (self.projection.count(RelayState::Up), self.booting());
         let loads = self.projection.relays.iter().filter(|relay| relay.state == RelayState::Up);
         let loads: Vec<f64> = loads.map(|relay| relay.load().0).collect();

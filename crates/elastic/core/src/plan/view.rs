@@ -154,7 +154,7 @@ pub struct Planned {
     pub reason: String,
 }
 
-/// What `plan` gives back.
+/// What `plan` returns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// In the order in which they are to be begun.
