@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::api_error::{CallError, is, limited};
+use super::api_error::{CallError, has_reason, with_timeout};
 use super::queue_resources::Resources;
 use super::resource::{ElasticQueue, ElasticQueueStatus, LoadStatus, RelayCounts};
 use super::{names, pod};
@@ -29,7 +29,7 @@ const ACCEPTANCE: &str = "quelea-acceptance";
 
 /// What waits to be written: the newest state of each queue.
 #[derive(Default)]
-pub(super) struct Shown {
+pub(super) struct QueueStates {
     waiting: Mutex<BTreeMap<String, State>>,
     changed: Notify,
 }
@@ -45,7 +45,7 @@ struct State {
     load: LoadStatus,
 }
 
-impl Shown {
+impl QueueStates {
     /// Takes a queue's state; the one that waits is replaced.
     pub(super) fn put(&self, status: &QueueStatus) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,11 +67,11 @@ impl Shown {
     }
 }
 
-/// Writes what is shown.
-pub(super) struct Writer {
+/// Writes what is states.
+pub(super) struct StatusWriter {
     resources: Resources,
     site: String,
-    shown: Arc<Shown>,
+    states: Arc<QueueStates>,
     /// What was written last of each queue.
     written: BTreeMap<String, Written>,
     /// What is not written yet.
@@ -86,9 +86,9 @@ struct Written {
     uid: Option<String>,
 }
 
-impl Writer {
-    pub(super) fn new(resources: Resources, site: String, shown: Arc<Shown>) -> Self {
-        Self { resources, site, shown, written: BTreeMap::new(), due: BTreeMap::new() }
+impl StatusWriter {
+    pub(super) fn new(resources: Resources, site: String, states: Arc<QueueStates>) -> Self {
+        Self { resources, site, states, written: BTreeMap::new(), due: BTreeMap::new() }
     }
 
     /// Writes until the provider is dropped.
@@ -103,11 +103,11 @@ impl Writer {
                 }
             };
             tokio::select! {
-                () = self.shown.changed.notified() => {}
+                () = self.states.changed.notified() => {}
                 () = arrived.notified() => self.write_misplaced(),
                 () = wait => {}
             }
-            self.due.append(&mut self.shown.take());
+            self.due.append(&mut self.states.take());
         }
     }
 
@@ -211,9 +211,10 @@ async fn apply(
     });
     let asked = PatchParams::apply(manager).force();
     let what = || format!("write the status of ElasticQueue {name}");
-    match limited(&what, resources.api.patch_status(&name, &asked, &Patch::Apply(patch))).await {
+    match with_timeout(&what, resources.api.patch_status(&name, &asked, &Patch::Apply(patch))).await
+    {
         Ok(_) => Ok(()),
-        Err(error) if is(&error, "NotFound") => Ok(()),
+        Err(error) if has_reason(&error, "NotFound") => Ok(()),
         Err(error) => {
             tracing::debug!(resource = name, %error, "a status is not written");
             Err(error)
@@ -249,8 +250,8 @@ fn condition(
     message: &str,
 ) -> Condition {
     let status = if holds { "True" } else { "False" };
-    let before = resource.status.as_ref().and_then(|shown: &ElasticQueueStatus| {
-        shown.conditions.iter().find(|one| one.type_ == kind && one.status == status)
+    let before = resource.status.as_ref().and_then(|states: &ElasticQueueStatus| {
+        states.conditions.iter().find(|one| one.type_ == kind && one.status == status)
     });
     let since =
         before.map_or_else(|| Time(Timestamp::now()), |one| one.last_transition_time.clone());
