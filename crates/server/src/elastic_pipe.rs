@@ -14,8 +14,10 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 
 use crate::config::byte_size;
+use crate::exit::{fail, refuse};
 use crate::key_file::{self, KeyFileError};
-use crate::pipe::{self, Framing, fail, on_signal, refuse};
+use crate::pipe::{self, Framing};
+use crate::signals::on_signal;
 
 /// `quelea elastic`.
 #[derive(Debug, Args)]
@@ -96,12 +98,12 @@ pub(crate) fn run(args: &ElasticArgs) -> ExitCode {
     }
 }
 
-/// One thread's runtime, and what tells of the first signal.
+/// A runtime of one thread, and what notifies of the first signal.
 fn start() -> Result<(Runtime, Arc<Notify>), SiteFailure> {
     let runtime = Builder::new_current_thread().enable_all().build().map_err(SiteFailure::Start)?;
     let signalled = Arc::new(Notify::new());
-    let tell = Arc::clone(&signalled);
-    on_signal(move || tell.notify_one()).map_err(SiteFailure::Start)?;
+    let notified = Arc::clone(&signalled);
+    on_signal(move || notified.notify_one()).map_err(SiteFailure::Start)?;
     Ok((runtime, signalled))
 }
 
@@ -113,8 +115,8 @@ fn exit<E: std::fmt::Display>(
 ) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if is_of_the_command(&error) => refuse(command, &error),
-        Err(error) => fail(command, &error),
+        Err(error) if is_of_the_command(&error) => refuse(command, error),
+        Err(error) => fail(command, error),
     }
 }
 

@@ -1,12 +1,9 @@
-//! What `quelea push` and `quelea pop` have in common: peers' names, messages in a stream, signals,
-//! exit codes. Start reading at `push.rs` and `pop.rs`.
+//! What `quelea push` and `quelea pop` have in common: peers' names, messages in a stream.
+//! Start reading at `push.rs` and `pop.rs`.
 
 mod framing;
-mod signals;
 
-use std::fmt;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
@@ -14,7 +11,6 @@ use quelea_cmq::proto::limits;
 use quelea_cmq::{Config, Endpoint, PreSharedKey};
 
 pub(crate) use framing::{Cutter, Framing, FramingError};
-pub(crate) use signals::on_signal;
 
 use crate::config::byte_size;
 use crate::key_file::{self, KeyFileError};
@@ -85,18 +81,6 @@ pub(crate) fn print_counters(endpoint: &Endpoint) {
     for (name, value) in endpoint.stats().counters().filter(|(_, value)| *value > 0) {
         eprintln!("{name} {value}");
     }
-}
-
-/// Something that the user has to mend in the command: exit code 2, as clap has it.
-pub(crate) fn refuse(command: &str, error: &impl fmt::Display) -> ExitCode {
-    eprintln!("quelea {command}: {error}");
-    ExitCode::from(2)
-}
-
-/// Something that went wrong on the way: exit code 1.
-pub(crate) fn fail(command: &str, error: &impl fmt::Display) -> ExitCode {
-    eprintln!("quelea {command}: {error}");
-    ExitCode::FAILURE
 }
 
 #[cfg(test)]

@@ -19,8 +19,10 @@ use rustix::io::Errno;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use crate::exit::{fail, refuse};
 use crate::key_file::KeyFileError;
-use crate::pipe::{self, Framing, PipeArgs, fail, on_signal, print_counters, refuse};
+use crate::pipe::{self, Framing, PipeArgs, print_counters};
+use crate::signals::on_signal;
 
 /// Messages that are written before what comes beside them is looked at.
 const BATCH_MESSAGES: usize = 4_096;
@@ -95,8 +97,8 @@ enum Beside {
 pub(crate) fn run(args: &PopArgs) -> ExitCode {
     match pop(args) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error @ PopFailure::Key(_)) => refuse("pop", &error),
-        Err(error) => fail("pop", &error),
+        Err(error @ PopFailure::Key(_)) => refuse("quelea pop", error),
+        Err(error) => fail("quelea pop", error),
     }
 }
 

@@ -14,8 +14,10 @@ use quelea_cmq::{
 };
 use quelea_cmq_front::{Peer, local_address};
 
+use crate::exit::{fail, refuse};
 use crate::key_file::KeyFileError;
-use crate::pipe::{self, Cutter, FramingError, PipeArgs, fail, on_signal, print_counters, refuse};
+use crate::pipe::{self, Cutter, FramingError, PipeArgs, print_counters};
+use crate::signals::on_signal;
 
 /// Bytes that one read takes from standard input: a pipe's capacity.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -93,8 +95,8 @@ enum Input {
 pub(crate) fn run(args: &PushArgs) -> ExitCode {
     match push(args) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error @ PushFailure::Key(_)) => refuse("push", &error),
-        Err(error) => fail("push", &error),
+        Err(error @ PushFailure::Key(_)) => refuse("quelea push", error),
+        Err(error) => fail("quelea push", error),
     }
 }
 

@@ -1,5 +1,15 @@
 //! Sizes as people write them: `64MiB`, `1 GiB`, `500kB`, or plain bytes.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+/// What an integer field may hold that is marked with it for its schema.
+pub(super) struct ByteSize;
+
+pub(super) const MIB: u64 = 1 << 20;
+pub(super) const GIB: u64 = 1 << 30;
+
 const UNITS: [(&str, u64); 7] = [
     ("", 1),
     ("KiB", 1 << 10),
@@ -9,6 +19,20 @@ const UNITS: [(&str, u64); 7] = [
     ("MB", 1_000_000),
     ("GB", 1_000_000_000),
 ];
+
+impl ByteSize {
+    pub(super) const FORMAT: &'static str = "byte-size";
+}
+
+impl JsonSchema for ByteSize {
+    fn schema_name() -> Cow<'static, str> {
+        "ByteSize".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "format": Self::FORMAT })
+    }
+}
 
 /// Bytes from a number with an optional unit; `None` if it is neither or too large.
 pub(crate) fn parse(text: &str) -> Option<u64> {

@@ -56,7 +56,7 @@ enum ListenFailure {
 
 pub(super) fn run(args: &ListenArgs) -> ExitCode {
     exit(
-        "elastic listen",
+        "quelea elastic listen",
         listen(args),
         |error| matches!(error, ListenFailure::Site(site) if site.is_of_the_command()),
     )

@@ -59,7 +59,7 @@ enum PublishFailure {
 
 pub(super) fn run(args: &PublishArgs) -> ExitCode {
     exit(
-        "elastic publish",
+        "quelea elastic publish",
         publish(args),
         |error| matches!(error, PublishFailure::Site(site) if site.is_of_the_command()),
     )

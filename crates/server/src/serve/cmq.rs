@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quelea_cmq::{Mode, PreSharedKey};
+use quelea_cmq::PreSharedKey;
 use quelea_cmq_front::{
     DatagramCounters, DatagramFront, DatagramSettings, DatagramStartError, ForwardSettings,
     KeyTemplateError, Mailboxes, MailboxesError, PeerError, Route,
@@ -35,10 +35,6 @@ pub(crate) enum CmqError {
     RoutingKey(KeyTemplateError),
     #[error("cmq.forward.to: {0}")]
     Peer(#[from] PeerError),
-    #[error(
-        "cmq.forward.mode = {0:?} is none of \"reliable\", \"unordered\", \"lossy\" and \"latest\""
-    )]
-    Mode(String),
     #[error(transparent)]
     Start(#[from] DatagramStartError),
 }
@@ -99,18 +95,11 @@ fn route(route: &CmqRoute) -> Result<Route, CmqError> {
 }
 
 fn forward(forward: &CmqForward) -> Result<ForwardSettings, CmqError> {
-    let mode = match forward.mode.as_str() {
-        "reliable" => Mode::ReliableOrdered,
-        "unordered" => Mode::ReliableUnordered,
-        "lossy" => Mode::Lossy,
-        "latest" => Mode::LatestOnly,
-        other => return Err(CmqError::Mode(other.to_owned())),
-    };
     Ok(ForwardSettings {
         queue: forward.queue.as_str().into(),
         vhost: forward.vhost.as_str().into(),
         to: forward.to.parse()?,
-        mode,
+        mode: forward.mode.into(),
         prefetch: forward.prefetch,
         timeout: Duration::from_millis(forward.timeout_ms),
     })
@@ -147,6 +136,7 @@ impl CmqFront {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ForwardMode;
 
     fn refusal(change: impl FnOnce(&mut Config)) -> String {
         let mut config = Config::default();
@@ -174,7 +164,7 @@ mod tests {
             queue: "q".to_owned(),
             vhost: "/".to_owned(),
             to: "h".to_owned(),
-            mode: "reliable".to_owned(),
+            mode: ForwardMode::Reliable,
             prefetch: 1,
             timeout_ms: 100,
         };
@@ -195,10 +185,6 @@ mod tests {
             (with_route(|route| route.mailboxes = "x".to_owned()), "cmq.route.mailboxes: \"x\""),
             (with_route(|route| route.routing_key = "{".to_owned()), "cmq.route.routing_key: "),
             (with_forward(|forward| forward.to = ":1".to_owned()), "cmq.forward.to: \":1\""),
-            (
-                with_forward(|forward| forward.mode = "fast".to_owned()),
-                "cmq.forward.mode = \"fast\"",
-            ),
         ] {
             assert!(refusal.starts_with(told), "{refusal:?} does not begin with {told:?}");
         }
