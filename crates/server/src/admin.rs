@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use self::client::{Client, ClientError};
+use crate::exit;
 
 /// Manage users, virtual hosts, permissions and queues of a running broker.
 #[derive(Debug, Args)]
@@ -82,32 +83,22 @@ enum AdminError {
 
 /// Runs one command; prints its result or its error.
 pub(crate) fn run(args: AdminArgs) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("quelea admin: cannot start: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    match runtime.block_on(dispatch(args)) {
+    match dispatch(args) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("quelea admin: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => exit::fail("quelea admin", error),
     }
 }
 
-async fn dispatch(args: AdminArgs) -> Result<(), AdminError> {
+fn dispatch(args: AdminArgs) -> Result<(), AdminError> {
     let client = Client::new(&args.url, &args.login_user, &args.login_password)?;
     let output = if args.json { table::Output::Json } else { table::Output::Table };
     match args.what {
-        What::User(command) => user::run(command, &client, output).await,
-        What::Vhost(command) => vhost::run(command, &client, output).await,
-        What::Permission(command) => permission::run(command, &client, output).await,
-        What::Account(command) => account::run(command, &client, output).await,
-        What::AccessKey(command) => access_key::run(command, &client, output).await,
-        What::Queue(command) => queue::run(command, &client, output).await,
-        What::Elastic(command) => elastic::run(command, &client, output).await,
+        What::User(command) => user::run(command, &client, output),
+        What::Vhost(command) => vhost::run(command, &client, output),
+        What::Permission(command) => permission::run(command, &client, output),
+        What::Account(command) => account::run(command, &client, output),
+        What::AccessKey(command) => access_key::run(command, &client, output),
+        What::Queue(command) => queue::run(command, &client, output),
+        What::Elastic(command) => elastic::run(command, &client, output),
     }
 }

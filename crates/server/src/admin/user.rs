@@ -34,29 +34,25 @@ pub(crate) enum Command {
     Delete { name: String },
 }
 
-pub(crate) async fn run(
-    command: Command,
-    client: &Client,
-    output: Output,
-) -> Result<(), AdminError> {
+pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(), AdminError> {
     match command {
         Command::List => {
-            table::print(&client.get("/api/users").await?, &["name", "tags"], output);
+            table::print(&client.get("/api/users")?, &["name", "tags"], output);
         }
         Command::Add { name, tags, new_password } => {
             let password = password(new_password)?;
-            client.put(&path(&name), &json!({ "password": password, "tags": tags })).await?;
+            client.put(&path(&name), &json!({ "password": password, "tags": tags }))?;
         }
         Command::Password { name, new_password } => {
-            let tags = tags_of(&client.get(&path(&name)).await?);
+            let tags = tags_of(&client.get(&path(&name))?);
             let password = password(new_password)?;
-            client.put(&path(&name), &json!({ "password": password, "tags": tags })).await?;
+            client.put(&path(&name), &json!({ "password": password, "tags": tags }))?;
         }
         Command::Tags { name, tags } => {
-            let hash = client.get(&path(&name)).await?["password_hash"].clone();
-            client.put(&path(&name), &json!({ "password_hash": hash, "tags": tags })).await?;
+            let hash = client.get(&path(&name))?["password_hash"].clone();
+            client.put(&path(&name), &json!({ "password_hash": hash, "tags": tags }))?;
         }
-        Command::Delete { name } => client.delete(&path(&name)).await?,
+        Command::Delete { name } => client.delete(&path(&name))?,
     }
     Ok(())
 }

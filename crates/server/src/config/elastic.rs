@@ -47,7 +47,7 @@ pub(crate) struct Elastic {
     pub(crate) relays_on_exit: RelaysOnExit,
     /// What a relay costs an hour, in millionths of whatever budgets are counted in. 0: nothing,
     /// and budgets have no effect.
-    #[schemars(range(max = 1_000_000_000_000))]
+    #[schemars(range(max = 1_000_000_000_000_u64))]
     pub(crate) relay_cost_per_hour_micros: u64,
     /// Where queues' records are kept: `embedded`, a file of this directory alone in the data
     /// directory; `etcd`, for several directories (only in a build with that feature).
