@@ -40,18 +40,18 @@ pub(crate) struct AdminArgs {
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
-    what: What,
+    resource: Resource,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Resource {
     /// Users and their passwords and tags.
     #[command(subcommand)]
     User(user::Command),
     /// Virtual hosts.
     #[command(subcommand)]
     Vhost(vhost::Command),
-    /// What a user may configure, write and read in a virtual host.
+    /// Resource a user may configure, write and read in a virtual host.
     #[command(subcommand)]
     Permission(permission::Command),
     /// Accounts of the SQS interface; each is a virtual host.
@@ -92,13 +92,13 @@ pub(crate) fn run(args: AdminArgs) -> ExitCode {
 fn dispatch(args: AdminArgs) -> Result<(), AdminError> {
     let client = Client::new(&args.url, &args.login_user, &args.login_password)?;
     let output = if args.json { table::Output::Json } else { table::Output::Table };
-    match args.what {
-        What::User(command) => user::run(command, &client, output),
-        What::Vhost(command) => vhost::run(command, &client, output),
-        What::Permission(command) => permission::run(command, &client, output),
-        What::Account(command) => account::run(command, &client, output),
-        What::AccessKey(command) => access_key::run(command, &client, output),
-        What::Queue(command) => queue::run(command, &client, output),
-        What::Elastic(command) => elastic::run(command, &client, output),
+    match args.resource {
+        Resource::User(command) => user::run(command, &client, output),
+        Resource::Vhost(command) => vhost::run(command, &client, output),
+        Resource::Permission(command) => permission::run(command, &client, output),
+        Resource::Account(command) => account::run(command, &client, output),
+        Resource::AccessKey(command) => access_key::run(command, &client, output),
+        Resource::Queue(command) => queue::run(command, &client, output),
+        Resource::Elastic(command) => elastic::run(command, &client, output),
     }
 }

@@ -82,11 +82,11 @@ pub(crate) struct Limits {
     pub(crate) message_bytes_max: u64,
     /// Bodies of messages that are kept in memory, of all queues together. Beyond it they are left
     /// to the log and read ahead for consumers.
-    #[schemars(with = "ByteSize", range(min = MIB, max = 1 << 40))]
+    #[schemars(with = "ByteSize", range(min = MIB, max = 1_024 * GIB))]
     pub(crate) resident_bytes_max: usize,
     /// Index entries (24 bytes a message) that are kept in memory, of all queues together. Beyond
     /// it stretches of them are left to the log.
-    #[schemars(with = "ByteSize", range(min = MIB, max = 1 << 40))]
+    #[schemars(with = "ByteSize", range(min = MIB, max = 1_024 * GIB))]
     pub(crate) index_bytes_max: usize,
 }
 

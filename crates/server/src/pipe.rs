@@ -10,12 +10,12 @@ use clap::Args;
 use quelea_cmq::proto::limits;
 use quelea_cmq::{Config, Endpoint, PreSharedKey};
 
-pub(crate) use framing::{Cutter, Framing, FramingError};
+pub(crate) use framing::{FrameDecoder, Framing, FramingError};
 
 use crate::config::byte_size;
 use crate::key_file::{self, KeyFileError};
 
-/// What both ends have to agree on, and what is told about it.
+/// What both ends have to agree on, and what is reported about it.
 #[derive(Debug, Args)]
 pub(crate) struct PipeArgs {
     /// Messages with their length before them (32 bits, big-endian) instead of lines.
@@ -28,7 +28,7 @@ pub(crate) struct PipeArgs {
     /// Largest message; both ends have to allow it.
     #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = message_bytes_max)]
     message_bytes_max: usize,
-    /// Tell at the end on standard error what was counted.
+    /// Report on standard error at the end what was counted.
     #[arg(long)]
     pub(crate) stats: bool,
 }
@@ -39,8 +39,8 @@ impl PipeArgs {
     }
 
     /// Cuts the input into messages.
-    pub(crate) const fn cutter(&self) -> Cutter {
-        Cutter::new(self.framing(), self.message_bytes_max)
+    pub(crate) const fn decoder(&self) -> FrameDecoder {
+        FrameDecoder::new(self.framing(), self.message_bytes_max)
     }
 
     /// The endpoint's settings.
@@ -55,13 +55,7 @@ impl PipeArgs {
 }
 
 fn message_bytes_max(text: &str) -> Result<usize, String> {
-    let limit = limits::MESSAGE_BYTES_MAX;
-    let bytes = byte_size::parse(text).and_then(|bytes| usize::try_from(bytes).ok());
-    match bytes {
-        Some(bytes) if (1..=limit).contains(&bytes) => Ok(bytes),
-        Some(_) => Err(format!("not within 1 to {}", byte_size::format(limit as u64))),
-        None => Err("not a size such as 65536 or 4MiB".to_owned()),
-    }
+    byte_size::parse_within(text, 1..=limits::MESSAGE_BYTES_MAX)
 }
 
 /// The longest time that one may ask for, a year: a clock overflows when much more is added to it.

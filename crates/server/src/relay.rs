@@ -1,4 +1,4 @@
-//! `quelea relay`: one relay of an elastic queue, started by a provider or by hand.
+//! `quelea relay`: one relay of an elastic queue, started by a provider or a person.
 
 mod zmtp;
 
@@ -27,7 +27,7 @@ pub(crate) struct RelayArgs {
     /// The elastic queue that it serves.
     #[arg(long, value_name = "NAME")]
     queue: String,
-    /// Serve without a directory: clients are given the address by hand.
+    /// Serve without a directory: clients have to be configured with the address.
     #[arg(long, conflicts_with_all = ["directory", "relay_id", "request"])]
     standalone: bool,
     /// The directories, any of which will do, as in 127.0.0.1:5670,127.0.0.1:5671.
@@ -47,7 +47,7 @@ pub(crate) struct RelayArgs {
     /// Where clients connect; port 0 takes a free one.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
     listen: String,
-    /// The address that clients are told, if it is not where it listens.
+    /// The address that clients connect to, if it is not where it listens.
     #[arg(long, value_name = "HOST:PORT")]
     advertise: Option<String>,
     /// File with the secret that clients must show, and that is shown to the directory, 32 bytes or 64
@@ -152,7 +152,7 @@ impl RelayArgs {
             request: self.request.clone().unwrap_or_default(),
             orphan_timeout: Duration::from_millis(self.orphan_timeout_ms),
         });
-        // As the directory reads it, which gives relays its own file.
+        // As the directory reads it, which starts relays with its own file.
         let key = self.key_file.as_deref().map(key_file::read).transpose()?;
         Ok(Config {
             listen: self.listen.clone(),

@@ -191,6 +191,13 @@ async fn stop(node: Node, fronts: Fronts, signals: &mut Signals) -> Stopped {
     stopped
 }
 
+/// Stops a part that waits for its threads, on a thread that only waits for them.
+async fn stop_on_thread(what: &str, stop: impl FnOnce() + Send + 'static) {
+    if tokio::task::spawn_blocking(stop).await.is_err() {
+        tracing::warn!("{what} did not stop");
+    }
+}
+
 /// One line for whoever started us. They may have closed their end.
 fn print_line(line: &str) {
     let mut stdout = std::io::stdout().lock();

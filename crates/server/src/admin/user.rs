@@ -13,7 +13,7 @@ use super::table::{self, Output};
 pub(crate) enum Command {
     /// All users and their tags.
     List,
-    /// Adds a user. The password is the first line of standard input unless --new-password gives it.
+    /// Adds a user. The password is the first line of standard input unless --new-password is given.
     Add {
         name: String,
         /// Comma-separated: administrator, monitoring, management, policymaker, impersonator.

@@ -1,6 +1,7 @@
 //! Sizes as people write them: `64MiB`, `1 GiB`, `500kB`, or plain bytes.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
@@ -42,6 +43,19 @@ pub(crate) fn parse(text: &str) -> Option<u64> {
     let unit = unit.trim_start();
     let (_, factor) = UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
     number.parse::<u64>().ok()?.checked_mul(*factor)
+}
+
+/// Reads a size of a command line.
+///
+/// # Errors
+/// Says what would be one, or within which limits.
+pub(crate) fn parse_within(text: &str, within: RangeInclusive<usize>) -> Result<usize, String> {
+    let Some(bytes) = parse(text) else {
+        return Err("not a size such as 65536 or 4MiB".to_owned());
+    };
+    let bytes = usize::try_from(bytes).ok().filter(|bytes| within.contains(bytes));
+    let show = |limit: &usize| format(*limit as u64);
+    bytes.ok_or_else(|| format!("not within {} to {}", show(within.start()), show(within.end())))
 }
 
 /// The shortest exact form with a binary unit.

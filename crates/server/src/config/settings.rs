@@ -258,6 +258,44 @@ mod tests {
     }
 
     #[test]
+    fn names_lengths_and_counts_are_checked_too() {
+        let feed = "[[bridge.feed]]\nexchange = 'x'\nqueue = 'q'\n";
+        for (text, error) in [
+            (
+                "[elastic]\nprovider = 'cloud'",
+                "elastic.provider = \"cloud\" is none of \"process\", \"kubernetes\"",
+            ),
+            (
+                "[[cmq.forward]]\nqueue = 'q'\nto = 'h'\nmode = 'fast'",
+                "cmq.forward.mode = \"fast\" is none of \"reliable\", \"unordered\", \"lossy\", \
+                 \"latest\"",
+            ),
+            ("[sqs]\nverify = 7", "sqs.verify = 7 is not text"),
+            (
+                "[[elastic.queue]]\nname = ''",
+                "elastic.queue.name = \"\" has 0 bytes, and may have 1 to 255",
+            ),
+            (
+                &format!("{feed}through = ''"),
+                "bridge.feed.through = \"\" has 0 bytes, and may have 1 to 255",
+            ),
+            (
+                &format!("{feed}through = 't'\nbinding_keys = []"),
+                "bridge.feed.binding_keys has 0 entries, and may have 1 to 10000",
+            ),
+            (
+                "[bridge]\ndirectories = ['here']",
+                "bridge.directories = \"here\" is not an address HOST:PORT",
+            ),
+        ] {
+            assert_eq!(toml(text).unwrap_err().to_string(), format!("quelea.toml: {error}"));
+        }
+        let long = format!("{feed}through = 't'\nbinding_keys = ['{}']", "k".repeat(256));
+        let error = toml(&long).unwrap_err().to_string();
+        assert!(error.ends_with(" has 256 bytes, and may have 0 to 255"), "{error}");
+    }
+
+    #[test]
     fn flags_win_over_the_environment_and_it_over_the_file() {
         let mut settings = Settings::default();
         settings.toml("data_dir = 'file'\n[amqp]\nheartbeat_s = 1", "quelea.toml").unwrap();

@@ -27,7 +27,7 @@ pub(crate) enum BridgeError {
     #[error("bridge.keep_listen: {0}")]
     Listener(std::io::Error),
     #[error(
-        "bridge.keep_advertise is empty: relays cannot be told bridge.keep_listen = {0:?}, which is \
+        "bridge.keep_advertise is empty: relays cannot reach bridge.keep_listen = {0:?}, which is \
          every address of this machine"
     )]
     EveryAddress(String),
@@ -41,10 +41,10 @@ pub(crate) enum BridgeError {
     Start(#[from] BridgeStartError),
 }
 
-/// What has to be there before the log is opened: what is wrong is told early.
+/// What has to be there before the log is opened: what is wrong shows early.
 pub(crate) struct Prepared {
     settings: BridgeSettings,
-    /// What the directory of this process tells relays; empty if there is no keeper.
+    /// The address that the directory of this process sends to relays; empty if there is no keeper.
     keeper: String,
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn prepare(config: &Config) -> Result<Prepared, BridgeError> {
     Ok(Prepared { settings, keeper })
 }
 
-/// The listener, and the address that relays are told.
+/// Returns the listener, and the address for relays.
 fn keeper(config: &Config) -> Result<(Option<TcpListener>, String), BridgeError> {
     let Bridge { keep_listen, keep_advertise, .. } = &config.bridge;
     // Nobody could find it.
@@ -124,7 +124,7 @@ fn delivery(delivery: &BridgeDelivery) -> DeliverySettings {
 }
 
 impl Prepared {
-    /// What relays are told; empty if nothing is kept.
+    /// Returns the address for relays; empty if nothing is kept.
     pub(crate) fn keeper(&self) -> String {
         self.keeper.clone()
     }
@@ -159,13 +159,9 @@ impl ElasticBridge {
         Arc::clone(&self.counters) as Arc<dyn Collector>
     }
 
-    /// Stops it, while the broker and the elastic queues can still take what it gives back.
+    /// Stops it, while the broker and the elastic queues can still take what it returns.
     pub(crate) async fn stop(self) {
-        // The thread only waits for others.
-        let stopped = tokio::task::spawn_blocking(move || self.front.stop()).await;
-        if stopped.is_err() {
-            tracing::warn!("the elastic queues' bridge did not stop");
-        }
+        super::stop_on_thread("the elastic queues' bridge", move || self.front.stop()).await;
     }
 }
 
@@ -207,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn relays_are_told_where_messages_are_kept() {
+    fn relays_learn_where_messages_are_kept() {
         let prepared = prepare(&config()).unwrap();
         let address = prepared.settings.keep.unwrap().local_addr().unwrap();
         assert_eq!(prepared.keeper, address.to_string());
@@ -232,8 +228,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_key() {
-        for (refusal, told) in [
+    fn what_is_wrong_is_refused_with_its_key() {
+        for (refusal, expected) in [
             (
                 refusal(|config| config.bridge.keep_listen = "192.0.2.1:5669".to_owned()),
                 "bridge.keep_listen: cannot listen on 192.0.2.1:5669: ",
@@ -254,7 +250,7 @@ mod tests {
                 "bridge.feed.through = \"prices-feed\" of virtual host \"/\" is in more than one feed",
             ),
         ] {
-            assert!(refusal.starts_with(told), "{refusal:?} does not begin with {told:?}");
+            assert!(refusal.starts_with(expected), "{refusal:?} does not begin with {expected:?}");
         }
         let both = |config: &mut Config| {
             config.bridge.feed.push(a_feed());

@@ -39,7 +39,7 @@ pub(crate) enum CmqError {
     Start(#[from] DatagramStartError),
 }
 
-/// What has to be there before the log is opened: what is wrong is told early.
+/// What has to be there before the log is opened: what is wrong shows early.
 pub(crate) struct Prepared {
     socket: Option<UdpSocket>,
     settings: DatagramSettings,
@@ -123,13 +123,9 @@ impl CmqFront {
         self.front.address().map_or_else(|| "-".to_owned(), |address| address.to_string())
     }
 
-    /// Stops it, while the broker can still take what it gives back.
+    /// Stops it, while the broker can still take what it returns.
     pub(crate) async fn stop(self) {
-        // The thread only waits for another.
-        let stopped = tokio::task::spawn_blocking(move || self.front.stop()).await;
-        if stopped.is_err() {
-            tracing::warn!("CMQ's front did not stop");
-        }
+        super::stop_on_thread("CMQ's front", move || self.front.stop()).await;
     }
 }
 
@@ -152,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_key() {
+    fn what_is_wrong_is_refused_with_its_key() {
         let route = CmqRoute {
             mailboxes: "7".to_owned(),
             vhost: "/".to_owned(),
@@ -178,7 +174,7 @@ mod tests {
             change(&mut forward);
             refusal(|config| config.cmq.forward.push(forward))
         };
-        for (refusal, told) in [
+        for (refusal, expected) in [
             (refusal(|config| config.cmq.listen = "192.0.2.1:4711".to_owned()), "cmq.listen = "),
             (refusal(|config| config.cmq.key_file = "/nowhere".to_owned()), "cmq.key_file: "),
             (refusal(|config| config.cmq.routing_key = "{".to_owned()), "cmq.routing_key: "),
@@ -186,7 +182,7 @@ mod tests {
             (with_route(|route| route.routing_key = "{".to_owned()), "cmq.route.routing_key: "),
             (with_forward(|forward| forward.to = ":1".to_owned()), "cmq.forward.to: \":1\""),
         ] {
-            assert!(refusal.starts_with(told), "{refusal:?} does not begin with {told:?}");
+            assert!(refusal.starts_with(expected), "{refusal:?} does not begin with {expected:?}");
         }
         assert_eq!(with_route(|_| {}), "");
         assert_eq!(with_forward(|_| {}), "");

@@ -46,7 +46,7 @@ pub(crate) enum ElasticError {
     )]
     NoKeeper { key: String, target: String },
     #[error(
-        "elastic.advertise = {advertise:?}: relays, clients and other directories cannot be told {address}, \
+        "elastic.advertise = {advertise:?}: relays, clients and other directories cannot reach {address}, \
          which is every address of this machine"
     )]
     EveryAddress { advertise: String, address: String },
@@ -60,7 +60,7 @@ pub(crate) enum ElasticError {
     EntryWithoutDirectory,
 }
 
-/// What has to be there before the log is opened: what is wrong is told early.
+/// What has to be there before the log is opened: what is wrong shows early.
 pub(crate) struct Prepared {
     listener: TcpListener,
     key: Vec<u8>,
@@ -225,7 +225,7 @@ impl Prepared {
         }
     }
 
-    /// Serves. Files are in `data_dir`, which is locked for this process. Relays are told that messages
+    /// Serves. Files are in `data_dir`, which is locked for this process. Relays learn that messages
     /// are kept at `keeper`, if it is not empty.
     pub(crate) fn start(
         self,
@@ -277,16 +277,12 @@ impl ElasticDirectory {
 
     /// Stops it.
     pub(crate) async fn stop(self) {
-        // The thread only waits for others.
         let stop = move || {
             // While the relays still take what they have.
             self.entries.stop();
             self.server.stop();
         };
-        let stopped = tokio::task::spawn_blocking(stop).await;
-        if stopped.is_err() {
-            tracing::warn!("the elastic queues' directory did not stop");
-        }
+        super::stop_on_thread("the elastic queues' directory", stop).await;
     }
 }
 
@@ -310,12 +306,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_key() {
+    fn what_is_wrong_is_refused_with_its_key() {
         let queue = |name: &str, definition: &str| {
             let (name, definition) = (name.to_owned(), definition.to_owned());
             refusal(|config| config.queue.push(ElasticQueue { name, definition }))
         };
-        for (refusal, told) in [
+        for (refusal, expected) in [
             (refusal(|config| config.listen = "192.0.2.1:5670".to_owned()), "elastic.listen: "),
             (refusal(|config| config.key_file = "/nowhere".to_owned()), "elastic.key_file: "),
             (
@@ -348,23 +344,23 @@ mod tests {
             (queue("q", "[]"), "elastic.queue.definition of \"q\": "),
             (queue("q", "{\"slow\": 1}"), "elastic.queue.definition of \"q\": slow: "),
         ] {
-            assert!(refusal.starts_with(told), "{refusal:?} does not begin with {told:?}");
+            assert!(refusal.starts_with(expected), "{refusal:?} does not begin with {expected:?}");
         }
         assert_eq!(queue("q", "{\"relays_max\": 3}"), "");
     }
 
     #[test]
-    fn directories_that_share_queues_have_an_address_that_can_be_told() {
-        let told = |listen: &str, advertise: &str| {
+    fn directories_that_share_queues_need_an_address_that_others_reach() {
+        let checked = |listen: &str, advertise: &str| {
             let (advertise, metadata) = (advertise.to_owned(), Metadata::Etcd);
             let config = ElasticConfig { advertise, metadata, ..ElasticConfig::default() };
             check_advertise(&config, &quelea_node::listen(listen).unwrap())
         };
-        let refused = told("0.0.0.0:0", "").unwrap_err().to_string();
+        let refused = checked("0.0.0.0:0", "").unwrap_err().to_string();
         assert!(refused.starts_with("elastic.advertise = \"\": ") && refused.contains("0.0.0.0:"));
-        assert!(told("0.0.0.0:0", "10.0.0.7:5670").is_ok());
-        assert!(told("0.0.0.0:0", "quelea-0.quelea:5670").is_ok());
-        assert!(told("127.0.0.1:0", "").is_ok());
+        assert!(checked("0.0.0.0:0", "10.0.0.7:5670").is_ok());
+        assert!(checked("0.0.0.0:0", "quelea-0.quelea:5670").is_ok());
+        assert!(checked("127.0.0.1:0", "").is_ok());
         // Alone, nobody else has to find it.
         assert_eq!(refusal(|config| config.listen = "0.0.0.0:0".to_owned()), "");
     }
@@ -390,7 +386,7 @@ mod tests {
         let prepared = prepare(&config).unwrap().unwrap();
         assert!(prepared.check_keeper("127.0.0.1:1").is_ok());
         let refused = prepared.check_keeper("").unwrap_err().to_string();
-        let told = "elastic.queue.definition of \"q\": keep = \"archive\" has no effect: ";
-        assert!(refused.starts_with(told), "{refused:?}");
+        let expected = "elastic.queue.definition of \"q\": keep = \"archive\" has no effect: ";
+        assert!(refused.starts_with(expected), "{refused:?}");
     }
 }

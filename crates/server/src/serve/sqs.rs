@@ -26,7 +26,7 @@ pub(crate) enum SqsError {
     Core(#[from] CoreStopped),
 }
 
-/// What has to be there before the log is opened: addresses that are taken are told early.
+/// What has to be there before the log is opened: addresses that are taken show early.
 pub(crate) struct Prepared(Vec<TcpListener>);
 
 /// Listens, unless the interface is not wanted.
@@ -88,10 +88,6 @@ impl SqsFront {
 
     /// Stops it, while the broker can still answer what is under way.
     pub(crate) async fn stop(self) {
-        // The thread only waits for others.
-        let stopped = tokio::task::spawn_blocking(move || self.server.stop()).await;
-        if stopped.is_err() {
-            tracing::warn!("the SQS interface did not stop");
-        }
+        super::stop_on_thread("the SQS interface", move || self.server.stop()).await;
     }
 }
