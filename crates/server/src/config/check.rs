@@ -20,7 +20,7 @@ pub(crate) enum ConfigError {
     #[error("{origin}: there is no key {name:?}{}", suggestion(name))]
     UnknownKey { origin: String, name: String },
     #[error("{origin}: {key} {fault}")]
-    Value { origin: String, key: String, fault: Fault },
+    Value { origin: String, key: &'static str, fault: Box<Fault> },
 }
 
 /// What is wrong with the value of a key.
@@ -49,8 +49,8 @@ impl Key {
     /// [`ConfigError`] with this origin.
     pub(super) fn check(&'static self, origin: &str, value: Value) -> Result<Value, ConfigError> {
         let refuse = |fault| {
-            let (origin, key) = (origin.to_owned(), self.name.clone());
-            ConfigError::Value { origin, key, fault }
+            let (origin, key) = (origin.to_owned(), self.name.as_str());
+            ConfigError::Value { origin, key, fault: Box::new(fault) }
         };
         match (&self.kind, value) {
             (Kind::Tables(fields), Value::Array(items)) => {
@@ -83,8 +83,8 @@ fn check_table(
         |key: &Key| key.name.rsplit_once('.').is_some_and(|(_, field)| checked.contains_key(field));
     match fields.iter().find(|key| key.default.is_none() && !is_given(key)) {
         Some(key) => {
-            let (origin, key) = (origin.to_owned(), key.name.clone());
-            Err(ConfigError::Value { origin, key, fault: Fault::Missing })
+            let (origin, key) = (origin.to_owned(), key.name.as_str());
+            Err(ConfigError::Value { origin, key, fault: Box::new(Fault::Missing) })
         }
         None => Ok(Value::Table(checked)),
     }
