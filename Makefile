@@ -40,6 +40,7 @@ lint: ## Checks format and lints, warnings being errors
 	cargo clippy --workspace --all-targets --no-deps $(IN_EXPERIMENTS) -- -D warnings
 	cargo clippy --locked -p quelea-elastic-directory --features etcd --all-targets -- -D warnings
 	cargo clippy --locked -p quelea-elastic-directory --features kubernetes --all-targets -- -D warnings
+	@if command -v cargo-machete >/dev/null; then cargo machete; else echo "cargo-machete is not installed: unused dependencies were not looked for"; fi
 	@if command -v cargo-deny >/dev/null; then cargo deny --offline check bans licenses sources && cargo deny --offline $(EXPERIMENTS) check --config deny.toml bans licenses sources; else echo "cargo-deny is not installed: licences and bans were not checked"; fi
 
 bench: build bench-build ## Measures every row of docs/benchmarks.md, beside RabbitMQ, ElasticMQ, ZeroMQ, MessagePack-RPC, Aeron and NATS where they can be had (ARGUMENTS=--quick)
