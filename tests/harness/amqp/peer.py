@@ -7,7 +7,7 @@ import time
 import pika
 import pytest
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class Peer:
