@@ -26,10 +26,10 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ("cmq/front", &["core/model", "core/store", "core/broker", "core/node", "cmq/lib"]),
     ("elastic/proto", &[]),
     ("elastic/zmtp", &[]),
-    ("elastic/core", &["core/model", "elastic/proto"]),
+    ("elastic/core", &["elastic/proto"]),
     ("elastic/client", &["elastic/proto"]),
     ("elastic/relay", &["elastic/core", "elastic/proto", "elastic/zmtp", "elastic/client"]),
-    ("elastic/directory", &["core/model", "elastic/core", "elastic/proto"]),
+    ("elastic/directory", &["elastic/core", "elastic/proto"]),
     (
         "elastic/bridge",
         &[

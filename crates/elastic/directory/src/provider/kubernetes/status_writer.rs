@@ -67,7 +67,7 @@ impl QueueStates {
     }
 }
 
-/// Writes what is states.
+/// Writes the states of queues to their resources.
 pub(super) struct StatusWriter {
     resources: Resources,
     site: String,
@@ -250,8 +250,8 @@ fn condition(
     message: &str,
 ) -> Condition {
     let status = if holds { "True" } else { "False" };
-    let before = resource.status.as_ref().and_then(|states: &ElasticQueueStatus| {
-        states.conditions.iter().find(|one| one.type_ == kind && one.status == status)
+    let before = resource.status.as_ref().and_then(|shown: &ElasticQueueStatus| {
+        shown.conditions.iter().find(|one| one.type_ == kind && one.status == status)
     });
     let since =
         before.map_or_else(|| Time(Timestamp::now()), |one| one.last_transition_time.clone());
