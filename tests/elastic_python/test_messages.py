@@ -199,7 +199,7 @@ def test_acknowledging_is_refused_where_it_means_nothing(client, name, receive):
         (lambda client, name: client.listener("ü" * 128), "queue: a name has from 1 to 255 bytes, this one 256"),
         (lambda client, name: client.listener(name, "x" * 1025), "prefix: 1025 bytes are more than the limit of 1024"),
         (lambda client, name: client.listener(name, *["x"] * 10_001), "prefixes: 10001 are more than the limit of 10000"),
-        (lambda client, name: client.listener(name, slow="never"), 'slow: "never" is none of drop_oldest, '),
+        (lambda client, name: client.listener(name, slow="never"), 'slow: "never" is none of drop_newest, '),
         (lambda client, name: client.producer(name, window_bytes=65_535), "window_bytes: 65535 is less than the limit of 65536"),
         (lambda client, name: client.producer(name, window_bytes=-1), "window_bytes: -1 is no number of bytes"),
         (lambda client, name: client.producer(name).publish("t", *[b""] * 64), "message: 65 parts are more than the limit of 64"),

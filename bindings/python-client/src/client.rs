@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use quelea_elastic_client::{Options, SlowPolicy};
+use quelea_elastic_client::{Named as _, Options, SlowPolicy, UnknownName};
 
 use crate::fork::Owned;
 use crate::listener::Listener;
@@ -156,16 +156,6 @@ fn whole<T: TryFrom<i128>>(py: Python<'_>, field: &str, value: i128) -> PyResult
 }
 
 fn slow_policy(py: Python<'_>, name: &str) -> PyResult<SlowPolicy> {
-    Ok(match name {
-        "drop_oldest" => SlowPolicy::DropOldest,
-        "drop_newest" => SlowPolicy::DropNewest,
-        "disconnect" => SlowPolicy::Disconnect,
-        "hold_producers" => SlowPolicy::HoldProducers,
-        "spill" => SlowPolicy::Spill,
-        other => {
-            let known = "drop_oldest, drop_newest, disconnect, hold_producers, spill";
-            let reason = format!("{other:?} is none of {known}");
-            return Err(error::configuration(py, "slow", &reason));
-        }
-    })
+    SlowPolicy::parse(name)
+        .map_err(|UnknownName { field, fault }| error::configuration(py, field, &fault))
 }

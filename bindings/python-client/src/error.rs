@@ -8,7 +8,6 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use quelea_elastic_client::{Error, MessageSeq, PublishError};
 
-use crate::events::snake;
 
 fn raise<'py>(py: Python<'py>, class: &str, arguments: impl PyCallArgs<'py>) -> PyErr {
     let error = py
@@ -56,7 +55,7 @@ pub(crate) fn client(
     };
     match error {
         Error::Refused(refused) => {
-            let code = snake(&format!("{:?}", refused.code));
+            let code = refused.code.as_str();
             raise(py, "Refused", (code, refused.field, refused.text, in_doubt))
         }
         Error::Publish(PublishError::Full { bytes, limit }) => {

@@ -1,23 +1,11 @@
 //! The library's events as those of quelea_client/events.py.
 
 use pyo3::prelude::*;
-use quelea_elastic_client::{ClientId, GapNotice, NoticeCode, WireError};
+use quelea_elastic_client::{ClientId, GapNotice, Named as _, NoticeCode, WireError};
 
 /// A client as the management API shows it.
 pub(crate) fn id(client: ClientId) -> String {
     format!("{:032x}", client.0)
-}
-
-/// `TooSlow` is `too_slow` in Python.
-pub(crate) fn snake(name: &str) -> String {
-    let mut snake = String::new();
-    for (at, letter) in name.chars().enumerate() {
-        if letter.is_ascii_uppercase() && at > 0 {
-            snake.push('_');
-        }
-        snake.push(letter.to_ascii_lowercase());
-    }
-    snake
 }
 
 fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
@@ -26,7 +14,7 @@ fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
 
 pub(crate) fn gap<'py>(py: Python<'py>, gap: &GapNotice) -> PyResult<Bound<'py, PyAny>> {
     let numbers = py.import("builtins")?.getattr("range")?.call1((gap.from.0, gap.to.0))?;
-    let cause = class(py, "GapCause")?.call1((snake(&format!("{:?}", gap.cause)),))?;
+    let cause = class(py, "GapCause")?.call1((gap.cause.as_str(),))?;
     class(py, "Gap")?.call1((id(gap.producer), numbers, gap.messages, cause))
 }
 
@@ -35,11 +23,11 @@ pub(crate) fn notice<'py>(
     code: NoticeCode,
     text: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let code = class(py, "NoticeCode")?.call1((snake(&format!("{code:?}")),))?;
+    let code = class(py, "NoticeCode")?.call1((code.as_str(),))?;
     class(py, "Notice")?.call1((code, text))
 }
 
 pub(crate) fn refusal<'py>(py: Python<'py>, error: &WireError) -> PyResult<Bound<'py, PyAny>> {
-    let code = snake(&format!("{:?}", error.code));
+    let code = error.code.as_str();
     class(py, "Refusal")?.call1((code, error.field.as_str(), error.text.as_str()))
 }

@@ -151,7 +151,7 @@ impl Listener {
 
     #[getter]
     fn trouble(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        Ok(self.control(py)?.trouble())
+        Ok(self.control(py)?.last_error())
     }
 
     /// The next message, gap or notice that is here.

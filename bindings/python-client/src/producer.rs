@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use quelea_elastic_client::{Error, MessageSeq, News, PublishError};
+use quelea_elastic_client::{Error, MessageSeq, SessionEvent, PublishError};
 
 use crate::fork::Owned;
 use crate::part::Part;
@@ -56,7 +56,7 @@ impl Producer {
 
     #[getter]
     fn trouble(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        Ok(self.producer.get(py)?.trouble())
+        Ok(self.producer.get(py)?.last_error())
     }
 
     /// First one that is not acknowledged, and next one to be published.
@@ -146,11 +146,11 @@ impl Producer {
     fn news<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let producer = self.producer.get(py)?;
         let mut news = Vec::new();
-        while let Some(next) = producer.next_news() {
+        while let Some(next) = producer.next_event() {
             match next {
-                News::Notice { code, text } => news.push(events::notice(py, code, &text)?),
-                News::Refused(error) => news.push(events::refusal(py, &error)?),
-                News::Closed => {}
+                SessionEvent::Notice { code, text } => news.push(events::notice(py, code, &text)?),
+                SessionEvent::Refused(error) => news.push(events::refusal(py, &error)?),
+                SessionEvent::Closed => {}
             }
         }
         Ok(news)

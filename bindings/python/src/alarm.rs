@@ -11,8 +11,8 @@ use quelea_cmq::Message as Popped;
 use crate::bell::Bell;
 use crate::error;
 use crate::fork::Owned;
+use crate::mailbox::Mailbox;
 use crate::message::Message;
-use crate::queue::Mailbox;
 
 type NextPop = Pin<Box<dyn Future<Output = Option<Popped>> + Send>>;
 

@@ -11,7 +11,9 @@ mod error;
 mod events;
 mod exit;
 mod fork;
+mod incoming_request;
 mod key;
+mod mailbox;
 mod message;
 mod options;
 mod pending;
@@ -37,13 +39,15 @@ mod _core {
     #[pymodule_export]
     use crate::fork::_after_fork_in_child;
     #[pymodule_export]
+    use crate::incoming_request::Request;
+    #[pymodule_export]
     use crate::message::Message;
     #[pymodule_export]
     use crate::pending::Pending;
     #[pymodule_export]
     use crate::queue::Queue;
     #[pymodule_export]
-    use crate::request::{Caller, Request, Responder};
+    use crate::request::{Caller, Responder};
 
     use super::{Bound, PyAnyMethods, PyDict, PyDictMethods, PyModule, PyModuleMethods, PyResult};
 

@@ -14,7 +14,7 @@ use quelea_cmq::{Lost, PushError};
 use crate::bell::Bell;
 use crate::error;
 use crate::fork::Owned;
-use crate::request::Request;
+use crate::incoming_request::Request;
 use crate::wait;
 
 /// What an operation ends with.

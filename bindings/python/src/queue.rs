@@ -1,81 +1,18 @@
 //! A mailbox's messages.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyBytes;
 use quelea_cmq::Queue as CmqQueue;
 
 use crate::alarm::Alarm;
 use crate::bell::Bell;
 use crate::fork::Owned;
+use crate::mailbox::Mailbox;
 use crate::message::Message;
 use crate::{error, wait};
-
-/// The library's queue, and messages that were taken from it for somebody who no longer wanted them.
-pub(crate) struct Mailbox {
-    pub(crate) queue: CmqQueue,
-    returned: Mutex<VecDeque<Py<Message>>>,
-    returned_count: AtomicUsize,
-}
-
-impl Mailbox {
-    fn next_returned(&self) -> Option<Py<Message>> {
-        if self.returned_count.load(Ordering::Acquire) == 0 {
-            return None;
-        }
-        let mut returned = self.returned.lock().unwrap_or_else(PoisonError::into_inner);
-        let message = returned.pop_front();
-        self.returned_count.store(returned.len(), Ordering::Release);
-        message
-    }
-
-    pub(crate) fn put_back(&self, message: Py<Message>) {
-        let mut returned = self.returned.lock().unwrap_or_else(PoisonError::into_inner);
-        returned.push_front(message);
-        self.returned_count.store(returned.len(), Ordering::Release);
-    }
-
-    fn try_pop<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, Message>>> {
-        if let Some(message) = self.next_returned() {
-            return Ok(Some(message.into_bound(py)));
-        }
-        self.queue
-            .try_pop()
-            .map(|popped| Message::copied(py, &popped).into_pyobject(py))
-            .transpose()
-    }
-
-    /// What is here now, at most `max`.
-    pub(crate) fn take<'py>(
-        &self,
-        py: Python<'py>,
-        max: usize,
-    ) -> PyResult<Vec<Bound<'py, Message>>> {
-        let mut messages = Vec::new();
-        while messages.len() < max
-            && let Some(message) = self.next_returned()
-        {
-            messages.push(message.into_bound(py));
-        }
-        // Only bytes are made in the library's callback: nothing there may run Python code, which
-        // could come back to this queue.
-        let mut popped = Vec::new();
-        self.queue.pop_batch(max - messages.len(), Duration::ZERO, |message| {
-            let bytes = PyBytes::new(py, message.bytes);
-            let (mailbox, receipt) = (message.mailbox.0, message.receipt());
-            popped.push(Message::new(bytes, message.from, mailbox, message.session, receipt));
-        });
-        for message in popped {
-            messages.push(message.into_pyobject(py)?);
-        }
-        Ok(messages)
-    }
-}
 
 /// An open mailbox: what peers push to it comes out here. Any number of threads and tasks may pop;
 /// each message goes to one of them.
@@ -87,12 +24,7 @@ pub(crate) struct Queue {
 
 impl Queue {
     pub(crate) fn new(queue: CmqQueue) -> Self {
-        let mailbox = Mailbox {
-            queue,
-            returned: Mutex::new(VecDeque::new()),
-            returned_count: AtomicUsize::new(0),
-        };
-        Self { mailbox: Owned::new(Arc::new(mailbox)), waiters: PyOnceLock::new() }
+        Self { mailbox: Owned::new(Arc::new(Mailbox::new(queue))), waiters: PyOnceLock::new() }
     }
 
     /// The next message; none when the time is over.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
-use quelea_cmq::responder::{Request as Asked, Responder as CmqResponder};
+use quelea_cmq::responder::Responder as CmqResponder;
 use quelea_cmq::{Caller as CmqCaller, OnLoss};
 
 use crate::bell::Bell;
 use crate::bytes_like::bytes_like;
 use crate::fork::Owned;
-use crate::key::{to_address, to_key};
+use crate::incoming_request::Request;
+use crate::key::to_key;
 use crate::pending::{Done, Failed, Pending, run};
 use crate::{error, wait};
 
@@ -112,37 +112,6 @@ impl Caller {
     }
 }
 
-/// A request, to be answered by `Responder.answer`.
-#[pyclass(frozen, module = "quelea_cmq")]
-pub(crate) struct Request {
-    asked: Asked,
-}
-
-impl Request {
-    pub(crate) const fn new(asked: Asked) -> Self {
-        Self { asked }
-    }
-}
-
-#[pymethods]
-impl Request {
-    /// What is asked.
-    #[getter]
-    fn bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.asked.bytes)
-    }
-
-    /// Who asks.
-    #[getter]
-    fn address<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_address(py, self.asked.from)
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("Request({} from {})", self.bytes(py).repr()?, self.asked.from))
-    }
-}
-
 /// Answers the requests that are pushed to a mailbox. It remembers its answers: a request that was sent
 /// again is answered again, and not done again.
 #[pyclass(frozen, module = "quelea_cmq", weakref)]
@@ -193,7 +162,7 @@ impl Responder {
     fn answer(&self, request: &Bound<'_, Request>, answer: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = answer.py();
         let responder = self.responder.get(py)?;
-        let (request, answer) = (&request.get().asked, bytes_like(answer)?);
+        let (request, answer) = (request.get().asked(), bytes_like(answer)?);
         let sent = py.detach(|| responder.answer(request, &answer));
         sent.map_err(|error| error::push(py, error, 0))
     }

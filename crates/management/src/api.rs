@@ -165,7 +165,7 @@ fn access_routes() -> Router<ApiState> {
         )
 }
 
-/// A field of a request's object: absent gives `None`, another type is an error with its name.
+/// A field of a request's object: absent is `None`, another type is an error with its name.
 pub(crate) fn text_field<'a>(body: &'a Json, field: &str) -> Result<Option<&'a str>, ApiError> {
     match &body[field] {
         Json::Null => Ok(None),

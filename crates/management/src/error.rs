@@ -1,4 +1,4 @@
-//! Errors in the shape that RabbitMQ's management API gives them: a status, and
+//! Errors in the shape of RabbitMQ's management API: a status, and
 //! `{"error": …, "reason": …}`.
 
 use axum::Json;

@@ -220,7 +220,7 @@ impl Default for Config {
                 channel_max: limits::CHANNELS_MAX,
                 heartbeat_s: limits::HEARTBEAT_S,
                 connections_max: 65_536,
-                handshake_timeout_ms: 10_000,
+                handshake_timeout_ms: limits::HANDSHAKE_TIMEOUT_MS,
             },
             http: Http { enabled: true, listen: "127.0.0.1:15672".to_owned() },
             sqs: Sqs {

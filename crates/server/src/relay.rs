@@ -7,10 +7,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use quelea_elastic_core::relay::{default_settings, limits};
-use quelea_elastic_proto::RelayId;
 use quelea_elastic_proto::frame::{Acknowledge, RelaySettings, SlowPolicy};
+use quelea_elastic_proto::{Named, RelayId};
 use quelea_elastic_relay::{Config, Directory, RunError, SpillConfig, Stopped, Stopper};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
@@ -57,11 +58,11 @@ pub(crate) struct RelayArgs {
     #[arg(long, value_name = "N", default_value_t = limits::CONNECTIONS_DEFAULT)]
     connections_max: usize,
     /// When a message is done (a directory overrides this, and the next two).
-    #[arg(long, value_enum, default_value = "relayed")]
-    acknowledge: AcknowledgeArg,
+    #[arg(long, default_value = "relayed", value_parser = named(|level: Acknowledge| level != Acknowledge::Stored))]
+    acknowledge: Acknowledge,
     /// What happens to a listener whose ring is full.
-    #[arg(long, value_enum, default_value = "drop-newest")]
-    slow: SlowArg,
+    #[arg(long, default_value = "drop-newest", value_parser = named(|_: SlowPolicy| true))]
+    slow: SlowPolicy,
     /// A listener's ring.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = ring_bytes)]
     ring_bytes: u64,
@@ -86,19 +87,11 @@ pub(crate) struct RelayArgs {
     log: String,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum AcknowledgeArg {
-    Relayed,
-    Delivered,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum SlowArg {
-    DropNewest,
-    DropOldest,
-    Disconnect,
-    HoldProducers,
-    Spill,
+/// Reads a name as the command line writes it, with hyphens.
+fn named<T: Named + Send + Sync>(allowed: fn(T) -> bool) -> impl TypedValueParser<Value = T> {
+    let values = T::NAMES.iter().filter(|(_, value)| allowed(*value));
+    let names: Vec<String> = values.map(|(name, _)| name.replace('_', "-")).collect();
+    PossibleValuesParser::new(names).try_map(|name| T::parse(&name.replace('-', "_")))
 }
 
 /// Why a relay does not run.
@@ -160,17 +153,8 @@ impl RelayArgs {
             key: key.map(Vec::from).unwrap_or_default().into(),
             connections_max: self.connections_max,
             settings: RelaySettings {
-                acknowledge: match self.acknowledge {
-                    AcknowledgeArg::Relayed => Acknowledge::Relayed,
-                    AcknowledgeArg::Delivered => Acknowledge::Delivered,
-                },
-                slow: match self.slow {
-                    SlowArg::DropNewest => SlowPolicy::DropNewest,
-                    SlowArg::DropOldest => SlowPolicy::DropOldest,
-                    SlowArg::Disconnect => SlowPolicy::Disconnect,
-                    SlowArg::HoldProducers => SlowPolicy::HoldProducers,
-                    SlowArg::Spill => SlowPolicy::Spill,
-                },
+                acknowledge: self.acknowledge,
+                slow: self.slow,
                 ring_bytes_max: self.ring_bytes,
                 ..default_settings()
             },

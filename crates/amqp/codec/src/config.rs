@@ -19,9 +19,6 @@ pub struct ConnectionConfig {
     pub handshake_timeout_ms: u64,
 }
 
-/// Milliseconds for the handshake: RabbitMQ's default. It bounds what strangers can hold open.
-pub const HANDSHAKE_TIMEOUT_MS: u64 = 10_000;
-
 impl Default for ConnectionConfig {
     fn default() -> Self {
         Self {
@@ -30,7 +27,7 @@ impl Default for ConnectionConfig {
             heartbeat_s: limits::HEARTBEAT_S,
             message_bytes_max: limits::MESSAGE_BYTES_MAX,
             server_properties: server_properties(env!("CARGO_PKG_VERSION")),
-            handshake_timeout_ms: HANDSHAKE_TIMEOUT_MS,
+            handshake_timeout_ms: limits::HANDSHAKE_TIMEOUT_MS,
         }
     }
 }

@@ -52,9 +52,9 @@ pub struct ServerConnection {
     phase_ends: Timestamp,
     mechanism: Option<Mechanism>,
     client_properties: Table,
-    /// Closed by us, not told yet.
+    /// Closed by us, not reported yet.
     channels_closed: VecDeque<u16>,
-    /// [`Event::Closed`] is to be told.
+    /// [`Event::Closed`] is to be reported.
     closed_owed: bool,
     close_cause: Option<Box<CloseCause>>,
 }

@@ -1,4 +1,4 @@
-//! What a connection tells the one who drives it.
+//! What a connection reports to its caller.
 
 use bytes::Bytes;
 

@@ -6,7 +6,7 @@
 //! machine here, but every piece it needs: [`FrameReader`], [`Method`], and [`Output`]'s writers.
 //!
 //! # Driving a connection
-//! [`ServerConnection::receive`] takes what was read; [`ServerConnection::poll`] gives one [`Event`]
+//! [`ServerConnection::receive`] takes what was read; [`ServerConnection::poll`] returns one [`Event`]
 //! a call, and parses no further than that, so that the caller can stop half-way and read no more.
 //! What is to be written gathers in [`ServerConnection::output`]. [`ServerConnection::deadline`] says
 //! when to call [`ServerConnection::handle_timeout`]. Once [`ServerConnection::is_finished`], write
@@ -36,7 +36,7 @@ mod sasl;
 mod short_str;
 mod wire;
 
-pub use config::{ConnectionConfig, HANDSHAKE_TIMEOUT_MS, server_properties};
+pub use config::{ConnectionConfig, server_properties};
 pub use connection::{AuthFailure, ServerConnection};
 pub use event::{CloseCause, Event};
 pub use frame::{Frame, FrameError, FrameKind, FrameReader};

@@ -67,7 +67,7 @@ impl Output {
         self.written
     }
 
-    /// Points `slices` at the first bytes that wait; gives how many slices were set.
+    /// Points `slices` at the first bytes that wait; returns how many slices were set.
     pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let parts = self.chunks.iter().map(|chunk| &chunk[..]);
         let tail = Some(&self.tail[..]).filter(|tail| !tail.is_empty());

@@ -20,10 +20,10 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::counters::DatagramCounters;
-use crate::front::stopped;
 use crate::peer::{Peer, local_address};
 use crate::publish::inside;
 use crate::settings::ForwardSettings;
+use crate::stop::stopped;
 
 /// Bytes that are pushed before their acknowledgement is waited for.
 const BATCH_BYTES_MAX: usize = 8 << 20;

@@ -143,9 +143,3 @@ fn serve(
         let _ = listener.close(CLOSE_MAX);
     }
 }
-
-/// Waits until the front stops; at once if it does already.
-pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // Whoever could stop it and is gone has stopped it.
-    let _ = stop.wait_for(|stop| *stop).await;
-}

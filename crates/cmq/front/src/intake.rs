@@ -22,9 +22,9 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_local};
 
 use crate::counters::{Cause, DatagramCounters};
-use crate::front::stopped;
 use crate::publish::{Outcome, Outgoing, Publishers};
 use crate::route::Routes;
+use crate::stop::stopped;
 
 /// A batch takes the core's thread for about a millisecond at most.
 const BATCH_MESSAGES_MAX: usize = 1_024;

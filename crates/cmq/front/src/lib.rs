@@ -11,6 +11,7 @@ mod peer;
 mod publish;
 mod route;
 mod settings;
+mod stop;
 
 pub use counters::{Cause, DatagramCounters};
 pub use front::{DatagramFront, DatagramStartError};

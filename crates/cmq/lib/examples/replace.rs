@@ -10,8 +10,8 @@ use std::thread;
 use std::time::Duration;
 
 use link::Link;
-use quelea_cmq::watched::WatchOptions;
-use quelea_cmq::{Config, DestinationOptions, Endpoint, Key, MailboxOptions, Replace, Watched};
+use quelea_cmq::gap_detector::GapDetectorOptions;
+use quelea_cmq::{Config, DestinationOptions, Endpoint, GapDetector, Key, MailboxOptions, Replace};
 
 const POSITIONS: u32 = 61;
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -26,11 +26,11 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let reports = sender.queue(1, MailboxOptions::default())?;
 
     let popping = thread::spawn(move || {
-        let mut watched = Watched::new(positions, WatchOptions::default());
+        let mut detector = GapDetector::new(positions, GapDetectorOptions::default());
         let (mut newest, mut replacements) = (None, 0);
         // The newest may arrive at once or take the place of another; some were lost before it.
         while (newest != Some(POSITIONS - 1) || replacements == 0)
-            && let Some(position) = watched.pop_timeout(PATIENCE)
+            && let Some(position) = detector.pop_timeout(PATIENCE)
         {
             replacements += u32::from(position.replaces.is_some());
             let place = position.bytes.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));

@@ -11,16 +11,16 @@ use std::thread;
 use std::time::Duration;
 
 use link::Link;
-use quelea_cmq::watched::WatchOptions;
-use quelea_cmq::{Config, DestinationOptions, Endpoint, Key, MailboxOptions, Replay, Watched};
+use quelea_cmq::gap_detector::GapDetectorOptions;
+use quelea_cmq::{Config, DestinationOptions, Endpoint, GapDetector, Key, MailboxOptions, Replay};
 
 const READINGS: u64 = 60;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Both the report and the answer must come through: with a third lost, ten tries are not enough for
 /// each of sixty.
-fn patient() -> WatchOptions {
-    WatchOptions { asks_max: 200, ..WatchOptions::default() }
+fn patient() -> GapDetectorOptions {
+    GapDetectorOptions { asks_max: 200, ..GapDetectorOptions::default() }
 }
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
@@ -34,14 +34,14 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let reports = sender.queue(1, MailboxOptions::default())?;
 
     let popping = thread::spawn(move || {
-        let mut watched = Watched::new(readings, patient());
+        let mut detector = GapDetector::new(readings, patient());
         let mut seen = BTreeSet::new();
         while seen.len() < READINGS as usize
-            && let Some(reading) = watched.pop_timeout(PATIENCE)
+            && let Some(reading) = detector.pop_timeout(PATIENCE)
         {
             seen.insert(reading.number);
         }
-        (seen, watched.reported())
+        (seen, detector.reported())
     });
 
     let mut replay = Replay::new(dest, reports, 1_000);

@@ -7,12 +7,17 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::task::Poll;
 use std::time::Duration;
 
-use quelea_cmq_proto::{DestinationId, DestinationStats, Key, PushError, Time, WhenFull};
+use quelea_cmq_proto::config::Wire;
+use quelea_cmq_proto::{
+    DestinationId, DestinationOptions, DestinationStats, Key, PushError, Time, WhenFull,
+};
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::{DestinationError, Endpoint};
 use crate::outcome::Outcome;
-use crate::sleep::Sleep;
-use crate::waiting::Until;
+use crate::push::Patience;
+pub use crate::push::PushBatchError;
+use crate::until::Until;
+use crate::wait_future::WaitFuture;
 
 /// A destination of an [`Endpoint`]. Clones are handles to the same one; dropping one closes nothing,
 /// and what is pending leaves when its time has come.
@@ -26,15 +31,63 @@ pub struct Dest {
     told: Arc<AtomicU32>,
 }
 
-/// Why a batch was not pushed whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{error}, after {pushed} messages were pushed")]
-pub struct PushBatchError {
-    /// Messages pushed before the one that failed.
-    pub pushed: usize,
-    /// Why it failed.
-    #[source]
-    pub error: PushError,
+impl Endpoint {
+    /// A handle to the destination `key`, made anew or found. `options.path_bytes` is found out and
+    /// need not be set; a multicast group has no credit, whatever the options say.
+    ///
+    /// # Errors
+    /// [`DestinationError`]: too many, other options than before, or options that make no sense.
+    pub fn dest(&self, key: Key, options: DestinationOptions) -> Result<Dest, DestinationError> {
+        let when_full = options.when_full;
+        let id = self.destination(key, options)?;
+        Ok(Dest::new(self.clone(), key, id, when_full))
+    }
+
+    fn destination(
+        &self,
+        key: Key,
+        mut options: DestinationOptions,
+    ) -> Result<DestinationId, DestinationError> {
+        let driver = self.driver();
+        // Asks the kernel, the first time; not under a lock.
+        if let Some(bytes) = driver.net.path_bytes(key.address.ip()) {
+            options.path_bytes = bytes;
+        }
+        if key.address.ip().is_multicast() || self.wire() != Wire::Quelea {
+            options.credit = false;
+        }
+        let now = driver.clock.now();
+        driver.lock().proto.destination(key, options, now)
+    }
+
+    /// Pushes to the destination of `key`, made with the default options if there is none: the paper's
+    /// `cwPush`.
+    ///
+    /// # Errors
+    /// [`PushError`], as [`Dest::push`]; closed also if there are too many destinations.
+    pub fn push(&self, key: Key, message: &[u8]) -> Result<(), PushError> {
+        self.push_to(key, message, Some(None))
+    }
+
+    /// As [`push`](Self::push), but never waits.
+    ///
+    /// # Errors
+    /// [`PushError`], as [`Dest::try_push`]; closed also if there are too many destinations.
+    pub fn try_push(&self, key: Key, message: &[u8]) -> Result<(), PushError> {
+        self.push_to(key, message, None)
+    }
+
+    fn push_to(&self, key: Key, message: &[u8], patience: Patience) -> Result<(), PushError> {
+        let driver = self.driver();
+        let found = driver.lock().proto.find(&key);
+        let id = match found {
+            Some(id) => id,
+            None => self
+                .destination(key, DestinationOptions::default())
+                .map_err(|_| PushError::Closed)?,
+        };
+        driver.push(id, message, patience)
+    }
 }
 
 impl Dest {
@@ -98,7 +151,7 @@ impl Dest {
         loop {
             match self.try_push(message) {
                 Err(PushError::WouldBlock) => {
-                    Sleep::new(self.endpoint.driver(), until.clone(), None).await;
+                    WaitFuture::new(self.endpoint.driver(), until.clone(), None).await;
                 }
                 done => return done,
             }
@@ -137,7 +190,7 @@ impl Dest {
         let now = driver.clock.now();
         let mut state = driver.lock();
         state.proto.flush(self.id, now);
-        driver.unlock(state);
+        driver.release_and_transmit(state);
     }
 
     /// Flushes and waits until everything has left, and in reliable modes is acknowledged, at most so
@@ -161,7 +214,7 @@ impl Dest {
         let driver = self.endpoint.driver();
         let told = self.told.load(Relaxed);
         loop {
-            Sleep::new(driver, Until::Settled(self.id), None).await;
+            WaitFuture::new(driver, Until::Settled(self.id), None).await;
             // None if another one has pushed between the two looks.
             let found = Outcome::of(&driver.lock(), self.id, told);
             if found.is_some() {
@@ -203,7 +256,7 @@ impl Dest {
         let now = driver.clock.now();
         let mut state = driver.lock();
         state.proto.close_destination(self.id, now);
-        driver.unlock(state);
+        driver.release_and_transmit(state);
     }
 }
 

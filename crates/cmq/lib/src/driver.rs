@@ -1,31 +1,37 @@
-//! The state machine, the socket and the threads that use them. Locks are taken in this order:
-//! `sending` or `receiving`, then `state`, then a ring; a system call is made only under the first two.
+//! The state machine, the socket and the threads that use them. Whoever pushes or waits drives the
+//! socket itself: [`drive_recv`](Driver::drive_recv) takes datagrams from the kernel and gives them to
+//! the state machine, [`State::drive_timers`] tells it the time, and
+//! [`drive_transmit`](Driver::drive_transmit) gives what it has to the kernel. The loops around these
+//! are a waiting caller's (`wait`) and that of the thread "cmq-io" (`background`).
+//!
+//! Locks are taken in this order: `sending` or `receiving`, then `state`, then a ring; a system call is
+//! made only under the first two.
 
-use std::mem;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::{self, Thread};
+use std::sync::{OnceLock, PoisonError};
 use std::time::Duration;
 
 use quelea_cmq_proto::endpoint::DeliveryToken;
 use quelea_cmq_proto::{Time, Transmit, limits};
 
 use crate::clock::Clock;
-use crate::net::{Amount, Net, Pool, Received, Refused, Watcher};
+use crate::net::{Amount, Net, Pool, Reader, Received, SendError};
 use crate::state::State;
-use crate::waiting::{Sleeper, Until};
+use crate::sync::thread::Thread;
+use crate::sync::{Mutex, MutexGuard};
+use crate::until::Until;
 
 /// Trains, or single datagrams, that are taken from the state machine at once: one sendmmsg of small
 /// ones, some megabytes of large ones.
 const TRANSMITS_MAX: usize = 64;
 
-/// Bytes after which a thread that only pushes looks whether something came, so that credit reaches it
-/// without a switch of threads. A look costs some hundredths of what sending so many costs.
-const GLANCE_BYTES: usize = 128 << 10;
+/// Bytes after which a thread that only pushes receives what came, so that credit reaches it without a
+/// switch of threads. That costs some hundredths of what sending so many costs.
+const SENT_BYTES_BEFORE_RECV: usize = 128 << 10;
 
-/// Of so many waits in a row, one begins with a look at the socket.
-const LOOKS: u32 = 16;
+/// Of so many waits in a row, one begins with a receive that does not wait.
+const POLL_EVERY: u32 = 16;
 
 /// The longest that the state machine holds an acknowledgement back.
 const STATUS_DELAY_MAX: Duration = Duration::from_millis(1);
@@ -41,8 +47,9 @@ pub(crate) struct Driver {
     pub(crate) local: SocketAddr,
     pub(crate) background: OnceLock<Thread>,
     pub(crate) failures: Failures,
-    /// How often in a row a look at the socket found nothing; see [`Driver::is_worth_a_try`].
-    idle_looks: AtomicU32,
+    /// How many receives in a row that did not wait found no more than one datagram; see
+    /// [`Driver::should_poll_first`].
+    idle_polls: AtomicU32,
     state: Mutex<State>,
     sending: Mutex<Sending>,
     receiving: Mutex<Receiving>,
@@ -57,31 +64,13 @@ pub(crate) struct Failures {
     pub(crate) other: AtomicU64,
 }
 
-/// Who is to be woken, once the lock is free.
-struct Calls {
-    leader: bool,
-    sleepers: Vec<Sleeper>,
-}
-
-impl Calls {
-    fn make(self, driver: &Driver, state: MutexGuard<'_, State>) {
-        drop(state);
-        if self.leader {
-            driver.net.interrupt(Watcher::Caller);
-        }
-        for sleeper in self.sleepers {
-            sleeper.wake();
-        }
-    }
-}
-
 /// Held from taking trains out of the state machine until the kernel has them, so that they leave in
 /// order.
 #[derive(Debug, Default)]
 struct Sending {
     transmits: Vec<Transmit>,
-    /// Bytes sent since the last look at what came.
-    unread: usize,
+    /// Bytes sent since the last time that the sender received what came.
+    since_recv: usize,
 }
 
 /// Held from taking datagrams out of the kernel until the state machine has them.
@@ -100,7 +89,7 @@ impl Driver {
             local,
             background: OnceLock::new(),
             failures: Failures::default(),
-            idle_looks: AtomicU32::new(0),
+            idle_polls: AtomicU32::new(0),
             state: Mutex::new(state),
             sending: Mutex::new(Sending::default()),
             receiving: Mutex::new(Receiving { pool, received: Vec::new() }),
@@ -112,211 +101,201 @@ impl Driver {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends a turn with the state: whoever has to act on what changed is called, and what is to be
-    /// sent is sent.
-    pub(crate) fn unlock(&self, mut state: MutexGuard<'_, State>) {
+    /// Locks the state, and returns the time as well.
+    pub(crate) fn lock_now(&self) -> (MutexGuard<'_, State>, Time) {
+        let state = self.lock();
+        let now = self.clock.now();
+        (state, now)
+    }
+
+    /// Ends a use of the state: who has to act on what changed is woken, and what is to be sent is
+    /// sent, by this thread.
+    pub(crate) fn release_and_transmit(&self, state: MutexGuard<'_, State>) {
         if !state.proto.has_transmit() {
-            self.release(&mut state).make(self, state);
+            self.release(state);
         } else if let Ok(sending) = self.sending.try_lock() {
             // Nobody is sending: it goes on under the lock that it has.
-            self.transmit_with(sending, state);
+            self.drive_transmit(sending, state);
         } else {
-            self.release(&mut state).make(self, state);
-            self.transmit();
+            self.release(state);
+            let sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+            self.drive_transmit(sending, self.lock());
         }
     }
 
-    fn release(&self, state: &mut State) -> Calls {
-        self.call_background(state);
-        let leader = mem::take(&mut state.leader_called)
-            && state.leader_thread.is_some_and(|leader| leader != thread::current().id());
-        Calls { leader, sleepers: mem::take(&mut state.called) }
+    /// Unlocks the state, and wakes who has to act on what changed.
+    fn release(&self, mut state: MutexGuard<'_, State>) {
+        self.wake_background_if_due(&mut state);
+        let wakeups = state.leadership.take_wakeups();
+        drop(state);
+        wakeups.wake(&*self.net);
     }
 
     /// Wakes the thread "cmq-io" if something is due before it would look.
-    pub(crate) fn call_background(&self, state: &mut State) {
+    pub(crate) fn wake_background_if_due(&self, state: &mut State) {
         let due = state.next_deadline();
-        let background = &mut state.background;
-        let late = match (due, background.looks_at) {
-            (None, _) => false,
-            (Some(_), None) => true,
-            (Some(due), Some(looks_at)) => due < looks_at,
-        };
-        if (late || background.called) && background.looks_at != Some(Time::ZERO) {
-            // It looks at once; until it has, nobody needs to call it again.
-            background.looks_at = Some(Time::ZERO);
-            self.wake_background(background.polls);
-        }
-        background.called = false;
-    }
-
-    fn wake_background(&self, polls: bool) {
-        if polls {
-            self.net.interrupt(Watcher::Background);
+        let Some(reads) = state.leadership.background.begin_wake(due) else { return };
+        if reads {
+            self.net.interrupt(Reader::Background);
         } else if let Some(thread) = self.background.get() {
             thread.unpark();
         }
     }
 
-    /// Sends all that the state machine has.
-    fn transmit(&self) {
-        let sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
-        self.transmit_with(sending, self.lock());
+    /// Sends all that the state machine has. What is added meanwhile is sent by those who pushed it:
+    /// they wait for `sending`.
+    fn drive_transmit(&self, mut sending: MutexGuard<'_, Sending>, state: MutexGuard<'_, State>) {
+        let mut more = self.take_transmits(&mut sending, state);
+        while self.send(&mut sending) || more {
+            more = self.take_transmits(&mut sending, self.lock());
+        }
     }
 
-    fn transmit_with(&self, mut sending: MutexGuard<'_, Sending>, first: MutexGuard<'_, State>) {
-        let mut transmits = mem::take(&mut sending.transmits);
-        let mut turn = Some(first);
-        loop {
-            let mut state = turn.take().unwrap_or_else(|| self.lock());
-            for spent in transmits.drain(..) {
-                // What is kept for repetition is not ours alone, and stays.
-                if let Ok(buffer) = spent.bytes.try_into_mut() {
-                    state.proto.recycle(buffer);
-                }
-            }
-            let now = self.clock.now();
-            while transmits.len() < TRANSMITS_MAX
-                && let Some(transmit) = state.proto.poll_transmit(now)
-            {
-                transmits.push(transmit);
-            }
-            let more = state.proto.has_transmit();
-            // What left made room, and who was given up is an event.
-            state.collect_events();
-            state.check();
-            self.release(&mut state).make(self, state);
-            sending.unread += transmits.iter().map(|one| one.bytes.len()).sum::<usize>();
-            let mut too_long = Vec::new();
-            self.net.send(&transmits, &mut |transmit, why| {
-                let segment = transmit.segment_bytes.unwrap_or(transmit.bytes.len());
-                self.count_refused(why);
-                if why == Refused::TooLong {
-                    too_long.push((transmit.to.ip(), segment));
-                }
-            });
-            for (address, segment) in &too_long {
-                self.shorten_path(*address, *segment);
-            }
-            // What came meanwhile is sent by those who pushed it: they wait for `sending`. The buffers
-            // go back the next time.
-            if !more && too_long.is_empty() {
-                break;
+    /// Takes the next trains out of the state machine; returns whether it has more.
+    fn take_transmits(&self, sending: &mut Sending, mut state: MutexGuard<'_, State>) -> bool {
+        for spent in sending.transmits.drain(..) {
+            // What is kept for repetition is not ours alone, and stays.
+            if let Ok(buffer) = spent.bytes.try_into_mut() {
+                state.proto.recycle(buffer);
             }
         }
-        sending.transmits = transmits;
+        let now = self.clock.now();
+        while sending.transmits.len() < TRANSMITS_MAX
+            && let Some(transmit) = state.proto.poll_transmit(now)
+        {
+            sending.since_recv += transmit.bytes.len();
+            sending.transmits.push(transmit);
+        }
+        let more = state.proto.has_transmit();
+        // What left made room, and who was given up is an event.
+        state.collect_events();
+        state.wake_ready();
+        self.release(state);
+        more
     }
 
-    fn count_refused(&self, why: Refused) {
-        let counter = match why {
-            Refused::TooLong => &self.failures.too_long,
-            Refused::Unreachable => &self.failures.unreachable,
-            Refused::NoRoom => &self.failures.no_room,
-            Refused::Other => &self.failures.other,
-        };
-        counter.fetch_add(1, Relaxed);
+    /// Gives the kernel what was taken, whose buffers go back the next time. Returns whether a path
+    /// turned out to be shorter than was known, which gives more to send.
+    fn send(&self, sending: &mut Sending) -> bool {
+        let mut too_long = Vec::new();
+        self.net.send(&sending.transmits, &mut |transmit, error| {
+            self.failures.count(error);
+            if error == SendError::TooLong {
+                let segment = transmit.segment_bytes.unwrap_or(transmit.bytes.len());
+                too_long.push((transmit.to.ip(), segment));
+            }
+        });
+        for (address, segment) in &too_long {
+            self.shorten_path(*address, *segment);
+        }
+        !too_long.is_empty()
     }
 
     /// A datagram of `failed` bytes was too long for the path.
     fn shorten_path(&self, address: IpAddr, failed: usize) {
-        let known = self.net.ask_path_bytes(address).filter(|&bytes| bytes < failed);
+        let known = self.net.query_path_bytes(address).filter(|&bytes| bytes < failed);
         // The kernel does not know better: three quarters, until it fits.
         let bytes = known.unwrap_or(failed / 4 * 3).max(limits::SEGMENT_BYTES_MIN);
         let now = self.clock.now();
         self.lock().proto.set_path_bytes(address, bytes, now);
     }
 
-    /// Whether to look at the socket before waiting for it: while datagrams come in a stream the look
-    /// saves a call, while one waits for each it only costs one. So it is tried now and then.
-    pub(crate) fn is_worth_a_try(&self) -> bool {
-        self.idle_looks.fetch_add(1, Relaxed).is_multiple_of(LOOKS)
-    }
-
-    /// Takes what the kernel has, once. The turn with the state that it began, and its time, are for
-    /// the caller to go on with; none if there was nothing.
-    pub(crate) fn receive(&self, amount: Amount) -> Option<(MutexGuard<'_, State>, Time)> {
-        let receiving = self.receiving.lock().unwrap_or_else(PoisonError::into_inner);
-        self.receive_with(receiving, |pool, received| self.net.receive(amount, pool, received))
-    }
-
-    /// For the caller that watches: waits for the next datagram, and takes it as [`Driver::receive`].
-    pub(crate) fn receive_next(
-        &self,
-        within: Option<Duration>,
-    ) -> Option<(MutexGuard<'_, State>, Time)> {
-        let receiving = self.receiving.lock().unwrap_or_else(PoisonError::into_inner);
-        self.receive_with(receiving, |pool, received| {
-            self.net.receive_next(within, pool, received);
-            received.len() > 1
-        })
-    }
-
-    /// Takes what the kernel has, if nobody else is about it.
-    pub(crate) fn try_receive(&self) -> bool {
-        let Ok(receiving) = self.receiving.try_lock() else { return false };
-        let turn = self.receive_with(receiving, |pool, received| {
-            self.net.receive(Amount::All, pool, received)
-        });
-        turn.is_some_and(|(state, _)| {
-            self.unlock(state);
-            true
-        })
-    }
-
-    fn receive_with(
+    /// Receives: `recv` takes datagrams from the kernel and returns whether there may be more, and the
+    /// state machine gets them. Returns the state, still locked, and the time; none if nothing came.
+    fn drive_recv(
         &self,
         mut receiving: MutexGuard<'_, Receiving>,
-        receive: impl FnOnce(&mut Pool, &mut Vec<Received>) -> bool,
+        recv: impl FnOnce(&mut Pool, &mut Vec<Received>) -> bool,
     ) -> Option<(MutexGuard<'_, State>, Time)> {
         let Receiving { pool, received } = &mut *receiving;
-        let more = receive(pool, received);
+        let more = recv(pool, received);
         if received.is_empty() {
             return None;
         }
         if more {
-            self.idle_looks.store(0, Relaxed);
+            self.idle_polls.store(0, Relaxed);
         }
         let now = self.clock.now();
         let mut state = self.lock();
         for Received { from, bytes, segment_bytes } in received.drain(..) {
             state.proto.on_datagrams(from, bytes, segment_bytes, now);
         }
-        if state.proto.next_deadline().is_some_and(|due| due <= now) {
-            state.proto.on_timer(now);
-        }
         state.deliver(now);
-        drop(receiving);
+        state.drive_timers(now);
         Some((state, now))
     }
 
-    /// After a push that sent: looks whether credit came, if nobody else does and it is worth it.
-    pub(crate) fn glance(&self) {
-        {
-            let Ok(mut sending) = self.sending.try_lock() else { return };
-            if sending.unread < GLANCE_BYTES {
-                return;
+    /// For the leader: waits at most so long for a datagram, and receives it as
+    /// [`drive_recv`](Self::drive_recv) does.
+    pub(crate) fn recv_within(
+        &self,
+        within: Option<Duration>,
+    ) -> Option<(MutexGuard<'_, State>, Time)> {
+        if self.should_poll_first() {
+            let polled = self.drive_recv(self.lock_receiving(), |pool, received| {
+                self.net.recv(Amount::All, pool, received)
+            });
+            if polled.is_some() {
+                return polled;
             }
-            sending.unread = 0;
         }
-        self.look();
+        self.drive_recv(self.lock_receiving(), |pool, received| {
+            self.net.recv_within(within, pool, received);
+            received.len() > 1
+        })
     }
 
-    /// Takes what the kernel has, if no caller watches the socket anyway.
-    pub(crate) fn look(&self) -> bool {
+    /// Whether to ask the socket before waiting for it: while datagrams come in a stream that saves a
+    /// call, while one waits for each it only costs one. So it is tried now and then.
+    fn should_poll_first(&self) -> bool {
+        self.idle_polls.fetch_add(1, Relaxed).is_multiple_of(POLL_EVERY)
+    }
+
+    fn lock_receiving(&self) -> MutexGuard<'_, Receiving> {
+        self.receiving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// After a push that sent: receives the credit that may have come, if nobody else does and enough
+    /// was sent since the last time.
+    pub(crate) fn try_recv(&self) {
+        {
+            let Ok(mut sending) = self.sending.try_lock() else { return };
+            if sending.since_recv < SENT_BYTES_BEFORE_RECV {
+                return;
+            }
+            sending.since_recv = 0;
+        }
+        self.poll_recv();
+    }
+
+    /// Receives what is there, without waiting, if no caller reads the socket anyway; returns whether
+    /// something was.
+    pub(crate) fn poll_recv(&self) -> bool {
         {
             let mut state = self.lock();
-            state.background.busy += 1;
-            if state.watcher == Some(Watcher::Caller) {
+            state.leadership.background.note_activity();
+            if state.leadership.has_leader() {
                 return false;
             }
         }
-        self.try_receive()
+        self.recv_unless_busy()
+    }
+
+    /// Receives what is there, and transmits what follows from it, unless another thread is receiving.
+    pub(crate) fn recv_unless_busy(&self) -> bool {
+        let Ok(receiving) = self.receiving.try_lock() else { return false };
+        let received =
+            self.drive_recv(receiving, |pool, received| self.net.recv(Amount::All, pool, received));
+        received.is_some_and(|(state, _)| {
+            self.release_and_transmit(state);
+            true
+        })
     }
 
     /// Before a mailbox or the socket goes: acknowledgements that wait for more of their like leave
     /// now, or their senders would wait in vain. One that is withheld, because its sender's address is
     /// not proven yet, is given a moment: the proof is under way.
-    pub(crate) fn say_what_is_delayed(&self) {
+    pub(crate) fn flush_acknowledgements(&self) {
         for _ in 0..2 {
             let now = self.clock.now();
             let mut state = self.lock();
@@ -326,7 +305,7 @@ impl Driver {
             let before = state.proto.stats().received;
             state.proto.on_timer(now.after(STATUS_DELAY_MAX));
             state.deliver(now);
-            self.unlock(state);
+            self.release_and_transmit(state);
             let withheld = self.lock().proto.stats().received.withheld;
             let deadline = Some(now.after(PROOF_MAX));
             if withheld == before.withheld || !self.wait(&Until::Proven(before.proven), deadline) {
@@ -335,20 +314,20 @@ impl Driver {
         }
     }
 
-    /// Gives back the room of what was popped.
-    pub(crate) fn give_back(&self, done: &mut Vec<DeliveryToken>) {
-        if done.is_empty() {
+    /// Returns the credit of what was popped to its senders.
+    pub(crate) fn return_credit(&self, popped: &mut Vec<DeliveryToken>) {
+        if popped.is_empty() {
             return;
         }
         let now = self.clock.now();
         let mut state = self.lock();
-        for token in done.drain(..) {
+        for token in popped.drain(..) {
             state.proto.popped(token, now);
         }
-        self.unlock(state);
+        self.release_and_transmit(state);
     }
 
-    /// Lets go of buffers: nothing is going on.
+    /// Frees buffers: nothing is going on.
     pub(crate) fn trim(&self) {
         if let Ok(mut receiving) = self.receiving.try_lock() {
             receiving.pool.trim();
@@ -357,5 +336,17 @@ impl Driver {
         if let Ok(mut sending) = self.sending.try_lock() {
             sending.transmits = Vec::new();
         }
+    }
+}
+
+impl Failures {
+    fn count(&self, error: SendError) {
+        let counter = match error {
+            SendError::TooLong => &self.too_long,
+            SendError::Unreachable => &self.unreachable,
+            SendError::NoRoom => &self.no_room,
+            SendError::Other => &self.other,
+        };
+        counter.fetch_add(1, Relaxed);
     }
 }

@@ -2,36 +2,31 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 pub use quelea_cmq_proto::endpoint::{DestinationError, MailboxError};
-use quelea_cmq_proto::{
-    self as proto, Config, DestinationId, DestinationOptions, Event, Key, Mailbox, MailboxOptions,
-    PushError,
-};
+use quelea_cmq_proto::{self as proto, Config, Event, Mailbox};
 
 use crate::background;
 use crate::clock::Clock;
-use crate::dest::Dest;
 use crate::driver::Driver;
 use crate::multicast::{self, Interface};
-use crate::net::{self, Net};
+use crate::net;
+pub use crate::net::Backend;
 use crate::peer::{self, Peer};
-use crate::push::Patience;
-use crate::queue::Queue;
-use crate::ring::Ring;
-use crate::state::{Sink, State};
+use crate::state::State;
 use crate::stats::Stats;
-use crate::waiting::Until;
+use crate::sync::Mutex;
+use crate::sync::thread::JoinHandle;
+use crate::until::Until;
 
 /// How long the last messages are seen to after the last handle was dropped without
 /// [`Endpoint::close`].
 const LINGER: Duration = Duration::from_secs(5);
 
 /// One UDP socket with its destinations and mailboxes. Clones are handles to the same one. When the
-/// last of them, of its [`Dest`]s and of its [`Queue`]s is dropped, what is pending is sent, and a
+/// last of them, of its [`Dest`](crate::Dest)s and of its [`Queue`](crate::Queue)s is dropped, what is pending is sent, and a
 /// thread goes on for some seconds until reliable destinations have their acknowledgements; to wait
 /// for those, [`close`](Endpoint::close) it.
 #[derive(Clone, Debug)]
@@ -42,16 +37,6 @@ struct Handle {
     driver: Arc<Driver>,
     wire: proto::config::Wire,
     thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-/// By which calls an endpoint uses its socket.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Backend {
-    /// The system's own: on Linux trains by UDP_SEGMENT and UDP_GRO.
-    #[default]
-    Native,
-    /// Those that std has, as on systems without a driver of their own: a call for each datagram.
-    Portable,
 }
 
 /// Why not everything that was pushed is known to have arrived when an endpoint was closed.
@@ -95,7 +80,7 @@ impl Endpoint {
         backend: Backend,
     ) -> io::Result<Self> {
         let local = socket.local_addr()?;
-        let net = open_net(socket.into(), backend)?;
+        let net = net::open(socket.into(), backend)?;
         // What the kernel says is what it accounts for; half, because senders start with a window of
         // their own before they hear of ours.
         config.receive_window_bytes = net.socket().recv_buffer_size()? / 2;
@@ -115,101 +100,13 @@ impl Endpoint {
         self.0.driver.local
     }
 
-    /// Opens the mailbox `mailbox`: what peers push to (this address, `mailbox`) comes out there.
-    ///
-    /// # Errors
-    /// [`MailboxError`]: open already, or too many.
-    pub fn queue(&self, mailbox: u64, options: MailboxOptions) -> Result<Queue, MailboxError> {
-        let mailbox = Mailbox(mailbox);
-        let mut state = self.0.driver.lock();
-        state.proto.open_mailbox(mailbox, options)?;
-        let ring = Arc::new(Ring::default());
-        state.open(Some(mailbox), Sink::Ring(Arc::clone(&ring)));
-        drop(state);
-        Ok(Queue::new(self.clone(), Some(mailbox), ring))
-    }
-
-    /// Opens all mailboxes that are not opened by themselves, as one queue; messages say which one
-    /// they were pushed to.
-    ///
-    /// # Errors
-    /// [`MailboxError`]: open already.
-    pub fn queue_of_others(&self, options: MailboxOptions) -> Result<Queue, MailboxError> {
-        let mut state = self.0.driver.lock();
-        if state.has_other() {
-            return Err(MailboxError::OthersOpen);
-        }
-        state.proto.open_other_mailboxes(options)?;
-        let ring = Arc::new(Ring::default());
-        state.open(None, Sink::Ring(Arc::clone(&ring)));
-        drop(state);
-        Ok(Queue::new(self.clone(), None, ring))
-    }
-
-    /// A handle to the destination `key`, made anew or found. `options.path_bytes` is found out and
-    /// need not be set; a multicast group has no credit, whatever the options say.
-    ///
-    /// # Errors
-    /// [`DestinationError`]: too many, other options than before, or options that make no sense.
-    pub fn dest(&self, key: Key, options: DestinationOptions) -> Result<Dest, DestinationError> {
-        let when_full = options.when_full;
-        let id = self.destination(key, options)?;
-        Ok(Dest::new(self.clone(), key, id, when_full))
-    }
-
-    fn destination(
-        &self,
-        key: Key,
-        mut options: DestinationOptions,
-    ) -> Result<DestinationId, DestinationError> {
-        let driver = &self.0.driver;
-        // Asks the kernel, the first time; not under a lock.
-        if let Some(bytes) = driver.net.path_bytes(key.address.ip()) {
-            options.path_bytes = bytes;
-        }
-        if key.address.ip().is_multicast() || self.0.wire != proto::config::Wire::Quelea {
-            options.credit = false;
-        }
-        let now = driver.clock.now();
-        driver.lock().proto.destination(key, options, now)
-    }
-
-    /// Pushes to the destination of `key`, made with the default options if there is none: the paper's
-    /// `cwPush`.
-    ///
-    /// # Errors
-    /// [`PushError`], as [`Dest::push`]; closed also if there are too many destinations.
-    pub fn push(&self, key: Key, message: &[u8]) -> Result<(), PushError> {
-        self.push_to(key, message, Some(None))
-    }
-
-    /// As [`push`](Self::push), but never waits.
-    ///
-    /// # Errors
-    /// [`PushError`], as [`Dest::try_push`]; closed also if there are too many destinations.
-    pub fn try_push(&self, key: Key, message: &[u8]) -> Result<(), PushError> {
-        self.push_to(key, message, None)
-    }
-
-    fn push_to(&self, key: Key, message: &[u8], patience: Patience) -> Result<(), PushError> {
-        let driver = &self.0.driver;
-        let found = driver.lock().proto.find(&key);
-        let id = match found {
-            Some(id) => id,
-            None => self
-                .destination(key, DestinationOptions::default())
-                .map_err(|_| PushError::Closed)?,
-        };
-        driver.push(id, message, patience)
-    }
-
     /// Sends what is pending to all destinations now.
     pub fn flush(&self) {
         let driver = &self.0.driver;
         let now = driver.clock.now();
         let mut state = driver.lock();
         state.proto.flush_all(now);
-        driver.unlock(state);
+        driver.release_and_transmit(state);
     }
 
     /// What was counted so far.
@@ -311,11 +208,11 @@ impl Endpoint {
         let driver = &self.0.driver;
         let deadline = driver.clock.after(within);
         let settled = driver.wait(&Until::AllSettled, Some(deadline));
-        driver.say_what_is_delayed();
+        driver.flush_acknowledgements();
         let mut state = driver.lock();
         let messages = state.proto.stats().sent.abandoned_messages;
         state.close_all();
-        driver.unlock(state);
+        driver.release_and_transmit(state);
         let thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
             // It does not panic; if it did, it has ended as well.
@@ -328,6 +225,10 @@ impl Endpoint {
         }
     }
 
+    pub(crate) fn wire(&self) -> proto::config::Wire {
+        self.0.wire
+    }
+
     pub(crate) fn driver(&self) -> &Driver {
         &self.0.driver
     }
@@ -335,22 +236,14 @@ impl Endpoint {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.driver.say_what_is_delayed();
+        self.driver.flush_acknowledgements();
         let now = self.driver.clock.now();
         let mut state = self.driver.lock();
         if !state.closed {
             state.proto.flush_all(now);
             state.closing = Some(now.after(LINGER));
-            state.background.called = true;
-            self.driver.unlock(state);
+            state.leadership.background.wake();
+            self.driver.release_and_transmit(state);
         }
-    }
-}
-
-fn open_net(socket: socket2::Socket, backend: Backend) -> io::Result<Box<dyn Net>> {
-    match backend {
-        #[cfg(target_os = "linux")]
-        Backend::Native => Ok(Box::new(net::linux::Linux::new(socket)?)),
-        _ => Ok(Box::new(net::portable::Portable::new(socket)?)),
     }
 }

@@ -14,8 +14,8 @@ use quelea_cmq_proto::{PushError, Time};
 use crate::driver::Driver;
 use crate::replies::Slot;
 use crate::request::Caller;
-use crate::sleep::Sleep;
-use crate::waiting::Until;
+use crate::until::Until;
+use crate::wait_future::WaitFuture;
 
 /// What is done when a future's deadline has passed without its message.
 pub enum OnLoss {
@@ -54,6 +54,17 @@ pub struct Lost {
     pub asked: u32,
 }
 
+/// Why a call has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// The request was not sent.
+    #[error(transparent)]
+    Push(#[from] PushError),
+    /// It was, and nothing came back.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+}
+
 /// An answer that is not here yet. Nothing happens to it while nobody looks at it: remedies are taken
 /// in [`wait`](Self::wait), or while it is awaited as a future of any runtime.
 #[derive(Debug)]
@@ -69,8 +80,43 @@ pub struct Pending<'a> {
     asked: u32,
 }
 
+impl Caller {
+    /// Asks; the answer comes out of the future. It is lost if there is none within `within`, and
+    /// then `on_loss` says what is done. To wait for room, where the destination's options say so, is
+    /// a part of that time; a task that must not hold up its thread sets
+    /// [`quelea_cmq_proto::WhenFull::Refuse`].
+    ///
+    /// # Errors
+    /// [`PushError`]: the request was not sent.
+    pub fn request(
+        &self,
+        request: &[u8],
+        within: Duration,
+        on_loss: OnLoss,
+    ) -> Result<Pending<'_>, PushError> {
+        Pending::ask(self, request, within, on_loss)
+    }
+
+    /// Asks and waits for the answer. A request without an answer is resent after each
+    /// `resend_after`, as long as `within` lasts.
+    ///
+    /// # Errors
+    /// [`CallError`]: it could not be sent, or there was no answer.
+    pub fn call(
+        &self,
+        request: &[u8],
+        resend_after: Duration,
+        within: Duration,
+    ) -> Result<Bytes, CallError> {
+        let one = resend_after.as_nanos().max(1);
+        let times = u32::try_from(within.as_nanos().div_ceil(one)).unwrap_or(u32::MAX);
+        let on_loss = OnLoss::Resend { times: times.saturating_sub(1) };
+        Ok(self.request(request, resend_after.min(within), on_loss)?.wait()?)
+    }
+}
+
 impl<'a> Pending<'a> {
-    pub(crate) fn ask(
+    fn ask(
         caller: &'a Caller,
         request: &[u8],
         within: Duration,
@@ -96,7 +142,7 @@ impl<'a> Pending<'a> {
     #[must_use]
     pub fn try_take(&self) -> Option<Bytes> {
         self.slot.take().or_else(|| {
-            self.driver().look();
+            self.driver().poll_recv();
             self.slot.take()
         })
     }
@@ -109,7 +155,7 @@ impl<'a> Pending<'a> {
         loop {
             let until = Until::Reply(Arc::clone(&self.slot));
             self.driver().wait(&until, Some(self.deadline));
-            if let Some(done) = self.look() {
+            if let Some(done) = self.take_or_remedy() {
                 return done;
             }
         }
@@ -118,15 +164,15 @@ impl<'a> Pending<'a> {
     async fn answered(mut self) -> Result<Bytes, Lost> {
         loop {
             let until = Until::Reply(Arc::clone(&self.slot));
-            Sleep::new(self.driver(), until, Some(self.deadline)).await;
-            if let Some(done) = self.look() {
+            WaitFuture::new(self.driver(), until, Some(self.deadline)).await;
+            if let Some(done) = self.take_or_remedy() {
                 return done;
             }
         }
     }
 
     /// After waiting: the answer, or what follows from there being none.
-    fn look(&mut self) -> Option<Result<Bytes, Lost>> {
+    fn take_or_remedy(&mut self) -> Option<Result<Bytes, Lost>> {
         if let Some(answer) = self.slot.take() {
             return Some(Ok(answer));
         }

@@ -3,6 +3,7 @@
 //! nothing of the wire. Start reading at [`endpoint`].
 
 mod background;
+mod call_frame;
 mod clock;
 pub mod cmq;
 pub mod codec;
@@ -10,6 +11,8 @@ pub mod dest;
 mod driver;
 pub mod endpoint;
 pub mod future;
+pub mod gap_detector;
+mod leadership;
 pub mod message;
 mod missing;
 pub mod multicast;
@@ -25,18 +28,20 @@ mod replies;
 pub mod request;
 pub mod responder;
 mod ring;
-mod sleep;
 mod state;
 pub mod stats;
+mod sync;
+mod until;
 mod wait;
-mod waiting;
-pub mod watched;
+mod wait_future;
+mod waiter;
 
 pub use cmq::Cmq;
 pub use codec::{Codec, Raw};
 pub use dest::Dest;
 pub use endpoint::Endpoint;
-pub use future::{Lost, OnLoss, Pending};
+pub use future::{CallError, Lost, OnLoss, Pending};
+pub use gap_detector::GapDetector;
 pub use message::{Message, MessageRef, Receipt};
 pub use outcome::Outcome;
 pub use peer::Peer;
@@ -46,7 +51,6 @@ pub use replay::Replay;
 pub use request::Caller;
 pub use responder::Responder;
 pub use stats::Stats;
-pub use watched::Watched;
 
 pub use quelea_cmq_proto as proto;
 pub use quelea_cmq_proto::{

@@ -2,13 +2,30 @@
 //! what nobody has asked for yet is kept as ranges, and asked for a few at a time.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use quelea_cmq_proto::Time;
 
-use crate::watched::WatchOptions;
-
 /// Numbers that one report names: what a small datagram holds.
 const REPORT_MAX: usize = 64;
+
+/// How patient a [`GapDetector`](crate::GapDetector) is.
+#[derive(Clone, Copy, Debug)]
+pub struct GapDetectorOptions {
+    /// How long after a report the same message is reported again.
+    pub ask_again_after: Duration,
+    /// How often a message is reported before it counts as lost.
+    pub asks_max: u32,
+    /// Messages of one sender that may be missing; the oldest count as lost beyond.
+    pub missing_max: usize,
+}
+
+impl Default for GapDetectorOptions {
+    fn default() -> Self {
+        // A round trip in a data centre is a fraction of this.
+        Self { ask_again_after: Duration::from_millis(5), asks_max: 10, missing_max: 4_096 }
+    }
+}
 
 /// The missing numbers of one sender.
 #[derive(Debug)]
@@ -28,7 +45,7 @@ pub(crate) struct Missing {
 impl Missing {
     /// Of a sender that is at the number `at` when it is first heard: what is long past was pushed
     /// before anybody watched, and is not missed.
-    pub(crate) const fn of_sender_at(at: u64, options: &WatchOptions) -> Self {
+    pub(crate) const fn of_sender_at(at: u64, options: &GapDetectorOptions) -> Self {
         Self {
             next: at.saturating_sub(options.missing_max as u64),
             unasked: BTreeMap::new(),
@@ -43,7 +60,7 @@ impl Missing {
     }
 
     /// All below `next` were pushed; says how many of them are lost, because too many are missing.
-    pub(crate) fn expect(&mut self, next: u64, options: &WatchOptions) -> u64 {
+    pub(crate) fn expect(&mut self, next: u64, options: &GapDetectorOptions) -> u64 {
         if next <= self.next {
             return 0;
         }
@@ -59,7 +76,7 @@ impl Missing {
     }
 
     /// It came; says whether it is new, and how many are lost as [`expect`](Self::expect) does.
-    pub(crate) fn came(&mut self, number: u64, options: &WatchOptions) -> (bool, u64) {
+    pub(crate) fn came(&mut self, number: u64, options: &GapDetectorOptions) -> (bool, u64) {
         if number < self.next {
             return (self.forget(number), 0);
         }
@@ -123,7 +140,7 @@ impl Missing {
     }
 
     /// What to ask for now, and how many are lost because they were asked for often enough.
-    pub(crate) fn ask(&mut self, now: Time, options: &WatchOptions) -> (Vec<u64>, u64) {
+    pub(crate) fn ask(&mut self, now: Time, options: &GapDetectorOptions) -> (Vec<u64>, u64) {
         let (mut numbers, mut lost) = (Vec::new(), 0);
         let again_at = now.after(options.ask_again_after);
         for _ in 0..self.again.len() {
@@ -173,8 +190,8 @@ impl Missing {
 mod tests {
     use super::*;
 
-    fn options(missing_max: usize) -> WatchOptions {
-        WatchOptions { missing_max, asks_max: 2, ..WatchOptions::default() }
+    fn options(missing_max: usize) -> GapDetectorOptions {
+        GapDetectorOptions { missing_max, asks_max: 2, ..GapDetectorOptions::default() }
     }
 
     #[test]

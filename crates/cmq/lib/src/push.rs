@@ -2,12 +2,22 @@
 
 use quelea_cmq_proto::{DestinationId, PushError, Time};
 
-use crate::dest::PushBatchError;
 use crate::driver::Driver;
-use crate::waiting::Until;
+use crate::until::Until;
 
-/// Messages that are pushed under one lock at most, so that others get their turn.
+/// Messages that are pushed under one lock at most, so that others get the lock in between.
 const BATCH_MAX: usize = 1_024;
+
+/// Why a batch was not pushed whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{error}, after {pushed} messages were pushed")]
+pub struct PushBatchError {
+    /// Messages pushed before the one that failed.
+    pub pushed: usize,
+    /// Why it failed.
+    #[source]
+    pub error: PushError,
+}
 
 /// Whether to wait for room: not at all, or until some time, or for ever.
 pub(crate) type Patience = Option<Option<Time>>;
@@ -34,9 +44,9 @@ impl Driver {
             });
             if began || state.proto.has_transmit() || pushed.is_err() {
                 let transmits = state.proto.has_transmit();
-                self.unlock(state);
+                self.release_and_transmit(state);
                 if transmits {
-                    self.glance();
+                    self.try_recv();
                 }
             }
             match (pushed, patience) {
@@ -87,7 +97,7 @@ impl Driver {
         }
     }
 
-    /// Pushes until something is to be sent, or one is refused; says how many it took.
+    /// Pushes until something is to be sent, or one is refused; returns how many it took.
     fn push_some<M: AsRef<[u8]>>(&self, id: DestinationId, messages: &[M]) -> usize {
         let mut state = self.lock();
         if state.closed {
@@ -104,9 +114,9 @@ impl Driver {
             }
         }
         let transmits = state.proto.has_transmit();
-        self.unlock(state);
+        self.release_and_transmit(state);
         if transmits {
-            self.glance();
+            self.try_recv();
         }
         done
     }

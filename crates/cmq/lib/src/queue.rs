@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quelea_cmq_proto::endpoint::DeliveryToken;
-use quelea_cmq_proto::{Delivery, Mailbox, Time};
+use quelea_cmq_proto::{Delivery, Mailbox, MailboxOptions, Time};
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, MailboxError};
 use crate::message::{Message, MessageRef, Receipt};
 use crate::ring::Ring;
-use crate::sleep::Sleep;
-use crate::waiting::Until;
+use crate::state::Sink;
+use crate::until::Until;
+use crate::wait_future::WaitFuture;
 
 /// An open mailbox of an [`Endpoint`]. Any number of threads and tasks may pop; each message goes to
 /// one of them. Dropping it closes the mailbox.
@@ -19,6 +20,39 @@ pub struct Queue {
     endpoint: Endpoint,
     mailbox: Option<Mailbox>,
     ring: Arc<Ring>,
+}
+
+impl Endpoint {
+    /// Opens the mailbox `mailbox`: what peers push to (this address, `mailbox`) comes out there.
+    ///
+    /// # Errors
+    /// [`MailboxError`]: open already, or too many.
+    pub fn queue(&self, mailbox: u64, options: MailboxOptions) -> Result<Queue, MailboxError> {
+        let mailbox = Mailbox(mailbox);
+        let mut state = self.driver().lock();
+        state.proto.open_mailbox(mailbox, options)?;
+        let ring = Arc::new(Ring::default());
+        state.open_sink(Some(mailbox), Sink::Ring(Arc::clone(&ring)));
+        drop(state);
+        Ok(Queue::new(self.clone(), Some(mailbox), ring))
+    }
+
+    /// Opens all mailboxes that are not opened by themselves, as one queue; messages say which one
+    /// they were pushed to.
+    ///
+    /// # Errors
+    /// [`MailboxError`]: open already.
+    pub fn queue_of_others(&self, options: MailboxOptions) -> Result<Queue, MailboxError> {
+        let mut state = self.driver().lock();
+        if state.has_other() {
+            return Err(MailboxError::OthersOpen);
+        }
+        state.proto.open_other_mailboxes(options)?;
+        let ring = Arc::new(Ring::default());
+        state.open_sink(None, Sink::Ring(Arc::clone(&ring)));
+        drop(state);
+        Ok(Queue::new(self.clone(), None, ring))
+    }
 }
 
 impl Queue {
@@ -33,7 +67,7 @@ impl Queue {
         if here.is_some() {
             return here;
         }
-        self.endpoint.driver().look();
+        self.endpoint.driver().poll_recv();
         self.pop_here()
     }
 
@@ -63,7 +97,7 @@ impl Queue {
                     for token in done.drain(..) {
                         state.proto.popped(token, now);
                     }
-                    self.ring.keep(done);
+                    self.ring.reuse(done);
                 });
                 0
             });
@@ -82,13 +116,13 @@ impl Queue {
 
     #[inline]
     fn pop_here(&self) -> Option<Message> {
-        self.ring.pop(|done| self.give_back(done))
+        self.ring.pop(|done| self.return_credit(done))
     }
 
     #[inline(never)]
-    fn give_back(&self, mut done: Vec<DeliveryToken>) {
-        self.endpoint.driver().give_back(&mut done);
-        self.ring.keep(done);
+    fn return_credit(&self, mut done: Vec<DeliveryToken>) {
+        self.endpoint.driver().return_credit(&mut done);
+        self.ring.reuse(done);
     }
 
     /// Waits for the next message at most so long, then gives it and those behind it that are here,
@@ -129,8 +163,8 @@ impl Queue {
         self.ring.put_back(delivery);
         let driver = self.endpoint.driver();
         let mut state = driver.lock();
-        state.call_back(&self.ring);
-        driver.unlock(state);
+        state.wake_for_put_back(&self.ring);
+        driver.release_and_transmit(state);
     }
 
     /// Waits for the next message, as a future of any runtime; none once the queue is closed and
@@ -143,7 +177,8 @@ impl Queue {
             if self.ring.is_over() {
                 return None;
             }
-            Sleep::new(self.endpoint.driver(), Until::Ring(Arc::clone(&self.ring)), None).await;
+            WaitFuture::new(self.endpoint.driver(), Until::Ring(Arc::clone(&self.ring)), None)
+                .await;
         }
     }
 
@@ -158,23 +193,23 @@ impl Queue {
         let now = driver.clock.now();
         let mut state = driver.lock();
         state.proto.acknowledge(receipt.token, now);
-        driver.unlock(state);
+        driver.release_and_transmit(state);
     }
 
     /// Closes the mailbox: pops of other threads end once it is empty, and what is pushed to it is
     /// refused.
     pub fn close(&self) {
         let driver = self.endpoint.driver();
-        driver.say_what_is_delayed();
+        driver.flush_acknowledgements();
         let mut state = driver.lock();
         if !self.ring.is_closed() {
             match self.mailbox {
                 Some(mailbox) => state.proto.close_mailbox(mailbox),
                 None => state.proto.close_other_mailboxes(),
             }
-            state.close(self.mailbox);
+            state.close_sink(self.mailbox);
         }
-        driver.unlock(state);
+        driver.release_and_transmit(state);
     }
 
     /// Whether it, or its endpoint, was closed: what is still here can be popped, nothing more will
@@ -232,7 +267,7 @@ impl Drop for Lent<'_> {
             debug_assert!(there, "they were given before");
             self.queue.put_back(delivery);
         } else if let Some(done) = self.queue.ring.finish(delivery.token) {
-            self.queue.give_back(done);
+            self.queue.return_credit(done);
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Replace (paper, "Replace vs Replay"): the sender keeps nothing. When the receiver
-//! ([`crate::watched::Watched`]) reports a message missing, the application says what is worth sending
+//! ([`crate::gap_detector::GapDetector`]) reports a message missing, the application says what is worth sending
 //! instead: the same data, newer data, or nothing. That goes out as every new message does.
 
 use std::collections::BTreeSet;

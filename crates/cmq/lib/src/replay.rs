@@ -1,5 +1,5 @@
 //! Replay (paper, "Replace vs Replay"): the sender keeps its last messages, and sends those again that
-//! the receiver ([`crate::watched::Watched`]) reports missing. Others are not held up meanwhile.
+//! the receiver ([`crate::gap_detector::GapDetector`]) reports missing. Others are not held up meanwhile.
 //! Where every message must come, a reliable mode does the same below the application's eyes; this is
 //! for those who want to decide.
 

@@ -2,13 +2,14 @@
 //! asked, at the moment at which it is read from the socket.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use quelea_cmq_proto::Delivery;
 
-use crate::request::Frame;
-use crate::waiting::Sleeper;
+use crate::call_frame::Frame;
+use crate::sync::{Mutex, MutexGuard};
+use crate::waiter::Waiter;
 
 /// What a requester's mailbox leads to.
 #[derive(Debug, Default)]
@@ -35,7 +36,7 @@ struct SlotInside {
     answer: Option<Bytes>,
     /// Nothing will come.
     closed: bool,
-    sleeper: Option<Sleeper>,
+    waiter: Option<Waiter>,
 }
 
 impl Replies {
@@ -67,8 +68,8 @@ impl Replies {
         self.lock().unwanted
     }
 
-    /// Takes a delivery; adds whom to wake.
-    pub(crate) fn put(&self, mut delivery: Delivery, called: &mut Vec<Sleeper>) {
+    /// Takes a delivery; gives `wake` whom to wake for it.
+    pub(crate) fn put(&self, mut delivery: Delivery, mut wake: impl FnMut(Waiter)) {
         let mut inside = self.lock();
         while let Some(message) = delivery.next_message() {
             let slot = match Frame::read(&message) {
@@ -76,14 +77,16 @@ impl Replies {
                 _ => None,
             };
             match slot {
-                Some(slot) => called.extend(slot.fill(message.slice(Frame::ANSWER_BYTES..))),
+                Some(slot) => {
+                    slot.fill(message.slice(Frame::ANSWER_BYTES..)).map(&mut wake);
+                }
                 None => inside.unwanted += 1,
             }
         }
     }
 
-    /// Nothing will come; gives all who wait.
-    pub(crate) fn close(&self) -> VecDeque<Sleeper> {
+    /// Nothing will come; returns all who wait.
+    pub(crate) fn close(&self) -> VecDeque<Waiter> {
         let mut inside = self.lock();
         inside.closed = true;
         inside.outstanding.drain().filter_map(|(_, slot)| slot.close()).collect()
@@ -95,16 +98,16 @@ impl Slot {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fill(&self, answer: Bytes) -> Option<Sleeper> {
+    fn fill(&self, answer: Bytes) -> Option<Waiter> {
         let mut inside = self.lock();
         inside.answer = Some(answer);
-        inside.sleeper.take()
+        inside.waiter.take()
     }
 
-    fn close(&self) -> Option<Sleeper> {
+    fn close(&self) -> Option<Waiter> {
         let mut inside = self.lock();
         inside.closed = true;
-        inside.sleeper.take()
+        inside.waiter.take()
     }
 
     /// The answer, if it is here.
@@ -122,12 +125,12 @@ impl Slot {
     }
 
     /// Its owner waits; there is only one. With the driver's state locked.
-    pub(crate) fn sleep(&self, sleeper: Sleeper) {
-        self.lock().sleeper = Some(sleeper);
+    pub(crate) fn set_waiter(&self, waiter: Waiter) {
+        self.lock().waiter = Some(waiter);
     }
 
-    /// It does not wait any more; says whether it was still asleep.
-    pub(crate) fn leave(&self) -> bool {
-        self.lock().sleeper.take().is_some()
+    /// It does not wait any more; returns whether it had not been woken.
+    pub(crate) fn remove_waiter(&self) -> bool {
+        self.lock().waiter.take().is_some()
     }
 }

@@ -4,62 +4,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 
-use bytes::Bytes;
-use quelea_cmq_proto::{DestinationOptions, Key, Mailbox, MailboxOptions, PushError};
+use quelea_cmq_proto::{DestinationOptions, Key, Mailbox, MailboxOptions};
 
+use crate::call_frame::Frame;
 use crate::dest::Dest;
 use crate::endpoint::{DestinationError, Endpoint, MailboxError};
-use crate::future::{Lost, OnLoss, Pending};
 use crate::replies::Replies;
 use crate::state::Sink;
 
 /// How often a [`Caller`] looks for a mailbox that is not open yet: its number is random, and there
 /// are 2^64.
 const MAILBOX_TRIES: u32 = 8;
-
-/// What stands before a request's or an answer's bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Frame {
-    /// 1, the request's number (8 bytes, little-endian), the mailbox for the answer (8 bytes).
-    Request { id: u64, reply_to: u64 },
-    /// 2, the request's number.
-    Answer { id: u64 },
-}
-
-impl Frame {
-    pub(crate) const REQUEST_BYTES: usize = 17;
-    pub(crate) const ANSWER_BYTES: usize = 9;
-
-    pub(crate) fn write(self, bytes: &mut Vec<u8>) {
-        match self {
-            Self::Request { id, reply_to } => {
-                bytes.push(1);
-                bytes.extend_from_slice(&id.to_le_bytes());
-                bytes.extend_from_slice(&reply_to.to_le_bytes());
-            }
-            Self::Answer { id } => {
-                bytes.push(2);
-                bytes.extend_from_slice(&id.to_le_bytes());
-            }
-        }
-    }
-
-    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        let (kind, rest) = bytes.split_first()?;
-        let (id, rest) = rest.split_first_chunk()?;
-        let id = u64::from_le_bytes(*id);
-        match kind {
-            1 => {
-                let reply_to = u64::from_le_bytes(*rest.first_chunk()?);
-                Some(Self::Request { id, reply_to })
-            }
-            2 => Some(Self::Answer { id }),
-            _ => None,
-        }
-    }
-}
 
 /// Asks one server. Any number of threads and tasks may use it at once; each waits for its own answer.
 #[derive(Debug)]
@@ -109,7 +65,7 @@ impl Caller {
             let mut state = endpoint.driver().lock();
             match state.proto.open_mailbox(Mailbox(reply_to), MailboxOptions::default()) {
                 Ok(()) => {
-                    state.open(Some(Mailbox(reply_to)), Sink::Replies(Arc::clone(&replies)));
+                    state.open_sink(Some(Mailbox(reply_to)), Sink::Replies(Arc::clone(&replies)));
                     drop(state);
                     let next_id = AtomicU64::new(first_id);
                     return Ok(Self { dest, replies, reply_to, next_id });
@@ -118,39 +74,6 @@ impl Caller {
                 Err(error) => return Err(error.into()),
             }
         }
-    }
-
-    /// Asks; the answer comes out of the future. It is lost if there is none within `within`, and
-    /// then `on_loss` says what is done. To wait for room, where the destination's options say so, is
-    /// a part of that time; a task that must not hold up its thread sets
-    /// [`quelea_cmq_proto::WhenFull::Refuse`].
-    ///
-    /// # Errors
-    /// [`PushError`]: the request was not sent.
-    pub fn request(
-        &self,
-        request: &[u8],
-        within: Duration,
-        on_loss: OnLoss,
-    ) -> Result<Pending<'_>, PushError> {
-        Pending::ask(self, request, within, on_loss)
-    }
-
-    /// Asks and waits for the answer. A request without an answer is resent after each
-    /// `resend_after`, as long as `within` lasts.
-    ///
-    /// # Errors
-    /// [`CallError`]: it could not be sent, or there was no answer.
-    pub fn call(
-        &self,
-        request: &[u8],
-        resend_after: Duration,
-        within: Duration,
-    ) -> Result<Bytes, CallError> {
-        let one = resend_after.as_nanos().max(1);
-        let times = u32::try_from(within.as_nanos().div_ceil(one)).unwrap_or(u32::MAX);
-        let on_loss = OnLoss::Resend { times: times.saturating_sub(1) };
-        Ok(self.request(request, resend_after.min(within), on_loss)?.wait()?)
     }
 
     /// Requests that are neither answered nor lost.
@@ -196,40 +119,7 @@ impl Drop for Caller {
         if !state.closed {
             state.proto.close_mailbox(mailbox);
         }
-        state.close(Some(mailbox));
-        driver.unlock(state);
-    }
-}
-
-/// Why a call has no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CallError {
-    /// The request was not sent.
-    #[error(transparent)]
-    Push(#[from] PushError),
-    /// It was, and nothing came back.
-    #[error(transparent)]
-    Lost(#[from] Lost),
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn frames_read_as_they_were_written_and_shorter_ones_do_not_read() {
-        for (frame, length) in [
-            (Frame::Request { id: 7, reply_to: u64::MAX }, Frame::REQUEST_BYTES),
-            (Frame::Answer { id: u64::MAX - 1 }, Frame::ANSWER_BYTES),
-        ] {
-            let mut bytes = Vec::new();
-            frame.write(&mut bytes);
-            assert_eq!(bytes.len(), length);
-            assert_eq!(Frame::read(&bytes), Some(frame));
-            for short in 0..length {
-                assert_eq!(Frame::read(&bytes[..short]), None);
-            }
-        }
-        assert_eq!(Frame::read(&[3; 20]), None);
+        state.close_sink(Some(mailbox));
+        driver.release_and_transmit(state);
     }
 }

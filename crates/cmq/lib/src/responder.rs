@@ -9,10 +9,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use quelea_cmq_proto::{DestinationOptions, Key, Mode, PushError};
 
+use crate::call_frame::Frame;
 use crate::dest::Dest;
 use crate::message::Message;
 use crate::queue::Queue;
-use crate::request::Frame;
 
 /// What a [`Responder`] may remember.
 #[derive(Clone, Copy, Debug)]

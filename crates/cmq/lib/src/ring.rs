@@ -2,15 +2,16 @@
 //! one after the other.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use quelea_cmq_proto::Delivery;
 use quelea_cmq_proto::endpoint::DeliveryToken;
 
 use crate::message::{Message, Receipt};
-use crate::waiting::Sleeper;
+use crate::sync::{Mutex, MutexGuard};
+use crate::waiter::Waiter;
 
-/// Deliveries that are used up, before their room is given back under one lock.
+/// Deliveries that are used up, before their credit is returned under one lock.
 const DONE_MAX: usize = 64;
 
 /// A mailbox's ring.
@@ -26,7 +27,7 @@ struct Inside {
     done: Vec<DeliveryToken>,
     /// Who waits for a delivery. Changed only while the driver's state is locked too, so that nobody
     /// falls asleep beside one.
-    sleepers: VecDeque<Sleeper>,
+    waiters: VecDeque<Waiter>,
     closed: bool,
 }
 
@@ -36,23 +37,23 @@ impl Ring {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a delivery; gives whom to wake for it.
-    pub(crate) fn put(&self, delivery: Delivery) -> Option<Sleeper> {
+    /// Takes a delivery; returns whom to wake for it.
+    pub(crate) fn put(&self, delivery: Delivery) -> Option<Waiter> {
         let mut inside = self.lock();
         inside.deliveries.push_back(delivery);
-        inside.sleepers.pop_front()
+        inside.waiters.pop_front()
     }
 
-    /// The next message. Now and then there is room to give back to the senders, once the ring is
+    /// The next message. Now and then there is credit to return to the senders, once the ring is
     /// free again.
     #[inline]
-    pub(crate) fn pop(&self, give_back: impl FnOnce(Vec<DeliveryToken>)) -> Option<Message> {
+    pub(crate) fn pop(&self, return_credit: impl FnOnce(Vec<DeliveryToken>)) -> Option<Message> {
         let mut inside = self.lock();
         let message = inside.next_message();
         let done = inside.done_now();
         drop(inside);
         if let Some(done) = done {
-            give_back(done);
+            return_credit(done);
         }
         message
     }
@@ -62,7 +63,7 @@ impl Ring {
         self.lock().deliveries.pop_front()
     }
 
-    /// The delivery was used up; gives what room to give back.
+    /// The delivery was used up; returns those whose credit is to be returned.
     pub(crate) fn finish(&self, token: DeliveryToken) -> Option<Vec<DeliveryToken>> {
         let mut inside = self.lock();
         inside.done.push(token);
@@ -74,9 +75,9 @@ impl Ring {
         self.lock().deliveries.push_front(delivery);
     }
 
-    /// Gives back the list that was taken, for the next ones.
-    pub(crate) fn keep(&self, list: Vec<DeliveryToken>) {
-        debug_assert!(list.is_empty(), "the tokens were given back");
+    /// Takes back the list of [`pop`](Self::pop), for the next ones.
+    pub(crate) fn reuse(&self, list: Vec<DeliveryToken>) {
+        debug_assert!(list.is_empty(), "their credit was returned");
         let mut inside = self.lock();
         if inside.done.capacity() < list.capacity() && inside.done.is_empty() {
             inside.done = list;
@@ -98,32 +99,32 @@ impl Ring {
         self.lock().closed
     }
 
-    /// Nothing comes any more; gives all who wait for it.
-    pub(crate) fn close(&self) -> VecDeque<Sleeper> {
+    /// Nothing comes any more; returns all who wait for it.
+    pub(crate) fn close(&self) -> VecDeque<Waiter> {
         let mut inside = self.lock();
         inside.closed = true;
-        std::mem::take(&mut inside.sleepers)
+        std::mem::take(&mut inside.waiters)
     }
 
-    /// Somebody waits. With the driver's state locked.
-    pub(crate) fn sleep(&self, sleeper: Sleeper) {
-        self.lock().sleepers.push_back(sleeper);
+    /// `waiter` waits for a delivery. With the driver's state locked.
+    pub(crate) fn add_waiter(&self, waiter: Waiter) {
+        self.lock().waiters.push_back(waiter);
     }
 
-    /// Somebody does not wait any more, woken or not; says whether it was still asleep. With the
+    /// It does not wait any more, woken or not; returns whether it had not been woken. With the
     /// driver's state locked.
-    pub(crate) fn leave(&self, number: u64) -> bool {
+    pub(crate) fn remove_waiter(&self, number: u64) -> bool {
         let mut inside = self.lock();
-        let before = inside.sleepers.len();
-        inside.sleepers.retain(|sleeper| sleeper.number != number);
-        inside.sleepers.len() < before
+        let before = inside.waiters.len();
+        inside.waiters.retain(|waiter| waiter.number != number);
+        inside.waiters.len() < before
     }
 
     /// Another one to wake, if there are more than `messages` here. With the driver's state locked.
-    pub(crate) fn next_sleeper(&self, messages: u32) -> Option<Sleeper> {
+    pub(crate) fn next_waiter(&self, messages: u32) -> Option<Waiter> {
         let mut inside = self.lock();
         let here: u32 = inside.deliveries.iter().take(2).map(|delivery| delivery.count).sum();
-        if here > messages { inside.sleepers.pop_front() } else { None }
+        if here > messages { inside.waiters.pop_front() } else { None }
     }
 }
 
@@ -153,7 +154,7 @@ impl Inside {
         }
     }
 
-    /// What is used up, once that is worth a turn with the state or nothing else is here.
+    /// What is used up, once that is worth locking the state or nothing else is here.
     #[inline]
     fn done_now(&mut self) -> Option<Vec<DeliveryToken>> {
         let full = self.done.len() >= DONE_MAX || self.deliveries.is_empty();

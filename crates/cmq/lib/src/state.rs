@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
-use std::thread::ThreadId;
 
 use quelea_cmq_proto::{self as proto, Event, Mailbox, Time, limits};
 
-use crate::net::Watcher;
+use crate::leadership::Leadership;
 use crate::replies::Replies;
 use crate::ring::Ring;
-use crate::waiting::{Sleeper, Until, Who};
+use crate::until::Until;
+use crate::waiter::{Handle, Waiter};
 
 /// The state.
 #[derive(Debug)]
@@ -23,25 +23,12 @@ pub(crate) struct State {
     last: Option<(Mailbox, Sink)>,
     /// What the application may ask for; when it is full, the state machine keeps and counts them.
     pub(crate) events: VecDeque<Event>,
-    /// Who watches the socket.
-    pub(crate) watcher: Option<Watcher>,
-    /// What the caller that watches it waits for.
-    pub(crate) leader_until: Option<Until>,
-    /// Which thread that is: it looks again by itself after all that it does.
-    pub(crate) leader_thread: Option<ThreadId>,
-    /// Threads that wait while another one watches: one of them goes on when that one leaves.
-    pub(crate) followers: Vec<Sleeper>,
+    /// Who reads the socket, and who is to be woken.
+    pub(crate) leadership: Leadership,
     /// Waiting for something else than a ring.
-    pub(crate) waiting: Vec<(Until, Sleeper)>,
-    /// Futures that wait: the thread "cmq-io" watches the socket for them.
-    pub(crate) tasks: usize,
+    waiting: Vec<(Until, Waiter)>,
     /// When futures are to be woken though nothing came.
     pub(crate) alarms: BTreeMap<(Time, u64), Waker>,
-    /// To be woken once the lock is free.
-    pub(crate) called: Vec<Sleeper>,
-    /// The watching caller is to look again.
-    pub(crate) leader_called: bool,
-    pub(crate) background: Background,
     /// Handles are gone, or closed; the thread "cmq-io" ends when all is settled, or at this time.
     pub(crate) closing: Option<Time>,
     /// Pushes fail, pops end.
@@ -58,19 +45,6 @@ pub(crate) enum Sink {
     Replies(Arc<Replies>),
 }
 
-/// What is known of the thread "cmq-io".
-#[derive(Debug, Default)]
-pub(crate) struct Background {
-    /// When it will look again by itself; none while it sleeps without limit.
-    pub(crate) looks_at: Option<Time>,
-    /// It waits for the socket, not only for the time.
-    pub(crate) polls: bool,
-    /// It is to look again now.
-    pub(crate) called: bool,
-    /// Grows whenever a caller sends or receives: as long as it grows, callers serve the socket.
-    pub(crate) busy: u64,
-}
-
 impl State {
     pub(crate) fn new(proto: proto::Endpoint) -> Self {
         Self {
@@ -79,16 +53,9 @@ impl State {
             other: None,
             last: None,
             events: VecDeque::new(),
-            watcher: None,
-            leader_until: None,
-            leader_thread: None,
-            followers: Vec::new(),
+            leadership: Leadership::default(),
             waiting: Vec::new(),
-            tasks: 0,
             alarms: BTreeMap::new(),
-            called: Vec::new(),
-            leader_called: false,
-            background: Background::default(),
             closing: None,
             closed: false,
             numbers: 0,
@@ -100,7 +67,8 @@ impl State {
         self.numbers
     }
 
-    pub(crate) fn open(&mut self, mailbox: Option<Mailbox>, sink: Sink) {
+    /// Has deliveries to `mailbox`, or to those without a sink of their own, put into `sink`.
+    pub(crate) fn open_sink(&mut self, mailbox: Option<Mailbox>, sink: Sink) {
         match mailbox {
             Some(mailbox) => drop(self.sinks.insert(mailbox, sink)),
             None => self.other = Some(sink),
@@ -108,7 +76,8 @@ impl State {
         self.last = None;
     }
 
-    pub(crate) fn close(&mut self, mailbox: Option<Mailbox>) {
+    /// Ends what [`open_sink`](Self::open_sink) began.
+    pub(crate) fn close_sink(&mut self, mailbox: Option<Mailbox>) {
         let sink = match mailbox {
             Some(mailbox) => self.sinks.remove(&mailbox),
             None => self.other.take(),
@@ -120,11 +89,12 @@ impl State {
     }
 
     fn end(&mut self, sink: &Sink) {
-        match sink {
-            Sink::Ring(ring) => self.called.extend(ring.close()),
-            Sink::Replies(replies) => self.called.extend(replies.close()),
-        }
-        self.leader_called = true;
+        let waiters = match sink {
+            Sink::Ring(ring) => ring.close(),
+            Sink::Replies(replies) => replies.close(),
+        };
+        self.leadership.wake(waiters);
+        self.leadership.wake_leader();
     }
 
     pub(crate) const fn has_other(&self) -> bool {
@@ -138,14 +108,22 @@ impl State {
         for sink in sinks {
             self.end(&sink);
         }
-        self.called.extend(self.waiting.drain(..).map(|(_, sleeper)| sleeper));
-        self.leader_called = true;
-        self.background.called = true;
+        self.leadership.wake(self.waiting.drain(..).map(|(_, waiter)| waiter));
+        self.leadership.wake_leader();
+        self.leadership.background.wake();
     }
 
-    /// Whether somebody is to be called, or something to be sent.
+    /// Whether somebody is to be woken, or something to be sent.
     pub(crate) fn has_work(&self) -> bool {
-        !self.called.is_empty() || self.leader_called || self.proto.has_transmit()
+        self.leadership.has_wakeups() || self.proto.has_transmit()
+    }
+
+    /// Tells the state machine the time if something is due.
+    pub(crate) fn drive_timers(&mut self, now: Time) {
+        if self.proto.next_deadline().is_some_and(|due| due <= now) {
+            self.proto.on_timer(now);
+            self.deliver(now);
+        }
     }
 
     /// Moves what the state machine has for the application to where it waits for it.
@@ -153,14 +131,12 @@ impl State {
         while let Some(delivery) = self.proto.poll_delivery() {
             match self.sink_of(delivery.mailbox) {
                 Some(Sink::Ring(ring)) => {
-                    if let Some(Until::Ring(led)) = &self.leader_until {
-                        self.leader_called |= Arc::ptr_eq(led, &ring);
-                    }
-                    self.called.extend(ring.put(delivery));
+                    self.leadership.wake_leader_of(&ring);
+                    self.leadership.wake(ring.put(delivery));
                 }
                 Some(Sink::Replies(replies)) => {
                     let token = delivery.token;
-                    replies.put(delivery, &mut self.called);
+                    replies.put(delivery, |waiter| self.leadership.wake([waiter]));
                     self.proto.popped(token, now);
                 }
                 // Closed a moment ago: nobody has seen it, and it is not acknowledged.
@@ -168,7 +144,7 @@ impl State {
             }
         }
         self.collect_events();
-        self.check();
+        self.wake_ready();
     }
 
     /// Takes the state machine's events, as far as there is room for them.
@@ -180,16 +156,24 @@ impl State {
         }
     }
 
-    /// Calls whoever waits for something else than a delivery, if it has come.
-    pub(crate) fn check(&mut self) {
-        if !self.waiting.is_empty() {
-            self.call_ready();
+    /// Wakes whoever waits for something else than a delivery, if it has come.
+    pub(crate) fn wake_ready(&mut self) {
+        let mut at = 0;
+        while at < self.waiting.len() {
+            if self.is_ready(&self.waiting[at].0) {
+                let (_, waiter) = self.waiting.swap_remove(at);
+                self.leadership.wake([waiter]);
+            } else {
+                at += 1;
+            }
         }
-        let leader_ready = match &self.leader_until {
+        let leader_ready = match self.leadership.leader_until() {
             None | Some(Until::Ring(_)) => false,
             Some(until) => self.is_ready(until),
         };
-        self.leader_called |= leader_ready;
+        if leader_ready {
+            self.leadership.wake_leader();
+        }
     }
 
     fn sink_of(&mut self, mailbox: Mailbox) -> Option<Sink> {
@@ -203,13 +187,13 @@ impl State {
         Some(sink)
     }
 
-    /// Calls the futures whose time has come.
-    pub(crate) fn ring_alarms(&mut self, now: Time) {
+    /// Wakes the futures whose time has come.
+    pub(crate) fn fire_alarms(&mut self, now: Time) {
         while let Some(first) = self.alarms.first_entry()
             && first.key().0 <= now
         {
             let ((_, number), waker) = first.remove_entry();
-            self.called.push(Sleeper { number, who: Who::Task(waker) });
+            self.leadership.wake([Waiter { number, handle: Handle::Task(waker) }]);
         }
     }
 
@@ -217,18 +201,6 @@ impl State {
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let alarm = self.alarms.first_key_value().map(|((time, _), _)| *time);
         [self.proto.next_deadline(), alarm].into_iter().flatten().min()
-    }
-
-    fn call_ready(&mut self) {
-        let mut at = 0;
-        while at < self.waiting.len() {
-            if self.is_ready(&self.waiting[at].0) {
-                let (_, sleeper) = self.waiting.swap_remove(at);
-                self.called.push(sleeper);
-            } else {
-                at += 1;
-            }
-        }
     }
 
     /// Whether waiting has an end.
@@ -244,39 +216,37 @@ impl State {
         }
     }
 
-    /// Has `sleeper` woken when waiting has an end.
-    pub(crate) fn sleep(&mut self, until: &Until, sleeper: Sleeper) {
+    /// Has `waiter` woken when waiting has an end.
+    pub(crate) fn add_waiter(&mut self, until: &Until, waiter: Waiter) {
         match until {
-            Until::Ring(ring) => ring.sleep(sleeper),
-            Until::Reply(slot) => slot.sleep(sleeper),
-            other => self.waiting.push((other.clone(), sleeper)),
+            Until::Ring(ring) => ring.add_waiter(waiter),
+            Until::Reply(slot) => slot.set_waiter(waiter),
+            other => self.waiting.push((other.clone(), waiter)),
         }
     }
 
-    /// It does not wait any more, woken or not; says whether it was still asleep.
-    pub(crate) fn leave(&mut self, until: &Until, number: u64) -> bool {
+    /// It does not wait any more, woken or not; returns whether it had not been woken.
+    pub(crate) fn remove_waiter(&mut self, until: &Until, number: u64) -> bool {
         match until {
-            Until::Ring(ring) => return ring.leave(number),
-            Until::Reply(slot) => return slot.leave(),
+            Until::Ring(ring) => return ring.remove_waiter(number),
+            Until::Reply(slot) => return slot.remove_waiter(),
             _ => {}
         }
         let before = self.waiting.len();
-        self.waiting.retain(|(_, sleeper)| sleeper.number != number);
+        self.waiting.retain(|(_, waiter)| waiter.number != number);
         self.waiting.len() < before
     }
 
-    /// A delivery is in the ring again: who fell asleep while it was away is called.
-    pub(crate) fn call_back(&mut self, ring: &Arc<Ring>) {
-        let led = self.leader_until.as_ref();
-        self.leader_called |=
-            led.is_some_and(|until| matches!(until, Until::Ring(led) if Arc::ptr_eq(led, ring)));
-        self.called.extend(ring.next_sleeper(0));
+    /// A delivery is in the ring again: who began to wait while it was away is woken.
+    pub(crate) fn wake_for_put_back(&mut self, ring: &Arc<Ring>) {
+        self.leadership.wake_leader_of(ring);
+        self.leadership.wake(ring.next_waiter(0));
     }
 
     /// There is more than one needs: the next one may have it.
-    pub(crate) fn call_next(&mut self, until: &Until, messages: u32) {
+    pub(crate) fn wake_next(&mut self, until: &Until, messages: u32) {
         if let Until::Ring(ring) = until {
-            self.called.extend(ring.next_sleeper(messages));
+            self.leadership.wake(ring.next_waiter(messages));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::classic::Element;
-use crate::endpoint::DestinationError;
+use crate::error::DestinationError;
 use crate::key::Key;
 use crate::limits;
 use crate::mode::{Mode, Repair};

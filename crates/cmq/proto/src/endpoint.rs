@@ -3,39 +3,29 @@
 //! they are put together.
 
 mod answering;
-mod buffer;
-mod delivery;
-mod event;
 mod peers;
 mod receiving;
 mod sending;
-mod transmit;
 mod unsealing;
 
 use core::net::IpAddr;
 use std::collections::VecDeque;
 
+pub use crate::buffer::Buffer;
 use crate::classic::Element;
 use crate::config::{Config, DestinationOptions};
+pub use crate::delivery::{Delivery, DeliveryToken};
+pub use crate::destination_id::DestinationId;
 pub use crate::error::{DestinationError, MailboxError, PushError};
+pub use crate::event::Event;
 use crate::inbox::{Groups, Inbox, Receptions};
 use crate::key::Key;
 use crate::outbox::{DestinationStats, Outbox};
 use crate::seal::Salts;
 use crate::stats::{Dropped, Stats};
 use crate::time::Time;
-pub use buffer::Buffer;
-pub use delivery::{Delivery, DeliveryToken};
-pub use event::Event;
-pub use transmit::Transmit;
+pub use crate::transmit::Transmit;
 use unsealing::Opened;
-
-/// A destination's place in its endpoint. Stale once the destination is closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct DestinationId {
-    pub(crate) slot: u32,
-    pub(crate) generation: u32,
-}
 
 /// The state machine of one socket.
 #[derive(Debug)]

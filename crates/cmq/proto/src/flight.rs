@@ -39,7 +39,7 @@ use tail::Tail;
 pub use action::{Action, Outcome};
 pub(crate) use options::patience;
 pub use options::{DEAD_PEER, FlightOptions, SILENT_PEER};
-pub use sent::{DATAGRAM_OVERHEAD_BYTES, Sent, charge};
+pub use sent::Sent;
 
 /// Bytes that may be under way before the receiver has said anything: what Linux' smallest usual
 /// receive buffer (212,992 bytes) takes three times.

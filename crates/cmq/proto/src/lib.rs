@@ -2,10 +2,15 @@
 //! in as arguments, datagrams and deliveries come out as data; it must never touch a socket, a clock
 //! or a thread. Start reading at [`endpoint`]; the bytes on the wire are in docs/cmq-format.md.
 
+mod buffer;
+pub mod charge;
 pub mod classic;
 pub mod config;
+mod delivery;
+mod destination_id;
 pub mod endpoint;
 pub mod error;
+mod event;
 pub mod flight;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -19,6 +24,7 @@ pub mod repair;
 pub mod seal;
 pub mod stats;
 pub mod time;
+mod transmit;
 pub mod wire;
 
 pub use config::{Config, DestinationOptions, MailboxOptions, WhenFull};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::{flight, limits};
+use crate::charge::charge;
+use crate::limits;
 
 /// What the sender and the receiver do for the messages of one destination. The sender chooses; every
 /// datagram says it, so the receiver needs no configuration.
@@ -70,7 +71,7 @@ impl Repair {
 
     /// What a datagram takes of the receiver's credit, with its part of its group's parity.
     pub(crate) fn charge(self, bytes: usize) -> u64 {
-        let charge = u64::from(flight::charge(bytes));
+        let charge = u64::from(charge(bytes));
         match self {
             Self::None => charge,
             Self::Xor { data } => charge + charge / u64::from(data.max(1)),

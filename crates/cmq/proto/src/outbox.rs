@@ -29,7 +29,9 @@ use bytes::BytesMut;
 pub use counters::{DestinationStats, Sending};
 
 use crate::config::{Config, DestinationOptions, Wire};
-use crate::endpoint::{DestinationError, DestinationId, Event, PushError, Transmit};
+use crate::destination_id::DestinationId;
+use crate::error::{DestinationError, PushError};
+use crate::event::Event;
 use crate::flight::Flight;
 use crate::key::Key;
 use crate::limits;
@@ -37,6 +39,7 @@ use crate::mode::Repair;
 use crate::repair::PARITY_OVERHEAD_BYTES;
 use crate::seal::{Keyring, Salts, TAG_BYTES};
 use crate::time::Time;
+use crate::transmit::Transmit;
 use crate::wire::data::framed_bytes;
 use deadlines::Deadlines;
 use destination::Destination;

@@ -2,7 +2,8 @@
 //! identifiers, time and limits.
 //! This crate must never do I/O, read a clock or know a protocol beyond the shape of AMQP's tables
 //! and properties, which is how Quelea stores them.
-//! Start with [`Message`], then [`properties`] and [`table`]; every limit is in [`limits`].
+//! Start with [`Message`], then [`properties`] and [`table`]; the limits that users can feel
+//! are in [`limits`].
 
 pub mod ids;
 pub mod limits;

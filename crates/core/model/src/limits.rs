@@ -1,5 +1,8 @@
-//! Every limit of Quelea in one place, each with its reason. What a user may change has a
-//! configuration key whose default is the constant here.
+//! The limits of the core and of AMQP that users can feel, each with its reason; docs/limits.md lists
+//! them. What a user may change has a configuration key whose default is the constant here. The other
+//! families have a `limits.rs` of their own: `cmq/proto`, `elastic/proto`, `elastic/core`,
+//! `elastic/zmtp` and the server of SQS. Sizes internal to one algorithm, such as the bytes of one read
+//! or the entries of a chunk, stand beside it.
 
 /// Bytes of a short string, and so of every AMQP name and routing key (AMQP 0-9-1 §4.2.5.3).
 pub const SHORT_STRING_BYTES_MAX: usize = 255;
@@ -16,6 +19,18 @@ pub const CHANNELS_MAX: u16 = 2_047;
 
 /// Seconds between heartbeats that we propose: RabbitMQ's default.
 pub const HEARTBEAT_S: u16 = 60;
+
+/// Milliseconds for the handshake: RabbitMQ's default. It bounds what strangers can hold open.
+pub const HANDSHAKE_TIMEOUT_MS: u64 = 10_000;
+
+/// Milliseconds for the client's close-ok after our close. The client may have much to read before
+/// it sees the close; one that is gone should not hold its socket for long.
+pub const CLOSE_OK_TIMEOUT_MS: u64 = 10_000;
+
+/// Bytes of unfinished messages that one connection may have on all its channels together, or twice
+/// the largest message if that is more: a client may begin a message on each of its channels, and
+/// properties alone may be as long as a frame.
+pub const UNFINISHED_MESSAGES_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Largest body of one message, 128 MiB: RabbitMQ 3's limit. It is one allocation and one record.
 pub const MESSAGE_BYTES_MAX: u64 = 128 * 1024 * 1024;

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_message_is_one_allocation_and_a_large_one_shares_its_body() {
+    fn only_a_large_message_shares_its_body() {
         for len in [0, 1, 100, COMPACT_BYTES_MAX - 9, 100_000] {
             let body = Bytes::from(vec![7; len]);
             let message = Message::new("logs", "a.b", &[0, 0], body.clone());

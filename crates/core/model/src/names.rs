@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_refused_for_its_length_its_control_characters_or_its_emptiness() {
+    fn a_long_empty_or_control_character_name_is_refused() {
         assert!(QueueName::parse("orders").is_ok());
         assert!(ExchangeName::parse("").is_ok());
         assert_eq!(QueueName::parse(""), Err(NameError::Empty { what: "queue name" }));

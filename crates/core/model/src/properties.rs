@@ -60,7 +60,7 @@ pub enum PropertyError {
 }
 
 /// Looks up single properties of wire-shaped bytes. Lookups on malformed bytes give `None`;
-/// [`PropertyView::check`] tells malformed from absent, and fronts call it once on arrival.
+/// [`PropertyView::check`] distinguishes malformed from absent, and fronts call it once on arrival.
 #[derive(Clone, Copy, Debug)]
 pub struct PropertyView<'a> {
     bytes: &'a [u8],

@@ -133,7 +133,7 @@ impl Table {
         }
     }
 
-    /// Removes every value of that name and gives the first.
+    /// Removes every value of that name and returns the first.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         let at = self.0.iter().position(|(n, _)| &**n == name)?;
         let (_, value) = self.0.remove(at);
@@ -374,7 +374,7 @@ impl<'a> Reader<'a> {
         self.slice(len).map(|_| ())
     }
 
-    /// Checks a nested content's depth and length; gives the offset of its end.
+    /// Checks a nested content's depth and length; returns the offset of its end.
     fn enter(&self, len: usize, depth: usize) -> Result<usize, TableError> {
         if depth > TABLE_DEPTH_MAX {
             return Err(TableError::TooDeep);

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_is_made_and_locked_against_a_second_holder_who_learns_whose_it_is() {
+    fn a_second_holder_of_a_directory_learns_who_has_it() {
         let dir = std::env::temp_dir().join(format!("quelea-lock-{}", std::process::id()));
         let first = DataDir::lock(&dir.join("a/b")).unwrap();
         // A second open file is a second holder to flock, even within one process.

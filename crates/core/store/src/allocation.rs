@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 
-use crate::job::write_all_at;
+use crate::disk::write_all_at;
 use crate::segment::{SegmentFile, SegmentHeader};
 use crate::{Disk, DiskFile};
 

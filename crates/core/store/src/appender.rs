@@ -4,10 +4,10 @@ use bytes::Bytes;
 use quelea_model::{QueueId, Seq};
 
 use crate::Location;
+use crate::NewMessage;
 use crate::batch::{Batch, Part, SHARED_BODY_BYTES_MIN};
 use crate::record::{self, COMMIT_BYTES, Commit, RECORD_HEADER_BYTES, Seed};
 use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader};
-use crate::store::NewMessage;
 
 /// Acknowledgements of one record.
 const ACKS_PER_RECORD_MAX: usize = 4_096;
@@ -121,7 +121,7 @@ impl Appender {
     pub(crate) fn message(&mut self, new: &NewMessage<'_>) -> Location {
         self.tail.next_seq = self.tail.next_seq.max(new.seq.0.saturating_add(1));
         for queue in new.queues {
-            self.saw_queue(*queue);
+            self.note_queue(*queue);
         }
         let body = new.message.body();
         let len = record::message_bytes(new);
@@ -146,7 +146,7 @@ impl Appender {
         }
     }
 
-    pub(crate) const fn saw_queue(&mut self, queue: QueueId) {
+    pub(crate) const fn note_queue(&mut self, queue: QueueId) {
         if queue.0 >= self.tail.next_queue {
             self.tail.next_queue = queue.0.saturating_add(1);
         }
@@ -199,7 +199,7 @@ impl Appender {
         location
     }
 
-    /// Ends the group here, so that the place is one from which a replay may start. Gives it.
+    /// Ends the group here, so that the place is one from which a replay may start. Returns it.
     pub(crate) fn mark(&mut self) -> Tail {
         self.flush_acks();
         if self.group_records > 0 {

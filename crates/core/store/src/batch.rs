@@ -91,7 +91,7 @@ impl Part {
             && ((location.offset - self.start) as usize) < self.len()
     }
 
-    /// Reads the record at an offset that the part holds and gives it to `f`.
+    /// Reads the record at an offset that the part holds and passes it to `f`.
     pub(crate) fn with_record<R>(
         &self,
         offset: u32,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use quelea_model::{QueueId, Seq, Timestamp};
 
 use crate::chunk::CHUNK_ENTRIES;
-use crate::job::write_all_at;
+use crate::disk::write_all_at;
 use crate::record::{u32_at, u64_at};
 use crate::segment::Segment;
 use crate::{Disk, DiskFile, Entry, EntryFlags, Location, NEVER, PagedRange};
@@ -155,7 +155,7 @@ pub(crate) fn checkpoint_number(name: &str) -> Option<u64> {
     (checkpoint_name(number) == name).then_some(number)
 }
 
-/// Appends a block; `content` writes what follows its header and gives the count for it.
+/// Appends a block; `content` writes what follows its header and returns the count for it.
 fn put_block(out: &mut Vec<u8>, seed: u32, kind: u32, content: impl FnOnce(&mut Vec<u8>) -> u32) {
     let at = out.len();
     out.extend_from_slice(&[0; BLOCK_HEADER_BYTES]);

@@ -4,7 +4,7 @@ use crate::checkpoint_file::{
     self as file, BLOCK_HEADER_BYTES, Block, CHECKPOINT_HEADER_BYTES, CheckpointHeader,
     FORMAT_VERSION, HeaderError, NeededSegment,
 };
-use crate::job::read_all_at;
+use crate::disk::read_all_at;
 use crate::replay::Replay;
 use crate::segment::SEGMENT_HEADER_BYTES;
 use crate::{Disk, DiskFile, Location, OpenError};

@@ -256,7 +256,7 @@ impl Chunk {
         Some(ready)
     }
 
-    /// Cuts the chunk; gives what was from this live index on.
+    /// Cuts the chunk; returns what was from this live index on.
     pub(crate) fn split_off(&mut self, at: usize) -> Self {
         let index = self.head + at;
         let mut rest = Self { sparse: self.sparse, ..Self::full_size() };
@@ -272,7 +272,7 @@ impl Chunk {
         rest
     }
 
-    /// Drops bodies of stored entries from the end until `wanted` bytes are free; gives the bytes.
+    /// Drops bodies of stored entries from the end until `wanted` bytes are free; returns the bytes.
     pub(crate) fn evict(&mut self, wanted: usize) -> usize {
         let before = self.resident_bytes;
         for index in (self.head..self.bodies.len()).rev() {
@@ -309,7 +309,7 @@ impl Chunk {
         entry.location = location;
     }
 
-    /// Notes that an entry's record was copied to another place; gives the old one.
+    /// Notes that an entry's record was copied to another place; returns the old one.
     pub(crate) fn relocate(&mut self, at: usize, location: Location) -> Location {
         std::mem::replace(&mut self.entries[self.head + at].location, location)
     }

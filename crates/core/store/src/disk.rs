@@ -87,3 +87,53 @@ pub trait DiskFile: Send + Sync {
         Ok(self.len()? == 0)
     }
 }
+
+/// As many as one system call takes everywhere.
+const SLICES_PER_CALL_MAX: usize = 512;
+
+/// Writes all slices, going on after short writes.
+pub(crate) fn write_all_at(
+    file: &dyn DiskFile,
+    mut offset: u64,
+    mut slices: Vec<IoSlice<'_>>,
+) -> io::Result<()> {
+    let mut rest = &mut slices[..];
+    // Drops empty slices in front, which would look like a write of nothing.
+    IoSlice::advance_slices(&mut rest, 0);
+    while !rest.is_empty() {
+        let call = rest.len().min(SLICES_PER_CALL_MAX);
+        match file.write_at(offset, &rest[..call]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                offset += written as u64;
+                IoSlice::advance_slices(&mut rest, written);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Reads until the buffer is full or the file ends; returns the bytes read.
+pub(crate) fn read_all_at(
+    file: &dyn DiskFile,
+    offset: u64,
+    buffer: &mut [u8],
+) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match file.read_at(offset + done as u64, &mut buffer[done..]) {
+            Ok(0) => break,
+            Ok(read) => done += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+/// Whether space may return: a full disk or an exhausted quota.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, IoSlice};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
+use fastrand::Rng;
+
 use crate::{Disk, DiskFile};
 
 /// Bytes that are written wholly or not at all.
@@ -65,7 +67,7 @@ struct State {
     name_changes: Vec<NameChange>,
     capacity: Option<u64>,
     faults: Vec<Fault>,
-    short_writes: Option<Random>,
+    short_writes: Option<Rng>,
     recording: bool,
     recorded: Vec<FakeDisk>,
     writes: u64,
@@ -136,7 +138,7 @@ impl FakeDisk {
 
     /// Has every write take only part of what it is given, at random.
     pub fn set_short_writes(&self, seed: Option<u64>) {
-        self.state().short_writes = seed.map(Random);
+        self.state().short_writes = seed.map(Rng::with_seed);
     }
 
     /// Keeps a copy of the disk as it is right before each sync, from which
@@ -155,8 +157,8 @@ impl FakeDisk {
     #[must_use]
     pub fn crash(&self, survival: Survival, seed: u64) -> Self {
         let state = self.state();
-        let mut random = Random(seed);
-        let changes = random.select(state.name_changes.len(), survival);
+        let mut random = Rng::with_seed(seed);
+        let changes = select(&mut random, state.name_changes.len(), survival);
         // A journal keeps the order of names' changes: what survives is a prefix of them.
         let kept = changes.iter().filter(|kept| **kept).count();
         let mut names = state.durable_names.clone();
@@ -300,9 +302,9 @@ impl File {
         }
     }
 
-    fn after_crash(&self, survival: Survival, random: &mut Random) -> Vec<u8> {
+    fn after_crash(&self, survival: Survival, random: &mut Rng) -> Vec<u8> {
         let mut content = self.durable.clone();
-        let kept = random.select(self.pending.len(), survival);
+        let kept = select(random, self.pending.len(), survival);
         for (write, _) in self.pending.iter().zip(kept).filter(|(_, kept)| *kept) {
             write.apply(&mut content);
         }
@@ -398,7 +400,7 @@ impl DiskFile for FakeFile {
         if let Some(random) = &mut state.short_writes
             && bytes.len() > 1
         {
-            let len = 1 + random.below(bytes.len());
+            let len = random.usize(1..=bytes.len());
             bytes.truncate(len);
         }
         let offset = offset as usize;
@@ -433,36 +435,18 @@ impl DiskFile for FakeFile {
     }
 }
 
-/// A seeded generator (SplitMix64): the same seed gives the same images.
-#[derive(Clone, Copy, Debug)]
-struct Random(u64);
-
-impl Random {
-    const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    const fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-
-    /// Which of so many things survive.
-    fn select(&mut self, len: usize, survival: Survival) -> Vec<bool> {
-        let cut = self.below(len + 1);
-        (0..len)
-            .map(|at| match survival {
-                Survival::All => true,
-                Survival::Nothing => false,
-                Survival::Prefix => at < cut,
-                Survival::Suffix => at >= cut,
-                Survival::Random => self.next() & 1 == 1,
-            })
-            .collect()
-    }
+/// Which of so many things survive.
+fn select(random: &mut Rng, len: usize, survival: Survival) -> Vec<bool> {
+    let cut = random.usize(..=len);
+    (0..len)
+        .map(|at| match survival {
+            Survival::All => true,
+            Survival::Nothing => false,
+            Survival::Prefix => at < cut,
+            Survival::Suffix => at >= cut,
+            Survival::Random => random.bool(),
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@ use quelea_model::Timestamp;
 
 use crate::appender::Appender;
 use crate::batch::Batch;
-use crate::job::{self, BatchWrite, Work, WriteError};
+use crate::disk;
+use crate::job::{BatchWrite, Work, WriteError};
 use crate::segment::Segments;
-use crate::spares::Spares;
+use crate::segment_pool::SegmentPool;
 use crate::{Durability, Location, Options, Progress, StoreStats, Ticket};
 
 /// A batch that nobody waits for may gather this long, so that single acknowledgements do not
@@ -127,7 +128,7 @@ impl GroupCommit {
         &mut self,
         appender: &mut Appender,
         segments: &mut Segments,
-        spares: &mut Spares,
+        pool: &mut SegmentPool,
         now: Timestamp,
     ) -> Option<Work> {
         if self.busy.is_some() || self.failed.is_some() {
@@ -144,7 +145,7 @@ impl GroupCommit {
                 if self.retry_at.is_some_and(|at| now < at) {
                     return None;
                 }
-                let write = prepare(batch, segments, spares)?;
+                let write = prepare(batch, segments, pool)?;
                 let sync = self.wants_sync(now);
                 self.busy = Some(Busy::Writing { sync });
                 Some(Work::Write(BatchWrite { sync, ..write }))
@@ -180,7 +181,7 @@ impl GroupCommit {
             || self.unsynced_since.is_some_and(|since| now >= since.plus_ms(self.lazy_sync_ms))
     }
 
-    /// Takes the result of a batch's write; gives the batch when it is done.
+    /// Takes the result of a batch's write; returns the batch when it is done.
     pub(crate) fn written(
         &mut self,
         result: Result<(), WriteError>,
@@ -192,7 +193,7 @@ impl GroupCommit {
         };
         match result {
             Ok(()) => {}
-            Err(WriteError::Write(error)) if job::is_full(&error) => {
+            Err(WriteError::Write(error)) if disk::is_full(&error) => {
                 self.full = Some(format!("cannot write the log: {error}"));
                 self.retry_at = Some(now.plus_ms(self.retry_ms));
                 return None;
@@ -256,13 +257,17 @@ impl GroupCommit {
     }
 }
 
-/// Gives each part of a batch its file; `None` if one has to be made first.
-fn prepare(batch: &Arc<Batch>, segments: &mut Segments, spares: &mut Spares) -> Option<BatchWrite> {
+/// Assigns each part of a batch its file; `None` if one has to be made first.
+fn prepare(
+    batch: &Arc<Batch>,
+    segments: &mut Segments,
+    pool: &mut SegmentPool,
+) -> Option<BatchWrite> {
     let mut files = Vec::with_capacity(batch.parts.len());
     for part in &batch.parts {
         let segment = segments.get_mut(part.segment)?;
         if segment.file.is_none() {
-            segment.file = Some(spares.take(segment.capacity)?);
+            segment.file = Some(pool.take(segment.capacity)?);
         }
         files.push(Arc::clone(&segment.file.as_ref()?.file));
     }

@@ -92,12 +92,12 @@ impl QueueIndex {
         match self.slots.back_mut() {
             Some(Slot::Chunk(chunk)) if chunk.is_open() => {
                 if chunk.last_seq().is_some_and(|last| last >= entry.seq) {
-                    return self.insert_ready(ready);
+                    return self.insert_message(ready);
                 }
                 self.count_in(&ready);
                 self.change_chunk(self.slots.len() - 1, |chunk| chunk.push_back(ready));
             }
-            Some(slot) if slot.last_seq() >= entry.seq => self.insert_ready(ready),
+            Some(slot) if slot.last_seq() >= entry.seq => self.insert_message(ready),
             last => {
                 let chunk = if last.is_none() { Chunk::small() } else { Chunk::full_size() };
                 self.count_in(&ready);
@@ -118,7 +118,7 @@ impl QueueIndex {
             // What lay between it and the one before may be gone.
             return self.set_sparse(entry.seq);
         }
-        self.insert_ready(QueuedMessage { entry, expires_at, body });
+        self.insert_message(QueuedMessage { entry, expires_at, body });
     }
 
     /// What comes next.
@@ -249,7 +249,7 @@ impl QueueIndex {
     }
 
     /// Drops bodies that are in the log too, from the end towards the head, until `bytes_wanted`
-    /// are free. Gives the bytes.
+    /// are free. Returns the bytes.
     pub fn evict(&mut self, bytes_wanted: usize) -> usize {
         let mut freed = 0;
         for at in (0..self.slots.len()).rev() {
@@ -308,7 +308,7 @@ impl QueueIndex {
     }
 
     /// Replaces chunks by ranges, from the end towards the head, until `bytes_wanted` of the
-    /// index are free. Gives the bytes. Only chunks that the log tells exactly can go; the head
+    /// index are free. Returns the bytes. Only chunks that the log restores exactly can go; the head
     /// stays.
     pub fn page_out(&mut self, bytes_wanted: usize) -> usize {
         let before = self.index_bytes;
@@ -363,7 +363,7 @@ impl QueueIndex {
     /// Takes what was loaded. Messages that have left meanwhile are ignored.
     pub fn fill(&mut self, loaded: Loaded) {
         if let Some(range) = loaded.range {
-            self.unpage(range);
+            self.page_in(range);
         }
         for (seq, message) in &loaded.messages {
             if let Some((slot, at)) = self.find(*seq) {
@@ -372,7 +372,7 @@ impl QueueIndex {
         }
     }
 
-    /// Gives up to some `max` entries to the store's checkpoint, going on at the cursor. True when
+    /// Passes up to some `max` entries to the store's checkpoint, going on at the cursor. True when
     /// all have been given.
     pub fn checkpoint(
         &mut self,
@@ -447,7 +447,7 @@ impl QueueIndex {
     }
 
     /// Puts a loaded range into the place of the range; ignored if that is gone.
-    pub(crate) fn unpage(&mut self, loaded: LoadedRange) {
+    pub(crate) fn page_in(&mut self, loaded: LoadedRange) {
         let LoadedRange { range, entries, expiries } = loaded;
         let after = self.slots.partition_point(|slot| slot.first_seq() <= range.first);
         let Some(at) = after.checked_sub(1) else { return };
@@ -459,7 +459,7 @@ impl QueueIndex {
         self.slots[at] = Slot::Chunk(chunk);
     }
 
-    fn insert_ready(&mut self, ready: QueuedMessage) {
+    fn insert_message(&mut self, ready: QueuedMessage) {
         let seq = ready.entry.seq;
         let after = self.slots.partition_point(|slot| slot.first_seq() <= seq);
         if let Some(before) = after.checked_sub(1)

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use crate::allocation::{Allocated, Allocation};
 use crate::batch::Batch;
 use crate::checkpoint_file::{CheckpointWrite, CheckpointWritten};
-use crate::reader::{Read, ReadDone};
+use crate::disk::write_all_at;
+use crate::read_job::{ReadDone, ReadJob};
 use crate::{Disk, DiskFile};
 
 /// Which of the shell's threads runs a job. Jobs of a lane run in the order they were handed out.
@@ -32,7 +33,7 @@ pub(crate) enum Work {
     Sync(Arc<dyn DiskFile>),
     Allocate(Allocation),
     Checkpoint(CheckpointWrite),
-    Read(Box<Read>),
+    Read(Box<ReadJob>),
 }
 
 impl Job {
@@ -137,54 +138,4 @@ impl BatchWrite {
             _ => Ok(()),
         }
     }
-}
-
-/// As many as one system call takes everywhere.
-const SLICES_PER_CALL_MAX: usize = 512;
-
-/// Writes all slices, going on after short writes.
-pub(crate) fn write_all_at(
-    file: &dyn DiskFile,
-    mut offset: u64,
-    mut slices: Vec<io::IoSlice<'_>>,
-) -> io::Result<()> {
-    let mut rest = &mut slices[..];
-    // Drops empty slices in front, which would look like a write of nothing.
-    io::IoSlice::advance_slices(&mut rest, 0);
-    while !rest.is_empty() {
-        let call = rest.len().min(SLICES_PER_CALL_MAX);
-        match file.write_at(offset, &rest[..call]) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => {
-                offset += written as u64;
-                io::IoSlice::advance_slices(&mut rest, written);
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-/// Reads until the buffer is full or the file ends; gives the bytes read.
-pub(crate) fn read_all_at(
-    file: &dyn DiskFile,
-    offset: u64,
-    buffer: &mut [u8],
-) -> io::Result<usize> {
-    let mut done = 0;
-    while done < buffer.len() {
-        match file.read_at(offset + done as u64, &mut buffer[done..]) {
-            Ok(0) => break,
-            Ok(read) => done += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(done)
-}
-
-/// Whether space may return: a full disk or an exhausted quota.
-pub(crate) fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -8,11 +8,12 @@ mod appender;
 mod batch;
 mod checkpoint_file;
 mod checkpoint_read;
+mod checkpoint_writer;
 mod chunk;
 mod disk;
 mod entry;
+#[cfg(feature = "testing")]
 pub mod fake_disk;
-mod files;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -20,28 +21,30 @@ mod group_commit;
 mod index;
 mod job;
 mod load;
-mod loads;
+mod load_queue;
 mod log;
+mod log_directory;
+#[cfg(feature = "testing")]
 mod mem;
+mod new_message;
 mod options;
 mod paged_range;
-mod pass;
 mod queued_message;
-mod reader;
+mod read_job;
 mod rebuild;
 mod record;
+mod record_reader;
 mod recovered;
 mod recovery;
 mod replay;
 mod scan;
 mod segment;
+mod segment_pool;
 mod slot;
-mod spares;
 mod stats;
 mod store;
 mod ticket;
 mod visibility;
-mod window;
 
 pub use disk::{Disk, DiskFile};
 pub use entry::{Entry, EntryFlags, Location, NEVER};
@@ -49,7 +52,9 @@ pub use index::QueueIndex;
 pub use job::{Job, JobDone, Lane};
 pub use load::{LoadError, LoadItem, LoadRequest, LoadWhat, Loaded, LoadedRange};
 pub use log::LogStore;
+#[cfg(feature = "testing")]
 pub use mem::MemStore;
+pub use new_message::NewMessage;
 pub use options::Options;
 pub use paged_range::PagedRange;
 pub use queued_message::{
@@ -57,6 +62,6 @@ pub use queued_message::{
 };
 pub use recovered::{OpenError, Recovered, RecoveryReport};
 pub use stats::StoreStats;
-pub use store::{NewMessage, Store, StoreState};
+pub use store::{Store, StoreState};
 pub use ticket::{Durability, Progress, Ticket};
 pub use visibility::{Deduplication, Visibility};

@@ -5,25 +5,23 @@ use std::collections::BTreeMap;
 use quelea_model::{QueueId, Seq, Timestamp};
 
 use crate::appender::Appender;
+use crate::checkpoint_writer::{self, CheckpointEnd, CheckpointWriter};
 use crate::group_commit::GroupCommit;
 use crate::job::{Outcome, Work};
-use crate::loads::Loads;
-use crate::pass::{self, Pass, PassEnd};
-use crate::reader::{OpenSegment, Read, ReadResult};
+use crate::load_queue::LoadQueue;
+use crate::read_job::{OpenSegment, ReadJob, ReadResult};
 use crate::record;
-use crate::recovery;
 use crate::segment::Segments;
-use crate::spares::Spares;
+use crate::segment_pool::SegmentPool;
 use crate::{
-    Deduplication, Disk, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location,
-    NewMessage, OpenError, Options, PagedRange, Progress, Recovered, Store, StoreState, StoreStats,
-    Ticket, Visibility,
+    Deduplication, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, NewMessage,
+    Options, PagedRange, Progress, Store, StoreState, StoreStats, Ticket, Visibility,
 };
 
 /// Read jobs under way at once; each may hold some megabytes.
 const READS_MAX: usize = 4;
 /// While so much waits to be written, a checkpoint pass makes no more of it.
-const PASS_PENDING_BYTES_MAX: usize = 8 * 1024 * 1024;
+const CHECKPOINT_PENDING_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// The log: one sequence of records for all queues, in recycled segments. See docs/log-format.md.
 #[derive(Debug)]
@@ -32,13 +30,13 @@ pub struct LogStore {
     pub(crate) options: Options,
     pub(crate) appender: Appender,
     pub(crate) segments: Segments,
-    pub(crate) spares: Spares,
+    pub(crate) pool: SegmentPool,
     pub(crate) commit: GroupCommit,
     pub(crate) topology: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Segments declared free, each with the batch that has to be synced before its file is reused.
     pub(crate) freeing: Vec<(u32, u64)>,
-    pub(crate) loads: Loads,
-    pub(crate) pass: Option<Pass>,
+    pub(crate) loads: LoadQueue,
+    pub(crate) checkpoint_writer: Option<CheckpointWriter>,
     pub(crate) checkpoint: LastCheckpoint,
     pub(crate) state: StoreState,
     pub(crate) stats: StoreStats,
@@ -62,23 +60,9 @@ pub(crate) struct LastCheckpoint {
 }
 
 impl LogStore {
-    /// Opens or creates the log in a directory that nobody else uses, and recovers its state.
-    /// Blocks for as long as reading takes.
-    ///
-    /// # Errors
-    /// [`OpenError`]: the disk refuses, or the log is damaged otherwise than by a crash. Nothing
-    /// was changed then.
-    pub fn open(
-        disk: &dyn Disk,
-        options: Options,
-        now: Timestamp,
-    ) -> Result<(Self, Recovered), OpenError> {
-        recovery::open(disk, options, now)
-    }
-
-    /// Tells the table of segments what the last append did, and counts it.
+    /// Updates the table of segments after an append, and counts it.
     fn appended(&mut self, before: u64) {
-        pass::add_tail_segment(&mut self.segments, &self.appender);
+        checkpoint_writer::add_tail_segment(&mut self.segments, &self.appender);
         if self.commit.failed().is_some() {
             // Nothing will ever be written; do not let it pile up.
             self.appender.discard();
@@ -100,7 +84,7 @@ impl LogStore {
     /// What a pass repeats is no reason for the next one: with many ids they would follow one another
     /// without end.
     fn not_for_the_next_checkpoint(&mut self, bytes: usize) {
-        if self.pass.as_ref().is_some_and(Pass::is_gathering) {
+        if self.checkpoint_writer.as_ref().is_some_and(CheckpointWriter::is_gathering) {
             let since = &mut self.checkpoint.appended_since;
             *since = since.saturating_sub(bytes as u64);
         }
@@ -167,18 +151,18 @@ impl LogStore {
         self.freeing = waiting;
         for (number, _) in free {
             if let Some(file) = self.segments.remove(number).and_then(|segment| segment.file) {
-                self.spares.recycle(file);
+                self.pool.recycle(file);
                 self.stats.segments_recycled += 1;
             }
         }
-        if !self.freeing.is_empty() && self.spares.is_short() {
+        if !self.freeing.is_empty() && self.pool.is_short() {
             // The files are needed soon: do not wait for the lazy sync.
             self.commit.ticket(Durability::Fsync, self.appender.is_empty());
         }
     }
 
     fn update_state(&mut self) {
-        let full = self.commit.full().or_else(|| self.spares.full());
+        let full = self.commit.full().or_else(|| self.pool.full());
         let state = match (self.commit.failed(), full) {
             (Some(reason), _) => StoreState::Failed { reason: reason.to_owned() },
             (None, Some(reason)) => StoreState::Full { reason: reason.to_owned() },
@@ -188,8 +172,8 @@ impl LogStore {
             if matches!(state, StoreState::Failed { .. }) {
                 self.appender.discard();
                 self.loads.fail_waiting();
-                if let Some(pass) = &mut self.pass {
-                    pass.abandon();
+                if let Some(writer) = &mut self.checkpoint_writer {
+                    writer.abandon();
                 }
             }
             self.state = state;
@@ -197,46 +181,49 @@ impl LogStore {
     }
 
     fn poll_background(&mut self) -> Option<Work> {
-        if self.spares.is_busy() || self.pass.as_ref().is_some_and(Pass::is_busy) {
+        if self.pool.is_busy()
+            || self.checkpoint_writer.as_ref().is_some_and(CheckpointWriter::is_busy)
+        {
             return None;
         }
         let failed = self.commit.failed().is_some();
-        if self.spares.is_urgent()
+        if self.pool.is_urgent()
             && !failed
-            && let Some(allocation) = self.spares.poll(self.now)
+            && let Some(allocation) = self.pool.poll(self.now)
         {
             return Some(Work::Allocate(allocation));
         }
         let synced = self.commit.progress().synced;
-        if let Some(write) = self.pass.as_mut().and_then(|pass| pass.poll(synced)) {
+        if let Some(write) = self.checkpoint_writer.as_mut().and_then(|writer| writer.poll(synced))
+        {
             return Some(Work::Checkpoint(write));
         }
-        if failed { None } else { self.spares.poll(self.now).map(Work::Allocate) }
+        if failed { None } else { self.pool.poll(self.now).map(Work::Allocate) }
     }
 
-    fn complete_pass(&mut self, end: PassEnd) {
-        let Some(pass) = self.pass.take() else { return };
-        for segment in pass.victims() {
+    fn end_checkpoint(&mut self, end: CheckpointEnd) {
+        let Some(writer) = self.checkpoint_writer.take() else { return };
+        for segment in writer.victims() {
             self.segments.unpin(segment);
         }
         self.segments.changed = true;
         match end {
-            PassEnd::Finished { position, bytes } => {
+            CheckpointEnd::Finished { position, bytes } => {
                 self.checkpoint.position = position;
                 self.checkpoint.bytes = bytes;
-                self.checkpoint.names = vec![pass.name()];
+                self.checkpoint.names = vec![writer.name()];
                 self.stats.checkpoints += 1;
                 self.stats.checkpoint_bytes = bytes;
             }
-            PassEnd::Failed => {
+            CheckpointEnd::Failed => {
                 // It may have got its name all the same.
-                self.checkpoint.names.push(pass.name());
+                self.checkpoint.names.push(writer.name());
                 self.stats.checkpoints_failed += 1;
             }
         }
     }
 
-    /// Gives entries to the pass, copying forward what is to be copied.
+    /// Adds entries to the checkpoint, copying forward what is to be copied.
     fn checkpoint_block(
         &mut self,
         queue: QueueId,
@@ -244,13 +231,14 @@ impl LogStore {
         expiries: &[Timestamp],
         is_run: bool,
     ) {
-        let Some(pass) = self.pass.as_mut().filter(|pass| pass.is_gathering()) else {
+        let Some(writer) = self.checkpoint_writer.as_mut().filter(|writer| writer.is_gathering())
+        else {
             return;
         };
         let before = self.appender.appended_bytes();
         self.stats.copied_bytes +=
-            pass.copy_entries(entries, &mut self.appender, &mut self.segments);
-        pass.put_entries(queue, entries, expiries, is_run);
+            writer.copy_entries(entries, &mut self.appender, &mut self.segments);
+        writer.put_entries(queue, entries, expiries, is_run);
         self.appended(before);
     }
 
@@ -316,7 +304,7 @@ impl Store for LogStore {
     }
 
     fn append_queue_deleted(&mut self, queue: QueueId) {
-        self.appender.saw_queue(queue);
+        self.appender.note_queue(queue);
         self.append(16, |out| record::encode_queue_deleted(queue, out));
     }
 
@@ -385,7 +373,7 @@ impl Store for LogStore {
         self.free_segments();
         self.reuse_segments();
         let before = self.appender.appended_bytes();
-        let work = self.commit.poll(&mut self.appender, &mut self.segments, &mut self.spares, now);
+        let work = self.commit.poll(&mut self.appender, &mut self.segments, &mut self.pool, now);
         if before != self.appender.appended_bytes() {
             self.appended(before);
         }
@@ -408,11 +396,12 @@ impl Store for LogStore {
                 self.retry_loads();
             }
             Outcome::Synced(result) => self.commit.synced(result, &mut self.stats),
-            Outcome::Allocated(allocated) => self.spares.complete(allocated, self.now),
+            Outcome::Allocated(allocated) => self.pool.complete(allocated, self.now),
             Outcome::Checkpoint(written) => {
-                let end = self.pass.as_mut().and_then(|pass| pass.complete(written));
+                let end =
+                    self.checkpoint_writer.as_mut().and_then(|writer| writer.complete(written));
                 if let Some(end) = end {
-                    self.complete_pass(end);
+                    self.end_checkpoint(end);
                 }
             }
             Outcome::Read(read) => {
@@ -425,8 +414,8 @@ impl Store for LogStore {
                     ReadResult::Loaded(loaded) => self.loads.complete(Some(loaded)),
                     ReadResult::Segment(segment, content) => {
                         self.loads.complete(None);
-                        if let Some(pass) = &mut self.pass {
-                            pass.victim_loaded(segment, content);
+                        if let Some(writer) = &mut self.checkpoint_writer {
+                            writer.victim_loaded(segment, content);
                         }
                     }
                 }
@@ -444,18 +433,21 @@ impl Store for LogStore {
         if self.commit.failed().is_some() {
             return None;
         }
-        [self.commit.deadline(), self.spares.retry_at()].into_iter().flatten().min()
+        [self.commit.deadline(), self.pool.retry_at()].into_iter().flatten().min()
     }
 
     fn wants_checkpoint(&self) -> bool {
         let enough = u64::from(self.options.segment_bytes).max(2 * self.checkpoint.bytes);
-        self.pass.is_none()
+        self.checkpoint_writer.is_none()
             && self.state == StoreState::Healthy
             && self.checkpoint.appended_since > enough
     }
 
     fn begin_checkpoint(&mut self) {
-        if self.pass.is_some() || self.appender.is_atomic() || self.state != StoreState::Healthy {
+        if self.checkpoint_writer.is_some()
+            || self.appender.is_atomic()
+            || self.state != StoreState::Healthy
+        {
             return;
         }
         let before = self.appender.appended_bytes();
@@ -464,32 +456,33 @@ impl Store for LogStore {
         self.checkpoint.number += 1;
         self.checkpoint.appended_since = 0;
         let replaced = self.checkpoint.names.clone();
-        let mut pass = Pass::new(self.log_id, self.checkpoint.number, &tail, replaced);
+        let mut writer =
+            CheckpointWriter::new(self.log_id, self.checkpoint.number, &tail, replaced);
         let items = self.topology.iter().map(|(key, value)| (&key[..], &value[..]));
-        pass.put_topology(items);
+        writer.put_topology(items);
         let written = self.commit.written_to().segment.min(tail.segment);
-        for number in pass::choose_victims(&self.segments, written) {
+        for number in checkpoint_writer::choose_victims(&self.segments, written) {
             let Some(segment) = self.segments.get(number) else { continue };
             let Some(file) = segment.file.clone() else { continue };
-            pass.add_victim(segment);
+            writer.add_victim(segment);
             let open = OpenSegment { number, file, seed: segment.seed };
-            self.loads.push(Read::Segment { segment: open, end: segment.end });
+            self.loads.push(ReadJob::Segment { segment: open, end: segment.end });
             self.segments.pin(number);
         }
-        self.pass = Some(pass);
+        self.checkpoint_writer = Some(writer);
     }
 
     fn checkpoint_ready(&self) -> bool {
-        self.pending_bytes() <= PASS_PENDING_BYTES_MAX
-            && self.pass.as_ref().is_some_and(Pass::is_ready)
+        self.pending_bytes() <= CHECKPOINT_PENDING_BYTES_MAX
+            && self.checkpoint_writer.as_ref().is_some_and(CheckpointWriter::is_ready)
     }
 
     fn checkpoint_under_way(&self) -> bool {
-        self.pass.is_some()
+        self.checkpoint_writer.is_some()
     }
 
     fn checkpoint_gathering(&self) -> bool {
-        self.pass.as_ref().is_some_and(Pass::is_gathering)
+        self.checkpoint_writer.as_ref().is_some_and(CheckpointWriter::is_gathering)
     }
 
     fn checkpoint_entries(
@@ -506,8 +499,9 @@ impl Store for LogStore {
     }
 
     fn checkpoint_paged_range(&mut self, queue: QueueId, range: &PagedRange) {
-        if let Some(pass) = self.pass.as_mut().filter(|pass| pass.is_gathering()) {
-            pass.put_paged_range(queue, range);
+        if let Some(writer) = self.checkpoint_writer.as_mut().filter(|writer| writer.is_gathering())
+        {
+            writer.put_paged_range(queue, range);
         }
     }
 
@@ -520,15 +514,15 @@ impl Store for LogStore {
         self.appended(before);
         let batch = self.commit.ticket(Durability::Fsync, self.appender.is_empty()).batch();
         let synced = Location { segment: tail.segment, offset: tail.offset };
-        if let Some(pass) = &mut self.pass {
-            pass.finish(batch, synced, &mut self.segments);
+        if let Some(writer) = &mut self.checkpoint_writer {
+            writer.finish(batch, synced, &mut self.segments);
         }
     }
 
     fn is_idle(&self) -> bool {
         (self.appender.is_empty() || self.commit.failed().is_some())
             && self.commit.is_idle()
-            && self.pass.is_none()
+            && self.checkpoint_writer.is_none()
             && self.loads.is_idle()
     }
 
@@ -536,7 +530,7 @@ impl Store for LogStore {
         StoreStats {
             pending_bytes: self.pending_bytes() as u64,
             segments: self.segments.len() as u64,
-            segments_spare: self.spares.len() as u64,
+            segments_spare: self.pool.len() as u64,
             log_bytes: self.segments.iter().map(|segment| u64::from(segment.capacity)).sum(),
             live: self.segments.live(),
             replay_bytes: self.checkpoint.appended_since,

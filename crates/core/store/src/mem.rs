@@ -59,7 +59,7 @@ impl MemStore {
     }
 
     /// An empty store whose tickets are reached by the next [`Store::poll_job`], as if a write had
-    /// come back; it gives no jobs.
+    /// come back; it has no jobs.
     #[must_use]
     pub fn pumped() -> Self {
         Self { pumped: true, ..Self::new() }
@@ -284,7 +284,7 @@ impl Store for MemStore {
     }
 
     fn release_paged_range(&mut self, range: &PagedRange) {
-        // Which queue's it was is not told, so the records stay; it is a model, not a broker.
+        // The queue is not known here, so the records stay; it is a model, not a broker.
         self.stats.live = self.stats.live.saturating_sub(u64::from(range.count));
     }
 

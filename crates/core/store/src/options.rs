@@ -1,4 +1,4 @@
-//! What a log can be told.
+//! Settings of a log.
 
 use quelea_model::limits;
 
@@ -17,7 +17,7 @@ pub struct Options {
     /// Time between two attempts while the disk is full.
     pub full_retry_ms: u64,
     /// Recycled segments that are kept for later use; further ones are removed.
-    pub spares_max: usize,
+    pub spare_segments_max: usize,
 }
 
 impl Default for Options {
@@ -27,7 +27,7 @@ impl Default for Options {
             nonce: 0x5155_454c_4541_0001,
             lazy_sync_ms: 250,
             full_retry_ms: 1_000,
-            spares_max: 4,
+            spare_segments_max: 4,
         }
     }
 }

@@ -1,11 +1,11 @@
-//! A run of index entries that is not in memory: the log itself tells them.
+//! A run of index entries that is not in memory: it is rebuilt from the log itself.
 
 use quelea_model::{Seq, Timestamp};
 
 use crate::{Entry, EntryFlags, Location, NEVER};
 
 /// Entries of one queue that lie in order and close together in one segment, so that reading that
-/// span gives them back: all records of the queue from `first` to `last` with a priority in the
+/// span restores them: all records of the queue from `first` to `last` with a priority in the
 /// range and the same durability are its entries, no more and no less. `count` and `check` prove it after the read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagedRange {

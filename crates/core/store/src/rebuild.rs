@@ -27,14 +27,14 @@ impl QueueIndex {
         self.add_chunk(self.slots.len(), Chunk::whole(entries, expiries), |_| {});
     }
 
-    /// Changes where a message's record lies, if the message is here and not paged out. Gives the
-    /// place where it was.
+    /// Changes where a message's record lies, if the message is here and not paged out. Returns
+    /// the place where it was.
     pub(crate) fn relocate(&mut self, seq: Seq, location: Location) -> Option<Location> {
         let (slot, at) = self.find(seq)?;
         self.change_chunk(slot, |chunk| chunk.relocate(at, location))
     }
 
-    /// Gives the entries by segment, runs of one segment as one number.
+    /// Passes the number of entries in each segment to `f`, runs of one segment as one number.
     pub(crate) fn for_each_segment(&self, mut f: impl FnMut(u32, u32)) {
         for slot in &self.slots {
             match slot {

@@ -8,16 +8,16 @@ use quelea_model::{QueueId, Seq, Timestamp};
 use crate::allocation::write_spare_header;
 use crate::appender::{Appender, Tail};
 use crate::checkpoint_read::{Base, read_checkpoint};
-use crate::files::Files;
+use crate::disk::write_all_at;
 use crate::group_commit::GroupCommit;
-use crate::job::write_all_at;
-use crate::loads::Loads;
+use crate::load_queue::LoadQueue;
 use crate::log::{LastCheckpoint, LogStore};
+use crate::log_directory::LogDirectory;
 use crate::record::{self, COMMIT_BYTES, Commit, Seed};
 use crate::replay::Replay;
 use crate::scan::{Scan, SegmentEnd, Tally};
 use crate::segment::{SEGMENT_HEADER_BYTES, Segment, Segments};
-use crate::spares::Spares;
+use crate::segment_pool::SegmentPool;
 use crate::{
     Disk, Location, OpenError, Options, Recovered, RecoveryReport, StoreState, StoreStats,
 };
@@ -38,34 +38,45 @@ struct End {
     dropped: Option<String>,
 }
 
-/// Opens a log.
-pub(crate) fn open(
-    disk: &dyn Disk,
-    options: Options,
-    now: Timestamp,
-) -> Result<(LogStore, Recovered), OpenError> {
-    let bytes = options.segment_bytes;
-    if !(4_096..=1 << 31).contains(&bytes) || !bytes.is_multiple_of(512) {
-        return Err(OpenError::Options { segment_bytes: bytes });
+impl LogStore {
+    /// Opens or creates the log in a directory that nobody else uses, and recovers its state.
+    /// Blocks for as long as reading takes.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the disk refuses, or the log is damaged otherwise than by a crash. Nothing
+    /// was changed then.
+    pub fn open(
+        disk: &dyn Disk,
+        options: Options,
+        now: Timestamp,
+    ) -> Result<(Self, Recovered), OpenError> {
+        let bytes = options.segment_bytes;
+        if !(4_096..=1 << 31).contains(&bytes) || !bytes.is_multiple_of(512) {
+            return Err(OpenError::Options { segment_bytes: bytes });
+        }
+        let mut directory = LogDirectory::scan(disk)?;
+        let mut replay = Replay::new(directory.for_replay());
+        let base = match directory.checkpoints.last() {
+            Some(number) => read_checkpoint(disk, *number, &mut replay)?,
+            None => Base::default(),
+        };
+        let log_id = directory.log_id(base.log_id)?.unwrap_or(options.nonce);
+        let end = replay_log(&directory, &base, &mut replay)?;
+        let live = check_complete(&directory, &base, &end, &mut replay)?;
+        let tail = repair_tail(disk, &mut directory, &end, &options, log_id)?;
+        replay.next_seq = replay.next_seq.max(directory.next_seq());
+        replay.next_queue = replay.next_queue.max(directory.next_queue());
+        let tail = Tail { next_seq: replay.next_seq, next_queue: replay.next_queue, ..tail };
+        Ok(build(directory, base, end, replay, &live, tail, log_id, options, now))
     }
-    let mut files = Files::scan(disk)?;
-    let mut replay = Replay::new(files.for_replay());
-    let base = match files.checkpoints.last() {
-        Some(number) => read_checkpoint(disk, *number, &mut replay)?,
-        None => Base::default(),
-    };
-    let log_id = files.log_id(base.log_id)?.unwrap_or(options.nonce);
-    let end = replay_log(&files, &base, &mut replay)?;
-    let live = prove(&files, &base, &end, &mut replay)?;
-    let tail = tidy_up(disk, &mut files, &end, &options, log_id)?;
-    replay.next_seq = replay.next_seq.max(files.next_seq());
-    replay.next_queue = replay.next_queue.max(files.next_queue());
-    let tail = Tail { next_seq: replay.next_seq, next_queue: replay.next_queue, ..tail };
-    Ok(build(files, base, end, replay, &live, tail, log_id, options, now))
 }
 
 /// Replays the log from the checkpoint's position to its end.
-fn replay_log(files: &Files, base: &Base, replay: &mut Replay) -> Result<End, OpenError> {
+fn replay_log(
+    directory: &LogDirectory,
+    base: &Base,
+    replay: &mut Replay,
+) -> Result<End, OpenError> {
     let position = base.position;
     let nothing = |position: Location| End {
         position,
@@ -74,7 +85,7 @@ fn replay_log(files: &Files, base: &Base, replay: &mut Replay) -> Result<End, Op
         tallies: BTreeMap::new(),
         dropped: None,
     };
-    let Some(last) = files.last() else {
+    let Some(last) = directory.last() else {
         return Ok(nothing(position));
     };
     if position.segment > last {
@@ -85,19 +96,19 @@ fn replay_log(files: &Files, base: &Base, replay: &mut Replay) -> Result<End, Op
         return Ok(nothing(position));
     }
     let (mut start, mut commit) = (position, base.commit);
-    let first = files.run_start(position.segment);
+    let first = directory.run_start(position.segment);
     if first > position.segment {
         start = Location { segment: first, offset: SEGMENT_HEADER_BYTES };
-        commit = files.commit_before(first);
+        commit = directory.commit_before(first);
     }
     let mut scan = Scan::new(replay, start, commit);
     let mut dropped = None;
-    files.will_need(start);
+    directory.will_need(start);
     for number in first..=last {
-        let segment = files.segment(number)?;
-        files.will_need(Location { segment: number + 1, offset: 0 });
+        let segment = directory.segment(number)?;
+        directory.will_need(Location { segment: number + 1, offset: 0 });
         let offset = if number == start.segment { start.offset } else { SEGMENT_HEADER_BYTES };
-        if number > first && files.commit_before(number) != scan.commit {
+        if number > first && directory.commit_before(number) != scan.commit {
             let problem = "it does not follow the segment before it".to_owned();
             return Err(OpenError::Damaged { file: segment.name, offset: 24, problem });
         }
@@ -116,7 +127,7 @@ fn replay_log(files: &Files, base: &Base, replay: &mut Replay) -> Result<End, Op
     let (commit, tallies) = (scan.committed_commit, scan.tallies);
     replay.discard();
     if position < base.synced {
-        let file = files.segment(position.segment)?.name;
+        let file = directory.segment(position.segment)?.name;
         let problem = dropped.unwrap_or_else(|| "the log ends here".to_owned());
         return Err(OpenError::Damaged { file, offset: u64::from(position.offset), problem });
     }
@@ -126,9 +137,9 @@ fn replay_log(files: &Files, base: &Base, replay: &mut Replay) -> Result<End, Op
 }
 
 /// Checks that every segment that is not there was declared free, and drops entries whose segments
-/// were. Gives the live pairs by segment.
-fn prove(
-    files: &Files,
+/// were. Returns the live pairs by segment.
+fn check_complete(
+    directory: &LogDirectory,
     base: &Base,
     end: &End,
     replay: &mut Replay,
@@ -143,25 +154,25 @@ fn prove(
         return missing(*first - 1, "the replay needs it");
     }
     for needed in &base.needed {
-        if !files.has(needed.number) && !replay.is_freed(needed.number) {
+        if !directory.has(needed.number) && !replay.is_freed(needed.number) {
             return missing(needed.number, "the checkpoint needs it");
         }
     }
-    replay.unpage_noted()?;
+    replay.page_in_noted()?;
     let live = replay.count_live();
     for number in live.keys() {
-        if !files.has(*number) {
+        if !directory.has(*number) {
             return missing(*number, "messages lie in it");
         }
     }
     Ok(live)
 }
 
-/// Makes the disk as if the last run had ended at the last complete group. Gives the place where
+/// Makes the disk as if the last run had ended at the last complete group. Returns the place where
 /// the log goes on.
-fn tidy_up(
+fn repair_tail(
     disk: &dyn Disk,
-    files: &mut Files,
+    directory: &mut LogDirectory,
     end: &End,
     options: &Options,
     log_id: u64,
@@ -177,25 +188,25 @@ fn tidy_up(
         next_queue: 0,
     };
     // From the last one down, so that what is left is the beginning of the log at any time.
-    for spare in files.take_after(end.position.segment) {
+    for spare in directory.take_after(end.position.segment) {
         let cleared = write_spare_header(&*spare.file, spare.bytes, log_id);
         cleared.map_err(|source| io_error("clear", &spare.name, source))?;
-        files.spares.push(spare);
+        directory.spare_segments.push(spare);
     }
-    let last = files.segment(end.position.segment).ok().filter(|_| !end.tallies.is_empty());
+    let last = directory.segment(end.position.segment).ok().filter(|_| !end.tallies.is_empty());
     if let Some(last) = &last {
         last.file.sync_data().map_err(|source| io_error("sync", &last.name, source))?;
     }
     match last {
         Some(last) if !end.fresh => {
-            tail.capacity = files.capacity(end.position.segment);
+            tail.capacity = directory.capacity(end.position.segment);
             tail.seed = last.seed;
             mark_opening(&mut tail, &last, options)?;
         }
         _ if !end.tallies.is_empty() => begin_next_segment(&mut tail, options),
         _ => {}
     }
-    for name in files.leftovers() {
+    for name in directory.leftovers() {
         // Whatever stays is found again by the next opening.
         let _ = disk.remove(&name);
     }
@@ -243,7 +254,7 @@ fn io_error(action: &'static str, file: &str, source: std::io::Error) -> OpenErr
 
 #[expect(clippy::too_many_arguments, reason = "the pieces that an open log is made of")]
 fn build(
-    files: Files,
+    directory: LogDirectory,
     base: Base,
     end: End,
     replay: Replay,
@@ -253,18 +264,18 @@ fn build(
     options: Options,
     now: Timestamp,
 ) -> (LogStore, Recovered) {
-    let mut spares = Spares::new(log_id, &options, files.next_slot);
-    for file in files.spares {
-        spares.add(file);
+    let mut pool = SegmentPool::new(log_id, &options, directory.next_slot);
+    for file in directory.spare_segments {
+        pool.add(file);
     }
     let mut segments = Segments::default();
-    for (number, found) in files.segments {
+    for (number, found) in directory.segments {
         let tally = end.tallies.get(&number);
         let needed = base.needed.iter().find(|needed| needed.number == number);
         let mut segment = Segment::new(number, found.header.bytes, found.seed());
         segment.live = live.get(&number).copied().unwrap_or(0);
         if replay.is_freed(number) || (tally.is_none() && needed.is_none() && segment.live == 0) {
-            spares.recycle(found.file);
+            pool.recycle(found.file);
             continue;
         }
         segment.end = tally.map_or(0, |t| t.end).max(needed.map_or(0, |n| n.end));
@@ -294,12 +305,12 @@ fn build(
         options,
         appender: Appender::new(log_id, options.nonce, options.segment_bytes, tail),
         segments,
-        spares,
+        pool,
         commit: GroupCommit::new(&options, Location { segment: tail.segment, offset: tail.offset }),
         topology: replay.topology.clone(),
         freeing: Vec::new(),
-        loads: Loads::default(),
-        pass: None,
+        loads: LoadQueue::default(),
+        checkpoint_writer: None,
         checkpoint: LastCheckpoint {
             number: base.number,
             names: base.name.into_iter().collect(),

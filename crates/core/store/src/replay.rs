@@ -8,9 +8,9 @@ use rustc_hash::FxHashMap;
 
 use crate::DiskFile;
 use crate::checkpoint_file::EntriesBlock;
-use crate::reader::read_paged_range;
+use crate::read_job::read_paged_range;
 use crate::record::{MessageRecord, Record, Seed};
-use crate::window::Window;
+use crate::record_reader::RecordReader;
 use crate::{
     Deduplication, Entry, EntryFlags, LoadedRange, Location, NEVER, OpenError, PagedRange,
     QueueIndex, Recovered, Visibility,
@@ -82,7 +82,7 @@ impl Replay {
         }
     }
 
-    /// Adds a block of the checkpoint; gives the number of its entries.
+    /// Adds a block of the checkpoint; returns the number of its entries.
     pub(crate) fn put_entries(&mut self, block: &EntriesBlock<'_>) -> u64 {
         let mut count = 0;
         if block.is_run {
@@ -218,14 +218,14 @@ impl Replay {
             Operation::Put { queue, entry, expiry } => self.put(queue, entry, expiry)?,
             Operation::Requeue { queue, entry, expiry } => self.requeue(queue, entry, expiry)?,
             Operation::Move { queue, seq, to } => {
-                self.unpage(queue, seq)?;
+                self.page_in(queue, seq)?;
                 if let Some(from) = self.queue(queue).relocate(seq, to) {
                     self.moved_from.insert(from.segment);
                 }
             }
             Operation::Remove { queue, seq } => {
                 if self.queue(queue).remove(seq).is_none() {
-                    self.unpage(queue, seq)?;
+                    self.page_in(queue, seq)?;
                     self.queue(queue).remove(seq);
                 }
                 if let Some(noted) = self.visibility.get_mut(&queue) {
@@ -235,7 +235,7 @@ impl Replay {
             Operation::Purge { queue, kept } => {
                 let mut left = Vec::with_capacity(kept.len());
                 for seq in kept {
-                    self.unpage(queue, seq)?;
+                    self.page_in(queue, seq)?;
                     left.extend(self.queue(queue).remove(seq));
                 }
                 left.sort_unstable_by_key(|ready| ready.entry.seq);
@@ -283,7 +283,7 @@ impl Replay {
         mut entry: Entry,
         expiry: Timestamp,
     ) -> Result<(), OpenError> {
-        self.unpage(queue, entry.seq)?;
+        self.page_in(queue, entry.seq)?;
         if let Some(held) = self.queue(queue).get(entry.seq) {
             // It may have been copied forward between this record and the checkpoint.
             entry.location = held.entry.location;
@@ -309,18 +309,18 @@ impl Replay {
             index.push_back(entry, expires_at, None);
             return Ok(());
         }
-        self.unpage(id, entry.seq)?;
+        self.page_in(id, entry.seq)?;
         self.queue(id).insert(entry, expires_at, None);
         Ok(())
     }
 
     /// If a number lies in a range, reads the range back.
-    fn unpage(&mut self, id: QueueId, seq: Seq) -> Result<(), OpenError> {
+    fn page_in(&mut self, id: QueueId, seq: Seq) -> Result<(), OpenError> {
         let Some(range) = self.queue(id).paged_range_of(seq).copied() else {
             return Ok(());
         };
         match self.read(id, &range)? {
-            Some(loaded) => self.queue(id).unpage(loaded),
+            Some(loaded) => self.queue(id).page_in(loaded),
             // Its segment is not there any more, so all in it is gone; that is proved at the end.
             None => self.queue(id).retain_segments(|segment| segment != range.segment),
         }
@@ -332,8 +332,8 @@ impl Replay {
         let Some(segment) = self.segments.get(&range.segment) else {
             return Ok(None);
         };
-        let mut window = Window::new(Arc::clone(&segment.file), segment.seed);
-        read_paged_range(&mut window, id, range, 0, &mut Vec::new()).map(Some).map_err(
+        let mut reader = RecordReader::new(Arc::clone(&segment.file), segment.seed);
+        read_paged_range(&mut reader, id, range, 0, &mut Vec::new()).map(Some).map_err(
             |(offset, problem)| OpenError::Damaged {
                 file: segment.name.clone(),
                 offset: u64::from(offset),
@@ -372,11 +372,11 @@ impl Replay {
 
     /// Reads back the ranges in which messages lie that are noted to be hidden or received: the
     /// broker takes them out one by one.
-    pub(crate) fn unpage_noted(&mut self) -> Result<(), OpenError> {
+    pub(crate) fn page_in_noted(&mut self) -> Result<(), OpenError> {
         let noted = self.visibility.iter();
         let noted: Vec<_> =
             noted.flat_map(|(queue, noted)| noted.keys().map(|seq| (*queue, *seq))).collect();
-        noted.into_iter().try_for_each(|(queue, seq)| self.unpage(queue, seq))
+        noted.into_iter().try_for_each(|(queue, seq)| self.page_in(queue, seq))
     }
 
     /// Moves what was found to where it is handed out: the indexes that hold something, and what was

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 
 use crate::record::{self, Commit, Record};
+use crate::record_reader::{ReadError, RecordReader};
 use crate::replay::{Replay, ReplaySegment};
-use crate::window::{Window, WindowError};
 use crate::{Location, OpenError};
 
 /// Bytes of one read.
@@ -14,7 +14,7 @@ const READ_BYTES: usize = 4 * 1024 * 1024;
 /// A walk through the log.
 pub(crate) struct Scan<'a> {
     replay: &'a mut Replay,
-    window: Option<Window>,
+    reader: Option<RecordReader>,
     /// Number of the last commit.
     pub(crate) commit: u64,
     /// Behind the last complete group.
@@ -58,7 +58,7 @@ impl<'a> Scan<'a> {
     pub(crate) const fn new(replay: &'a mut Replay, position: Location, commit: u64) -> Self {
         Self {
             replay,
-            window: None,
+            reader: None,
             commit,
             committed: position,
             committed_commit: commit,
@@ -74,33 +74,33 @@ impl<'a> Scan<'a> {
         segment: &ReplaySegment,
         start: u32,
     ) -> Result<SegmentEnd, OpenError> {
-        let mut window = match self.window.take() {
-            Some(mut window) => {
-                window.turn_to(segment.file.clone(), segment.seed);
-                window
+        let mut reader = match self.reader.take() {
+            Some(mut reader) => {
+                reader.switch_to(segment.file.clone(), segment.seed);
+                reader
             }
-            None => Window::new(segment.file.clone(), segment.seed),
+            None => RecordReader::new(segment.file.clone(), segment.seed),
         };
         let mut tally = Tally { start, end: start, pairs: 0, topology: false };
-        let end = self.walk(&mut window, number, &mut tally);
+        let end = self.walk(&mut reader, number, &mut tally);
         self.tallies.insert(number, tally);
-        self.window = Some(window);
+        self.reader = Some(reader);
         end.map_err(|source| OpenError::Io { action: "read", file: segment.name.clone(), source })?
     }
 
     fn walk(
         &mut self,
-        window: &mut Window,
+        reader: &mut RecordReader,
         number: u32,
         tally: &mut Tally,
     ) -> io::Result<Result<SegmentEnd, OpenError>> {
         let mut group = Group::at(tally.start);
         loop {
             let at = Location { segment: number, offset: tally.end };
-            let parsed = match window.record(at.offset, || READ_BYTES) {
+            let parsed = match reader.record(at.offset, || READ_BYTES) {
                 Ok(parsed) => parsed,
-                Err(WindowError::Io(error)) => return Err(error),
-                Err(WindowError::Record(error)) => {
+                Err(ReadError::Io(error)) => return Err(error),
+                Err(ReadError::Record(error)) => {
                     return Ok(Ok(broken(at, &error.to_string())));
                 }
             };

@@ -171,7 +171,7 @@ impl Segment {
         self.live == 0 && self.pins == 0 && self.freed_by.is_none()
     }
 
-    /// Live share of its used bytes, as far as pairs tell bytes.
+    /// Live share of its used bytes, estimated from its pairs.
     pub(crate) fn live_bytes(&self) -> u64 {
         let used = u64::from(self.end - SEGMENT_HEADER_BYTES);
         if self.pairs == 0 { 0 } else { used * u64::from(self.live) / u64::from(self.pairs) }
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_not_finished_is_told_from_a_damaged_one() {
+    fn an_unfinished_file_is_not_taken_for_a_damaged_one() {
         assert_eq!(SegmentHeader::decode(&[0; 512]), HeaderState::Unfinished);
         assert_eq!(SegmentHeader::decode(&[]), HeaderState::Unfinished);
         assert!(matches!(SegmentHeader::decode(&[1; 512]), HeaderState::Damaged(_)));

@@ -2,34 +2,12 @@
 
 use std::any::Any;
 
-use quelea_model::{Message, QueueId, Seq, Timestamp};
+use quelea_model::{QueueId, Seq, Timestamp};
 
 use crate::{
-    Deduplication, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, PagedRange,
-    Progress, StoreStats, Ticket, Visibility,
+    Deduplication, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, NewMessage,
+    PagedRange, Progress, StoreStats, Ticket, Visibility,
 };
-
-/// A message to append, once for all the queues that it was routed to.
-#[derive(Clone, Copy, Debug)]
-pub struct NewMessage<'a> {
-    /// Its place in the order of publication. Appended in rising order, but for spilled messages.
-    pub seq: Seq,
-    /// The queues; not empty, none twice.
-    pub queues: &'a [QueueId],
-    /// Whether it survives a restart. One that does not is a transient message that is spilled.
-    pub durable: bool,
-    /// When it was published.
-    pub enqueued_at: Timestamp,
-    /// From when it may be received, if not at once.
-    pub visible_at: Option<Timestamp>,
-    /// When it expires: empty if nowhere, one time if everywhere alike, else a time for each queue
-    /// in their order ([`crate::NEVER`] where it does not).
-    pub expiries: &'a [Timestamp],
-    /// Its priority before any queue caps it; 0 if it has none.
-    pub priority: u8,
-    /// The message.
-    pub message: &'a Message,
-}
 
 /// Whether the store can be written to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,14 +34,14 @@ pub enum StoreState {
 /// for. The shell pumps [`Store::poll_job`] and [`Store::complete`] and calls the former again when
 /// [`Store::deadline`] has come.
 ///
-/// For `live` accounts (which decide when a segment is free) the store has to be told of every
-/// (queue, message) pair that ends, exactly once: by [`Store::append_acks`], [`Store::release`] or
+/// For `live` accounts (which decide when a segment is free) every (queue, message) pair
+/// that ends has to be reported, exactly once: by [`Store::append_acks`], [`Store::release`] or
 /// [`Store::release_paged_range`].
 ///
-/// It is [`Any`], so that a test finds the [`crate::MemStore`] that it gave to a broker again, instead
-/// of a wrapper that restates each operation.
+/// It is [`Any`], so that a test finds the store that it gave to a broker again, instead of wrapping it
+/// in one that restates each operation.
 pub trait Store: Any + Send {
-    /// Appends a message; gives the place for its entries, which are then `STORED`.
+    /// Appends a message; returns the place for its entries, which are then `STORED`.
     fn append_message(&mut self, new: NewMessage<'_>) -> Location;
 
     /// Notes that the queue is done with these messages: acknowledged, dropped or expired. Entries
@@ -132,7 +110,7 @@ pub trait Store: Any + Send {
     fn poll_loaded(&mut self) -> Option<Loaded>;
 
     /// The next job, if there is one that can start now. At most one of [`crate::Lane::Write`] and
-    /// of [`crate::Lane::Background`] is under way, and a few of [`crate::Lane::Read`]. Call it until it gives none, and again after
+    /// of [`crate::Lane::Background`] is under way, and a few of [`crate::Lane::Read`]. Call it until it returns none, and again after
     /// each [`Store::complete`], after appends, and at the [`Store::deadline`].
     fn poll_job(&mut self, now: Timestamp) -> Option<Job>;
 
@@ -146,13 +124,13 @@ pub trait Store: Any + Send {
     fn wants_checkpoint(&self) -> bool;
 
     /// Begins a checkpoint, if none is under way and the store is healthy. Then, once
-    /// [`Store::checkpoint_ready`], the broker gives all its entries, in slices: of each queue
+    /// [`Store::checkpoint_ready`], the broker hands over all its entries, in slices: of each queue
     /// first the ready ones ([`crate::QueueIndex::checkpoint`]), then those delivered and not
     /// settled ([`Store::checkpoint_entries`]); then [`Store::finish_checkpoint`]. Operations go on
     /// in between.
     fn begin_checkpoint(&mut self);
 
-    /// Whether entries may be given now: segments that are to be copied forward are loaded and the
+    /// Whether entries may be handed over now: segments that are to be copied forward are loaded and the
     /// chunks of the checkpoint do not pile up in memory. If not, ask again after the next
     /// [`Store::complete`].
     fn checkpoint_ready(&self) -> bool;
@@ -161,12 +139,12 @@ pub trait Store: Any + Send {
     fn checkpoint_under_way(&self) -> bool;
 
     /// Whether the broker's part of the pass is still wanted: begun, neither finished nor given up
-    /// because the disk refused it. If it turns false midway, stop giving entries.
+    /// because the disk refused it. If it turns false midway, stop handing over entries.
     fn checkpoint_gathering(&self) -> bool;
 
-    /// Gives entries of a queue; those in a segment that is to be emptied get a new location in
+    /// Takes entries of a queue; those in a segment that is to be emptied get a new location in
     /// place. `expiries` is empty or as long as `entries`, with [`crate::NEVER`] where there is
-    /// none. Any order; giving an entry twice is harmless.
+    /// none. Any order; passing an entry twice is harmless.
     fn checkpoint_entries(&mut self, queue: QueueId, entries: &mut [Entry], expiries: &[Timestamp]);
 
     /// The same, for entries that are all messages which the queue got between the first and the
@@ -175,7 +153,7 @@ pub trait Store: Any + Send {
         self.checkpoint_entries(queue, entries, expiries);
     }
 
-    /// Gives a paged-out range of a queue.
+    /// Takes a paged-out range of a queue.
     fn checkpoint_paged_range(&mut self, queue: QueueId, range: &PagedRange);
 
     /// Ends the broker's part; the rest is done by jobs.

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ticket_is_reached_when_its_batch_is_as_durable_as_it_asks() {
+    fn a_ticket_is_reached_once_its_batch_is_durable_enough() {
         let progress = Progress { written: 5, synced: 3 };
         assert!(progress.reached(Ticket::NONE));
         assert!(progress.reached(Ticket { batch: 9, durability: Durability::None }));

@@ -26,6 +26,6 @@ pub struct Deduplication {
     pub sent_at: Timestamp,
     /// Hash of the id within its scope.
     pub key: [u64; 2],
-    /// What the sender was told that the message is called.
+    /// The message id that was returned to the sender.
     pub message_id: [u8; 16],
 }

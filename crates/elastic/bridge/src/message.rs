@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_topic_with_a_long_header_is_no_part_of_the_body() {
+    fn a_short_topic_with_a_long_header_is_not_body() {
         let (topic, rest) = (b"\x03\0\0\0\0\0\0\0\x05alarm", b"\x03\0\0\0\0\0\0\0\x01a\0\x01b");
         let framed = Bytes::from([&topic[..], &rest[..]].concat());
         assert_eq!(parts::check(&framed), Ok(3));

@@ -11,18 +11,12 @@ use crate::Error;
 use crate::listener::Listener;
 use crate::options::{Options, invalid};
 use crate::producer::Producer;
+use crate::site::Site;
 
 /// Knows the directories of a site. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Client {
     site: Arc<Site>,
-}
-
-/// Where the directories are, and who we are to them.
-#[derive(Debug)]
-pub(super) struct Site {
-    pub(super) directories: Vec<String>,
-    pub(super) options: Options,
 }
 
 impl Client {

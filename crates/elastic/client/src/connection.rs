@@ -18,7 +18,7 @@ use crate::options::Options;
 const SLICES_MAX: usize = 64;
 /// What one read may bring: as much as one wake-up should hand on.
 const READ_BYTES: usize = 256 * 1024;
-/// Heartbeats until WELCOME has told the period.
+/// Heartbeats until WELCOME has set the period.
 const HEARTBEAT_MS: u32 = 1_000;
 /// Periods of silence after which a connection is dead.
 const SILENT_PERIODS: u64 = 3;
@@ -33,10 +33,10 @@ pub(super) struct Connection {
     output: VecDeque<Bytes>,
     welcomed: bool,
     heartbeat_ms: u64,
-    begun: Time,
-    heard: Time,
-    spoke: Time,
-    pinged: Time,
+    opened: Time,
+    last_read: Time,
+    last_write: Time,
+    last_ping: Time,
     /// Since when it is to be closed, when all is written.
     closing: Option<Time>,
 }
@@ -46,8 +46,8 @@ enum Stream {
     Open(TcpStream),
 }
 
-/// What came of a look at a connection.
-pub(super) enum Heard {
+/// What [`Connection::poll_read`] has read.
+pub(super) enum ReadOutcome {
     /// Nothing.
     Nothing,
     /// The connection is made; WELCOME is not there yet.
@@ -81,10 +81,10 @@ impl Connection {
             output: VecDeque::new(),
             welcomed: false,
             heartbeat_ms: u64::from(HEARTBEAT_MS),
-            begun: now,
-            heard: now,
-            spoke: now,
-            pinged: now,
+            opened: now,
+            last_read: now,
+            last_write: now,
+            last_ping: now,
             closing: None,
         };
         connection.send(&hello);
@@ -132,63 +132,63 @@ impl Connection {
             || now.since_ms(since) >= CLOSING_MS_MAX
     }
 
-    /// Connects, greets, reads until there is something whole. After [`Heard::Nothing`] it wakes `cx`.
-    pub(super) fn poll_read(&mut self, cx: &mut Context<'_>, now: Time) -> Heard {
+    /// Connects, greets, reads until there is something whole. After [`ReadOutcome::Nothing`] it wakes `cx`.
+    pub(super) fn poll_read(&mut self, cx: &mut Context<'_>, now: Time) -> ReadOutcome {
         if let Stream::Connecting(connect) = &mut self.stream {
             return match connect.as_mut().poll(cx) {
-                Poll::Pending => Heard::Nothing,
+                Poll::Pending => ReadOutcome::Nothing,
                 Poll::Ready(Ok(stream)) => {
                     self.stream = Stream::Open(stream);
-                    self.heard = now;
-                    Heard::Connected
+                    self.last_read = now;
+                    ReadOutcome::Connected
                 }
-                Poll::Ready(Err(error)) => Heard::Lost(error.to_string()),
+                Poll::Ready(Err(error)) => ReadOutcome::Lost(error.to_string()),
             };
         }
         // Until there is something whole, or the socket has no more and wakes us when it has.
         loop {
-            let Stream::Open(stream) = &mut self.stream else { return Heard::Nothing };
+            let Stream::Open(stream) = &mut self.stream else { return ReadOutcome::Nothing };
             match stream.poll_read_ready(cx) {
-                Poll::Pending => return Heard::Nothing,
-                Poll::Ready(Err(error)) => return Heard::Lost(error.to_string()),
+                Poll::Pending => return ReadOutcome::Nothing,
+                Poll::Ready(Err(error)) => return ReadOutcome::Lost(error.to_string()),
                 Poll::Ready(Ok(())) => {}
             }
             match stream.try_read_buf(self.input.room_of(READ_BYTES)) {
-                Ok(0) => return Heard::Lost("closed by the peer".to_owned()),
-                Ok(_) => self.heard = now,
+                Ok(0) => return ReadOutcome::Lost("closed by the peer".to_owned()),
+                Ok(_) => self.last_read = now,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-                Err(error) => return Heard::Lost(error.to_string()),
+                Err(error) => return ReadOutcome::Lost(error.to_string()),
             }
-            let heard = if self.welcomed { self.frames() } else { self.greeting() };
-            if !matches!(heard, Heard::Nothing) {
-                return heard;
+            let outcome = if self.welcomed { self.frames() } else { self.greeting() };
+            if !matches!(outcome, ReadOutcome::Nothing) {
+                return outcome;
             }
         }
     }
 
     /// What was read together with WELCOME.
-    pub(super) fn frames(&mut self) -> Heard {
+    pub(super) fn frames(&mut self) -> ReadOutcome {
         match self.input.take() {
-            Ok(frames) if frames.is_empty() => Heard::Nothing,
-            Ok(frames) => Heard::Frames(frames),
-            Err(error) => Heard::Lost(error.to_string()),
+            Ok(frames) if frames.is_empty() => ReadOutcome::Nothing,
+            Ok(frames) => ReadOutcome::Frames(frames),
+            Err(error) => ReadOutcome::Lost(error.to_string()),
         }
     }
 
-    fn greeting(&mut self) -> Heard {
+    fn greeting(&mut self) -> ReadOutcome {
         match self.input.next_frame() {
-            Ok(None) => Heard::Nothing,
+            Ok(None) => ReadOutcome::Nothing,
             Ok(Some(Frame::Welcome(welcome))) => {
                 self.welcomed = true;
                 self.input.greeted();
                 self.heartbeat_ms = u64::from(welcome.heartbeat_ms.max(1));
-                Heard::Greeted
+                ReadOutcome::Greeted
             }
-            Ok(Some(Frame::Error(error))) => Heard::Refused(error),
+            Ok(Some(Frame::Error(error))) => ReadOutcome::Refused(error),
             Ok(Some(other)) => {
-                Heard::Lost(format!("{} came instead of WELCOME", other.kind().name()))
+                ReadOutcome::Lost(format!("{} came instead of WELCOME", other.kind().name()))
             }
-            Err(error) => Heard::Lost(error.to_string()),
+            Err(error) => ReadOutcome::Lost(error.to_string()),
         }
     }
 
@@ -207,11 +207,11 @@ impl Connection {
                 *slice = IoSlice::new(bytes);
             }
             match stream.try_write_vectored(&slices[..count]) {
-                Ok(written) => written_off(&mut self.output, written),
+                Ok(written) => consume(&mut self.output, written),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error.to_string()),
             }
-            self.spoke = now;
+            self.last_write = now;
         }
         Ok(())
     }
@@ -219,16 +219,16 @@ impl Connection {
     /// Sends a PING if it is time; says why the connection is given up, if it is.
     pub(super) fn heartbeat(&mut self, now: Time) -> Option<String> {
         if !self.welcomed {
-            let late = now.since_ms(self.begun) >= GREETING_MS_MAX;
+            let late = now.since_ms(self.opened) >= GREETING_MS_MAX;
             return late.then(|| format!("no WELCOME within {GREETING_MS_MAX} ms"));
         }
-        let silent_ms = now.since_ms(self.heard);
+        let silent_ms = now.since_ms(self.last_read);
         if silent_ms >= SILENT_PERIODS * self.heartbeat_ms && self.closing.is_none() {
             return Some(format!("silent for {silent_ms} ms"));
         }
         if self.next_ping() <= now && self.closing.is_none() {
-            self.pinged = now;
-            // What waits to be written tells as much.
+            self.last_ping = now;
+            // What waits to be written shows as much.
             if self.output.is_empty() {
                 self.send(&Frame::Ping(0));
             }
@@ -237,12 +237,12 @@ impl Connection {
     }
 
     /// Nobody reads from it: its silence says nothing.
-    pub(super) const fn unread(&mut self, now: Time) {
-        self.heard = now;
+    pub(super) const fn pause_reading(&mut self, now: Time) {
+        self.last_read = now;
     }
 
     fn next_ping(&self) -> Time {
-        self.pinged.max(self.spoke.min(self.heard)).plus_ms(self.heartbeat_ms)
+        self.last_ping.max(self.last_write.min(self.last_read)).plus_ms(self.heartbeat_ms)
     }
 
     /// When to call [`Connection::heartbeat`] again.
@@ -251,14 +251,14 @@ impl Connection {
             return since.plus_ms(CLOSING_MS_MAX);
         }
         if !self.welcomed {
-            return self.begun.plus_ms(GREETING_MS_MAX);
+            return self.opened.plus_ms(GREETING_MS_MAX);
         }
-        self.next_ping().min(self.heard.plus_ms(SILENT_PERIODS * self.heartbeat_ms))
+        self.next_ping().min(self.last_read.plus_ms(SILENT_PERIODS * self.heartbeat_ms))
     }
 }
 
 /// Forgets what was written.
-fn written_off(output: &mut VecDeque<Bytes>, mut bytes: usize) {
+fn consume(output: &mut VecDeque<Bytes>, mut bytes: usize) {
     while let Some(front) = output.front_mut() {
         if bytes < front.len() {
             front.advance(bytes);
@@ -281,14 +281,14 @@ mod tests {
 
     use super::*;
 
-    /// What is heard next; waits as the driver does, for the waker alone.
-    async fn heard(connection: &mut Connection) -> Heard {
+    /// Returns what is read next; waits as the driver does, for the waker alone.
+    async fn next_read(connection: &mut Connection) -> ReadOutcome {
         let next = poll_fn(|cx| match connection.poll_read(cx, Time::ZERO) {
-            Heard::Nothing => Poll::Pending,
-            heard => Poll::Ready(heard),
+            ReadOutcome::Nothing => Poll::Pending,
+            outcome => Poll::Ready(outcome),
         });
-        let heard = tokio::time::timeout(Duration::from_secs(60), next).await;
-        heard.expect("the connection wakes who waits")
+        let read = tokio::time::timeout(Duration::from_secs(60), next).await;
+        read.expect("the connection wakes who waits")
     }
 
     fn encoded(frame: &Frame) -> BytesMut {
@@ -303,8 +303,8 @@ mod tests {
         let address = listener.local_addr().expect("it is bound").to_string();
         let mut connection = Connection::open(address, &Options::default(), Time::ZERO);
         let accept = async { listener.accept().await.expect("a connection").0 };
-        let (mut peer, first) = tokio::join!(accept, heard(&mut connection));
-        assert!(matches!(first, Heard::Connected));
+        let (mut peer, first) = tokio::join!(accept, next_read(&mut connection));
+        assert!(matches!(first, ReadOutcome::Connected));
         let body = vec![0; 3 * READ_BYTES];
         let parts = parts::encode(&[&body]).expect("a message");
         let data = encoded(&Frame::Data { slot: Slot(1), sequence: MessageSeq(0), parts });
@@ -315,9 +315,9 @@ mod tests {
             }
         };
         let read = async {
-            assert!(matches!(heard(&mut connection).await, Heard::Greeted));
-            match heard(&mut connection).await {
-                Heard::Frames(frames) => assert_eq!(frames, data),
+            assert!(matches!(next_read(&mut connection).await, ReadOutcome::Greeted));
+            match next_read(&mut connection).await {
+                ReadOutcome::Frames(frames) => assert_eq!(frames, data),
                 _ => panic!("a frame was sent"),
             }
         };

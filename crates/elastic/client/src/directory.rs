@@ -6,23 +6,23 @@ use std::task::Context;
 use quelea_elastic_proto::frame::{Frame, WireError};
 use quelea_elastic_proto::{Search, Time};
 
-use crate::client::Site;
-use crate::connection::{Connection, Heard};
+use crate::connection::{Connection, ReadOutcome};
+use crate::site::Site;
 
 pub(super) struct Directory {
     site: Arc<Site>,
     search: Search,
     connection: Option<Connection>,
-    /// How the last one ended.
-    trouble: Option<String>,
+    /// How the last one ended, until it is reported.
+    last_error: Option<String>,
     greeted: bool,
     /// It said more than where else to ask.
     served: bool,
     connect_at: Time,
 }
 
-/// What came of a look at it.
-pub(super) enum Told {
+/// What became of the connection.
+pub(super) enum DirectoryEvent {
     Nothing,
     Connected,
     Lost,
@@ -37,44 +37,44 @@ impl Directory {
             site,
             search,
             connection: None,
-            trouble: None,
+            last_error: None,
             greeted: false,
             served: false,
             connect_at: now,
         }
     }
 
-    pub(super) fn poll_read(&mut self, cx: &mut Context<'_>, now: Time) -> Told {
+    pub(super) fn poll_read(&mut self, cx: &mut Context<'_>, now: Time) -> DirectoryEvent {
         let Some(connection) = &mut self.connection else {
             if now < self.connect_at {
-                return Told::Nothing;
+                return DirectoryEvent::Nothing;
             }
             let address = self.search.address().to_owned();
             self.connection = Some(Connection::open(address, &self.site.options, now));
             return self.poll_read(cx, now);
         };
-        let heard = if self.greeted { connection.frames() } else { Heard::Nothing };
-        let heard = match heard {
-            Heard::Nothing => connection.poll_read(cx, now),
-            heard => heard,
+        let outcome = if self.greeted { connection.frames() } else { ReadOutcome::Nothing };
+        let outcome = match outcome {
+            ReadOutcome::Nothing => connection.poll_read(cx, now),
+            outcome => outcome,
         };
-        match heard {
-            Heard::Nothing => Told::Nothing,
-            Heard::Connected => self.poll_read(cx, now),
-            Heard::Greeted => {
+        match outcome {
+            ReadOutcome::Nothing => DirectoryEvent::Nothing,
+            ReadOutcome::Connected => self.poll_read(cx, now),
+            ReadOutcome::Greeted => {
                 self.greeted = true;
-                Told::Connected
+                DirectoryEvent::Connected
             }
-            Heard::Frames(frames) => self.take(frames, now),
-            Heard::Refused(error) => {
+            ReadOutcome::Frames(frames) => self.take(frames, now),
+            ReadOutcome::Refused(error) => {
                 self.lose(&error.text, now);
-                Told::Refused(error)
+                DirectoryEvent::Refused(error)
             }
-            Heard::Lost(cause) => self.lose(&cause, now),
+            ReadOutcome::Lost(cause) => self.lose(&cause, now),
         }
     }
 
-    fn take(&mut self, mut bytes: bytes::Bytes, now: Time) -> Told {
+    fn take(&mut self, mut bytes: bytes::Bytes, now: Time) -> DirectoryEvent {
         let mut frames = Vec::new();
         loop {
             match Frame::decode(&mut bytes) {
@@ -89,30 +89,35 @@ impl Directory {
                     self.served |= !matches!(frame, Frame::Error(_));
                     frames.push(frame);
                 }
-                Ok(None) => return Told::Frames(frames),
+                Ok(None) => return DirectoryEvent::Frames(frames),
                 Err(error) => return self.lose(&error.to_string(), now),
             }
         }
     }
 
     /// The connection is gone, or has to be.
-    pub(super) fn lose(&mut self, cause: &str, now: Time) -> Told {
+    pub(super) fn lose(&mut self, cause: &str, now: Time) -> DirectoryEvent {
         self.leave(cause, None, now)
     }
 
-    fn leave(&mut self, cause: &str, redirection: Option<(String, u64)>, now: Time) -> Told {
+    fn leave(
+        &mut self,
+        cause: &str,
+        redirection: Option<(String, u64)>,
+        now: Time,
+    ) -> DirectoryEvent {
         tracing::debug!(cause, "the directory's connection is gone");
-        self.trouble = Some(format!("directory {}: {cause}", self.search.tried()));
+        self.last_error = Some(format!("directory {}: {cause}", self.search.tried()));
         self.connection = None;
         self.greeted = false;
         let served = std::mem::take(&mut self.served);
         self.connect_at = now.plus_ms(self.search.lost(served, redirection));
-        Told::Lost
+        DirectoryEvent::Lost
     }
 
-    /// How the last connection ended, told once.
-    pub(super) const fn take_trouble(&mut self) -> Option<String> {
-        self.trouble.take()
+    /// Takes how the last connection ended.
+    pub(super) const fn take_last_error(&mut self) -> Option<String> {
+        self.last_error.take()
     }
 
     pub(super) fn send(&mut self, frame: &Frame) {
@@ -121,11 +126,11 @@ impl Directory {
         }
     }
 
-    pub(super) fn poll_write(&mut self, cx: &mut Context<'_>, now: Time) -> Told {
-        let Some(connection) = &mut self.connection else { return Told::Nothing };
+    pub(super) fn poll_write(&mut self, cx: &mut Context<'_>, now: Time) -> DirectoryEvent {
+        let Some(connection) = &mut self.connection else { return DirectoryEvent::Nothing };
         let beat = connection.heartbeat(now).map_or(Ok(()), Err);
         match beat.and_then(|()| connection.poll_write(cx, now)) {
-            Ok(()) => Told::Nothing,
+            Ok(()) => DirectoryEvent::Nothing,
             Err(cause) => self.lose(&cause, now),
         }
     }

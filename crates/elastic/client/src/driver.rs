@@ -7,19 +7,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use quelea_elastic_proto::Time;
-use quelea_elastic_proto::session::{Link, News, Output, Session};
+use quelea_elastic_proto::session::{Link, Output, Session, SessionEvent};
 use tokio::time::{Duration, Instant, Sleep, sleep_until};
 
 use crate::Error;
-use crate::client::Site;
-use crate::connection::{Connection, Heard};
-use crate::directory::{Directory, Told};
+use crate::connection::{Connection, ReadOutcome};
+use crate::directory::{Directory, DirectoryEvent};
 use crate::error::is_final;
 use crate::shared::{Shared, State};
+use crate::site::Site;
 
 /// Rounds of reading and writing before others of the runtime have their turn.
 const ROUNDS_MAX: usize = 8;
-/// How long a closed session may take to tell the directory so.
+/// How long a closed session may take to send the directory its CLOSE.
 const FLUSH_MS_MAX: u64 = 1_000;
 
 pub(super) struct Driver<S: Session> {
@@ -67,22 +67,22 @@ impl<S: Session> Driver<S> {
 
     fn read_directory(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
         match self.directory.poll_read(cx, now) {
-            Told::Nothing => return false,
-            Told::Connected => self.shared.lock().session.handle_directory_connected(now),
-            Told::Lost => self.shared.lock().session.handle_directory_lost(),
-            Told::Frames(frames) => {
+            DirectoryEvent::Nothing => return false,
+            DirectoryEvent::Connected => self.shared.lock().session.handle_directory_connected(now),
+            DirectoryEvent::Lost => self.shared.lock().session.handle_directory_lost(),
+            DirectoryEvent::Frames(frames) => {
                 let mut state = self.shared.lock();
                 for frame in frames {
                     state.session.handle_directory_frame(frame, now);
                 }
             }
-            Told::Refused(error) => {
+            DirectoryEvent::Refused(error) => {
                 let mut state = self.shared.lock();
                 state.session.handle_directory_lost();
                 if is_final(&error) {
                     state.failure.get_or_insert(Error::Refused(error));
                 } else {
-                    state.keep_news(News::Refused(error));
+                    state.keep_event(SessionEvent::Refused(error));
                 }
             }
         }
@@ -99,20 +99,20 @@ impl<S: Session> Driver<S> {
             let mut state = self.shared.lock();
             if !state.session.wants_more_of(link) {
                 state.stalled = true;
-                connection.unread(now);
+                connection.pause_reading(now);
                 return false;
             }
         }
-        let mut heard = connection.poll_read(cx, now);
-        let greeted = matches!(heard, Heard::Greeted);
+        let mut outcome = connection.poll_read(cx, now);
+        let greeted = matches!(outcome, ReadOutcome::Greeted);
         if greeted {
-            heard = connection.frames();
+            outcome = connection.frames();
         }
-        match heard {
+        match outcome {
             // The socket may have more behind WELCOME.
-            Heard::Nothing | Heard::Greeted => return greeted,
-            Heard::Connected => self.shared.lock().session.handle_connected(link, now),
-            Heard::Frames(frames) => {
+            ReadOutcome::Nothing | ReadOutcome::Greeted => return greeted,
+            ReadOutcome::Connected => self.shared.lock().session.handle_connected(link, now),
+            ReadOutcome::Frames(frames) => {
                 let mut state = self.shared.lock();
                 let outcome = state.session.handle_frames(link, frames, now);
                 if state.session.has_events()
@@ -122,33 +122,33 @@ impl<S: Session> Driver<S> {
                 }
                 drop(state);
                 if let Err(error) = outcome {
-                    self.lose(link, &error.to_string(), now);
+                    self.link_lost(link, &error.to_string(), now);
                 }
             }
-            Heard::Refused(error) => {
+            ReadOutcome::Refused(error) => {
                 let mut state = self.shared.lock();
-                state.keep_news(News::Refused(error.clone()));
+                state.keep_event(SessionEvent::Refused(error.clone()));
                 drop(state);
-                self.lose(link, &error.text, now);
+                self.link_lost(link, &error.text, now);
             }
-            Heard::Lost(cause) => self.lose(link, &cause, now),
+            ReadOutcome::Lost(cause) => self.link_lost(link, &cause, now),
         }
         true
     }
 
-    fn lose(&mut self, link: Link, cause: &str, now: Time) {
+    fn link_lost(&mut self, link: Link, cause: &str, now: Time) {
         if let Some((_, connection)) = self.links.iter_mut().find(|(of, _)| *of == link) {
             connection.abandon(now);
         }
         self.shared.lock().session.handle_lost(link, cause, now);
     }
 
-    /// Does what the session wants, tells the program what it has to, and leaves a way to be woken.
+    /// Does what the session wants, reports its events to the program, and leaves a waker.
     fn handle_outputs(&mut self, cx: &Context<'_>, now: Time) -> bool {
         let shared = Arc::clone(&self.shared);
         let mut state = shared.lock();
-        if let Some(trouble) = self.directory.take_trouble() {
-            state.trouble = Some(trouble);
+        if let Some(last_error) = self.directory.take_last_error() {
+            state.last_error = Some(last_error);
         }
         if state.session.next_deadline().is_some_and(|at| at <= now) {
             state.session.handle_timeout(now);
@@ -156,16 +156,16 @@ impl<S: Session> Driver<S> {
         let mut acted = false;
         while let Some(output) = state.session.poll() {
             acted = true;
-            self.act(output, now);
+            self.perform(output, now);
         }
-        while let Some(news) = state.session.poll_news() {
-            self.tell(&mut state, news, now);
+        while let Some(event) = state.session.poll_event() {
+            self.report(&mut state, event, now);
         }
         if state.waiters > 0 {
             shared.changed.notify_waiters();
         }
-        let to_tell = state.session.has_events() || !state.news.is_empty();
-        if (to_tell || state.failure.is_some())
+        let has_events = state.session.has_events() || !state.events.is_empty();
+        if (has_events || state.failure.is_some())
             && let Some(reader) = state.reader.take()
         {
             reader.wake();
@@ -179,7 +179,7 @@ impl<S: Session> Driver<S> {
         acted
     }
 
-    fn act(&mut self, output: Output, now: Time) {
+    fn perform(&mut self, output: Output, now: Time) {
         match output {
             Output::Connect { link, relay } => {
                 let connection = Connection::open(relay.address, &self.site.options, now);
@@ -203,18 +203,18 @@ impl<S: Session> Driver<S> {
         self.links.iter_mut().find(|(of, _)| *of == link).map(|(_, connection)| connection)
     }
 
-    fn tell(&mut self, state: &mut State<S>, news: News, now: Time) {
-        match &news {
-            News::Closed => {
+    fn report(&mut self, state: &mut State<S>, event: SessionEvent, now: Time) {
+        match &event {
+            SessionEvent::Closed => {
                 self.left = true;
                 self.closed_at.get_or_insert(now);
             }
-            News::Refused(error) if is_final(error) => {
+            SessionEvent::Refused(error) if is_final(error) => {
                 state.failure.get_or_insert_with(|| Error::Refused(error.clone()));
             }
-            News::Refused(_) | News::Notice { .. } => {}
+            SessionEvent::Refused(_) | SessionEvent::Notice { .. } => {}
         }
-        state.keep_news(news);
+        state.keep_event(event);
     }
 
     fn write(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
@@ -233,7 +233,7 @@ impl<S: Session> Driver<S> {
             }
         }
         self.links.retain(|(_, connection)| !connection.is_over(now));
-        if matches!(self.directory.poll_write(cx, now), Told::Lost) {
+        if matches!(self.directory.poll_write(cx, now), DirectoryEvent::Lost) {
             self.shared.lock().session.handle_directory_lost();
             busy = true;
         }

@@ -26,6 +26,7 @@ mod listener;
 mod options;
 mod producer;
 mod shared;
+mod site;
 
 pub use client::Client;
 pub use error::Error;
@@ -34,6 +35,6 @@ pub use options::Options;
 pub use producer::Producer;
 pub use quelea_elastic_proto::frame::{ErrorCode, GapCause, NoticeCode, SlowPolicy, WireError};
 pub use quelea_elastic_proto::session::{
-    GapNotice, ListenerStats, Message, News, ProducerStats, PublishError, SubscribeError,
+    GapNotice, ListenerStats, Message, ProducerStats, PublishError, SessionEvent, SubscribeError,
 };
-pub use quelea_elastic_proto::{ClientId, MessageSeq, RelayId};
+pub use quelea_elastic_proto::{ClientId, MessageSeq, Named, RelayId, UnknownName};

@@ -10,13 +10,13 @@ use bytes::Bytes;
 use quelea_elastic_proto::ClientId;
 use quelea_elastic_proto::frame::NoticeCode;
 use quelea_elastic_proto::session::{
-    self, GapNotice, ListenerConfig, ListenerSession, ListenerStats, Message, News,
+    self, GapNotice, ListenerConfig, ListenerSession, ListenerStats, Message, SessionEvent,
 };
 
 use crate::Error;
-use crate::client::Site;
 use crate::driver::Driver;
 use crate::shared::Shared;
+use crate::site::Site;
 
 /// Takes messages from one queue.
 #[derive(Debug)]
@@ -103,8 +103,8 @@ impl Listener {
             state.stalled = false;
             state.wake_driver();
         }
-        while let Some(news) = state.news.pop_front() {
-            if let News::Notice { code, text } = news {
+        while let Some(event) = state.events.pop_front() {
+            if let SessionEvent::Notice { code, text } = event {
                 return Ok(Some(Event::Notice { code, text }));
             }
         }
@@ -119,7 +119,7 @@ impl Listener {
     }
 
     /// The `messages` oldest messages that were given and not acknowledged are done, if
-    /// [`crate::Options::acknowledge_by_hand`] says so: producers who wait for listeners are told. Gaps
+    /// [`crate::Options::acknowledge_by_hand`] says so: producers that wait for listeners are acknowledged. Gaps
     /// and notices do not count.
     pub fn acknowledge(&self, messages: u64) {
         self.control.acknowledge(messages);
@@ -159,7 +159,7 @@ impl Listener {
         self.control.clone()
     }
 
-    /// Leaves the queue, and waits until the directory was told. What is here can still be taken.
+    /// Leaves the queue, and waits until that was sent to the directory. What is here can still be taken.
     pub async fn close(&self) {
         self.control.close().await;
     }
@@ -182,7 +182,7 @@ pub struct ListenerControl {
 
 impl ListenerControl {
     /// The `messages` oldest messages that were given and not acknowledged are done, if
-    /// [`crate::Options::acknowledge_by_hand`] says so: producers who wait for listeners are told. Gaps
+    /// [`crate::Options::acknowledge_by_hand`] says so: producers that wait for listeners are acknowledged. Gaps
     /// and notices do not count.
     pub fn acknowledge(&self, messages: u64) {
         let mut state = self.shared.lock();
@@ -230,8 +230,8 @@ impl ListenerControl {
     /// What went wrong last, if anything did: a directory that was lost, or what was refused. The
     /// listener sees to it by itself; this is for people who wonder why nothing comes.
     #[must_use]
-    pub fn trouble(&self) -> Option<String> {
-        self.shared.lock().trouble.clone()
+    pub fn last_error(&self) -> Option<String> {
+        self.shared.lock().last_error.clone()
     }
 
     /// What has happened so far.
@@ -240,7 +240,7 @@ impl ListenerControl {
         self.shared.lock().session.stats()
     }
 
-    /// Leaves the queue, and waits until the directory was told. Who waits for messages is woken, is given
+    /// Leaves the queue, and waits until that was sent to the directory. Who waits for messages is woken, is given
     /// what is here, and then [`Error::Closed`].
     pub async fn close(&self) {
         {

@@ -10,7 +10,7 @@ use quelea_elastic_proto::limits::{
 
 use crate::Error;
 
-/// How long a queue may take to open unless told: a pod's start is not quicker.
+/// How long a queue may take to open by default: a pod's start is not quicker.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What a client may choose; the defaults suit most.
@@ -30,7 +30,7 @@ pub struct Options {
     /// What happens to a listener that is too slow; `None`: as the queue says.
     pub slow: Option<SlowPolicy>,
     /// Listeners say when they are done with messages ([`crate::Listener::acknowledge`]); else they are
-    /// when the program is given them. What producers are told of it depends on the queue.
+    /// when the program is given them. Whether producers wait for it depends on the queue.
     pub acknowledge_by_hand: bool,
 }
 

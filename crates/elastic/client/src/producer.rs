@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quelea_elastic_proto::session::{
-    News, ProducerConfig, ProducerSession, ProducerStats, PublishError,
+    ProducerConfig, ProducerSession, ProducerStats, PublishError, SessionEvent,
 };
 use quelea_elastic_proto::{ClientId, MessageSeq, RelayId, Time};
 
 use crate::Error;
-use crate::client::Site;
 use crate::driver::Driver;
 use crate::shared::{Shared, State};
+use crate::site::Site;
 
 /// Sends messages to one queue. Messages that are published stand in its window until a relay
 /// acknowledges them; they are sent again if a relay dies. If it is dropped instead of closed, what is
@@ -38,7 +38,7 @@ impl Producer {
     }
 
     /// Publishes a message of two parts: the topic, which prefixes are compared with, and the body.
-    /// Waits while the window is full. Gives the message's number.
+    /// Waits while the window is full. Returns the message's number.
     ///
     /// # Errors
     /// If it is no message, or the producer is over.
@@ -139,8 +139,8 @@ impl Producer {
         self.shared.lock().session.acknowledged()
     }
 
-    /// Waits until more is acknowledged than all below `known`; gives below which number all is. For who
-    /// tells somebody else of acknowledgements as they come.
+    /// Waits until more is acknowledged than all below `known`; returns the number below which all is.
+    /// For programs that pass acknowledgements on as they come.
     ///
     /// # Errors
     /// If the producer is over before.
@@ -179,8 +179,8 @@ impl Producer {
     /// What went wrong last, if anything did: a directory that was lost, or what was refused. The
     /// producer sees to it by itself; this is for people who wonder why it waits.
     #[must_use]
-    pub fn trouble(&self) -> Option<String> {
-        self.shared.lock().trouble.clone()
+    pub fn last_error(&self) -> Option<String> {
+        self.shared.lock().last_error.clone()
     }
 
     /// Who we are to the queue's listeners.
@@ -201,9 +201,9 @@ impl Producer {
         self.shared.lock().session.stats()
     }
 
-    /// What the directory and relays had to say, oldest first.
-    pub fn next_news(&self) -> Option<News> {
-        self.shared.lock().news.pop_front()
+    /// Returns the oldest event of the directory and the relays that was not taken yet.
+    pub fn next_event(&self) -> Option<SessionEvent> {
+        self.shared.lock().events.pop_front()
     }
 
     /// Takes no more messages, waits until all is acknowledged, and leaves the queue.

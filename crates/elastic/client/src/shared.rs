@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
-use quelea_elastic_proto::limits::NEWS_MAX;
-use quelea_elastic_proto::session::News;
+use quelea_elastic_proto::limits::SESSION_EVENTS_MAX;
+use quelea_elastic_proto::session::SessionEvent;
 use tokio::sync::Notify;
 
 use crate::Error;
@@ -31,10 +31,10 @@ pub(super) struct State<S> {
     pub(super) waiters: u32,
     /// A relay is not read because the program takes nothing.
     pub(super) stalled: bool,
-    /// What the session had to say, for the program.
-    pub(super) news: VecDeque<News>,
+    /// Events of the session, for the program.
+    pub(super) events: VecDeque<SessionEvent>,
     /// What went wrong last: a directory that was lost, or what was refused.
-    pub(super) trouble: Option<String>,
+    pub(super) last_error: Option<String>,
     /// Why nothing goes any more.
     pub(super) failure: Option<Error>,
     /// The program has let go of its handle.
@@ -49,8 +49,8 @@ impl<S> Shared<S> {
             reader: None,
             waiters: 0,
             stalled: false,
-            news: VecDeque::new(),
-            trouble: None,
+            events: VecDeque::new(),
+            last_error: None,
             failure: None,
             dropped: false,
         };
@@ -61,7 +61,7 @@ impl<S> Shared<S> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `ready` gives something, or the session is over.
+    /// Waits until `ready` returns something, or the session is over.
     pub(super) async fn wait_for<T>(
         &self,
         mut ready: impl FnMut(&mut State<S>) -> Option<T>,
@@ -94,8 +94,8 @@ impl<S> Shared<S> {
     ) -> Result<(), Error> {
         let opened = self.wait_for(|state| opened(state).then_some(()));
         tokio::time::timeout(within, opened).await.unwrap_or_else(|_| {
-            let trouble = self.lock().trouble.clone();
-            let cause = trouble.unwrap_or_else(|| "there is no relay yet".to_owned());
+            let last_error = self.lock().last_error.clone();
+            let cause = last_error.unwrap_or_else(|| "there is no relay yet".to_owned());
             Err(Error::NotOpened { queue: queue.to_owned(), within, cause })
         })
     }
@@ -118,20 +118,20 @@ impl<S> Drop for Waiting<'_, S> {
 }
 
 impl<S> State<S> {
-    /// Has the driver look at the session, if it sleeps.
+    /// Wakes the driver, if it sleeps, to poll the session.
     pub(super) fn wake_driver(&mut self) {
         if let Some(driver) = self.driver.take() {
             driver.wake();
         }
     }
 
-    pub(super) fn keep_news(&mut self, news: News) {
-        if let News::Refused(error) = &news {
-            self.trouble = Some(error.text.clone());
+    pub(super) fn keep_event(&mut self, event: SessionEvent) {
+        if let SessionEvent::Refused(error) = &event {
+            self.last_error = Some(error.text.clone());
         }
-        if self.news.len() == NEWS_MAX {
-            self.news.pop_front();
+        if self.events.len() == SESSION_EVENTS_MAX {
+            self.events.pop_front();
         }
-        self.news.push_back(news);
+        self.events.push_back(event);
     }
 }

@@ -39,7 +39,7 @@ pub struct Directory {
     connections: BTreeMap<Peer, Connection>,
     /// Those that share the queues, this one first; empty if that is not known.
     directories: Arc<[String]>,
-    /// The first connection that is still to be told of them.
+    /// The first connection to which they are still to be announced.
     announcing: Option<Peer>,
     /// The next deadline of each owned queue, and of each that somebody waits for.
     deadlines: BTreeSet<(Time, String)>,
@@ -198,7 +198,7 @@ impl Directory {
         self.owned_queue(name).into_iter().flat_map(move |queue| queue.events.after(after))
     }
 
-    /// What it was told when it was made, with the directories that there are now.
+    /// What it was made with, with the directories that there are now.
     #[must_use]
     pub const fn settings(&self) -> &Settings {
         &self.settings
@@ -211,7 +211,7 @@ impl Directory {
         Some(self.owned_queue(name)?.dry_run(now, cost))
     }
 
-    /// Whether a move by hand can be begun: who and where to.
+    /// Returns the producer that an operator's move would move, and where to.
     ///
     /// # Errors
     /// Why not, for people.

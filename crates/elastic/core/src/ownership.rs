@@ -7,7 +7,7 @@
 //! whatever it believes.
 //!
 //! An address has one directory: its life is written under the address with its lease, and a shard is
-//! only claimed while that is there. Two that are told the same address take nothing from each
+//! only claimed while that is there. Two that have the same address take nothing from each
 //! other: the second claims nothing.
 //!
 //! One thing is done after the other, each to its end. The lease is kept meanwhile, and writes that were taken go on; once
@@ -40,7 +40,7 @@ use crate::directory::{Input as DirectoryInput, SaveError};
 pub const LEASE_TTL_MS: u64 = 5_000;
 /// What a store may take to answer.
 const ANSWER_MS_MAX: u64 = 3_000;
-/// What it may take to list everything, and to begin to tell changes.
+/// What it may take to list everything, and to begin to report changes.
 const LIST_MS_MAX: u64 = 2 * ANSWER_MS_MAX;
 /// What a provider may take to list a queue's relays.
 const RELAYS_MS_MAX: u64 = 10_000;
@@ -52,7 +52,7 @@ const RANK_MS: u64 = 300;
 /// What is done later: again, because it failed, or because another directory comes first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Deferred {
-    /// Claim a queue's shard for somebody who asks.
+    /// Claim the shard of a queue that is needed.
     Claim(String),
     /// Claim a shard that nobody owns.
     Vacant(Shard),
@@ -99,7 +99,7 @@ enum WatchState {
     Watching,
 }
 
-/// See the module.
+/// The state machine of one directory.
 pub struct Ownership {
     address: String,
     /// This process, and no earlier one at the same address.
@@ -108,7 +108,7 @@ pub struct Ownership {
     watch: WatchState,
     /// When this directory was written under its address with the lease that it holds.
     joined: Option<Revision>,
-    /// Somebody else was found there, and it was told.
+    /// Another directory was found there, and that was logged.
     conflict_reported: bool,
     view: ClusterView,
     /// The view is followed: shards are only claimed by what is known to be so.
@@ -125,7 +125,7 @@ pub struct Ownership {
 }
 
 impl Ownership {
-    /// Of the directory at this address, as others are told it (`host:port`); `life` is random. Begins with
+    /// Of the directory at this address, as others reach it (`host:port`); `instance` is random. Begins with
     /// [`Self::tick`].
     #[must_use]
     pub fn new(address: String, instance: impl Into<Bytes>, now: Time) -> Self {
@@ -324,7 +324,7 @@ impl Ownership {
                 self.join();
             }
             Job::Saved(saved) if saved.result == Err(SaveError::Fenced) => {
-                // The watch may not have told yet who has it now.
+                // The watch may not have reported yet who has it now.
                 let shard = Shard::of(&saved.queue);
                 self.request(Step::Fenced(saved), Request::Get(shard.key()));
             }
@@ -392,7 +392,7 @@ impl Ownership {
         }
     }
 
-    /// Gives the directory a queue that is ours.
+    /// Hands the directory a queue that is ours.
     fn load(&mut self, queue: String) {
         if self.fence(&queue).is_some() && !self.loaded.contains_key(&queue) {
             let key = keys::queue(&queue);
@@ -436,7 +436,7 @@ impl Ownership {
         }
     }
 
-    /// The directory, and by it relays and clients, are told this one first.
+    /// This one stands first in what the directory, and by it relays and clients, get.
     fn announce_directories(&mut self) {
         let others = self.view.directories().filter(|other| *other != self.address);
         let ours = std::iter::once(self.address.as_str());

@@ -29,7 +29,7 @@ pub use self::view::{
 };
 use crate::sla::Sla;
 
-/// Decides what to do about a queue. Gives the history for the next call with it, which is to be kept
+/// Decides what to do about a queue. Returns the history for the next call with it, which is to be kept
 /// only if the plan is carried out: for a dry run there is [`explain`].
 ///
 /// A caller passes what is: the snapshot must show the effect of the last plan (relays that start, moves
@@ -57,7 +57,7 @@ pub fn explain(
     now: Time,
 ) -> Plan {
     let mut builder = decide(snapshot, sla, policy, history, now);
-    builder.sum_up();
+    builder.summarize();
     builder.plan
 }
 

@@ -6,19 +6,22 @@
 //! had something, then until nothing is left [`Relay::poll_writable`], each written by
 //! [`Relay::slices`] and [`Relay::written`], with [`Relay::settle`] between two rounds.
 
-mod absent;
 mod client;
+mod client_frames;
 mod command;
-mod conversation;
 mod counters;
 mod edge;
 mod fan_out;
-mod keeping;
+mod keeper_queue;
 mod ledger;
 pub mod limits;
 mod listening;
+mod missed;
+mod missed_listeners;
+mod overflow;
 mod prefix;
 mod producer;
+mod refusal;
 mod report;
 mod ring;
 mod slow;
@@ -36,22 +39,21 @@ use quelea_elastic_proto::frame::{
 use quelea_elastic_proto::{ClientId, Epoch, Fence, RelayId, Slot, Time};
 use slab::Slab;
 
-use absent::Absences;
 use client::{Awaiting, Client, Kind, Phase};
 pub use command::Command;
 pub use counters::Counters;
 use counters::Latency;
-use fan_out::Piece;
-use keeping::Keeping;
+use fan_out::FilteredRun;
+use keeper_queue::KeeperQueue;
 use ledger::{EntryNumber, Holds};
 use limits::{AWAITING_MAX, HANDSHAKE_MS, HEARTBEAT_MS, RING_BYTES_DEFAULT, RING_ITEMS_LOW};
-use listening::waits_for_listeners;
+use missed_listeners::MissedListeners;
+use overflow::Overflow;
 use prefix::PrefixMap;
 use producer::Producer;
-use slow::Passed;
 pub use spill::SpillJob;
 
-/// What a relay has to be told.
+/// The configuration of a relay.
 #[derive(Clone, Debug)]
 pub struct RelayConfig {
     /// The queue that it serves.
@@ -93,7 +95,7 @@ impl Port {
     }
 }
 
-/// See the module.
+/// The core of one relay.
 #[derive(Debug)]
 pub struct Relay {
     config: RelayConfig,
@@ -106,7 +108,7 @@ pub struct Relay {
     /// Those of the listeners that take everything.
     everything: Vec<u32>,
     prefixes: PrefixMap,
-    /// Prefixes that are new, or gone, for edges that tell their producers.
+    /// Prefixes that are new, or gone, for edges that announce them to their producers.
     subscription_changes: VecDeque<(Bytes, bool)>,
     producers: Slab<Producer>,
     by_producer: BTreeMap<ClientId, u32>,
@@ -119,14 +121,14 @@ pub struct Relay {
     draining: Option<Time>,
     /// A directory has had listeners leave when this fence was the highest.
     left_under: Option<Fence>,
-    absences: Absences,
+    missed_listeners: MissedListeners,
     /// Clients with something to write.
     dirty: VecDeque<u32>,
     unsettled: Vec<u32>,
     /// Clients for whom too much waits: they are cut off when nobody walks the lists any more.
-    overfull: Vec<(Port, Passed)>,
-    pieces: Vec<Piece>,
-    keeping: Keeping,
+    overfull: Vec<(Port, Overflow)>,
+    filtered_runs: Vec<FilteredRun>,
+    keeper_queue: KeeperQueue,
     /// Bytes that each listener may have away at the policy Spill; 0 if there is no store for them.
     spill_bytes_max: u64,
     /// Listeners for whom the store may have something to do, and those who have left it.
@@ -161,12 +163,12 @@ impl Relay {
             fence: Fence(0),
             draining: None,
             left_under: None,
-            absences: Absences::default(),
+            missed_listeners: MissedListeners::default(),
             dirty: VecDeque::new(),
             unsettled: Vec::new(),
             overfull: Vec::new(),
-            pieces: Vec::new(),
-            keeping: Keeping::default(),
+            filtered_runs: Vec::new(),
+            keeper_queue: KeeperQueue::default(),
             spill_bytes_max: 0,
             spill_due: VecDeque::new(),
             spill_forgotten: VecDeque::new(),
@@ -190,7 +192,7 @@ impl Relay {
     /// Somebody connected.
     ///
     /// # Errors
-    /// If there are too many: the error is to be told, and the connection to be closed.
+    /// If there are too many: the error is to be sent, and the connection to be closed.
     pub fn connect(&mut self) -> Result<Port, WireError> {
         self.connect_as(Kind::Native)
     }
@@ -200,7 +202,7 @@ impl Relay {
             self.counters.refused += 1;
             let text =
                 format!("{} connections are the limit of this relay", self.config.connections_max);
-            return Err(conversation::fatal(ErrorCode::Limit, "connections", text));
+            return Err(refusal::fatal(ErrorCode::Limit, "connections", text));
         }
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
@@ -230,7 +232,7 @@ impl Relay {
                 release_in(producers, unsettled, run);
             }
         });
-        // A run that was begun is written to its end if the client is told why it has to go; nobody
+        // A run that was begun is written to its end if the client is sent why it has to go; nobody
         // waits for that.
         for run in clients[index as usize].ring.runs_mut() {
             release_in(producers, unsettled, run);
@@ -238,13 +240,13 @@ impl Relay {
         }
     }
 
-    /// Whether this client was told to go: when all is written, close.
+    /// Whether this client was sent away: when all is written, close.
     #[must_use]
     pub fn is_closing(&self, port: Port) -> bool {
         self.index(port).is_none_or(|index| self.clients[index as usize].is_closing())
     }
 
-    /// It was told to go, and has had its time to read that.
+    /// It was sent away, and has had its time to read that.
     #[must_use]
     pub fn is_overdue(&self, port: Port) -> bool {
         self.index(port).is_some_and(|index| match self.clients[index as usize].phase {
@@ -261,7 +263,7 @@ impl Relay {
 
     /// The next client that has something to write: to its socket, or for its edge.
     pub fn poll_writable(&mut self) -> Option<Port> {
-        self.cut_off_the_overfull();
+        self.disconnect_overfull();
         while let Some(index) = self.dirty.pop_front() {
             if let Some(client) = self.clients.get_mut(index as usize)
                 && std::mem::take(&mut client.dirty)
@@ -285,7 +287,7 @@ impl Relay {
         }
     }
 
-    /// What is to be written to a client next; gives how many of `slices` are filled.
+    /// What is to be written to a client next; returns how many of `slices` are filled.
     pub fn slices<'a>(&'a mut self, port: Port, slices: &mut [IoSlice<'a>]) -> usize {
         match self.index(port) {
             Some(index) => self.clients[index as usize].ring.slices(slices),
@@ -296,7 +298,7 @@ impl Relay {
     /// So many bytes of the slices were written.
     pub fn written(&mut self, port: Port, bytes: usize) {
         let Some(index) = self.index(port) else { return };
-        let late = waits_for_listeners(self.config.settings.acknowledge);
+        let late = self.config.settings.acknowledge.waits_for_listeners();
         let Self { clients, producers, unsettled, counters, latency, now, .. } = self;
         let Client { ring, listener, .. } = &mut clients[index as usize];
         if let Some(listener) = listener {
@@ -329,12 +331,12 @@ impl Relay {
             release_in(producers, unsettled, &run);
         });
         if passed {
-            self.is_overfull(index, Passed::Awaiting);
+            self.mark_overfull(index, Overflow::Awaiting);
         }
         self.make_room(index);
     }
 
-    /// If a ring has room again: its listener is told what is missing.
+    /// If a ring has room again: its listener is sent what is missing.
     fn make_room(&mut self, index: u32) {
         let client = &mut self.clients[index as usize];
         if client.ring.has_open_gaps()
@@ -370,19 +372,19 @@ impl Relay {
         }
         if self.heartbeat_at <= now {
             self.heartbeat_at = now.plus_ms(u64::from(HEARTBEAT_MS) / 2);
-            self.ask_the_silent();
-            self.look_for_stalled_programs();
+            self.ping_silent_clients();
+            self.check_stalled_programs();
         }
     }
 
     /// PINGs those from whom nothing came for a while, and lets go those who did not answer.
-    fn ask_the_silent(&mut self) {
+    fn ping_silent_clients(&mut self) {
         let native = |(_, client): &(usize, &Client)| client.kind == Kind::Native;
         let clients: Vec<usize> =
             self.clients.iter().filter(native).map(|(index, _)| index).collect();
         for index in clients {
             let client = &mut self.clients[index];
-            let silent_ms = self.now.since_ms(client.heard_at);
+            let silent_ms = self.now.since_ms(client.last_read_at);
             let (code, text) = match client.phase {
                 Phase::Closing(_) => continue,
                 Phase::Greeting if silent_ms >= HANDSHAKE_MS => {
@@ -398,17 +400,17 @@ impl Relay {
                 Phase::Open if silent_ms >= u64::from(HEARTBEAT_MS) => {
                     client.pings += 1;
                     let number = u64::from(client.pings);
-                    self.tell(index as u32, &Frame::Ping(number));
+                    self.send(index as u32, &Frame::Ping(number));
                     continue;
                 }
                 _ => continue,
             };
             self.counters.silent += 1;
-            self.refuse(index as u32, conversation::fatal(code, "", text));
+            self.refuse(index as u32, refusal::fatal(code, "", text));
         }
     }
 
-    /// Takes no new producer from now on, and tells all clients that it will stop.
+    /// Takes no new producer from now on, and announces to all clients that it will stop.
     pub fn drain(&mut self, deadline_ms: u32) {
         self.draining = Some(self.now.plus_ms(u64::from(deadline_ms)));
         let native = |(_, client): &(usize, &Client)| {
@@ -417,7 +419,7 @@ impl Relay {
         let clients: Vec<usize> =
             self.clients.iter().filter(native).map(|(index, _)| index).collect();
         for index in clients {
-            self.tell(index as u32, &Frame::Draining { deadline_ms });
+            self.send(index as u32, &Frame::Draining { deadline_ms });
         }
     }
 

@@ -68,39 +68,21 @@ impl Sla {
     /// # Errors
     /// The first field that contradicts its limits or another field.
     pub fn validate(&self) -> Result<(), SlaError> {
-        at_least("relays_min", self.relays_min, "the least", 1, "a queue needs a relay")?;
-        at_most(
-            "relays_max",
-            self.relays_max,
-            "the most",
-            RELAYS_MAX as u64,
-            "a listener can be told of no more",
-        )?;
-        at_most(
-            "relays_min",
-            self.relays_min,
-            "relays_max",
-            u64::from(self.relays_max),
-            "the fewest cannot be more than the most",
-        )?;
-        at_least(
-            "relays_without_budget",
-            self.relays_without_budget,
-            "the least",
-            1,
-            "the minimal service level is some service",
-        )?;
-        at_most(
-            "relays_without_budget",
-            self.relays_without_budget,
-            "relays_max",
-            u64::from(self.relays_max),
-            "a spent budget cannot pay for more than the most",
-        )?;
-        if self.clients_max != 0 {
-            let why = "a relay carries nothing without a producer and a listener";
-            at_least("clients_max", self.clients_max, "the least", CLIENTS_LEAST, why)?;
-        }
+        let (fewest, most) = (self.relays_min, self.relays_max);
+        let (minimal, clients) = (self.relays_without_budget, u64::from(self.clients_max));
+        let why = "a queue needs a relay";
+        require(fewest >= 1, "relays_min", fewest, "the least", 1_u32, why)?;
+        let (limit, why) = (RELAYS_MAX as u64, "a listener can be told of no more");
+        require(u64::from(most) <= limit, "relays_max", most, "the most", limit, why)?;
+        let why = "the fewest cannot be more than the most";
+        require(fewest <= most, "relays_min", fewest, "relays_max", most, why)?;
+        let (field, why) = ("relays_without_budget", "the minimal service level is some service");
+        require(minimal >= 1, field, minimal, "the least", 1_u32, why)?;
+        let why = "a spent budget cannot pay for more than the most";
+        require(minimal <= most, field, minimal, "relays_max", most, why)?;
+        let (holds, limit) = (clients == 0 || clients >= CLIENTS_LEAST, CLIENTS_LEAST);
+        let why = "a relay carries nothing without a producer and a listener";
+        require(holds, "clients_max", clients, "the least", limit, why)?;
         self.validate_rates()
     }
 
@@ -122,16 +104,8 @@ impl Sla {
     /// A relay that may take messages and no bytes, or the other way round, may take nothing.
     fn validate_rates(&self) -> Result<(), SlaError> {
         let (bytes, messages) = (self.bytes_in_per_s_max, self.messages_in_per_s_max);
-        if bytes != 0 && bytes < messages {
-            return Err(SlaError {
-                field: "bytes_in_per_s_max",
-                value: bytes,
-                bound: "messages_in_per_s_max",
-                limit: messages,
-                why: "messages of less than a byte do not exist",
-            });
-        }
-        Ok(())
+        let (bound, why) = ("messages_in_per_s_max", "messages of less than a byte do not exist");
+        require(bytes == 0 || bytes >= messages, "bytes_in_per_s_max", bytes, bound, messages, why)
     }
 
     /// Whether the budget pays for what the agreement promises always to run, at a provider's price.
@@ -153,33 +127,20 @@ impl Sla {
         ];
         for (relays, bound, why) in promises {
             let limit = u64::from(relays).saturating_mul(relay_cost_per_hour_micros);
-            if budget < limit {
-                let field = "budget_per_hour_micros";
-                return Err(SlaError { field, value: budget, bound, limit, why });
-            }
+            require(budget >= limit, "budget_per_hour_micros", budget, bound, limit, why)?;
         }
         Ok(())
     }
 }
 
-fn at_least(
+fn require(
+    holds: bool,
     field: &'static str,
-    value: u32,
+    value: impl Into<u64>,
     bound: &'static str,
-    limit: u64,
+    limit: impl Into<u64>,
     why: &'static str,
 ) -> Result<(), SlaError> {
-    let value = u64::from(value);
-    if value < limit { Err(SlaError { field, value, bound, limit, why }) } else { Ok(()) }
-}
-
-fn at_most(
-    field: &'static str,
-    value: u32,
-    bound: &'static str,
-    limit: u64,
-    why: &'static str,
-) -> Result<(), SlaError> {
-    let value = u64::from(value);
-    if value > limit { Err(SlaError { field, value, bound, limit, why }) } else { Ok(()) }
+    let error = || SlaError { field, value: value.into(), bound, limit: limit.into(), why };
+    if holds { Ok(()) } else { Err(error()) }
 }

@@ -207,7 +207,7 @@ fn shard() -> Shard {
 }
 
 #[test]
-fn a_queue_that_nobody_owns_is_claimed_read_and_written_under_its_fence() {
+fn a_vacant_queue_is_claimed_read_and_written_under_its_fence() {
     let (mut world, fence) = World::owning();
     world.claim();
     world.settle();
@@ -222,7 +222,7 @@ fn a_queue_that_nobody_owns_is_claimed_read_and_written_under_its_fence() {
 }
 
 #[test]
-fn what_another_owns_is_not_claimed_and_who_asks_is_told_whose_it_is() {
+fn what_another_owns_is_not_claimed_and_its_owner_is_reported() {
     let mut world = World::with([(shard().key(), THERE)]);
     world.claim();
     world.pass_ms(5_000);
@@ -234,7 +234,7 @@ fn what_another_owns_is_not_claimed_and_who_asks_is_told_whose_it_is() {
 }
 
 #[test]
-fn the_shard_of_an_earlier_life_here_is_taken_under_a_new_fence() {
+fn the_shard_of_an_earlier_instance_is_taken_under_a_new_fence() {
     let mut world = World::with([(shard().key(), HERE), (keys::queue(QUEUE), "record")]);
     let before = world.entries[&shard().key()].created.0;
     world.pass_ms(1_000);
@@ -243,7 +243,7 @@ fn the_shard_of_an_earlier_life_here_is_taken_under_a_new_fence() {
 }
 
 #[test]
-fn an_address_that_somebody_else_has_claims_nothing_until_he_is_gone() {
+fn a_taken_address_claims_nothing_until_the_other_is_gone() {
     let mut world = World::with([(keys::directory(HERE), "another life")]);
     world.claim();
     world.pass_ms(20_000);
@@ -256,7 +256,7 @@ fn an_address_that_somebody_else_has_claims_nothing_until_he_is_gone() {
 }
 
 #[test]
-fn an_unanswered_store_costs_the_lease_and_with_it_all_that_was_owned_in_time() {
+fn an_unanswered_store_costs_the_lease_and_all_shards_in_time() {
     let (mut world, _) = World::owning();
     // Something is under way that is never answered.
     world.give(Input::Claim { queue: "other".to_owned() });
@@ -297,7 +297,7 @@ fn another(meant_more: bool) -> String {
 }
 
 #[test]
-fn a_shard_without_an_owner_is_claimed_at_once_by_whom_it_is_meant_for_and_later_by_others() {
+fn a_vacant_shard_is_claimed_in_the_order_of_rank() {
     for (meant_more, waits) in [(false, false), (true, true)] {
         let (queue, other) = (keys::queue(QUEUE), keys::directory(&another(meant_more)));
         let mut world =
@@ -358,7 +358,7 @@ fn answers_begin_nothing_that_was_put_off() {
 }
 
 #[test]
-fn nothing_is_claimed_by_a_picture_that_is_not_followed() {
+fn nothing_is_claimed_by_a_stale_cluster_view() {
     let mut world = World::new();
     world.pass_ms(100);
     world.give(Input::WatchLost);
@@ -373,7 +373,7 @@ fn nothing_is_claimed_by_a_picture_that_is_not_followed() {
 }
 
 #[test]
-fn writes_of_a_queue_go_one_after_the_other_and_of_many_at_most_64_at_once() {
+fn a_queue_has_one_write_under_way_and_all_together_64() {
     let mut world = World::new();
     world.settle();
     let write = |queue: String, save| Input::Write {

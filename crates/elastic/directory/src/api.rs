@@ -33,7 +33,7 @@ const EVENTS_SHOWN_MAX: usize = 1_000;
 /// take, on which it may be waiting.
 const CLUSTER_VIEW_MAX: Duration = Duration::from_secs(15);
 
-type Answer = Result<Json<Value>, Refusal>;
+type ApiResult = Result<Json<Value>, Refusal>;
 
 /// The API's paths below `/api/elastic`, each with its methods. Without a directory every one answers that
 /// there is none.
@@ -72,7 +72,7 @@ struct OfQueue {
 
 /// `GET /directories`: those that share the queues, as this one knows them and as relays learn them: this one
 /// first.
-async fn directories(directory: DirectoryHandle) -> Answer {
+async fn directories(directory: DirectoryHandle) -> ApiResult {
     let listed = directory.ask(|driver| {
         let shown =
             |address: &String| json!({ "address": address, "this": *address == driver.advertise });
@@ -85,7 +85,7 @@ async fn directories(directory: DirectoryHandle) -> Answer {
 
 /// `GET /queues?after=NAME&limit=NUMBER`: all queues, by name: those of this directory with their state and the
 /// number of their relays, others with their owner.
-async fn queues(directory: DirectoryHandle, Query(page): Query<Page>) -> Answer {
+async fn queues(directory: DirectoryHandle, Query(page): Query<Page>) -> ApiResult {
     let limit = page.limit()?;
     let after = page.after.clone();
     let own = directory.ask(move |driver| {
@@ -108,7 +108,7 @@ async fn queues(directory: DirectoryHandle, Query(page): Query<Page>) -> Answer 
 }
 
 /// `GET /queues/{queue}`: with its relays.
-async fn queue(directory: DirectoryHandle, Path(queue): Path<String>) -> Answer {
+async fn queue(directory: DirectoryHandle, Path(queue): Path<String>) -> ApiResult {
     directory.ask_of(queue, |driver, queue| show::queue(driver, queue)).await.map(Json)
 }
 
@@ -161,7 +161,7 @@ async fn relays(
     directory: DirectoryHandle,
     Query(OfQueue { queue }): Query<OfQueue>,
     Query(page): Query<Page>,
-) -> Answer {
+) -> ApiResult {
     if let Some(queue) = queue {
         return relays_of(directory, Path(queue), Query(page)).await;
     }
@@ -183,7 +183,7 @@ async fn relays_of(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
     Query(page): Query<Page>,
-) -> Answer {
+) -> ApiResult {
     let (after, limit) = (page.after_relay()?, page.limit()?);
     let relays = directory.ask_of(queue, move |driver, queue| {
         Some(show::relays(driver, queue, after, limit)?.into())
@@ -196,7 +196,7 @@ async fn producers(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
     Query(page): Query<Page>,
-) -> Answer {
+) -> ApiResult {
     let (after, limit) = (page.after_client()?, page.limit()?);
     let producers = directory.ask_of(queue, move |driver, queue| {
         driver.core.queue(driver.now(), queue)?;
@@ -211,7 +211,7 @@ async fn listeners(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
     Query(page): Query<Page>,
-) -> Answer {
+) -> ApiResult {
     let (after, limit) = (page.after_client()?, page.limit()?);
     let listeners = directory.ask_of(queue, move |driver, queue| {
         driver.core.queue(driver.now(), queue)?;
@@ -226,7 +226,7 @@ async fn events(
     directory: DirectoryHandle,
     Query(OfQueue { queue }): Query<OfQueue>,
     Query(After { after }): Query<After>,
-) -> Answer {
+) -> ApiResult {
     let shown = directory.ask(move |driver| {
         let events = driver.events.after(queue.as_deref(), after, EVENTS_SHOWN_MAX);
         events.into_iter().map(show::event).collect()
@@ -239,7 +239,7 @@ async fn events_of(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
     after: Query<After>,
-) -> Answer {
+) -> ApiResult {
     events(directory, Query(OfQueue { queue: Some(queue) }), after).await
 }
 
@@ -264,7 +264,7 @@ async fn move_producer(
 }
 
 /// `GET /queues/{queue}/plan`: what the planner would do about a queue now, and why; nothing of it is done.
-async fn plan(directory: DirectoryHandle, Path(queue): Path<String>) -> Answer {
+async fn plan(directory: DirectoryHandle, Path(queue): Path<String>) -> ApiResult {
     let planned = directory.ask_of(queue, |driver, queue| {
         let plan = driver.core.dry_run(driver.now(), queue)?;
         Some(show::plan(queue, &plan))

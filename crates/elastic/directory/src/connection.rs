@@ -18,7 +18,7 @@ use crate::driver::message::Message;
 
 /// From connecting to HELLO: a program sends it at once.
 const HELLO_MAX: Duration = Duration::from_secs(10);
-/// What clients and relays are told: a PING at least this often, if they have nothing else to say.
+/// What WELCOME asks of clients and relays: a PING at least this often, if they have nothing else to say.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 /// Without any frame for so many heartbeats a connection has ended.
 const HEARTBEATS_MISSED_MAX: u32 = 3;
@@ -32,7 +32,7 @@ const READ_BYTES: usize = 4_096;
 const WRITE_BYTES: usize = 64 * 1024;
 
 /// What every connection of a directory is checked against.
-pub(crate) struct Gate {
+pub(crate) struct SiteKey {
     /// The site's key, empty if none is asked for.
     pub(crate) key: Vec<u8>,
 }
@@ -41,13 +41,13 @@ pub(crate) struct Gate {
 pub(crate) async fn serve(
     mut socket: TcpStream,
     peer: Peer,
-    gate: Arc<Gate>,
+    site_key: Arc<SiteKey>,
     inbox: Sender<Message>,
 ) {
     // A frame is small and waited for. It only fails on a socket that has ended.
     let _ = socket.set_nodelay(true);
     let mut buffer = FrameBuffer::new();
-    let role = match timeout(HELLO_MAX, greet(&mut socket, &mut buffer, &gate)).await {
+    let role = match timeout(HELLO_MAX, greet(&mut socket, &mut buffer, &site_key)).await {
         Ok(Ok(role)) => role,
         Ok(Err(refusal)) => return refuse(socket, refusal.as_ref()).await,
         Err(_) => {
@@ -69,7 +69,7 @@ pub(crate) async fn serve(
 async fn greet(
     socket: &mut TcpStream,
     buffer: &mut FrameBuffer,
-    gate: &Gate,
+    site_key: &SiteKey,
 ) -> Result<Role, Option<WireError>> {
     let frame = loop {
         if let Some(frame) = next(buffer)? {
@@ -82,7 +82,7 @@ async fn greet(
     let Frame::Hello(hello) = frame else {
         return Err(Some(error(ErrorCode::Order, "", "the first frame must be HELLO".to_owned())));
     };
-    let role = check(&hello, gate)?;
+    let role = check(&hello, site_key)?;
     buffer.greeted();
     let heartbeat_ms = u32::try_from(HEARTBEAT.as_millis()).unwrap_or(u32::MAX);
     let welcome = Frame::Welcome(Welcome { version: limits::VERSION, heartbeat_ms });
@@ -92,12 +92,12 @@ async fn greet(
     Ok(role)
 }
 
-fn check(hello: &Hello, gate: &Gate) -> Result<Role, WireError> {
+fn check(hello: &Hello, site_key: &SiteKey) -> Result<Role, WireError> {
     if hello.version != limits::VERSION {
         let text = format!("version must be {}, is {}", limits::VERSION, hello.version);
         return Err(error(ErrorCode::Version, "version", text));
     }
-    if !gate.key.is_empty() && !equal(&gate.key, &hello.key) {
+    if !site_key.key.is_empty() && !equal(&site_key.key, &hello.key) {
         let text = format!(
             "key is not the one of elastic.key_file here; it has {} bytes",
             hello.key.len()
@@ -182,7 +182,7 @@ fn encode(frame: &Frame, out: &mut BytesMut) {
     }
 }
 
-/// Tells the peer what was wrong, if anything was, and ends the connection.
+/// Sends the peer what was wrong, if anything was, and ends the connection.
 async fn refuse(mut socket: TcpStream, refusal: Option<&WireError>) {
     if let Some(refusal) = refusal {
         tracing::debug!(field = refusal.field, text = refusal.text, "a peer is refused");

@@ -1,4 +1,4 @@
-//! The directory's thread: gives the state machine what happens, and carries out what it wants.
+//! The directory's thread: feeds the state machine and carries out its effects.
 
 pub(crate) mod message;
 
@@ -27,8 +27,8 @@ use crate::provider::{Provider, ProviderError, ProviderEvent};
 const STOP_GRACE: Duration = Duration::from_secs(5);
 /// Messages that are taken before what they caused is carried out: bounds a turn.
 const TURN_MESSAGES_MAX: usize = 256;
-/// How often providers are shown queues that have changed.
-const SHOW: Duration = Duration::from_secs(1);
+/// How often queues that have changed are shown to the provider.
+const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 
 /// All that the thread has.
 pub(crate) struct Driver {
@@ -45,7 +45,7 @@ pub(crate) struct Driver {
     ownership: UnboundedSender<Command>,
     inbox: Sender<Message>,
     /// What the provider was shown of each queue: its generation and numbers of clients.
-    shown: BTreeMap<String, (u64, usize, usize, bool)>,
+    published: BTreeMap<String, (u64, usize, usize, bool)>,
 }
 
 /// What a driver is made of.
@@ -73,14 +73,14 @@ impl Driver {
             provider,
             ownership,
             inbox,
-            shown: BTreeMap::new(),
+            published: BTreeMap::new(),
         }
     }
 
-    /// Runs until it is told to stop; gives the queues that it owned then.
+    /// Runs until [`Message::Stop`]; returns the queues that it owned then.
     pub(crate) async fn run(mut self, mut messages: Receiver<Message>) -> BTreeSet<String> {
-        let mut show = tokio::time::interval(SHOW);
-        show.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut publish = tokio::time::interval(PUBLISH_EVERY);
+        publish.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             let deadline = self.core.next_deadline().map(|at| self.instant(at));
             tokio::select! {
@@ -90,14 +90,14 @@ impl Driver {
                     for _ in 0..TURN_MESSAGES_MAX {
                         match message.take() {
                             Some(Message::Stop(answer)) => return self.stop(answer),
-                            Some(next) => self.take(next),
+                            Some(next) => self.handle_message(next),
                             None => break,
                         }
                         message = messages.try_recv().ok();
                     }
                     match message {
                         Some(Message::Stop(answer)) => return self.stop(answer),
-                        Some(last) => self.take(last),
+                        Some(last) => self.handle_message(last),
                         None => {}
                     }
                 }
@@ -105,13 +105,13 @@ impl Driver {
                     let now = self.now();
                     self.core.handle(now, Input::Tick);
                 }
-                _ = show.tick() => self.show(),
+                _ = publish.tick() => self.publish_status(),
             }
             self.apply_effects();
         }
     }
 
-    fn take(&mut self, message: Message) {
+    fn handle_message(&mut self, message: Message) {
         match message {
             Message::Connected { peer, role, sender } => {
                 self.peers.insert(peer, sender);
@@ -127,7 +127,7 @@ impl Driver {
                 let name = queue.clone();
                 self.input(Input::Owned { queue, fence, record, running });
                 if !self.core.owns(&name) {
-                    self.own(OwnershipInput::Declined { queue: name });
+                    self.send_to_ownership(OwnershipInput::Declined { queue: name });
                 }
             }
             Message::Input(input) => self.input(input),
@@ -144,7 +144,7 @@ impl Driver {
                 self.input(Input::Delete { queue });
             }
             Message::Call(call) => {
-                // Who asks is shown nothing that is still to be done.
+                // The caller sees nothing that is still to be done.
                 self.apply_effects();
                 call(self);
             }
@@ -152,7 +152,7 @@ impl Driver {
         }
     }
 
-    /// Gives the state machine something.
+    /// Hands the state machine an input.
     pub(crate) fn input(&mut self, input: Input) {
         let now = self.now();
         self.core.handle(now, input);
@@ -174,14 +174,24 @@ impl Driver {
                     // Its task writes what waits, and ends.
                     self.peers.remove(&peer);
                 }
-                Effect::Claim { queue } => self.own(OwnershipInput::Claim { queue }),
+                Effect::Claim { queue } => self.send_to_ownership(OwnershipInput::Claim { queue }),
                 Effect::Save { queue, save, fence, record } => {
                     self.counters.saved();
-                    self.own(OwnershipInput::Write { queue, save, fence, record: Some(record) });
+                    self.send_to_ownership(OwnershipInput::Write {
+                        queue,
+                        save,
+                        fence,
+                        record: Some(record),
+                    });
                 }
                 Effect::Remove { queue, fence } => {
                     self.forget(queue.clone());
-                    self.own(OwnershipInput::Write { queue, save: 0, fence, record: None });
+                    self.send_to_ownership(OwnershipInput::Write {
+                        queue,
+                        save: 0,
+                        fence,
+                        record: None,
+                    });
                 }
                 Effect::StartRelay { queue, spec } => self.start_relay(queue, spec),
                 Effect::DrainRelay { queue, relay, name, deadline_ms } => {
@@ -210,7 +220,7 @@ impl Driver {
         }
     }
 
-    fn own(&self, input: OwnershipInput) {
+    fn send_to_ownership(&self, input: OwnershipInput) {
         // It only fails while both stop.
         let _ = self.ownership.send(Command::Input(input));
     }
@@ -267,7 +277,7 @@ impl Driver {
         tokio::spawn(async move {
             let handle = RelayHandle { relay, request: String::new(), name };
             let outcome = match provider.stop(&queue, &handle, STOP_GRACE).await {
-                // Its end is told by the provider, if it had one to tell.
+                // The provider reports its end, if it had one to report.
                 Ok(()) => match provider.list(Some(&queue)).await {
                     Ok(running) if running.iter().any(|one| one.handle.relay == relay) => return,
                     Ok(_) => ProviderOutcome::Ended("it was gone already".to_owned()),
@@ -284,18 +294,18 @@ impl Driver {
     }
 
     /// Shows the provider, and counts, what has changed.
-    fn show(&mut self) {
+    fn publish_status(&mut self) {
         let now = self.now();
         let names: Vec<String> = self.core.queue_names().map(str::to_owned).collect();
-        self.shown.retain(|name, _| names.binary_search(name).is_ok());
+        self.published.retain(|name, _| names.binary_search(name).is_ok());
         let mut totals = Totals::of_peers(self.peers.len());
         for name in names {
             let Some(status) = self.core.queue(now, &name) else { continue };
             totals.add(&status);
             let seen = (status.generation, status.producers, status.listeners, status.minimal);
-            if self.shown.get(&name) != Some(&seen) || status.load.messages_in > 0.0 {
+            if self.published.get(&name) != Some(&seen) || status.load.messages_in > 0.0 {
                 self.provider.show(&status);
-                self.shown.insert(name, seen);
+                self.published.insert(name, seen);
             }
         }
         self.counters.totals(totals);
@@ -309,7 +319,7 @@ impl Driver {
     /// Connections end with what waits for them written; nothing more is decided.
     fn stop(mut self, answer: oneshot::Sender<()>) -> BTreeSet<String> {
         for sender in self.peers.values() {
-            // A peer that does not read is not told.
+            // A peer that does not read gets no BYE.
             let _ = sender.try_send(Frame::Bye("the directory stops".to_owned()));
         }
         self.peers.clear();

@@ -44,7 +44,7 @@ impl EventLog {
     }
 
     /// Those with a number above `after`, of one queue or all, oldest first; of more than `most` the oldest,
-    /// so that who asks for what comes after the last of them misses none. Above 0, which no reader has seen, the
+    /// so that a reader that goes on after the last of them misses none. Above 0, which no reader has seen, the
     /// newest.
     pub(crate) fn after(&self, queue: Option<&str>, after: u64, most: usize) -> Vec<&LoggedEvent> {
         let wanted = move |noted: &&LoggedEvent| {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_what_is_new_gets_all_of_it_in_pieces() {
+    fn a_reader_of_what_is_new_gets_all_of_it_in_pieces() {
         let mut log = EventLog::new();
         for unix_us in 1..=10 {
             log.add_at(unix_us, event(if unix_us % 2 == 0 { "even" } else { "odd" }));

@@ -23,5 +23,5 @@ pub use server::{
     ProviderSettings,
 };
 
-/// What an object-safe asynchronous method gives back.
-pub type Answer<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
+/// What an object-safe asynchronous method returns.
+pub type ResultFuture<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;

@@ -13,7 +13,7 @@ pub use quelea_elastic_core::ownership::meta::{
     Change, Compare, Entry, LeaseId, Op, Revision, Txn, TxnOutcome,
 };
 
-use crate::Answer;
+use crate::ResultFuture;
 
 /// A store of few and small values that several directories share. Every read sees all transactions that were
 /// answered before it began.
@@ -22,29 +22,29 @@ pub trait MetaStore: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// One key's value.
-    fn get<'a>(&'a self, key: &'a str) -> Answer<'a, Option<Entry>, MetaError>;
+    fn get<'a>(&'a self, key: &'a str) -> ResultFuture<'a, Option<Entry>, MetaError>;
 
     /// All keys that begin with `prefix`, in their order, at one revision.
-    fn list<'a>(&'a self, prefix: &'a str) -> Answer<'a, Listing, MetaError>;
+    fn list<'a>(&'a self, prefix: &'a str) -> ResultFuture<'a, Listing, MetaError>;
 
     /// Does all of `txn.changes` at one revision if all of `txn.compares` hold, else nothing.
-    fn txn(&self, txn: Txn) -> Answer<'_, TxnOutcome, MetaError>;
+    fn txn(&self, txn: Txn) -> ResultFuture<'_, TxnOutcome, MetaError>;
 
     /// A new lease that ends when `ttl` has passed since it was last kept alive.
-    fn lease(&self, ttl: Duration) -> Answer<'_, LeaseId, MetaError>;
+    fn lease(&self, ttl: Duration) -> ResultFuture<'_, LeaseId, MetaError>;
 
     /// Keeps a lease alive for its time once more.
-    fn keep_alive(&self, lease: LeaseId) -> Answer<'_, (), MetaError>;
+    fn keep_alive(&self, lease: LeaseId) -> ResultFuture<'_, (), MetaError>;
 
     /// Ends a lease now, and with it its keys.
-    fn revoke(&self, lease: LeaseId) -> Answer<'_, (), MetaError>;
+    fn revoke(&self, lease: LeaseId) -> ResultFuture<'_, (), MetaError>;
 
-    /// Tells of every change of keys that begin with `prefix`, after the revision `after`.
+    /// Reports every change of keys that begin with `prefix`, after the revision `after`.
     fn watch<'a>(
         &'a self,
         prefix: &'a str,
         after: Revision,
-    ) -> Answer<'a, Box<dyn Watch>, MetaError>;
+    ) -> ResultFuture<'a, Box<dyn Watch>, MetaError>;
 }
 
 /// The changes of some keys, in the order of their revisions.

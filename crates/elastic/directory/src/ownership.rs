@@ -29,11 +29,11 @@ const REVOKE_MS_MAX: u64 = 3_000;
 pub(crate) struct Ownership {
     pub(crate) meta: Arc<dyn MetaStore>,
     pub(crate) provider: Arc<dyn Provider>,
-    /// This directory's address, as others are outbox.
+    /// This directory's address, as others reach it.
     pub(crate) advertise: String,
-    /// What relays are outbox.
+    /// Where relays are to register.
     pub(crate) directories: Directories,
-    /// Other directories can have the same store: else nobody is outbox which there are.
+    /// Other directories can have the same store: else directories are announced to nobody.
     pub(crate) is_shared: bool,
     pub(crate) inbox: Sender<Message>,
 }
@@ -125,7 +125,7 @@ impl Task {
         self.began + Duration::from_micros(at.as_micros())
     }
 
-    /// The driver is outbox when there is room.
+    /// The driver gets it when there is room.
     fn notify(&mut self, message: Message) {
         if !self.driver_ended {
             self.outbox.push_back(message);
@@ -159,7 +159,7 @@ impl Task {
                 }
                 Effect::Notify(DirectoryInput::Directories(_)) if !self.with.is_shared => {}
                 Effect::Notify(DirectoryInput::Directories(all)) => {
-                    // Relays that are started are outbox, as those that run.
+                    // Relays that are started get them, as those that run.
                     self.with.directories.set(all.clone());
                     self.notify(Message::Input(DirectoryInput::Directories(all)));
                 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use quelea_elastic_core::directory::{Definition, QueueStatus, RelayHandle, RelaySpec};
 
-use crate::Answer;
+use crate::ResultFuture;
 
 /// Starts, lists and ends relays. Shared by tasks; every method may be called at any time, and what it
 /// began goes on if the caller stops waiting.
@@ -23,33 +23,33 @@ pub trait Provider: Send + Sync {
     /// the directory's next life, it gives the handle of the one that runs. It is started when this
     /// answers (which may be late: the caller does not wait in line), and may not have registered yet. A relay of that request that has ended is
     /// not started again; the answer is [`ProviderError::Ended`], if the provider can still know.
-    fn start<'a>(&'a self, spec: &'a RelaySpec) -> Answer<'a, RelayHandle, ProviderError>;
+    fn start<'a>(&'a self, spec: &'a RelaySpec) -> ResultFuture<'a, RelayHandle, ProviderError>;
 
     /// What runs of one queue, or of all, in the order of queue and relay. Only what this provider has
     /// started for this site, in this or an earlier life.
-    fn list<'a>(&'a self, queue: Option<&'a str>) -> Answer<'a, Vec<Running>, ProviderError>;
+    fn list<'a>(&'a self, queue: Option<&'a str>) -> ResultFuture<'a, Vec<Running>, ProviderError>;
 
     /// A relay is being drained by its directory, and has to be gone when `grace` is over: for providers that show
-    /// it to others, and make it so if the directory is lost meanwhile. Answers when it was told.
+    /// it to others, and make it so if the directory is lost meanwhile. Answers when it has taken that.
     fn drain<'a>(
         &'a self,
         queue: &'a str,
         handle: &'a RelayHandle,
         grace: Duration,
-    ) -> Answer<'a, (), ProviderError> {
+    ) -> ResultFuture<'a, (), ProviderError> {
         let _ = (queue, handle, grace);
         Box::pin(std::future::ready(Ok(())))
     }
 
     /// Begins to end a relay: it is asked to (SIGTERM, a deletion timestamp), and made to when `grace`
-    /// has passed. Answers when it was asked; that it is gone is told by [`Provider::event`]. One that
+    /// has passed. Answers when it was asked; that it is gone is reported by [`Provider::event`]. One that
     /// is gone already, or was never there, is no error.
     fn stop<'a>(
         &'a self,
         queue: &'a str,
         handle: &'a RelayHandle,
         grace: Duration,
-    ) -> Answer<'a, (), ProviderError>;
+    ) -> ResultFuture<'a, (), ProviderError>;
 
     /// What happened at the provider, next: also of relays that were adopted, and of those that ended
     /// while nobody looked, as far as the provider can know. Waits until there is something. Nothing is
@@ -58,12 +58,12 @@ pub trait Provider: Send + Sync {
 
     /// A queue was deleted, and its relays are gone: what the provider has of it may go too. Answers when that is
     /// done; a queue that is not known is no error.
-    fn forget<'a>(&'a self, queue: &'a str) -> Answer<'a, (), ProviderError> {
+    fn forget<'a>(&'a self, queue: &'a str) -> ResultFuture<'a, (), ProviderError> {
         let _ = queue;
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// A queue's state has changed (told at most once a second): for providers that show it.
+    /// A queue's state has changed (reported at most once a second): for providers that show it.
     /// Returns at once.
     fn show(&self, status: &QueueStatus) {
         let _ = status;
@@ -73,7 +73,7 @@ pub trait Provider: Send + Sync {
 /// What happened at a provider without being asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProviderEvent {
-    /// A relay has ended, expectedly or not. Told once of each.
+    /// A relay has ended, expectedly or not. Reported once of each.
     Ended(Ended),
     /// Somebody has defined a queue at the provider (a custom resource); checked.
     Define {
@@ -142,7 +142,7 @@ pub enum ProviderError {
     },
 }
 
-/// The directories that relays are told to register at, `host:port`. Shared: they change as directories
+/// The directories at which relays are to register, `host:port`. Shared: they change as directories
 /// come and go.
 #[derive(Clone, Debug, Default)]
 pub struct Directories(Arc<Mutex<Vec<String>>>);
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_relay_is_told_its_queue_its_number_and_its_directories() {
+    fn a_relay_is_started_with_its_queue_number_and_directories() {
         let mut command = RelayCommand {
             directories: vec!["a:1".to_owned(), "b:2".to_owned()].into(),
             listen: "127.0.0.1:0".to_owned(),

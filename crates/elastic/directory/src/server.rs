@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::connection::{self, Gate};
+use crate::connection::{self, SiteKey};
 use crate::counters::DirectoryCounters;
 use crate::driver::message::Message;
 use crate::driver::{Driver, DriverParts};
@@ -38,7 +38,7 @@ const LEASE_STOP_MAX: Duration = Duration::from_secs(1);
 /// After an error of the listener, such as too many open files.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
-/// What a directory is told.
+/// What a directory is started with.
 pub struct DirectorySettings {
     /// Where it listens.
     pub listener: TcpListener,
@@ -52,7 +52,7 @@ pub struct DirectorySettings {
     pub queues: Vec<(String, Definition)>,
     /// Who starts relays.
     pub provider: ProviderSettings,
-    /// What relays are told: where they listen, and the key's file.
+    /// What relays are started with: where they listen, and the key's file.
     pub relay_listen: String,
     /// The file of the key, for relays; empty if there is none.
     pub key_file: String,
@@ -177,7 +177,7 @@ impl DirectoryServer {
         self.handle.clone()
     }
 
-    /// Stops it: clients are told, relays are ended if they are to be, the lease is given up. Waits.
+    /// Stops it: clients get BYE, relays are ended if they are to be, the lease is given up. Waits.
     pub fn stop(self) {
         let (answer, _stopping) = oneshot::channel();
         // It fails if the thread has ended, which is what is wanted.
@@ -216,7 +216,7 @@ struct Prepared {
     command: UnboundedSender<Command>,
     provider: Arc<dyn Provider>,
     listener: tokio::net::TcpListener,
-    gate: Arc<Gate>,
+    site_key: Arc<SiteKey>,
     inbox: Sender<Message>,
     queues: Vec<(String, Definition)>,
     stop_relays: bool,
@@ -290,7 +290,7 @@ impl Prepared {
             command,
             provider,
             listener,
-            gate: Arc::new(Gate { key: settings.key }),
+            site_key: Arc::new(SiteKey { key: settings.key }),
             inbox,
             queues: settings.queues,
             stop_relays: settings.stop_relays,
@@ -304,7 +304,7 @@ impl Prepared {
             driver.input(Input::Define { queue, definition });
         }
         let ownership = tokio::spawn(ownership.run(commands));
-        let listening = tokio::spawn(listen(self.listener, self.gate, self.inbox.clone()));
+        let listening = tokio::spawn(listen(self.listener, self.site_key, self.inbox.clone()));
         let events = tokio::spawn(forward_provider_events(Arc::clone(&provider), self.inbox));
         let owned = driver.run(messages).await;
         listening.abort();
@@ -320,7 +320,7 @@ impl Prepared {
     }
 }
 
-async fn listen(listener: tokio::net::TcpListener, gate: Arc<Gate>, inbox: Sender<Message>) {
+async fn listen(listener: tokio::net::TcpListener, site_key: Arc<SiteKey>, inbox: Sender<Message>) {
     let open = Arc::<AtomicUsize>::default();
     let mut last = 0;
     loop {
@@ -337,10 +337,10 @@ async fn listen(listener: tokio::net::TcpListener, gate: Arc<Gate>, inbox: Sende
             continue;
         }
         last += 1;
-        let (gate, inbox, open) = (Arc::clone(&gate), inbox.clone(), Arc::clone(&open));
+        let (site_key, inbox, open) = (Arc::clone(&site_key), inbox.clone(), Arc::clone(&open));
         open.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(async move {
-            connection::serve(socket, Peer(last), gate, inbox).await;
+            connection::serve(socket, Peer(last), site_key, inbox).await;
             open.fetch_sub(1, Ordering::Relaxed);
         });
     }

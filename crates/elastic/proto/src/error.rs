@@ -82,7 +82,7 @@ pub enum Fault {
 }
 
 impl From<FrameError> for WireError {
-    /// As it is told to the peer: after it nothing on the connection can be trusted.
+    /// As it is sent to the peer: after it nothing on the connection can be trusted.
     fn from(error: FrameError) -> Self {
         let code = match error.fault {
             Fault::Limit { .. }

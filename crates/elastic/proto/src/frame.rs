@@ -16,7 +16,7 @@ use crate::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(
     missing_docs,
-    reason = "the fields are named by their types, and told by their frame's words"
+    reason = "the fields are named by their types, and explained by their frame's words"
 )]
 pub enum Frame {
     // All connections.
@@ -90,7 +90,7 @@ pub enum Frame {
     Ack { slot: Slot, below: MessageSeq },
     /// Messages that this listener does not get, and why.
     Gap(Gap),
-    /// The relay will stop; the directory has or will have told where to go.
+    /// The relay will stop; the directory says where to go.
     Draining { deadline_ms: u32 },
 
     // Both: producer to relay to listener.
@@ -101,7 +101,7 @@ pub enum Frame {
     /// The producer's last frame in this slot: nothing from `next` on was sent here.
     Fin { slot: Slot, next: MessageSeq },
     /// Messages of this producer below may have been acknowledged where this listener did not get them:
-    /// told by a relay before the acknowledgement, and by the producer before it sends again elsewhere.
+    /// reported by a relay before the acknowledgement, and by the producer before it sends again elsewhere.
     Missed { producer: ClientId, listener: ClientId, below: MessageSeq },
 
     // Relay to directory, and back.
@@ -206,7 +206,7 @@ pub enum ErrorCode {
     Budget = 11,
 }
 
-/// What a NOTICE tells.
+/// What a NOTICE is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum NoticeCode {
@@ -292,6 +292,14 @@ pub enum Acknowledge {
     Delivered = 2,
     /// Stored in the durable queue, and taken by all matching listeners of the library.
     Stored = 3,
+}
+
+impl Acknowledge {
+    /// Returns whether a message is not done before listeners have said RECEIVED.
+    #[must_use]
+    pub const fn waits_for_listeners(self) -> bool {
+        matches!(self, Self::Delivered | Self::Stored)
+    }
 }
 
 /// See [`Frame::Gap`].

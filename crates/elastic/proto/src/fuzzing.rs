@@ -111,7 +111,7 @@ fn produce(frames: &[Frame]) {
         if session.next_deadline().is_some_and(|at| at <= now) {
             session.handle_timeout(now);
         }
-        while session.poll_news().is_some() {}
+        while session.poll_event().is_some() {}
     }
 }
 
@@ -164,6 +164,6 @@ fn listen(frames: &[Frame]) {
             assert!(from >= *next && to > from, "{producer:?}: {from} after {next}");
             *next = to;
         }
-        while session.poll_news().is_some() {}
+        while session.poll_event().is_some() {}
     }
 }

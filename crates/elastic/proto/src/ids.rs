@@ -14,7 +14,7 @@ pub struct ClientId(pub u128);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fence(pub u64);
 
-/// A producer's stay at one relay. Grows with each move. The upper 32 bits are the fence's lower 32
+/// A producer's attachment to one relay. Grows with each move. The upper 32 bits are the fence's lower 32
 /// bits, so that a new owner's epochs are above all of its predecessor's; the lower ones count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
@@ -40,6 +40,6 @@ impl Epoch {
 pub struct MessageSeq(pub u64);
 
 /// A producer's number at one relay, in the header of its messages: chosen by the relay at ATTACH and
-/// told to listeners by START. Never used again while the relay lives.
+/// announced to listeners by START. Never used again while the relay lives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u32);

@@ -29,11 +29,11 @@ pub const NAME_BYTES_MAX: usize = 255;
 pub const KEY_BYTES_MAX: usize = 1_024;
 /// A provider's request: names a queue, a number and a random part.
 pub const REQUEST_BYTES_MAX: usize = 1_024;
-/// Relays of one queue that a listener is told of.
+/// Relays of one queue that a listener is sent to.
 pub const RELAYS_MAX: usize = 4_096;
 /// Producers in one REPORT; a relay with more sends several.
 pub const REPORT_PRODUCERS_MAX: usize = 16_384;
-/// Directories that relays and clients are told of: they try them in turn.
+/// Directories that relays and clients know of: they try them in turn.
 pub const DIRECTORIES_MAX: usize = 16;
 /// An address, as text `host:port`.
 pub const ADDRESS_BYTES_MAX: usize = 261;
@@ -43,23 +43,23 @@ pub const TEXT_BYTES_MAX: usize = 1_024;
 pub const DATA_HEADER_BYTES: usize = 20;
 /// The length of the header that all frames begin with.
 pub const FRAME_HEADER_BYTES: usize = 8;
-/// Bytes of frames that a producer keeps until they are acknowledged, unless it is told otherwise:
+/// Bytes of frames that a producer keeps until they are acknowledged, unless it is set otherwise:
 /// four times a relay's usual window, so that a move does not stop it.
 pub const PRODUCER_WINDOW_BYTES: usize = 16 << 20;
-/// The least that a producer may be told to keep.
+/// The least that a producer may be set to keep.
 pub const PRODUCER_WINDOW_BYTES_MIN: usize = 64 << 10;
-/// Frames are gathered, sent, kept and forgotten in stretches of about this size.
-pub const STRETCH_BYTES: usize = 64 << 10;
+/// Frames are gathered, sent, kept and forgotten in runs of about this size.
+pub const FRAME_RUN_BYTES: usize = 64 << 10;
 /// Relays that may still owe a producer acknowledgements while it sends at another one. A further move
 /// has to wait: each keeps a connection open.
-pub const STAYS_MAX: usize = 8;
+pub const RELAY_ATTACHMENTS_MAX: usize = 8;
 /// Listeners that may miss something, which a producer remembers; the oldest is forgotten beyond it, which
 /// is most likely gone for good.
 pub const MISSED_MAX: usize = 256;
 /// A relay that has not answered an ATTACH by then is given up.
 pub const ATTACH_MS_MAX: u64 = 2_000;
 /// A producer or listener that has no relay asks the directory again after this time.
-pub const ASK_AGAIN_MS: u64 = 1_000;
+pub const OPEN_RETRY_MS: u64 = 1_000;
 /// A listener tries an unreachable relay again after this time, doubled each time up to the greatest.
 pub const RECONNECT_MS_MIN: u64 = 50;
 /// See [`RECONNECT_MS_MIN`].
@@ -79,5 +79,5 @@ pub const LISTENER_EVENTS_MAX: usize = 65_536;
 pub const LISTENER_SLOTS_MAX: usize = 1 << 20;
 /// Producers that are gone and whose last message a listener remembers, to know a repetition.
 pub const DEPARTED_MAX: usize = 65_536;
-/// What a session has to tell its program beside messages; the oldest is dropped beyond it.
-pub const NEWS_MAX: usize = 256;
+/// Events of a session for its program beside messages; the oldest is dropped beyond it.
+pub const SESSION_EVENTS_MAX: usize = 256;

@@ -1,5 +1,5 @@
-//! Where a relay or a client looks for the directory that owns its queue: at those that it was told last, at those
-//! of its start, at a few that it was told before; in turn, or where one of them sends it.
+//! Where a relay or a client looks for the directory that owns its queue: at those that were announced last, at those
+//! of its start, at a few that were announced before; in turn, or where one of them sends it.
 
 /// Pauses between two rounds over all addresses: doubled from the first to the last.
 const PAUSE_MS_MIN: u64 = 100;
@@ -7,7 +7,7 @@ const PAUSE_MS_MAX: u64 = 1_000;
 /// Redirections in a row, before it is a failure as any other: two directories may each believe that the
 /// other one owns the queue.
 const REDIRECTIONS_MAX: u32 = 8;
-/// Directories that are tried though they are told no more: they may have been away for a moment. Each that is
+/// Directories that are tried though they are no longer announced: they may have been away for a moment. Each that is
 /// gone for good may cost a round some seconds.
 const FORMER_MAX: usize = 4;
 
@@ -79,8 +79,8 @@ impl Search {
     pub fn learn(&mut self, directories: &[String]) {
         let (known, others): (Vec<_>, Vec<_>) =
             self.addresses.drain(..).partition(|address| directories.contains(address));
-        let told = known.into_iter().chain(directories.iter().cloned());
-        self.addresses = each_once(told.chain(self.first.iter().cloned()));
+        let announced = known.into_iter().chain(directories.iter().cloned());
+        self.addresses = each_once(announced.chain(self.first.iter().cloned()));
         let former = others.into_iter().filter(|address| !self.first.contains(address));
         self.addresses.extend(former.take(FORMER_MAX));
         self.at = self.place().unwrap_or(0);
@@ -223,11 +223,11 @@ mod tests {
     fn a_round_comes_to_its_end_though_each_tells_another_order() {
         let mut search = search(&["a", "b", "c"]);
         for round in 0..3 {
-            for (at, tells) in
+            for (at, announced) in
                 [["a", "b", "c"], ["b", "a", "c"], ["c", "a", "b"]].iter().enumerate()
             {
-                assert_eq!(search.address(), tells[0], "round {round}");
-                search.learn(&owned(tells));
+                assert_eq!(search.address(), announced[0], "round {round}");
+                search.learn(&owned(announced));
                 assert_eq!(search.lost(false, None) > 0, at == 2, "round {round}");
             }
         }

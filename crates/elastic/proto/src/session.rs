@@ -6,6 +6,7 @@
 
 mod driven;
 mod listener;
+mod outbox;
 mod producer;
 
 pub use driven::Session;
@@ -50,9 +51,9 @@ pub enum Output {
     Directory(Frame),
 }
 
-/// What a session has to tell its program beside messages.
+/// An event of a session for its program, beside messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum SessionEvent {
     /// The directory says something about the queue.
     Notice {
         /// What.

@@ -1,4 +1,4 @@
-//! What a relay process has to be told.
+//! The configuration of a relay process.
 
 use std::time::Duration;
 
@@ -9,17 +9,18 @@ use quelea_elastic_proto::RelayId;
 use quelea_elastic_proto::frame::RelaySettings;
 use quelea_elastic_proto::limits::{KEY_BYTES_MAX, QUEUE_NAME_BYTES_MAX};
 
+use crate::config_error::ConfigError;
 use crate::spill::SpillConfig;
 use crate::zmtp::ZmtpConfig;
 
-/// See the module; the fields are those of `quelea relay`.
+/// The configuration of a relay process; the fields are those of `quelea relay`.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The queue that it serves.
     pub queue: String,
     /// `HOST:PORT` of the native protocol; port 0 takes a free one.
     pub listen: String,
-    /// `HOST:PORT` that clients are told, if it is not where it listens.
+    /// `HOST:PORT` that is announced to clients, if it is not where it listens.
     pub advertise: Option<String>,
     /// Clients must have this key; empty if none is asked for.
     pub key: Bytes,
@@ -48,16 +49,6 @@ pub struct Directory {
     pub request: String,
     /// Without a directory and without a client for so long, it ends.
     pub orphan_timeout: Duration,
-}
-
-/// Why a configuration cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {fault}")]
-pub struct ConfigError {
-    /// The field.
-    pub field: &'static str,
-    /// The limit and the value.
-    pub fault: String,
 }
 
 impl Config {

@@ -14,13 +14,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::time::timeout;
 
-use crate::node::{SharedNode, SocketState};
-
-/// Bytes of one read at most, and about what a turn writes to each listener (see `TURN_BYTES`). A receive
-/// buffer of Linux takes as much from the first moment on. With more, the kernel sends the rest in small
-/// pieces while the listener reads, and each costs a wake-up: twice the processor time for a delivery.
-/// With less, the system calls show.
-pub(crate) const READ_BYTES_MAX: usize = 64 * 1024;
+use crate::node::{READ_BYTES_MAX, SharedNode, SocketState};
 
 /// The first buffer of a connection: most only ever say a few words.
 const READ_BYTES_MIN: usize = 8 * 1024;
@@ -57,12 +51,12 @@ pub(crate) async fn serve(node: SharedNode, stream: TcpStream) {
     node.with(|node| node.remove(port));
 }
 
-/// There is no room for this connection: it is told so, if it takes it at once.
+/// There is no room for this connection: it is sent an ERROR, if it takes it at once.
 async fn turn_away(mut stream: TcpStream, error: WireError) {
     let mut bytes = BytesMut::new();
     if Frame::Error(error).encode(&mut bytes).is_ok() {
-        let told = stream.write_all(&bytes);
-        let _ = timeout(Duration::from_millis(limits::LINGER_MS), told).await;
+        let sent = stream.write_all(&bytes);
+        let _ = timeout(Duration::from_millis(limits::LINGER_MS), sent).await;
     }
 }
 
@@ -133,7 +127,7 @@ impl Connection {
                         node.relay.malformed(port, error);
                         node.want_turn();
                     });
-                    // What comes next cannot be read; the connection ends when it was told.
+                    // What comes next cannot be read; the connection ends when the ERROR is written.
                     self.buffer = FrameBuffer::new();
                     return;
                 }

@@ -4,22 +4,18 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use quelea_elastic_core::relay::Command;
-use quelea_elastic_proto::frame::{Frame, Hello, Role, WireError};
+use quelea_elastic_proto::Search;
+use quelea_elastic_proto::frame::{Frame, Hello, Role};
 use quelea_elastic_proto::limits::VERSION;
-use quelea_elastic_proto::{FrameBuffer, Search};
 use rustix::time::{ClockId, clock_gettime};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
+use crate::addresses::Addresses;
 use crate::config::{Config, Directory};
+use crate::frame_stream::{FrameReader, FrameWriter, StreamError, answered, connect};
 use crate::node::SharedNode;
-use crate::run::Addresses;
-
-/// How long a directory may take to accept, and to answer HELLO and REGISTER.
-const ANSWER_MAX: Duration = Duration::from_secs(3);
 
 /// Heartbeats without an answer after which the connection counts as lost.
 const SILENT_REPORTS_MAX: u32 = 5;
@@ -27,7 +23,7 @@ const SILENT_REPORTS_MAX: u32 = 5;
 /// Bytes of one read: commands are small and rare.
 const READ_BYTES: usize = 4_096;
 
-/// See the module.
+/// The relay's side of that connection.
 pub(crate) struct Control {
     node: SharedNode,
     directory: Directory,
@@ -41,25 +37,14 @@ pub(crate) struct Control {
 /// Why a connection to a directory ended.
 #[derive(Debug, thiserror::Error)]
 enum Lost {
-    #[error("cannot connect: {0}")]
-    Connect(std::io::Error),
-    #[error("the connection broke: {0}")]
-    Broken(#[from] std::io::Error),
-    #[error("it closed the connection")]
-    Closed,
-    #[error("it says: {}", .0.text)]
-    Refused(WireError),
-    #[error("it sent what is no frame: {0}")]
-    Malformed(#[from] quelea_elastic_proto::FrameError),
-    #[error("it has not answered {0} within {ANSWER_MAX:?}")]
-    NoAnswer(&'static str),
+    #[error(transparent)]
+    Stream(#[from] StreamError),
     #[error("it has answered none of {SILENT_REPORTS_MAX} reports")]
     Silent,
     #[error("it leaves: {0}")]
     Bye(String),
     #[error("the queue is at {address}")]
-    Elsewhere { address: String, retry_after_ms: u32 },
-    /// The relay was told to stop.
+    Redirected { address: String, retry_after_ms: u32 },
     #[error("it says STOP")]
     Stop,
 }
@@ -95,14 +80,14 @@ impl Control {
             debug_assert!(!was_registered, "it is alone when it connects");
             if registered {
                 tracing::warn!(directory = address, %lost, "lost the directory; serving on");
-            } else if matches!(&lost, Lost::Refused(_)) {
+            } else if matches!(&lost, Lost::Stream(StreamError::Refused(_))) {
                 tracing::warn!(directory = address, %lost, "not registered");
             } else {
                 tracing::debug!(directory = address, %lost, "not registered");
             }
             let redirection = match lost {
                 Lost::Stop => return,
-                Lost::Elsewhere { address, retry_after_ms } => {
+                Lost::Redirected { address, retry_after_ms } => {
                     Some((address, retry_after_ms.into()))
                 }
                 _ => None,
@@ -121,29 +106,22 @@ impl Control {
     }
 
     async fn connected(&mut self, address: &str) -> Result<std::convert::Infallible, Lost> {
-        let connect = timeout(ANSWER_MAX, TcpStream::connect(address)).await;
-        let stream = connect.map_err(|_| Lost::NoAnswer("CONNECT"))?.map_err(Lost::Connect)?;
-        stream.set_nodelay(true)?;
-        let mut line = Line { stream, buffer: FrameBuffer::new() };
         let hello = Hello {
             version: VERSION,
             role: Role::Relay,
             name: self.name.clone(),
             key: self.key.clone(),
         };
-        line.send(&[Frame::Hello(hello)]).await?;
-        match line.answer("HELLO").await? {
-            Frame::Welcome(_) => line.buffer.greeted(),
-            Frame::Error(error) => return Err(Lost::Refused(error)),
-            _ => return Err(Lost::NoAnswer("HELLO")),
-        }
+        let connected = connect(address, &[Frame::Hello(hello)], READ_BYTES).await;
+        let (reader, writer) = connected?;
+        let mut line = Line { reader, writer };
         let (relay, request) = (self.directory.relay, self.directory.request.clone());
         let register = self.node.with(|node| {
             node.relay.register(relay, &request, self.address.clone(), self.zmtp.clone())
         });
         line.send(&[register]).await?;
         let report_ms = loop {
-            let frame = line.answer("REGISTER").await?;
+            let frame = answered("REGISTER", line.reader.next()).await?;
             if let Some(report_ms) = self.command(&mut line, frame).await? {
                 break report_ms;
             }
@@ -153,7 +131,7 @@ impl Control {
         self.report(line, report_ms).await
     }
 
-    /// Reports, and obeys.
+    /// Reports, and executes commands.
     async fn report(
         &mut self,
         mut line: Line,
@@ -173,7 +151,7 @@ impl Control {
                         silent += 1;
                         line.send(&self.reports()).await?;
                     }
-                    frame = line.next() => {
+                    frame = line.reader.next() => {
                         silent = 0;
                         if let Some(other) = self.command(&mut line, frame?).await?
                             && other != report_ms
@@ -187,7 +165,7 @@ impl Control {
         }
     }
 
-    /// The report's frames; DRAINING, if it was told to end, until it is; and a PING: its answer shows that somebody
+    /// The report's frames; DRAINING, if a signal ends it, until it is over; and a PING: its answer shows that somebody
     /// reads them.
     fn reports(&self) -> Vec<Frame> {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
@@ -196,7 +174,7 @@ impl Control {
             node.read_clock();
             let reports = node.relay.report(cpu_us);
             let number = reports.last().map_or(0, |report| report.number);
-            let until = node.relay.drains_until().filter(|_| node.told_to_end);
+            let until = node.relay.drains_until().filter(|_| node.is_stopping);
             let draining = until.map(|until| {
                 let left_us = until.as_micros().saturating_sub(node.clock.now().as_micros());
                 Frame::Draining { deadline_ms: u32::try_from(left_us / 1_000).unwrap_or(u32::MAX) }
@@ -206,7 +184,7 @@ impl Control {
         })
     }
 
-    /// Obeys one frame; gives the time between reports if it says that.
+    /// Executes one frame's command; returns the time between reports if it sets that.
     async fn command(&mut self, line: &mut Line, frame: Frame) -> Result<Option<u32>, Lost> {
         let command = self.node.with(|node| {
             node.read_clock();
@@ -216,14 +194,16 @@ impl Control {
         match command {
             Command::Registered { report_ms } => return Ok(Some(report_ms)),
             Command::Directories(directories) => self.search.learn(&directories),
-            Command::Elsewhere { address, retry_after_ms } => {
-                return Err(Lost::Elsewhere { address, retry_after_ms });
+            Command::Redirected { address, retry_after_ms } => {
+                return Err(Lost::Redirected { address, retry_after_ms });
             }
             Command::Stop => {
                 self.node.with(|node| node.stop_ordered = true);
                 return Err(Lost::Stop);
             }
-            Command::Refused(error) if error.fatal => return Err(Lost::Refused(error)),
+            Command::Refused(error) if error.fatal => {
+                return Err(StreamError::Refused(error).into());
+            }
             Command::Refused(error) => tracing::warn!(error.text, "the directory refuses"),
             Command::Bye(reason) => return Err(Lost::Bye(reason)),
             Command::Answer(frame) => line.send(&[frame]).await?,
@@ -233,7 +213,7 @@ impl Control {
     }
 }
 
-/// Where others reach what listens on all of this host's addresses: at the host that they are told for the
+/// Where others reach what listens on all of this host's addresses: at the host that is announced for the
 /// native protocol.
 fn reachable(at: SocketAddr, native: &str) -> String {
     match native.rsplit_once(':') {
@@ -243,35 +223,14 @@ fn reachable(at: SocketAddr, native: &str) -> String {
 }
 
 struct Line {
-    stream: TcpStream,
-    buffer: FrameBuffer,
+    reader: FrameReader,
+    writer: FrameWriter,
 }
 
 impl Line {
-    async fn send(&mut self, frames: &[Frame]) -> Result<(), Lost> {
-        let mut bytes = BytesMut::new();
-        for frame in frames {
-            frame.encode(&mut bytes)?;
-        }
-        // A directory that takes nothing for so long is as good as gone.
-        let sent = timeout(ANSWER_MAX, self.stream.write_all(&bytes)).await;
-        Ok(sent.map_err(|_| Lost::NoAnswer("a report"))??)
-    }
-
-    /// Dropping the future loses nothing: what was read is in the buffer.
-    async fn next(&mut self) -> Result<Frame, Lost> {
-        loop {
-            if let Some(frame) = self.buffer.next_frame()? {
-                return Ok(frame);
-            }
-            if self.stream.read_buf(self.buffer.room_of(READ_BYTES)).await? == 0 {
-                return Err(Lost::Closed);
-            }
-        }
-    }
-
-    async fn answer(&mut self, to: &'static str) -> Result<Frame, Lost> {
-        timeout(ANSWER_MAX, self.next()).await.map_err(|_| Lost::NoAnswer(to))?
+    /// A directory that takes nothing for so long is as good as gone.
+    async fn send(&mut self, frames: &[Frame]) -> Result<(), StreamError> {
+        answered("a report", self.writer.send(frames)).await
     }
 }
 
@@ -280,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zmtps_sides_are_told_by_the_host_that_clients_are_told() {
+    fn zmtp_addresses_name_the_advertised_host() {
         let anywhere = "0.0.0.0:7001".parse().unwrap();
         assert_eq!(reachable(anywhere, "relay-3.site:7000"), "relay-3.site:7001");
         assert_eq!(reachable("[::]:7001".parse().unwrap(), "[fd00::3]:7000"), "[fd00::3]:7001");

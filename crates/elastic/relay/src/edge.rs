@@ -4,7 +4,6 @@
 //! All on the relay's thread. Messages are their parts as ZMTP frames, the same bytes as on a ZMTP
 //! connection. A peer that is dropped has left.
 
-use std::collections::BTreeMap;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -12,55 +11,8 @@ use quelea_elastic_core::relay::Port;
 use quelea_elastic_proto::ClientId;
 use quelea_elastic_proto::frame::{SlowPolicy, WireError};
 
+use crate::edge_peer::{Changes, EdgePeer};
 use crate::node::{Outlet, SharedNode};
-
-/// What the node knows of an edge's peer.
-#[derive(Debug)]
-pub(crate) struct EdgePeer {
-    waker: Waker,
-    /// It wants to know what is subscribed to.
-    follows: bool,
-    changes: Changes,
-}
-
-impl EdgePeer {
-    pub(crate) fn wake(&mut self) {
-        self.waker.wake_by_ref();
-    }
-
-    pub(crate) fn subscription_changed(&mut self, prefix: &Bytes, there: bool) {
-        if self.follows && self.changes.note(prefix, there) {
-            self.waker.wake_by_ref();
-        }
-    }
-}
-
-/// Prefixes of which the peer was told something else than what holds now. A change that undoes one that
-/// it was not told yet leaves nothing, so a peer that takes none for long costs an entry for each prefix
-/// that there is or that it knows, however often they come and go.
-#[derive(Debug, Default)]
-struct Changes(BTreeMap<Bytes, bool>);
-
-impl Changes {
-    /// Whether the peer has something to be told by it.
-    fn note(&mut self, prefix: &Bytes, there: bool) -> bool {
-        match self.0.get(prefix) {
-            Some(waiting) if *waiting != there => {
-                self.0.remove(prefix);
-                false
-            }
-            Some(_) => false,
-            None => {
-                self.0.insert(prefix.clone(), there);
-                true
-            }
-        }
-    }
-
-    fn take(&mut self) -> Option<(Bytes, bool)> {
-        self.0.pop_first()
-    }
-}
 
 /// A peer, as its edge's task holds it.
 pub struct EdgePort {
@@ -167,12 +119,12 @@ impl EdgePort {
         })
     }
 
-    /// Has the peer told what is subscribed to by [`EdgePort::poll_subscription`]: first all that is there
+    /// Has what is subscribed to reported by [`EdgePort::poll_subscription`]: first all that is there
     /// now, then what changes.
     pub fn follow_subscriptions(&self) {
         self.node.with(|node| {
-            // What the others are still to be told is in what this one begins with.
-            node.tell_edges_of_subscriptions();
+            // What is still to be reported to the others is in what this one begins with.
+            node.announce_subscriptions();
             let there: Vec<Bytes> = node.relay.subscriptions().collect();
             if let Some(peer) = node.edge(self.port) {
                 peer.follows = true;
@@ -220,41 +172,5 @@ impl EdgePort {
 impl Drop for EdgePort {
     fn drop(&mut self) {
         self.node.with(|node| node.remove(self.port));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn prefix(number: usize) -> Bytes {
-        Bytes::from(format!("{number}."))
-    }
-
-    #[test]
-    fn subscriptions_that_come_and_go_while_a_peer_takes_none_cost_nothing() {
-        let mut changes = Changes::default();
-        for number in 0..100_000 {
-            assert!(changes.note(&prefix(number), true));
-            assert!(!changes.note(&prefix(number), false));
-        }
-        assert_eq!(changes.take(), None);
-    }
-
-    #[test]
-    fn a_peer_is_told_the_difference_to_what_it_knows() {
-        let mut changes = Changes::default();
-        changes.note(&prefix(1), true);
-        changes.note(&prefix(2), true);
-        assert_eq!(changes.take(), Some((prefix(1), true)));
-        // It knows the first: that it ends, and is there again after all, is nothing to it.
-        changes.note(&prefix(1), false);
-        changes.note(&prefix(1), true);
-        changes.note(&prefix(2), false);
-        changes.note(&prefix(2), true);
-        assert_eq!(changes.take(), Some((prefix(2), true)));
-        assert_eq!(changes.take(), None);
-        changes.note(&prefix(1), false);
-        assert_eq!(changes.take(), Some((prefix(1), false)));
     }
 }

@@ -30,7 +30,8 @@ use tokio::time::{MissedTickBehavior, interval, sleep_until};
 pub use self::counters::{EntryCount, EntryCounters};
 use self::producer::Producers;
 use crate::clock::Clock;
-use crate::config::{Config, ConfigError};
+use crate::config::Config;
+use crate::config_error::ConfigError;
 use crate::listener::{ListenError, listen_early};
 use crate::node::{Node, SharedNode};
 use crate::zmtp::{self, ZmtpAddresses, ZmtpConfig};
@@ -41,7 +42,7 @@ const WINDOW_BYTES: usize = 4 << 20;
 /// How often the relay core's counts are taken over.
 const COUNT_EVERY: Duration = Duration::from_secs(1);
 
-/// What an entry has to be told.
+/// The configuration of an entry.
 #[derive(Clone, Debug)]
 pub struct EntryConfig {
     /// The queue.
@@ -247,7 +248,7 @@ impl Entry {
 
     /// Has it stop, without waiting for it.
     pub fn begin_stop(&self) {
-        // It fails if it was told before, or the thread has ended, which is what is wanted.
+        // It fails if it was stopped before, or the thread has ended, which is what is wanted.
         let _ = self.stop.try_send(());
     }
 

@@ -5,19 +5,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use quelea_elastic_proto::frame::{Frame, Hello, Role, WireError};
+use quelea_elastic_proto::frame::{Frame, Hello, Role};
 use quelea_elastic_proto::limits::VERSION;
-use quelea_elastic_proto::{FrameBuffer, FrameError};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
+use crate::frame_stream::{FrameReader, FrameWriter, StreamError, connect};
 use crate::node::SharedNode;
-
-/// How long the keeper may take to accept and to answer HELLO.
-const ANSWER_MAX: Duration = Duration::from_secs(3);
 
 /// The keeper is asked for a sign of life after so long a silence, and given up after another.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
@@ -35,18 +29,10 @@ const READ_BYTES: usize = 16 * 1024;
 /// Why a connection to a keeper ended.
 #[derive(Debug, thiserror::Error)]
 enum Lost {
-    #[error("the connection broke: {0}")]
-    Broken(#[from] std::io::Error),
-    #[error("it closed the connection")]
-    Closed,
-    #[error("it says: {}", .0.text)]
-    Refused(WireError),
-    #[error("it sent what is no frame: {0}")]
-    Malformed(#[from] FrameError),
+    #[error(transparent)]
+    Stream(#[from] StreamError),
     #[error("it sent a frame that no keeper sends")]
     Unexpected,
-    #[error("it has not answered within {ANSWER_MAX:?}")]
-    NoAnswer,
     #[error("it has said nothing for {:?}, and does not answer PING", 2 * SILENCE_MAX)]
     Silent,
     #[error("the queue's settings name another one, or none")]
@@ -67,7 +53,7 @@ pub(crate) async fn run(node: SharedNode, key: Bytes) {
             Ok(never) => match never {},
             Err(lost) => lost,
         };
-        node.with(|node| node.relay.keep_again());
+        node.with(|node| node.relay.resend_keeps());
         tracing::warn!(keeper = keeper.0, %lost, "lost the keeper; what is not stored waits");
         pause = if kept { PAUSE_MIN } else { PAUSE_MAX.min(pause * 2) };
         sleep(pause).await;
@@ -79,7 +65,7 @@ fn wanted(node: &SharedNode) -> Option<(String, String)> {
     node.with(|node| {
         let keeper =
             node.relay.keeper().map(|(address, target)| (address.to_owned(), target.to_owned()));
-        keeper.filter(|_| node.relay.has_to_keep())
+        keeper.filter(|_| node.relay.has_keeps())
     })
 }
 
@@ -90,21 +76,12 @@ async fn serve(
     keeper: &(String, String),
     kept: &mut bool,
 ) -> Result<std::convert::Infallible, Lost> {
-    let connect = timeout(ANSWER_MAX, TcpStream::connect(&*keeper.0)).await;
-    let stream = connect.map_err(|_| Lost::NoAnswer)??;
-    stream.set_nodelay(true)?;
-    let (reader, mut writer) = stream.into_split();
-    let mut reader = Reader { reader, buffer: FrameBuffer::new() };
     let queue = node.with(|node| node.relay.queue().to_owned());
     let name = format!("relay of {queue}");
     let hello = Hello { version: VERSION, role: Role::Keeper, name, key: key.clone() };
     let open = Frame::KeepOpen { queue, target: keeper.1.clone() };
-    send(&mut writer, &[Frame::Hello(hello), open]).await?;
-    match timeout(ANSWER_MAX, reader.next()).await.map_err(|_| Lost::NoAnswer)?? {
-        Frame::Welcome(_) => reader.buffer.greeted(),
-        Frame::Error(error) => return Err(Lost::Refused(error)),
-        _ => return Err(Lost::Unexpected),
-    }
+    let connected = connect(&keeper.0, &[Frame::Hello(hello), open], READ_BYTES).await;
+    let (mut reader, mut writer) = connected?;
     let silent = Notify::new();
     tokio::select! {
         lost = keep(node, work, &silent, &mut writer, keeper) => lost,
@@ -117,7 +94,7 @@ async fn keep(
     node: &SharedNode,
     work: &Notify,
     silent: &Notify,
-    writer: &mut OwnedWriteHalf,
+    writer: &mut FrameWriter,
     keeper: &(String, String),
 ) -> Result<std::convert::Infallible, Lost> {
     loop {
@@ -130,27 +107,27 @@ async fn keep(
             while batch.len() < BATCH_BYTES
                 && let Some(frame) = node.relay.poll_keep()
             {
-                frame.encode(&mut batch)?;
+                frame.encode(&mut batch).map_err(StreamError::from)?;
             }
             Ok(())
         })?;
         if !batch.is_empty() {
-            writer.write_all(&batch).await?;
+            writer.send_bytes(&batch).await?;
             continue;
         }
         tokio::select! {
             () = work.notified() => {}
-            () = silent.notified() => send(writer, &[Frame::Ping(0)]).await?,
+            () = silent.notified() => writer.send(&[Frame::Ping(0)]).await?,
         }
     }
 }
 
-/// Takes what is stored. A keeper whose machine is gone without a word would be waited for as long as TCP
-/// tries: it is asked.
+/// Takes what is stored. A keeper whose machine is gone silently would be waited for as long as TCP
+/// tries: it is sent a PING.
 async fn take(
     node: &SharedNode,
     silent: &Notify,
-    reader: &mut Reader,
+    reader: &mut FrameReader,
     kept: &mut bool,
 ) -> Result<std::convert::Infallible, Lost> {
     loop {
@@ -169,37 +146,11 @@ async fn take(
                     node.want_turn();
                 });
             }
-            Frame::Error(error) if error.fatal => return Err(Lost::Refused(error)),
+            Frame::Error(error) if error.fatal => return Err(StreamError::Refused(error).into()),
             Frame::Error(error) => tracing::warn!(error.text, "the keeper refuses"),
             Frame::Ping(_) | Frame::Pong(_) => {}
-            Frame::Bye(_) => return Err(Lost::Closed),
+            Frame::Bye(_) => return Err(StreamError::Closed.into()),
             _ => return Err(Lost::Unexpected),
-        }
-    }
-}
-
-async fn send(writer: &mut OwnedWriteHalf, frames: &[Frame]) -> Result<(), Lost> {
-    let mut bytes = BytesMut::new();
-    for frame in frames {
-        frame.encode(&mut bytes)?;
-    }
-    Ok(writer.write_all(&bytes).await?)
-}
-
-struct Reader {
-    reader: OwnedReadHalf,
-    buffer: FrameBuffer,
-}
-
-impl Reader {
-    async fn next(&mut self) -> Result<Frame, Lost> {
-        loop {
-            if let Some(frame) = self.buffer.next_frame()? {
-                return Ok(frame);
-            }
-            if self.reader.read_buf(self.buffer.room_of(READ_BYTES)).await? == 0 {
-                return Err(Lost::Closed);
-            }
         }
     }
 }

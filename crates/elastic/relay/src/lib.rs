@@ -5,22 +5,29 @@
 //! protocols begin at `edge.rs`, and [`entry::Entry`] is one that stays where it is while relays come
 //! and go.
 
+mod addresses;
 mod clock;
 mod config;
+mod config_error;
 mod connection;
 mod control;
 mod edge;
+mod edge_peer;
 pub mod entry;
+mod frame_stream;
 mod keeper;
 mod listener;
 mod node;
+mod ring_file;
 mod run;
 mod spill;
 mod zmtp;
 
-pub use config::{Config, ConfigError, Directory};
+pub use addresses::Addresses;
+pub use config::{Config, Directory};
+pub use config_error::ConfigError;
 pub use edge::EdgePort;
 pub use node::SharedNode;
-pub use run::{Addresses, RunError, Stopped, Stopper, run};
+pub use run::{RunError, Stopped, Stopper, run};
 pub use spill::SpillConfig;
 pub use zmtp::{ZmtpAddresses, ZmtpConfig, ZmtpSecurity, zmtp_heartbeat};

@@ -13,14 +13,20 @@ use quelea_elastic_proto::Time;
 use tokio::io::AsyncWrite as _;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::clock::Clock;
-use crate::connection::READ_BYTES_MAX;
-use crate::edge::EdgePeer;
-use crate::spill::SpillStore;
+use crate::edge_peer::EdgePeer;
+use crate::spill::{SpillAnswer, SpillStore};
 
-/// Slices of one vectored write. A stretch of messages is one, so this is some megabytes.
+/// Slices of one vectored write. A run of messages is one, so this is some megabytes.
 const SLICES_MAX: usize = 64;
+
+/// Bytes of one read at most, and about what a turn writes to each listener (see `TURN_BYTES`). A receive
+/// buffer of Linux takes as much from the first moment on. With more, the kernel sends the rest in small
+/// pieces while the listener reads, and each costs a wake-up: twice the processor time for a delivery.
+/// With less, the system calls show.
+pub(crate) const READ_BYTES_MAX: usize = 64 * 1024;
 
 /// When so much was read of all connections, it is written before more is: half of a full read, since what
 /// of it is no whole frame waits for the next one.
@@ -45,12 +51,12 @@ pub(crate) struct Socket {
     broken: bool,
 }
 
-/// See the module.
+/// A relay with its connections.
 pub(crate) struct Node {
     pub(crate) relay: Relay,
     pub(crate) clock: Clock,
     outlets: Vec<Option<Outlet>>,
-    /// A turn is due, and whoever runs it was told.
+    /// A turn is due, and whoever runs it was woken.
     turn_due: bool,
     /// Read since the last turn.
     turn_bytes: usize,
@@ -62,7 +68,7 @@ pub(crate) struct Node {
     /// The directory said that it must end now.
     pub(crate) stop_ordered: bool,
     /// A signal said that it is to end: its directory is asked to empty it.
-    pub(crate) told_to_end: bool,
+    pub(crate) is_stopping: bool,
     /// Without a directory since then; `None` while it has one, or needs none.
     pub(crate) alone_since: Option<Time>,
 }
@@ -80,7 +86,7 @@ impl Node {
             keeper: Rc::new(Notify::new()),
             spill: None,
             stop_ordered: false,
-            told_to_end: false,
+            is_stopping: false,
             alone_since: None,
         }
     }
@@ -163,7 +169,7 @@ impl Node {
         self.want_turn();
     }
 
-    /// Writes to everybody who has something to write, until nobody has or can. Gives when the next turn
+    /// Writes to everybody who has something to write, until nobody has or can. Returns when the next turn
     /// is due if nothing happens.
     pub(crate) fn turn(&mut self) -> Time {
         self.turn_due = true;
@@ -171,7 +177,7 @@ impl Node {
         self.read_clock();
         if self.relay.deadline() <= self.clock.now() {
             self.relay.tick();
-            self.end_the_overdue();
+            self.end_overdue();
         }
         loop {
             while let Some(port) = self.relay.poll_writable() {
@@ -183,13 +189,13 @@ impl Node {
                 }
             }
             self.relay.settle();
-            self.tell_edges_of_subscriptions();
+            self.announce_subscriptions();
             if !self.relay.has_writable() {
                 break;
             }
         }
         self.turn_due = false;
-        if self.relay.has_to_keep() {
+        if self.relay.has_keeps() {
             self.keeper.notify_one();
         }
         self.relay.deadline()
@@ -203,7 +209,7 @@ impl Node {
         }
     }
 
-    pub(crate) fn tell_edges_of_subscriptions(&mut self) {
+    pub(crate) fn announce_subscriptions(&mut self) {
         while let Some((prefix, there)) = self.relay.poll_subscription_change() {
             for outlet in &mut self.outlets {
                 if let Some(Outlet::Edge(peer)) = outlet {
@@ -220,8 +226,8 @@ impl Node {
         }
     }
 
-    /// Ends connections that were told to go and do not read that.
-    fn end_the_overdue(&mut self) {
+    /// Ends connections that were refused and do not read that.
+    fn end_overdue(&mut self) {
         for outlet in self.outlets.iter_mut().flatten() {
             if let Outlet::Socket(socket) = outlet
                 && self.relay.is_overdue(socket.port)
@@ -230,6 +236,27 @@ impl Node {
                 socket.waker.wake_by_ref();
             }
         }
+    }
+}
+
+/// Gives the core the answers of its spill store.
+pub(crate) async fn take_spill_answers(
+    node: SharedNode,
+    mut answers: UnboundedReceiver<SpillAnswer>,
+) {
+    while let Some(answer) = answers.recv().await {
+        node.with(|node| {
+            node.read_clock();
+            match answer {
+                SpillAnswer::Stored(port) => node.relay.spilled(port),
+                SpillAnswer::Read(port, bytes) => node.relay.read_back(port, &bytes),
+                SpillAnswer::Failed(port, cause) => {
+                    tracing::warn!(cause, "cannot spill; a slow listener is disconnected");
+                    node.relay.spill_failed(port, &cause);
+                }
+            }
+            node.want_turn();
+        });
     }
 }
 

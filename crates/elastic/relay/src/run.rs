@@ -1,7 +1,6 @@
 //! A relay process from its start to its end.
 
 use std::io;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Instant;
 
@@ -11,14 +10,16 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
+use crate::addresses::Addresses;
 use crate::clock::Clock;
-use crate::config::{Config, ConfigError};
+use crate::config::Config;
+use crate::config_error::ConfigError;
 use crate::control::Control;
 use crate::keeper;
 use crate::listener::{ListenError, accept, listen};
-use crate::node::{Node, SharedNode};
+use crate::node::{Node, SharedNode, take_spill_answers};
 use crate::spill::SpillStore;
-use crate::zmtp::{self, ZmtpAddresses};
+use crate::zmtp;
 
 /// Why a relay does not start.
 #[derive(Debug, thiserror::Error)]
@@ -39,21 +40,12 @@ pub enum RunError {
     },
 }
 
-/// Where a relay listens.
-#[derive(Clone, Copy, Debug)]
-pub struct Addresses {
-    /// For native clients.
-    pub native: SocketAddr,
-    /// For ZeroMQ's sockets.
-    pub zmtp: ZmtpAddresses,
-}
-
 /// How a relay ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
     /// All that it had was written.
     Drained,
-    /// Its time was over, or it was told to stop at once: messages may have been lost, and are announced
+    /// Its time was over, or it was stopped at once: messages may have been lost, and are announced
     /// to who reads on elsewhere.
     Cut,
     /// No directory knew it for too long, and nobody used it.
@@ -75,7 +67,7 @@ impl Stopper {
         (Self(sender), receiver)
     }
 
-    /// See the type. Does nothing if the relay has ended.
+    /// Stops it, or ends it at once if it was stopped before. Does nothing if the relay has ended.
     pub fn stop(&self) {
         // A third one has nothing to add.
         let _ = self.0.try_send(());
@@ -106,8 +98,9 @@ pub fn run(
         let zmtp = config.zmtp.as_ref().map(|zmtp| zmtp::start(&node, zmtp)).transpose()?;
         let addresses = Addresses { native: address, zmtp: zmtp.unwrap_or_default() };
         if let Some(spill) = &config.spill {
-            let store = SpillStore::start(&node, spill.clone());
-            let store = store.map_err(system("start the thread that spills"))?;
+            let store = SpillStore::start(spill.clone());
+            let (store, answers) = store.map_err(system("start the thread that spills"))?;
+            tokio::task::spawn_local(take_spill_answers(node.clone(), answers));
             node.with(|node| node.spill_to(store, spill.bytes_max));
         }
         if let Some(directory) = &config.directory {
@@ -130,10 +123,10 @@ async fn serve(
 ) -> Stopped {
     let wake = node.with(|node| node.wake());
     let mut timer = pin!(sleep_until(Instant::now().into()));
-    let (mut stops, mut told) = (true, false);
+    let (mut stops, mut stopping) = (true, false);
     loop {
         let deadline = node.with(Node::turn);
-        let deadline = match node.with(|node| end(node, config, told)) {
+        let deadline = match node.with(|node| end(node, config, stopping)) {
             End::Now(stopped) => return stopped,
             End::At(at) => at.min(deadline),
             End::Never => deadline,
@@ -144,12 +137,12 @@ async fn serve(
             () = wake.notified() => {}
             () = &mut timer => {}
             signal = stop.recv(), if stops => match signal {
-                Some(()) if told => return Stopped::Cut,
+                Some(()) if stopping => return Stopped::Cut,
                 Some(()) => {
-                    told = true;
+                    stopping = true;
                     let deadline_ms = u32::try_from(config.drain.as_millis()).unwrap_or(u32::MAX);
                     node.with(|node| {
-                        node.told_to_end = true;
+                        node.is_stopping = true;
                         // A directory that drains it has set the time.
                         if node.relay.drains_until().is_none() {
                             node.relay.drain(deadline_ms);
@@ -169,7 +162,7 @@ enum End {
     Never,
 }
 
-fn end(node: &Node, config: &Config, told_by_signal: bool) -> End {
+fn end(node: &Node, config: &Config, by_signal: bool) -> End {
     let now = node.clock.now();
     let drained = node.relay.is_drained();
     if node.stop_ordered {
@@ -179,7 +172,7 @@ fn end(node: &Node, config: &Config, told_by_signal: bool) -> End {
         // A directory that has it drained takes the listeners away and says STOP; a little later than the
         // deadline nobody will say it any more.
         let led = config.directory.is_some() && node.alone_since.is_none();
-        let alone = told_by_signal && !led;
+        let alone = by_signal && !led;
         let until = if alone { until } else { until.plus_ms(STOP_GRACE_MS) };
         return match (alone && drained, until <= now) {
             (true, _) => End::Now(Stopped::Drained),

@@ -1,12 +1,12 @@
 //! One connection, of either side: bytes in, events out, bytes out.
 
-mod heart;
+mod heartbeat;
 mod inbound;
 
 use bytes::{Bytes, BytesMut};
 
-use self::heart::Heart;
-pub use self::heart::Heartbeat;
+use self::heartbeat::Heart;
+pub use self::heartbeat::Heartbeat;
 use self::inbound::{Inbound, Item};
 use crate::command::Command;
 use crate::curve::PublicKey;
@@ -16,14 +16,14 @@ use crate::mechanism::session::CurveSession;
 use crate::mechanism::{Mechanism, Outcome, Step};
 use crate::message::Parts;
 use crate::metadata::Metadata;
-use crate::{Error, Security, SocketType, Time, command, greeting};
+use crate::{Error, Security, SocketType, ZmtpTime, command, greeting};
 
 /// What we are on this connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The kind of socket.
     pub socket_type: SocketType,
-    /// Our name, if we have one; at most [`crate::limits::IDENTITY_BYTES_MAX`] bytes of it are told.
+    /// Our name, if we have one; at most [`crate::limits::IDENTITY_BYTES_MAX`] bytes of it are sent.
     pub identity: Bytes,
     /// When to ask whether the peer is there.
     pub heartbeat: Heartbeat,
@@ -59,8 +59,8 @@ pub enum Event {
 
 /// The state machine of a connection.
 ///
-/// A driver reads into [`Self::buffer`], says so by [`Self::heard`], takes events until there are none,
-/// and writes what [`Self::take_output`] gives. It calls [`Self::on_time`] at [`Self::next_deadline`].
+/// A driver reads into [`Self::buffer`], says so by [`Self::mark_received`], takes events until there are none,
+/// and writes what [`Self::take_output`] gives. It calls [`Self::handle_timeout`] at [`Self::next_deadline`].
 #[derive(Debug)]
 pub struct Connection {
     ours: Metadata,
@@ -69,7 +69,7 @@ pub struct Connection {
     inbound: Inbound,
     output: BytesMut,
     heart: Heart,
-    started: Time,
+    started: ZmtpTime,
 }
 
 #[derive(Debug)]
@@ -91,7 +91,7 @@ enum Phase {
 impl Connection {
     /// A fresh connection, from which the greeting is to be written at once.
     #[must_use]
-    pub fn new(settings: Settings, security: Security, now: Time) -> Self {
+    pub fn new(settings: Settings, security: Security, now: ZmtpTime) -> Self {
         let Settings { socket_type, mut identity, heartbeat } = settings;
         identity.truncate(crate::limits::IDENTITY_BYTES_MAX);
         let mechanism_name = security.mechanism();
@@ -112,22 +112,22 @@ impl Connection {
     }
 
     /// Something was appended to the buffer.
-    pub const fn heard(&mut self, now: Time) {
-        self.heart.heard(now);
+    pub const fn mark_received(&mut self, now: ZmtpTime) {
+        self.heart.mark_received(now);
     }
 
     /// Takes bytes that were read elsewhere.
-    pub fn receive(&mut self, now: Time, bytes: &[u8]) {
+    pub fn receive(&mut self, now: ZmtpTime, bytes: &[u8]) {
         self.inbound.buffer.extend_from_slice(bytes);
-        self.heard(now);
+        self.mark_received(now);
     }
 
     /// The next event of what has been read, `None` if that needs more bytes.
     ///
     /// # Errors
     /// Whatever ends the connection. What is in the output then is still to be written, if it can be:
-    /// it tells the peer why.
-    pub fn poll_event(&mut self, now: Time) -> Result<Option<Event>, Error> {
+    /// it sends the peer the reason.
+    pub fn poll_event(&mut self, now: ZmtpTime) -> Result<Option<Event>, Error> {
         let result = self.advance(now);
         if let Err(error) = &result {
             self.explain(error);
@@ -168,9 +168,9 @@ impl Connection {
         self.output.split().freeze()
     }
 
-    /// When [`Self::on_time`] is to be called, if nothing happens before.
+    /// When [`Self::handle_timeout`] is to be called, if nothing happens before.
     #[must_use]
-    pub fn next_deadline(&self) -> Option<Time> {
+    pub fn next_deadline(&self) -> Option<ZmtpTime> {
         match &self.phase {
             Phase::Greeting(_) | Phase::Handshake { .. } => {
                 Some(self.started.plus_ms(HANDSHAKE_MS_MAX))
@@ -184,14 +184,14 @@ impl Connection {
     ///
     /// # Errors
     /// If the peer was not heard in time.
-    pub fn on_time(&mut self, now: Time) -> Result<(), Error> {
+    pub fn handle_timeout(&mut self, now: ZmtpTime) -> Result<(), Error> {
         let result = match &self.phase {
             Phase::Ended => Ok(()),
             Phase::Greeting(_) | Phase::Handshake { .. } => {
                 let late = self.started.plus_ms(HANDSHAKE_MS_MAX) <= now;
                 if late { Err(Error::HandshakeTimeout { ms: HANDSHAKE_MS_MAX }) } else { Ok(()) }
             }
-            Phase::Traffic { .. } => self.heart.on_time(now).map(|ping| {
+            Phase::Traffic { .. } => self.heart.handle_timeout(now).map(|ping| {
                 if let Some(ttl_ms) = ping {
                     self.put(&command::ping(ttl_ms));
                 }
@@ -203,7 +203,7 @@ impl Connection {
         result
     }
 
-    fn advance(&mut self, now: Time) -> Result<Option<Event>, Error> {
+    fn advance(&mut self, now: ZmtpTime) -> Result<Option<Event>, Error> {
         loop {
             let event = match &mut self.phase {
                 Phase::Ended => return Ok(None),
@@ -245,7 +245,7 @@ impl Connection {
         Ok(true)
     }
 
-    fn shake_hands(&mut self, now: Time, body: Bytes) -> Result<Option<Event>, Error> {
+    fn shake_hands(&mut self, now: ZmtpTime, body: Bytes) -> Result<Option<Event>, Error> {
         let Phase::Handshake { mechanism, minor } = &mut self.phase else { return Ok(None) };
         let minor = *minor;
         match mechanism.receive(body, &self.ours)? {
@@ -262,7 +262,7 @@ impl Connection {
         }
     }
 
-    fn ready(&mut self, now: Time, outcome: Outcome, speaks_3_1: bool) -> Event {
+    fn ready(&mut self, now: ZmtpTime, outcome: Outcome, speaks_3_1: bool) -> Event {
         let Outcome { metadata, user, key, session } = outcome;
         self.phase = Phase::Traffic { speaks_3_1, session };
         self.heart.begin(now, speaks_3_1);
@@ -270,7 +270,7 @@ impl Connection {
         Event::Ready(Peer { socket_type, identity, speaks_3_1, user, key })
     }
 
-    fn traffic(&mut self, now: Time, item: Item) -> Result<Option<Event>, Error> {
+    fn traffic(&mut self, now: ZmtpTime, item: Item) -> Result<Option<Event>, Error> {
         let publishes = self.ours.socket_type.publishes();
         let body = match item {
             Item::Message(message) if publishes => return Ok(Some(upstream(message))),
@@ -313,7 +313,7 @@ impl Connection {
     }
 
     /// Tells the peer what was wrong, while there is a handshake to end. Who does not know the server's
-    /// key is told nothing (rfc.zeromq.org/spec/26 §2.2).
+    /// key is sent nothing (rfc.zeromq.org/spec/26 §2.2).
     fn explain(&mut self, error: &Error) {
         if !matches!(self.phase, Phase::Handshake { .. }) {
             return;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::limits::{MESSAGE_BYTES_MAX, PARTS_MAX};
 use crate::{
     AllowedKeys, Connection, Entropy, Error, Event, Heartbeat, Parts, SecretKey, Security,
-    Settings, SocketType, Time, Users,
+    Settings, SocketType, Users, ZmtpTime,
 };
 
 /// Byte 0 chooses mechanism, side, kind of socket and whether a genuine peer makes the handshake first;
@@ -36,7 +36,7 @@ fn run(kind: u8, bytes: &[u8], cut: usize) -> Run {
         if kind & 0xc0 == 0xc0 { theirs.seal(&Bytes::copy_from_slice(bytes)) } else { None };
     let bytes = sealed.as_deref().unwrap_or(bytes);
     for piece in bytes.chunks(cut) {
-        let now = Time(1);
+        let now = ZmtpTime(1);
         ours.receive(now, piece);
         let end = drain(&mut ours, now, &mut events);
         written.extend_from_slice(&ours.take_output());
@@ -44,12 +44,12 @@ fn run(kind: u8, bytes: &[u8], cut: usize) -> Run {
             return (events, end, written.into());
         }
     }
-    let _ = ours.on_time(Time(100_000));
+    let _ = ours.handle_timeout(ZmtpTime(100_000));
     (events, None, written.into())
 }
 
 /// Takes all events, and checks what they hold.
-fn drain(connection: &mut Connection, now: Time, events: &mut Vec<Event>) -> Option<Error> {
+fn drain(connection: &mut Connection, now: ZmtpTime, events: &mut Vec<Event>) -> Option<Error> {
     loop {
         match connection.poll_event(now) {
             Ok(None) => return None,
@@ -82,8 +82,8 @@ fn shake_hands(ours: &mut Connection, theirs: &mut Connection, events: &mut Vec<
 
 /// What one end has written goes to the other; false if that one gives up.
 fn hand_over(from: &mut Connection, to: &mut Connection, events: &mut Vec<Event>) -> bool {
-    to.receive(Time(0), &from.take_output());
-    drain(to, Time(0), events).is_none()
+    to.receive(ZmtpTime(0), &from.take_output());
+    drain(to, ZmtpTime(0), events).is_none()
 }
 
 fn pair(kind: u8) -> (Connection, Connection) {
@@ -115,7 +115,7 @@ fn pair(kind: u8) -> (Connection, Connection) {
     let heartbeat = Heartbeat { interval_ms: 1_000, timeout_ms: 0, ttl_ms: 3_000 };
     let settings = |socket_type| Settings { socket_type, identity: Bytes::new(), heartbeat };
     (
-        Connection::new(settings(types.0), ours, Time(0)),
-        Connection::new(settings(types.1), theirs, Time(0)),
+        Connection::new(settings(types.0), ours, ZmtpTime(0)),
+        Connection::new(settings(types.1), theirs, ZmtpTime(0)),
     )
 }

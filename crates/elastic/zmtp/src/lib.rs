@@ -17,6 +17,7 @@ mod mechanism;
 mod message;
 mod metadata;
 mod security;
+mod socket_type;
 mod time;
 mod z85;
 
@@ -25,7 +26,7 @@ pub use curve::{Entropy, PublicKey, SecretKey};
 pub use error::Error;
 pub use frame::{Header, put_frame};
 pub use message::{Parts, frame_parts};
-pub use metadata::SocketType;
 pub use security::{AllowedKeys, Security, Users};
-pub use time::Time;
+pub use socket_type::SocketType;
+pub use time::ZmtpTime;
 pub use z85::KeyError;

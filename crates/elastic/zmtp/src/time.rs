@@ -2,9 +2,9 @@
 
 /// Milliseconds since some moment that the driver chose; only differences mean anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Time(pub u64);
+pub struct ZmtpTime(pub u64);
 
-impl Time {
+impl ZmtpTime {
     /// Later by `ms`; stays at the largest time instead of wrapping.
     #[must_use]
     pub const fn plus_ms(self, ms: u64) -> Self {

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_and_secrets_have_the_form_of_aws_and_no_two_are_alike() {
+    fn ids_and_secrets_are_unique_and_have_the_form_of_aws() {
         let ids: Vec<String> = (0..100).map(|_| new_id().unwrap()).collect();
         let secrets: Vec<String> = (0..100).map(|_| new_secret().unwrap()).collect();
         for id in &ids {

@@ -10,6 +10,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use quelea_elastic_proto::frame::SlowPolicy;
+use quelea_elastic_proto::{Named as _, UnknownName};
 use quelea_elastic_relay::entry::{BoundEntry, Entry, EntryConfig, EntryCounters, EntryError};
 use quelea_elastic_relay::{ConfigError, ZmtpConfig, ZmtpSecurity, zmtp_heartbeat};
 
@@ -46,16 +47,9 @@ fn settings(entry: &ElasticEntry) -> Result<EntryConfig, EntryError> {
     fn file(path: &str) -> Option<&Path> {
         Some(path).filter(|path| !path.is_empty()).map(Path::new)
     }
-    let slow = match entry.slow.as_str() {
-        "drop_newest" => SlowPolicy::DropNewest,
-        "drop_oldest" => SlowPolicy::DropOldest,
-        "disconnect" => SlowPolicy::Disconnect,
-        "hold_producers" => SlowPolicy::HoldProducers,
-        other => {
-            let fault = format!("{other:?} is none of the policies");
-            return Err(ConfigError { field: "slow", fault }.into());
-        }
-    };
+    // An entry has no store to spill to.
+    let slow = SlowPolicy::parse_allowed(&entry.slow, |policy| policy != SlowPolicy::Spill)
+        .map_err(|UnknownName { field, fault }| ConfigError { field, fault })?;
     let security = ZmtpSecurity::read(
         &entry.zmtp_security,
         file(&entry.zmtp_users_file),

@@ -104,7 +104,7 @@ async fn settle(producer: &Producer, within: Duration) -> Result<(), PublishFail
 
 fn trouble(producer: &Producer) -> String {
     producer
-        .trouble()
+        .last_error()
         .unwrap_or_else(|| "listeners or the queue's keeper do not take them".to_owned())
 }
 

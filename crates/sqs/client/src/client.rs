@@ -13,7 +13,6 @@ use crate::credentials::Credentials;
 use crate::endpoint::Endpoint;
 use crate::error::{Error, ServiceError};
 use crate::loss::Loss;
-use crate::random::Random;
 use crate::response::{ResponseError, ResponseReader};
 use crate::retry::Retry;
 
@@ -58,7 +57,7 @@ pub struct Client {
     /// Request line and the headers that never change.
     prefix: Arc<[u8]>,
     request: Vec<u8>,
-    pub(crate) random: Random,
+    pub(crate) random: fastrand::Rng,
     canceller: Option<Canceller>,
     faults: Option<Box<dyn FnMut() -> Option<Loss> + Send + Sync>>,
 }
@@ -84,7 +83,7 @@ impl Client {
             reader: ResponseReader::default(),
             prefix: prefix.into_bytes().into(),
             request: Vec::new(),
-            random: Random::new(),
+            random: fastrand::Rng::new(),
             canceller: None,
             faults: None,
         }
@@ -136,7 +135,7 @@ impl Client {
         self.canceller = Some(canceller.clone());
     }
 
-    /// Makes a call and gives the body of its answer. What failed and may succeed is tried again.
+    /// Makes a call and returns the body of its answer. What failed and may succeed is tried again.
     ///
     /// # Errors
     /// [`Error`] of the last try.
@@ -317,7 +316,7 @@ impl Clone for Client {
             reader: ResponseReader::default(),
             prefix: Arc::clone(&self.prefix),
             request: Vec::new(),
-            random: Random::new(),
+            random: fastrand::Rng::new(),
             canceller: None,
             faults: None,
         }

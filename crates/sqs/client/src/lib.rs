@@ -12,7 +12,6 @@ mod error;
 mod loss;
 mod message;
 mod operations;
-mod random;
 mod response;
 mod retry;
 mod worker;

@@ -35,7 +35,7 @@ impl OutgoingMessage {
     pub fn fifo(group_id: impl Into<String>, body: impl Into<String>) -> Self {
         Self {
             group_id: Some(group_id.into()),
-            deduplication_id: Some(crate::random::Random::new().id()),
+            deduplication_id: Some(unique_id(&mut fastrand::Rng::new())),
             ..Self::new(body)
         }
     }
@@ -113,4 +113,9 @@ impl Message {
         let count = self.attributes.get("ApproximateReceiveCount");
         count.and_then(|count| count.parse().ok()).unwrap_or(1)
     }
+}
+
+/// 32 hexadecimal digits that nobody else has; they need not be unpredictable.
+pub(crate) fn unique_id(random: &mut fastrand::Rng) -> String {
+    format!("{:032x}", random.u128(..))
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::message::{BatchFailure, Message, OutgoingMessage, Receive, SentMessage};
+use crate::message::{BatchFailure, Message, OutgoingMessage, Receive, SentMessage, unique_id};
 
 /// Entries of a batch at most.
 pub(crate) const BATCH_MAX: usize = 10;
@@ -118,7 +118,7 @@ impl Client {
     /// # Errors
     /// As [`Self::create_queue`].
     pub fn delete_queue(&mut self, url: &str) -> Result<(), Error> {
-        self.tell("DeleteQueue", &json!({ "QueueUrl": url }))
+        self.command("DeleteQueue", &json!({ "QueueUrl": url }))
     }
 
     /// Deletes all that a queue holds.
@@ -126,7 +126,7 @@ impl Client {
     /// # Errors
     /// As [`Self::create_queue`].
     pub fn purge_queue(&mut self, url: &str) -> Result<(), Error> {
-        self.tell("PurgeQueue", &json!({ "QueueUrl": url }))
+        self.command("PurgeQueue", &json!({ "QueueUrl": url }))
     }
 
     /// All attributes of a queue.
@@ -165,7 +165,7 @@ impl Client {
     /// As [`Self::create_queue`].
     pub fn receive(&mut self, url: &str, how: &Receive) -> Result<Vec<Message>, Error> {
         // Should the answer be lost, the second try gets the same messages (FIFO queues only).
-        let attempt_id = url.ends_with(".fifo").then(|| self.random.id());
+        let attempt_id = url.ends_with(".fifo").then(|| unique_id(&mut self.random));
         let call = ReceiveCall {
             queue_url: url,
             max_number_of_messages: how.max,
@@ -185,7 +185,7 @@ impl Client {
     /// # Errors
     /// As [`Self::create_queue`].
     pub fn delete(&mut self, url: &str, receipt_handle: &str) -> Result<(), Error> {
-        self.tell("DeleteMessage", &json!({ "QueueUrl": url, "ReceiptHandle": receipt_handle }))
+        self.command("DeleteMessage", &json!({ "QueueUrl": url, "ReceiptHandle": receipt_handle }))
     }
 
     /// Deletes up to ten messages in one call; those that the service refused.
@@ -214,7 +214,7 @@ impl Client {
         let call = json!({
             "QueueUrl": url, "ReceiptHandle": receipt_handle, "VisibilityTimeout": seconds
         });
-        self.tell("ChangeMessageVisibility", &call)
+        self.command("ChangeMessageVisibility", &call)
     }
 
     /// [`Self::change_visibility`] of up to ten messages in one call; those that the service refused.
@@ -247,7 +247,7 @@ impl Client {
         self.ask::<BatchAnswer>(action, &call).map(|answer| answer.failed)
     }
 
-    fn tell(&mut self, action: &'static str, call: &impl Serialize) -> Result<(), Error> {
+    fn command(&mut self, action: &'static str, call: &impl Serialize) -> Result<(), Error> {
         self.call(action, &render(call)).map(drop)
     }
 

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::random::Random;
-
 /// How often a call is tried, and how long is waited between: a random part of a span that doubles
 /// from try to try, so that clients that failed together do not come back together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +16,7 @@ pub struct Retry {
 
 impl Default for Retry {
     /// Six tries, some 1.5 s of waiting in all: a restart of the service is survived by the worker
-    /// loop, which tries for ever; a single call should rather tell its caller soon.
+    /// loop, which tries for ever; a single call should rather fail soon.
     fn default() -> Self {
         Self { attempts: 6, first: Duration::from_millis(100), longest: Duration::from_secs(5) }
     }
@@ -38,8 +36,8 @@ impl Retry {
     }
 
     /// How long to wait after so many failures.
-    pub(crate) fn wait(&self, failures: u32, random: &mut Random) -> Duration {
-        self.span(failures).mul_f64(random.fraction())
+    pub(crate) fn wait(&self, failures: u32, random: &mut fastrand::Rng) -> Duration {
+        self.span(failures).mul_f64(random.f64())
     }
 }
 
@@ -62,7 +60,7 @@ mod tests {
     #[test]
     fn the_wait_is_a_random_part_of_the_span() {
         let retry = Retry::default();
-        let mut random = Random::seeded(3);
+        let mut random = fastrand::Rng::with_seed(3);
         let waits: Vec<Duration> = (0..100).map(|_| retry.wait(4, &mut random)).collect();
         let span = retry.span(4);
         assert!(waits.iter().all(|wait| *wait < span));

@@ -2,10 +2,10 @@
 //! this order. A message is in nobody else's hands while its handler works, since its visibility is
 //! extended; it comes back if the handler fails, and also if the whole process dies.
 
-mod desk;
 mod handling;
-mod keeper;
 mod task;
+mod task_queue;
+mod visibility_extender;
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use crate::error::Error;
 use crate::message::Receive;
 use crate::retry::Retry;
 
-use desk::Desk;
 use handling::Settler;
 pub use task::Task;
+use task_queue::TaskQueue;
 
 /// Messages that one call receives at most.
 const RECEIVE_MAX: usize = 10;
@@ -156,14 +156,14 @@ impl Worker {
     /// pass (the service restarts, the network is away) is waited for.
     pub fn run(self, handler: impl Fn(&Task) -> Verdict + Sync) -> Result<Tally, WorkerError> {
         self.check()?;
-        let desk = Desk::new(self.concurrency, self.queue_url.ends_with(".fifo"));
+        let tasks = TaskQueue::new(self.concurrency, self.queue_url.ends_with(".fifo"));
         let settler = || {
             let (client, stop) = (self.client.clone(), self.stop.clone());
-            Settler::new(client, &self.queue_url, &desk, self.back_off, stop)
+            Settler::new(client, &self.queue_url, &tasks, self.back_off, stop)
         };
         let ended = std::thread::scope(|scope| {
-            // However this ends, the threads must be told, or the scope would wait for ever.
-            let _closing = desk.closes_at_end();
+            // However this ends, the threads must be stopped, or the scope would wait for ever.
+            let _closing = tasks.close_on_drop();
             for number in 0..self.concurrency {
                 let (mut settler, handler) = (settler(), &handler);
                 std::thread::Builder::new()
@@ -171,15 +171,17 @@ impl Worker {
                     .spawn_scoped(scope, move || settler.run(handler))?;
             }
             let lease = Duration::from_secs(self.visibility_timeout_seconds.into());
-            let (client, queue_url, desk) = (self.client.clone(), &self.queue_url, &desk);
+            let (client, queue_url, tasks) = (self.client.clone(), &self.queue_url, &tasks);
             std::thread::Builder::new()
                 .name("worker-keeper".to_owned())
-                .spawn_scoped(scope, move || keeper::run(client, queue_url, desk, lease))?;
-            let ended = self.receive(desk);
+                .spawn_scoped(scope, move || {
+                    visibility_extender::run(client, queue_url, tasks, lease)
+                })?;
+            let ended = self.receive(tasks);
             settler().give_back_waiting();
             ended
         });
-        ended.map(|()| desk.tally())
+        ended.map(|()| tasks.tally())
     }
 
     fn check(&self) -> Result<(), WorkerError> {
@@ -197,13 +199,13 @@ impl Worker {
     }
 
     /// Receives for as many as have time, until it is stopped.
-    fn receive(&self, desk: &Desk) -> Result<(), WorkerError> {
+    fn receive(&self, tasks: &TaskQueue) -> Result<(), WorkerError> {
         // This loop has its own view of failures: it never gives up.
         let mut client = self.client.clone().with_retry(Retry::never());
         client.watch_canceller(&self.stop.0);
         let mut failures = 0;
         let mut most = RECEIVE_MAX;
-        while let Some(room) = desk.wait_for_room(&self.stop) {
+        while let Some(room) = tasks.wait_for_room(&self.stop) {
             let how = Receive {
                 max: u32::try_from(room.min(most)).unwrap_or(1),
                 wait_seconds: self.wait_seconds,
@@ -212,7 +214,7 @@ impl Worker {
             match client.receive(&self.queue_url, &how) {
                 Ok(messages) => {
                     (failures, most) = (0, RECEIVE_MAX);
-                    desk.put(messages, self.visibility_timeout_seconds);
+                    tasks.put(messages, self.visibility_timeout_seconds);
                 }
                 Err(Error::Cancelled) => return Ok(()),
                 Err(error) if error.is_transient() || error.is_too_long() => {

@@ -26,7 +26,7 @@ const ATTRIBUTES: &str = "x-sqs-attributes";
 /// Sequence numbers have twenty digits, as SQS's have.
 const SEQUENCE_BASE: u64 = 10_000_000_000_000_000_000;
 
-/// What the broker is told to send.
+/// A message as the broker sends it.
 pub(crate) fn outgoing(new: NewMessage, id: Uuid, now_ms: u64) -> Send {
     let mut headers = Table::new();
     let (mut types, mut apart) = (Table::new(), Table::new());

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_that_is_gone_is_told_by_its_code() {
+    fn a_destination_that_is_gone_is_reported_by_its_code() {
         assert_eq!(reason(MoveFailure::DestinationGone), "AWS.SimpleQueueService.NonExistentQueue");
         assert!(reason(MoveFailure::DestinationFull).contains("full"));
     }

@@ -1,11 +1,11 @@
-//! What the embedded queues have to be told.
+//! Settings of the embedded queues.
 
 use std::sync::Arc;
 
 /// The virtual host that the default account is.
 const DEFAULT_VHOST: &str = "/";
 
-/// What the embedded queues have to be told.
+/// Settings of the embedded queues.
 #[derive(Clone, Debug)]
 pub struct EmbeddedSettings {
     /// The account that virtual host `/` is.

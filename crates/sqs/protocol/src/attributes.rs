@@ -69,7 +69,7 @@ const SETTABLE: &[Attribute] = &[
     attribute("Durability", Values::OneOf(&["os", "fsync"]), None),
 ];
 
-/// Defaults of BDQS's own attributes; SQS does not have them, so they are only told when asked for.
+/// Defaults of BDQS's own attributes; SQS does not have them, so they are only returned when asked for by name.
 const OWN_DEFAULTS: &[(&str, &str)] = &[("OrderHint", "1"), ("Durability", "fsync")];
 
 /// How long a data key is used when only the master key was named.
@@ -85,7 +85,7 @@ pub(crate) const COMPUTED: &[&str] = &[
     "QueueArn",
 ];
 
-/// Counted too, but SQS gives it to CloudWatch only: told when it is asked for by name.
+/// Counted too, but SQS gives it to CloudWatch only: returned when it is asked for by name.
 pub(crate) const OLDEST_AGE: &str = "ApproximateAgeOfOldestMessage";
 
 fn find(name: &str) -> Option<&'static Attribute> {
@@ -146,7 +146,7 @@ pub(crate) fn for_new_queue(given: &Attributes) -> Result<Attributes, Error> {
     let is_fifo = match given.get("FifoQueue") {
         None => false,
         Some(value) if value.eq_ignore_ascii_case("true") => true,
-        // There is no such thing as a queue that is told to be none.
+        // There is no such thing as a queue that is declared to be none.
         Some(_) => return Err(refusal::unknown_attribute("FifoQueue")),
     };
     check_type(given, is_fifo)?;
@@ -256,7 +256,7 @@ fn check_encryption(given: &Attributes) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks one value; gives it as it is stored.
+/// Checks one value; returns it as it is stored.
 fn stored_form(attribute: &Attribute, value: &str) -> Result<String, Error> {
     let Attribute { name, values, .. } = *attribute;
     let refused = || refusal::invalid_attribute(name, "");

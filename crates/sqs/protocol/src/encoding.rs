@@ -83,7 +83,7 @@ pub fn decode(http: &HttpRequest<'_>) -> Result<Decoded, Undecodable> {
     }
 }
 
-/// The protocol of a request, as far as it can be told before it is read.
+/// The protocol of a request, as far as it is known before it is read.
 #[must_use]
 pub fn protocol(http: &HttpRequest<'_>) -> Protocol {
     // Some clients say of every request that it is JSON, also of one that has no body.

@@ -178,7 +178,7 @@ fn is_number(value: &[u8]) -> bool {
     text.bytes().all(decimal) && text.parse::<f64>().is_ok()
 }
 
-/// Checks the system attributes of a message; gives the trace header, the only one there is.
+/// Checks the system attributes of a message; returns the trace header, the only one there is.
 ///
 /// # Errors
 /// InvalidParameterValue.

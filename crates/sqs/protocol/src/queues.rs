@@ -388,14 +388,14 @@ pub trait Queues: Clone + Send + Sync + 'static {
         changes: Vec<(Delivery, u64)>,
     ) -> impl Future<Output = Result<Vec<ReceiptOutcome>, Fault>> + Send;
 
-    /// Starts to move the messages of a dead-letter queue; gives the task's handle.
+    /// Starts to move the messages of a dead-letter queue; returns the task's handle.
     fn start_move(
         &self,
         queue: QueueKey,
         task: NewMoveTask,
     ) -> impl Future<Output = Result<String, Fault>> + Send;
 
-    /// Stops a task of that queue by its handle; gives the messages moved so far. The handle of
+    /// Stops a task of that queue by its handle; returns the messages moved so far. The handle of
     /// another queue's task is [`Fault::NotFound`].
     fn cancel_move(
         &self,

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_redrive_policy_lacks_is_told() {
+    fn what_a_redrive_policy_lacks_is_named() {
         assert_eq!(
             redrive("5"),
             "Invalid value for the parameter RedrivePolicy. Reason: Redrive policy is not a valid \

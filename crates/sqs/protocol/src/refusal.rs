@@ -1,5 +1,5 @@
-//! What SQS says when it refuses, in its own words. Every text that a rule gives stands here or is
-//! made here, so that it can be compared with what SQS gives in one place.
+//! What SQS says when it refuses, in its own words. Every text of a rule stands here or is
+//! made here, so that it can be compared with that of SQS in one place.
 
 use crate::{Error, ErrorKind, Fault};
 

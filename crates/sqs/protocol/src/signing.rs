@@ -69,7 +69,7 @@ impl Signer {
         self
     }
 
-    /// Signs a request. Its headers have to have `host`; those that this gives are to be added, and
+    /// Signs a request. Its headers have to have `host`; those that this returns are to be added, and
     /// are not among them yet. `now_ms` is in ms since 1970.
     #[must_use]
     pub fn sign(&mut self, request: &HttpRequest<'_>, now_ms: u64) -> SignedHeaders {
@@ -92,7 +92,7 @@ impl Signer {
         SignedHeaders { authorization, amz_date, security_token }
     }
 
-    /// Signs a request in its query: gives the query to send, which is good for `expires_s` seconds
+    /// Signs a request in its query: returns the query to send, which is good for `expires_s` seconds
     /// (at least 1, at most a week). Whoever sends it has to send the request's headers too.
     #[must_use]
     pub fn presign(&mut self, request: &HttpRequest<'_>, expires_s: u64, now_ms: u64) -> String {

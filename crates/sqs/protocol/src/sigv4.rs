@@ -2,7 +2,7 @@
 //!
 //! Verifying goes in steps, because the key has to be looked up in between:
 //! [`Claim::read`] says which access key a request claims to be signed with, [`Verifier::verify`]
-//! proves it, and the [`Payload`] that comes of it gives the body that was signed. [`Signer`] is the
+//! proves it, and the [`Payload`] that comes of it yields the body that was signed. [`Signer`] is the
 //! other end. Time is an argument everywhere.
 //!
 //! Source: "Signature Version 4 signing process" in AWS's IAM user guide.
@@ -12,8 +12,8 @@ mod canonical;
 mod chunks;
 mod claim;
 mod credential;
+mod digest;
 mod error;
-mod hex;
 mod signing_keys;
 mod verifier;
 
@@ -22,10 +22,10 @@ pub use claim::Claim;
 pub use error::{Computed, SignatureError};
 pub use verifier::{Payload, Verifier};
 
-pub(crate) use amz_time::{days_of, number, seconds_of_day};
+pub(crate) use amz_time::{date, number, seconds_of, time_of_day};
 pub(crate) use canonical::{CanonicalRequest, canonical_query, encode_into};
 pub(crate) use credential::Credential;
-pub(crate) use hex::Digest32;
+pub(crate) use digest::Digest32;
 pub(crate) use signing_keys::{SigningKey, SigningKeys};
 
 /// The algorithm's name, in the header, in the query and in the string to sign.

@@ -22,7 +22,7 @@ pub(crate) enum BodyError {
 /// not copied.
 pub(crate) async fn read(mut body: Incoming, share: &mut Share) -> Result<Bytes, BodyError> {
     let announced = body.size_hint();
-    // Refused before a client that waits for `100 Continue` is told to go on.
+    // Refused before a client that waits for `100 Continue` is asked to go on.
     if announced.lower() > BODY_BYTES_MAX as u64 {
         return Err(BodyError::TooLong);
     }

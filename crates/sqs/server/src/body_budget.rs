@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_beyond_the_budget_is_not_taken_and_shares_are_given_back() {
+    fn what_is_beyond_the_budget_is_refused_and_shares_return() {
         let budget = BodyBudget::new(10);
         let (mut one, mut other) = (budget.share(), budget.share());
         assert!(one.take(4) && one.take(2));

@@ -66,7 +66,7 @@ impl Connections {
         }
     }
 
-    /// A new connection: its number, and where it tells what it is at.
+    /// A new connection: its number, and where it notes its phase.
     pub(crate) fn add(&self) -> (usize, Rc<Progress>) {
         let progress = Rc::new(Progress {
             phase: Cell::new(Phase::Reading),

@@ -80,6 +80,31 @@ fn every_crate_depends_only_on_the_layers_below_it() {
     assert_none("dependencies that do not point downwards", &faults);
 }
 
+/// Features with code that only fuzzers and tests run.
+const APPARATUS: [&str; 2] = ["fuzzing", "testing"];
+
+#[test]
+fn the_product_compiles_nothing_that_only_tests_need() {
+    let mut faults = Vec::new();
+    for found in Repository::open().crates() {
+        let dependencies = found.manifest.get("dependencies").and_then(|table| table.as_table());
+        for (name, dependency) in dependencies.into_iter().flatten() {
+            let features = dependency.get("features").and_then(|features| features.as_array());
+            let features = features.into_iter().flatten().filter_map(|feature| feature.as_str());
+            for feature in features.filter(|feature| APPARATUS.contains(feature)) {
+                faults.push(format!("{}: {name} with the feature {feature}", found.path));
+            }
+        }
+        let features = found.manifest.get("features").and_then(|features| features.get("default"));
+        if features.is_some_and(|features| {
+            APPARATUS.iter().any(|name| features.to_string().contains(name))
+        }) {
+            faults.push(format!("{}: its default features", found.path));
+        }
+    }
+    assert_none("features for tests in the product", &faults);
+}
+
 #[test]
 fn the_layers_have_no_cycle() {
     for (at, (name, below)) in

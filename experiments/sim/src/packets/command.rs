@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use quelea_elastic_proto::Named as _;
 use quelea_elastic_proto::frame::Acknowledge;
 
 use crate::Seed;
@@ -32,8 +33,8 @@ pub struct Command {
     #[arg(long)]
     handshake: Option<String>,
     /// When a message is done, for handshakes: `relayed`, `delivered`, `stored`.
-    #[arg(long, default_value = "delivered")]
-    level: String,
+    #[arg(long, default_value = "delivered", value_parser = Acknowledge::parse)]
+    level: Acknowledge,
     /// Faults instead of the drawn ones: `1500ms kill r0 0; #77 pause d0 2500`.
     #[arg(long)]
     faults: Option<String>,
@@ -67,7 +68,7 @@ impl Command {
             return self.run_exhaustive();
         }
         if let Some(name) = &self.handshake {
-            let plan = find_handshake(name)?.plan(level(&self.level)?).0;
+            let plan = find_handshake(name)?.plan(self.level).0;
             return Ok(self.one(self.with_given(plan)?));
         }
         if self.faults.is_some() || self.wishes.is_some() || (self.seeds == 1 && self.log) {
@@ -131,7 +132,7 @@ impl Command {
     }
 
     fn run_exhaustive(&self) -> Result<bool, String> {
-        let acknowledge = level(&self.level)?;
+        let acknowledge = self.level;
         let handshakes = match &self.handshake {
             Some(name) => vec![find_handshake(name)?],
             None => Handshake::ALL.to_vec(),
@@ -185,15 +186,6 @@ fn find_handshake(name: &str) -> Result<Handshake, String> {
     found.ok_or_else(|| {
         format!("{name:?} is none of {}", Handshake::ALL.map(|one| one.to_string()).join(", "))
     })
-}
-
-fn level(name: &str) -> Result<Acknowledge, String> {
-    match name {
-        "relayed" => Ok(Acknowledge::Relayed),
-        "delivered" => Ok(Acknowledge::Delivered),
-        "stored" => Ok(Acknowledge::Stored),
-        _ => Err(format!("{name:?} is none of relayed, delivered, stored")),
-    }
 }
 
 struct TimedWish(u64, Wish);

@@ -175,7 +175,7 @@ impl Control {
                 }
                 self.alone_since = None;
             }
-            Command::Elsewhere { address, retry_after_ms } => {
+            Command::Redirected { address, retry_after_ms } => {
                 let retry_after_ms = u64::from(retry_after_ms);
                 self.lose(cx, Lost::Elsewhere { address, retry_after_ms });
             }

@@ -50,7 +50,7 @@ impl Keeping {
 
     pub(super) fn turn(&mut self, cx: &mut Cx<'_>, core: &mut Relay) {
         if self.conn.is_none() {
-            let wanted = core.keeper().is_some() && core.has_to_keep();
+            let wanted = core.keeper().is_some() && core.has_keeps();
             if self.due.is_some_and(|due| due > cx.now) {
                 return;
             }
@@ -123,7 +123,7 @@ impl Keeping {
         if let Some(conn) = self.conn.take() {
             cx.close(conn);
         }
-        core.keep_again();
+        core.resend_keeps();
         self.open = false;
         self.pause_ms = if self.kept { PAUSE_MS_MIN } else { PAUSE_MS_MAX.min(self.pause_ms * 2) };
         self.due = Some(cx.now.plus_ms(self.pause_ms));

@@ -59,7 +59,7 @@ impl ProducerNode {
         }
         self.publish(cx);
         self.client.turn(cx);
-        while self.client.session.poll_news().is_some() {}
+        while self.client.session.poll_event().is_some() {}
         cx.check.acknowledged(self.id, self.client.session.acknowledged().0);
     }
 
@@ -145,7 +145,7 @@ impl ListenerNode {
             self.client.session.acknowledge(messages);
         }
         self.client.flush(cx);
-        while self.client.session.poll_news().is_some() {}
+        while self.client.session.poll_event().is_some() {}
     }
 
     fn take(&mut self, cx: &mut Cx<'_>) {

@@ -1,5 +1,7 @@
 //! How channels and connections end, from either side.
 
+use quelea_model::limits;
+
 use super::channel::{Channel, ChannelState, Content};
 use super::refusal::Refusal;
 use super::{Phase, ServerConnection};
@@ -8,10 +10,6 @@ use crate::frame::FrameError;
 use crate::method::{channel, connection};
 use crate::reply_code::ReplyCode;
 use crate::short_str::ShortStr;
-
-/// Milliseconds for the client's close-ok after our close. The client may have much to read before
-/// it sees the close; one that is gone should not hold its socket for long.
-const CLOSE_TIMEOUT_MS: u64 = 10_000;
 
 impl ServerConnection {
     /// Closes a channel because of an error: queues `channel.close` with `CODE_NAME - text`, and
@@ -57,7 +55,7 @@ impl ServerConnection {
         let text = close.reply_text.clone();
         self.output.method(0, &close.into());
         self.phase = Phase::Closing { answered: false };
-        self.phase_ends = self.now.plus_ms(CLOSE_TIMEOUT_MS);
+        self.phase_ends = self.now.plus_ms(limits::CLOSE_OK_TIMEOUT_MS);
         self.over(CloseCause::Server { code: code.code(), text });
     }
 
@@ -80,13 +78,13 @@ impl ServerConnection {
         }
     }
 
-    /// The client closes a channel: the caller is told and owes the close-ok.
+    /// The client closes a channel: the caller is notified and owes the close-ok.
     pub(super) fn channel_closed_by_client(&mut self, channel: u16) -> Event {
         self.set_state(channel, ChannelState::ClosedByClient);
         Event::ChannelClosed(channel)
     }
 
-    /// The client closes the connection: the caller is told and owes the close-ok.
+    /// The client closes the connection: the caller is notified and owes the close-ok.
     pub(super) fn closed_by_client(&mut self, close: connection::Close) -> Event {
         self.phase = Phase::ClosedByClient;
         self.over(CloseCause::Client { code: close.reply_code, text: close.reply_text.detached() });

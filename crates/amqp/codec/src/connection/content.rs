@@ -1,7 +1,7 @@
 //! Messages that the client publishes: method, content header, body (AMQP 0-9-1 §4.2.6).
 
 use bytes::{Buf, Bytes};
-use quelea_model::PropertyView;
+use quelea_model::{PropertyView, limits};
 
 use super::ServerConnection;
 use super::channel::{Assembly, Channel, ChannelState, Content};
@@ -13,11 +13,6 @@ use crate::method::basic::Publish;
 use crate::method::shape::Arguments;
 use crate::reply_code::ReplyCode;
 use crate::wire::Reader;
-
-/// Unfinished messages of one connection's channels, together, are limited to this or to two of the
-/// largest messages, whichever is more: a client may begin a message on each of its channels, and
-/// properties alone may be as long as a frame.
-const ASSEMBLING_BYTES_MIN: usize = 32 * 1024 * 1024;
 
 /// `basic.publish` as it begins a method frame's payload.
 pub(super) const BASIC_PUBLISH: [u8; 4] = [0, 60, 0, 40];
@@ -150,7 +145,7 @@ impl ServerConnection {
     fn check_assembling(&self) -> Outcome {
         let one = self.config.message_bytes_max.saturating_add(self.frame_max.into());
         let two = usize::try_from(one.saturating_mul(2));
-        let max = two.unwrap_or(usize::MAX).max(ASSEMBLING_BYTES_MIN);
+        let max = two.unwrap_or(usize::MAX).max(limits::UNFINISHED_MESSAGES_BYTES_MAX);
         if self.assembling_bytes <= max {
             return Ok(None);
         }
@@ -182,7 +177,7 @@ fn read_publish(bytes: &Bytes, from: usize, to: usize) -> Result<Publish, Box<Re
     Ok(publish)
 }
 
-/// Checks a content header and gives the body's size.
+/// Checks a content header and returns the body's size.
 #[inline]
 fn check_header(payload: &[u8]) -> Result<u64, Box<Refusal>> {
     let Some((head, properties)) = payload.split_first_chunk::<CONTENT_HEAD>() else {

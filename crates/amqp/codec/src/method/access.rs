@@ -19,7 +19,7 @@ shapes! {
         /// Ignored.
         read: bool,
     }
-    /// Gives a ticket.
+    /// Grants a ticket.
     RequestOk {
         /// Any number; RabbitMQ says 1.
         ticket: u16,

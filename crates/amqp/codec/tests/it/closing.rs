@@ -66,7 +66,7 @@ fn a_channel_that_we_close_swallows_everything_until_close_ok() {
 }
 
 #[test]
-fn a_channel_that_we_closed_is_not_opened_again_before_its_close_ok() {
+fn a_channel_that_we_closed_is_reopened_only_after_its_close_ok() {
     let mut talk = Conversation::with_channel();
     talk.server.close_channel(1, ReplyCode::NotFound, "none", 0, 0);
     assert_eq!(talk.events(), [Event::ChannelClosed(1)]);

@@ -50,7 +50,7 @@ fn an_unfinished_message_does_not_keep_the_read_buffer() {
 }
 
 #[test]
-fn a_message_that_ends_on_another_channel_does_not_make_one_keep_the_read_buffer() {
+fn another_channels_complete_message_does_not_pin_the_read_buffer() {
     let mut talk = Conversation::with_channel();
     talk.method(2, channel::Open {});
     talk.method(2, publish("logs", "a.b"));

@@ -22,8 +22,8 @@ use smallvec::SmallVec;
 use super::path::Paths;
 use super::pool::BUFFER_BYTES;
 use super::{
-    Amount, Net, NetCounters, Pool, RECEIVE_BATCH, RECEIVE_BUFFER_BYTES, Received, Refused,
-    SEND_BUFFER_BYTES, SEND_RETRIES, SEND_RETRY, Watcher, canonical, for_socket,
+    Amount, Net, NetCounters, Pool, RECEIVE_BATCH, RECEIVE_BUFFER_BYTES, Reader, Received,
+    SEND_BUFFER_BYTES, SEND_RETRIES, SEND_RETRY, SendError, canonical, for_socket,
 };
 
 /// Datagrams that one sendmmsg takes: as many as a train has.
@@ -46,14 +46,14 @@ fn ancillary_space() -> Vec<u8> {
 pub(crate) struct Linux {
     socket: socket2::Socket,
     is_ipv6: bool,
-    /// One for each [`Watcher`].
+    /// One for each [`Reader`].
     interrupts: [OwnedFd; 2],
     /// Where a datagram to itself goes, if it is sure to come here: then a caller waits in recvmsg
-    /// itself, which saves a call for each round trip, and is called away by an empty datagram.
+    /// itself, which saves a call for each round trip, and is interrupted by an empty datagram.
     own: Option<SocketAddr>,
-    /// The caller is called away; set before the datagram is sent, which another one may take.
-    called: AtomicBool,
-    /// Microseconds for which recvmsg waits, as the socket was told; 0 for ever.
+    /// The leader is interrupted; set before the datagram is sent, which another one may take.
+    interrupted: AtomicBool,
+    /// Microseconds for which recvmsg waits, as the socket was set; 0 for ever.
     receive_limit_us: AtomicU64,
     paths: Paths,
     /// The kernel or the device does not cut trains; then each datagram is given by itself.
@@ -77,7 +77,7 @@ impl Linux {
             is_ipv6,
             interrupts: [eventfd(0, flags)?, eventfd(0, flags)?],
             own,
-            called: AtomicBool::new(false),
+            interrupted: AtomicBool::new(false),
             receive_limit_us: AtomicU64::new(0),
             paths: Paths::default(),
             trains_refused: AtomicBool::new(false),
@@ -95,10 +95,10 @@ impl Linux {
         self
     }
 
-    const fn interrupt_of(&self, watcher: Watcher) -> &OwnedFd {
-        match watcher {
-            Watcher::Caller => &self.interrupts[0],
-            Watcher::Background => &self.interrupts[1],
+    const fn interrupt_of(&self, reader: Reader) -> &OwnedFd {
+        match reader {
+            Reader::Leader => &self.interrupts[0],
+            Reader::Background => &self.interrupts[1],
         }
     }
 
@@ -129,7 +129,7 @@ impl Linux {
     }
 
     /// Waits a little if the kernel had no room. An error that is about an earlier datagram
-    /// (ECONNREFUSED) is taken away by having been told, so that is tried again too.
+    /// (ECONNREFUSED) is gone once it was returned, so that is tried again too.
     fn may_try_again(&self, error: Errno, tries: &mut u32) -> Result<(), Errno> {
         *tries += 1;
         if *tries > SEND_RETRIES {
@@ -159,7 +159,7 @@ impl Linux {
         match self.send_one(train.to, &train.bytes, Some(segment)) {
             // The device can't (EIO), or the kernel can't, or a segment is larger than the path.
             Err(error @ (Errno::EIO | Errno::EINVAL)) => {
-                if self.paths.ask(train.to.ip()).is_some_and(|path| path < segment_bytes) {
+                if self.paths.query(train.to.ip()).is_some_and(|path| path < segment_bytes) {
                     return Err(Errno::EMSGSIZE);
                 }
                 self.counters.train_fallbacks.fetch_add(1, Relaxed);
@@ -270,7 +270,7 @@ impl Linux {
                 Ok(0) => small += 1,
                 Ok(_) => {}
                 Err(Errno::EAGAIN) => return false,
-                // Told of an earlier datagram (ECONNREFUSED), or interrupted: the next may be good.
+                // About an earlier datagram (ECONNREFUSED), or interrupted: the next may be good.
                 Err(_) => {
                     self.counters.receive_errors.fetch_add(1, Relaxed);
                 }
@@ -295,9 +295,9 @@ impl Linux {
             Some(ancillary),
             flags,
         )
-        .map(|message| (message.bytes, self.look_at(&message)));
+        .map(|message| (message.bytes, self.sender_and_segment(&message)));
         match found {
-            Ok((length, (Some(from), segment_bytes))) if !self.is_call(length, from) => {
+            Ok((length, (Some(from), segment_bytes))) if !self.is_interrupt(length, from) => {
                 self.count_received(length);
                 let bytes = pool.cut(buffer, length);
                 received.push(Received { from, bytes, segment_bytes });
@@ -314,14 +314,14 @@ impl Linux {
         }
     }
 
-    /// Whether it is the datagram of [`Net::interrupt`], and nobody's. Whoever takes it, `called` stays
-    /// set until the caller has seen it.
-    fn is_call(&self, length: usize, from: SocketAddr) -> bool {
+    /// Whether it is the datagram of [`Net::interrupt`], and nobody's. Whoever takes it, `interrupted` stays
+    /// set until the leader has seen it.
+    fn is_interrupt(&self, length: usize, from: SocketAddr) -> bool {
         length == 0 && self.own.is_some_and(|own| own.port() == from.port())
     }
 
     /// Has recvmsg wait no longer than `within`: half of it at least, as a power of two, so that the
-    /// socket need not be told anew for each call. False if it can't be told.
+    /// socket need not be set anew for each call. False if it can't be set.
     fn limit_receive(&self, within: Option<Duration>) -> bool {
         let us = within.map_or(0, |within| {
             let us = u64::try_from(within.as_micros()).unwrap_or(u64::MAX);
@@ -331,11 +331,11 @@ impl Linux {
             return true;
         }
         let limit = (us > 0).then(|| Duration::from_micros(us));
-        let told = self.socket.set_read_timeout(limit).is_ok();
-        if told {
+        let is_set = self.socket.set_read_timeout(limit).is_ok();
+        if is_set {
             self.receive_limit_us.store(us, Relaxed);
         }
-        told
+        is_set
     }
 
     /// Many small datagrams in one call. They are copied out of one block whose pages the kernel
@@ -355,10 +355,10 @@ impl Linux {
             None,
         )?;
         let found: SmallVec<[_; RECEIVE_BATCH]> =
-            messages.map(|message| (message.bytes, self.look_at(&message))).collect();
+            messages.map(|message| (message.bytes, self.sender_and_segment(&message))).collect();
         for ((bytes, (from, segment_bytes)), part) in found.iter().zip(block.chunks(BUFFER_BYTES)) {
             if let Some(from) = *from
-                && !self.is_call(*bytes, from)
+                && !self.is_interrupt(*bytes, from)
             {
                 self.count_received(*bytes);
                 let bytes = pool.copy(&part[..*bytes]).into();
@@ -369,7 +369,10 @@ impl Linux {
     }
 
     /// The sender, and the size of the segments.
-    fn look_at(&self, message: &RecvMsg<'_, '_, SockaddrStorage>) -> (Option<SocketAddr>, usize) {
+    fn sender_and_segment(
+        &self,
+        message: &RecvMsg<'_, '_, SockaddrStorage>,
+    ) -> (Option<SocketAddr>, usize) {
         let mut segment_bytes = message.bytes;
         // There is room for all that is asked for; without, this datagram's segments are unknown and
         // the state machine counts it as malformed.
@@ -402,7 +405,7 @@ impl Linux {
 }
 
 impl Net for Linux {
-    fn send(&self, transmits: &[Transmit], refused: &mut dyn FnMut(&Transmit, Refused)) {
+    fn send(&self, transmits: &[Transmit], failed: &mut dyn FnMut(&Transmit, SendError)) {
         let mut rest = transmits;
         while let Some(first) = rest.first() {
             let singles = rest
@@ -417,7 +420,7 @@ impl Net for Linux {
                     run.iter().map(|one| (for_socket(self.is_ipv6, one.to), &one.bytes[..])),
                 );
                 self.count_sent(run.len(), run.iter().map(|one| one.bytes.len()).sum());
-                self.send_many(&datagrams, &mut |at, error| refused(&run[at], why(error)));
+                self.send_many(&datagrams, &mut |at, error| failed(&run[at], why(error)));
                 continue;
             }
             rest = &rest[1..];
@@ -431,12 +434,12 @@ impl Net for Linux {
             };
             self.count_sent(datagrams, first.bytes.len());
             if let Err(error) = sent {
-                refused(first, why(error));
+                failed(first, why(error));
             }
         }
     }
 
-    fn receive(&self, amount: Amount, pool: &mut Pool, received: &mut Vec<Received>) -> bool {
+    fn recv(&self, amount: Amount, pool: &mut Pool, received: &mut Vec<Received>) -> bool {
         let mut ancillary = mem::take(&mut pool.ancillary);
         if ancillary.is_empty() {
             ancillary = ancillary_space();
@@ -446,18 +449,13 @@ impl Net for Linux {
         more
     }
 
-    fn receive_next(
-        &self,
-        within: Option<Duration>,
-        pool: &mut Pool,
-        received: &mut Vec<Received>,
-    ) {
+    fn recv_within(&self, within: Option<Duration>, pool: &mut Pool, received: &mut Vec<Received>) {
         if self.own.is_none() || within.is_some_and(|within| within < LIMIT_MIN) {
-            self.wait(Watcher::Caller, within);
-            self.receive(Amount::One, pool, received);
+            self.wait(Reader::Leader, within);
+            self.recv(Amount::One, pool, received);
             return;
         }
-        if self.called.swap(false, SeqCst) || !self.limit_receive(within) {
+        if self.interrupted.swap(false, SeqCst) || !self.limit_receive(within) {
             return;
         }
         let mut ancillary = mem::take(&mut pool.ancillary);
@@ -465,8 +463,8 @@ impl Net for Linux {
             ancillary = ancillary_space();
         }
         let first = self.receive_buffer(MsgFlags::empty(), pool, received, &mut ancillary);
-        // Whoever called did so after changing what the caller will look at now.
-        self.called.store(false, SeqCst);
+        // Whoever interrupted did so after changing what the leader will look at now.
+        self.interrupted.store(false, SeqCst);
         // An error is as good as nothing. Behind a train there may be more.
         if first.is_ok_and(|length| length > 0) {
             self.receive_singly(Amount::One, pool, received, &mut ancillary);
@@ -474,8 +472,8 @@ impl Net for Linux {
         pool.ancillary = ancillary;
     }
 
-    fn wait(&self, watcher: Watcher, within: Option<Duration>) {
-        let interrupt = self.interrupt_of(watcher);
+    fn wait(&self, reader: Reader, within: Option<Duration>) {
+        let interrupt = self.interrupt_of(reader);
         let mut fds =
             [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(interrupt, PollFlags::IN)];
         wait_for(&mut fds, within);
@@ -485,24 +483,24 @@ impl Net for Linux {
         }
     }
 
-    fn interrupt(&self, watcher: Watcher) {
-        if watcher == Watcher::Caller
+    fn interrupt(&self, reader: Reader) {
+        if reader == Reader::Leader
             && let Some(own) = self.own
         {
-            self.called.store(true, SeqCst);
+            self.interrupted.store(true, SeqCst);
             // If there is no room for it, the socket has something to receive anyway.
             let _ = self.send_one(own, &[], None);
         }
-        // It can fail only when the count is full, and then the watcher is called already.
-        let _ = rustix::io::write(self.interrupt_of(watcher), &1_u64.to_ne_bytes());
+        // It can fail only when the count is full, and then the reader is interrupted already.
+        let _ = rustix::io::write(self.interrupt_of(reader), &1_u64.to_ne_bytes());
     }
 
     fn path_bytes(&self, address: IpAddr) -> Option<usize> {
         self.paths.bytes(address)
     }
 
-    fn ask_path_bytes(&self, address: IpAddr) -> Option<usize> {
-        self.paths.ask(address)
+    fn query_path_bytes(&self, address: IpAddr) -> Option<usize> {
+        self.paths.query(address)
     }
 
     fn socket(&self) -> &socket2::Socket {
@@ -548,18 +546,18 @@ fn segment_of(transmit: &Transmit) -> Option<usize> {
     transmit.segment_bytes.filter(|&segment| segment < transmit.bytes.len())
 }
 
-fn why(error: Errno) -> Refused {
+fn why(error: Errno) -> SendError {
     match error {
-        Errno::EMSGSIZE => Refused::TooLong,
-        Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM => Refused::NoRoom,
+        Errno::EMSGSIZE => SendError::TooLong,
+        Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM => SendError::NoRoom,
         Errno::ECONNREFUSED
         | Errno::EHOSTUNREACH
         | Errno::ENETUNREACH
         | Errno::ENETDOWN
         | Errno::EHOSTDOWN
         | Errno::EADDRNOTAVAIL
-        | Errno::EPERM => Refused::Unreachable,
-        _ => Refused::Other,
+        | Errno::EPERM => SendError::Unreachable,
+        _ => SendError::Other,
     }
 }
 

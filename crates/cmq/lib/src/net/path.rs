@@ -27,12 +27,12 @@ impl Paths {
     pub(super) fn bytes(&self, address: IpAddr) -> Option<usize> {
         let known =
             self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&address).copied();
-        known.or_else(|| self.ask(address))
+        known.or_else(|| self.query(address))
     }
 
     /// Asks again: a datagram was too large.
-    pub(super) fn ask(&self, address: IpAddr) -> Option<usize> {
-        let bytes = ask_kernel(address)?;
+    pub(super) fn query(&self, address: IpAddr) -> Option<usize> {
+        let bytes = query_kernel(address)?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= ADDRESSES_MAX {
             known.clear();
@@ -42,7 +42,7 @@ impl Paths {
     }
 }
 
-fn ask_kernel(address: IpAddr) -> Option<usize> {
+fn query_kernel(address: IpAddr) -> Option<usize> {
     // Any port will do: nothing is sent.
     const DISCARD: u16 = 9;
     let any = match address {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use quelea_cmq_proto::Transmit;
 
 use super::{
-    Amount, Net, NetCounters, Pool, RECEIVE_BATCH, RECEIVE_BUFFER_BYTES, Received, Refused,
-    SEND_BUFFER_BYTES, SEND_RETRIES, SEND_RETRY, Watcher, canonical, for_socket,
+    Amount, Net, NetCounters, Pool, RECEIVE_BATCH, RECEIVE_BUFFER_BYTES, Reader, Received,
+    SEND_BUFFER_BYTES, SEND_RETRIES, SEND_RETRY, SendError, canonical, for_socket,
 };
 
 /// Loopback's datagrams are not cut on any system that std knows; it is what Windows and macOS carry
@@ -26,7 +26,7 @@ const EMSGSIZE: i32 = if cfg!(windows) {
     40
 };
 
-/// The longest wait. The limit belongs to the socket, not to the call, so another watcher may have set
+/// The longest wait. The limit belongs to the socket, not to the call, so another reader may have set
 /// it in between; no timer is later than this for that.
 const WAIT_MAX: Duration = Duration::from_millis(100);
 
@@ -37,10 +37,10 @@ pub(crate) struct Portable {
     /// The same socket.
     udp: UdpSocket,
     is_ipv6: bool,
-    /// Where a datagram to itself must go: it is how a waiting thread is called away.
+    /// Where a datagram to itself must go: it is how a waiting thread is interrupted.
     own: SocketAddr,
     /// Whether receiving waits is a property of the socket; held while it is other than usual.
-    turn: Mutex<()>,
+    blocking_mode: Mutex<()>,
     counters: NetCounters,
 }
 
@@ -64,7 +64,7 @@ impl Portable {
             udp,
             is_ipv6,
             own,
-            turn: Mutex::new(()),
+            blocking_mode: Mutex::new(()),
             counters: NetCounters::default(),
         })
     }
@@ -94,19 +94,19 @@ impl Portable {
 }
 
 impl Net for Portable {
-    fn send(&self, transmits: &[Transmit], refused: &mut dyn FnMut(&Transmit, Refused)) {
+    fn send(&self, transmits: &[Transmit], failed: &mut dyn FnMut(&Transmit, SendError)) {
         for transmit in transmits {
             let segment_bytes = transmit.segment_bytes.unwrap_or(transmit.bytes.len()).max(1);
             for datagram in transmit.bytes.chunks(segment_bytes) {
                 if let Err(error) = self.send_one(transmit.to, datagram) {
-                    refused(transmit, why(&error));
+                    failed(transmit, why(&error));
                 }
             }
         }
     }
 
-    fn receive(&self, amount: Amount, pool: &mut Pool, received: &mut Vec<Received>) -> bool {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+    fn recv(&self, amount: Amount, pool: &mut Pool, received: &mut Vec<Received>) -> bool {
+        let _held = self.blocking_mode.lock().unwrap_or_else(PoisonError::into_inner);
         if self.udp.set_nonblocking(true).is_err() {
             return false;
         }
@@ -115,7 +115,7 @@ impl Net for Portable {
             let mut buffer = pool.take();
             self.counters.receive_calls.fetch_add(1, Relaxed);
             match self.udp.recv_from(&mut buffer) {
-                // Nothing but a call to come away has no bytes.
+                // Nothing but an interrupt has no bytes.
                 Ok((0, _)) => pool.put_back(buffer),
                 Ok((length, from)) => {
                     self.counters.received_buffers.fetch_add(1, Relaxed);
@@ -141,11 +141,11 @@ impl Net for Portable {
         more
     }
 
-    fn wait(&self, _watcher: Watcher, within: Option<Duration>) {
+    fn wait(&self, _reader: Reader, within: Option<Duration>) {
         // A limit of zero means none to std.
         let within = within.unwrap_or(WAIT_MAX).clamp(Duration::from_micros(1), WAIT_MAX);
         {
-            let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            let _held = self.blocking_mode.lock().unwrap_or_else(PoisonError::into_inner);
             if self.udp.set_read_timeout(Some(within)).is_err() {
                 return;
             }
@@ -154,8 +154,8 @@ impl Net for Portable {
         let _ = self.udp.peek_from(&mut [0]);
     }
 
-    fn interrupt(&self, _watcher: Watcher) {
-        // If the system has no room for it, its queue is not empty and the watcher wakes anyway.
+    fn interrupt(&self, _reader: Reader) {
+        // If the system has no room for it, its queue is not empty and the reader wakes anyway.
         let _ = self.udp.send_to(&[], self.own);
     }
 
@@ -163,7 +163,7 @@ impl Net for Portable {
         address.is_loopback().then_some(LOOPBACK_PATH_BYTES)
     }
 
-    fn ask_path_bytes(&self, _address: IpAddr) -> Option<usize> {
+    fn query_path_bytes(&self, _address: IpAddr) -> Option<usize> {
         None
     }
 
@@ -176,18 +176,18 @@ impl Net for Portable {
     }
 }
 
-fn why(error: &io::Error) -> Refused {
+fn why(error: &io::Error) -> SendError {
     match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => Refused::NoRoom,
+        io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => SendError::NoRoom,
         io::ErrorKind::ConnectionRefused
         | io::ErrorKind::ConnectionReset
         | io::ErrorKind::HostUnreachable
         | io::ErrorKind::NetworkUnreachable
         | io::ErrorKind::NetworkDown
         | io::ErrorKind::AddrNotAvailable
-        | io::ErrorKind::PermissionDenied => Refused::Unreachable,
+        | io::ErrorKind::PermissionDenied => SendError::Unreachable,
         // std has no name for it.
-        _ if error.raw_os_error() == Some(EMSGSIZE) => Refused::TooLong,
-        _ => Refused::Other,
+        _ if error.raw_os_error() == Some(EMSGSIZE) => SendError::TooLong,
+        _ => SendError::Other,
     }
 }

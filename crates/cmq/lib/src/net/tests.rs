@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use quelea_cmq_proto::Transmit;
 
 use super::*;
 
@@ -37,8 +38,8 @@ fn send_all(net: &dyn Net, transmits: &[Transmit]) {
 fn receive_datagrams(net: &dyn Net, count: usize) -> Vec<Vec<u8>> {
     let (mut pool, mut received, mut datagrams) = (Pool::default(), Vec::new(), Vec::new());
     while datagrams.len() < count {
-        net.wait(Watcher::Caller, Some(Duration::from_secs(10)));
-        net.receive(Amount::All, &mut pool, &mut received);
+        net.wait(Reader::Leader, Some(Duration::from_secs(10)));
+        net.recv(Amount::All, &mut pool, &mut received);
         assert!(!received.is_empty(), "only {} of {count} came", datagrams.len());
         for one in received.drain(..) {
             datagrams.extend(one.bytes.chunks(one.segment_bytes).map(<[u8]>::to_vec));
@@ -84,12 +85,12 @@ fn a_socket_of_both_families_reaches_both_and_knows_ipv4_peers_by_their_name() {
         let Some(v4) = backends("127.0.0.1:0").pop() else { unreachable!() };
         send_all(&*dual, &[transmit(address_of(&*v4), b"to you", None)]);
         let mut received = Vec::new();
-        v4.wait(Watcher::Caller, Some(Duration::from_secs(10)));
-        v4.receive(Amount::All, &mut Pool::default(), &mut received);
+        v4.wait(Reader::Leader, Some(Duration::from_secs(10)));
+        v4.recv(Amount::All, &mut Pool::default(), &mut received);
         send_all(&*v4, &[transmit(received[0].from, b"and back", None)]);
         received.clear();
-        dual.wait(Watcher::Caller, Some(Duration::from_secs(10)));
-        dual.receive(Amount::All, &mut Pool::default(), &mut received);
+        dual.wait(Reader::Leader, Some(Duration::from_secs(10)));
+        dual.recv(Amount::All, &mut Pool::default(), &mut received);
         assert_eq!(received[0].bytes[..], *b"and back");
         assert_eq!(received[0].from, address_of(&*v4));
     }
@@ -115,8 +116,8 @@ fn a_datagram_that_is_too_long_is_told_from_one_that_has_no_way() {
     let no_way = transmit("192.0.2.1:9".parse().unwrap(), b"hello", None);
     sender.send(&[too_long], &mut |_, refused| why.push(refused));
     sender.send(&[no_way], &mut |_, refused| why.push(refused));
-    assert_eq!(why[0], Refused::TooLong);
-    assert!(matches!(why[1], Refused::Unreachable | Refused::Other), "{why:?}");
+    assert_eq!(why[0], SendError::TooLong);
+    assert!(matches!(why[1], SendError::Unreachable | SendError::Other), "{why:?}");
 }
 
 #[test]
@@ -129,13 +130,13 @@ fn the_kernels_drops_are_counted() {
         sender.send_to(&[1; 1_000], address_of(receiver)).unwrap();
     }
     let (mut pool, mut received) = (Pool::default(), Vec::new());
-    while receiver.receive(Amount::All, &mut pool, &mut received) {}
+    while receiver.recv(Amount::All, &mut pool, &mut received) {}
     let arrived = received.len();
     received.clear();
     // The kernel tells with the next datagram that it takes.
     sender.send_to(&[1; 1_000], address_of(receiver)).unwrap();
-    receiver.wait(Watcher::Caller, Some(Duration::from_secs(10)));
-    receiver.receive(Amount::All, &mut pool, &mut received);
+    receiver.wait(Reader::Leader, Some(Duration::from_secs(10)));
+    receiver.recv(Amount::All, &mut pool, &mut received);
     let drops = receiver.counters().kernel_drops.load(std::sync::atomic::Ordering::Relaxed);
     assert_eq!(drops, 100 - arrived as u64);
     assert!(drops > 0);
@@ -146,12 +147,12 @@ fn a_waiting_thread_is_called_away() {
     for net in backends("127.0.0.1:0") {
         let started = Instant::now();
         thread::scope(|scope| {
-            scope.spawn(|| net.wait(Watcher::Caller, Some(Duration::from_secs(60))));
-            net.interrupt(Watcher::Caller);
+            scope.spawn(|| net.wait(Reader::Leader, Some(Duration::from_secs(60))));
+            net.interrupt(Reader::Leader);
         });
         assert!(started.elapsed() < Duration::from_secs(60), "it waited to the end");
         let (mut pool, mut received) = (Pool::default(), Vec::new());
-        net.receive(Amount::All, &mut pool, &mut received);
+        net.recv(Amount::All, &mut pool, &mut received);
         assert!(received.is_empty(), "the call is not a datagram of anybody's");
     }
 }

@@ -4,11 +4,11 @@ use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
 
+use quelea_cmq::gap_detector::GapDetectorOptions;
 use quelea_cmq::responder::ResponderOptions;
-use quelea_cmq::watched::WatchOptions;
 use quelea_cmq::{
-    Caller, Dest, DestinationOptions, Endpoint, Key, MailboxOptions, Mode, OnLoss, PushError,
-    Replace, Replay, Responder, Watched,
+    Caller, Dest, DestinationOptions, Endpoint, GapDetector, Key, MailboxOptions, Mode, OnLoss,
+    PushError, Replace, Replay, Responder,
 };
 
 use crate::ends::*;
@@ -74,18 +74,18 @@ fn a_caller_that_takes_nothing_does_not_hold_up_the_server() {
 #[test]
 fn a_number_far_ahead_is_asked_for_in_part_and_given_up_in_time() {
     let (a, b) = (endpoint(), endpoint());
-    let options = WatchOptions { asks_max: 2, ..WatchOptions::default() };
-    let mut watched = Watched::new(queue(&b, 0), options);
+    let options = GapDetectorOptions { asks_max: 2, ..GapDetectorOptions::default() };
+    let mut detector = GapDetector::new(queue(&b, 0), options);
     let dest = dest(&a, &b, 0, Mode::ReliableOrdered);
     // A message, numbered far ahead: a report names 64 of those before it, and so does the next.
     let message = [&[1][..], &7_u64.to_le_bytes(), &1_000_000_u64.to_le_bytes(), b"late"].concat();
     dest.push(&message).unwrap();
     dest.flush();
-    assert_eq!(&watched.pop_timeout(LONG).unwrap().bytes[..], b"late");
-    while watched.lost() < 4_096 {
-        assert!(watched.pop_timeout(SHORT).is_none());
+    assert_eq!(&detector.pop_timeout(LONG).unwrap().bytes[..], b"late");
+    while detector.lost() < 4_096 {
+        assert!(detector.pop_timeout(SHORT).is_none());
     }
-    assert_eq!((watched.lost(), watched.reported()), (4_096, 2 * 4_096));
+    assert_eq!((detector.lost(), detector.reported()), (4_096, 2 * 4_096));
 }
 
 #[test]

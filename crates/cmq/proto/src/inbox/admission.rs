@@ -1,13 +1,13 @@
 //! How a flow comes to be known, proven and forgotten.
 
-use crate::endpoint::Event;
+use crate::event::Event;
 use crate::inbox::Inbox;
 use crate::inbox::content::Arrived;
 use crate::inbox::credit::{FlowCredit, INITIAL_WINDOW_BYTES};
 use crate::inbox::flow::{COMMON_FLAGS, Ending, Flow, FlowKey, Report};
 use crate::inbox::flows::Contact;
 use crate::inbox::gaps::Gaps;
-use crate::inbox::peer::PeerCounts;
+use crate::inbox::peer_counts::PeerCounts;
 use crate::inbox::unacknowledged::Unacknowledged;
 use crate::inbox::window::Window;
 use crate::key::Mailbox;

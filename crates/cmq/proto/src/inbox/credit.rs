@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::inbox::flows::FlowRef;
+use crate::inbox::flow_ref::FlowRef;
 use crate::time::Time;
 
 /// What a flow was granted.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::inbox::flows::FlowRef;
+use crate::inbox::flow_ref::FlowRef;
 use crate::time::Time;
 
 /// Why to come back to a flow.

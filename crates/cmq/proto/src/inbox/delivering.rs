@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 
-use crate::endpoint::{Delivery, DeliveryToken, Event};
+use crate::delivery::{Delivery, DeliveryToken};
+use crate::event::Event;
 use crate::inbox::Inbox;
 use crate::inbox::delays::Delay;
 use crate::inbox::flow::Ending;

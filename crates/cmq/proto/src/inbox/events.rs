@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
-use crate::endpoint::Event;
+use crate::event::Event;
 use crate::key::Mailbox;
 use crate::limits::EVENTS_MAX;
 

@@ -3,10 +3,10 @@
 use core::net::SocketAddr;
 
 use crate::inbox::credit::FlowCredit;
-use crate::inbox::flows::FlowRef;
+use crate::inbox::flow_ref::FlowRef;
 use crate::inbox::gaps::Gaps;
 use crate::inbox::mailboxes::MailboxRef;
-use crate::inbox::peer::PeerCounts;
+use crate::inbox::peer_counts::PeerCounts;
 use crate::inbox::unacknowledged::Unacknowledged;
 use crate::inbox::waiting::Waiting;
 use crate::inbox::window::{Place, Window};

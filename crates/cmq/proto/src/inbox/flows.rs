@@ -8,16 +8,10 @@ use std::hash::{DefaultHasher, Hasher};
 use slab::Slab;
 
 use crate::inbox::flow::{Flow, FlowKey};
+use crate::inbox::flow_ref::FlowRef;
 use crate::inbox::recency::Recency;
 use crate::key::Mailbox;
 use crate::limits::FLOWS_UNPROVEN_MAX;
-
-/// A flow's place. Stale once it is forgotten.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FlowRef {
-    pub(super) slot: u32,
-    pub(super) generation: u32,
-}
 
 /// The flow that an address has to a mailbox, and the session that it had before.
 #[derive(Clone, Copy, Debug)]

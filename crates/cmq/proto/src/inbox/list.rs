@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 
 use bytes::Bytes;
 
-use crate::endpoint::{Delivery, DeliveryToken};
+use crate::delivery::{Delivery, DeliveryToken};
 use crate::inbox::Inbox;
 use crate::inbox::mailboxes::DELIVERY_BYTES;
 use crate::key::Mailbox;

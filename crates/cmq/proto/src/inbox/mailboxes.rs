@@ -6,9 +6,9 @@ use rustc_hash::FxBuildHasher;
 use slab::Slab;
 
 use crate::config::MailboxOptions;
-use crate::endpoint::MailboxError;
+use crate::error::MailboxError;
 use crate::inbox::credit::KERNEL_BYTES;
-use crate::inbox::flows::FlowRef;
+use crate::inbox::flow_ref::FlowRef;
 use crate::inbox::unacknowledged::{UNACKNOWLEDGED_MAX, Unacknowledged};
 use crate::key::Mailbox;
 use crate::limits::MAILBOXES_MAX;

@@ -12,7 +12,8 @@ use core::net::SocketAddr;
 use bytes::Bytes;
 
 use crate::config::{Config, MailboxOptions};
-use crate::endpoint::{Delivery, Event};
+use crate::delivery::Delivery;
+use crate::event::Event;
 use crate::inbox::{Answer, Arrived, Inbox};
 use crate::key::Mailbox;
 use crate::time::Time;

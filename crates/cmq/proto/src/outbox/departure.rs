@@ -8,11 +8,12 @@ use super::parities::Parities;
 use super::sealing::seal_or_write;
 use super::train::{Closed, noted};
 use super::turns::Turn;
+use crate::charge::charge;
 use crate::config::Wire;
-use crate::endpoint::Transmit;
-use crate::flight::{self, Action, Sent};
+use crate::flight::{Action, Sent};
 use crate::mode::{Mode, Repair};
 use crate::time::Time;
+use crate::transmit::Transmit;
 use crate::wire::flags::{self, FlowMode};
 use crate::wire::hello::{COOKIE_BYTES, Hello};
 use crate::wire::probe::{PROBE_BYTES, Probe};
@@ -210,7 +211,7 @@ impl Outbox {
                 let datagram = Sent {
                     sequence,
                     messages: count,
-                    charge: flight::charge(end - start),
+                    charge: charge(end - start),
                     kept: reliable.then(|| bytes.slice(start..end)),
                     expires,
                 };

@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxSeededState};
 use slab::Slab;
 
 use super::destination::Destination;
-use crate::endpoint::DestinationId;
+use crate::destination_id::DestinationId;
 use crate::key::Key;
 
 /// All destinations, found by key, by slot or by flow.

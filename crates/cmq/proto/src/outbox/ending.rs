@@ -4,7 +4,7 @@
 use super::Outbox;
 use super::destination::Ending;
 use crate::config::Wire;
-use crate::endpoint::DestinationId;
+use crate::destination_id::DestinationId;
 use crate::flight::Flight;
 use crate::time::Time;
 

@@ -6,7 +6,8 @@ use core::net::SocketAddr;
 use bytes::{Bytes, BytesMut};
 
 use super::Outbox;
-use crate::endpoint::{DestinationId, Event};
+use crate::destination_id::DestinationId;
+use crate::event::Event;
 use crate::limits;
 use crate::time::Time;
 use crate::wire::status::Status;

@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use super::train::{Closed, Train};
 use super::{Outbox, pool};
 use crate::classic::{self, Element};
-use crate::endpoint::PushError;
+use crate::error::PushError;
 use crate::limits;
 use crate::time::Time;
 

@@ -3,7 +3,8 @@
 use super::Outbox;
 use crate::classic;
 use crate::config::WhenFull;
-use crate::endpoint::{DestinationId, PushError};
+use crate::destination_id::DestinationId;
+use crate::error::PushError;
 use crate::limits;
 use crate::wire::data::framed_bytes;
 

@@ -5,10 +5,10 @@
 use bytes::{Bytes, BytesMut};
 
 use super::Outbox;
-use crate::endpoint::Transmit;
 use crate::flight;
 use crate::seal::{Answer, FlowSeal, Greeting, Keyring, Rejected, SealError};
 use crate::time::Time;
+use crate::transmit::Transmit;
 use crate::wire::{Header, Kind, flags};
 
 /// How long the first answer to a HELLO is waited for; twice as long after each, up to the limit.

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use quelea_cmq_proto::Time;
-use quelea_cmq_proto::flight::{Action, Flight, FlightOptions, Outcome, Sent, charge};
+use quelea_cmq_proto::charge::charge;
+use quelea_cmq_proto::flight::{Action, Flight, FlightOptions, Outcome, Sent};
 use quelea_cmq_proto::wire::status::Status;
 
 const SEGMENT_BYTES: usize = 1_200;

@@ -15,7 +15,7 @@ fn frame(kind: u8, channel: u16, size: u32, payload: &[u8], end: u8) -> Vec<u8> 
 }
 
 #[test]
-fn malformed_frames_close_their_connection_with_the_right_code_and_touch_nobody_else() {
+fn malformed_frames_close_their_own_connection_with_the_right_code() {
     let dir = TestDir::new();
     let server = Server::start(&dir);
     let mut witness = Client::connect(server.address);

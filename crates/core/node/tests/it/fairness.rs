@@ -47,7 +47,7 @@ fn others_are_answered_while_one_publishes_as_fast_as_it_can() {
 }
 
 #[test]
-fn a_consumer_that_never_reads_has_bounded_output_and_the_rest_goes_on() {
+fn a_consumer_that_never_reads_has_bounded_output() {
     const MESSAGES: usize = 20_000;
     let dir = TestDir::new();
     let server = Server::start(&dir);

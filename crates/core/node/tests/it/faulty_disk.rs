@@ -15,7 +15,7 @@ use crate::server::Server;
 const MIB: u64 = 1024 * 1024;
 
 #[test]
-fn a_full_disk_blocks_publishers_with_a_reason_and_consumers_go_on_until_space_returns() {
+fn a_full_disk_blocks_publishers_and_consumers_go_on() {
     let disk = FakeDisk::new();
     let server = Server::start_on_disk(Arc::new(disk.clone()));
     let mut consumer = Client::connect(server.address);
@@ -50,7 +50,7 @@ fn a_full_disk_blocks_publishers_with_a_reason_and_consumers_go_on_until_space_r
 }
 
 #[test]
-fn after_a_failed_sync_nothing_is_confirmed_any_more_and_the_stop_says_so() {
+fn nothing_is_confirmed_after_a_failed_sync() {
     let disk = FakeDisk::new();
     let server = Server::start_on_disk(Arc::new(disk.clone()));
     let mut publisher = Client::connect(server.address);

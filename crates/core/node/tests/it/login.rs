@@ -55,7 +55,7 @@ fn a_client_that_misses_its_heartbeats_is_disconnected() {
 }
 
 #[test]
-fn connections_beyond_the_limit_are_closed_and_a_free_place_is_given_again() {
+fn connections_beyond_the_limit_are_closed() {
     let dir = TestDir::new();
     let limited = quelea_node::NodeConfig { connections_max: 2, ..config(dir.path()) };
     let server = Server::start_with(limited);

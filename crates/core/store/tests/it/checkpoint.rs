@@ -6,7 +6,7 @@ use quelea_store::{Durability, Lane, Store};
 use crate::world::{World, small};
 
 #[test]
-fn a_checkpoint_is_wanted_when_the_log_has_grown_by_a_segment_or_twice_the_last_one() {
+fn a_checkpoint_is_wanted_once_the_log_has_grown_enough() {
     let mut world = World::new(small());
     world.publish(&[1], 100);
     world.settle();
@@ -123,7 +123,7 @@ fn a_clean_stop_leaves_nothing_to_replay() {
 }
 
 #[test]
-fn a_checkpoint_gets_its_name_only_when_the_log_that_it_refers_to_is_synced() {
+fn a_checkpoint_is_named_only_after_its_log_is_synced() {
     let mut world = World::new(small());
     for _ in 0..20 {
         world.publish(&[1], 100);

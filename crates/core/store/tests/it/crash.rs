@@ -156,7 +156,7 @@ fn write_batch(world: &mut World<LogStore>, sizes: &[u32]) {
 /// One batch that is exactly as long as the mark of the opening and two batches of before: what
 /// follows those lies right behind it, whole, with a commit that fits.
 #[test]
-fn a_batch_that_a_crash_dropped_is_not_taken_for_the_follower_of_a_new_one() {
+fn a_batch_that_a_crash_dropped_never_follows_a_new_one() {
     let mut hits = 0;
     for seed in 0..300 {
         let mut world = World::new(small());
@@ -221,7 +221,7 @@ fn what_a_killed_process_left_is_durable_once_it_was_recovered() {
 }
 
 #[test]
-fn a_checkpoint_of_a_killed_process_is_durable_before_segments_are_freed_for_it() {
+fn a_killed_processs_checkpoint_is_durable_before_it_frees_segments() {
     let mut world = World::new(tiny());
     world.publish(&[2], 100);
     for _ in 0..40 {

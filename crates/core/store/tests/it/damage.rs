@@ -46,7 +46,7 @@ fn a_flipped_bit_in_an_older_segment_is_found_at_its_record() {
 }
 
 #[test]
-fn damage_in_the_last_segment_ends_the_log_unless_a_checkpoint_knows_better() {
+fn damage_in_the_last_segment_ends_the_log_without_a_later_checkpoint() {
     let mut world = World::new(small());
     for _ in 0..5 {
         world.publish(&[1], 400);

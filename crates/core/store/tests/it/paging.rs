@@ -154,7 +154,7 @@ fn what_the_log_does_not_tell_exactly_stays_in_memory() {
 }
 
 #[test]
-fn the_backlogs_of_queues_side_by_side_are_paged_out_unless_others_lie_between() {
+fn interleaved_backlogs_are_paged_out_unless_others_lie_between() {
     let page_out = |others: u32, body_bytes: u32| {
         let mut world = World::new(Options { segment_bytes: 16 << 20, ..Options::default() });
         for _ in 0..1_700 {
@@ -221,7 +221,7 @@ fn a_paged_out_queue_can_be_purged_and_deleted() {
 }
 
 #[test]
-fn a_paged_range_that_is_not_written_yet_is_read_when_it_is() {
+fn a_paged_out_range_is_read_once_it_is_written() {
     let mut world = World::new(large());
     for _ in 0..3_000 {
         world.publish_fast(&[1], 40);

@@ -417,7 +417,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_gives_signs_of_life_and_ends_with_the_connection_or_the_bridge() {
+    fn a_wait_pings_and_ends_with_the_connection_or_the_bridge() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let (stopping, mut stop) = watch::channel(false);

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn each_message_of_a_moving_producer_is_published_once_in_either_order_of_its_relays() {
+    fn a_moving_producers_messages_are_published_once_in_either_order() {
         let mut queue = Queue::default();
         assert_eq!(queue.take(0..50), (50, 0));
         assert_eq!(queue.take(50..100), (100, 0));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_done_when_all_is_published_and_goes_on_where_it_stopped() {
+    fn a_run_goes_on_where_it_stopped_and_is_done_when_published() {
         let mut queue = Queue { limit: Some(55), ..Queue::default() };
         queue.take(100..150);
         let run = run(90..160);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use quelea_elastic_proto::limits::STAYS_MAX;
+use quelea_elastic_proto::limits::RELAY_ATTACHMENTS_MAX;
 use quelea_elastic_proto::{ClientId, MessageSeq};
 use quelea_store::Ticket;
 
@@ -15,7 +15,7 @@ const PRODUCERS_MIN: usize = 65_536;
 
 /// Ranges remembered of one producer. Relays bring its messages independently of one another, so each
 /// relay that still owes acknowledgements may leave a hole below the range of the next one.
-const RANGES_MAX: usize = STAYS_MAX + 1;
+const RANGES_MAX: usize = RELAY_ATTACHMENTS_MAX + 1;
 
 /// A producer's messages in one durable queue.
 type Key = (Arc<str>, ClientId);

@@ -19,13 +19,13 @@ impl Context<'_> {
         self.effects.push_back(Effect::Send { peer, frame });
     }
 
-    /// Tells a peer what is wrong; the connection goes on.
+    /// Sends a peer what is wrong; the connection goes on.
     pub(super) fn refuse(&mut self, peer: Peer, code: ErrorCode, field: &str, text: String) {
         let error = WireError { code, field: field.to_owned(), text, fatal: false };
         self.send(peer, Frame::Error(error));
     }
 
-    /// Tells a peer what is wrong, and ends the connection.
+    /// Sends a peer what is wrong, and ends the connection.
     pub(super) fn refuse_and_close(
         &mut self,
         peer: Peer,

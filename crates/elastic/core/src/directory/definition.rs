@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use quelea_elastic_proto::Named;
 use quelea_elastic_proto::frame::{Acknowledge, SlowPolicy};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -66,21 +67,17 @@ impl Default for Definition {
     }
 }
 
-const ACKNOWLEDGE: [(&str, Acknowledge); 3] = [
-    ("relayed", Acknowledge::Relayed),
-    ("delivered", Acknowledge::Delivered),
-    ("stored", Acknowledge::Stored),
-];
-const SLOW: [(&str, SlowPolicy); 5] = [
-    ("drop_newest", SlowPolicy::DropNewest),
-    ("drop_oldest", SlowPolicy::DropOldest),
-    ("disconnect", SlowPolicy::Disconnect),
-    ("hold_producers", SlowPolicy::HoldProducers),
-    ("spill", SlowPolicy::Spill),
-];
-const POLICY: [(&str, Policy); 2] = [("steady", Policy::Steady), ("paper", Policy::Paper)];
-const RELOCATION: [(&str, Relocation); 2] =
-    [("prompt", Relocation::Prompt), ("strict", Relocation::Strict)];
+impl Named for Policy {
+    const FIELD: &'static str = "policy";
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("steady", Self::Steady), ("paper", Self::Paper)];
+}
+
+impl Named for Relocation {
+    const FIELD: &'static str = "relocation";
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("prompt", Self::Prompt), ("strict", Self::Strict)];
+}
 
 impl Definition {
     /// Reads a JSON object; fields that it does not name keep their defaults.
@@ -110,12 +107,12 @@ impl Definition {
             Ok(Value::Object(object)) => object,
             _ => Map::new(),
         };
-        object.insert("policy".into(), text_of(&POLICY, self.policy));
-        object.insert("acknowledge".into(), text_of(&ACKNOWLEDGE, self.acknowledge));
-        object.insert("slow".into(), text_of(&SLOW, self.slow));
+        object.insert("policy".into(), self.policy.as_str().into());
+        object.insert("acknowledge".into(), self.acknowledge.as_str().into());
+        object.insert("slow".into(), self.slow.as_str().into());
         object.insert("ring_bytes_max".into(), self.ring_bytes_max.into());
         object.insert("keep".into(), self.keep.clone().into());
-        object.insert("relocation".into(), text_of(&RELOCATION, self.relocation));
+        object.insert("relocation".into(), self.relocation.as_str().into());
         Value::Object(object)
     }
 
@@ -176,16 +173,16 @@ impl Definition {
     fn from_object(base: &Self, mut object: Map<String, Value>) -> Result<Self, DefinitionError> {
         let mut definition = base.clone();
         if let Some(value) = object.remove("policy") {
-            definition.policy = one_of("policy", &POLICY, &value)?;
+            definition.policy = named(&value)?;
         }
         if let Some(value) = object.remove("acknowledge") {
-            definition.acknowledge = one_of("acknowledge", &ACKNOWLEDGE, &value)?;
+            definition.acknowledge = named(&value)?;
         }
         if let Some(value) = object.remove("slow") {
-            definition.slow = one_of("slow", &SLOW, &value)?;
+            definition.slow = named(&value)?;
         }
         if let Some(value) = object.remove("relocation") {
-            definition.relocation = one_of("relocation", &RELOCATION, &value)?;
+            definition.relocation = named(&value)?;
         }
         if let Some(value) = object.remove("ring_bytes_max") {
             definition.ring_bytes_max = value.as_u64().ok_or_else(|| {
@@ -232,17 +229,11 @@ impl DefinitionError {
     }
 }
 
-fn one_of<T: Copy>(field: &str, names: &[(&str, T)], value: &Value) -> Result<T, DefinitionError> {
-    let found = names.iter().find(|(name, _)| value.as_str() == Some(*name));
-    found.map(|(_, found)| *found).ok_or_else(|| {
-        let known: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-        DefinitionError::new(field, &format!("must be one of {}, is {value}", known.join(", ")))
+fn named<T: Named>(value: &Value) -> Result<T, DefinitionError> {
+    value.as_str().and_then(|name| T::parse(name).ok()).ok_or_else(|| {
+        let known = T::names().join(", ");
+        DefinitionError::new(T::FIELD, &format!("must be one of {known}, is {value}"))
     })
-}
-
-fn text_of<T: PartialEq>(names: &[(&str, T)], value: T) -> Value {
-    let name = names.iter().find(|(_, known)| *known == value).map_or("", |(name, _)| *name);
-    Value::String(name.to_owned())
 }
 
 impl Serialize for Definition {

@@ -113,7 +113,7 @@ impl Directory {
             self.with_queue(now, name, peer, frame);
             return;
         }
-        // Its queue may just have gone to another directory, and the client has been told so.
+        // Its queue may just have gone to another directory, and the client has been redirected.
         let text = format!("queue {name} is not open on this connection ({})", kind(&frame));
         self.context(now).refuse(peer, ErrorCode::Order, "queue", text);
     }

@@ -45,7 +45,7 @@ pub enum Input {
         /// What the provider says is running for it.
         running: Vec<RelayHandle>,
     },
-    /// It does not own the queue any more: it forgets it, tells clients where to go, and does nothing more for it.
+    /// It does not own the queue any more: it forgets it, redirects its clients, and does nothing more for it.
     Disowned {
         /// The queue.
         queue: String,
@@ -70,7 +70,7 @@ pub enum Input {
         /// What became of it.
         outcome: ProviderOutcome,
     },
-    /// Directories have come or gone: these are left, this one first. All relays and clients are told.
+    /// Directories have come or gone: these are left, this one first. It is announced to all relays and clients.
     Directories(
         /// `host:port` of each.
         Vec<String>,
@@ -82,7 +82,7 @@ pub enum Input {
         /// What it is meant to be; checked.
         definition: Definition,
     },
-    /// A queue is to be no more (API): its clients are told, its relays stopped, its record removed.
+    /// A queue is to be no more (API): its clients get a notice, its relays are stopped, its record removed.
     Delete {
         /// The queue.
         queue: String,

@@ -6,7 +6,7 @@ pub const QUEUES_MAX: usize = 100_000;
 pub const CLIENTS_PER_QUEUE_MAX: usize = 200_000;
 /// Connections.
 pub const PEERS_MAX: usize = 1_000_000;
-/// Connections that are told in one turn that directories have come or gone.
+/// Connections to which directories that have come or gone are announced in one turn.
 pub const ANNOUNCED_AT_ONCE_MAX: usize = 1_000;
 /// Queues that one connection may open: bounds what a single faulty client can cause.
 pub const QUEUES_PER_PEER_MAX: usize = 1_024;

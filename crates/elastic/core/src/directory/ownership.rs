@@ -14,13 +14,13 @@ use crate::directory::{Definition, Directory, Effect, Peer, RelayHandle, SaveErr
 
 /// Where the owner is not known, clients ask again after this.
 const RETRY_MS: u32 = 500;
-/// Who waits so long for a claim is sent on: this directory alone may be cut off from the store. Well below
+/// A client that waits so long for a claim is redirected: this directory alone may be cut off from the store. Well below
 /// `absent_ms`, for which a new owner elsewhere waits for the listeners.
 const CLAIM_WAIT_MS_MAX: u64 = 1_000;
 
 /// A queue that this directory has to do with.
 pub(super) enum QueueEntry {
-    /// It was asked for; whose it is will be told.
+    /// It was asked for; whose it is, is not known yet.
     Claiming(Claim),
     /// It is this directory's.
     Owned(Box<Queue>),
@@ -39,7 +39,7 @@ pub(super) struct Claim {
 
 impl Claim {
     /// Whether somebody wants the queue though it is not known. A relay does not: its queue was deleted while it
-    /// could not be told.
+    /// could not be reached.
     fn wants_creation(&self) -> bool {
         let wants = |(_, frame): &(Peer, Frame)| !matches!(frame, Frame::Register(_));
         self.definition.is_some() || self.delete || self.frames.iter().any(wants)
@@ -183,8 +183,8 @@ impl Directory {
         self.unlink_queue(name);
     }
 
-    /// The store has not said in time whose it is: who waits is sent to ask again, here or at another directory,
-    /// which may reach it. What was asked for by hand stays, and so does the claim.
+    /// The store has not said in time whose it is: those that wait are sent to ask again, here or at another directory,
+    /// which may reach it. What an operator asked for stays, and so does the claim.
     pub(super) fn redirect_waiting(&mut self, now: Time, name: &str) {
         let Some(QueueEntry::Claiming(claiming)) = self.queues.get_mut(name) else { return };
         if let Some(at) = claiming.redirect_at.take() {
@@ -199,7 +199,7 @@ impl Directory {
         self.unlink_queue(name);
     }
 
-    /// Other directories than before. Relays and clients are told at most [`DIRECTORIES_MAX`], and none whose address
+    /// Other directories than before. Relays and clients get at most [`DIRECTORIES_MAX`], and none whose address
     /// no frame can hold: it would keep all the others from them.
     pub(super) fn directories_changed(&mut self, now: Time, mut directories: Vec<String>) {
         directories.retain(|address| (1..=ADDRESS_BYTES_MAX).contains(&address.len()));
@@ -212,7 +212,7 @@ impl Directory {
         self.announce_directories(now);
     }
 
-    /// Tells some connections of the directories that there are, and the others at the next tick.
+    /// Announces the directories that there are to some connections, and to the others at the next tick.
     pub(super) fn announce_directories(&mut self, now: Time) {
         let Some(from) = self.announcing.take() else { return };
         let mut peers: Vec<Peer> = self
@@ -238,7 +238,7 @@ impl Directory {
     ) {
         let holds = self.step(now, name, |queue, cx| queue.saved(cx, save, result));
         if holds == Some(false) {
-            // Another one owns it. Which one, the next claim will tell.
+            // Another one owns it. Which one, the next claim will show.
             self.disowned(now, name, None);
         }
     }

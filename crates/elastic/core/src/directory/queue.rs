@@ -57,7 +57,7 @@ pub(super) struct Queue {
     pub(super) moves_prepared: BTreeMap<RelayId, BTreeSet<ClientId>>,
     pub(super) moves_done: u64,
     pub(super) moves_aborted: u64,
-    /// The generation of the relays that listeners were told of last.
+    /// The generation of the relays that was sent to listeners last.
     pub(super) listen_generation: u64,
     /// Listeners that moves wait for: all but the lagging ones.
     pub(super) listeners_counted: usize,
@@ -91,7 +91,7 @@ pub(super) struct Starts {
     pub(super) not_before: Time,
     /// Relays that died and are to be replaced.
     pub(super) owed: u32,
-    /// The record has no room for another one, which was told.
+    /// The record has no room for another one, which users have been notified of.
     pub(super) full: bool,
 }
 
@@ -177,7 +177,7 @@ impl Queue {
         u64::from(cx.settings.report_ms / 2).max(1)
     }
 
-    /// What relays are told of the queue.
+    /// Returns what relays need to know of the queue.
     pub(super) fn relay_settings(&self, cx: &Context<'_>) -> RelaySettings {
         let keep = if self.definition.keep.is_empty() {
             (String::new(), String::new())
@@ -206,12 +206,12 @@ impl Queue {
         self.start_missing(cx);
     }
 
-    /// What a relay is told when it has registered.
+    /// Returns what a relay gets when it has registered.
     pub(super) fn registered(&self, cx: &Context<'_>) -> Frame {
         Frame::Registered { fence: self.fence, settings: self.relay_settings(cx) }
     }
 
-    /// Tells all connected relays the fence and the settings as they are now.
+    /// Sends all connected relays the fence and the settings as they are now.
     pub(super) fn send_settings(&mut self, cx: &mut Context<'_>) {
         let registered = self.registered(cx);
         for relay in self.relays.values().filter(|relay| relay.serves()) {
@@ -221,7 +221,7 @@ impl Queue {
         }
     }
 
-    /// The queue is to be no more: its clients are told, its relays ended.
+    /// The queue is to be no more: its clients get a notice, its relays are ended.
     pub(super) fn delete(&mut self, cx: &mut Context<'_>) {
         if !self.deleting {
             self.deleting = true;

@@ -1,4 +1,4 @@
-//! What a directory is told when it is made: defaults of queues, deadlines, prices.
+//! What a directory is made with: defaults of queues, deadlines, prices.
 
 use crate::directory::Definition;
 
@@ -8,7 +8,7 @@ pub struct Settings {
     /// Of queues that are made on first use.
     pub definition: Definition,
     /// `host:port` at which this directory keeps messages (its keeper), empty if it has none: relays of a
-    /// queue that names a durable queue are told it.
+    /// queue that names a durable queue get it.
     pub keeper: String,
     /// What one relay costs an hour, in millionths; 0 where it costs nothing.
     pub relay_cost_per_hour_micros: u64,

@@ -41,7 +41,7 @@ pub struct QueueStatus {
 pub struct RelayStatus {
     /// Its number.
     pub id: RelayId,
-    /// Where it is in its phase.
+    /// Where it is in its lifecycle.
     pub state: RelayState,
     /// `host:port` of the native protocol; empty until it has registered.
     pub address: String,
@@ -101,7 +101,7 @@ pub struct ProducerStatus {
 pub struct ListenerStatus {
     /// Who.
     pub id: ClientId,
-    /// The generation of its relays that it was told of last.
+    /// The generation of its relays that it was sent last.
     pub generation: u64,
     /// The generation that it has answered.
     pub listening: u64,

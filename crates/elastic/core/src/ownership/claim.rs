@@ -115,7 +115,7 @@ impl Ownership {
             fence.0
         )));
         self.ours.insert(shard, fence);
-        // What the watch has still to tell of earlier owners is older than this.
+        // What the watch has still to report of earlier owners is older than this.
         self.view.owned(shard, fence);
         self.deferred.remove(&Deferred::Vacant(shard));
         // One after the other, and whatever else there is to do between them.

@@ -20,7 +20,7 @@ pub enum Input {
         queue: String,
     },
     /// See [`Effect::Save`](crate::directory::Effect::Save), and, without a record,
-    /// [`Effect::Remove`](crate::directory::Effect::Remove), whose outcome is not told.
+    /// [`Effect::Remove`](crate::directory::Effect::Remove), whose outcome is not reported.
     Write {
         /// The queue.
         queue: String,
@@ -56,9 +56,9 @@ pub enum Effect {
         /// Milliseconds that it may take.
         timeout_ms: u64,
     },
-    /// Tell the directory.
+    /// Hand this to the directory.
     Notify(DirectoryInput),
-    /// Tell the directory that all queues of this shard are not its own any more
+    /// Report to the directory that all queues of this shard are not its own any more
     /// ([`Disowned`](DirectoryInput::Disowned)).
     ShardLost {
         /// Which queues.
@@ -76,7 +76,7 @@ pub enum Effect {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// All keys under [`ROOT`](super::keys::ROOT) at one revision; after the answer, [`Answer::Listed`],
-    /// [`Input::Changes`] tells all that has changed there since, until [`Input::WatchLost`].
+    /// [`Input::Changes`] carries all that has changed there since, until [`Input::WatchLost`].
     ListAndWatch,
     /// One key. [`Answer::Got`].
     Get(String),

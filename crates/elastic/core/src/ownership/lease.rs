@@ -21,7 +21,7 @@ enum Phase {
     Renewing { lease: LeaseId, kept: Time, call: Call, asked: Time },
 }
 
-/// See the module.
+/// The lease, or the way to one.
 #[derive(Debug)]
 pub(super) struct Lease {
     phase: Phase,

@@ -42,8 +42,8 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// Plans a move and makes it on the projection.
-    pub(crate) fn shift(&mut self, producer: usize, from: usize, to: usize, reason: String) {
-        self.projection.shift(producer, from, to);
+    pub(crate) fn apply_move(&mut self, producer: usize, from: usize, to: usize, reason: String) {
+        self.projection.apply_move(producer, from, to);
         self.begin_move(producer, from, to, reason);
     }
 
@@ -70,7 +70,7 @@ impl<'a> PlanBuilder<'a> {
         self.act(Action::Start { count }, reason);
     }
 
-    /// Tells the queue's users, unless they were told lately.
+    /// Notifies the queue's users, unless they got the notice lately.
     pub(crate) fn notify(&mut self, code: NoticeCode, reason: String) {
         if self.history.notices.iter().any(|(sent, _)| *sent == code) {
             self.remark(format!("still so: {reason}"));
@@ -102,7 +102,7 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// The whole queue in one sentence, for the dry run.
-    pub(crate) fn sum_up(&mut self) {
+    pub(crate) fn summarize(&mut self) {
         let (up, booting) = (self.projection.count(RelayState::Up), self.booting());
         let loads = self.projection.relays.iter().filter(|relay| relay.state == RelayState::Up);
         let loads: Vec<f64> = loads.map(|relay| relay.load().0).collect();

@@ -14,7 +14,7 @@ pub struct History {
     pub(crate) relays: Vec<RelayHistory>,
     /// When relays were last added for load.
     pub(crate) scaled_out_at: Option<Time>,
-    /// When a relay was last told to drain.
+    /// When a relay last began to drain.
     pub(crate) scaled_in_at: Option<Time>,
     /// Since when the queue as a whole needs more relays.
     pub(crate) deficit_since: Option<Time>,
@@ -28,7 +28,7 @@ pub struct History {
     pub(crate) boot_failures: u32,
     /// When the last one failed.
     pub(crate) boot_failed_at: Option<Time>,
-    /// What users were told, and when.
+    /// The notices that users got, and when.
     pub(crate) notices: Vec<(NoticeCode, Time)>,
     /// Policy `paper`: when the rules last looked.
     pub(crate) looked_at: Option<Time>,

@@ -42,7 +42,7 @@ impl PlanBuilder<'_> {
         self.note_heat();
         for from in self.by_load(|relay| relay.hot.is_some() && relay.state == RelayState::Up) {
             let id = self.projection.relays[from].id.0;
-            if self.projection.relays[from].waits {
+            if self.projection.relays[from].awaits_effect {
                 self.remark(format!("relay {id} is hot, and waits for the effect of a plan"));
                 continue;
             }
@@ -94,7 +94,7 @@ impl PlanBuilder<'_> {
                     offload.before.push((at, self.projection.relays[at].clone()));
                 }
             }
-            self.projection.shift(fit.producer, from, fit.to);
+            self.projection.apply_move(fit.producer, from, fit.to);
             offload.load += fit.size;
             offload.moves.push((fit, reason));
         }
@@ -182,8 +182,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Gives load of relays that stay warm to relays that are nearly empty.
-    pub(crate) fn level(&mut self) {
+    /// Moves load of relays that stay warm to relays that are nearly empty.
+    pub(crate) fn rebalance(&mut self) {
         let cold: Vec<usize> = (0..self.projection.relays.len())
             .filter(|at| self.is_open(*at) && self.projection.relays[*at].load().0 < COLD)
             .collect();
@@ -191,7 +191,10 @@ impl PlanBuilder<'_> {
             return;
         }
         let warm = self.by_load(|relay| {
-            relay.takes() && !relay.waits && relay.hot.is_none() && relay.load().0 > WARM
+            relay.accepts_producers()
+                && !relay.awaits_effect
+                && relay.hot.is_none()
+                && relay.load().0 > WARM
         });
         for from in warm {
             if !self.stays_warm(from) {
@@ -211,7 +214,7 @@ impl PlanBuilder<'_> {
                      producer is {:.2} of it",
                     fit.size
                 );
-                self.shift(fit.producer, from, fit.to, reason);
+                self.apply_move(fit.producer, from, fit.to, reason);
             }
         }
     }
@@ -228,7 +231,7 @@ impl PlanBuilder<'_> {
             let since = self.history.relay(id).and_then(|relay| relay.draining_since);
             let drained_ms = since.map_or(0, |since| self.now().since_ms(since));
             if self.projection.relays[from].producers.is_empty()
-                && !self.projection.relays[from].waits
+                && !self.projection.relays[from].awaits_effect
             {
                 let reason = format!("it drained for {drained_ms} ms and has no producer any more");
                 self.act_on(id, Action::Stop { relay: id }, reason);
@@ -244,12 +247,12 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Moves producers off one relay that drains; gives back how many moves are left.
+    /// Moves producers off one relay that drains; returns how many moves are left.
     fn empty_one(&mut self, from: usize, drained_ms: u64, mut left: usize) -> usize {
         let to = self.open_to_all(from);
         let id = self.projection.relays[from].id.0;
         // What has to go goes to the least loaded, be it as it may.
-        let must = drained_ms >= DRAIN_MS / 2 || self.is_over_its_means();
+        let must = drained_ms >= DRAIN_MS / 2 || self.is_over_limits();
         let mut largest_first = self.projection.relays[from].producers.clone();
         let (_, kpi) = self.projection.relays[from].load();
         let need = |at: &usize| self.projection.needs[*at][kpi as usize];
@@ -276,7 +279,7 @@ impl PlanBuilder<'_> {
                  {ROOM:.2}{})",
                 if fits.is_none() { ", passed because the relay has to go" } else { "" }
             );
-            self.shift(at, from, to, reason);
+            self.apply_move(at, from, to, reason);
             left -= 1;
         }
         if stuck > 0 {
@@ -290,7 +293,7 @@ impl PlanBuilder<'_> {
     /// Whether a relay takes producers and no plan waits for it.
     pub(crate) fn is_open(&self, at: usize) -> bool {
         let relay = &self.projection.relays[at];
-        relay.takes() && !relay.waits && relay.hot.is_none()
+        relay.accepts_producers() && !relay.awaits_effect && relay.hot.is_none()
     }
 
     /// All relays that a producer of `from` may go to.

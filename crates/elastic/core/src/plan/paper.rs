@@ -80,7 +80,7 @@ impl PlanBuilder<'_> {
         let serving = self.projection.count(RelayState::Up) > 1;
         let at = self.projection.relays.iter().position(|relay| {
             let known = self.history.relay(relay.id);
-            relay.takes() && known.is_some_and(|relay| !relay.filled)
+            relay.accepts_producers() && known.is_some_and(|relay| !relay.filled)
         })?;
         if let Some(relay) = self.history.relay_mut(self.projection.relays[at].id) {
             relay.filled = true;
@@ -106,7 +106,7 @@ impl PlanBuilder<'_> {
                 }
                 let Some(most_productive) = self.projection.most_productive(from) else { continue };
                 let reason = self.projection.why_moved(from, most_productive);
-                self.shift(most_productive, from, new, reason);
+                self.apply_move(most_productive, from, new, reason);
                 moved = true;
             }
             if !moved {
@@ -125,7 +125,8 @@ impl PlanBuilder<'_> {
 
     fn freest(&self) -> Option<usize> {
         let free = (0..self.projection.relays.len()).filter(|at| {
-            self.projection.relays[*at].takes() && self.projection.relays[*at].load().0 <= LIMIT
+            self.projection.relays[*at].accepts_producers()
+                && self.projection.relays[*at].load().0 <= LIMIT
         });
         free.min_by(|a, b| {
             self.projection.relays[*a].load().0.total_cmp(&self.projection.relays[*b].load().0)
@@ -160,14 +161,14 @@ impl PlanBuilder<'_> {
             }
             let id: RelayId = self.projection.relays[from].id;
             if self.projection.relays[from].producers.is_empty()
-                && !self.projection.relays[from].waits
+                && !self.projection.relays[from].awaits_effect
             {
                 let reason = "it drains and has no producer any more".to_owned();
                 self.act_on(id, Action::Stop { relay: id }, reason);
                 continue;
             }
             let to: Vec<usize> = (0..self.projection.relays.len())
-                .filter(|at| self.projection.relays[*at].takes())
+                .filter(|at| self.projection.relays[*at].accepts_producers())
                 .collect();
             for at in self.projection.relays[from].producers.clone() {
                 let producer = &self.projection.snapshot.producers[at];
@@ -176,7 +177,12 @@ impl PlanBuilder<'_> {
                 }
                 if let Some(to) = self.projection.least_loaded(at, &to, f64::INFINITY) {
                     let to_id = self.projection.relays[to].id.0;
-                    self.shift(at, from, to, format!("relay {} drains; {to_id} is freest", id.0));
+                    self.apply_move(
+                        at,
+                        from,
+                        to,
+                        format!("relay {} drains; {to_id} is freest", id.0),
+                    );
                 }
             }
         }

@@ -35,7 +35,7 @@ pub(crate) struct ProjectedRelay {
     /// Its last report is recent.
     pub(crate) reports: bool,
     /// A plan's actions on it are not done, or not yet seen in its reports.
-    pub(crate) waits: bool,
+    pub(crate) awaits_effect: bool,
     /// Its reports say that it is hot: by which KPI, and what it was in the last one.
     pub(crate) hot: Option<(Kpi, Vector)>,
     /// Its load by its last reports alone, which knows at once that a burst is over.
@@ -50,11 +50,11 @@ impl ProjectedRelay {
     }
 
     /// Whether producers may be sent there.
-    pub(crate) fn takes(&self) -> bool {
+    pub(crate) fn accepts_producers(&self) -> bool {
         self.state == RelayState::Up && self.reports && !self.suspected
     }
 
-    /// Its load with that much more. Latency is its own: no sum tells it.
+    /// Its load with that much more. Latency is its own: no sum gives it.
     pub(crate) fn load_with(&self, need: &Vector) -> f64 {
         let mut usage = self.usage;
         for kpi in Kpi::ALL.into_iter().filter(|kpi| kpi.adds_up()) {
@@ -74,13 +74,13 @@ impl<'a> Projection<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, sla: &Sla, history: &History, now: Time) -> Self {
         let mut views: Vec<&RelayView> = snapshot.relays.iter().collect();
         views.sort_unstable_by_key(|view| view.id);
-        let mut samples: Vec<Recent> = Vec::with_capacity(views.len());
+        let mut samples: Vec<RecentSamples> = Vec::with_capacity(views.len());
         let mut relays: Vec<ProjectedRelay> = Vec::with_capacity(views.len());
         // Both are by id, and the history has observed this snapshot.
         for (view, known) in views.iter().zip(history.relays()) {
             debug_assert_eq!(view.id, known.id);
             let from = view.samples.len().saturating_sub(known.fresh.min(HOT_SAMPLES));
-            let recent = Recent::of(&view.samples[from..]);
+            let recent = RecentSamples::of(&view.samples[from..]);
             relays.push(relay(view, sla, known, recent.samples(), now));
             samples.push(recent);
         }
@@ -118,7 +118,7 @@ impl<'a> Projection<'a> {
 
     /// What each producer needs, and with it each relay. An average lags behind a rise: where a relay's
     /// own reports show more than the sum of its producers', each of them is held to need more.
-    fn estimate(&mut self, samples: &[Recent]) {
+    fn estimate(&mut self, samples: &[RecentSamples]) {
         self.needs = self.snapshot.producers.iter().map(estimate).collect();
         for (relay, recent) in self.relays.iter_mut().zip(samples) {
             let measured = if relay.reports { mean_of_last(recent.samples()) } else { [0.0; KPIS] };
@@ -157,7 +157,7 @@ impl<'a> Projection<'a> {
     }
 
     /// Moves a producer on the projection.
-    pub(crate) fn shift(&mut self, at: usize, from: usize, to: usize) {
+    pub(crate) fn apply_move(&mut self, at: usize, from: usize, to: usize) {
         let need = self.needs[at];
         for (index, (kpi, need)) in Kpi::ALL.into_iter().zip(need).enumerate() {
             let left = &mut self.relays[from].usage[index];
@@ -181,9 +181,9 @@ impl<'a> Projection<'a> {
     }
 }
 
-/// Finds a relay's relay by its id: a hash table, since each producer asks.
+/// Finds a relay's place in the projection by its id: a hash table, since each producer asks.
 struct RelayIndex {
-    /// A relay and its relay; a power of two of them, at most half of which are taken.
+    /// A relay and its place; a power of two of them, at most half of which are taken.
     slots: Vec<Option<(RelayId, usize)>>,
 }
 
@@ -222,12 +222,12 @@ impl RelayIndex {
 }
 
 /// A relay's last samples that count. In place: a plan of a hundred relays would else allocate as often.
-struct Recent {
+struct RecentSamples {
     all: [Vector; HOT_SAMPLES],
     count: usize,
 }
 
-impl Recent {
+impl RecentSamples {
     fn of(samples: &[Load]) -> Self {
         let mut all = [[0.0; KPIS]; HOT_SAMPLES];
         for (place, sample) in all.iter_mut().zip(samples) {
@@ -257,7 +257,7 @@ fn relay(
         usage: [0.0; KPIS],
         producers: Vec::new(),
         reports,
-        waits: known.pending.is_some() || view.moves_under_way > 0,
+        awaits_effect: known.pending.is_some() || view.moves_under_way > 0,
         hot: if reports { heat(&limits, recent) } else { None },
         reported: 0.0,
         suspected: view.witnesses > 0,

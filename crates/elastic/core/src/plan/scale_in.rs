@@ -12,7 +12,7 @@ use super::view::{Action, RelayState};
 
 impl PlanBuilder<'_> {
     /// Whether more relays run than the agreement or the budget allow.
-    pub(crate) fn is_over_its_means(&self) -> bool {
+    pub(crate) fn is_over_limits(&self) -> bool {
         self.projection.paid() > self.most_relays()
     }
 
@@ -21,7 +21,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Brings the queue down to what it may have (EQS §III-C.3: the minimal service level).
-    pub(crate) fn obey_limits(&mut self) {
+    pub(crate) fn enforce_limits(&mut self) {
         let most = self.most_relays();
         let starting = self.projection.count(RelayState::Starting);
         let have = self.projection.count(RelayState::Up) + starting;
@@ -158,10 +158,13 @@ impl PlanBuilder<'_> {
             return Some(format!("relay {} is hot", hot.id.0));
         }
         let silent = |state| state == RelayState::Up || state == RelayState::Dead;
-        if let Some(gone) = relays.iter().find(|relay| silent(relay.state) && !relay.takes()) {
+        if let Some(gone) =
+            relays.iter().find(|relay| silent(relay.state) && !relay.accepts_producers())
+        {
             return Some(format!("relay {} does not report", gone.id.0));
         }
-        if relays.iter().any(|relay| relay.waits) || !self.projection.unassigned.is_empty() {
+        if relays.iter().any(|relay| relay.awaits_effect) || !self.projection.unassigned.is_empty()
+        {
             return Some("moves are under way".to_owned());
         }
         None
@@ -189,7 +192,7 @@ impl Projection<'_> {
     /// RelayIndex all of a relay's producers on the others, largest first; all or nothing.
     fn fits_on_the_others(&self, victim: usize) -> bool {
         let others = self.relays.iter().enumerate().filter(|(at, _)| *at != victim);
-        let others = others.filter(|(_, relay)| relay.takes() && !relay.waits);
+        let others = others.filter(|(_, relay)| relay.accepts_producers() && !relay.awaits_effect);
         // With what is placed there.
         let mut others: Vec<(&ProjectedRelay, Vector)> =
             others.map(|(_, relay)| (relay, [0.0; KPIS])).collect();

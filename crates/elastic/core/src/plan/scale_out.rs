@@ -10,7 +10,7 @@ use super::tuning::{DEFICIT, DEFICIT_MS, EASED, LATENCY_START_MS, LOOK_AHEAD_MAX
 use super::view::{Action, RelayState};
 
 /// Relays that are wanted, and why.
-struct Want {
+struct WantedRelays {
     relays: u32,
     reason: String,
 }
@@ -27,11 +27,11 @@ impl PlanBuilder<'_> {
         self.end_dead();
     }
 
-    fn want(&mut self, have: u32) -> Option<Want> {
+    fn want(&mut self, have: u32) -> Option<WantedRelays> {
         if have < self.sla.relays_min {
             let relays = self.sla.relays_min;
             let reason = format!("{have} relays are fewer than relays_min {relays}");
-            return Some(Want { relays, reason });
+            return Some(WantedRelays { relays, reason });
         }
         let by_sum = self.want_by_sum(have);
         let by_fit = self.want_by_fit(have);
@@ -42,7 +42,7 @@ impl PlanBuilder<'_> {
     }
 
     /// The whole queue's load against the target.
-    fn want_by_sum(&mut self, have: u32) -> Option<Want> {
+    fn want_by_sum(&mut self, have: u32) -> Option<WantedRelays> {
         let demand = self.projection.demand();
         let found = self.projection.short_by_sum(&demand, have);
         let now = self.now();
@@ -62,18 +62,18 @@ impl PlanBuilder<'_> {
             self.remark(format!("not for {DEFICIT_MS} ms yet: {reason}"));
             return None;
         }
-        Some(Want { relays, reason })
+        Some(WantedRelays { relays, reason })
     }
 
     /// Relays that stay hot because their producers find no room: looks ahead with the relays that boot, and
     /// counts what else it takes.
-    fn want_by_fit(&mut self, have: u32) -> Option<Want> {
+    fn want_by_fit(&mut self, have: u32) -> Option<WantedRelays> {
         let hot: Vec<usize> = (0..self.projection.relays.len())
             .filter(|at| {
                 let relay = &self.projection.relays[*at];
                 relay.hot.is_some()
                     && relay.state == RelayState::Up
-                    && !relay.waits
+                    && !relay.awaits_effect
                     && self.is_no_burst(*at)
                     && relay.load().0 > EASED
             })
@@ -107,7 +107,7 @@ impl PlanBuilder<'_> {
             "relay {first} is hot: {why}, and its producers fit on no relay below {ROOM:.2}: {missing} \
              more beside {have}"
         );
-        Some(Want { relays: have + missing, reason })
+        Some(WantedRelays { relays: have + missing, reason })
     }
 
     fn start_missing(&mut self, missing: u32, have: u32, reason: &str) {
@@ -233,7 +233,7 @@ impl Projection<'_> {
             usage,
             producers: Vec::new(),
             reports: true,
-            waits: false,
+            awaits_effect: false,
             hot: None,
             reported: 0.0,
             suspected: false,
@@ -251,7 +251,7 @@ fn look_ahead(mut projection: Projection<'_>, hot: &[usize], booting: u32) -> u3
         while left > 0 && projection.relays[*from].load().0 > EASED {
             left -= 1;
             if let Some(fit) = projection.best_fit(*from, &open) {
-                projection.shift(fit.producer, *from, fit.to);
+                projection.apply_move(fit.producer, *from, fit.to);
                 continue;
             }
             let new = projection.open_new();
@@ -261,7 +261,7 @@ fn look_ahead(mut projection: Projection<'_>, hot: &[usize], booting: u32) -> u3
             };
             open.push(new);
             missing += 1;
-            projection.shift(fit.producer, *from, fit.to);
+            projection.apply_move(fit.producer, *from, fit.to);
         }
     }
     missing

@@ -6,10 +6,10 @@ use super::builder::PlanBuilder;
 /// over.
 pub(crate) fn steady(builder: &mut PlanBuilder<'_>) {
     builder.heal();
-    builder.obey_limits();
+    builder.enforce_limits();
     builder.empty_draining();
     builder.offload();
-    builder.level();
+    builder.rebalance();
     builder.scale_out();
     builder.scale_in();
 }

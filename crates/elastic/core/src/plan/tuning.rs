@@ -58,7 +58,7 @@ pub(crate) const IN_AFTER_IN_MS: u64 = 120_000;
 /// A relay above it for [`LASTING_MS`] that is not hot gives load to a relay below [`COLD`], until it is at
 /// [`ROOM`]: else a relay that was added for the sum of the load would stay empty.
 pub const WARM: f64 = 0.90;
-/// See [`WARM`]; some half of [`TARGET`], so that the two never change index.
+/// See [`WARM`]; some half of [`TARGET`], so that the two never change places.
 pub const COLD: f64 = 0.35;
 /// A producer that moved stays for that long.
 pub(crate) const PRODUCER_COOLDOWN_MS: u64 = 300_000;
@@ -86,7 +86,7 @@ pub(crate) const BOOT_MS: u64 = 60_000;
 pub(crate) const BACK_OFF_MS: u64 = 2_000;
 /// But never longer.
 pub(crate) const BACK_OFF_MAX_MS: u64 = 300_000;
-/// Failed starts in a row that the queue's users are told of.
+/// Failed starts in a row of which the queue's users are notified.
 pub(crate) const FAILURES_REPORTED: u32 = 3;
 /// Actions that a plan began are in the snapshot by then, or were not carried out.
 pub(crate) const EFFECT_MS: u64 = 5_000;

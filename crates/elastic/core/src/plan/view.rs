@@ -1,4 +1,4 @@
-//! What the planner is given, and what it gives back.
+//! The planner's input and its result.
 
 use quelea_elastic_proto::{ClientId, RelayId, Time};
 
@@ -138,7 +138,7 @@ pub enum Action {
         /// Which.
         relay: RelayId,
     },
-    /// Tell the queue's users something.
+    /// Send the queue's users a notice.
     Notify {
         /// What.
         code: quelea_elastic_proto::frame::NoticeCode,
@@ -154,7 +154,7 @@ pub struct Planned {
     pub reason: String,
 }
 
-/// What `plan` gives back.
+/// What `plan` returns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// In the order in which they are to be begun.

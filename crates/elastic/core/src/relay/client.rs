@@ -16,7 +16,7 @@ pub(crate) enum Phase {
     /// It has to say HELLO.
     Greeting,
     Open,
-    /// It was told why it must go; nothing more is taken from it, and it has until then to read it.
+    /// It was sent why it must go; nothing more is taken from it, and it has until then to read it.
     Closing(Time),
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Client {
     pub(crate) phase: Phase,
     /// For people.
     pub(crate) name: Box<str>,
-    pub(crate) heard_at: Time,
+    pub(crate) last_read_at: Time,
     /// PINGs that nothing came after.
     pub(crate) pings: u32,
     pub(crate) ring: Ring,
@@ -57,7 +57,7 @@ impl Client {
             kind,
             phase: if kind == Kind::Native { Phase::Greeting } else { Phase::Open },
             name: "".into(),
-            heard_at: now,
+            last_read_at: now,
             pings: 0,
             ring: Ring::default(),
             dirty: false,
@@ -102,13 +102,13 @@ pub(crate) struct Listener {
     pub(crate) missing: bool,
     /// It has said BYE: nobody has to know what it misses.
     pub(crate) leaves: bool,
-    /// Its last piece of the stretch that is being looked through.
-    pub(crate) piece: Option<usize>,
+    /// Its last filtered_run of the run that is being looked through.
+    pub(crate) filtered_run: Option<usize>,
     /// What is not in its ring, at the policy Spill.
     pub(crate) spill: Option<Box<Spill>>,
 }
 
-/// A stretch that the listener has not said it received.
+/// A run that the listener has not said it received.
 #[derive(Debug)]
 pub(crate) struct Awaiting {
     /// Messages sent to it, these included.
@@ -139,7 +139,7 @@ impl Listener {
             dropped: 0,
             missing: false,
             leaves: false,
-            piece: None,
+            filtered_run: None,
             spill: None,
         }
     }

@@ -1,4 +1,4 @@
-//! What a directory tells a relay, and what the relay does of it.
+//! The commands of a directory to a relay.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use quelea_elastic_proto::frame::{
 };
 use quelea_elastic_proto::{RelayId, Slot};
 
+use crate::relay::Relay;
 use crate::relay::client::Kind;
-use crate::relay::conversation::refusal;
 use crate::relay::limits::RING_BYTES_MIN;
-use crate::relay::{Relay, waits_for_listeners};
+use crate::relay::refusal::refusal;
 
 /// What its driver has to do of a directory's command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Command {
     /// The directories that there are now, this one first.
     Directories(Arc<[String]>),
     /// Another directory owns the queue.
-    Elsewhere {
+    Redirected {
         /// Its address.
         address: String,
         /// Not before.
@@ -65,13 +65,13 @@ impl Relay {
 
     /// A frame of a directory.
     pub fn command(&mut self, frame: Frame) -> Command {
-        match self.obey(frame) {
+        match self.execute(frame) {
             Ok(command) => command,
             Err(error) => Command::Answer(Frame::Error(error)),
         }
     }
 
-    fn obey(&mut self, frame: Frame) -> Result<Command, WireError> {
+    fn execute(&mut self, frame: Frame) -> Result<Command, WireError> {
         match frame {
             Frame::Registered { fence, settings } => {
                 self.see_fence(fence)?;
@@ -95,7 +95,7 @@ impl Relay {
             }
             Frame::Directories(directories) => Ok(Command::Directories(directories)),
             Frame::Redirect { address, retry_after_ms, .. } => {
-                Ok(Command::Elsewhere { address, retry_after_ms })
+                Ok(Command::Redirected { address, retry_after_ms })
             }
             Frame::Ping(number) => Ok(Command::Answer(Frame::Pong(number))),
             Frame::Pong(_) | Frame::Notice { .. } => Ok(Command::Done),
@@ -118,23 +118,23 @@ impl Relay {
         let before = std::mem::replace(&mut self.config.settings, settings);
         let acknowledge = self.config.settings.acknowledge;
         if before.acknowledge != acknowledge {
-            self.tell_level(acknowledge);
+            self.announce_level(acknowledge);
         }
     }
 
     /// Listeners that attached under another level have to know whether RECEIVED is waited for.
-    fn tell_level(&mut self, acknowledge: Acknowledge) {
+    fn announce_level(&mut self, acknowledge: Acknowledge) {
         for at in 0..self.listeners.len() {
             let index = self.listeners[at];
             if self.clients[index as usize].kind == Kind::Native {
                 let attached = Frame::Attached { slot: Slot(0), acknowledge, credit_bytes: 0 };
-                self.tell(index, &attached);
+                self.send(index, &attached);
             }
         }
         if acknowledge != Acknowledge::Stored {
-            self.keep_nothing();
+            self.clear_keeper_queue();
         }
-        if !waits_for_listeners(acknowledge) {
+        if !acknowledge.waits_for_listeners() {
             // Nobody says RECEIVED any more: what waits for it is done.
             for at in 0..self.listeners.len() {
                 self.spill_holds_nothing(self.listeners[at]);

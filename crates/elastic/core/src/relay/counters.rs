@@ -43,7 +43,7 @@ impl Counters {
 const FINE_BITS: u32 = 3;
 const BUCKETS: usize = 64 << FINE_BITS;
 
-/// Time from read to write, as a histogram: a stretch of messages is one addition.
+/// Time from read to write, as a histogram: a run of messages is one addition.
 #[derive(Debug)]
 pub(crate) struct Latency {
     buckets: Box<[u64; BUCKETS]>,

@@ -53,7 +53,7 @@ impl Relay {
             frames.put_slice(&data_header(slot, sequence, parts.len()));
             frames.put_slice(parts);
         }
-        self.clients[client as usize].heard_at = self.now;
+        self.clients[client as usize].last_read_at = self.now;
         // They were made here, so nothing can be wrong with them but a part that the edge did not check.
         let mut frames = frames.freeze();
         if let Err(error) = self.messages(client, &mut frames, bytes) {
@@ -106,7 +106,7 @@ impl Relay {
     }
 
     /// Moves messages for the peer, each with all its parts, from its ring into `out`, until they are
-    /// `bytes_max` bytes or more; gives whether any are left. They count as written: what the edge has not
+    /// `bytes_max` bytes or more; returns whether any are left. They count as written: what the edge has not
     /// sent of them yet it must bound itself.
     pub fn edge_take(&mut self, port: Port, bytes_max: usize, out: &mut Vec<Bytes>) -> bool {
         let Some(client) = self.index(port) else { return false };

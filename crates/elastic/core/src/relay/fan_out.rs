@@ -1,4 +1,4 @@
-//! The way of a message: checked, matched, and put into the rings of its listeners. A stretch of
+//! The way of a message: checked, matched, and put into the rings of its listeners. A run of
 //! messages is one slice of what was read, however many they are and whoever gets it.
 
 use bytes::{Buf as _, Bytes};
@@ -10,13 +10,13 @@ use quelea_elastic_proto::wire::{DataHeader, FrameHeader, Kind};
 use quelea_elastic_proto::{MessageSeq, Slot, parts};
 
 use crate::relay::Relay;
-use crate::relay::conversation::fatal;
 use crate::relay::ledger::Holds;
 use crate::relay::limits::OVERDRAFT_BYTES;
 use crate::relay::producer::State;
+use crate::relay::refusal::fatal;
 use crate::relay::ring::Run;
 
-/// A filtered stretch that is smaller than the read it comes from by more than this factor is copied when
+/// A filtered run that is smaller than the read it comes from by more than this factor is copied when
 /// it has to wait: memory in use stays within this multiple of what the rings count.
 const SPARSE_FACTOR: usize = 8;
 
@@ -40,11 +40,11 @@ impl Relay {
             return Err(fatal(ErrorCode::Order, "slot", text));
         }
         let first = producer.next;
-        let mut stretch = Stretch { slot: header.slot, next: first, bytes: 0 };
-        let outcome = self.check_stretch(frames, &mut stretch);
-        let messages = stretch.next.0 - first.0;
+        let mut run = RunExtent { slot: header.slot, next: first, bytes: 0 };
+        let outcome = self.check_run(frames, &mut run);
+        let messages = run.next.0 - first.0;
         if messages > 0 {
-            let bytes = frames.split_to(stretch.bytes);
+            let bytes = frames.split_to(run.bytes);
             self.fan_out(index, bytes, first, messages as u32, buffer_bytes);
             let producer = &self.producers[index as usize];
             if producer.bytes > producer.granted_bytes + OVERDRAFT_BYTES {
@@ -61,11 +61,11 @@ impl Relay {
         outcome
     }
 
-    /// Follows the messages to the end of the stretch, and notes who gets which.
-    fn check_stretch(&mut self, frames: &Bytes, stretch: &mut Stretch) -> Result<(), WireError> {
+    /// Follows the messages to the end of the run, and notes who gets which.
+    fn check_run(&mut self, frames: &Bytes, run: &mut RunExtent) -> Result<(), WireError> {
         let filtered = !self.prefixes.is_empty();
-        while stretch.bytes < frames.len() {
-            let rest = &frames[stretch.bytes..];
+        while run.bytes < frames.len() {
+            let rest = &frames[run.bytes..];
             let header = match FrameHeader::read(rest) {
                 Ok(Some(header)) if header.kind == Kind::Data => header,
                 _ => return Ok(()),
@@ -76,13 +76,13 @@ impl Relay {
             else {
                 return Err(fatal(ErrorCode::Malformed, "length", "a DATA frame is too short"));
             };
-            if data.slot != stretch.slot {
+            if data.slot != run.slot {
                 return Ok(());
             }
-            if data.sequence != stretch.next {
+            if data.sequence != run.next {
                 let text = format!(
                     "message {} came in slot {}, and {} is the next one",
-                    data.sequence.0, stretch.slot.0, stretch.next.0
+                    data.sequence.0, run.slot.0, run.next.0
                 );
                 return Err(fatal(ErrorCode::Order, "sequence", text));
             }
@@ -90,7 +90,7 @@ impl Relay {
                 // Listeners' decoders would refuse the number after it, and drop their connections.
                 let text = format!(
                     "message {} came in slot {}: its number must be below {SEQUENCE_MAX}",
-                    data.sequence.0, stretch.slot.0
+                    data.sequence.0, run.slot.0
                 );
                 return Err(fatal(ErrorCode::Limit, "sequence", text));
             }
@@ -98,37 +98,45 @@ impl Relay {
             if let Err(error) = parts::check(message) {
                 return Err(faulty_parts(error).into());
             }
-            let end = stretch.bytes + frame.len();
+            let end = run.bytes + frame.len();
             if filtered && let Ok(topic) = parts::first(message) {
-                self.gather(topic, stretch.next, stretch.bytes, end);
+                self.note_matches(topic, run.next, run.bytes, end);
             }
-            stretch.bytes = end;
-            stretch.next.0 += 1;
+            run.bytes = end;
+            run.next.0 += 1;
         }
         Ok(())
     }
 
     /// Notes the listeners of one message that have prefixes of its topic.
-    fn gather(&mut self, topic: &[u8], sequence: MessageSeq, begin: usize, end: usize) {
-        let Self { prefixes, clients, pieces, .. } = self;
+    fn note_matches(&mut self, topic: &[u8], sequence: MessageSeq, begin: usize, end: usize) {
+        let Self { prefixes, clients, filtered_runs, .. } = self;
         prefixes.each_match(topic, |index| {
             let Some(listener) = &mut clients[index as usize].listener else { return };
             if listener.everything > 0 {
                 return;
             }
-            if let Some(piece) = listener.piece.and_then(|at| pieces.get_mut(at)) {
-                if piece.next() == sequence {
-                    piece.end = end;
-                    piece.messages += 1;
+            if let Some(filtered_run) =
+                listener.filtered_run.and_then(|at| filtered_runs.get_mut(at))
+            {
+                if filtered_run.next() == sequence {
+                    filtered_run.end = end;
+                    filtered_run.messages += 1;
                     return;
                 }
                 // A listener may have several prefixes of one topic.
-                if piece.next().0 == sequence.0 + 1 {
+                if filtered_run.next().0 == sequence.0 + 1 {
                     return;
                 }
             }
-            listener.piece = Some(pieces.len());
-            pieces.push(Piece { listener: index, begin, end, first: sequence, messages: 1 });
+            listener.filtered_run = Some(filtered_runs.len());
+            filtered_runs.push(FilteredRun {
+                listener: index,
+                begin,
+                end,
+                first: sequence,
+                messages: 1,
+            });
         });
     }
 
@@ -159,29 +167,32 @@ impl Relay {
             sparse: length * SPARSE_FACTOR < buffer_bytes,
             at: self.now,
         };
-        self.keep(index, &whole);
+        self.enqueue_keep(index, &whole);
         for at in 0..self.everything.len() {
             self.offer(self.everything[at], whole.clone());
         }
-        if !self.pieces.is_empty() {
-            self.offer_pieces(&whole);
+        if !self.filtered_runs.is_empty() {
+            self.offer_filtered(&whole);
         }
         self.producers[index as usize].ledger.release(entry, Holds::BOTH);
         self.unsettle(index);
     }
 
-    fn offer_pieces(&mut self, whole: &Run) {
-        let mut pieces = std::mem::take(&mut self.pieces);
-        for piece in pieces.drain(..) {
-            if let Some(listener) = &mut self.clients[piece.listener as usize].listener {
-                listener.piece = None;
+    fn offer_filtered(&mut self, whole: &Run) {
+        let mut filtered_runs = std::mem::take(&mut self.filtered_runs);
+        for filtered_run in filtered_runs.drain(..) {
+            if let Some(listener) = &mut self.clients[filtered_run.listener as usize].listener {
+                listener.filtered_run = None;
             }
-            let bytes = whole.bytes.slice(piece.begin..piece.end);
+            let bytes = whole.bytes.slice(filtered_run.begin..filtered_run.end);
             let sparse = whole.sparse || bytes.len() * SPARSE_FACTOR < whole.bytes.len();
-            let Piece { first, messages, .. } = piece;
-            self.offer(piece.listener, Run { bytes, first, messages, sparse, ..whole.clone() });
+            let FilteredRun { first, messages, .. } = filtered_run;
+            self.offer(
+                filtered_run.listener,
+                Run { bytes, first, messages, sparse, ..whole.clone() },
+            );
         }
-        self.pieces = pieces;
+        self.filtered_runs = filtered_runs;
     }
 }
 
@@ -189,9 +200,9 @@ fn faulty_parts(error: PartsError) -> FrameError {
     FrameError { frame: FrameName::Known(Kind::Data), field: "parts", fault: Fault::Message(error) }
 }
 
-/// Messages without a hole that one filtered listener gets of a stretch, and where they are in it.
+/// Messages without a hole that one filtered listener gets of a run, and where they are in it.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct FilteredRun {
     listener: u32,
     begin: usize,
     end: usize,
@@ -199,14 +210,14 @@ pub(crate) struct Piece {
     messages: u32,
 }
 
-impl Piece {
+impl FilteredRun {
     const fn next(&self) -> MessageSeq {
         MessageSeq(self.first.0 + self.messages as u64)
     }
 }
 
-/// How far a stretch goes.
-struct Stretch {
+/// How far a run goes.
+struct RunExtent {
     slot: Slot,
     next: MessageSeq,
     bytes: usize,

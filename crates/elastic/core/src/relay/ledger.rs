@@ -1,14 +1,14 @@
-//! What a producer has under way: which stretches of its messages wait for whom, and so how far its
+//! What a producer has under way: which runs of its messages wait for whom, and so how far its
 //! credit and its acknowledgement go.
 
 use std::collections::VecDeque;
 
 use quelea_elastic_proto::MessageSeq;
 
-/// A stretch's number in its producer's ledger.
+/// A run's number in its producer's ledger.
 pub(crate) type EntryNumber = u64;
 
-/// Who holds a stretch back.
+/// Who holds a run back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Holds {
     /// The producer gets no credit for it.
@@ -31,7 +31,7 @@ struct Entry {
     acknowledgement: u32,
 }
 
-/// Stretches in the order in which they came.
+/// Runs in the order in which they came.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     entries: VecDeque<Entry>,
@@ -51,16 +51,16 @@ impl Ledger {
         self.acknowledged = first;
     }
 
-    /// A stretch came. It holds itself back until whoever pushed it releases it: see
-    /// [`Ledger::hold`] for the others. Gives its number.
+    /// A run came. It holds itself back until whoever pushed it releases it: see
+    /// [`Ledger::hold`] for the others. Returns its number.
     pub(crate) fn push(&mut self, next: MessageSeq, bytes: usize) -> EntryNumber {
-        // A stretch is part of one read: far below 4 GiB.
+        // A run is part of one read: far below 4 GiB.
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         self.entries.push_back(Entry { next, bytes, credit: 1, acknowledgement: 1 });
         self.base + self.entries.len() as u64 - 1
     }
 
-    /// One more holds the stretch that was pushed last back.
+    /// One more holds the run that was pushed last back.
     pub(crate) fn hold(&mut self, holds: Holds) {
         if let Some(entry) = self.entries.back_mut() {
             entry.credit += u32::from(holds.credit);
@@ -68,7 +68,7 @@ impl Ledger {
         }
     }
 
-    /// One that held a stretch does not any more.
+    /// One that held a run does not any more.
     pub(crate) fn release(&mut self, number: EntryNumber, holds: Holds) {
         let Some(at) = number.checked_sub(self.base) else { return };
         let Some(entry) = self.entries.get_mut(at as usize) else { return };

@@ -35,16 +35,16 @@ pub const SPILL_BYTES_DEFAULT: u64 = 1 << 30;
 pub const SPILL_WRITE_BYTES: usize = 1 << 20;
 /// Bytes that are taken back from it at once: a ring is refilled when it is half empty.
 pub const SPILL_READ_BYTES: u64 = 1 << 20;
-/// Stretches of one listener in the store whose producers wait for their acknowledgement: each takes some
+/// Runs of one listener in the store whose producers wait for their acknowledgement: each takes some
 /// 40 bytes of memory. At the level Relayed there are none.
 pub const SPILL_HELD_MAX: usize = 262_144;
 
-/// Stretches that were written to one listener and that it has not said it received: each takes some 40
+/// Runs that were written to one listener and that it has not said it received: each takes some 40
 /// bytes, and as much in its producer's ledger. A listener that never says it is cut off.
 pub const AWAITING_MAX: usize = 262_144;
-/// Listeners that may miss what is acknowledged, which a relay remembers to tell producers that come. Beyond
-/// it, those of whom only a producer told are forgotten first, then the oldest.
-pub const ABSENT_MAX: usize = quelea_elastic_proto::limits::MISSED_MAX;
+/// Listeners that may miss what is acknowledged, which a relay remembers to report to producers that come. Beyond
+/// it, those that only a producer has vouched for are forgotten first, then the oldest.
+pub const MISSED_LISTENERS_MAX: usize = quelea_elastic_proto::limits::MISSED_MAX;
 /// A listener for whom a message has waited for so long in its ring lags, however little waits: producers
 /// do not wait for it at the level Relayed. Half the time between two PINGs, when it is looked for.
 pub const RING_MS_MAX: u64 = HEARTBEAT_MS as u64 / 2;
@@ -53,7 +53,7 @@ pub const RING_MS_MAX: u64 = HEARTBEAT_MS as u64 / 2;
 /// few messages.
 pub const RECEIVED_MS_MAX: u64 = 10_000;
 /// The same for one with the policy Disconnect, which is disconnected: above the time for which a
-/// listener may hold messages until a producer's former relay has told all.
+/// listener may hold messages until a producer's former relay has sent all.
 pub const RECEIVED_DISCONNECT_MS_MAX: u64 =
     quelea_elastic_proto::limits::HOLD_DELIVERED_MS_MAX + 10_000;
 

@@ -1,19 +1,17 @@
-//! A listener's stay: ATTACH, SUBSCRIBE and UNSUBSCRIBE, RECEIVED, STOP, and its end.
+//! A listener's attachment: ATTACH, SUBSCRIBE and UNSUBSCRIBE, RECEIVED, STOP, and its end.
 
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use quelea_elastic_proto::frame::{
-    Acknowledge, AttachListener, ErrorCode, Frame, SlowPolicy, WireError,
-};
+use quelea_elastic_proto::frame::{AttachListener, ErrorCode, Frame, SlowPolicy, WireError};
 use quelea_elastic_proto::limits::{PREFIX_BYTES_MAX, PREFIXES_MAX};
 use quelea_elastic_proto::{ClientId, Fence, Slot};
 
 use crate::relay::Relay;
 use crate::relay::client::{Kind, Listener};
-use crate::relay::conversation::{fatal, refusal};
 use crate::relay::ledger::Holds;
 use crate::relay::prefix::Change;
+use crate::relay::refusal::{fatal, refusal};
 
 impl Relay {
     /// ATTACH_LISTENER.
@@ -32,9 +30,9 @@ impl Relay {
         for prefix in &attach.prefixes {
             self.subscribe(client, prefix)?;
         }
-        self.tell_starts(client);
+        self.send_starts(client);
         let acknowledge = self.config.settings.acknowledge;
-        self.tell(client, &Frame::Attached { slot: Slot(0), acknowledge, credit_bytes: 0 });
+        self.send(client, &Frame::Attached { slot: Slot(0), acknowledge, credit_bytes: 0 });
         Ok(())
     }
 
@@ -164,9 +162,9 @@ impl Relay {
     }
 
     /// STOP: a directory has the listener leave. Either this relay is drained, or it is held for dead and
-    /// cannot be told: then what it acknowledged from now on nobody would have got. Its producers go, before
+    /// cannot be reached: then what it acknowledged from now on nobody would have got. Its producers go, before
     /// what the listener has not said to have counts as taken.
-    pub(crate) fn left_by_order(&mut self, client: u32, fence: Fence) -> Result<(), WireError> {
+    pub(crate) fn stop_received(&mut self, client: u32, fence: Fence) -> Result<(), WireError> {
         if self.clients[client as usize].listener.is_none() {
             return Err(no_listener());
         }
@@ -181,7 +179,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Whether listeners were told to leave and no later directory than this relay's sends this producer.
+    /// Whether listeners were sent away and no later directory than this relay's sends this producer.
     pub(crate) fn check_left(&self, fence: Fence) -> Result<(), WireError> {
         if self.left_under.is_some_and(|under| fence <= under) {
             return Err(WireError { fatal: false, ..left() });
@@ -213,11 +211,6 @@ impl Relay {
             self.release(awaiting.producer, awaiting.slot, awaiting.entry, holds);
         }
     }
-}
-
-/// Acknowledged only when the listener has said that it has them, or when they were written.
-pub(crate) const fn waits_for_listeners(acknowledge: Acknowledge) -> bool {
-    !matches!(acknowledge, Acknowledge::Relayed)
 }
 
 fn check_prefix(prefix: &Bytes) -> Result<(), WireError> {

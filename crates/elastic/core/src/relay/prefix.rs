@@ -66,7 +66,7 @@ impl PrefixMap {
         Change::Edge
     }
 
-    /// All of a listener's subscriptions, because it is gone. Gives the prefixes that nobody has any more.
+    /// All of a listener's subscriptions, because it is gone. Returns the prefixes that nobody has any more.
     pub(crate) fn forget(&mut self, listener: ListenerIndex, of: &[Bytes]) -> Vec<Bytes> {
         let mut ended = Vec::new();
         for prefix in of {

@@ -1,16 +1,16 @@
-//! A producer's stay at this relay: ATTACH, START, FIN, and the credit and acknowledgements in between.
+//! A producer's attachment to this relay: ATTACH, START, FIN, and the credit and acknowledgements in between.
 
 use std::collections::btree_map::Entry;
 
 use quelea_elastic_proto::frame::{ErrorCode, Frame, Start, WireError};
 use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, Slot};
 
-use crate::relay::absent::AbsenceNumber;
-use crate::relay::conversation::refusal;
 use crate::relay::ledger::Ledger;
 use crate::relay::limits::{
     FENCED_PRODUCERS_MAX, SLOTS_PER_CLIENT_MAX, WINDOW_BYTES, WINDOW_BYTES_MAX, WINDOW_BYTES_MIN,
 };
+use crate::relay::missed_listeners::MissedNumber;
+use crate::relay::refusal::refusal;
 use crate::relay::ring::{Control, encoded};
 use crate::relay::{Relay, client};
 
@@ -26,13 +26,13 @@ pub(crate) struct Producer {
     /// One past its last message.
     pub(crate) next: MessageSeq,
     pub(crate) ledger: Ledger,
-    /// What it was told: it may send so many bytes in all, and all below this is done.
+    /// What it was sent: it may send so many bytes in all, and all below this is done.
     pub(crate) granted_bytes: u64,
     pub(crate) acknowledged: MessageSeq,
     /// It knows of the listeners that may miss something, up to this one.
-    pub(crate) told_absent: AbsenceNumber,
+    pub(crate) missed_sent: MissedNumber,
     /// The MISSED that it sent in this slot, until START.
-    pub(crate) told_missed: Vec<(ClientId, MessageSeq)>,
+    pub(crate) pending_missed: Vec<(ClientId, MessageSeq)>,
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
     pub(crate) bytes_out: u64,
@@ -44,7 +44,7 @@ pub(crate) struct Producer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Nobody was told of it.
+    /// It was announced to nobody.
     Attached,
     Started,
     /// After its FIN; it stays until its last message is done.
@@ -96,7 +96,7 @@ impl Relay {
         self.producer_mut(slot.1).granted_bytes = window;
         let acknowledge = self.config.settings.acknowledge;
         let attached = Frame::Attached { slot: slot.0, acknowledge, credit_bytes: window };
-        self.tell(client, &attached);
+        self.send(client, &attached);
         Ok(())
     }
 
@@ -111,7 +111,7 @@ impl Relay {
         Err(epoch_is_over(epoch, least))
     }
 
-    /// A place for a producer; gives its slot and its index.
+    /// A place for a producer; returns its slot and its index.
     pub(crate) fn reserve(&mut self, client: u32, id: ClientId, epoch: Epoch) -> (Slot, u32) {
         self.last_slot += 1;
         let slot = Slot(self.last_slot);
@@ -126,8 +126,8 @@ impl Relay {
             ledger: Ledger::default(),
             granted_bytes: 0,
             acknowledged: MessageSeq(0),
-            told_absent: 0,
-            told_missed: Vec::new(),
+            missed_sent: 0,
+            pending_missed: Vec::new(),
             messages: 0,
             bytes: 0,
             bytes_out: 0,
@@ -139,7 +139,7 @@ impl Relay {
         (slot, index)
     }
 
-    /// START: all listeners are told.
+    /// START: announced to all listeners.
     pub(crate) fn start_producer(&mut self, client: u32, start: &Start) -> Result<(), WireError> {
         let index = self.slot_of(client, start.slot)?;
         let producer = &mut self.producers[index as usize];
@@ -159,7 +159,7 @@ impl Relay {
     }
 
     pub(crate) fn start(&mut self, index: u32, first: MessageSeq, previous: Epoch) {
-        self.tell_who_missed(index);
+        self.send_pending_missed(index);
         let producer = &mut self.producers[index as usize];
         producer.state = State::Started;
         producer.next = first;
@@ -167,10 +167,10 @@ impl Relay {
         producer.acknowledged = first;
         producer.ledger.start(first);
         let frame = encoded(&producer.start());
-        self.tell_listeners(&frame, Control::Other);
+        self.send_to_listeners(&frame, Control::Other);
     }
 
-    /// FIN: all listeners are told; the slot ends when its last message is done.
+    /// FIN: announced to all listeners; the slot ends when its last message is done.
     pub(crate) fn finish_producer(
         &mut self,
         client: u32,
@@ -197,15 +197,15 @@ impl Relay {
 
     fn finish(&mut self, index: u32) {
         let producer = &mut self.producers[index as usize];
-        let told = producer.state == State::Started;
+        let announced = producer.state == State::Started;
         producer.state = State::Finished;
         let (id, slot, next) = (producer.id, producer.slot, producer.next);
         if self.by_producer.get(&id) == Some(&index) {
             self.by_producer.remove(&id);
         }
-        if told {
+        if announced {
             let fin = encoded(&Frame::Fin { slot, next });
-            self.tell_listeners(&fin, Control::Fin(slot));
+            self.send_to_listeners(&fin, Control::Fin(slot));
         }
         self.unsettle(index);
     }
@@ -221,7 +221,7 @@ impl Relay {
         if self.producers[index as usize].is_present() {
             self.finish(index);
         }
-        // Who is gone or fenced is told of no acknowledgement any more.
+        // Producers that are gone or fenced are sent no acknowledgement any more.
         let Self { producers, clients, .. } = self;
         if let Some(client) = producers[index as usize].client.take() {
             clients[client as usize].slots.retain(|(_, of)| *of != index);
@@ -249,7 +249,7 @@ impl Relay {
             let client = producer.client;
             self.abandon(index);
             if let Some(client) = client {
-                self.tell(client, &Frame::Error(error));
+                self.send(client, &Frame::Error(error));
             }
         }
     }
@@ -257,7 +257,7 @@ impl Relay {
     /// A lower fence than the directory's is refused. A higher one is not remembered when a client says
     /// it: a client that says the highest would shut out all others, and the directory too. A producer
     /// that a new directory sends here before this relay has registered there is taken all the same, and
-    /// its old stays are refused by their epochs.
+    /// its old attachments are refused by their epochs.
     pub(crate) fn compare_fence(&self, fence: Fence) -> Result<(), WireError> {
         if fence < self.fence {
             let text = format!("fence {} is over: {} was seen here", fence.0, self.fence.0);
@@ -283,7 +283,7 @@ impl Relay {
     }
 
     /// STARTs of all that are present, for a listener that has just come.
-    pub(crate) fn tell_starts(&mut self, client: u32) {
+    pub(crate) fn send_starts(&mut self, client: u32) {
         let Self { producers, clients, .. } = self;
         for (_, producer) in producers.iter().filter(|(_, p)| p.state == State::Started) {
             clients[client as usize].ring.push_control(encoded(&producer.start()), Control::Other);
@@ -307,13 +307,13 @@ impl Relay {
         }
     }
 
-    /// Tells producers how far they are acknowledged and what more they may send: once for all that
+    /// Sends producers their acknowledgements and credit: once for all that
     /// happened in a turn.
     pub fn settle(&mut self) {
         let window = self.window_bytes();
         let mut unsettled = std::mem::take(&mut self.unsettled);
         for index in unsettled.drain(..) {
-            self.tell_absences(index);
+            self.send_missed_listeners(index);
             let producer = &mut self.producers[index as usize];
             producer.unsettled = false;
             let slot = producer.slot;
@@ -330,10 +330,10 @@ impl Relay {
                     self.mark_dirty(client);
                 } else {
                     if acknowledged {
-                        self.tell(client, &Frame::Ack { slot, below });
+                        self.send(client, &Frame::Ack { slot, below });
                     }
                     if more {
-                        self.tell(client, &Frame::Credit { slot, bytes });
+                        self.send(client, &Frame::Credit { slot, bytes });
                     }
                 }
             }

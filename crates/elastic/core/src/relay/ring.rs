@@ -1,4 +1,4 @@
-//! What waits to be written to one client: frames for it alone, and stretches of messages that it
+//! What waits to be written to one client: frames for it alone, and runs of messages that it
 //! shares with others. Dropping keeps order and announces what is missing.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -11,7 +11,7 @@ use quelea_elastic_proto::{MessageSeq, Slot, Time};
 
 use crate::relay::ledger::{EntryNumber, Holds};
 
-/// A stretch of one producer's messages, without a hole: whole DATA frames as they were read.
+/// A run of one producer's messages, without a hole: whole DATA frames as they were read.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) bytes: Bytes,
@@ -79,7 +79,7 @@ impl Item {
     }
 }
 
-/// See the module. In the order in which it will be written.
+/// What waits to be written to a client, in that order.
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
     items: VecDeque<Item>,
@@ -183,7 +183,7 @@ impl Ring {
         }
     }
 
-    /// Cuts off what comes behind the frame that is being written. Gives the rest of the run, and how
+    /// Cuts off what comes behind the frame that is being written. Returns the rest of the run, and how
     /// many messages were cut off.
     fn cut_behind_written(&mut self, mut run: Run, gaps: &mut BTreeMap<Slot, Gap>) -> (Run, u32) {
         let (mut end, mut messages) = (0, 0);
@@ -248,7 +248,7 @@ impl Ring {
         }
     }
 
-    /// What is to be written next; gives how many of `slices` are filled.
+    /// What is to be written next; returns how many of `slices` are filled.
     pub(crate) fn slices<'a>(&'a mut self, slices: &mut [IoSlice<'a>]) -> usize {
         if self.unsealed > 0 {
             self.seal();
@@ -320,7 +320,7 @@ impl Ring {
         self.items.is_empty()
     }
 
-    /// Messages are being dropped, and nobody was told yet.
+    /// Messages are being dropped, and no GAP was sent yet.
     pub(crate) fn has_open_gaps(&self) -> bool {
         !self.open_gaps.is_empty()
     }

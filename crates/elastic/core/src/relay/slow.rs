@@ -5,30 +5,15 @@ use quelea_elastic_proto::frame::{ErrorCode, SlowPolicy};
 use quelea_elastic_proto::{Slot, Time};
 
 use crate::relay::client::{Awaiting, Client};
-use crate::relay::conversation::fatal;
 use crate::relay::ledger::{EntryNumber, Holds};
 use crate::relay::limits::{
     AWAITING_MAX, CONTROL_BYTES_MAX, LAG_CHECK_MS, RECEIVED_DISCONNECT_MS_MAX, RECEIVED_MS_MAX,
     RING_ITEMS_LOW, RING_ITEMS_MAX, RING_MS_MAX,
 };
-use crate::relay::listening::waits_for_listeners;
+use crate::relay::overflow::Overflow;
+use crate::relay::refusal::fatal;
 use crate::relay::ring::{Dropped, Run};
 use crate::relay::{Port, Relay, release_entry, release_in};
-
-/// The limit for which a client is cut off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Passed {
-    /// Messages in its ring.
-    Ring,
-    /// Other frames in its ring.
-    Control,
-    /// Written to it, and waiting for RECEIVED.
-    Awaiting,
-    /// It says RECEIVED for nothing.
-    Stalled,
-    /// What it has in the store of the policy Spill, frames that are no messages too.
-    Spill,
-}
 
 impl Relay {
     /// Puts messages into a listener's ring, or does what its policy says.
@@ -48,7 +33,7 @@ impl Relay {
                 SlowPolicy::HoldProducers => {}
                 SlowPolicy::Disconnect => {
                     listener.dropping = true;
-                    self.is_overfull(index, Passed::Ring);
+                    self.mark_overfull(index, Overflow::Ring);
                     return;
                 }
                 SlowPolicy::DropOldest => self.drop_oldest(index, run.bytes.len()),
@@ -69,7 +54,7 @@ impl Relay {
                 }
             }
         }
-        let late = waits_for_listeners(self.config.settings.acknowledge);
+        let late = self.config.settings.acknowledge.waits_for_listeners();
         let client = &mut self.clients[index as usize];
         let Some(listener) = &client.listener else { return };
         let acknowledgement = if late { !listener.left_behind } else { !listener.lagging };
@@ -106,13 +91,13 @@ impl Relay {
     }
 
     /// Notes a client that let too much pile up: lists of clients may be walked now.
-    pub(crate) fn is_overfull(&mut self, index: u32, passed: Passed) {
+    pub(crate) fn mark_overfull(&mut self, index: u32, passed: Overflow) {
         let generation = self.clients[index as usize].generation;
         self.overfull.push((Port { index, generation }, passed));
     }
 
     /// Ends clients that let too much pile up, unless they are gone: others may be in their places.
-    pub(crate) fn cut_off_the_overfull(&mut self) {
+    pub(crate) fn disconnect_overfull(&mut self) {
         while let Some((port, passed)) = self.overfull.pop() {
             if let Some(index) = self.index(port) {
                 self.too_slow(index, passed);
@@ -120,43 +105,43 @@ impl Relay {
         }
     }
 
-    fn too_slow(&mut self, index: u32, passed: Passed) {
+    fn too_slow(&mut self, index: u32, passed: Overflow) {
         let client = &self.clients[index as usize];
         if client.is_closing() {
             return;
         }
         let (field, text) = match passed {
-            Passed::Ring => (
+            Overflow::Ring => (
                 "ring_bytes_max",
                 format!(
-                    "{} bytes of messages in {} pieces wait for this client: {} and {RING_ITEMS_MAX} are the limits",
+                    "{} bytes of messages in {} filtered_runs wait for this client: {} and {RING_ITEMS_MAX} are the limits",
                     client.ring.bytes(),
                     client.ring.items(),
                     self.ring_bytes_max
                 ),
             ),
-            Passed::Awaiting => (
+            Overflow::Awaiting => (
                 "received",
                 format!(
-                    "RECEIVED does not come for {} messages in {AWAITING_MAX} pieces, which is the limit",
+                    "RECEIVED does not come for {} messages in {AWAITING_MAX} filtered_runs, which is the limit",
                     self.awaited_messages(index)
                 ),
             ),
-            Passed::Stalled => (
+            Overflow::Stalled => (
                 "received",
                 format!(
                     "RECEIVED has not come for {} messages: after {RECEIVED_DISCONNECT_MS_MAX} ms a listener with the policy Disconnect is",
                     self.awaited_messages(index)
                 ),
             ),
-            Passed::Control => (
+            Overflow::Control => (
                 "control_bytes_max",
                 format!(
                     "{} bytes of frames that are no messages wait for this client: {CONTROL_BYTES_MAX} is the limit",
                     client.ring.control_bytes()
                 ),
             ),
-            Passed::Spill => (
+            Overflow::Spill => (
                 "spill_bytes_max",
                 format!(
                     "more than {} bytes of other frames are in this client's file beside the {} of messages that are the limit",
@@ -226,9 +211,9 @@ impl Relay {
     /// Where RECEIVED is waited for, a listener whose program has stopped would stop all producers: its
     /// library reads on, so its ring may never be full. The policy HoldProducers wants that; by the others
     /// it is left behind or disconnected.
-    pub(crate) fn look_for_stalled_programs(&mut self) {
-        if !waits_for_listeners(self.config.settings.acknowledge) {
-            return self.look_for_stalled_sockets();
+    pub(crate) fn check_stalled_programs(&mut self) {
+        if !self.config.settings.acknowledge.waits_for_listeners() {
+            return self.check_stalled_sockets();
         }
         for index in self.listeners.clone() {
             let client = &self.clients[index as usize];
@@ -241,7 +226,7 @@ impl Relay {
             match listener.slow {
                 SlowPolicy::HoldProducers => {}
                 SlowPolicy::Disconnect if silent_ms >= RECEIVED_DISCONNECT_MS_MAX => {
-                    self.too_slow(index, Passed::Stalled);
+                    self.too_slow(index, Overflow::Stalled);
                 }
                 SlowPolicy::Disconnect => {}
                 _ if silent_ms >= RECEIVED_MS_MAX => self.leave_behind(index),
@@ -252,7 +237,7 @@ impl Relay {
 
     /// At the level Relayed a listener that takes nothing, and for whom less waits than makes it lag, would
     /// keep producers from their last acknowledgements for ever.
-    fn look_for_stalled_sockets(&mut self) {
+    fn check_stalled_sockets(&mut self) {
         for index in self.listeners.clone() {
             let client = &mut self.clients[index as usize];
             let waits_since = client.ring.oldest_held();
@@ -289,7 +274,7 @@ impl Relay {
 
     /// Nothing that waits for this listener holds producers back any more.
     fn let_go(&mut self, index: u32) {
-        let late = waits_for_listeners(self.config.settings.acknowledge);
+        let late = self.config.settings.acknowledge.waits_for_listeners();
         let Self { clients, producers, unsettled, .. } = self;
         for run in clients[index as usize].ring.runs_mut() {
             let Holds { credit, acknowledgement } = run.holds;

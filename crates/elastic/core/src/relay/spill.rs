@@ -1,7 +1,7 @@
 //! The policy Spill: what a listener's ring has no room for goes to a store of the driver, as the frames
 //! that would have been written, and comes back when there is room. While anything of a listener is in
 //! the store, its messages and the frames with a place among them all go that way, so that they keep their
-//! order. A stretch that is not stored yet holds back its producer's credit: producers feel the store's
+//! order. A run that is not stored yet holds back its producer's credit: producers feel the store's
 //! speed, never the listener's.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -11,14 +11,13 @@ use quelea_elastic_proto::frame::{ErrorCode, Frame, Gap};
 use quelea_elastic_proto::wire::{DataHeader, FrameHeader, Kind};
 use quelea_elastic_proto::{MessageSeq, Slot, Time};
 
-use crate::relay::conversation::fatal;
 use crate::relay::ledger::{EntryNumber, Holds};
 use crate::relay::limits::{
     CONTROL_BYTES_MAX, SPILL_HELD_MAX, SPILL_READ_BYTES, SPILL_WRITE_BYTES,
 };
-use crate::relay::listening::waits_for_listeners;
+use crate::relay::overflow::Overflow;
+use crate::relay::refusal::fatal;
 use crate::relay::ring::{Control, Ring, Run, add_to_gap, encoded};
-use crate::relay::slow::Passed;
 use crate::relay::{Port, Relay, release_in};
 
 /// What the driver has to do, in this order. Each listener's frames are one stream of bytes.
@@ -59,7 +58,7 @@ pub(crate) struct Spill {
     asked_bytes: usize,
     /// Came back without its end.
     torn: BytesMut,
-    /// Stretches that are acknowledged when the listener has them, in order: their acknowledgement is
+    /// Runs that are acknowledged when the listener has them, in order: their acknowledgement is
     /// held here until they are back in the ring.
     held: VecDeque<Held>,
     /// Messages in all of these.
@@ -182,7 +181,7 @@ impl Spill {
     fn replay(&mut self, mut frames: Bytes, ring: &mut Ring, now: Time) {
         while let Ok(Some(header)) = FrameHeader::read(&frames) {
             if header.kind == Kind::Data {
-                let run = self.stretch(&mut frames, now);
+                let run = self.take_run(&mut frames, now);
                 self.messages -= u64::from(run.messages);
                 ring.push_run(run);
             } else {
@@ -196,8 +195,8 @@ impl Spill {
         }
     }
 
-    /// Takes the stretch at the front of `frames`, as far as it is one entry of its producer's ledger.
-    fn stretch(&mut self, frames: &mut Bytes, now: Time) -> Run {
+    /// Takes the run at the front of `frames`, as far as it is one entry of its producer's ledger.
+    fn take_run(&mut self, frames: &mut Bytes, now: Time) -> Run {
         let (mut end, mut messages) = (0, 0);
         let (mut slot, mut first) = (Slot(0), MessageSeq(0));
         let ends_at = self.held.front().map(|held| held.next);
@@ -231,9 +230,9 @@ impl Relay {
         self.spill_bytes_max = bytes_max;
     }
 
-    /// A stretch of a listener whose ring is full, or of whom something is away already.
+    /// A run of a listener whose ring is full, or of whom something is away already.
     pub(crate) fn spill(&mut self, index: u32, mut run: Run) {
-        let late = waits_for_listeners(self.config.settings.acknowledge);
+        let late = self.config.settings.acknowledge.waits_for_listeners();
         let spill_bytes_max = self.spill_bytes_max;
         let Some(listener) = &mut self.clients[index as usize].listener else { return };
         let held = late && !listener.left_behind;
@@ -269,7 +268,7 @@ impl Relay {
         self.spill_is_due(index);
     }
 
-    /// A frame with a place among a listener's messages, if some of them are away. Gives it back if not.
+    /// A frame with a place among a listener's messages, if some of them are away. Returns it if not.
     pub(crate) fn spill_control(
         &mut self,
         index: u32,
@@ -279,7 +278,7 @@ impl Relay {
         let Some(spill) = self.active_spill(index) else { return Some(frame) };
         spill.push_control(frame, control);
         if spill.bytes() > self.spill_bytes_max + CONTROL_BYTES_MAX as u64 {
-            self.is_overfull(index, Passed::Spill);
+            self.mark_overfull(index, Overflow::Spill);
         }
         self.spill_is_due(index);
         None
@@ -372,7 +371,7 @@ impl Relay {
         self.spill_is_due(index);
     }
 
-    /// The store cannot do it: the listener is told and has to come again; it will know by the messages'
+    /// The store cannot do it: the listener is disconnected and has to come again; it will know by the messages'
     /// numbers what it has not got.
     pub fn spill_failed(&mut self, port: Port, cause: &str) {
         let Some(index) = self.index(port) else { return };

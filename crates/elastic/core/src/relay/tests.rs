@@ -1,7 +1,7 @@
 //! A relay's core without sockets: what its clients say is given to it, and what it has for them is read
 //! when the test says so.
 
-mod absent;
+mod missed;
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -23,7 +23,7 @@ use crate::relay::{Command, Port, Relay, RelayConfig, SpillJob, default_settings
 
 const QUEUE: &str = "q";
 
-struct World {
+struct RelayHarness {
     relay: Relay,
     ms: u64,
     /// They answer PINGs, whatever their programs do.
@@ -32,7 +32,7 @@ struct World {
     stored: VecDeque<u8>,
 }
 
-impl World {
+impl RelayHarness {
     fn new(change: impl FnOnce(&mut RelaySettings)) -> Self {
         let mut settings = default_settings();
         change(&mut settings);
@@ -120,7 +120,7 @@ impl World {
         }
     }
 
-    /// How far a producer was told, since the last call, that its messages are done.
+    /// Returns how far a producer was acknowledged since the last call.
     fn acknowledged(&mut self, (port, slot): (Port, Slot)) -> Option<u64> {
         self.turn();
         let below = |frame: &Frame| match frame {
@@ -165,7 +165,7 @@ impl World {
         self.say(port, &[Frame::Start(Start { slot, producer, epoch, first, previous })]);
     }
 
-    /// One message, in a read of its own: a stretch.
+    /// One message, in a read of its own: a run.
     fn publish(&mut self, (port, slot): (Port, Slot), sequence: u64, body: &[u8]) {
         let mut bytes = BytesMut::new();
         encode_data(&mut bytes, slot, MessageSeq(sequence), &[body]).expect("within limits");
@@ -176,7 +176,7 @@ impl World {
         self.relay.clients[port.index()].ring.items()
     }
 
-    /// The error with which a client was told to go.
+    /// Returns the error that ended a client's connection.
     fn last_error(&mut self, port: Port) -> WireError {
         match self.read(port).pop() {
             Some(Frame::Error(error)) => error,
@@ -196,7 +196,7 @@ fn sequences(frames: &[Frame]) -> Vec<u64> {
 
 #[test]
 fn a_clients_fence_shuts_out_nobody() {
-    let mut world = World::new(|_| {});
+    let mut world = RelayHarness::new(|_| {});
     let port = world.client();
     let registered =
         |fence| Frame::Registered { fence: Fence(fence), settings: default_settings() };
@@ -219,7 +219,7 @@ fn a_clients_fence_shuts_out_nobody() {
 
 #[test]
 fn a_fenced_producer_does_not_come_back_with_a_high_fence() {
-    let mut world = World::new(|_| {});
+    let mut world = RelayHarness::new(|_| {});
     let port = world.client();
     assert!(world.attach(port, 1, 0).is_ok());
     let (fence, producer, below) = (Fence(0), ClientId(1), Epoch(2));
@@ -236,7 +236,7 @@ fn tiny_messages_are_dropped_by_their_number_too() {
         // It keeps the oldest, as many as there may be.
         (SlowPolicy::DropNewest, RING_ITEMS_MAX + 100),
     ] {
-        let mut world = World::new(|_| {});
+        let mut world = RelayHarness::new(|_| {});
         let listener = world.listener(1, policy);
         let producer = world.producer(9);
         let count = RING_ITEMS_MAX as u64 + 50;
@@ -256,7 +256,7 @@ fn tiny_messages_are_dropped_by_their_number_too() {
 
 #[test]
 fn nobody_is_cut_off_for_the_one_that_was_in_its_place() {
-    let mut world = World::new(|settings| settings.ring_bytes_max = RING_BYTES_MIN);
+    let mut world = RelayHarness::new(|settings| settings.ring_bytes_max = RING_BYTES_MIN);
     let slow = world.listener(1, SlowPolicy::Disconnect);
     let producer = world.producer(9);
     let body = vec![0; RING_BYTES_MIN as usize / 2];
@@ -270,8 +270,8 @@ fn nobody_is_cut_off_for_the_one_that_was_in_its_place() {
 }
 
 #[test]
-fn who_is_cut_off_is_told_which_limit_it_passed() {
-    let mut world = World::new(|settings| settings.ring_bytes_max = RING_BYTES_MIN);
+fn a_disconnected_client_is_sent_the_limit_it_exceeded() {
+    let mut world = RelayHarness::new(|settings| settings.ring_bytes_max = RING_BYTES_MIN);
     let slow = world.listener(1, SlowPolicy::Disconnect);
     let producer = world.producer(9);
     let body = vec![0; RING_BYTES_MIN as usize / 2];
@@ -290,8 +290,8 @@ fn who_is_cut_off_is_told_which_limit_it_passed() {
 }
 
 #[test]
-fn who_is_told_to_go_twice_reads_why() {
-    let mut world = World::new(|_| ());
+fn a_client_refused_twice_reads_the_first_reason() {
+    let mut world = RelayHarness::new(|_| ());
     let listener = world.listener(1, SlowPolicy::DropOldest);
     world.relay.spill_failed(listener, "the disk is full");
     world.relay.spill_failed(listener, "the disk is still full");
@@ -299,8 +299,8 @@ fn who_is_told_to_go_twice_reads_why() {
     assert!(error.text.ends_with("the disk is full"), "{error:?}");
 }
 
-fn delivering() -> World {
-    World::new(|settings| settings.acknowledge = Acknowledge::Delivered)
+fn delivering() -> RelayHarness {
+    RelayHarness::new(|settings| settings.acknowledge = Acknowledge::Delivered)
 }
 
 #[test]
@@ -404,7 +404,7 @@ fn a_program_that_stops_is_disconnected_if_it_wants_that() {
 
 #[test]
 fn what_a_stopped_program_has_in_a_file_is_left_behind_and_comes_all_the_same() {
-    let mut world = World::new(|settings| {
+    let mut world = RelayHarness::new(|settings| {
         settings.acknowledge = Acknowledge::Delivered;
         settings.ring_bytes_max = RING_BYTES_MIN;
     });
@@ -435,9 +435,9 @@ fn what_a_stopped_program_has_in_a_file_is_left_behind_and_comes_all_the_same() 
 }
 
 #[test]
-fn a_listener_that_takes_nothing_keeps_no_producer_waiting_however_little_waits_for_it() {
+fn a_listener_that_takes_nothing_keeps_no_producer_waiting() {
     for (policy, waits) in [(SlowPolicy::DropNewest, false), (SlowPolicy::HoldProducers, true)] {
-        let mut world = World::new(|_| {});
+        let mut world = RelayHarness::new(|_| {});
         let stalled = world.listener(1, policy);
         let producer = world.producer(9);
         world.read(stalled);

@@ -7,7 +7,7 @@ use quelea_elastic_proto::RelayId;
 use crate::world::{FakeRelay, QUEUE, World};
 
 #[test]
-fn a_relay_that_the_budget_does_not_pay_for_is_not_started_to_have_relays_min() {
+fn relays_min_starts_nothing_that_the_budget_does_not_pay_for() {
     // The price has risen since the definition was taken: it pays for one relay's second.
     let price = 3_600_000_000;
     let mut world =

@@ -18,22 +18,18 @@ struct Scene {
 fn scene() -> Scene {
     let mut world = World::new();
     world.give(Input::Define { queue: QUEUE.to_owned(), definition: Definition::default() });
-    act(&mut world, Action::Start { count: 1 });
+    world.act(Action::Start { count: 1 });
     let relays = vec![FakeRelay::register(&mut world, 1), FakeRelay::register(&mut world, 2)];
     let mut listener = FakeListener::open(&mut world, 11);
     listener.follow(&mut world);
     let mut producer = FakeProducer::open(&mut world, 1);
     producer.follow(&mut world);
-    act(&mut world, Action::Drain { relay: RelayId(1) });
+    world.act(Action::Drain { relay: RelayId(1) });
     Scene { world, relays, producer, listener }
 }
 
-fn act(world: &mut World, action: Action) {
-    world.give(Input::Act { queue: QUEUE.to_owned(), action, reason: "a test".to_owned() });
-}
-
 #[test]
-fn a_draining_relay_is_told_and_gets_no_new_producer() {
+fn a_draining_relay_gets_drain_and_no_new_producer() {
     let Scene { mut world, relays, .. } = scene();
     let received = world.mail(relays[0].peer);
     assert!(
@@ -47,7 +43,7 @@ fn a_draining_relay_is_told_and_gets_no_new_producer() {
 }
 
 #[test]
-fn the_provider_is_told_which_relay_goes_and_when_at_the_latest() {
+fn the_provider_learns_which_relay_goes_and_when_at_the_latest() {
     let Scene { mut world, .. } = scene();
     let drains = |world: &World| -> Vec<(RelayId, String, u64)> {
         let drains = world.effects.iter().filter_map(|effect| match effect {
@@ -60,7 +56,7 @@ fn the_provider_is_told_which_relay_goes_and_when_at_the_latest() {
     };
     let received = (RelayId(1), "process 1001".to_owned(), 60_000);
     assert_eq!(drains(&world), std::slice::from_ref(&received));
-    // Whoever takes over cannot know whether it was received.
+    // Whoever takes over cannot know whether it was sent.
     world.replace_directory();
     FakeProducer::open(&mut world, 1);
     assert_eq!(drains(&world), [received.clone(), received]);
@@ -121,10 +117,10 @@ fn a_producer_on_its_way_to_a_relay_that_drains_turns_back() {
     listener.follow(&mut world);
     let mut producer = FakeProducer::open(&mut world, 1);
     producer.follow(&mut world);
-    act(&mut world, Action::Start { count: 1 });
+    world.act(Action::Start { count: 1 });
     FakeRelay::register(&mut world, 2);
-    act(&mut world, Action::Move { producer: producer.id, from: RelayId(1), to: RelayId(2) });
-    act(&mut world, Action::Drain { relay: RelayId(2) });
+    world.act(Action::Move { producer: producer.id, from: RelayId(1), to: RelayId(2) });
+    world.act(Action::Drain { relay: RelayId(2) });
     listener.follow(&mut world);
     assert_eq!(producer.assigned(&mut world), None);
     assert_eq!(world.happened("abort"), 1);

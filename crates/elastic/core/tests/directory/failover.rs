@@ -57,7 +57,7 @@ fn a_closed_connection_and_a_client_together_are_enough() {
 }
 
 #[test]
-fn clients_that_are_cut_off_together_are_no_reason_to_end_a_relay_that_reports() {
+fn clients_cut_off_together_do_not_end_a_relay_that_reports() {
     let Scene { mut world, mut relays, mut producers, mut listener } = scene();
     for _ in 0..30 {
         relays.iter_mut().for_each(|relay| relay.report(&mut world, &[]));
@@ -71,7 +71,7 @@ fn clients_that_are_cut_off_together_are_no_reason_to_end_a_relay_that_reports()
 }
 
 #[test]
-fn a_relay_that_lies_dead_but_connected_is_found_by_its_silence_and_a_client() {
+fn a_dead_connected_relay_is_found_by_silence_and_a_client() {
     let Scene { mut world, mut relays, mut producers, .. } = scene();
     producers[0].lost(&mut world, RelayId(1));
     assert_eq!(world.happened("failover"), 0, "a client's word alone is not enough");
@@ -99,7 +99,7 @@ fn silence_alone_is_believed_when_it_lasts() {
 }
 
 #[test]
-fn its_producers_are_told_that_it_is_dead_before_they_get_another() {
+fn its_producers_learn_that_it_is_dead_before_they_get_another() {
     let Scene { mut world, mut relays, producers, .. } = scene();
     for _ in 0..11 {
         world.pass_ms(1_000);
@@ -142,7 +142,7 @@ fn a_client_that_alone_loses_a_healthy_relay_does_not_kill_it() {
 }
 
 #[test]
-fn a_dead_relay_that_comes_back_is_told_to_stop() {
+fn a_dead_relay_that_comes_back_is_stopped() {
     let Scene { mut world, mut relays, mut producers, .. } = scene();
     world.provider_answers = crate::world::Answers::Never;
     world.give(Input::Disconnected { peer: relays[0].peer });
@@ -156,7 +156,7 @@ fn a_dead_relay_that_comes_back_is_told_to_stop() {
 }
 
 #[test]
-fn a_producer_is_tried_elsewhere_ever_more_slowly_while_no_relay_can_be_reached() {
+fn assignments_back_off_while_a_producer_reaches_no_relay() {
     let Scene { mut world, mut relays, mut producers, .. } = scene();
     let mut tries = 0;
     for _ in 0..100 {

@@ -7,7 +7,7 @@ use quelea_elastic_proto::RelayId;
 use crate::world::{Answers, FakeListener, FakeProducer, FakeRelay, QUEUE, World};
 
 #[test]
-fn the_first_producer_makes_the_queue_and_gets_its_relay_when_that_has_registered() {
+fn the_first_producer_makes_the_queue_and_gets_a_registered_relay() {
     let mut world = World::new();
     let mut producer = FakeProducer::open(&mut world, 1);
     assert_eq!(world.started(), [RelayId(1)]);
@@ -34,7 +34,7 @@ fn a_relay_is_in_the_record_before_it_is_started() {
 }
 
 #[test]
-fn no_relay_is_started_while_the_store_does_not_answer_and_one_is_when_it_does() {
+fn a_relay_is_started_only_when_the_store_answers() {
     let mut world = World::new();
     world.store_answers = Answers::Failing;
     FakeProducer::open(&mut world, 1);
@@ -52,7 +52,7 @@ fn no_relay_is_started_while_the_store_does_not_answer_and_one_is_when_it_does()
 }
 
 #[test]
-fn a_relay_that_the_record_does_not_say_to_be_up_gets_no_clients() {
+fn a_relay_that_is_not_recorded_as_up_gets_no_clients() {
     let mut world = World::new();
     let mut listener = FakeListener::open(&mut world, 11);
     let mut producer = FakeProducer::open(&mut world, 1);
@@ -73,7 +73,7 @@ fn a_relay_that_the_record_does_not_say_to_be_up_gets_no_clients() {
 }
 
 #[test]
-fn a_relay_that_the_record_says_to_be_up_goes_on_while_the_store_does_not_answer() {
+fn a_relay_recorded_as_up_goes_on_without_the_store() {
     let mut world = World::new();
     FakeProducer::open(&mut world, 1);
     let mut relay = FakeRelay::register(&mut world, 1);
@@ -103,7 +103,7 @@ fn a_producer_waits_until_all_listeners_are_at_its_relay() {
 }
 
 #[test]
-fn a_listener_that_never_answers_delays_a_producer_only_until_the_deadline_and_only_once() {
+fn a_silent_listener_delays_one_producer_up_to_the_deadline() {
     let mut world = World::new();
     let mut dull = FakeListener::open(&mut world, 11);
     let mut first = FakeProducer::open(&mut world, 1);
@@ -159,7 +159,7 @@ fn a_heavy_producer_counts_more_than_a_light_one() {
 }
 
 #[test]
-fn a_provider_that_fails_is_tried_again_ever_more_rarely_and_users_are_told() {
+fn starts_back_off_while_the_provider_fails_and_users_get_a_notice() {
     let mut world = World::new();
     world.provider_answers = Answers::Failing;
     let producer = FakeProducer::open(&mut world, 1);
@@ -196,11 +196,11 @@ fn a_deleted_queue_ends_its_relays_and_its_record() {
     assert_eq!(world.stopped(), [RelayId(1)]);
     assert!(world.store.is_empty());
     assert!(world.directory.queue_names().next().is_none());
-    assert_eq!(world.mail(producer.peer).len(), 1, "its clients are told");
+    assert_eq!(world.mail(producer.peer).len(), 1, "its clients get a notice");
 }
 
 #[test]
-fn a_directory_goes_on_while_the_relays_of_a_deleted_queue_take_their_time_to_end() {
+fn a_deleted_queues_slow_relays_do_not_stall_the_directory() {
     let mut world = World::new();
     FakeProducer::open(&mut world, 1);
     FakeRelay::register(&mut world, 1);
@@ -221,8 +221,7 @@ fn a_directory_goes_on_while_the_relays_of_a_deleted_queue_take_their_time_to_en
 }
 
 #[test]
-fn a_relay_of_which_the_provider_does_not_know_whether_it_was_started_is_ended_before_it_is_forgotten()
- {
+fn a_relay_whose_start_is_in_doubt_is_ended_before_forgotten() {
     let mut world = World::new();
     world.provider_answers = Answers::Never;
     FakeProducer::open(&mut world, 1);

@@ -7,7 +7,7 @@ use quelea_elastic_proto::frame::{Frame, NoticeCode};
 
 use crate::world::{Answers, FakeListener, QUEUE, World};
 
-/// As many as a listener can be received of.
+/// As many as a listener can be sent.
 const MOST: u32 = 4_096;
 
 fn of_most() -> Definition {
@@ -21,7 +21,7 @@ fn define(world: &mut World, definition: Definition) {
 }
 
 #[test]
-fn a_definition_that_a_record_has_no_room_for_names_how_many_there_is_room_for() {
+fn a_definition_too_large_for_a_record_names_what_fits() {
     let mut definition = of_most();
     let refused = definition.validate_record(QUEUE).unwrap_err().to_string();
     let room: u32 =
@@ -49,7 +49,7 @@ fn no_relay_is_started_for_which_the_record_has_no_room() {
     assert_eq!(world.mail(listener.peer).iter().filter(|frame| received(frame)).count(), 1);
     world.pass_ms(5_000);
     assert_eq!(world.started().len(), started);
-    assert_eq!(world.happened("notice"), 1, "it is told once");
+    assert_eq!(world.happened("notice"), 1, "there is one notice");
     // The next owner reads it.
     world.replace_directory();
     FakeListener::open(&mut world, 1);
@@ -73,7 +73,7 @@ fn grown_too_long() -> World {
 }
 
 #[test]
-fn a_record_that_has_grown_too_long_is_not_written_and_that_is_told() {
+fn a_record_that_is_too_long_causes_a_notice_and_no_write() {
     let world = grown_too_long();
     assert!(world.store[QUEUE].len() <= RECORD_BYTES_MAX);
     assert_eq!(world.happened("unsaved"), 1);
@@ -83,7 +83,7 @@ fn a_record_that_has_grown_too_long_is_not_written_and_that_is_told() {
 }
 
 #[test]
-fn a_record_that_has_grown_too_long_becomes_shorter_by_the_ends_of_relays() {
+fn a_record_that_is_too_long_shrinks_when_relays_end() {
     let mut world = grown_too_long();
     world.provider_answers = Answers::Well;
     define(&mut world, Definition::default());

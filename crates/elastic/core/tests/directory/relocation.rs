@@ -23,20 +23,16 @@ fn scene(relocation: Relocation) -> Scene {
     listener.follow(&mut world);
     let mut producer = FakeProducer::open(&mut world, 1);
     producer.follow(&mut world);
-    act(&mut world, Action::Start { count: 1 });
+    world.act(Action::Start { count: 1 });
     Scene { world, producer, listener }
 }
 
-fn act(world: &mut World, action: Action) {
-    world.give(Input::Act { queue: QUEUE.to_owned(), action, reason: "a test".to_owned() });
-}
-
 fn go(world: &mut World) {
-    act(world, Action::Move { producer: ClientId(1), from: RelayId(1), to: RelayId(2) });
+    world.act(Action::Move { producer: ClientId(1), from: RelayId(1), to: RelayId(2) });
 }
 
 #[test]
-fn listeners_are_at_the_new_relay_before_the_producer_is_told() {
+fn listeners_are_at_the_new_relay_before_the_producer_is() {
     let Scene { mut world, mut producer, mut listener } = scene(Relocation::Prompt);
     FakeRelay::register(&mut world, 2);
     go(&mut world);
@@ -63,7 +59,7 @@ fn a_move_asked_for_twice_is_one() {
 }
 
 #[test]
-fn a_strict_queue_gives_a_move_up_if_a_listener_does_not_come_along() {
+fn a_strict_queue_aborts_a_move_if_a_listener_is_missing() {
     let Scene { mut world, mut producer, listener } = scene(Relocation::Strict);
     FakeRelay::register(&mut world, 2);
     go(&mut world);
@@ -103,7 +99,7 @@ fn a_producer_that_could_not_go_stays_where_it_is() {
 }
 
 #[test]
-fn a_producer_that_answers_after_its_move_was_given_up_is_where_it_says() {
+fn a_late_answer_to_an_aborted_move_is_believed() {
     let Scene { mut world, mut producer, mut listener } = scene(Relocation::Prompt);
     FakeRelay::register(&mut world, 2);
     listener.follow(&mut world);
@@ -115,7 +111,7 @@ fn a_producer_that_answers_after_its_move_was_given_up_is_where_it_says() {
 }
 
 #[test]
-fn a_producer_whose_directory_connection_breaks_in_the_middle_says_itself_where_it_is() {
+fn a_producer_that_reconnects_during_a_move_says_where_it_is() {
     let Scene { mut world, mut producer, mut listener } = scene(Relocation::Prompt);
     FakeRelay::register(&mut world, 2);
     listener.follow(&mut world);
@@ -169,7 +165,7 @@ fn a_slot_that_outlives_its_producers_move_is_fenced() {
 }
 
 #[test]
-fn moves_by_hand_take_the_producers_in_turn_and_say_why_one_cannot_be() {
+fn an_operators_moves_take_turns_and_say_why_one_is_refused() {
     let mut world = World::new();
     let mut definition = Definition::default();
     definition.sla.relays_min = 2;

@@ -7,7 +7,7 @@ use quelea_elastic_proto::frame::{Frame, Role};
 use quelea_elastic_proto::limits::{ADDRESS_BYTES_MAX, DIRECTORIES_MAX};
 use quelea_elastic_proto::{Fence, RelayId};
 
-use crate::world::{Answers, FakeListener, FakeProducer, FakeRelay, QUEUE, World};
+use crate::world::{Answers, FakeListener, FakeProducer, FakeRelay, QUEUE, World, register};
 
 struct Scene {
     world: World,
@@ -49,7 +49,7 @@ fn all_come_back_and_nothing_moves() {
 }
 
 #[test]
-fn a_relay_that_the_provider_does_not_see_has_time_to_come_back_from_the_old_owner() {
+fn a_relay_that_the_provider_does_not_see_has_time_to_register() {
     let Scene { mut world, mut producer, .. } = scene();
     world.running.clear();
     // Somebody comes, so that it takes the queue over.
@@ -78,19 +78,19 @@ fn the_new_owners_epochs_are_above_all_of_the_old_ones() {
 }
 
 #[test]
-fn no_producer_is_sent_to_a_relay_before_the_listeners_of_the_last_owner_are_back() {
+fn producers_are_assigned_only_when_the_last_owners_listeners_are_back() {
     let Scene { mut world, mut relay, mut producer, mut listener } = scene();
     relay.reconnect(&mut world);
     relay.report_listeners(&mut world, 1);
     producer.peer = world.connect(Role::Client);
     producer.open_again(&mut world);
     let action = Action::Start { count: 1 };
-    world.give(Input::Act { queue: QUEUE.to_owned(), action, reason: "a test".to_owned() });
+    world.act(action);
     let mut other = FakeRelay::register(&mut world, 2);
     other.report_listeners(&mut world, 0);
     let (from, to) = (RelayId(1), RelayId(2));
     let action = Action::Move { producer: producer.id, from, to };
-    world.give(Input::Act { queue: QUEUE.to_owned(), action, reason: "a test".to_owned() });
+    world.act(action);
     assert_eq!(world.status().moves_under_way, 1);
     // A new one does not stand for the one that was here.
     let mut newcomer = FakeListener::open(&mut world, 12);
@@ -109,7 +109,7 @@ fn no_producer_is_sent_to_a_relay_before_the_listeners_of_the_last_owner_are_bac
 }
 
 #[test]
-fn a_listener_that_does_not_come_back_is_waited_for_only_so_long() {
+fn a_listener_that_stays_away_is_waited_for_only_so_long() {
     let Scene { mut world, mut relay, .. } = scene();
     relay.reconnect(&mut world);
     relay.report_listeners(&mut world, 1);
@@ -172,7 +172,7 @@ fn a_relay_in_the_record_that_does_not_run_is_replaced() {
 }
 
 #[test]
-fn a_start_that_was_only_promised_is_asked_for_again_with_the_same_request() {
+fn a_promised_start_is_repeated_with_the_same_request() {
     let mut world = World::new();
     world.provider_answers = Answers::Never;
     FakeProducer::open(&mut world, 1);
@@ -192,11 +192,7 @@ fn a_stop_that_was_only_promised_is_asked_for_again() {
     world.give(Input::Define { queue: QUEUE.to_owned(), definition: Definition::default() });
     FakeRelay::register(&mut world, 1);
     world.provider_answers = Answers::Never;
-    world.give(Input::Act {
-        queue: QUEUE.to_owned(),
-        action: Action::FailOver { relay: RelayId(1) },
-        reason: "a test".to_owned(),
-    });
+    world.act(Action::FailOver { relay: RelayId(1) });
     world.replace_directory();
     world.provider_answers = Answers::Well;
     world.effects.clear();
@@ -213,7 +209,7 @@ fn a_drain_goes_on() {
     let mut relay = FakeRelay::register(&mut world, 1);
     FakeRelay::register(&mut world, 2);
     let drain = Action::Drain { relay: RelayId(1) };
-    world.give(Input::Act { queue: QUEUE.to_owned(), action: drain, reason: "a test".to_owned() });
+    world.act(drain);
     world.replace_directory();
     relay.reconnect(&mut world);
     let received = world.mail(relay.peer);
@@ -225,7 +221,7 @@ fn a_drain_goes_on() {
 }
 
 #[test]
-fn relays_and_clients_are_told_which_directories_there_are_whenever_it_changes() {
+fn a_change_of_directories_is_announced_to_relays_and_clients() {
     let mut world = World::new();
     let mut definition = Definition::default();
     definition.sla.relays_min = 1;
@@ -251,7 +247,7 @@ fn relays_and_clients_are_told_which_directories_there_are_whenever_it_changes()
     assert_eq!(received(&all[..2]), None, "nothing has changed");
     assert_eq!(received(&all).as_deref(), Some(&all[..DIRECTORIES_MAX]));
     assert_eq!(received(&all[..1]).as_deref(), Some(&all[..1]));
-    // What cannot be received keeps nothing else from being received.
+    // What cannot be sent keeps nothing else from being sent.
     let long = format!("{}:5670", "d".repeat(ADDRESS_BYTES_MAX));
     let some = [String::new(), long, all[3].clone()];
     assert_eq!(received(&some).as_deref(), Some(&all[3..4]));
@@ -260,7 +256,7 @@ fn relays_and_clients_are_told_which_directories_there_are_whenever_it_changes()
 }
 
 #[test]
-fn thousands_are_told_of_directories_some_at_a_time() {
+fn directories_are_announced_to_some_connections_at_a_time() {
     let mut world = World::new();
     let count = 2 * ANNOUNCED_AT_ONCE_MAX + 1;
     for number in 0..count {
@@ -287,7 +283,7 @@ fn thousands_are_told_of_directories_some_at_a_time() {
 }
 
 #[test]
-fn who_waits_for_a_claim_that_cannot_be_made_is_sent_on_and_what_was_asked_for_stays() {
+fn clients_of_a_failing_claim_are_redirected_and_the_claim_stays() {
     let mut world = World::new();
     world.store_answers = Answers::Never;
     let producer = FakeProducer::open(&mut world, 1);
@@ -298,7 +294,7 @@ fn who_waits_for_a_claim_that_cannot_be_made_is_sent_on_and_what_was_asked_for_s
     assert!(world.mail(producer.peer).is_empty());
     world.pass_ms(200);
     let [Frame::Redirect { address, retry_after_ms, .. }] = &world.mail(producer.peer)[..] else {
-        panic!("it is told once")
+        panic!("it is redirected once")
     };
     assert!(address.is_empty() && *retry_after_ms > 0);
     assert_eq!(world.directory.next_deadline(), None, "nobody waits any more");
@@ -313,7 +309,7 @@ fn who_waits_for_a_claim_that_cannot_be_made_is_sent_on_and_what_was_asked_for_s
 }
 
 #[test]
-fn an_owner_that_is_one_no_more_sends_all_to_the_new_one_and_forgets() {
+fn a_disowned_queue_is_redirected_to_its_owner_and_forgotten() {
     let mut world = World::new();
     let producer = FakeProducer::open(&mut world, 1);
     let relay = FakeRelay::register(&mut world, 1);
@@ -339,11 +335,7 @@ fn an_owner_whose_record_is_refused_stops_at_once() {
     world.mail(producer.peer);
     world.effects.clear();
     world.fence = 8;
-    world.give(Input::Act {
-        queue: QUEUE.to_owned(),
-        action: Action::Start { count: 1 },
-        reason: "a test".to_owned(),
-    });
+    world.act(Action::Start { count: 1 });
     assert_eq!(world.started(), [], "what could not be written is not carried out");
     let received = world.mail(producer.peer);
     assert!(matches!(received.as_slice(), [Frame::Redirect { .. }]), "{received:?}");
@@ -357,41 +349,19 @@ fn a_relay_that_has_seen_a_later_owner_is_not_commanded() {
     let peer = world.connect(Role::Relay);
     world.effects.clear();
     world.store_answers = Answers::Never;
-    world.say(
-        peer,
-        Frame::Register(quelea_elastic_proto::frame::Register {
-            relay: RelayId(1),
-            queue: QUEUE.to_owned(),
-            request: "prices/7/1".to_owned(),
-            address: "127.0.0.1:7001".to_owned(),
-            zmtp: (String::new(), String::new()),
-            capacity: quelea_elastic_proto::frame::Capacity::default(),
-            fence: Fence(9),
-        }),
-    );
+    world.say(peer, register(1, "prices/7/1", "127.0.0.1:7001", Fence(9)));
     assert!(world.effects.iter().any(|effect| matches!(effect, Effect::Claim { .. })));
     assert!(matches!(world.mail(peer).as_slice(), [Frame::Error(error)] if error.field == "fence"));
 }
 
 #[test]
-fn a_second_process_for_one_request_is_told_to_stop() {
+fn a_second_process_for_one_request_is_stopped() {
     let mut world = World::new();
     FakeProducer::open(&mut world, 1);
     let first = FakeRelay::register(&mut world, 1);
     world.mail(first.peer);
     let peer = world.connect(Role::Relay);
-    world.say(
-        peer,
-        Frame::Register(quelea_elastic_proto::frame::Register {
-            relay: RelayId(1),
-            queue: QUEUE.to_owned(),
-            request: "prices/7/1".to_owned(),
-            address: "127.0.0.1:7999".to_owned(),
-            zmtp: (String::new(), String::new()),
-            capacity: quelea_elastic_proto::frame::Capacity::default(),
-            fence: Fence(0),
-        }),
-    );
+    world.say(peer, register(1, "prices/7/1", "127.0.0.1:7999", Fence(0)));
     assert!(matches!(world.mail(peer).as_slice(), [Frame::Stop { .. }]));
     assert_eq!(world.mail(first.peer), []);
     assert_eq!(world.status().relays[0].address, "127.0.0.1:7001");
@@ -412,7 +382,7 @@ fn a_record_of_a_later_version_is_not_touched() {
 }
 
 #[test]
-fn a_relay_of_a_queue_that_is_no_more_is_told_to_stop_and_makes_no_queue() {
+fn a_relay_of_a_deleted_queue_is_stopped_and_makes_no_queue() {
     let Scene { mut world, mut relay, mut producer, .. } = scene();
     world.store.clear();
     relay.reconnect(&mut world);

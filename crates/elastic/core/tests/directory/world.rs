@@ -7,6 +7,7 @@ use quelea_elastic_core::directory::{
     Directory, Effect, Event, Input, Peer, ProviderOutcome, QueueStatus, RelayHandle, SaveError,
     Settings,
 };
+use quelea_elastic_core::plan::Action;
 use quelea_elastic_proto::frame::{
     Capacity, Frame, OpenListener, OpenProducer, ProducerReport, Register, RelayAddress, Report,
     Role,
@@ -71,6 +72,11 @@ impl World {
     pub(crate) fn give(&mut self, input: Input) {
         self.directory.handle(self.now, input);
         self.pump();
+    }
+
+    /// An action that a plan could have.
+    pub(crate) fn act(&mut self, action: Action) {
+        self.give(Input::Act { queue: QUEUE.to_owned(), action, reason: "a test".to_owned() });
     }
 
     /// Lets time pass, with all ticks at their deadlines.
@@ -206,6 +212,19 @@ pub(crate) struct FakeRelay {
     report: Report,
 }
 
+/// REGISTER of a relay of the queue.
+pub(crate) fn register(relay: u64, request: &str, address: &str, fence: Fence) -> Frame {
+    Frame::Register(Register {
+        relay: RelayId(relay),
+        queue: QUEUE.to_owned(),
+        request: request.to_owned(),
+        address: address.to_owned(),
+        zmtp: (String::new(), String::new()),
+        capacity: Capacity::default(),
+        fence,
+    })
+}
+
 impl FakeRelay {
     /// The relay that the provider was asked for last registers.
     pub(crate) fn register(world: &mut World, id: u64) -> Self {
@@ -218,18 +237,8 @@ impl FakeRelay {
     }
 
     pub(crate) fn register_again(&mut self, world: &mut World) {
-        world.say(
-            self.peer,
-            Frame::Register(Register {
-                relay: self.id,
-                queue: QUEUE.to_owned(),
-                request: self.request.clone(),
-                address: format!("127.0.0.1:{}", 7_000 + self.id.0),
-                zmtp: (String::new(), String::new()),
-                capacity: Capacity::default(),
-                fence: Fence(0),
-            }),
-        );
+        let address = format!("127.0.0.1:{}", 7_000 + self.id.0);
+        world.say(self.peer, register(self.id.0, &self.request, &address, Fence(0)));
     }
 
     pub(crate) fn reconnect(&mut self, world: &mut World) {
@@ -301,7 +310,7 @@ impl FakeProducer {
         })
     }
 
-    /// Goes where it was received, and says so.
+    /// Goes where it was assigned, and says so.
     pub(crate) fn follow(&mut self, world: &mut World) -> RelayId {
         let (relay, epoch) = self.assigned(world).expect("PRODUCE_AT came");
         assert!(epoch > self.epoch, "epochs grow");
@@ -357,7 +366,7 @@ impl FakeListener {
         })
     }
 
-    /// Listens where it was received, and says so.
+    /// Listens where it was assigned, and says so.
     pub(crate) fn follow(&mut self, world: &mut World) -> Vec<RelayId> {
         let (generation, relays) = self.assigned(world).expect("LISTEN_AT came");
         self.relays = relays.iter().map(|relay| relay.relay).collect();

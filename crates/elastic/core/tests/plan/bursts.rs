@@ -73,7 +73,7 @@ fn what_is_twice_the_limit_is_not_left_alone_for_a_burst() {
 }
 
 #[test]
-fn a_core_that_is_all_used_is_too_much_without_any_agreed_limit() {
+fn a_full_core_is_too_much_without_any_agreed_limit() {
     let relays: &[&[f64]] = &[&[2.5, 2.5, 2.5, 2.5], &[2.0, 3.0], &[2.0, 3.0]];
     let mut world = World::with(Sla::default(), Policy::Steady, relays);
     world.cores = 1.0;

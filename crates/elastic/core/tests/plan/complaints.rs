@@ -68,9 +68,9 @@ fn a_new_relay_does_not_stay_empty() {
     assert!(new.iter().all(|id| world.carried(*id) > 2.0 * MB), "{:#?}", world.log);
 }
 
-/// One that cannot be helped is notified of, once, and no relay is started in vain.
+/// One that cannot be helped causes one notice, and no relay is started in vain.
 #[test]
-fn a_single_producer_that_fills_a_relay_is_told_of_and_costs_nothing() {
+fn a_single_producer_that_fills_a_relay_causes_only_a_notice() {
     let mut world = World::with(ten_mb(), Policy::Steady, &[&[10.5]]);
     world.run(300);
     let notices = world.log.iter().filter(|(_, planned)| {

@@ -46,7 +46,7 @@ fn d2_the_paper_fills_the_new_relay_until_it_is_overloaded_itself() {
 }
 
 #[test]
-fn d3_overloaded_relays_with_one_producer_each_end_the_loop_and_are_told_of() {
+fn d3_overloaded_relays_with_one_producer_end_the_loop_with_a_notice() {
     let mut paper = World::with(ten_mb(), Policy::Paper, &[&[12.0], &[12.0]]);
     paper.run(200);
     assert_eq!(moved(&paper), Vec::<u128>::new());
@@ -81,7 +81,7 @@ fn d4_a_load_that_comes_and_goes_makes_the_paper_flap() {
 }
 
 #[test]
-fn d4_the_paper_adds_one_relay_a_trigger_and_steady_what_is_missing() {
+fn d4_the_paper_adds_one_relay_a_trigger_steady_all_missing() {
     let started = |policy| {
         let mut world = World::with(ten_mb(), policy, &[&[3.0; 12]]);
         world.run(5);

@@ -174,7 +174,7 @@ proptest! {
         prop_assert!(world.relays.len() <= without.max(1) as usize, "{} stay", world.relays.len());
         prop_assert!(world.up() >= stay.min(1), "nothing serves");
         let notified = world.log.iter().any(|(_, planned)| matches!(planned.action, Action::Notify { .. }));
-        prop_assert!(notified || relays.len() <= without as usize, "nobody was told");
+        prop_assert!(notified || relays.len() <= without as usize, "nobody was notified");
     }
 
     /// G5: the same snapshot gives the same plan, in whatever order relays are listed.

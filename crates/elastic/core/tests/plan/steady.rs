@@ -16,7 +16,7 @@ fn a_queue_without_relays_gets_its_fewest() {
 }
 
 #[test]
-fn a_hot_relay_gives_load_to_a_new_one_within_five_seconds_of_crossing() {
+fn a_hot_relay_is_relieved_by_a_new_one_within_five_seconds() {
     let mut world = World::with(ten_mb(), Policy::Steady, &[&[1.0, 1.0, 1.0, 1.0]]);
     world.boot_ms = Some(500);
     world.run(20);
@@ -33,7 +33,7 @@ fn a_hot_relay_gives_load_to_a_new_one_within_five_seconds_of_crossing() {
 }
 
 #[test]
-fn a_producer_that_never_moved_has_no_cool_down_in_a_directory_that_has_just_started() {
+fn a_producer_that_never_moved_has_no_cool_down_after_a_start() {
     let mut world = World::with(ten_mb(), Policy::Steady, &[&[3.5, 3.5, 3.5], &[1.0]]);
     world.now = quelea_elastic_proto::Time::ZERO;
     world.run(10);
@@ -61,7 +61,7 @@ fn every_reason_names_the_kpi_its_limit_and_its_value() {
 }
 
 #[test]
-fn a_relay_that_is_not_needed_is_drained_after_twelve_minutes_and_stopped_when_it_is_empty() {
+fn an_idle_relay_drains_after_twelve_minutes_and_stops_when_empty() {
     let mut world = World::with(ten_mb(), Policy::Steady, &[&[1.0, 1.0], &[1.0, 0.5], &[0.5]]);
     world.run(720);
     assert!(world.log.is_empty(), "{:?}", world.log);

@@ -17,7 +17,7 @@ use super::{
     Change, Compare, Entry, LeaseId, Listing, MetaError, MetaStore, Revision, Txn, TxnOutcome,
     Watch,
 };
-use crate::Answer;
+use crate::ResultFuture;
 
 /// As in `elastic.metadata`.
 const NAME: &str = "embedded";
@@ -82,7 +82,7 @@ impl MetaStore for Embedded {
         NAME
     }
 
-    fn get<'a>(&'a self, key: &'a str) -> Answer<'a, Option<Entry>, MetaError> {
+    fn get<'a>(&'a self, key: &'a str) -> ResultFuture<'a, Option<Entry>, MetaError> {
         let name = key.to_owned();
         Box::pin(self.with(
             move || format!("read {key:?}"),
@@ -90,7 +90,7 @@ impl MetaStore for Embedded {
         ))
     }
 
-    fn list<'a>(&'a self, prefix: &'a str) -> Answer<'a, Listing, MetaError> {
+    fn list<'a>(&'a self, prefix: &'a str) -> ResultFuture<'a, Listing, MetaError> {
         let name = prefix.to_owned();
         Box::pin(self.with(
             move || format!("list {prefix:?}"),
@@ -100,7 +100,7 @@ impl MetaStore for Embedded {
         ))
     }
 
-    fn txn(&self, txn: Txn) -> Answer<'_, TxnOutcome, MetaError> {
+    fn txn(&self, txn: Txn) -> ResultFuture<'_, TxnOutcome, MetaError> {
         Box::pin(self.with(
             || "commit a transaction".to_owned(),
             move |tables, changes| {
@@ -125,16 +125,16 @@ impl MetaStore for Embedded {
         ))
     }
 
-    fn lease(&self, _ttl: Duration) -> Answer<'_, LeaseId, MetaError> {
+    fn lease(&self, _ttl: Duration) -> ResultFuture<'_, LeaseId, MetaError> {
         let lease = LeaseId(self.shared.leases.fetch_add(1, Ordering::Relaxed) + 1);
         Box::pin(std::future::ready(Ok(lease)))
     }
 
-    fn keep_alive(&self, _lease: LeaseId) -> Answer<'_, (), MetaError> {
+    fn keep_alive(&self, _lease: LeaseId) -> ResultFuture<'_, (), MetaError> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn revoke(&self, lease: LeaseId) -> Answer<'_, (), MetaError> {
+    fn revoke(&self, lease: LeaseId) -> ResultFuture<'_, (), MetaError> {
         Box::pin(self.with(
             move || format!("revoke lease {}", lease.0),
             move |tables, changes| {
@@ -149,7 +149,7 @@ impl MetaStore for Embedded {
         &'a self,
         prefix: &'a str,
         after: Revision,
-    ) -> Answer<'a, Box<dyn Watch>, MetaError> {
+    ) -> ResultFuture<'a, Box<dyn Watch>, MetaError> {
         let watch =
             EmbeddedWatch { shared: Arc::clone(&self.shared), prefix: prefix.to_owned(), after };
         Box::pin(std::future::ready(Ok(Box::new(watch) as Box<dyn Watch>)))

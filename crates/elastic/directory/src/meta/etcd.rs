@@ -13,7 +13,7 @@ use super::{
     Change, Compare, Entry, LeaseId, Listing, MetaError, MetaStore, Op, Revision, Txn, TxnOutcome,
     Watch,
 };
-use crate::Answer;
+use crate::ResultFuture;
 
 /// As in `elastic.metadata`.
 const NAME: &str = "etcd";
@@ -98,19 +98,19 @@ impl MetaStore for Etcd {
         NAME
     }
 
-    fn get<'a>(&'a self, key: &'a str) -> Answer<'a, Option<Entry>, MetaError> {
+    fn get<'a>(&'a self, key: &'a str) -> ResultFuture<'a, Option<Entry>, MetaError> {
         Box::pin(async move { Ok(self.range(key, false).await?.entries.pop()) })
     }
 
-    fn list<'a>(&'a self, prefix: &'a str) -> Answer<'a, Listing, MetaError> {
+    fn list<'a>(&'a self, prefix: &'a str) -> ResultFuture<'a, Listing, MetaError> {
         Box::pin(self.range(prefix, true))
     }
 
-    fn txn(&self, txn: Txn) -> Answer<'_, TxnOutcome, MetaError> {
+    fn txn(&self, txn: Txn) -> ResultFuture<'_, TxnOutcome, MetaError> {
         Box::pin(self.commit(txn))
     }
 
-    fn lease(&self, ttl: Duration) -> Answer<'_, LeaseId, MetaError> {
+    fn lease(&self, ttl: Duration) -> ResultFuture<'_, LeaseId, MetaError> {
         Box::pin(async move {
             let seconds = i64::try_from(ttl.as_secs().max(1)).unwrap_or(i64::MAX);
             let what = || "grant a lease".to_owned();
@@ -119,11 +119,11 @@ impl MetaStore for Etcd {
         })
     }
 
-    fn keep_alive(&self, lease: LeaseId) -> Answer<'_, (), MetaError> {
+    fn keep_alive(&self, lease: LeaseId) -> ResultFuture<'_, (), MetaError> {
         Box::pin(self.refresh(lease))
     }
 
-    fn revoke(&self, lease: LeaseId) -> Answer<'_, (), MetaError> {
+    fn revoke(&self, lease: LeaseId) -> ResultFuture<'_, (), MetaError> {
         Box::pin(async move {
             let what = || format!("revoke lease {}", lease.0);
             timed(what, self.client.lease_client().revoke(number_of(lease.0))).await.map(drop)
@@ -134,7 +134,7 @@ impl MetaStore for Etcd {
         &'a self,
         prefix: &'a str,
         after: Revision,
-    ) -> Answer<'a, Box<dyn Watch>, MetaError> {
+    ) -> ResultFuture<'a, Box<dyn Watch>, MetaError> {
         Box::pin(async move {
             let options =
                 WatchOptions::new().with_prefix().with_start_revision(number_of(after.0) + 1);

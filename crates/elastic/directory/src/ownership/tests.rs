@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{Receiver, UnboundedSender, channel, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 
 use super::*;
-use crate::Answer;
+use crate::ResultFuture;
 use crate::meta::embedded::Embedded;
 use crate::meta::{Entry, LeaseId, Listing, Revision, Txn, TxnOutcome};
 use crate::provider::{ProviderError, ProviderEvent, Running};
@@ -27,8 +27,8 @@ struct Cut {
 impl Cut {
     fn through<'a, T: Send + 'a>(
         &'a self,
-        asked: Answer<'a, T, MetaError>,
-    ) -> Answer<'a, T, MetaError> {
+        asked: ResultFuture<'a, T, MetaError>,
+    ) -> ResultFuture<'a, T, MetaError> {
         Box::pin(async move {
             // It fails only without `self`.
             let _ = self.cut.subscribe().wait_for(|cut| !cut).await;
@@ -42,27 +42,27 @@ impl MetaStore for Cut {
         "cut"
     }
 
-    fn get<'a>(&'a self, key: &'a str) -> Answer<'a, Option<Entry>, MetaError> {
+    fn get<'a>(&'a self, key: &'a str) -> ResultFuture<'a, Option<Entry>, MetaError> {
         self.through(self.store.get(key))
     }
 
-    fn list<'a>(&'a self, prefix: &'a str) -> Answer<'a, Listing, MetaError> {
+    fn list<'a>(&'a self, prefix: &'a str) -> ResultFuture<'a, Listing, MetaError> {
         self.through(self.store.list(prefix))
     }
 
-    fn txn(&self, txn: Txn) -> Answer<'_, TxnOutcome, MetaError> {
+    fn txn(&self, txn: Txn) -> ResultFuture<'_, TxnOutcome, MetaError> {
         self.through(self.store.txn(txn))
     }
 
-    fn lease(&self, ttl: Duration) -> Answer<'_, LeaseId, MetaError> {
+    fn lease(&self, ttl: Duration) -> ResultFuture<'_, LeaseId, MetaError> {
         self.through(self.store.lease(ttl))
     }
 
-    fn keep_alive(&self, lease: LeaseId) -> Answer<'_, (), MetaError> {
+    fn keep_alive(&self, lease: LeaseId) -> ResultFuture<'_, (), MetaError> {
         self.through(self.store.keep_alive(lease))
     }
 
-    fn revoke(&self, lease: LeaseId) -> Answer<'_, (), MetaError> {
+    fn revoke(&self, lease: LeaseId) -> ResultFuture<'_, (), MetaError> {
         self.through(self.store.revoke(lease))
     }
 
@@ -70,7 +70,7 @@ impl MetaStore for Cut {
         &'a self,
         prefix: &'a str,
         after: Revision,
-    ) -> Answer<'a, Box<dyn Watch>, MetaError> {
+    ) -> ResultFuture<'a, Box<dyn Watch>, MetaError> {
         let cut = self.cut.subscribe();
         self.through(Box::pin(async move {
             let inner = self.store.watch(prefix, after).await?;
@@ -86,7 +86,7 @@ struct CutWatch {
 }
 
 impl Watch for CutWatch {
-    fn next(&mut self) -> Answer<'_, Vec<Change>, MetaError> {
+    fn next(&mut self) -> ResultFuture<'_, Vec<Change>, MetaError> {
         Box::pin(async move {
             tokio::select! {
                 changes = self.inner.next() => changes,
@@ -109,11 +109,14 @@ impl Provider for Nobody {
         "nobody"
     }
 
-    fn start<'a>(&'a self, _spec: &'a RelaySpec) -> Answer<'a, RelayHandle, ProviderError> {
+    fn start<'a>(&'a self, _spec: &'a RelaySpec) -> ResultFuture<'a, RelayHandle, ProviderError> {
         Box::pin(pending())
     }
 
-    fn list<'a>(&'a self, _queue: Option<&'a str>) -> Answer<'a, Vec<Running>, ProviderError> {
+    fn list<'a>(
+        &'a self,
+        _queue: Option<&'a str>,
+    ) -> ResultFuture<'a, Vec<Running>, ProviderError> {
         Box::pin(async {
             let Some(asked) = &self.fails else { return Ok(Vec::new()) };
             asked.send_modify(|count| *count += 1);
@@ -128,7 +131,7 @@ impl Provider for Nobody {
         _queue: &'a str,
         _handle: &'a RelayHandle,
         _grace: Duration,
-    ) -> Answer<'a, (), ProviderError> {
+    ) -> ResultFuture<'a, (), ProviderError> {
         Box::pin(std::future::ready(Ok(())))
     }
 
@@ -205,7 +208,7 @@ impl Life {
         }
     }
 
-    /// Who owns the queue's shard, as this one knows it. What it was outbox before has been done then.
+    /// Who owns the queue's shard, as this one knows it. What it was sent before has been done then.
     async fn owner(&self) -> Option<Fence> {
         let (sender, outbox) = oneshot::channel();
         let look = Box::new(move |view: &ClusterView| {
@@ -242,7 +245,7 @@ async fn one_that_is_cut_off_gives_up_what_it_owns_by_itself() {
 }
 
 #[tokio::test]
-async fn a_directory_is_told_which_others_come_and_go() {
+async fn a_directory_learns_which_others_come_and_go() {
     let (meta, path) = store("directories");
     let mut first = Life::at("10.0.0.2:5670", Arc::clone(&meta) as _);
     first.knows(&["10.0.0.2:5670"]).await;

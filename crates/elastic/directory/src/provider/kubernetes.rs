@@ -10,7 +10,7 @@ mod queue_resources;
 mod queue_watch;
 mod resource;
 mod settings;
-mod shown;
+mod status_writer;
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -29,7 +29,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use self::api_error::{is, limited};
+use self::api_error::{has_reason, with_timeout};
 use self::pod::PodMaker;
 use self::pod_watch::PodWatch;
 use self::queue_resources::Resources;
@@ -38,9 +38,9 @@ pub use self::resource::{
     ElasticQueue, ElasticQueueSla, ElasticQueueSpec, ElasticQueueStatus, LoadStatus, RelayCounts,
 };
 pub use self::settings::Settings;
-use self::shown::{Shown, Writer};
+use self::status_writer::{QueueStates, StatusWriter};
 use super::{Provider, ProviderError, ProviderEvent, RelayCommand, Running};
-use crate::Answer;
+use crate::ResultFuture;
 
 /// The provider's name.
 const PROVIDER: &str = "kubernetes";
@@ -60,7 +60,7 @@ pub struct KubernetesProvider {
     site: String,
     resources: Resources,
     starts: Mutex<Starts>,
-    shown: Arc<Shown>,
+    states: Arc<QueueStates>,
     events: tokio::sync::Mutex<mpsc::Receiver<ProviderEvent>>,
     _tasks: JoinSet<()>,
 }
@@ -104,13 +104,15 @@ impl KubernetesProvider {
         let queues: Api<ElasticQueue> = Api::namespaced(client, &namespace);
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let resources = Resources::new(queues.clone());
-        let shown = Arc::new(Shown::default());
+        let states = Arc::new(QueueStates::default());
         let labels = pod::selector(&pod::site_labels(&settings.site));
         let mut tasks = JoinSet::new();
         let watch = PodWatch::new(pods.clone(), labels, settings.ended_pods_kept, sender.clone());
         tasks.spawn(watch.run());
         tasks.spawn(QueueWatch::new(resources.clone(), directory, sender).run());
-        tasks.spawn(Writer::new(resources.clone(), settings.site.clone(), shown.clone()).run());
+        tasks.spawn(
+            StatusWriter::new(resources.clone(), settings.site.clone(), states.clone()).run(),
+        );
         tracing::info!(%namespace, site = settings.site, "relays are pods");
         let site = settings.site;
         let events = tokio::sync::Mutex::new(events);
@@ -120,7 +122,7 @@ impl KubernetesProvider {
             site,
             resources,
             starts: Mutex::default(),
-            shown,
+            states,
             events,
             _tasks: tasks,
         })
@@ -148,10 +150,12 @@ impl KubernetesProvider {
         let owner = self.resources.owner_of(&spec.queue, &what).await?;
         let pod = self.maker.pod(spec, owner);
         let name = pod.metadata.name.clone().unwrap_or_default();
-        let created = limited(&what, self.pods.create(&PostParams::default(), &pod)).await;
+        let created = with_timeout(&what, self.pods.create(&PostParams::default(), &pod)).await;
         match created {
             Ok(_) => Ok(()),
-            Err(error) if is(&error, "AlreadyExists") => self.accept(spec, &name, &what).await,
+            Err(error) if has_reason(&error, "AlreadyExists") => {
+                self.accept(spec, &name, &what).await
+            }
             Err(error) => Err(error.of(&what)),
         }?;
         let handle = RelayHandle { relay: spec.relay, request: spec.request.clone(), name };
@@ -169,7 +173,8 @@ impl KubernetesProvider {
         name: &str,
         what: &(dyn Fn() -> String + Sync),
     ) -> Result<(), ProviderError> {
-        let found = limited(what, self.pods.get_opt(name)).await.map_err(|error| error.of(what))?;
+        let found =
+            with_timeout(what, self.pods.get_opt(name)).await.map_err(|error| error.of(what))?;
         let ended = |cause: String| ProviderError::Ended { request: spec.request.clone(), cause };
         let Some(found) = found else { return Err(ended("pod deleted".to_owned())) };
         let same = pod::running(&found).is_some_and(|running| {
@@ -198,7 +203,8 @@ impl KubernetesProvider {
             labels.insert(names::QUEUE.to_owned(), names::of_queue(queue));
         }
         let asked = ListParams::default().labels(&pod::selector(&labels));
-        let pods = limited(&what, self.pods.list(&asked)).await.map_err(|error| error.of(&what))?;
+        let pods =
+            with_timeout(&what, self.pods.list(&asked)).await.map_err(|error| error.of(&what))?;
         let alive = pods.items.iter().filter(|pod| pod::end_of(pod).is_none());
         let mut relays: Vec<Running> = alive
             .filter_map(pod::running)
@@ -239,9 +245,9 @@ impl KubernetesProvider {
             grace_period_seconds: Some(u32::try_from(seconds).unwrap_or(u32::MAX)),
             ..DeleteParams::default()
         };
-        match limited(what, self.pods.delete(name, &asked)).await {
+        match with_timeout(what, self.pods.delete(name, &asked)).await {
             Ok(_) => Ok(()),
-            Err(error) if is(&error, "NotFound") => Ok(()),
+            Err(error) if has_reason(&error, "NotFound") => Ok(()),
             Err(error) => Err(error.of(what)),
         }
     }
@@ -256,7 +262,7 @@ impl Provider for KubernetesProvider {
         PROVIDER
     }
 
-    fn start<'a>(&'a self, spec: &'a RelaySpec) -> Answer<'a, RelayHandle, ProviderError> {
+    fn start<'a>(&'a self, spec: &'a RelaySpec) -> ResultFuture<'a, RelayHandle, ProviderError> {
         Box::pin(async move {
             self.starts().under_way.insert(key(spec));
             let outcome = self.start_pod(spec).await;
@@ -267,7 +273,7 @@ impl Provider for KubernetesProvider {
         })
     }
 
-    fn list<'a>(&'a self, queue: Option<&'a str>) -> Answer<'a, Vec<Running>, ProviderError> {
+    fn list<'a>(&'a self, queue: Option<&'a str>) -> ResultFuture<'a, Vec<Running>, ProviderError> {
         Box::pin(self.list_pods(queue))
     }
 
@@ -276,7 +282,7 @@ impl Provider for KubernetesProvider {
         queue: &'a str,
         handle: &'a RelayHandle,
         grace: Duration,
-    ) -> Answer<'a, (), ProviderError> {
+    ) -> ResultFuture<'a, (), ProviderError> {
         Box::pin(self.stop_pod(queue, handle, grace))
     }
 
@@ -287,7 +293,7 @@ impl Provider for KubernetesProvider {
         queue: &'a str,
         handle: &'a RelayHandle,
         grace: Duration,
-    ) -> Answer<'a, (), ProviderError> {
+    ) -> ResultFuture<'a, (), ProviderError> {
         Box::pin(self.stop_pod(queue, handle, grace))
     }
 
@@ -302,17 +308,17 @@ impl Provider for KubernetesProvider {
         })
     }
 
-    fn forget<'a>(&'a self, queue: &'a str) -> Answer<'a, (), ProviderError> {
+    fn forget<'a>(&'a self, queue: &'a str) -> ResultFuture<'a, (), ProviderError> {
         Box::pin(async move {
             if !self.resources.forget(queue).await? {
-                self.shown.forget(queue);
+                self.states.forget(queue);
             }
             Ok(())
         })
     }
 
     fn show(&self, status: &QueueStatus) {
-        self.shown.put(status);
+        self.states.put(status);
     }
 }
 

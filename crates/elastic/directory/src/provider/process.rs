@@ -30,7 +30,7 @@ use self::lease::Lease;
 use self::log::RelayLog;
 use self::watcher::Watcher;
 use super::{Ended, Provider, ProviderError, ProviderEvent, RelayCommand, Running};
-use crate::Answer;
+use crate::ResultFuture;
 
 /// As in `elastic.provider`.
 const NAME: &str = "process";
@@ -289,11 +289,11 @@ impl Provider for Processes {
         NAME
     }
 
-    fn start<'a>(&'a self, spec: &'a RelaySpec) -> Answer<'a, RelayHandle, ProviderError> {
+    fn start<'a>(&'a self, spec: &'a RelaySpec) -> ResultFuture<'a, RelayHandle, ProviderError> {
         Box::pin(async move { self.start_relay(spec) })
     }
 
-    fn list<'a>(&'a self, queue: Option<&'a str>) -> Answer<'a, Vec<Running>, ProviderError> {
+    fn list<'a>(&'a self, queue: Option<&'a str>) -> ResultFuture<'a, Vec<Running>, ProviderError> {
         Box::pin(async move {
             let state = self.state();
             let leases = state.relays.values().map(|relay| &relay.lease);
@@ -311,7 +311,7 @@ impl Provider for Processes {
         queue: &'a str,
         handle: &'a RelayHandle,
         grace: Duration,
-    ) -> Answer<'a, (), ProviderError> {
+    ) -> ResultFuture<'a, (), ProviderError> {
         Box::pin(async move { self.stop_relay(queue, handle, grace) })
     }
 

@@ -37,7 +37,7 @@ async fn records_stay_over_a_restart_and_leased_keys_do_not() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_open_or_no_store_is_refused_by_its_path() {
+async fn a_file_in_use_or_no_store_is_refused_by_its_path() {
     let scratch = Scratch::new();
     let path = scratch.path().join("m.redb");
     let _open = Embedded::open(&path).unwrap();
@@ -49,7 +49,7 @@ async fn a_file_that_is_open_or_no_store_is_refused_by_its_path() {
 }
 
 #[tokio::test]
-async fn a_watch_that_comes_too_late_is_told_to_list_again() {
+async fn a_watch_that_comes_too_late_has_to_list_again() {
     let scratch = Scratch::new();
     let store = Embedded::open(&scratch.path().join("m.redb")).unwrap();
     store.txn(put("a", None)).await.unwrap();

@@ -105,8 +105,8 @@ async fn the_next_life_of_a_directory_adopts_what_runs() {
     kill_process(pid(&goes), Signal::KILL).unwrap();
     wait_gone(pid(&goes));
     let after = site.provider();
-    let told = ended(&after).await;
-    assert_eq!((&told.handle, told.queue.as_str()), (&goes, "prices"));
+    let reported = ended(&after).await;
+    assert_eq!((&reported.handle, reported.queue.as_str()), (&goes, "prices"));
     let running = after.list(None).await.unwrap();
     assert_eq!(running.iter().map(|one| &one.handle).collect::<Vec<_>>(), [&stays]);
     assert_eq!(after.start(&spec(1, "r1")).await.unwrap(), stays, "none is started twice");

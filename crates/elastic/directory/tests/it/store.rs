@@ -32,7 +32,7 @@ fn created(key: &str, revision: Revision) -> Compare {
 pub(crate) async fn check(store: Arc<dyn MetaStore>, root: &str) {
     a_key_has_revisions(store.as_ref(), &format!("{root}a/")).await;
     a_claim_is_won_once_and_fences(store.as_ref(), &format!("{root}b/")).await;
-    a_watch_tells_all_in_order(store.as_ref(), &format!("{root}c/")).await;
+    a_watch_reports_all_in_order(store.as_ref(), &format!("{root}c/")).await;
 }
 
 async fn a_key_has_revisions(store: &dyn MetaStore, root: &str) {
@@ -79,10 +79,10 @@ async fn a_claim_is_won_once_and_fences(store: &dyn MetaStore, root: &str) {
     store.revoke(other).await.unwrap();
 }
 
-async fn a_watch_tells_all_in_order(store: &dyn MetaStore, root: &str) {
+async fn a_watch_reports_all_in_order(store: &dyn MetaStore, root: &str) {
     let (key, outside) = (format!("{root}in/key"), format!("{root}out"));
     let from = store.list(root).await.unwrap().revision;
-    // What happens between the listing and the watch is told as well.
+    // What happens between the listing and the watch is reported as well.
     done(commit(store, Vec::new(), vec![put(&key, "1", None)]).await);
     let mut watch = store.watch(&format!("{root}in/"), from).await.unwrap();
     done(commit(store, Vec::new(), vec![put(&outside, "x", None)]).await);

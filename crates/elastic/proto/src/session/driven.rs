@@ -1,6 +1,6 @@
 //! What a driver needs of a session: the same of a producer's and a listener's.
 
-use crate::session::{Link, ListenerSession, News, Output, ProducerSession};
+use crate::session::{Link, ListenerSession, Output, ProducerSession, SessionEvent};
 use crate::{Frame, FrameError, Time};
 use bytes::Bytes;
 
@@ -8,8 +8,8 @@ use bytes::Bytes;
 pub trait Session: Send + 'static {
     /// What to do next, until there is nothing.
     fn poll(&mut self) -> Option<Output>;
-    /// What to tell the program beside messages.
-    fn poll_news(&mut self) -> Option<News>;
+    /// Returns the next event for the program, beside messages.
+    fn poll_event(&mut self) -> Option<SessionEvent>;
     /// When `handle_timeout` is due.
     fn next_deadline(&self) -> Option<Time>;
     /// Time has passed.
@@ -41,8 +41,8 @@ macro_rules! delegate {
             fn poll(&mut self) -> Option<Output> {
                 self.poll()
             }
-            fn poll_news(&mut self) -> Option<News> {
-                self.poll_news()
+            fn poll_event(&mut self) -> Option<SessionEvent> {
+                self.poll_event()
             }
             fn next_deadline(&self) -> Option<Time> {
                 self.next_deadline()

@@ -7,30 +7,29 @@
 //! below `done` are repetitions. A slot that begins above is *held* until others have brought `done` to
 //! its beginning, or until nobody can any more: then there is a gap.
 
-mod by_hand;
 mod links;
+mod manual_acks;
 mod order;
 mod state;
 
 use std::collections::VecDeque;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use thiserror::Error;
 
-use self::by_hand::ByHand;
 use self::links::LinkState;
-use self::state::{Producer, Tracked};
+use self::manual_acks::ManualAcks;
+use self::state::{Producer, ProducerSlot};
 use crate::error::FrameError;
 use crate::frame::{
     Acknowledge, ErrorCode, Frame, GapCause, OpenListener, RelayAddress, SlowPolicy, WireError,
 };
-use crate::limits::{
-    LISTENER_BYTES_MAX, LISTENER_EVENTS_MAX, NEWS_MAX, PREFIX_BYTES_MAX, PREFIXES_MAX,
-};
+use crate::limits::{LISTENER_BYTES_MAX, LISTENER_EVENTS_MAX, PREFIX_BYTES_MAX, PREFIXES_MAX};
 use crate::parts::{self, Parts};
-use crate::session::{Link, News, Output};
+use crate::session::outbox::Outbox;
+use crate::session::{Link, Output, SessionEvent};
 use crate::{ClientId, Fence, MessageSeq, RelayId, Time};
 
 /// Who listens to what.
@@ -154,7 +153,7 @@ pub struct ListenerSession {
     config: ListenerConfig,
     /// Attached or to be attached: one for each relay that the directory said.
     links: Vec<LinkState>,
-    slots: Slab<Tracked>,
+    slots: Slab<ProducerSlot>,
     producers: Slab<Producer>,
     by_id: FxHashMap<ClientId, usize>,
     /// Producers of which a slot is held.
@@ -162,24 +161,21 @@ pub struct ListenerSession {
     /// Producers without a slot, by when they were left, with the number of that leaving.
     departed: VecDeque<(usize, u64)>,
     departures: u64,
-    by_hand: Option<ByHand>,
+    manual_acks: Option<ManualAcks>,
     acknowledge: Acknowledge,
     fence: Fence,
     generation: u64,
     /// The last LISTENING: its generation, and the relays in it.
-    told: Option<(u64, Vec<RelayId>)>,
-    directory: bool,
+    announced: Option<(u64, Vec<RelayId>)>,
     /// When to ask the directory again, if it has said nothing.
-    ask_at: Option<Time>,
+    open_retry_at: Option<Time>,
     events: VecDeque<Event>,
     /// Bytes of the messages in `events`.
     events_bytes: usize,
     /// Bytes of the messages in held slots.
     held_bytes: usize,
-    last_link: u64,
     last_ping: u64,
-    outputs: VecDeque<Output>,
-    news: VecDeque<News>,
+    outbox: Outbox,
     closed: bool,
     stats: ListenerStats,
 }
@@ -196,10 +192,10 @@ impl ListenerSession {
         for prefix in &config.prefixes {
             check_prefix(prefix)?;
         }
-        let by_hand = config.acknowledge_by_hand.then(ByHand::default);
+        let manual_acks = config.acknowledge_by_hand.then(ManualAcks::default);
         Ok(Self {
             config,
-            by_hand,
+            manual_acks,
             links: Vec::new(),
             slots: Slab::new(),
             producers: Slab::new(),
@@ -210,16 +206,13 @@ impl ListenerSession {
             acknowledge: Acknowledge::Relayed,
             fence: Fence(0),
             generation: 0,
-            told: None,
-            directory: false,
-            ask_at: None,
+            announced: None,
+            open_retry_at: None,
             events: VecDeque::new(),
             events_bytes: 0,
             held_bytes: 0,
-            last_link: 0,
             last_ping: 0,
-            outputs: VecDeque::new(),
-            news: VecDeque::new(),
+            outbox: Outbox::default(),
             closed: false,
             stats: ListenerStats::default(),
         })
@@ -236,7 +229,7 @@ impl ListenerSession {
             return Err(SubscribeError::TooMany { value });
         }
         self.config.prefixes.push(prefix.clone());
-        self.send_to_asked(&Frame::Subscribe(prefix));
+        self.send_to_attached(&Frame::Subscribe(prefix));
         Ok(())
     }
 
@@ -248,41 +241,41 @@ impl ListenerSession {
         let mut prefixes = self.config.prefixes.iter();
         let index = prefixes.position(|of| of == prefix).ok_or(SubscribeError::Unknown)?;
         self.config.prefixes.swap_remove(index);
-        self.send_to_asked(&Frame::Unsubscribe(prefix.clone()));
+        self.send_to_attached(&Frame::Unsubscribe(prefix.clone()));
         Ok(())
     }
 
     /// What to do next. It is to be asked after each `handle_*` and `take_events` until it says `None`.
     pub fn poll(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
+        self.outbox.poll()
     }
 
     /// Whether [`ListenerSession::poll`] has something: asked by who wakes the driver.
     #[must_use]
     pub fn has_output(&self) -> bool {
-        !self.outputs.is_empty()
+        !self.outbox.is_empty()
     }
 
-    /// What to tell the program beside messages.
-    pub fn poll_news(&mut self) -> Option<News> {
-        self.news.pop_front()
+    /// Returns the next event for the program, beside messages.
+    pub fn poll_event(&mut self) -> Option<SessionEvent> {
+        self.outbox.poll_event()
     }
 
     /// Swaps all that is there for the program with `into`, which is empty: the program has these
-    /// messages now, and relays may be told so.
+    /// messages now, and relays may be sent RECEIVED.
     pub fn take_events(&mut self, into: &mut VecDeque<Event>) {
         debug_assert!(into.is_empty(), "what was taken before is handled");
         std::mem::swap(&mut self.events, into);
         self.events_bytes = 0;
-        if self.by_hand.is_none() {
-            self.tell_received();
+        if self.manual_acks.is_none() {
+            self.send_received();
         }
     }
 
     /// Says RECEIVED for what never reaches the program, as repetitions do: nobody takes events then.
-    pub(super) fn tell_done(&mut self) {
-        if self.by_hand.is_some() || self.events.is_empty() {
-            self.tell_received();
+    pub(super) fn send_received_if_idle(&mut self) {
+        if self.manual_acks.is_some() || self.events.is_empty() {
+            self.send_received();
         }
     }
 
@@ -311,7 +304,7 @@ impl ListenerSession {
 
     fn has_room(&self) -> bool {
         self.events.len() < LISTENER_EVENTS_MAX
-            && !self.by_hand.as_ref().is_some_and(ByHand::is_full)
+            && !self.manual_acks.as_ref().is_some_and(ManualAcks::is_full)
     }
 
     /// Whether it is attached at all relays that the directory said.
@@ -328,16 +321,15 @@ impl ListenerSession {
 
     /// There is a greeted connection to a directory.
     pub fn handle_directory_connected(&mut self, now: Time) {
-        self.directory = true;
-        self.told = None;
-        self.ask(now);
+        self.outbox.directory_connected();
+        self.announced = None;
+        self.send_open(now);
     }
 
     /// It is gone; the session goes on at its relays.
     pub fn handle_directory_lost(&mut self) {
-        self.directory = false;
-        self.ask_at = None;
-        self.outputs.retain(|output| !matches!(output, Output::Directory(_)));
+        self.outbox.directory_lost();
+        self.open_retry_at = None;
     }
 
     /// A frame from the directory, which concerns this queue and this listener or everybody.
@@ -349,9 +341,9 @@ impl ListenerSession {
                 self.listen_at(fence, generation, relays, now);
             }
             Frame::Notice { queue, code, text } if queue == self.config.queue => {
-                self.tell(News::Notice { code, text });
+                self.outbox.report(SessionEvent::Notice { code, text });
             }
-            Frame::Error(error) => self.tell(News::Refused(error)),
+            Frame::Error(error) => self.outbox.report(SessionEvent::Refused(error)),
             _ => {} // Not for listeners.
         }
     }
@@ -374,7 +366,7 @@ impl ListenerSession {
                 other => self.control(link, other, now),
             }
         }
-        self.tell_done();
+        self.send_received_if_idle();
         Ok(())
     }
 
@@ -383,17 +375,17 @@ impl ListenerSession {
     pub fn next_deadline(&self) -> Option<Time> {
         let links = self.links.iter().filter_map(LinkState::deadline);
         let producers = self.waiting.iter().filter_map(|index| self.producers[*index].wait_until);
-        links.chain(producers).chain(self.ask_at).min()
+        links.chain(producers).chain(self.open_retry_at).min()
     }
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Time) {
-        if self.ask_at.is_some_and(|at| at <= now) {
-            self.ask(now);
+        if self.open_retry_at.is_some_and(|at| at <= now) {
+            self.send_open(now);
         }
         self.links_timeout(now);
         self.producers_timeout(now);
-        self.tell_done();
+        self.send_received_if_idle();
     }
 
     /// Leaves the queue.
@@ -403,18 +395,18 @@ impl ListenerSession {
         }
         let links = std::mem::take(&mut self.links);
         for state in links.iter().filter(|state| state.is_attached()) {
-            self.send(state.link, &Frame::Bye("the listener is closed".to_owned()));
+            self.outbox.send(state.link, &Frame::Bye("the listener is closed".to_owned()));
         }
-        self.outputs.extend(links.iter().map(|state| Output::Close { link: state.link }));
+        links.iter().for_each(|state| self.outbox.close(state.link));
         let (queue, client) = (self.config.queue.clone(), self.config.listener);
-        self.tell_directory(Frame::Close { queue, client });
-        self.ask_at = None;
-        self.tell(News::Closed);
+        self.outbox.send_to_directory(Frame::Close { queue, client });
+        self.open_retry_at = None;
+        self.outbox.report(SessionEvent::Closed);
     }
 
-    fn ask(&mut self, now: Time) {
-        self.ask_at = None;
-        if !self.directory || self.closed {
+    fn send_open(&mut self, now: Time) {
+        self.open_retry_at = None;
+        if !self.outbox.has_directory() || self.closed {
             return;
         }
         let attached = self.links.iter().filter(|state| state.is_attached());
@@ -424,9 +416,9 @@ impl ListenerSession {
             attached: attached.map(|state| state.relay.relay).collect(),
         };
         if self.links.is_empty() {
-            self.ask_at = Some(now.plus_ms(crate::limits::ASK_AGAIN_MS));
+            self.open_retry_at = Some(now.plus_ms(crate::limits::OPEN_RETRY_MS));
         }
-        self.outputs.push_back(Output::Directory(Frame::OpenListener(open)));
+        self.outbox.send_to_directory(Frame::OpenListener(open));
     }
 
     fn listen_at(&mut self, fence: Fence, generation: u64, relays: Vec<RelayAddress>, now: Time) {
@@ -439,7 +431,7 @@ impl ListenerSession {
             };
             let field = field.to_owned();
             let error = WireError { code: ErrorCode::Fenced, field, text, fatal: false };
-            self.tell_directory(Frame::Error(error));
+            self.outbox.send_to_directory(Frame::Error(error));
             return;
         }
         if self.closed {
@@ -447,32 +439,10 @@ impl ListenerSession {
         }
         self.fence = fence;
         self.generation = generation;
-        self.ask_at = None;
-        self.told = None;
+        self.open_retry_at = None;
+        self.announced = None;
         self.follow(relays, now);
-        self.tell_done();
-    }
-
-    fn tell_directory(&mut self, frame: Frame) {
-        if self.directory {
-            self.outputs.push_back(Output::Directory(frame));
-        }
-    }
-
-    fn send(&mut self, link: Link, frame: &Frame) {
-        let mut bytes = BytesMut::new();
-        match frame.encode(&mut bytes) {
-            Ok(()) => self.outputs.push_back(Output::Send { link, bytes: bytes.freeze() }),
-            // Only the queue's name can be wrong: the directory has refused it before.
-            Err(error) => self.tell(News::Refused(error.into())),
-        }
-    }
-
-    fn tell(&mut self, news: News) {
-        if self.news.len() == NEWS_MAX {
-            self.news.pop_front();
-        }
-        self.news.push_back(news);
+        self.send_received_if_idle();
     }
 }
 

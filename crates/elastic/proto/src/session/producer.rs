@@ -1,33 +1,34 @@
 //! A producer's session: it numbers and keeps messages until they are acknowledged, sends them at the
 //! relay that the directory says, moves without a pause, and sends again what a dead relay owed.
 //!
-//! A *stay* is a slot at a relay. The last one may be open: messages go there. The ones before have
+//! A *attachment* is a slot at a relay. The last one may be open: messages go there. The ones before have
 //! had their FIN and still owe acknowledgements. When a relay ends that owes some, all that is not
 //! acknowledged is sent again in a new slot, whose START says that there is nothing before it.
 
 mod attach;
+mod attachments;
+mod deferred_move;
 mod missed;
-mod put_off;
-mod stays;
 mod window;
 
 use std::collections::VecDeque;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use thiserror::Error;
 
-use self::attach::Attaching;
+use self::attach::PendingAttach;
+use self::attachments::RelayAttachment;
+use self::deferred_move::DeferredMove;
 use self::missed::Missed;
-use self::put_off::PutOff;
-use self::stays::Stay;
 use self::window::Window;
 use crate::error::FrameError;
 use crate::frame::{ErrorCode, Frame, OpenProducer, RelayAddress, WireError};
 use crate::limits::{
-    ASK_AGAIN_MS, DATA_HEADER_BYTES, NEWS_MAX, PRODUCER_WINDOW_BYTES, PRODUCER_WINDOW_BYTES_MIN,
+    DATA_HEADER_BYTES, OPEN_RETRY_MS, PRODUCER_WINDOW_BYTES, PRODUCER_WINDOW_BYTES_MIN,
 };
 use crate::parts::{self, PartsError};
-use crate::session::{Link, News, Output};
+use crate::session::outbox::Outbox;
+use crate::session::{Link, Output, SessionEvent};
 use crate::{ClientId, Epoch, Fence, MessageSeq, RelayId, Time};
 
 /// Who produces where.
@@ -91,28 +92,25 @@ pub struct ProducerSession {
     config: ProducerConfig,
     window: Window,
     /// Oldest first; contiguous: each begins where the one before has its end.
-    stays: VecDeque<Stay>,
-    attaching: Option<Attaching>,
-    put_off: Option<PutOff>,
+    attachments: VecDeque<RelayAttachment>,
+    attaching: Option<PendingAttach>,
+    deferred_move: Option<DeferredMove>,
     /// Connections, in order, on which an ATTACH will be answered whose slot nobody wants any more.
-    forsaken: Vec<Link>,
+    abandoned: Vec<Link>,
     /// A relay ended that owed acknowledgements: the next START begins with them.
     owed: bool,
-    /// Listeners that may miss something of what is acknowledged, in the order in which that was told.
+    /// Listeners that may miss something of what is acknowledged, in the order in which that was reported.
     missed: VecDeque<Missed>,
     /// The highest that was seen.
     fence: Fence,
     /// Of the last START, 0 if there was none.
     epoch: Epoch,
-    directory: bool,
     /// When to ask the directory again, if no relay is there.
-    ask_at: Option<Time>,
+    open_retry_at: Option<Time>,
     /// Since when there has been no relay to send to.
     paused_at: Option<Time>,
     phase: Phase,
-    last_link: u64,
-    outputs: VecDeque<Output>,
-    news: VecDeque<News>,
+    outbox: Outbox,
     stats: ProducerStats,
 }
 
@@ -132,21 +130,18 @@ impl ProducerSession {
         Self {
             config,
             window: Window::new(),
-            stays: VecDeque::new(),
+            attachments: VecDeque::new(),
             attaching: None,
-            put_off: None,
-            forsaken: Vec::new(),
+            deferred_move: None,
+            abandoned: Vec::new(),
             owed: false,
             missed: VecDeque::new(),
             fence: Fence(0),
             epoch: Epoch(0),
-            directory: false,
-            ask_at: None,
+            open_retry_at: None,
             paused_at: Some(now),
             phase: Phase::Open,
-            last_link: 0,
-            outputs: VecDeque::new(),
-            news: VecDeque::new(),
+            outbox: Outbox::default(),
             stats: ProducerStats::default(),
         }
     }
@@ -216,7 +211,7 @@ impl ProducerSession {
     /// Where messages go now, if there is a relay.
     #[must_use]
     pub fn relay(&self) -> Option<RelayId> {
-        self.open_stay().map(|stay| stay.relay)
+        self.open_attachment().map(|attachment| attachment.relay)
     }
 
     /// What has happened so far.
@@ -228,52 +223,53 @@ impl ProducerSession {
     /// What to do next. It is to be asked after each `handle_*` and after publishing, until it says
     /// `None`.
     pub fn poll(&mut self) -> Option<Output> {
-        self.outputs.pop_front().or_else(|| self.poll_messages())
+        self.outbox.poll().or_else(|| self.poll_messages())
     }
 
     /// Whether [`ProducerSession::poll`] has something: asked by who wakes the driver.
     #[must_use]
     pub fn has_output(&self) -> bool {
-        let can_send = self.open_stay().is_some_and(|stay| stay.sent_bytes < stay.credit_bytes);
-        !self.outputs.is_empty() || (can_send && self.window.sent() < self.window.next())
+        let can_send = self
+            .open_attachment()
+            .is_some_and(|attachment| attachment.sent_bytes < attachment.credit_bytes);
+        !self.outbox.is_empty() || (can_send && self.window.sent() < self.window.next())
     }
 
-    /// What to tell the program.
-    pub fn poll_news(&mut self) -> Option<News> {
-        self.news.pop_front()
+    /// Returns the next event for the program.
+    pub fn poll_event(&mut self) -> Option<SessionEvent> {
+        self.outbox.poll_event()
     }
 
     /// When [`ProducerSession::handle_timeout`] is to be called.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         let attach = self.attaching.as_ref().map(|attaching| attaching.deadline);
-        let put_off = self.put_off.as_ref().map(|put_off| put_off.deadline);
-        attach.into_iter().chain(put_off).chain(self.ask_at).min()
+        let deferred_move = self.deferred_move.as_ref().map(|deferred_move| deferred_move.deadline);
+        attach.into_iter().chain(deferred_move).chain(self.open_retry_at).min()
     }
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.attaching.as_ref().is_some_and(|attaching| attaching.deadline <= now) {
-            self.forsake();
+            self.abandon_attach();
             self.attach_failed("no answer to ATTACH in time", now);
         }
-        self.give_up_put_off(now);
-        if self.ask_at.is_some_and(|at| at <= now) {
-            self.ask(now);
+        self.give_up_deferred_move(now);
+        if self.open_retry_at.is_some_and(|at| at <= now) {
+            self.send_open(now);
         }
     }
 
     /// There is a greeted connection to a directory.
     pub fn handle_directory_connected(&mut self, now: Time) {
-        self.directory = true;
-        self.ask(now);
+        self.outbox.directory_connected();
+        self.send_open(now);
     }
 
     /// It is gone; the session goes on at its relay.
     pub fn handle_directory_lost(&mut self) {
-        self.directory = false;
-        self.ask_at = None;
-        self.outputs.retain(|output| !matches!(output, Output::Directory(_)));
+        self.outbox.directory_lost();
+        self.open_retry_at = None;
     }
 
     /// A frame from the directory, which concerns this queue and this producer or everybody.
@@ -287,15 +283,17 @@ impl ProducerSession {
             Frame::RelayLost { queue, client, relay, cause }
                 if queue == self.config.queue && client == self.config.producer =>
             {
-                while let Some(stay) = self.stays.iter().find(|stay| stay.relay == relay) {
-                    self.stays_lost(stay.link, &cause, now);
+                while let Some(attachment) =
+                    self.attachments.iter().find(|attachment| attachment.relay == relay)
+                {
+                    self.attachments_lost(attachment.link, &cause, now);
                 }
-                self.resume_put_off(now);
+                self.resume_deferred_move(now);
             }
             Frame::Notice { queue, code, text } if queue == self.config.queue => {
-                self.tell(News::Notice { code, text });
+                self.outbox.report(SessionEvent::Notice { code, text });
             }
-            Frame::Error(error) => self.tell(News::Refused(error)),
+            Frame::Error(error) => self.outbox.report(SessionEvent::Refused(error)),
             _ => {} // Not for producers.
         }
     }
@@ -307,8 +305,8 @@ impl ProducerSession {
                 self.attached(link, slot, credit_bytes, now)
             }
             Frame::Credit { slot, bytes } => {
-                if let Some(stay) = self.stay(link, slot) {
-                    stay.credit_bytes = stay.credit_bytes.max(bytes);
+                if let Some(attachment) = self.attachment(link, slot) {
+                    attachment.credit_bytes = attachment.credit_bytes.max(bytes);
                 }
             }
             Frame::Ack { slot, below } => self.acked(link, slot, below, now),
@@ -316,10 +314,10 @@ impl ProducerSession {
                 self.note_missed(link, listener, below);
             }
             Frame::Error(error) => self.refused(link, error, now),
-            Frame::Ping(number) => self.send(link, &Frame::Pong(number)),
+            Frame::Ping(number) => self.outbox.send(link, &Frame::Pong(number)),
             _ => {} // PONG, DRAINING: the directory moves us.
         }
-        self.resume_put_off(now);
+        self.resume_deferred_move(now);
     }
 
     /// Whole frames from a relay.
@@ -343,11 +341,11 @@ impl ProducerSession {
         if self.attaching.as_ref().is_some_and(|attaching| attaching.link == link) {
             self.attach_failed(cause, now);
         }
-        self.stays_lost(link, cause, now);
-        self.resume_put_off(now);
+        self.attachments_lost(link, cause, now);
+        self.resume_deferred_move(now);
     }
 
-    /// No more is published. When all is acknowledged, the queue is left, and [`News::Closed`] comes.
+    /// No more is published. When all is acknowledged, the queue is left, and [`SessionEvent::Closed`] comes.
     pub fn close(&mut self) {
         if self.phase == Phase::Open {
             self.phase = Phase::Closing;
@@ -358,8 +356,8 @@ impl ProducerSession {
     fn refused(&mut self, link: Link, error: WireError, now: Time) {
         let cause = error.text.clone();
         let fenced = error.code == ErrorCode::Fenced;
-        self.tell(News::Refused(error.clone()));
-        if !error.fatal && !fenced && self.take_forsaken(link) {
+        self.outbox.report(SessionEvent::Refused(error.clone()));
+        if !error.fatal && !fenced && self.take_abandoned(link) {
             return;
         }
         if self.attaching.as_ref().is_some_and(|attaching| attaching.link == link) {
@@ -367,28 +365,29 @@ impl ProducerSession {
         }
         // A slot that is fenced is over: the directory has given, or will give, another epoch.
         if error.fatal || fenced {
-            self.stays_lost(link, &cause, now);
-            self.outputs.push_back(Output::Close { link });
+            self.attachments_lost(link, &cause, now);
+            self.outbox.close(link);
         }
     }
 
-    /// Asks the directory for a relay, or tells a new one where we are.
-    fn ask(&mut self, now: Time) {
-        self.ask_at = None;
-        if !self.directory || self.phase == Phase::Closed {
+    /// Asks the directory for a relay, or reports to a new one where we are.
+    fn send_open(&mut self, now: Time) {
+        self.open_retry_at = None;
+        if !self.outbox.has_directory() || self.phase == Phase::Closed {
             return;
         }
         let next = self.window.sent();
-        let current = self.open_stay().map(|stay| (stay.relay, stay.epoch, next));
+        let current =
+            self.open_attachment().map(|attachment| (attachment.relay, attachment.epoch, next));
         if current.is_none() {
-            self.ask_at = Some(now.plus_ms(ASK_AGAIN_MS));
+            self.open_retry_at = Some(now.plus_ms(OPEN_RETRY_MS));
         }
-        self.outputs.push_back(Output::Directory(Frame::OpenProducer(OpenProducer {
+        self.outbox.send_to_directory(Frame::OpenProducer(OpenProducer {
             queue: self.config.queue.clone(),
             producer: self.config.producer,
             current,
             expected_bytes_per_s: self.config.expected_bytes_per_s,
-        })));
+        }));
     }
 
     fn produce_at(&mut self, fence: Fence, epoch: Epoch, relay: RelayAddress, now: Time) {
@@ -396,18 +395,20 @@ impl ProducerSession {
             let text = format!("fence: {} is below the highest seen, {}", fence.0, self.fence.0);
             let field = "fence".to_owned();
             let error = WireError { code: ErrorCode::Fenced, field, text, fatal: false };
-            self.tell_directory(Frame::Error(error));
+            self.outbox.send_to_directory(Frame::Error(error));
             return;
         }
         self.fence = fence;
-        if let Some(stay) = self.open_stay().filter(|stay| stay.epoch == epoch) {
-            let (relay, first) = (stay.relay, stay.first);
+        if let Some(attachment) =
+            self.open_attachment().filter(|attachment| attachment.epoch == epoch)
+        {
+            let (relay, first) = (attachment.relay, attachment.first);
             self.producing(relay, epoch, first); // It was repeated because our answer was lost.
             return;
         }
         let attaching = self.attaching.as_ref().map(|attaching| attaching.epoch);
-        let put_off = self.put_off.as_ref().map(|put_off| put_off.epoch);
-        let newest = attaching.max(put_off).unwrap_or(self.epoch);
+        let deferred_move = self.deferred_move.as_ref().map(|deferred_move| deferred_move.epoch);
+        let newest = attaching.max(deferred_move).unwrap_or(self.epoch);
         if epoch > newest.max(self.epoch) && self.phase != Phase::Closed {
             self.attach(epoch, relay, now);
         }
@@ -415,62 +416,37 @@ impl ProducerSession {
 
     fn producing(&mut self, relay: RelayId, epoch: Epoch, first: MessageSeq) {
         let (queue, producer) = (self.config.queue.clone(), self.config.producer);
-        self.tell_directory(Frame::Producing { queue, producer, epoch, relay, first });
+        self.outbox.send_to_directory(Frame::Producing { queue, producer, epoch, relay, first });
     }
 
     fn close_if_done(&mut self) {
         if self.phase != Phase::Closing || self.window.first() < self.window.next() {
             return;
         }
-        self.finish_open_stay();
-        let mut links: Vec<Link> = self.stays.drain(..).map(|stay| stay.link).collect();
+        self.finish_open_attachment();
+        let mut links: Vec<Link> =
+            self.attachments.drain(..).map(|attachment| attachment.link).collect();
         links.extend(self.attaching.take().map(|attaching| attaching.link));
         links.sort_unstable();
         links.dedup();
-        self.outputs.extend(links.into_iter().map(|link| Output::Close { link }));
+        links.into_iter().for_each(|link| self.outbox.close(link));
         let (queue, client) = (self.config.queue.clone(), self.config.producer);
-        self.tell_directory(Frame::Close { queue, client });
+        self.outbox.send_to_directory(Frame::Close { queue, client });
         self.phase = Phase::Closed;
-        self.put_off = None;
-        self.ask_at = None;
-        self.tell(News::Closed);
-    }
-
-    fn tell_directory(&mut self, frame: Frame) {
-        if self.directory {
-            self.outputs.push_back(Output::Directory(frame));
-        }
-    }
-
-    fn send(&mut self, link: Link, frame: &Frame) {
-        let mut bytes = BytesMut::new();
-        match frame.encode(&mut bytes) {
-            Ok(()) => self.outputs.push_back(Output::Send { link, bytes: bytes.freeze() }),
-            // Only the queue's name can be wrong: the directory has refused it before.
-            Err(error) => self.tell(News::Refused(error.into())),
-        }
-    }
-
-    fn tell(&mut self, news: News) {
-        if self.news.len() == NEWS_MAX {
-            self.news.pop_front();
-        }
-        self.news.push_back(news);
-    }
-
-    fn next_link(&mut self) -> Link {
-        self.last_link += 1;
-        Link(self.last_link)
+        self.deferred_move = None;
+        self.open_retry_at = None;
+        self.outbox.report(SessionEvent::Closed);
     }
 }
 
 /// What [`ProducerSession::poll`] gives of messages.
 impl ProducerSession {
     fn poll_messages(&mut self) -> Option<Output> {
-        let stay = self.stays.back_mut().filter(|stay| stay.end.is_none())?;
-        let credit = stay.credit_bytes.saturating_sub(stay.sent_bytes);
-        let bytes: Bytes = self.window.take(stay.slot, credit)?;
-        stay.sent_bytes += bytes.len() as u64;
-        Some(Output::Send { link: stay.link, bytes })
+        let attachment =
+            self.attachments.back_mut().filter(|attachment| attachment.end.is_none())?;
+        let credit = attachment.credit_bytes.saturating_sub(attachment.sent_bytes);
+        let bytes: Bytes = self.window.take(attachment.slot, credit)?;
+        attachment.sent_bytes += bytes.len() as u64;
+        Some(Output::Send { link: attachment.link, bytes })
     }
 }

@@ -16,7 +16,7 @@ use crate::limits::{
 };
 use crate::parts;
 use crate::wire::{FrameHeader, Kind};
-use crate::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot};
+use crate::{ClientId, Epoch, Fence, MessageSeq, Named as _, RelayId, Slot};
 
 /// The least that a [`RelayAddress`] takes.
 const RELAY_ADDRESS_BYTES_MIN: usize = 10;
@@ -226,37 +226,25 @@ impl Reader {
 
 /// The enums whose numbers are on the wire.
 macro_rules! numbered {
-    ($($type:ident $width:ident $field:literal { $($name:ident)* })*) => {
+    ($($type:ident $width:ident)*) => {
         $(
             impl $type {
                 fn read(from: &mut Reader) -> Read<Self> {
-                    let number = from.$width($field)?;
+                    let number = from.$width(Self::FIELD)?;
                     Self::of_number(from, number)
                 }
 
                 fn of_number(from: &Reader, number: $width) -> Read<Self> {
-                    $(
-                        if number == Self::$name as $width {
-                            return Ok(Self::$name);
-                        }
-                    )*
-                    Err(from.unknown($field, u64::from(number)))
+                    let mut values = Self::NAMES.iter().map(|(_, value)| *value);
+                    let found = values.find(|value| *value as $width == number);
+                    found.ok_or_else(|| from.unknown(Self::FIELD, u64::from(number)))
                 }
             }
         )*
     };
 }
 
-numbered! {
-    Role u8 "role" { Client Relay Keeper Directory }
-    ErrorCode u16 "code" {
-        Malformed Version Key Queue Value Limit Fenced Unavailable Order TooSlow Budget
-    }
-    NoticeCode u16 "code" { BudgetSpent Unsplittable AtMaximum ProviderFailing }
-    SlowPolicy u8 "slow" { DropNewest DropOldest Disconnect HoldProducers Spill }
-    Acknowledge u8 "acknowledge" { Relayed Delivered Stored }
-    GapCause u8 "cause" { TooSlow RelayLost ProducerLost Deadline }
-}
+numbered! { Role u8  ErrorCode u16  NoticeCode u16  SlowPolicy u8  Acknowledge u8  GapCause u8 }
 
 impl Hello {
     fn read(from: &mut Reader) -> Read<Self> {

@@ -42,7 +42,7 @@ pub(super) async fn run(
 struct Feed {
     port: EdgePort,
     listener: Listener,
-    wanted: Wanted,
+    wanted: Subscriptions,
     batch: Vec<Bytes>,
     counters: Arc<EntryCounters>,
 }
@@ -59,7 +59,7 @@ impl Feed {
         port.produce(client_id());
         port.follow_subscriptions();
         let counters = Arc::clone(counters);
-        let (wanted, batch) = (Wanted::default(), Vec::new());
+        let (wanted, batch) = (Subscriptions::default(), Vec::new());
         Ok(Self { port, listener, wanted, batch, counters })
     }
 
@@ -109,7 +109,7 @@ impl Feed {
                     let messages = gap.messages.unwrap_or(gap.to.0 - gap.from.0);
                     EntryCounters::add(&self.counters.lost_out, messages);
                 }
-                // The directory tells operators of it by itself.
+                // The directory reports it to operators by itself.
                 Ok(Some(Event::Notice { .. })) => {}
                 Ok(None) => break None,
                 Err(error) => break Some(error),
@@ -125,20 +125,20 @@ impl Feed {
     }
 }
 
-/// What SUBs want, and what of it the queue's relays are told: each prefix, or everything when there are
+/// What SUBs want, and what of it is announced to the queue's relays: each prefix, or everything when there are
 /// more than a listener may have.
 #[derive(Debug, Default)]
-struct Wanted {
-    told: BTreeSet<Bytes>,
+struct Subscriptions {
+    announced: BTreeSet<Bytes>,
     beyond: BTreeSet<Bytes>,
 }
 
-impl Wanted {
-    /// One more; gives what the relays are to be told of it.
+impl Subscriptions {
+    /// One more; returns the change to announce to the relays.
     fn add(&mut self, prefix: Bytes) -> Option<(Bytes, bool)> {
         // One place is for the empty prefix.
-        if self.told.len() + 1 < PREFIXES_MAX {
-            return self.told.insert(prefix.clone()).then_some((prefix, true));
+        if self.announced.len() + 1 < PREFIXES_MAX {
+            return self.announced.insert(prefix.clone()).then_some((prefix, true));
         }
         let first = self.beyond.is_empty();
         self.beyond.insert(prefix);
@@ -147,7 +147,7 @@ impl Wanted {
 
     /// One less.
     fn remove(&mut self, prefix: Bytes) -> Option<(Bytes, bool)> {
-        if self.told.remove(&prefix) {
+        if self.announced.remove(&prefix) {
             return Some((prefix, false));
         }
         let last = self.beyond.remove(&prefix) && self.beyond.is_empty();
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn more_prefixes_than_a_listener_may_have_become_everything() {
-        let mut wanted = Wanted::default();
+        let mut wanted = Subscriptions::default();
         for number in 0..PREFIXES_MAX - 1 {
             assert_eq!(wanted.add(prefix(number)), Some((prefix(number), true)));
         }

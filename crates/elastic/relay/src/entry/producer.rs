@@ -55,30 +55,30 @@ impl Producers {
         };
         tracing::debug!(peer = %name, queue = %self.queue, "a ZMTP producer is here");
         let mut stopping = self.stopping.subscribe();
-        let mut inlet = Inlet { wire, waiting: VecDeque::new(), waiting_bytes: 0 };
-        inlet.wire.subscribe(b"", true);
-        let (native, reason) = match self.open(&mut inlet, &mut stopping).await {
+        let mut socket = PubSocket { wire, waiting: VecDeque::new(), waiting_bytes: 0 };
+        socket.wire.subscribe(b"", true);
+        let (native, reason) = match self.open(&mut socket, &mut stopping).await {
             Ok(opened) => opened,
             Err(reason) => {
-                let lost = inlet.waiting.len() as u64;
+                let lost = socket.waiting.len() as u64;
                 EntryCounters::add(&counters.lost_in, lost);
-                if lost == 0 && matches!(reason, Gone::Wire(End::Closed | End::Broken(_))) {
+                if lost == 0 && matches!(reason, LeaveReason::Wire(End::Closed | End::Broken(_))) {
                     tracing::info!(peer = %name, queue = %self.queue, lost, %reason, "a ZMTP producer has left");
                 } else {
                     tracing::warn!(peer = %name, lost, %reason, "a ZMTP producer is turned away");
                 }
-                return inlet.wire.close().await;
+                return socket.wire.close().await;
             }
         };
-        let mut producer = Producer { native, inlet, counters };
+        let mut producer = Producer { native, socket, counters };
         let reason = match reason {
             Some(reason) => reason,
             None => producer.run(&mut stopping).await,
         };
-        let Producer { native, inlet, .. } = producer;
+        let Producer { native, socket, .. } = producer;
         // It is gone to whoever watches it, also while the rest is given to the queue.
-        let closing = tokio::task::spawn_local(inlet.wire.close());
-        let lost = leave(native, inlet.waiting, counters, stopping).await;
+        let closing = tokio::task::spawn_local(socket.wire.close());
+        let lost = leave(native, socket.waiting, counters, stopping).await;
         EntryCounters::add(&counters.lost_in, lost);
         tracing::info!(peer = %name, queue = %self.queue, lost, %reason, "a ZMTP producer has left");
         // It ends by itself within a second.
@@ -89,22 +89,22 @@ impl Producers {
     /// it did before: what it has sent is waited for.
     async fn open(
         &self,
-        inlet: &mut Inlet,
+        socket: &mut PubSocket,
         stopping: &mut watch::Receiver<bool>,
-    ) -> Result<(quelea_elastic_client::Producer, Option<Gone>), Gone> {
+    ) -> Result<(quelea_elastic_client::Producer, Option<LeaveReason>), LeaveReason> {
         let mut open = pin!(self.client.producer(&*self.queue));
         let mut too_late = pin!(sleep(LEAVE_MAX));
         let mut gone = None;
         loop {
-            let may_read = inlet.has_room();
+            let may_read = socket.has_room();
             tokio::select! {
                 biased;
-                _ = stopping.wait_for(|stopping| *stopping) => return Err(Gone::Stopping),
+                _ = stopping.wait_for(|stopping| *stopping) => return Err(LeaveReason::Stopping),
                 opened = &mut open => return Ok((opened?, gone)),
-                () = &mut too_late, if gone.is_some() => return Err(gone.unwrap_or(Gone::Stopping)),
-                step = inlet.wire.step(may_read), if gone.is_none() => {
-                    if let Err(end) = inlet.take(step) {
-                        if inlet.waiting.is_empty() {
+                () = &mut too_late, if gone.is_some() => return Err(gone.unwrap_or(LeaveReason::Stopping)),
+                step = socket.wire.step(may_read), if gone.is_none() => {
+                    if let Err(end) = socket.take(step) {
+                        if socket.waiting.is_empty() {
                             return Err(end);
                         }
                         too_late.as_mut().reset(Instant::now() + LEAVE_MAX);
@@ -124,7 +124,7 @@ impl Producers {
 
 /// Why a PUB has left.
 #[derive(Debug, thiserror::Error)]
-enum Gone {
+enum LeaveReason {
     #[error("{0}")]
     Wire(#[from] End),
     #[error("the queue cannot be published to: {0}")]
@@ -134,19 +134,19 @@ enum Gone {
 }
 
 /// The PUB's socket, and what was read of it.
-struct Inlet {
+struct PubSocket {
     wire: Wire,
     /// Not yet in the window.
     waiting: VecDeque<Bytes>,
     waiting_bytes: usize,
 }
 
-impl Inlet {
+impl PubSocket {
     const fn has_room(&self) -> bool {
         self.waiting_bytes < READ_AHEAD_BYTES
     }
 
-    fn take(&mut self, step: Result<Step, End>) -> Result<(), Gone> {
+    fn take(&mut self, step: Result<Step, End>) -> Result<(), LeaveReason> {
         match step? {
             Step::Read => self.read(),
             Step::Written => Ok(()),
@@ -154,7 +154,7 @@ impl Inlet {
     }
 
     /// Takes all whole messages that were read.
-    fn read(&mut self) -> Result<(), Gone> {
+    fn read(&mut self) -> Result<(), LeaveReason> {
         while let Some(event) = self.wire.event()? {
             if let Event::Message(message) = event {
                 self.waiting_bytes += message.len();
@@ -167,14 +167,14 @@ impl Inlet {
 
 struct Producer<'a> {
     native: quelea_elastic_client::Producer,
-    inlet: Inlet,
+    socket: PubSocket,
     counters: &'a EntryCounters,
 }
 
 impl Producer<'_> {
-    async fn run(&mut self, stopping: &mut watch::Receiver<bool>) -> Gone {
+    async fn run(&mut self, stopping: &mut watch::Receiver<bool>) -> LeaveReason {
         // What came with the end of the handshake.
-        let mut outcome = self.inlet.read();
+        let mut outcome = self.socket.read();
         loop {
             outcome = match outcome {
                 Ok(()) => {
@@ -188,20 +188,20 @@ impl Producer<'_> {
     }
 
     /// Gives on what waits, and reads.
-    async fn next_step(&mut self, stopping: &mut watch::Receiver<bool>) -> Result<(), Gone> {
-        let may_read = self.inlet.has_room();
-        let Inlet { wire, waiting, waiting_bytes } = &mut self.inlet;
+    async fn next_step(&mut self, stopping: &mut watch::Receiver<bool>) -> Result<(), LeaveReason> {
+        let may_read = self.socket.has_room();
+        let PubSocket { wire, waiting, waiting_bytes } = &mut self.socket;
         let step = tokio::select! {
             biased;
-            _ = stopping.wait_for(|stopping| *stopping) => return Err(Gone::Stopping),
+            _ = stopping.wait_for(|stopping| *stopping) => return Err(LeaveReason::Stopping),
             given = publish(&self.native, waiting, self.counters), if !waiting.is_empty() => {
                 *waiting_bytes = 0;
-                return given.map_err(Gone::Native);
+                return given.map_err(LeaveReason::Native);
             }
             step = wire.step(may_read) => step,
         };
-        self.inlet.waiting_bytes = self.inlet.waiting.iter().map(Bytes::len).sum();
-        self.inlet.take(step)
+        self.socket.waiting_bytes = self.socket.waiting.iter().map(Bytes::len).sum();
+        self.socket.take(step)
     }
 }
 
@@ -220,7 +220,7 @@ async fn publish(
     Ok(())
 }
 
-/// Leaves the queue when all that was read is acknowledged; gives how many messages are not, if that
+/// Leaves the queue when all that was read is acknowledged; returns how many messages are not, if that
 /// takes too long.
 async fn leave(
     native: quelea_elastic_client::Producer,
@@ -243,7 +243,7 @@ async fn leave(
         () = too_long => false,
     };
     if done {
-        // The directory is told, if it is there.
+        // CLOSE goes to the directory, if it is there.
         let _ = timeout(STOP_MAX, native.close()).await;
         return 0;
     }

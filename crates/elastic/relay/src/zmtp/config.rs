@@ -1,4 +1,4 @@
-//! What the edge has to be told, and the files that its keys come from.
+//! The configuration of the edge, and the files that its keys come from.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use quelea_elastic_zmtp::{AllowedKeys, Entropy, Heartbeat, PublicKey, SecretKey, Security, Users};
 
-use crate::config::ConfigError;
+use crate::config_error::ConfigError;
 
 /// Time between two PINGs where nobody says anything else. A peer is given up after three.
 const HEARTBEAT_MS: u64 = 5_000;
 
-/// See the module.
+/// The configuration of the edge.
 #[derive(Clone, Debug)]
 pub struct ZmtpConfig {
     /// `HOST:PORT` that PUB and XPUB sockets connect to; empty: off.

@@ -125,7 +125,7 @@ impl Listener {
             match event {
                 Event::Subscribe(prefix) => self.port.subscribe(&prefix).map_err(refused)?,
                 Event::Cancel(prefix) => match self.port.unsubscribe(&prefix) {
-                    // ZeroMQ cancels what it has not subscribed to without a word.
+                    // ZeroMQ cancels what it has not subscribed to silently.
                     Err(WireError { code: ErrorCode::Order, .. }) => self.counts.ignored += 1,
                     other => other.map_err(refused)?,
                 },

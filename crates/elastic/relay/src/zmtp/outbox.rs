@@ -39,7 +39,7 @@ impl Outbox {
         }
     }
 
-    /// Fills `slices` with what comes next; gives how many.
+    /// Fills `slices` with what comes next; returns how many.
     pub(crate) fn slices(&mut self) -> ([IoSlice<'_>; SLICES_MAX], usize) {
         if self.chunks.len() < SLICES_MAX {
             self.close_chunk();

@@ -1,4 +1,4 @@
-//! A PUB or XPUB that sends to this relay: it is told what to send, and its messages go to the core.
+//! A PUB or XPUB that sends to this relay: it is sent the subscriptions, and its messages go to the core.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -61,7 +61,7 @@ impl Producer {
         }
     }
 
-    /// Waits for the socket, for room at the relay, and for subscriptions to tell.
+    /// Waits for the socket, for room at the relay, and for subscriptions to send.
     async fn next_step(&mut self) -> Result<Step, End> {
         loop {
             let (port, wire) = (&self.port, &mut self.wire);
@@ -69,7 +69,7 @@ impl Producer {
             let may_read = poll_fn(|cx| Poll::Ready(port.poll_may_publish(cx).is_ready())).await;
             tokio::select! {
                 biased;
-                news = poll_fn(|cx| poll_news(port, has_room, cx)) => match news {
+                change = poll_fn(|cx| poll_change(port, has_room, cx)) => match change {
                     Some((prefix, on)) => wire.subscribe(&prefix, on),
                     None => return Err(End::Dismissed("the relay has let it go".to_owned())),
                 },
@@ -99,9 +99,13 @@ impl Producer {
     }
 }
 
-/// The next change of subscriptions; `None` if the relay lets the peer go. A peer that reads nothing is
-/// told later.
-fn poll_news(port: &EdgePort, has_room: bool, cx: &mut Context<'_>) -> Poll<Option<(Bytes, bool)>> {
+/// The next change of subscriptions; `None` if the relay lets the peer go. A peer that reads nothing gets
+/// it later.
+fn poll_change(
+    port: &EdgePort,
+    has_room: bool,
+    cx: &mut Context<'_>,
+) -> Poll<Option<(Bytes, bool)>> {
     if port.poll_closing(cx).is_ready() {
         return Poll::Ready(None);
     }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut as _, Bytes};
-use quelea_elastic_zmtp::{Connection, Error, Event, Security, Settings, Time};
+use quelea_elastic_zmtp::{Connection, Error, Event, Security, Settings, ZmtpTime};
 use tokio::io::{AsyncReadExt as _, AsyncWrite as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep_until, timeout};
@@ -58,7 +58,7 @@ pub(crate) struct Wire {
     connection: Connection,
     outbox: Outbox,
     timer: Pin<Box<Sleep>>,
-    timer_at: Option<Time>,
+    timer_at: Option<ZmtpTime>,
     started: Instant,
     read_bytes: usize,
     address: SocketAddr,
@@ -74,7 +74,7 @@ impl Wire {
         let started = Instant::now();
         Self {
             stream,
-            connection: Connection::new(settings, security, Time(0)),
+            connection: Connection::new(settings, security, ZmtpTime(0)),
             outbox: Outbox::default(),
             timer: Box::pin(sleep_until(started.into())),
             timer_at: None,
@@ -146,8 +146,8 @@ impl Wire {
         let _ = timeout(LINGER, left).await;
     }
 
-    fn now(&self) -> Time {
-        Time(self.started.elapsed().as_millis() as u64)
+    fn now(&self) -> ZmtpTime {
+        ZmtpTime(self.started.elapsed().as_millis() as u64)
     }
 
     fn poll_step(&mut self, cx: &mut Context<'_>, may_read: bool) -> Poll<Result<Step, End>> {
@@ -161,7 +161,7 @@ impl Wire {
         } else {
             // Whom we do not read is not silent.
             let now = self.now();
-            self.connection.heard(now);
+            self.connection.mark_received(now);
         }
         self.poll_timer(cx)
     }
@@ -202,7 +202,7 @@ impl Wire {
                     self.read_bytes = READ_BYTES_MAX.min(self.read_bytes * 4);
                 }
                 let now = self.now();
-                self.connection.heard(now);
+                self.connection.mark_received(now);
                 Ok(Poll::Ready(()))
             }
         }
@@ -214,7 +214,7 @@ impl Wire {
             let deadline = self.connection.next_deadline();
             if deadline != self.timer_at {
                 self.timer_at = deadline;
-                if let Some(Time(ms)) = deadline {
+                if let Some(ZmtpTime(ms)) = deadline {
                     self.timer.as_mut().reset((self.started + Duration::from_millis(ms)).into());
                 }
             }
@@ -222,7 +222,7 @@ impl Wire {
                 return Poll::Pending;
             }
             let now = self.now();
-            self.connection.on_time(now)?;
+            self.connection.handle_timeout(now)?;
             self.timer_at = None;
             if self.poll_write(cx)? {
                 return Poll::Ready(Ok(Step::Written));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use quelea_elastic_zmtp::{AllowedKeys, Error, Event, Time, frame_parts};
+use quelea_elastic_zmtp::{AllowedKeys, Error, Event, ZmtpTime, frame_parts};
 
 use crate::pair::{Pair, Seen, curve_client, curve_server, key, take};
 
@@ -42,7 +42,7 @@ fn no_changed_byte_of_the_handshake_gets_in() {
         let mut changed = transcript.clone();
         changed[at] ^= 0x10;
         let mut seen = Seen::default();
-        take(&mut pair.a, Time(0), &changed, &mut seen);
+        take(&mut pair.a, ZmtpTime(0), &changed, &mut seen);
         // The padding of HELLO alone is nobody's.
         let padding = 64 + 2 + 6 + 2..64 + 2 + 6 + 2 + 72;
         assert_eq!(seen.events.is_empty(), !padding.contains(&at), "byte {at}: {seen:?}");
@@ -60,8 +60,8 @@ fn client_transcript() -> Vec<u8> {
             return written;
         }
         written.extend_from_slice(&to_a);
-        take(&mut pair.a, Time(0), &to_a, &mut Seen::default());
-        take(&mut pair.b, Time(0), &to_b, &mut Seen::default());
+        take(&mut pair.a, ZmtpTime(0), &to_a, &mut Seen::default());
+        take(&mut pair.b, ZmtpTime(0), &to_b, &mut Seen::default());
     }
 }
 
@@ -73,7 +73,7 @@ fn messages_are_sealed_and_opened() {
         let sealed = pair.b.seal(&message).unwrap();
         assert!(!sealed.windows(5).any(|five| five == b"topic"));
         let mut seen = Seen::default();
-        take(&mut pair.a, Time(0), &sealed, &mut seen);
+        take(&mut pair.a, ZmtpTime(0), &sealed, &mut seen);
         assert_eq!(seen.events, [Event::Message(message)]);
     }
 }
@@ -88,7 +88,7 @@ fn a_message_can_neither_be_changed_nor_repeated_nor_sent_openly() {
         let mut changed = sealed.to_vec();
         changed[at] ^= 1;
         let mut seen = Seen::default();
-        take(&mut pair.a, Time(0), &changed, &mut seen);
+        take(&mut pair.a, ZmtpTime(0), &changed, &mut seen);
         // A frame that says to be longer waits for the rest; one that says to be a command is a box all the same.
         let harmless = [1, 36, 0, 35].contains(&at);
         assert!(seen.events.is_empty() || harmless, "byte {at}: {seen:?}");
@@ -96,11 +96,11 @@ fn a_message_can_neither_be_changed_nor_repeated_nor_sent_openly() {
     let mut pair = fresh();
     let sealed = pair.b.seal(&message).unwrap();
     let mut seen = Seen::default();
-    take(&mut pair.a, Time(0), &sealed, &mut seen);
-    take(&mut pair.a, Time(0), &sealed, &mut seen);
+    take(&mut pair.a, ZmtpTime(0), &sealed, &mut seen);
+    take(&mut pair.a, ZmtpTime(0), &sealed, &mut seen);
     assert_eq!((seen.events.len(), seen.error), (1, Some(Error::Nonce { nonce: 3, last: 4 })));
     let mut seen = Seen::default();
-    take(&mut fresh().a, Time(0), &message, &mut seen);
+    take(&mut fresh().a, ZmtpTime(0), &message, &mut seen);
     assert!(matches!(seen.error, Some(Error::Unexpected { expected: "MESSAGE", .. })));
 }
 
@@ -111,6 +111,6 @@ fn heartbeats_and_subscriptions_are_sealed_too() {
     let output = pair.a.take_output();
     assert!(!output.windows(6).any(|six| six == b"secret"));
     let mut seen = Seen::default();
-    take(&mut pair.b, Time(0), &output, &mut seen);
+    take(&mut pair.b, ZmtpTime(0), &output, &mut seen);
     assert_eq!(seen.events, [Event::Subscribe(Bytes::from_static(b"secret"))]);
 }

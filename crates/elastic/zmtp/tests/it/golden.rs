@@ -2,7 +2,7 @@
 //! here they are held fast.
 
 use quelea_elastic_zmtp::{
-    AllowedKeys, Connection, Heartbeat, Security, Settings, SocketType, Time, frame_parts,
+    AllowedKeys, Connection, Heartbeat, Security, Settings, SocketType, ZmtpTime, frame_parts,
 };
 
 use crate::pair::{Pair, Seen, curve_client, curve_server, settings, take, user, users};
@@ -13,7 +13,7 @@ fn hex(bytes: &[u8]) -> String {
 
 #[test]
 fn the_greeting() {
-    let mut connection = Connection::new(settings(SocketType::Xpub), users(), Time(0));
+    let mut connection = Connection::new(settings(SocketType::Xpub), users(), ZmtpTime(0));
     let expected =
         ["ff00000000000000007f", "0301", &hex(b"PLAIN"), &"00".repeat(15), "01", &"00".repeat(31)];
     assert_eq!(hex(&connection.take_output()), expected.concat());
@@ -23,7 +23,7 @@ fn the_greeting() {
 fn a_null_handshake() {
     let mut pair = Pair::new(Security::Null, Security::Null);
     let greeting = pair.b.take_output();
-    take(&mut pair.a, Time(0), &greeting, &mut Seen::default());
+    take(&mut pair.a, ZmtpTime(0), &greeting, &mut Seen::default());
     let written = pair.a.take_output();
     assert_eq!(
         written[64..],
@@ -39,8 +39,8 @@ fn a_plain_handshake() {
         let (to_server, to_client) = (pair.b.take_output(), pair.a.take_output());
         client.extend_from_slice(&to_server);
         server.extend_from_slice(&to_client);
-        take(&mut pair.a, Time(0), &to_server, &mut Seen::default());
-        take(&mut pair.b, Time(0), &to_client, &mut Seen::default());
+        take(&mut pair.a, ZmtpTime(0), &to_server, &mut Seen::default());
+        take(&mut pair.b, ZmtpTime(0), &to_client, &mut Seen::default());
     }
     let metadata = |kind: &str| {
         format!("\x0bSocket-Type\0\0\0{}{kind}\x08Identity\0\0\0\0", char::from(kind.len() as u8))
@@ -80,7 +80,7 @@ fn carry(name: &str, from: &mut Connection, to: &mut Connection, transcript: &mu
     for line in bytes.chunks(32) {
         *transcript += &format!("{name} {}\n", hex(line));
     }
-    take(to, Time(0), &bytes, &mut Seen::default());
+    take(to, ZmtpTime(0), &bytes, &mut Seen::default());
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_ping_says_for_how_long_we_may_be_silent() {
     let ours = Settings { heartbeat, ..settings(SocketType::Xsub) };
     let mut pair = Pair::of(ours, Security::Null, settings(SocketType::Pub), Security::Null);
     pair.run();
-    pair.a.on_time(Time(1_000)).unwrap();
+    pair.a.handle_timeout(ZmtpTime(1_000)).unwrap();
     // In tenths of a second, rounded up.
     assert_eq!(pair.a.take_output(), &b"\x04\x07\x04PING\x00\x1a"[..]);
 }

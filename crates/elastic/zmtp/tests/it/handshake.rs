@@ -1,7 +1,7 @@
 //! Greeting, mechanisms, metadata.
 
 use bytes::Bytes;
-use quelea_elastic_zmtp::{Connection, Error, Security, Settings, SocketType, Time, limits};
+use quelea_elastic_zmtp::{Connection, Error, Security, Settings, SocketType, ZmtpTime, limits};
 
 use crate::pair::{Pair, Seen, curve_client, mechanisms, settings, take, user, users};
 
@@ -75,13 +75,13 @@ fn sockets_that_do_not_belong_together_part() {
 
 #[test]
 fn a_peer_of_another_pattern_is_named_in_the_error() {
-    let mut connection = Connection::new(settings(SocketType::Xsub), Security::Null, Time(0));
+    let mut connection = Connection::new(settings(SocketType::Xsub), Security::Null, ZmtpTime(0));
     let greeting = connection.take_output();
     let mut seen = Seen::default();
-    take(&mut connection, Time(0), &greeting, &mut seen);
+    take(&mut connection, ZmtpTime(0), &greeting, &mut seen);
     take(
         &mut connection,
-        Time(0),
+        ZmtpTime(0),
         b"\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x03REQ",
         &mut seen,
     );
@@ -103,22 +103,23 @@ fn messages_and_large_commands_are_refused_before_the_handshake_is_over() {
         (b"\x04\x05\x04PING", "the command \"PING\" came, but READY was due"),
     ];
     for (frame, text) in frames {
-        let mut connection = Connection::new(settings(SocketType::Xsub), Security::Null, Time(0));
+        let mut connection =
+            Connection::new(settings(SocketType::Xsub), Security::Null, ZmtpTime(0));
         let mut seen = Seen::default();
         let greeting = connection.take_output();
-        take(&mut connection, Time(0), &greeting, &mut seen);
-        take(&mut connection, Time(0), frame, &mut seen);
+        take(&mut connection, ZmtpTime(0), &greeting, &mut seen);
+        take(&mut connection, ZmtpTime(0), frame, &mut seen);
         assert_eq!(seen.error.unwrap().to_string(), text);
     }
 }
 
 #[test]
 fn a_handshake_that_does_not_end_is_ended() {
-    let mut connection = Connection::new(settings(SocketType::Xsub), Security::Null, Time(5));
-    let deadline = Time(5 + limits::HANDSHAKE_MS_MAX);
+    let mut connection = Connection::new(settings(SocketType::Xsub), Security::Null, ZmtpTime(5));
+    let deadline = ZmtpTime(5 + limits::HANDSHAKE_MS_MAX);
     assert_eq!(connection.next_deadline(), Some(deadline));
-    assert_eq!(connection.on_time(Time(deadline.0 - 1)), Ok(()));
-    assert!(matches!(connection.on_time(deadline), Err(Error::HandshakeTimeout { .. })));
+    assert_eq!(connection.handle_timeout(ZmtpTime(deadline.0 - 1)), Ok(()));
+    assert!(matches!(connection.handle_timeout(deadline), Err(Error::HandshakeTimeout { .. })));
     assert_eq!(connection.next_deadline(), None);
 }
 
@@ -128,7 +129,7 @@ fn nothing_is_read_after_an_error() {
     let (at_a, _) = pair.run();
     assert!(at_a.error.is_some());
     let mut seen = Seen::default();
-    take(&mut pair.a, Time(0), b"\x00\x05hello", &mut seen);
+    take(&mut pair.a, ZmtpTime(0), b"\x00\x05hello", &mut seen);
     assert!(seen.events.is_empty() && seen.error.is_none());
     assert_eq!(pair.a.seal(&Bytes::from_static(b"\x00\x00")), None);
 }
@@ -142,11 +143,12 @@ fn a_command_that_is_no_command_is_refused() {
         (b"\x04\x06\x05READY", "there is no Socket-Type"),
         (b"\x04\x0c\x05READY\x04Name\xff", "a property is longer than the command"),
     ] {
-        let mut connection = Connection::new(settings(SocketType::Xsub), Security::Null, Time(0));
+        let mut connection =
+            Connection::new(settings(SocketType::Xsub), Security::Null, ZmtpTime(0));
         let greeting = connection.take_output();
         let mut seen = Seen::default();
-        take(&mut connection, Time(0), &greeting, &mut seen);
-        take(&mut connection, Time(0), frame, &mut seen);
+        take(&mut connection, ZmtpTime(0), &greeting, &mut seen);
+        take(&mut connection, ZmtpTime(0), frame, &mut seen);
         let error = seen.error.expect("it is refused").to_string();
         assert!(error.ends_with(what), "{error}");
     }

@@ -1,7 +1,7 @@
 //! PING, PONG and who is given up when.
 
 use bytes::Bytes;
-use quelea_elastic_zmtp::{Error, Heartbeat, Security, Settings, SocketType, Time};
+use quelea_elastic_zmtp::{Error, Heartbeat, Security, Settings, SocketType, ZmtpTime};
 
 use crate::pair::{Pair, Seen, mechanisms, settings, take};
 
@@ -19,10 +19,10 @@ fn an_idle_peer_is_asked_and_answers() {
     for (a, b) in mechanisms() {
         let mut pair = beating(BEAT, a, b);
         for second in 1..20 {
-            pair.now = Time(second * 1_000);
+            pair.now = ZmtpTime(second * 1_000);
             assert_eq!(pair.a.next_deadline(), Some(pair.now));
-            pair.a.on_time(pair.now).unwrap();
-            pair.b.on_time(pair.now).unwrap();
+            pair.a.handle_timeout(pair.now).unwrap();
+            pair.b.handle_timeout(pair.now).unwrap();
             let (at_a, at_b) = pair.run();
             assert!(at_a.error.is_none() && at_b.error.is_none());
         }
@@ -33,48 +33,48 @@ fn an_idle_peer_is_asked_and_answers() {
 fn a_peer_that_does_not_answer_is_given_up() {
     let mut pair = beating(BEAT, Security::Null, Security::Null);
     for at in [1_000, 2_000, 3_000] {
-        assert_eq!(pair.a.on_time(Time(at)), Ok(()));
+        assert_eq!(pair.a.handle_timeout(ZmtpTime(at)), Ok(()));
     }
-    assert_eq!(pair.a.next_deadline(), Some(Time(3_500)));
-    assert_eq!(pair.a.on_time(Time(3_500)), Err(Error::Silent { ms: 2_500 }));
+    assert_eq!(pair.a.next_deadline(), Some(ZmtpTime(3_500)));
+    assert_eq!(pair.a.handle_timeout(ZmtpTime(3_500)), Err(Error::Silent { ms: 2_500 }));
 }
 
 #[test]
 fn any_byte_is_an_answer() {
     let mut pair = beating(BEAT, Security::Null, Security::Null);
-    pair.a.on_time(Time(1_000)).unwrap();
-    take(&mut pair.a, Time(3_400), b"\x00", &mut Seen::default());
-    assert_eq!(pair.a.on_time(Time(3_500)), Ok(()), "the next PING");
-    assert_eq!(pair.a.on_time(Time(6_000)), Err(Error::Silent { ms: 2_500 }));
+    pair.a.handle_timeout(ZmtpTime(1_000)).unwrap();
+    take(&mut pair.a, ZmtpTime(3_400), b"\x00", &mut Seen::default());
+    assert_eq!(pair.a.handle_timeout(ZmtpTime(3_500)), Ok(()), "the next PING");
+    assert_eq!(pair.a.handle_timeout(ZmtpTime(6_000)), Err(Error::Silent { ms: 2_500 }));
 }
 
 #[test]
 fn without_a_timeout_the_interval_is_it() {
     let heartbeat = Heartbeat { interval_ms: 700, timeout_ms: 0, ttl_ms: 0 };
     let mut pair = beating(heartbeat, Security::Null, Security::Null);
-    pair.a.on_time(Time(700)).unwrap();
-    assert_eq!(pair.a.on_time(Time(1_400)), Err(Error::Silent { ms: 700 }));
+    pair.a.handle_timeout(ZmtpTime(700)).unwrap();
+    assert_eq!(pair.a.handle_timeout(ZmtpTime(1_400)), Err(Error::Silent { ms: 700 }));
 }
 
 #[test]
 fn a_peer_that_promises_to_be_heard_is_held_to_it() {
     let mut pair = beating(BEAT, Security::Null, Security::Null);
-    pair.now = Time(1_000);
-    pair.a.on_time(pair.now).unwrap();
+    pair.now = ZmtpTime(1_000);
+    pair.a.handle_timeout(pair.now).unwrap();
     pair.run();
-    assert_eq!(pair.b.next_deadline(), Some(Time(4_000)));
-    assert_eq!(pair.b.on_time(Time(3_999)), Ok(()));
-    assert_eq!(pair.b.on_time(Time(4_000)), Err(Error::Ttl { ms: 3_000 }));
+    assert_eq!(pair.b.next_deadline(), Some(ZmtpTime(4_000)));
+    assert_eq!(pair.b.handle_timeout(ZmtpTime(3_999)), Ok(()));
+    assert_eq!(pair.b.handle_timeout(ZmtpTime(4_000)), Err(Error::Ttl { ms: 3_000 }));
 }
 
 #[test]
 fn a_pong_brings_the_pings_context_back() {
     let mut pair = Pair::ready(Security::Null, Security::Null);
-    take(&mut pair.a, Time(0), b"\x04\x0a\x04PING\x00\x0aabc", &mut Seen::default());
+    take(&mut pair.a, ZmtpTime(0), b"\x04\x0a\x04PING\x00\x0aabc", &mut Seen::default());
     assert_eq!(pair.a.take_output(), Bytes::from_static(b"\x04\x08\x04PONGabc"));
     let mut seen = Seen::default();
     let frame = b"\x04\x18\x04PING\x00\x00seventeen bytes!!";
-    take(&mut pair.a, Time(0), frame, &mut seen);
+    take(&mut pair.a, ZmtpTime(0), frame, &mut seen);
     assert!(matches!(seen.error, Some(Error::Malformed { command: "PING", .. })));
 }
 
@@ -85,9 +85,9 @@ fn a_peer_of_3_0_is_not_asked() {
     let mut pair = Pair::of(ours, Security::Null, settings(SocketType::Pub), Security::Null);
     let mut old = pair.b.take_output().to_vec();
     old[11] = 0;
-    take(&mut pair.a, Time(0), &old, &mut Seen::default());
+    take(&mut pair.a, ZmtpTime(0), &old, &mut Seen::default());
     let to_b = pair.a.take_output();
-    take(&mut pair.b, Time(0), &to_b, &mut Seen::default());
+    take(&mut pair.b, ZmtpTime(0), &to_b, &mut Seen::default());
     assert!(!pair.run().0.peer().speaks_3_1);
     assert_eq!(pair.a.next_deadline(), None);
 }

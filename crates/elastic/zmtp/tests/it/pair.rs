@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use quelea_elastic_zmtp::{
     AllowedKeys, Connection, Entropy, Error, Event, Heartbeat, Peer, SecretKey, Security, Settings,
-    SocketType, Time, Users,
+    SocketType, Users, ZmtpTime,
 };
 
 pub(crate) struct Pair {
     pub(crate) a: Connection,
     pub(crate) b: Connection,
-    pub(crate) now: Time,
+    pub(crate) now: ZmtpTime,
 }
 
 /// What one end saw.
@@ -37,7 +37,7 @@ impl Pair {
     }
 
     pub(crate) fn of(at_a: Settings, a: Security, at_b: Settings, b: Security) -> Self {
-        let now = Time(0);
+        let now = ZmtpTime(0);
         Self { a: Connection::new(at_a, a, now), b: Connection::new(at_b, b, now), now }
     }
 
@@ -75,7 +75,7 @@ impl Pair {
 }
 
 /// Gives a connection bytes, and takes its events.
-pub(crate) fn take(connection: &mut Connection, now: Time, bytes: &[u8], seen: &mut Seen) {
+pub(crate) fn take(connection: &mut Connection, now: ZmtpTime, bytes: &[u8], seen: &mut Seen) {
     connection.receive(now, bytes);
     loop {
         match connection.poll_event(now) {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use quelea_elastic_zmtp::{Event, Parts, PublicKey, SecretKey, Time, frame_parts, fuzzing};
+use quelea_elastic_zmtp::{Event, Parts, PublicKey, SecretKey, ZmtpTime, frame_parts, fuzzing};
 
 use crate::pair::{Pair, Seen, mechanisms, take};
 
@@ -38,7 +38,7 @@ proptest! {
         let (mut rest, mut cuts) = (&wire[..], cuts.iter().cycle());
         while !rest.is_empty() {
             let cut = (*cuts.next().expect("a cycle")).min(rest.len());
-            take(&mut pair.a, Time(0), &rest[..cut], &mut seen);
+            take(&mut pair.a, ZmtpTime(0), &rest[..cut], &mut seen);
             rest = &rest[cut..];
         }
         prop_assert_eq!(seen.error, None);

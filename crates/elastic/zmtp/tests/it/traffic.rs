@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use quelea_elastic_zmtp::{
-    Connection, Error, Event, Parts, Security, SocketType, Time, frame_parts, limits, put_frame,
+    Connection, Error, Event, Parts, Security, SocketType, ZmtpTime, frame_parts, limits, put_frame,
 };
 
 use crate::pair::{Pair, Seen, mechanisms, settings, take};
@@ -27,7 +27,9 @@ fn nothing_is_copied_without_curve() {
     assert_eq!(sealed.as_ptr(), message.as_ptr());
     pair.a.buffer().extend_from_slice(&sealed);
     let read = pair.a.buffer().as_ptr();
-    let Ok(Some(Event::Message(got))) = pair.a.poll_event(Time(0)) else { panic!("no message") };
+    let Ok(Some(Event::Message(got))) = pair.a.poll_event(ZmtpTime(0)) else {
+        panic!("no message")
+    };
     assert_eq!(got.as_ptr(), read);
 }
 
@@ -42,7 +44,7 @@ fn a_command_between_the_parts_of_a_message_harms_neither() {
     bytes.extend_from_slice(b"\x04\x07\x04PING\x00\x0a");
     put_frame(&mut bytes, false, b"three");
     let mut seen = Seen::default();
-    take(&mut pair.a, Time(0), &bytes, &mut seen);
+    take(&mut pair.a, ZmtpTime(0), &bytes, &mut seen);
     assert_eq!(seen.events, [Event::Message(frame_parts(&[b"one", b"two", b"three"]))]);
     assert_eq!(pair.a.take_output(), "\x04\x05\x04PONG\x04\x05\x04PONG");
 }
@@ -56,14 +58,14 @@ fn subscriptions_are_commands_for_3_1_and_messages_for_3_0() {
         let mut pair = Pair::new(Security::Null, Security::Null);
         let mut greeting = pair.b.take_output().to_vec();
         greeting[11] = minor;
-        take(&mut pair.a, Time(0), &greeting, &mut Seen::default());
+        take(&mut pair.a, ZmtpTime(0), &greeting, &mut Seen::default());
         pair.run();
         pair.a.subscribe(b"ab");
         assert_eq!(pair.a.take_output(), on);
         pair.a.cancel(b"ab");
         assert_eq!(pair.a.take_output(), off);
         let mut seen = Seen::default();
-        take(&mut pair.b, Time(0), &[on, off].concat(), &mut seen);
+        take(&mut pair.b, ZmtpTime(0), &[on, off].concat(), &mut seen);
         let prefix = Bytes::from_static(b"ab");
         assert_eq!(seen.events, [Event::Subscribe(prefix.clone()), Event::Cancel(prefix)]);
     }
@@ -75,7 +77,7 @@ fn what_a_subscriber_sends_besides_is_a_message() {
     for parts in [&[&b"\x02x"[..]][..], &[b""], &[b"\x01a", b"more"]] {
         let message = frame_parts(parts);
         let mut seen = Seen::default();
-        take(&mut pair.b, Time(0), &message, &mut seen);
+        take(&mut pair.b, ZmtpTime(0), &message, &mut seen);
         assert_eq!(seen.events, [Event::Message(message)]);
     }
 }
@@ -84,7 +86,7 @@ fn what_a_subscriber_sends_besides_is_a_message() {
 fn commands_of_later_versions_are_ignored() {
     let mut pair = Pair::ready(Security::Null, Security::Null);
     let mut seen = Seen::default();
-    take(&mut pair.a, Time(0), b"\x04\x07\x06FUTURE\x00\x01x", &mut seen);
+    take(&mut pair.a, ZmtpTime(0), b"\x04\x07\x06FUTURE\x00\x01x", &mut seen);
     assert_eq!(seen.events, [Event::Message(frame_parts(&[b"x"]))]);
 }
 
@@ -92,7 +94,7 @@ fn commands_of_later_versions_are_ignored() {
 fn an_error_of_the_peer_is_its_last_word() {
     let mut pair = Pair::ready(Security::Null, Security::Null);
     let mut seen = Seen::default();
-    take(&mut pair.a, Time(0), b"\x04\x0a\x05ERROR\x03bye\x00\x01x", &mut seen);
+    take(&mut pair.a, ZmtpTime(0), b"\x04\x0a\x05ERROR\x03bye\x00\x01x", &mut seen);
     assert_eq!(seen.error, Some(Error::Refused { reason: "bye".to_owned() }));
     assert!(seen.events.is_empty());
 }
@@ -102,7 +104,7 @@ fn a_message_is_refused_by_its_header_alone() {
     let mut pair = Pair::ready(Security::Null, Security::Null);
     let mut seen = Seen::default();
     let length = limits::MESSAGE_BYTES_MAX as u64 - 8;
-    take(&mut pair.a, Time(0), &[&[2][..], &length.to_be_bytes()].concat(), &mut seen);
+    take(&mut pair.a, ZmtpTime(0), &[&[2][..], &length.to_be_bytes()].concat(), &mut seen);
     let max = limits::MESSAGE_BYTES_MAX;
     assert_eq!(seen.error, Some(Error::MessageBytes { length: length + 9, max }));
     for (first, second) in [(max as u64, 1), (1, u64::MAX), (1, i64::MAX as u64)] {
@@ -111,7 +113,7 @@ fn a_message_is_refused_by_its_header_alone() {
         let mut bytes = BytesMut::new();
         put_frame(&mut bytes, true, &vec![0; first.min(70_000) as usize]);
         bytes.extend_from_slice(&[&[2][..], &(second.max(max as u64)).to_be_bytes()].concat());
-        take(&mut pair.a, Time(0), &bytes, &mut seen);
+        take(&mut pair.a, ZmtpTime(0), &bytes, &mut seen);
         assert!(matches!(seen.error, Some(Error::MessageBytes { .. })));
     }
 }
@@ -136,7 +138,7 @@ fn a_publisher_takes_subscriptions_and_nothing_large() {
     {
         let mut pair = Pair::ready(Security::Null, Security::Null);
         let mut seen = Seen::default();
-        take(&mut pair.b, Time(0), frame, &mut seen);
+        take(&mut pair.b, ZmtpTime(0), frame, &mut seen);
         assert!(
             matches!(seen.error, Some(Error::MessageBytes { .. } | Error::CommandBytes { .. })),
             "{seen:?}"
@@ -146,7 +148,7 @@ fn a_publisher_takes_subscriptions_and_nothing_large() {
 
 #[test]
 fn nothing_is_sent_before_the_handshake_is_over() {
-    let mut connection = Connection::new(settings(SocketType::Xsub), Security::Null, Time(0));
+    let mut connection = Connection::new(settings(SocketType::Xsub), Security::Null, ZmtpTime(0));
     assert_eq!(connection.take_output().len(), 64);
     connection.subscribe(b"x");
     connection.cancel(b"x");

@@ -7,18 +7,18 @@ use std::time::Duration;
 use crate::client::Client;
 use crate::operations::BATCH_MAX;
 use crate::retry::Retry;
-use crate::worker::desk::Desk;
+use crate::worker::task_queue::TaskQueue;
 use crate::worker::{Stop, Task, VISIBILITY_MAX_S, Verdict};
 
 /// How long an answer may take once the worker is to end: it is asked for once, and a message that
 /// is not given back comes back by its visibility timeout.
 pub(crate) const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Settles messages: deletes them, or gives them back.
+/// Settles messages: deletes them, or returns them to their queue.
 pub(crate) struct Settler<'a> {
     client: Client,
     queue_url: &'a str,
-    desk: &'a Desk,
+    tasks: &'a TaskQueue,
     back_off: Retry,
     stop: Stop,
 }
@@ -27,47 +27,47 @@ impl<'a> Settler<'a> {
     pub(crate) const fn new(
         client: Client,
         queue_url: &'a str,
-        desk: &'a Desk,
+        tasks: &'a TaskQueue,
         back_off: Retry,
         stop: Stop,
     ) -> Self {
-        Self { client, queue_url, desk, back_off, stop }
+        Self { client, queue_url, tasks, back_off, stop }
     }
 
     /// Handles messages until there are no more.
     pub(crate) fn run(&mut self, handler: &(impl Fn(&Task) -> Verdict + Sync)) {
-        while let Some(task) = self.desk.take() {
-            if self.desk.is_finished(&task.message().id) {
+        while let Some(task) = self.tasks.take() {
+            if self.tasks.is_finished(&task.message().id) {
                 self.delete(&task);
-                self.desk.put_away(&task, |tally| tally.repeated += 1);
+                self.tasks.finish(&task, |tally| tally.repeated += 1);
                 continue;
             }
             if !task.is_ours() {
                 // It waited too long behind others of its group: somebody else may be at it, and
                 // those behind it must not come before it.
                 self.give_back_followers(&task);
-                self.desk.put_away(&task, |_| {});
+                self.tasks.finish(&task, |_| {});
                 continue;
             }
             // What the handler left half done is its own matter; the message comes again.
             let verdict = catch_unwind(AssertUnwindSafe(|| handler(&task)));
             match verdict.unwrap_or(Verdict::Failed) {
                 Verdict::Done if self.delete(&task) => {
-                    self.desk.put_away(&task, |tally| tally.done += 1);
+                    self.tasks.finish(&task, |tally| tally.done += 1);
                 }
                 Verdict::Done => {
-                    self.desk.remember_finished(&task.message().id);
-                    self.desk.put_away(&task, |tally| tally.not_deleted += 1);
+                    self.tasks.remember_finished(&task.message().id);
+                    self.tasks.finish(&task, |tally| tally.not_deleted += 1);
                 }
                 Verdict::Failed => self.fail(&task),
             }
         }
     }
 
-    /// Gives back what nobody has begun to handle, as long as the service answers.
+    /// Returns what nobody has begun to handle, as long as the service answers.
     pub(crate) fn give_back_waiting(&mut self) {
         self.hurry();
-        let waiting = self.desk.take_waiting();
+        let waiting = self.tasks.remove_waiting();
         for tasks in waiting.chunks(BATCH_MAX) {
             let mut held: Vec<_> =
                 tasks.iter().filter(|task| task.is_ours()).map(|task| task.lease()).collect();
@@ -116,11 +116,11 @@ impl<'a> Settler<'a> {
         // The followers go back first: while this one is out of sight, so is its group.
         self.give_back_followers(task);
         self.give_back(task, self.back_off.span(task.message().receive_count()));
-        self.desk.put_away(task, |tally| tally.failed += 1);
+        self.tasks.finish(task, |tally| tally.failed += 1);
     }
 
     fn give_back_followers(&mut self, task: &Task) {
-        for follower in self.desk.take_followers(task) {
+        for follower in self.tasks.remove_followers(task) {
             self.give_back(&follower, Duration::ZERO);
         }
     }
@@ -160,13 +160,13 @@ mod tests {
         (listener, Client::new(endpoint, None).with_patience(Duration::from_millis(50)))
     }
 
-    /// A FIFO queue's desk, with messages of one group.
-    fn desk(messages: usize) -> Desk {
+    /// A FIFO queue's tasks, with messages of one group.
+    fn tasks(messages: usize) -> TaskQueue {
         desk_of(messages, 30)
     }
 
-    fn desk_of(messages: usize, visibility_timeout_seconds: u32) -> Desk {
-        let desk = Desk::new(messages, true);
+    fn desk_of(messages: usize, visibility_timeout_seconds: u32) -> TaskQueue {
+        let tasks = TaskQueue::new(messages, true);
         let attributes = BTreeMap::from([("MessageGroupId".to_owned(), "g".to_owned())]);
         let message = |number: usize| Message {
             id: number.to_string(),
@@ -174,8 +174,8 @@ mod tests {
             body: String::new(),
             attributes: attributes.clone(),
         };
-        desk.put((0..messages).map(message).collect(), visibility_timeout_seconds);
-        desk
+        tasks.put((0..messages).map(message).collect(), visibility_timeout_seconds);
+        tasks
     }
 
     fn connections(listener: &TcpListener) -> usize {
@@ -185,37 +185,37 @@ mod tests {
     #[test]
     fn a_service_that_says_nothing_holds_up_a_stop_once() {
         let (listener, client) = silent();
-        let desk = desk(25);
-        Settler::new(client, "q", &desk, Retry::never(), Stop::default()).give_back_waiting();
+        let tasks = tasks(25);
+        Settler::new(client, "q", &tasks, Retry::never(), Stop::default()).give_back_waiting();
         assert_eq!(connections(&listener), 1);
-        assert!(desk.take_waiting().is_empty());
+        assert!(tasks.remove_waiting().is_empty());
     }
 
     #[test]
     fn after_a_stop_each_call_is_made_once() {
         let (listener, client) = silent();
-        let (desk, stop) = (desk(1), Stop::default());
+        let (tasks, stop) = (tasks(1), Stop::default());
         stop.stop();
-        drop(desk.closes_at_end());
+        drop(tasks.close_on_drop());
         let client = client.with_patience(STOP_PATIENCE + Duration::from_secs(1));
-        let mut settler = Settler::new(client, "q", &desk, Retry::never(), stop);
+        let mut settler = Settler::new(client, "q", &tasks, Retry::never(), stop);
         settler.look_for_stop();
         assert_eq!(settler.client.patience(), STOP_PATIENCE);
         settler.client = settler.client.with_patience(Duration::from_millis(50));
         settler.run(&|_: &Task| Verdict::Failed);
-        assert_eq!((connections(&listener), desk.tally().failed), (1, 1));
+        assert_eq!((connections(&listener), tasks.tally().failed), (1, 1));
     }
 
     #[test]
-    fn what_is_lost_before_it_is_begun_is_neither_handled_nor_given_back() {
+    fn what_is_lost_before_its_start_is_not_handled() {
         let (listener, client) = silent();
         // All leases are due at once.
-        let desk = desk_of(3, 0);
-        let due = desk.wait_for_leases(Duration::ZERO).unwrap();
+        let tasks = desk_of(3, 0);
+        let due = tasks.wait_for_leases(Duration::ZERO).unwrap();
         assert_eq!(due.iter().filter(|task| task.lose()).count(), 3);
-        drop(desk.closes_at_end());
-        let mut settler = Settler::new(client, "q", &desk, Retry::never(), Stop::default());
+        drop(tasks.close_on_drop());
+        let mut settler = Settler::new(client, "q", &tasks, Retry::never(), Stop::default());
         settler.run(&|_: &Task| panic!("it is somebody else's"));
-        assert_eq!((connections(&listener), desk.tally().failed, desk.tally().lost), (0, 0, 1));
+        assert_eq!((connections(&listener), tasks.tally().failed, tasks.tally().lost), (0, 0, 1));
     }
 }

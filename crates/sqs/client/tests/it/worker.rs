@@ -118,7 +118,7 @@ fn an_answer_that_is_too_long_does_not_end_the_worker() {
 }
 
 #[test]
-fn a_handler_is_told_when_its_message_is_lost() {
+fn a_handler_learns_that_its_message_is_lost() {
     let (service, client, url) = filled(1);
     service.fail("ChangeMessageVisibilityBatch", &[400; 3]);
     let worker = Worker::new(client, url).visibility_timeout_seconds(1);

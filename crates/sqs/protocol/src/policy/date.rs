@@ -1,6 +1,8 @@
 //! Dates in conditions: ISO 8601, or seconds since 1970.
 
-use crate::sigv4::{days_of, number, seconds_of_day};
+use jiff::civil::Time;
+
+use crate::sigv4::{date, number, seconds_of, time_of_day};
 
 /// Milliseconds since 1970 of `2026-11-21`, `2026-11-21T15:04Z`, `2026-11-21T15:04:05.678+01:00` or
 /// `1795273445`.
@@ -8,22 +10,22 @@ pub(super) fn parse(text: &str) -> Option<i64> {
     if let Some(seconds) = number(text) {
         return i64::try_from(seconds).ok()?.checked_mul(1000);
     }
-    let (date, time) = match text.split_once('T') {
+    let (day_text, time) = match text.split_once('T') {
         Some((date, time)) => (date, Some(time)),
         None => (text, None),
     };
-    let mut parts = date.split('-');
+    let mut parts = day_text.split('-');
     let [year, month, day] = std::array::from_fn(|_| parts.next().unwrap_or(""));
     if parts.next().is_some() || (year.len(), month.len(), day.len()) != (4, 2, 2) {
         return None;
     }
-    let days = days_of(number(year)?, number(month)?, number(day)?)?;
-    let in_day = time.map_or(Some(0), time_of_day_ms)?;
-    Some(days * 24 * 60 * 60 * 1000 + in_day)
+    let date = date(number(year)?, number(month)?, number(day)?)?;
+    let in_day_ms = time.map_or(Some(0), ms_of_day)?;
+    Some(seconds_of(date, Time::midnight()) * 1000 + in_day_ms)
 }
 
 /// `15:04`, seconds and their fraction if given, and the zone.
-fn time_of_day_ms(text: &str) -> Option<i64> {
+fn ms_of_day(text: &str) -> Option<i64> {
     let zone_at = text.find(['Z', '+', '-'])?;
     let (time, zone) = text.split_at(zone_at);
     let (time, fraction) = match time.split_once('.') {
@@ -37,7 +39,8 @@ fn time_of_day_ms(text: &str) -> Option<i64> {
         return None;
     }
     let second = second.map_or(Some(0), number)?;
-    let second = i64::try_from(seconds_of_day(number(hour)?, number(minute)?, second)?).ok()?;
+    let time = time_of_day(number(hour)?, number(minute)?, second)?;
+    let second = time.duration_since(Time::midnight()).as_secs();
     let ms = fraction.map_or(Some(0), fraction_ms)?;
     Some(second * 1000 + ms - zone_minutes(zone)? * 60 * 1000)
 }
@@ -56,8 +59,8 @@ fn zone_minutes(zone: &str) -> Option<i64> {
     if (hours.len(), minutes.len()) != (2, 2) {
         return None;
     }
-    let seconds = seconds_of_day(number(hours)?, number(minutes)?, 0)?;
-    let minutes = i64::try_from(seconds / 60).ok()?;
+    let time = time_of_day(number(hours)?, number(minutes)?, 0)?;
+    let minutes = i64::from(time.hour()) * 60 + i64::from(time.minute());
     Some(if zone.starts_with('-') { -minutes } else { minutes })
 }
 

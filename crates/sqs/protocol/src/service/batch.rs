@@ -12,7 +12,7 @@ const ENTRIES_MAX: usize = 10;
 /// Letters of an entry's id.
 const ID_LENGTH_MAX: usize = 80;
 
-/// Checks a batch's size and the ids of its entries; gives the ids. `entry` is the name of its
+/// Checks a batch's size and the ids of its entries; returns the ids. `entry` is the name of its
 /// entries in the service model.
 ///
 /// # Errors
@@ -51,7 +51,7 @@ pub(super) fn check_ids<'a>(
     Ok(checked)
 }
 
-/// How an entry's failure is told.
+/// An entry's failure as it is reported.
 pub(super) fn failed(id: String, error: Error) -> BatchResultErrorEntry {
     BatchResultErrorEntry {
         id,

@@ -18,7 +18,7 @@ use crate::{
     Action, Error, ErrorKind, Fault, MoveTask, MoveTaskState, NewMoveTask, QueueRef, Queues, Reply,
 };
 
-/// The fastest that a task may be told to be.
+/// The highest rate that a task may ask for.
 const MESSAGES_PER_SECOND_MAX: i64 = 500;
 
 /// What the caller has to be allowed with a dead-letter queue that is emptied, as SQS asks it: a task

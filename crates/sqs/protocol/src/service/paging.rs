@@ -47,7 +47,7 @@ impl Page {
         self.size + 1
     }
 
-    /// Cuts what was found to the page; gives the token of the next one, if there is one.
+    /// Cuts what was found to the page; returns the token of the next one, if there is one.
     pub(super) fn cut(&self, names: &mut Vec<String>) -> Option<String> {
         if names.len() <= self.size {
             return None;

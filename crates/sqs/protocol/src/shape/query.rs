@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 use super::Names;
 use crate::{Error, ErrorKind};
 
-/// Ten messages with ten attributes have some 400; an oversized batch is to be told that it is.
+/// Ten messages with ten attributes have some 400; an oversized batch is refused as such.
 const PARAMETERS_MAX: usize = 4_000;
 
 /// `SendMessageBatchRequestEntry.1.MessageAttribute.1.Value.BinaryListValue.1` has seven parts.

@@ -1,6 +1,6 @@
 //! The canonical request: the one form that both ends bring a request into before they hash it.
 
-use super::hex::Digest32;
+use super::digest::Digest32;
 use super::{ALGORITHM, HttpRequest, SignatureError};
 
 /// A canonical request. Header values may be any bytes, so it is not text.

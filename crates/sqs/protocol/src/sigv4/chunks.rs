@@ -6,7 +6,7 @@
 use bytes::Bytes;
 
 use super::SignatureError;
-use super::hex::Digest32;
+use super::digest::Digest32;
 use super::signing_keys::SigningKey;
 
 /// Verifies the chunks of one body.
@@ -44,7 +44,7 @@ impl ChunkVerifier {
         Self { key, timestamp, scope, previous, length }
     }
 
-    /// Verifies all chunks, and gives what they hold.
+    /// Verifies all chunks, and returns what they hold.
     pub(crate) fn open(mut self, body: &Bytes) -> Result<Bytes, SignatureError> {
         let mut content = Vec::with_capacity(body.len());
         let mut rest = &body[..];

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::credential::Credential;
-use super::hex::Digest32;
+use super::digest::Digest32;
 use super::{ALGORITHM, AmzTime, EXPIRES_S_MAX, HttpRequest, SignatureError, canonical};
 
 /// A claim that was read and not proved yet: enough to look up the key.

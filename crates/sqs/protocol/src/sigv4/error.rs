@@ -146,7 +146,7 @@ pub enum SignatureError {
         /// The time here.
         now: AmzTime,
     },
-    /// There is no such access key, or it is disabled; callers are not told which.
+    /// There is no such access key, or it is disabled; callers do not learn which.
     #[error("The security token included in the request is invalid.")]
     UnknownKey,
     /// The signature is another one.

@@ -7,7 +7,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
 use super::credential::Credential;
-use super::hex::Digest32;
+use super::digest::Digest32;
 
 /// An HMAC that has taken in its key and nothing else yet.
 #[derive(Clone)]
@@ -94,7 +94,7 @@ mod tests {
     const SIGNATURE_OF_X: &str = "01b09e2713e5321656d0e9f5c31f78af9dfdc8979d52e975ff69a55831454e12";
 
     #[test]
-    fn a_kept_key_is_only_good_for_the_secret_that_it_was_made_of() {
+    fn a_cached_key_is_good_for_its_secret_only() {
         let mut keys = SigningKeys::default();
         let (old, credential): (Arc<str>, _) = ("old".into(), credential("AKID"));
         keys.keep(&credential, &old, SigningKey::derive(&old, &credential));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::chunks::ChunkVerifier;
-use super::hex::Digest32;
+use super::digest::Digest32;
 use super::signing_keys::SigningKey;
 use super::{
     AmzTime, CanonicalRequest, Claim, Computed, HttpRequest, SERVICE, SKEW_S_MAX, SignatureError,
@@ -98,7 +98,7 @@ impl Claim {
 pub struct Payload(Option<Box<ChunkVerifier>>);
 
 impl Payload {
-    /// Gives the content of the body: the body itself, or what its chunks hold, each of which is
+    /// Returns the content of the body: the body itself, or what its chunks hold, each of which is
     /// verified.
     ///
     /// # Errors

@@ -42,7 +42,7 @@ fn an_error_in_query_is_an_xml_document() {
 }
 
 #[test]
-fn errors_are_told_apart_and_blamed_by_their_status() {
+fn errors_differ_and_are_blamed_by_their_status() {
     let types: BTreeSet<&str> = ErrorKind::ALL.iter().map(|kind| kind.type_name()).collect();
     assert_eq!(types.len(), ErrorKind::ALL.len());
     for kind in ErrorKind::ALL {

@@ -5,28 +5,28 @@ use std::collections::BTreeMap;
 use quelea_sqs_protocol::action::{GetQueueAttributesRequest, SetQueueAttributesRequest};
 use quelea_sqs_protocol::{Error, ErrorKind, Reply};
 
-use crate::harness::{ACCOUNT, World, map, some};
+use crate::harness::{ACCOUNT, ServiceTest, map, some};
 
-fn get(world: &World, queue: &str, names: &[&str]) -> BTreeMap<String, String> {
+fn get(test: &ServiceTest, queue: &str, names: &[&str]) -> BTreeMap<String, String> {
     let request = GetQueueAttributesRequest {
         queue_url: some(queue),
         attribute_names: names.iter().map(|name| (*name).to_owned()).collect(),
     };
-    match world.call(request) {
+    match test.call(request) {
         Ok(Reply::GetQueueAttributes(result)) => result.attributes,
         other => panic!("{other:?}"),
     }
 }
 
-fn set(world: &World, queue: &str, attributes: &[(&str, &str)]) -> Result<Reply, Error> {
-    world.call(SetQueueAttributesRequest { queue_url: some(queue), attributes: map(attributes) })
+fn set(test: &ServiceTest, queue: &str, attributes: &[(&str, &str)]) -> Result<Reply, Error> {
+    test.call(SetQueueAttributesRequest { queue_url: some(queue), attributes: map(attributes) })
 }
 
 #[test]
 fn all_attributes_are_those_that_sqs_has() {
-    let world = World::with_queue("q", &[("VisibilityTimeout", "20")]);
-    world.send("q", "one").unwrap();
-    world.send("q", "two").unwrap();
+    let test = ServiceTest::with_queue("q", &[("VisibilityTimeout", "20")]);
+    test.send("q", "one").unwrap();
+    test.send("q", "two").unwrap();
     let expected = map(&[
         ("ApproximateNumberOfMessages", "2"),
         ("ApproximateNumberOfMessagesDelayed", "3"),
@@ -41,13 +41,13 @@ fn all_attributes_are_those_that_sqs_has() {
         ("SqsManagedSseEnabled", "true"),
         ("VisibilityTimeout", "20"),
     ]);
-    assert_eq!(get(&world, "q", &["All"]), expected);
-    assert_eq!(get(&world, "q", &[]), map(&[]));
+    assert_eq!(get(&test, "q", &["All"]), expected);
+    assert_eq!(get(&test, "q", &[]), map(&[]));
 }
 
 #[test]
-fn attributes_are_told_by_name_those_of_bdqs_too() {
-    let world = World::with_queue("q.fifo", &[("FifoQueue", "true")]);
+fn attributes_are_returned_by_name_those_of_bdqs_too() {
+    let test = ServiceTest::with_queue("q.fifo", &[("FifoQueue", "true")]);
     let names = ["FifoQueue", "OrderHint", "Durability", "ApproximateAgeOfOldestMessage", "Policy"];
     let expected = map(&[
         ("FifoQueue", "true"),
@@ -55,13 +55,13 @@ fn attributes_are_told_by_name_those_of_bdqs_too() {
         ("Durability", "fsync"),
         ("ApproximateAgeOfOldestMessage", "17"),
     ]);
-    assert_eq!(get(&world, "q.fifo", &names), expected);
+    assert_eq!(get(&test, "q.fifo", &names), expected);
     for unknown in ["not-existing", ""] {
         let request = GetQueueAttributesRequest {
             queue_url: some("q.fifo"),
             attribute_names: vec![unknown.to_owned()],
         };
-        let (kind, message) = world.refused(request);
+        let (kind, message) = test.refused(request);
         assert_eq!(kind, ErrorKind::InvalidAttributeName);
         assert_eq!(message, format!("Unknown Attribute {unknown}."));
     }
@@ -69,9 +69,9 @@ fn attributes_are_told_by_name_those_of_bdqs_too() {
 
 #[test]
 fn what_is_set_lies_over_what_was() {
-    let world = World::with_queue("q", &[("DelaySeconds", "5"), ("VisibilityTimeout", "20")]);
-    set(&world, "q", &[("VisibilityTimeout", "69"), ("OrderHint", "8")]).unwrap();
-    let stored = world.queues.attributes(ACCOUNT, "q");
+    let test = ServiceTest::with_queue("q", &[("DelaySeconds", "5"), ("VisibilityTimeout", "20")]);
+    set(&test, "q", &[("VisibilityTimeout", "69"), ("OrderHint", "8")]).unwrap();
+    let stored = test.queues.attributes(ACCOUNT, "q");
     assert_eq!(
         stored,
         map(&[("DelaySeconds", "5"), ("OrderHint", "8"), ("VisibilityTimeout", "69")])
@@ -82,40 +82,38 @@ fn what_is_set_lies_over_what_was() {
         (&[("Policy", "no JSON")], ErrorKind::InvalidAttributeValue),
         (&[], ErrorKind::MissingParameter),
     ] {
-        assert_eq!(set(&world, "q", bad).unwrap_err().kind, kind, "{bad:?}");
+        assert_eq!(set(&test, "q", bad).unwrap_err().kind, kind, "{bad:?}");
     }
-    assert_eq!(world.queues.attributes(ACCOUNT, "q"), stored, "a refused request changes nothing");
+    assert_eq!(test.queues.attributes(ACCOUNT, "q"), stored, "a refused request changes nothing");
 }
 
 #[test]
 fn of_two_settings_at_once_both_hold() {
-    let world = World::with_queue("q", &[("DelaySeconds", "5")]);
+    let test = ServiceTest::with_queue("q", &[("DelaySeconds", "5")]);
     let mut first = true;
-    world.queues.interfere(move |facts| {
+    test.queues.interfere(move |facts| {
         if std::mem::take(&mut first) {
             facts.attributes.insert("DelaySeconds".to_owned(), "6".to_owned());
             // Tags are another matter: they are no reason to try again.
             facts.tags.insert("a".to_owned(), "1".to_owned());
         }
     });
-    set(&world, "q", &[("VisibilityTimeout", "69")]).unwrap();
+    set(&test, "q", &[("VisibilityTimeout", "69")]).unwrap();
     let expected = map(&[("DelaySeconds", "6"), ("VisibilityTimeout", "69")]);
-    assert_eq!(world.queues.attributes(ACCOUNT, "q"), expected);
+    assert_eq!(test.queues.attributes(ACCOUNT, "q"), expected);
 }
 
 #[test]
 fn a_redrive_policy_names_a_queue_that_allows_it() {
-    let world = World::with_queue("dlq", &[]);
-    world.create("dlq.fifo", &[("FifoQueue", "true")]).unwrap();
-    world
-        .create("closed", &[("RedriveAllowPolicy", r#"{"redrivePermission":"denyAll"}"#)])
-        .unwrap();
-    world.create("q", &[]).unwrap();
+    let test = ServiceTest::with_queue("dlq", &[]);
+    test.create("dlq.fifo", &[("FifoQueue", "true")]).unwrap();
+    test.create("closed", &[("RedriveAllowPolicy", r#"{"redrivePermission":"denyAll"}"#)]).unwrap();
+    test.create("q", &[]).unwrap();
     let policy = |arn: &str| format!(r#"{{"deadLetterTargetArn":"{arn}","maxReceiveCount":"3"}}"#);
     let own = |name: &str| policy(&format!("arn:aws:sqs:us-east-1:{ACCOUNT}:{name}"));
-    set(&world, "q", &[("RedrivePolicy", &own("dlq"))]).unwrap();
+    set(&test, "q", &[("RedrivePolicy", &own("dlq"))]).unwrap();
     let stored = own("dlq").replace("\"3\"", "3");
-    assert_eq!(get(&world, "q", &["RedrivePolicy"])["RedrivePolicy"], stored);
+    assert_eq!(get(&test, "q", &["RedrivePolicy"])["RedrivePolicy"], stored);
     for (policy, reason) in [
         (own("none"), "Dead letter target does not exist."),
         (own("dlq.fifo"), "Dead-letter queue must be same type of queue as the source."),
@@ -130,8 +128,8 @@ fn a_redrive_policy_names_a_queue_that_allows_it() {
         ),
     ] {
         for error in [
-            set(&world, "q", &[("RedrivePolicy", &policy)]).unwrap_err(),
-            world.create("new", &[("RedrivePolicy", &policy)]).unwrap_err(),
+            set(&test, "q", &[("RedrivePolicy", &policy)]).unwrap_err(),
+            test.create("new", &[("RedrivePolicy", &policy)]).unwrap_err(),
         ] {
             assert_eq!(error.kind, ErrorKind::InvalidParameterValue);
             let expected =
@@ -139,6 +137,6 @@ fn a_redrive_policy_names_a_queue_that_allows_it() {
             assert_eq!(error.message, expected);
         }
     }
-    set(&world, "q", &[("RedrivePolicy", "")]).unwrap();
-    assert_eq!(get(&world, "q", &["RedrivePolicy"]), map(&[]));
+    set(&test, "q", &[("RedrivePolicy", "")]).unwrap();
+    assert_eq!(get(&test, "q", &["RedrivePolicy"]), map(&[]));
 }

@@ -18,13 +18,13 @@ use crate::memory::Memory;
 pub(crate) const ACCOUNT: &str = "000000000000";
 
 /// A service with its queues.
-pub(crate) struct World {
+pub(crate) struct ServiceTest {
     pub(crate) queues: Memory,
     service: Service<Memory>,
     pub(crate) caller: Caller,
 }
 
-impl World {
+impl ServiceTest {
     pub(crate) fn new() -> Self {
         let queues = Memory::default();
         let settings = ServiceSettings { region: "us-east-1".into() };
@@ -41,11 +41,11 @@ impl World {
         Self { queues, service, caller }
     }
 
-    /// A world with one queue of that name and attributes.
+    /// A test with one queue of that name and attributes.
     pub(crate) fn with_queue(name: &str, attributes: &[(&str, &str)]) -> Self {
-        let world = Self::new();
-        world.create(name, attributes).unwrap();
-        world
+        let test = Self::new();
+        test.create(name, attributes).unwrap();
+        test
     }
 
     pub(crate) fn call(&self, request: impl Into<Request>) -> Result<Reply, Error> {

@@ -9,7 +9,7 @@ use quelea_sqs_protocol::action::{
 use quelea_sqs_protocol::{ErrorKind, Reply, User};
 use serde_json::json;
 
-use crate::harness::{ACCOUNT, World, map, some};
+use crate::harness::{ACCOUNT, ServiceTest, map, some};
 
 fn arn(name: &str) -> String {
     format!("arn:aws:sqs:us-east-1:{ACCOUNT}:{name}")
@@ -28,25 +28,25 @@ fn cancel(handle: &str) -> CancelMessageMoveTaskRequest {
 }
 
 /// A queue, its dead-letter queue, and another.
-fn world() -> World {
-    let world = World::with_queue("dlq", &[]);
+fn test() -> ServiceTest {
+    let test = ServiceTest::with_queue("dlq", &[]);
     let policy = format!(r#"{{"deadLetterTargetArn":"{}","maxReceiveCount":1}}"#, arn("dlq"));
-    world.create("source", &[("RedrivePolicy", &policy)]).unwrap();
-    world.create("other", &[]).unwrap();
-    world
+    test.create("source", &[("RedrivePolicy", &policy)]).unwrap();
+    test.create("other", &[]).unwrap();
+    test
 }
 
 #[test]
 fn a_task_runs_is_listed_and_is_cancelled() {
-    let world = world();
+    let test = test();
     let request = StartMessageMoveTaskRequest {
         max_number_of_messages_per_second: Some(500),
         ..start("dlq", Some("other"))
     };
-    let Ok(Reply::StartMessageMoveTask(started)) = world.call(request) else { panic!("refused") };
+    let Ok(Reply::StartMessageMoveTask(started)) = test.call(request) else { panic!("refused") };
     let handle = started.task_handle.unwrap();
     let list = ListMessageMoveTasksRequest { source_arn: Some(arn("dlq")), max_results: None };
-    let Ok(Reply::ListMessageMoveTasks(listed)) = world.call(list) else { panic!("refused") };
+    let Ok(Reply::ListMessageMoveTasks(listed)) = test.call(list) else { panic!("refused") };
     let task = &listed.results[0];
     assert_eq!(task.task_handle.as_ref(), Some(&handle));
     assert_eq!(task.status.as_deref(), Some("RUNNING"));
@@ -54,36 +54,36 @@ fn a_task_runs_is_listed_and_is_cancelled() {
     assert_eq!(task.destination_arn, Some(arn("other")));
     assert_eq!(task.max_number_of_messages_per_second, Some(500));
     assert_eq!(task.approximate_number_of_messages_to_move, Some(9));
-    let (_, text) = world.refused(start("dlq", None));
+    let (_, text) = test.refused(start("dlq", None));
     assert_eq!(
         text,
         "There is already a task running. Only one active task is allowed for a source queue arn \
          at a given time."
     );
-    let Ok(Reply::CancelMessageMoveTask(cancelled)) = world.call(cancel(&handle)) else {
+    let Ok(Reply::CancelMessageMoveTask(cancelled)) = test.call(cancel(&handle)) else {
         panic!("refused");
     };
     assert_eq!(cancelled.approximate_number_of_messages_moved, Some(5));
-    let (kind, text) = world.refused(cancel(&handle));
+    let (kind, text) = test.refused(cancel(&handle));
     assert_eq!(kind, ErrorKind::ResourceNotFoundException);
     assert_eq!(text, "Task does not exist.");
 }
 
 #[test]
 fn a_task_needs_queues_that_exist_and_fit() {
-    let world = world();
-    world.create("other.fifo", &[("FifoQueue", "true")]).unwrap();
+    let test = test();
+    test.create("other.fifo", &[("FifoQueue", "true")]).unwrap();
     let missing = |parameter: &str| {
         let text =
             format!("The resource that you specified for the {parameter} parameter doesn't exist.");
         (ErrorKind::ResourceNotFoundException, text)
     };
-    assert_eq!(world.refused(start("none", None)), missing("SourceArn"));
-    assert_eq!(world.refused(start("dlq", Some("none"))), missing("DestinationArn"));
-    let (_, text) = world.refused(start("other", None));
+    assert_eq!(test.refused(start("none", None)), missing("SourceArn"));
+    assert_eq!(test.refused(start("dlq", Some("none"))), missing("DestinationArn"));
+    let (_, text) = test.refused(start("other", None));
     assert_eq!(text, "Source queue must be configured as a Dead Letter Queue.");
     for bad in ["dlq", "other.fifo"] {
-        let (kind, _) = world.refused(start("dlq", Some(bad)));
+        let (kind, _) = test.refused(start("dlq", Some(bad)));
         assert_eq!(kind, ErrorKind::InvalidParameterValue);
     }
     for bad in [0, 501] {
@@ -91,48 +91,48 @@ fn a_task_needs_queues_that_exist_and_fit() {
             max_number_of_messages_per_second: Some(bad),
             ..start("dlq", None)
         };
-        assert_eq!(world.refused(request).0, ErrorKind::InvalidParameterValue);
+        assert_eq!(test.refused(request).0, ErrorKind::InvalidParameterValue);
     }
     let list =
         |arn: &str, max| ListMessageMoveTasksRequest { source_arn: some(arn), max_results: max };
-    let (_, text) = world.refused(list("dummy", None));
+    let (_, text) = test.refused(list("dummy", None));
     assert_eq!(
         text,
         "You must use this format to specify the SourceArn: \
          arn:<partition>:<service>:<region>:<account-id>:<resource-id>"
     );
-    assert_eq!(world.refused(list(&arn("dlq"), Some(11))).0, ErrorKind::InvalidParameterValue);
+    assert_eq!(test.refused(list(&arn("dlq"), Some(11))).0, ErrorKind::InvalidParameterValue);
 }
 
 #[test]
 fn a_handle_with_another_queue_in_it_cancels_nothing() {
-    let world = world();
-    let Ok(Reply::StartMessageMoveTask(started)) = world.call(start("dlq", None)) else {
+    let test = test();
+    let Ok(Reply::StartMessageMoveTask(started)) = test.call(start("dlq", None)) else {
         panic!("refused");
     };
     let handle = started.task_handle.unwrap();
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(&handle).unwrap()).unwrap();
     // What the caller may do is asked for the queue in the handle, which anybody can write.
     let forged = URL_SAFE_NO_PAD.encode(text.replace(":dlq ", ":other "));
-    let (kind, text) = world.refused(cancel(&forged));
+    let (kind, text) = test.refused(cancel(&forged));
     assert_eq!(kind, ErrorKind::ResourceNotFoundException);
     assert_eq!(text, "Task does not exist.");
-    world.call(cancel(&handle)).unwrap();
+    test.call(cancel(&handle)).unwrap();
 }
 
 #[test]
 fn a_handle_of_no_task_is_refused() {
-    let world = world();
+    let test = test();
     for bad in ["garbage", "!"] {
-        let (kind, text) = world.refused(cancel(bad));
+        let (kind, text) = test.refused(cancel(bad));
         assert_eq!(kind, ErrorKind::InvalidParameterValue);
         assert_eq!(text, "Value for parameter TaskHandle is invalid.");
     }
-    assert_eq!(world.refused(cancel("")).0, ErrorKind::MissingParameter);
+    assert_eq!(test.refused(cancel("")).0, ErrorKind::MissingParameter);
 }
 
 /// A policy that denies everybody an action on a queue.
-fn deny(world: &World, queue: &str, action: &str) {
+fn deny(test: &ServiceTest, queue: &str, action: &str) {
     let policy = json!({
         "Version": "2012-10-17",
         "Statement": [
@@ -140,7 +140,7 @@ fn deny(world: &World, queue: &str, action: &str) {
         ],
     });
     let attributes = map(&[("Policy", &policy.to_string())]);
-    world.call(SetQueueAttributesRequest { queue_url: some(queue), attributes }).unwrap();
+    test.call(SetQueueAttributesRequest { queue_url: some(queue), attributes }).unwrap();
 }
 
 #[test]
@@ -154,25 +154,25 @@ fn a_task_is_no_way_around_what_is_denied() {
         ("source", "sqs:SendMessage", None),
         ("zource", "sqs:SendMessage", None),
     ] {
-        let mut world = world();
+        let mut test = test();
         let policy = format!(r#"{{"deadLetterTargetArn":"{}","maxReceiveCount":1}}"#, arn("dlq"));
-        world.create("zource", &[("RedrivePolicy", &policy)]).unwrap();
-        deny(&world, queue, action);
-        world.caller.user.name = Some("ann".into());
-        let (kind, text) = world.refused(start("dlq", destination));
+        test.create("zource", &[("RedrivePolicy", &policy)]).unwrap();
+        deny(&test, queue, action);
+        test.caller.user.name = Some("ann".into());
+        let (kind, text) = test.refused(start("dlq", destination));
         assert_eq!(kind, ErrorKind::AccessDenied, "{queue} {action}");
         assert!(text.contains(&arn(queue)), "{text}");
     }
     // Nothing goes back to the source, so nobody has to be allowed to send there.
-    let mut world = world();
-    deny(&world, "source", "sqs:SendMessage");
-    world.caller.user.name = Some("ann".into());
-    world.call(start("dlq", Some("other"))).unwrap();
+    let mut test = test();
+    deny(&test, "source", "sqs:SendMessage");
+    test.caller.user.name = Some("ann".into());
+    test.call(start("dlq", Some("other"))).unwrap();
 }
 
 #[test]
 fn a_policy_gives_tasks_to_no_other_account() {
-    let mut world = world();
+    let mut test = test();
     let policy = json!({
         "Version": "2012-10-17",
         "Statement": [
@@ -180,31 +180,31 @@ fn a_policy_gives_tasks_to_no_other_account() {
         ],
     });
     let attributes = map(&[("Policy", &policy.to_string())]);
-    world.call(SetQueueAttributesRequest { queue_url: some("dlq"), attributes }).unwrap();
-    let Ok(Reply::StartMessageMoveTask(started)) = world.call(start("dlq", None)) else {
+    test.call(SetQueueAttributesRequest { queue_url: some("dlq"), attributes }).unwrap();
+    let Ok(Reply::StartMessageMoveTask(started)) = test.call(start("dlq", None)) else {
         panic!("refused");
     };
-    world.caller.user = User { name: Some("eve".into()), account: "222".into() };
-    assert_eq!(world.refused(start("dlq", None)).0, ErrorKind::AccessDenied);
+    test.caller.user = User { name: Some("eve".into()), account: "222".into() };
+    assert_eq!(test.refused(start("dlq", None)).0, ErrorKind::AccessDenied);
     let handle = started.task_handle.unwrap();
-    assert_eq!(world.refused(cancel(&handle)).0, ErrorKind::AccessDenied);
+    assert_eq!(test.refused(cancel(&handle)).0, ErrorKind::AccessDenied);
     let list = ListMessageMoveTasksRequest { source_arn: Some(arn("dlq")), max_results: None };
-    assert_eq!(world.refused(list).0, ErrorKind::AccessDenied);
+    assert_eq!(test.refused(list).0, ErrorKind::AccessDenied);
 }
 
 #[test]
 fn a_redrive_policy_needs_leave_to_send_to_its_target() {
-    let mut world = world();
-    deny(&world, "other", "sqs:SendMessage");
-    world.caller.user.name = Some("ann".into());
+    let mut test = test();
+    deny(&test, "other", "sqs:SendMessage");
+    test.caller.user.name = Some("ann".into());
     let policy =
         |name: &str| format!(r#"{{"deadLetterTargetArn":"{}","maxReceiveCount":1}}"#, arn(name));
-    let error = world.create("new", &[("RedrivePolicy", &policy("other"))]).unwrap_err();
+    let error = test.create("new", &[("RedrivePolicy", &policy("other"))]).unwrap_err();
     assert_eq!(error.kind, ErrorKind::AccessDenied);
     let attributes = map(&[("RedrivePolicy", &policy("other"))]);
     let (kind, text) =
-        world.refused(SetQueueAttributesRequest { queue_url: some("source"), attributes });
+        test.refused(SetQueueAttributesRequest { queue_url: some("source"), attributes });
     assert_eq!(kind, ErrorKind::AccessDenied);
     assert!(text.contains("sqs:sendmessage") && text.contains(&arn("other")), "{text}");
-    world.create("new", &[("RedrivePolicy", &policy("dlq"))]).unwrap();
+    test.create("new", &[("RedrivePolicy", &policy("dlq"))]).unwrap();
 }

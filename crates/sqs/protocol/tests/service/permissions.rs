@@ -7,7 +7,7 @@ use quelea_sqs_protocol::action::{
 use quelea_sqs_protocol::{ErrorKind, Permits, Reply, User};
 use serde_json::{Value, json};
 
-use crate::harness::{ACCOUNT, World, map, some};
+use crate::harness::{ACCOUNT, ServiceTest, map, some};
 
 fn add(label: &str, accounts: &[&str], actions: &[&str]) -> AddPermissionRequest {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
@@ -23,15 +23,15 @@ fn remove(label: &str) -> RemovePermissionRequest {
     RemovePermissionRequest { queue_url: some("q"), label: some(label) }
 }
 
-fn policy(world: &World) -> Option<Value> {
-    let attributes = world.queues.attributes(ACCOUNT, "q");
+fn policy(test: &ServiceTest) -> Option<Value> {
+    let attributes = test.queues.attributes(ACCOUNT, "q");
     attributes.get("Policy").map(|text| serde_json::from_str(text).unwrap())
 }
 
 #[test]
 fn a_permission_is_a_statement_that_comes_and_goes() {
-    let world = World::with_queue("q", &[]);
-    assert_eq!(world.call(add("one", &["111", "222"], &["ReceiveMessage"])).unwrap(), Reply::Empty);
+    let test = ServiceTest::with_queue("q", &[]);
+    assert_eq!(test.call(add("one", &["111", "222"], &["ReceiveMessage"])).unwrap(), Reply::Empty);
     let arn = "arn:aws:sqs:us-east-1:000000000000:q";
     let first = json!({
         "Sid": "one",
@@ -45,31 +45,31 @@ fn a_permission_is_a_statement_that_comes_and_goes() {
         "Id": format!("{arn}/SQSDefaultPolicy"),
         "Statement": [first],
     });
-    assert_eq!(policy(&world), Some(expected));
-    world.call(add("two", &["111"], &["SendMessage", "GetQueueUrl"])).unwrap();
-    world.call(remove("one")).unwrap();
-    let left = policy(&world).unwrap();
+    assert_eq!(policy(&test), Some(expected));
+    test.call(add("two", &["111"], &["SendMessage", "GetQueueUrl"])).unwrap();
+    test.call(remove("one")).unwrap();
+    let left = policy(&test).unwrap();
     assert_eq!(left["Statement"][0]["Sid"], "two");
     assert_eq!(left["Statement"][0]["Principal"]["AWS"], "arn:aws:iam::111:root");
     assert_eq!(left["Statement"][0]["Action"], json!(["SQS:SendMessage", "SQS:GetQueueUrl"]));
-    world.call(remove("two")).unwrap();
-    assert_eq!(policy(&world), None);
+    test.call(remove("two")).unwrap();
+    assert_eq!(policy(&test), None);
 }
 
 #[test]
 fn of_two_permissions_at_once_both_hold() {
-    let world = World::with_queue("q", &[]);
-    world.call(add("one", &["111"], &["SendMessage"])).unwrap();
-    let one = world.queues.attributes(ACCOUNT, "q")["Policy"].clone();
-    world.call(remove("one")).unwrap();
+    let test = ServiceTest::with_queue("q", &[]);
+    test.call(add("one", &["111"], &["SendMessage"])).unwrap();
+    let one = test.queues.attributes(ACCOUNT, "q")["Policy"].clone();
+    test.call(remove("one")).unwrap();
     let mut theirs = Some(one);
-    world.queues.interfere(move |facts| {
+    test.queues.interfere(move |facts| {
         if let Some(policy) = theirs.take() {
             facts.attributes.insert("Policy".to_owned(), policy);
         }
     });
-    world.call(add("two", &["222"], &["SendMessage"])).unwrap();
-    let policy = policy(&world).unwrap();
+    test.call(add("two", &["222"], &["SendMessage"])).unwrap();
+    let policy = policy(&test).unwrap();
     assert_eq!(
         (&policy["Statement"][0]["Sid"], &policy["Statement"][1]["Sid"]),
         (&json!("one"), &json!("two"))
@@ -78,9 +78,9 @@ fn of_two_permissions_at_once_both_hold() {
 
 #[test]
 fn permissions_that_make_no_sense_are_refused() {
-    let world = World::with_queue("q", &[]);
-    world.call(add("test", &["111"], &["ReceiveMessage"])).unwrap();
-    let before = policy(&world);
+    let test = ServiceTest::with_queue("q", &[]);
+    test.call(add("test", &["111"], &["ReceiveMessage"])).unwrap();
+    let before = policy(&test);
     let eight = ["SendMessage"; 8];
     for (request, kind, text) in [
         (
@@ -116,33 +116,33 @@ fn permissions_that_make_no_sense_are_refused() {
             "8 Actions were found, maximum allowed is 7.",
         ),
     ] {
-        assert_eq!(world.refused(request), (kind, text.to_owned()));
+        assert_eq!(test.refused(request), (kind, text.to_owned()));
     }
-    let (_, text) = world.refused(remove("none"));
+    let (_, text) = test.refused(remove("none"));
     assert_eq!(
         text,
         "Value none for parameter Label is invalid. Reason: can't find label on existing policy."
     );
-    assert_eq!(policy(&world), before);
-    world.call(remove("test")).unwrap();
-    let (_, text) = world.refused(remove("test"));
+    assert_eq!(policy(&test), before);
+    test.call(remove("test")).unwrap();
+    let (_, text) = test.refused(remove("test"));
     assert_eq!(text, "Value test for parameter Label is invalid. Reason: can't find label.");
 }
 
 #[test]
 fn a_policy_allows_others_and_denies_even_the_owners_users() {
-    let mut world = World::with_queue("q", &[]);
-    world.call(add("partner", &["111"], &["SendMessage"])).unwrap();
+    let mut test = ServiceTest::with_queue("q", &[]);
+    test.call(add("partner", &["111"], &["SendMessage"])).unwrap();
     let url = format!("http://h/{ACCOUNT}/q");
     let own = |name: &str, account: &str| User { name: Some(name.into()), account: account.into() };
-    world.caller.user = own("bob", "111");
-    world.send(&url, "from outside").unwrap();
-    let (kind, _) = world.refused(receive(&url));
+    test.caller.user = own("bob", "111");
+    test.send(&url, "from outside").unwrap();
+    let (kind, _) = test.refused(receive(&url));
     assert_eq!(kind, ErrorKind::AccessDenied);
-    world.caller.user = own("eve", "222");
-    assert_eq!(world.send(&url, "x").unwrap_err().kind, ErrorKind::AccessDenied);
-    world.caller.user = own("ann", ACCOUNT);
-    world.call(receive(&url)).unwrap();
+    test.caller.user = own("eve", "222");
+    assert_eq!(test.send(&url, "x").unwrap_err().kind, ErrorKind::AccessDenied);
+    test.caller.user = own("ann", ACCOUNT);
+    test.call(receive(&url)).unwrap();
     let deny = json!({
         "Version": "2012-10-17",
         "Statement": [{
@@ -153,28 +153,28 @@ fn a_policy_allows_others_and_denies_even_the_owners_users() {
         }],
     });
     let attributes = map(&[("Policy", &deny.to_string())]);
-    world.call(SetQueueAttributesRequest { queue_url: some("q"), attributes }).unwrap();
-    let (kind, text) = world.refused(receive(&url));
+    test.call(SetQueueAttributesRequest { queue_url: some("q"), attributes }).unwrap();
+    let (kind, text) = test.refused(receive(&url));
     assert_eq!(kind, ErrorKind::AccessDenied);
     assert!(
         text.contains("a resource-based policy denies the sqs:receivemessage action"),
         "{text}"
     );
-    world.send(&url, "still").unwrap();
+    test.send(&url, "still").unwrap();
 }
 
 #[test]
 fn permissions_that_nobody_could_read_any_more_are_not_stored() {
-    let world = World::with_queue("q", &[]);
+    let test = ServiceTest::with_queue("q", &[]);
     let accounts: Vec<String> = (100..151).map(|n| n.to_string()).collect();
     let accounts: Vec<&str> = accounts.iter().map(String::as_str).collect();
-    let (kind, text) = world.refused(add("many", &accounts, &["SendMessage"]));
+    let (kind, text) = test.refused(add("many", &accounts, &["SendMessage"]));
     assert_eq!(kind, ErrorKind::OverLimit);
     assert_eq!(text, "51 Principals were found in the submitted policy, max allowed is 50");
-    assert_eq!(policy(&world), None);
-    world.call(add("first", &accounts[..30], &["SendMessage"])).unwrap();
-    let before = policy(&world);
-    let (kind, _) = world.refused(add("second", &accounts[30..], &["SendMessage"]));
+    assert_eq!(policy(&test), None);
+    test.call(add("first", &accounts[..30], &["SendMessage"])).unwrap();
+    let before = policy(&test);
+    let (kind, _) = test.refused(add("second", &accounts[30..], &["SendMessage"]));
     assert_eq!(kind, ErrorKind::OverLimit);
     // Nineteen statements of 7 actions, a label of 80 letters and a long account are more than 8 KiB.
     let actions = [
@@ -188,16 +188,16 @@ fn permissions_that_nobody_could_read_any_more_are_not_stored() {
     ];
     let refused = (0..19).find_map(|n| {
         let label = format!("{n:080}");
-        world.call(add(&label, &[&"1".repeat(99)], &actions)).err()
+        test.call(add(&label, &[&"1".repeat(99)], &actions)).err()
     });
     assert_eq!(refused.unwrap().kind, ErrorKind::InvalidAttributeValue);
-    assert_ne!(policy(&world), before, "some of them fit");
+    assert_ne!(policy(&test), before, "some of them fit");
 }
 
 #[test]
 fn a_policy_that_cannot_be_read_denies_all_but_mending_it() {
-    let mut world = World::with_queue("q", &[]);
-    world.queues.interfere(|facts| {
+    let mut test = ServiceTest::with_queue("q", &[]);
+    test.queues.interfere(|facts| {
         facts.attributes.insert("Policy".to_owned(), "{\"Rules\": []}".to_owned());
     });
     let delay = |seconds: &str| SetQueueAttributesRequest {
@@ -205,27 +205,27 @@ fn a_policy_that_cannot_be_read_denies_all_but_mending_it() {
         attributes: map(&[("DelaySeconds", seconds)]),
     };
     // The change before which it is written.
-    world.call(delay("1")).unwrap();
-    world.queues.interfere(|_| {});
-    world.caller.user = User { name: Some("ann".into()), account: ACCOUNT.into() };
-    let error = world.send("q", "x").unwrap_err();
+    test.call(delay("1")).unwrap();
+    test.queues.interfere(|_| {});
+    test.caller.user = User { name: Some("ann".into()), account: ACCOUNT.into() };
+    let error = test.send("q", "x").unwrap_err();
     assert_eq!(error.kind, ErrorKind::AccessDenied);
     assert!(error.message.contains("policy cannot be read"), "{}", error.message);
-    assert_eq!(world.refused(receive("q")).0, ErrorKind::AccessDenied);
-    let (kind, _) = world.refused(add("new", &["111"], &["SendMessage"]));
+    assert_eq!(test.refused(receive("q")).0, ErrorKind::AccessDenied);
+    let (kind, _) = test.refused(add("new", &["111"], &["SendMessage"]));
     assert_eq!(kind, ErrorKind::InvalidAttributeValue);
-    world.call(delay("0")).unwrap();
+    test.call(delay("0")).unwrap();
     let attributes = map(&[("Policy", "")]);
-    world.call(SetQueueAttributesRequest { queue_url: some("q"), attributes }).unwrap();
-    world.send("q", "x").unwrap();
+    test.call(SetQueueAttributesRequest { queue_url: some("q"), attributes }).unwrap();
+    test.send("q", "x").unwrap();
     // Whoever may not change the queue cannot mend it.
-    world.queues.permit(Permits { configure: false, write: true, read: true });
-    assert_eq!(world.refused(delay("2")).0, ErrorKind::AccessDenied);
+    test.queues.permit(Permits { configure: false, write: true, read: true });
+    assert_eq!(test.refused(delay("2")).0, ErrorKind::AccessDenied);
 }
 
 #[test]
 fn a_policy_gives_nobody_what_is_the_owners() {
-    let mut world = World::with_queue("q", &[]);
+    let mut test = ServiceTest::with_queue("q", &[]);
     let all = json!({
         "Version": "2012-10-17",
         "Statement": [{
@@ -236,11 +236,11 @@ fn a_policy_gives_nobody_what_is_the_owners() {
         }],
     });
     let attributes = map(&[("Policy", &all.to_string())]);
-    world.call(SetQueueAttributesRequest { queue_url: some("q"), attributes }).unwrap();
-    world.caller.user = User { name: Some("eve".into()), account: "222".into() };
+    test.call(SetQueueAttributesRequest { queue_url: some("q"), attributes }).unwrap();
+    test.caller.user = User { name: Some("eve".into()), account: "222".into() };
     let url = format!("http://h/{ACCOUNT}/q");
-    world.call(receive(&url)).unwrap();
-    let (kind, _) = world.refused(DeleteQueueRequest { queue_url: some(&url) });
+    test.call(receive(&url)).unwrap();
+    let (kind, _) = test.refused(DeleteQueueRequest { queue_url: some(&url) });
     assert_eq!(kind, ErrorKind::AccessDenied);
 }
 

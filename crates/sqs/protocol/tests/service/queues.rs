@@ -6,14 +6,14 @@ use quelea_sqs_protocol::action::{
 };
 use quelea_sqs_protocol::{ErrorKind, Permits, Reply, User};
 
-use crate::harness::{ACCOUNT, World, map, some};
+use crate::harness::{ACCOUNT, ServiceTest, map, some};
 
-fn url(world: &World, name: &str, owner: Option<&str>) -> Result<String, (ErrorKind, String)> {
+fn url(test: &ServiceTest, name: &str, owner: Option<&str>) -> Result<String, (ErrorKind, String)> {
     let request = GetQueueUrlRequest {
         queue_name: some(name),
         queue_owner_aws_account_id: owner.map(str::to_owned),
     };
-    match world.call(request) {
+    match test.call(request) {
         Ok(Reply::GetQueueUrl(result)) => Ok(result.queue_url.unwrap()),
         Ok(other) => panic!("{other:?}"),
         Err(error) => Err((error.kind, error.message)),
@@ -22,20 +22,20 @@ fn url(world: &World, name: &str, owner: Option<&str>) -> Result<String, (ErrorK
 
 #[test]
 fn a_queue_is_made_once_and_found_by_its_name() {
-    let world = World::new();
+    let test = ServiceTest::new();
     for _ in 0..2 {
-        let Ok(Reply::CreateQueue(made)) = world.create("orders", &[("DelaySeconds", "5")]) else {
+        let Ok(Reply::CreateQueue(made)) = test.create("orders", &[("DelaySeconds", "5")]) else {
             panic!("not made");
         };
         assert_eq!(made.queue_url.unwrap(), "http://localhost:9324/000000000000/orders");
     }
-    assert!(world.create("orders", &[]).is_ok(), "attributes that are not named do not differ");
-    assert_eq!(url(&world, "orders", None).unwrap(), "http://localhost:9324/000000000000/orders");
-    assert_eq!(url(&world, "orders", Some(ACCOUNT)), url(&world, "orders", None));
+    assert!(test.create("orders", &[]).is_ok(), "attributes that are not named do not differ");
+    assert_eq!(url(&test, "orders", None).unwrap(), "http://localhost:9324/000000000000/orders");
+    assert_eq!(url(&test, "orders", Some(ACCOUNT)), url(&test, "orders", None));
     let unknown = (ErrorKind::QueueDoesNotExist, "The specified queue does not exist.".to_owned());
-    assert_eq!(url(&world, "orders", Some("1")), Err(unknown.clone()));
-    assert_eq!(url(&world, "other", None), Err(unknown));
-    let (_, message) = url(&world, "", None).unwrap_err();
+    assert_eq!(url(&test, "orders", Some("1")), Err(unknown.clone()));
+    assert_eq!(url(&test, "other", None), Err(unknown));
+    let (_, message) = url(&test, "", None).unwrap_err();
     assert_eq!(
         message,
         "Value for parameter QueueName is invalid. Reason: Must specify a queue name."
@@ -44,8 +44,8 @@ fn a_queue_is_made_once_and_found_by_its_name() {
 
 #[test]
 fn a_queue_with_other_attributes_is_refused_with_the_first_that_differs() {
-    let world = World::with_queue("orders", &[("DelaySeconds", "5")]);
-    let error = world.create("orders", &[("DelaySeconds", "6"), ("VisibilityTimeout", "30")]);
+    let test = ServiceTest::with_queue("orders", &[("DelaySeconds", "5")]);
+    let error = test.create("orders", &[("DelaySeconds", "6"), ("VisibilityTimeout", "30")]);
     let error = error.unwrap_err();
     assert_eq!(error.kind, ErrorKind::QueueNameExists);
     assert_eq!(
@@ -56,20 +56,20 @@ fn a_queue_with_other_attributes_is_refused_with_the_first_that_differs() {
 
 #[test]
 fn names_that_are_none_are_refused() {
-    let world = World::new();
+    let test = ServiceTest::new();
     for name in ["", "a.b", "a.fifo", "/a", &"x".repeat(81)] {
-        let error = world.create(name, &[]).unwrap_err();
+        let error = test.create(name, &[]).unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidParameterValue);
         assert_eq!(
             error.message,
             "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"
         );
     }
-    let error = world.create("a", &[("FifoQueue", "true")]).unwrap_err();
+    let error = test.create("a", &[("FifoQueue", "true")]).unwrap_err();
     assert!(error.message.contains("must end with .fifo suffix"), "{}", error.message);
     let text = "Value for parameter QueueName is invalid. Reason: Must specify a queue name.";
     for refused in
-        [world.refused(CreateQueueRequest::default()), world.refused(GetQueueUrlRequest::default())]
+        [test.refused(CreateQueueRequest::default()), test.refused(GetQueueUrlRequest::default())]
     {
         assert_eq!(refused, (ErrorKind::InvalidParameterValue, text.to_owned()));
     }
@@ -77,11 +77,11 @@ fn names_that_are_none_are_refused() {
 
 #[test]
 fn a_deleted_queue_is_gone_and_its_name_free_after_a_minute() {
-    let world = World::with_queue("orders", &[]);
+    let test = ServiceTest::with_queue("orders", &[]);
     let delete = DeleteQueueRequest { queue_url: some("http://any/000000000000/orders") };
-    assert_eq!(world.call(delete.clone()).unwrap(), Reply::Empty);
-    assert_eq!(world.refused(delete).0, ErrorKind::QueueDoesNotExist);
-    let error = world.create("orders", &[]).unwrap_err();
+    assert_eq!(test.call(delete.clone()).unwrap(), Reply::Empty);
+    assert_eq!(test.refused(delete).0, ErrorKind::QueueDoesNotExist);
+    let error = test.create("orders", &[]).unwrap_err();
     assert_eq!(error.kind, ErrorKind::QueueDeletedRecently);
     assert_eq!(
         error.message,
@@ -92,32 +92,32 @@ fn a_deleted_queue_is_gone_and_its_name_free_after_a_minute() {
 
 #[test]
 fn a_purge_empties_a_queue_once_a_minute() {
-    let world = World::with_queue("orders", &[]);
-    world.send("orders", "x").unwrap();
+    let test = ServiceTest::with_queue("orders", &[]);
+    test.send("orders", "x").unwrap();
     let purge = PurgeQueueRequest { queue_url: some("orders") };
-    world.call(purge.clone()).unwrap();
-    assert!(world.receive("orders").is_empty());
-    let (kind, message) = world.refused(purge);
+    test.call(purge.clone()).unwrap();
+    assert!(test.receive("orders").is_empty());
+    let (kind, message) = test.refused(purge);
     assert_eq!(kind, ErrorKind::PurgeQueueInProgress);
     assert_eq!(message, "Only one PurgeQueue operation on orders is allowed every 60 seconds.");
 }
 
 #[test]
 fn a_url_has_to_be_there_and_to_name_a_queue() {
-    let world = World::new();
-    let (kind, message) = world.refused(PurgeQueueRequest::default());
+    let test = ServiceTest::new();
+    let (kind, message) = test.refused(PurgeQueueRequest::default());
     assert_eq!(kind, ErrorKind::MissingParameter);
     assert_eq!(message, "The request must contain the parameter QueueUrl.");
-    let (kind, message) = world.refused(PurgeQueueRequest { queue_url: some("http://localhost") });
+    let (kind, message) = test.refused(PurgeQueueRequest { queue_url: some("http://localhost") });
     assert_eq!(kind, ErrorKind::InvalidAddress);
     assert_eq!(message, "The address http://localhost is not valid for this endpoint.");
 }
 
 #[test]
 fn queues_are_listed_page_by_page() {
-    let world = World::new();
+    let test = ServiceTest::new();
     for name in ["a-1", "a-2", "a-3", "b-1"] {
-        world.create(name, &[]).unwrap();
+        test.create(name, &[]).unwrap();
     }
     let list = |prefix: &str, max: Option<i64>, token: Option<String>| -> ListQueuesResult {
         let request = ListQueuesRequest {
@@ -125,7 +125,7 @@ fn queues_are_listed_page_by_page() {
             next_token: token,
             max_results: max,
         };
-        match world.call(request) {
+        match test.call(request) {
             Ok(Reply::ListQueues(result)) => result,
             other => panic!("{other:?}"),
         }
@@ -140,23 +140,23 @@ fn queues_are_listed_page_by_page() {
     assert_eq!(list("a", Some(3), None).next_token, None, "a full page may be the last");
     for bad in [0, 1001, -1] {
         let request = ListQueuesRequest { max_results: Some(bad), ..ListQueuesRequest::default() };
-        assert_eq!(world.refused(request).0, ErrorKind::InvalidParameterValue);
+        assert_eq!(test.refused(request).0, ErrorKind::InvalidParameterValue);
     }
     let request = ListQueuesRequest { next_token: some("*"), ..ListQueuesRequest::default() };
-    assert_eq!(world.refused(request).0, ErrorKind::InvalidParameterValue);
+    assert_eq!(test.refused(request).0, ErrorKind::InvalidParameterValue);
 }
 
 #[test]
-fn a_dead_letter_queue_tells_its_sources() {
-    let world = World::with_queue("dlq", &[]);
+fn a_dead_letter_queue_lists_its_sources() {
+    let test = ServiceTest::with_queue("dlq", &[]);
     let policy =
         r#"{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dlq","maxReceiveCount":2}"#;
-    world.create("source", &[("RedrivePolicy", policy)]).unwrap();
+    test.create("source", &[("RedrivePolicy", policy)]).unwrap();
     let request = ListDeadLetterSourceQueuesRequest {
         queue_url: some("dlq"),
         ..ListDeadLetterSourceQueuesRequest::default()
     };
-    let Ok(Reply::ListDeadLetterSourceQueues(sources)) = world.call(request) else {
+    let Ok(Reply::ListDeadLetterSourceQueues(sources)) = test.call(request) else {
         panic!("no list");
     };
     assert_eq!(sources.queue_urls, ["http://localhost:9324/000000000000/source"]);
@@ -164,12 +164,12 @@ fn a_dead_letter_queue_tells_its_sources() {
 
 #[test]
 fn users_do_what_their_permissions_say() {
-    let mut world = World::with_queue("orders", &[]);
-    world.caller.user = User { name: Some("ann".into()), account: ACCOUNT.into() };
-    world.queues.permit(Permits { configure: false, write: true, read: false });
-    world.send("orders", "x").unwrap();
-    assert!(url(&world, "orders", None).is_ok());
-    let (kind, message) = world.refused(PurgeQueueRequest { queue_url: some("orders") });
+    let mut test = ServiceTest::with_queue("orders", &[]);
+    test.caller.user = User { name: Some("ann".into()), account: ACCOUNT.into() };
+    test.queues.permit(Permits { configure: false, write: true, read: false });
+    test.send("orders", "x").unwrap();
+    assert!(url(&test, "orders", None).is_ok());
+    let (kind, message) = test.refused(PurgeQueueRequest { queue_url: some("orders") });
     assert_eq!(kind, ErrorKind::AccessDenied);
     assert_eq!(
         message,
@@ -179,5 +179,5 @@ fn users_do_what_their_permissions_say() {
     );
     let create =
         CreateQueueRequest { queue_name: some("new"), attributes: map(&[]), tags: map(&[]) };
-    assert_eq!(world.refused(create).0, ErrorKind::AccessDenied);
+    assert_eq!(test.refused(create).0, ErrorKind::AccessDenied);
 }

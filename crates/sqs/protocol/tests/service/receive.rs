@@ -8,7 +8,7 @@ use quelea_sqs_protocol::action::{
 };
 use quelea_sqs_protocol::{ErrorKind, QueueRef, Reply};
 
-use crate::harness::{ACCOUNT, World, map, message, some};
+use crate::harness::{ACCOUNT, ServiceTest, map, message, some};
 
 fn receive(queue: &str) -> ReceiveMessageRequest {
     ReceiveMessageRequest { queue_url: some(queue), ..ReceiveMessageRequest::default() }
@@ -28,7 +28,7 @@ fn delete(queue: &str, handle: &str) -> DeleteMessageRequest {
 
 #[test]
 fn a_message_comes_with_what_was_asked_for() {
-    let world = World::with_queue("q", &[]);
+    let test = ServiceTest::with_queue("q", &[]);
     let mut request = message("q", "msg");
     for (name, value) in [("Hello", "There"), ("General", "Kenobi"), ("Help.Me", "Me")] {
         let value = MessageAttributeValue {
@@ -38,17 +38,17 @@ fn a_message_comes_with_what_was_asked_for() {
         };
         request.message_attributes.insert(name.to_owned(), value);
     }
-    let get = |request: ReceiveMessageRequest| match world.call(request) {
+    let get = |request: ReceiveMessageRequest| match test.call(request) {
         Ok(Reply::ReceiveMessage(mut result)) => result.messages.remove(0),
         other => panic!("{other:?}"),
     };
-    world.call(request.clone()).unwrap();
+    test.call(request.clone()).unwrap();
     let bare = get(receive("q"));
     assert_eq!(bare.body.as_deref(), Some("msg"));
     assert_eq!(bare.md5_of_body.as_deref(), Some("6e2baaf3b97dbeef01c0043275f9a0e7"));
     assert_eq!((bare.attributes.len(), bare.message_attributes.len()), (0, 0));
     assert_eq!(bare.md5_of_message_attributes, None);
-    world.call(request).unwrap();
+    test.call(request).unwrap();
     let some_of_it = get(ReceiveMessageRequest {
         message_attribute_names: vec!["Hel.*".to_owned()],
         attribute_names: vec!["SenderId".to_owned()],
@@ -66,12 +66,12 @@ fn a_message_comes_with_what_was_asked_for() {
 
 #[test]
 fn the_numbers_of_a_receive_have_ranges_and_defaults() {
-    let world = World::with_queue(
+    let test = ServiceTest::with_queue(
         "q",
         &[("VisibilityTimeout", "77"), ("ReceiveMessageWaitTimeSeconds", "0")],
     );
-    world.call(receive("q")).unwrap();
-    let asked = world.queues.last_receive().unwrap();
+    test.call(receive("q")).unwrap();
+    let asked = test.queues.last_receive().unwrap();
     assert_eq!((asked.max, asked.visibility_timeout_ms, asked.wait_ms), (1, 77_000, 0));
     for (request, text) in [
         (
@@ -100,32 +100,32 @@ fn the_numbers_of_a_receive_have_ranges_and_defaults() {
              parameter that is not valid for this queue type.",
         ),
     ] {
-        assert_eq!(world.refused(request), (ErrorKind::InvalidParameterValue, text.to_owned()));
+        assert_eq!(test.refused(request), (ErrorKind::InvalidParameterValue, text.to_owned()));
     }
     let names = vec!["Nothing".to_owned()];
     let request = ReceiveMessageRequest { attribute_names: names, ..receive("q") };
-    assert_eq!(world.refused(request).0, ErrorKind::InvalidAttributeName);
+    assert_eq!(test.refused(request).0, ErrorKind::InvalidAttributeName);
 }
 
 #[test]
 fn an_attempt_id_goes_to_a_fifo_queue() {
-    let world = World::with_queue("q.fifo", &[("FifoQueue", "true")]);
+    let test = ServiceTest::with_queue("q.fifo", &[("FifoQueue", "true")]);
     let request =
         ReceiveMessageRequest { receive_request_attempt_id: some("try-1"), ..receive("q.fifo") };
-    world.call(request).unwrap();
-    assert_eq!(world.queues.last_receive().unwrap().attempt_id, some("try-1"));
+    test.call(request).unwrap();
+    assert_eq!(test.queues.last_receive().unwrap().attempt_id, some("try-1"));
 }
 
 #[test]
 fn what_came_by_another_protocol_is_shown_as_text() {
-    let world = World::with_queue("q", &[]);
-    world.queues.put(ACCOUNT, "q", |received| {
+    let test = ServiceTest::with_queue("q", &[]);
+    test.queues.put(ACCOUNT, "q", |received| {
         received.body = Bytes::from_static(b"a\xff");
         received.sender_id = None;
         received.dead_letter_source =
             Some(QueueRef { account: ACCOUNT.into(), name: "source".into() });
     });
-    let received = world.receive("q").remove(0);
+    let received = test.receive("q").remove(0);
     assert_eq!(received.body.as_deref(), Some("a\u{fffd}"));
     assert!(!received.attributes.contains_key("SenderId"));
     let source = &received.attributes["DeadLetterQueueSourceArn"];
@@ -135,13 +135,13 @@ fn what_came_by_another_protocol_is_shown_as_text() {
 
 #[test]
 fn a_handle_deletes_its_message_as_often_as_one_likes() {
-    let world = World::with_queue("q", &[]);
-    world.send("q", "x").unwrap();
-    let handle = world.receive("q").remove(0).receipt_handle.unwrap();
+    let test = ServiceTest::with_queue("q", &[]);
+    test.send("q", "x").unwrap();
+    let handle = test.receive("q").remove(0).receipt_handle.unwrap();
     for _ in 0..2 {
-        assert_eq!(world.call(delete("q", &handle)).unwrap(), Reply::Empty);
+        assert_eq!(test.call(delete("q", &handle)).unwrap(), Reply::Empty);
     }
-    let (kind, text) = world.refused(change("q", &handle, 5));
+    let (kind, text) = test.refused(change("q", &handle, 5));
     assert_eq!(kind, ErrorKind::InvalidParameterValue);
     assert_eq!(
         text,
@@ -154,26 +154,26 @@ fn a_handle_deletes_its_message_as_often_as_one_likes() {
 
 #[test]
 fn handles_of_nothing_and_of_other_queues_are_refused() {
-    let world = World::with_queue("q", &[]);
-    world.create("other", &[]).unwrap();
-    world.send("other", "x").unwrap();
-    let foreign = world.receive("other").remove(0).receipt_handle.unwrap();
+    let test = ServiceTest::with_queue("q", &[]);
+    test.create("other", &[]).unwrap();
+    test.send("other", "x").unwrap();
+    let foreign = test.receive("other").remove(0).receipt_handle.unwrap();
     for handle in ["unknown-stuff", "!", foreign.as_str()] {
-        for refused in [world.refused(delete("q", handle)), world.refused(change("q", handle, 1))] {
+        for refused in [test.refused(delete("q", handle)), test.refused(change("q", handle, 1))] {
             let text = "The input receipt handle is invalid.".to_owned();
             assert_eq!(refused, (ErrorKind::ReceiptHandleIsInvalid, text), "{handle}");
         }
     }
     let missing = DeleteMessageRequest { queue_url: some("q"), receipt_handle: None };
-    assert_eq!(world.refused(missing).0, ErrorKind::MissingParameter);
+    assert_eq!(test.refused(missing).0, ErrorKind::MissingParameter);
 }
 
 #[test]
 fn an_expired_handle_is_refused_with_the_handle() {
-    let world = World::with_queue("q", &[]);
+    let test = ServiceTest::with_queue("q", &[]);
     // Base64 of the double's delivery that says that it is expired.
     let handle = "AAAAAAAAAAFleHBpcmVk";
-    let (kind, text) = world.refused(delete("q", handle));
+    let (kind, text) = test.refused(delete("q", handle));
     assert_eq!(kind, ErrorKind::InvalidParameterValue);
     let reason = "The receipt handle has expired.";
     assert_eq!(
@@ -184,14 +184,14 @@ fn an_expired_handle_is_refused_with_the_handle() {
 
 #[test]
 fn a_timeout_of_zero_shows_the_message_again() {
-    let world = World::with_queue("q", &[]);
-    world.send("q", "x").unwrap();
-    let handle = world.receive("q").remove(0).receipt_handle.unwrap();
-    assert!(world.receive("q").is_empty());
-    world.call(change("q", &handle, 0)).unwrap();
-    assert_eq!(world.receive("q")[0].attributes["ApproximateReceiveCount"], "2");
+    let test = ServiceTest::with_queue("q", &[]);
+    test.send("q", "x").unwrap();
+    let handle = test.receive("q").remove(0).receipt_handle.unwrap();
+    assert!(test.receive("q").is_empty());
+    test.call(change("q", &handle, 0)).unwrap();
+    assert_eq!(test.receive("q")[0].attributes["ApproximateReceiveCount"], "2");
     for bad in [-1, 43_201] {
-        let (kind, text) = world.refused(change("q", &handle, bad));
+        let (kind, text) = test.refused(change("q", &handle, bad));
         assert_eq!(kind, ErrorKind::InvalidParameterValue);
         assert!(
             text.starts_with(&format!("Value {bad} for parameter VisibilityTimeout")),
@@ -200,14 +200,14 @@ fn a_timeout_of_zero_shows_the_message_again() {
     }
     let missing =
         ChangeMessageVisibilityRequest { visibility_timeout: None, ..change("q", &handle, 0) };
-    assert_eq!(world.refused(missing).0, ErrorKind::MissingParameter);
+    assert_eq!(test.refused(missing).0, ErrorKind::MissingParameter);
 }
 
 #[test]
 fn batches_of_handles_fail_in_parts() {
-    let world = World::with_queue("q", &[]);
-    world.send("q", "x").unwrap();
-    let handle = world.receive("q").remove(0).receipt_handle.unwrap();
+    let test = ServiceTest::with_queue("q", &[]);
+    test.send("q", "x").unwrap();
+    let handle = test.receive("q").remove(0).receipt_handle.unwrap();
     let entry = |id: &str, handle: &str, timeout| ChangeMessageVisibilityBatchRequestEntry {
         id: some(id),
         receipt_handle: some(handle),
@@ -217,7 +217,7 @@ fn batches_of_handles_fail_in_parts() {
         queue_url: some("q"),
         entries: vec![entry("a", &handle, 9), entry("b", "!", 9), entry("c", &handle, 43_201)],
     };
-    let Ok(Reply::ChangeMessageVisibilityBatch(changed)) = world.call(request) else {
+    let Ok(Reply::ChangeMessageVisibilityBatch(changed)) = test.call(request) else {
         panic!("refused");
     };
     assert_eq!(changed.successful.len(), 1);
@@ -234,15 +234,15 @@ fn batches_of_handles_fail_in_parts() {
     };
     let batch = |entries| DeleteMessageBatchRequest { queue_url: some("q"), entries };
     let request = batch(vec![entry("b", "!"), entry("a", &handle)]);
-    let Ok(Reply::DeleteMessageBatch(deleted)) = world.call(request) else { panic!("refused") };
+    let Ok(Reply::DeleteMessageBatch(deleted)) = test.call(request) else { panic!("refused") };
     assert_eq!((deleted.successful.len(), deleted.failed.len()), (1, 1));
     assert_eq!(deleted.failed[0].message, invalid("!"));
-    let Ok(Reply::DeleteMessageBatch(foreign)) = world.call(batch(vec![entry("a", "AAAA")])) else {
+    let Ok(Reply::DeleteMessageBatch(foreign)) = test.call(batch(vec![entry("a", "AAAA")])) else {
         panic!("refused");
     };
     assert_eq!(foreign.failed[0].message, invalid("AAAA"), "decodes, but is no delivery here");
     assert!(deleted.failed[0].sender_fault);
-    let (kind, text) = world.refused(batch(vec![]));
+    let (kind, text) = test.refused(batch(vec![]));
     assert_eq!(kind, ErrorKind::EmptyBatchRequest);
     assert_eq!(text, "There should be at least one DeleteMessageBatchRequestEntry in the request.");
 }

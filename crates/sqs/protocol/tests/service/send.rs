@@ -7,7 +7,7 @@ use quelea_sqs_protocol::action::{
 };
 use quelea_sqs_protocol::{ErrorKind, Reply};
 
-use crate::harness::{World, message, some};
+use crate::harness::{ServiceTest, message, some};
 
 fn entry(id: &str, body: &str) -> SendMessageBatchRequestEntry {
     SendMessageBatchRequestEntry {
@@ -21,8 +21,8 @@ fn batch(queue: &str, entries: Vec<SendMessageBatchRequestEntry>) -> SendMessage
     SendMessageBatchRequest { queue_url: some(queue), entries }
 }
 
-fn sent(world: &World, request: SendMessageBatchRequest) -> SendMessageBatchResult {
-    match world.call(request) {
+fn sent(test: &ServiceTest, request: SendMessageBatchRequest) -> SendMessageBatchResult {
+    match test.call(request) {
         Ok(Reply::SendMessageBatch(result)) => result,
         other => panic!("{other:?}"),
     }
@@ -38,7 +38,7 @@ fn attribute(data_type: &str, text: &str) -> MessageAttributeValue {
 
 #[test]
 fn a_message_is_answered_with_its_id_and_sums() {
-    let world = World::with_queue("q", &[]);
+    let test = ServiceTest::with_queue("q", &[]);
     let mut request = message("q", "msg");
     for (name, value) in [("Hello", "There"), ("General", "Kenobi"), ("Help.Me", "Me")] {
         request.message_attributes.insert(name.to_owned(), attribute("String", value));
@@ -49,7 +49,7 @@ fn a_message_is_answered_with_its_id_and_sums() {
         ..MessageSystemAttributeValue::default()
     };
     request.message_system_attributes.insert("AWSTraceHeader".to_owned(), header);
-    let Ok(Reply::SendMessage(result)) = world.call(request) else { panic!("not sent") };
+    let Ok(Reply::SendMessage(result)) = test.call(request) else { panic!("not sent") };
     // The sums are those that SQS gave for this message.
     assert_eq!(result.md5_of_message_body.as_deref(), Some("6e2baaf3b97dbeef01c0043275f9a0e7"));
     let attributes = result.md5_of_message_attributes.as_deref();
@@ -62,29 +62,29 @@ fn a_message_is_answered_with_its_id_and_sums() {
 
 #[test]
 fn a_message_without_a_body_or_with_a_wrong_one_is_refused() {
-    let world = World::with_queue("q", &[]);
+    let test = ServiceTest::with_queue("q", &[]);
     for body in [None, some("")] {
         let request =
             SendMessageRequest { queue_url: some("q"), message_body: body, ..message("q", "") };
-        let (kind, text) = world.refused(request);
+        let (kind, text) = test.refused(request);
         assert_eq!(kind, ErrorKind::MissingParameter);
         assert_eq!(text, "The request must contain the parameter MessageBody.");
     }
-    assert_eq!(world.refused(message("q", "a\u{1}")).0, ErrorKind::InvalidMessageContents);
-    assert_eq!(world.refused(message("none", "x")).0, ErrorKind::QueueDoesNotExist);
+    assert_eq!(test.refused(message("q", "a\u{1}")).0, ErrorKind::InvalidMessageContents);
+    assert_eq!(test.refused(message("none", "x")).0, ErrorKind::QueueDoesNotExist);
 }
 
 #[test]
 fn body_and_attributes_together_keep_the_queues_limit() {
-    let world = World::with_queue("q", &[("MaximumMessageSize", "1024")]);
+    let test = ServiceTest::with_queue("q", &[("MaximumMessageSize", "1024")]);
     let with = |body: usize| {
         let mut request = message("q", &"a".repeat(body));
         request.message_attributes.insert("name".to_owned(), attribute("String", "0123456789"));
         request
     };
-    assert!(world.call(with(1024 - 20)).is_ok());
+    assert!(test.call(with(1024 - 20)).is_ok());
     for request in [with(1024 - 19), message("q", &"a".repeat(1025))] {
-        let (kind, text) = world.refused(request);
+        let (kind, text) = test.refused(request);
         assert_eq!(kind, ErrorKind::InvalidParameterValue);
         assert_eq!(
             text,
@@ -95,26 +95,24 @@ fn body_and_attributes_together_keep_the_queues_limit() {
 
 #[test]
 fn delays_are_for_messages_of_standard_queues() {
-    let world = World::with_queue("q", &[]);
-    world
-        .create("q.fifo", &[("FifoQueue", "true"), ("ContentBasedDeduplication", "true")])
-        .unwrap();
+    let test = ServiceTest::with_queue("q", &[]);
+    test.create("q.fifo", &[("FifoQueue", "true"), ("ContentBasedDeduplication", "true")]).unwrap();
     let delayed = |queue: &str, delay| SendMessageRequest {
         delay_seconds: Some(delay),
         message_group_id: some("g"),
         ..message(queue, "x")
     };
-    assert!(world.call(delayed("q", 900)).is_ok());
-    assert!(world.call(delayed("q.fifo", 0)).is_ok());
+    assert!(test.call(delayed("q", 900)).is_ok());
+    assert!(test.call(delayed("q.fifo", 0)).is_ok());
     for bad in [-1, 901] {
-        let (_, text) = world.refused(delayed("q", bad));
+        let (_, text) = test.refused(delayed("q", bad));
         let reason = "DelaySeconds must be >= 0 and <= 900.";
         assert_eq!(
             text,
             format!("Value {bad} for parameter DelaySeconds is invalid. Reason: {reason}")
         );
     }
-    let (kind, text) = world.refused(delayed("q.fifo", 2));
+    let (kind, text) = test.refused(delayed("q.fifo", 2));
     assert_eq!(kind, ErrorKind::InvalidParameterValue);
     assert_eq!(
         text,
@@ -125,38 +123,38 @@ fn delays_are_for_messages_of_standard_queues() {
 
 #[test]
 fn a_fifo_queue_wants_a_group_and_something_to_deduplicate_by() {
-    let world = World::with_queue("q.fifo", &[("FifoQueue", "true")]);
+    let test = ServiceTest::with_queue("q.fifo", &[("FifoQueue", "true")]);
     let request = |group: Option<&str>, id: Option<&str>| SendMessageRequest {
         message_group_id: group.map(str::to_owned),
         message_deduplication_id: id.map(str::to_owned),
         ..message("q.fifo", "x")
     };
-    let Ok(Reply::SendMessage(sent)) = world.call(request(Some("g"), Some("d"))) else {
+    let Ok(Reply::SendMessage(sent)) = test.call(request(Some("g"), Some("d"))) else {
         panic!("not sent");
     };
     assert!(sent.sequence_number.is_some());
-    let (kind, text) = world.refused(request(None, Some("d")));
+    let (kind, text) = test.refused(request(None, Some("d")));
     assert_eq!(kind, ErrorKind::MissingParameter);
     assert_eq!(text, "The request must contain the parameter MessageGroupId.");
-    let (kind, text) = world.refused(request(Some("g"), None));
+    let (kind, text) = test.refused(request(Some("g"), None));
     assert_eq!(kind, ErrorKind::InvalidParameterValue);
     assert_eq!(
         text,
         "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId \
          provided explicitly"
     );
-    assert_eq!(world.refused(request(Some("g g"), Some("d"))).0, ErrorKind::InvalidParameterValue);
+    assert_eq!(test.refused(request(Some("g g"), Some("d"))).0, ErrorKind::InvalidParameterValue);
 }
 
 #[test]
 fn content_is_recognised_by_its_sha_256() {
-    let world = World::with_queue(
+    let test = ServiceTest::with_queue(
         "q.fifo",
         &[("FifoQueue", "true"), ("ContentBasedDeduplication", "true")],
     );
     let request = SendMessageRequest { message_group_id: some("g"), ..message("q.fifo", "abc") };
-    world.call(request).unwrap();
-    let received = world.receive("q.fifo").remove(0);
+    test.call(request).unwrap();
+    let received = test.receive("q.fifo").remove(0);
     assert_eq!(
         received.attributes["MessageDeduplicationId"],
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -165,27 +163,27 @@ fn content_is_recognised_by_its_sha_256() {
 
 #[test]
 fn a_standard_queue_takes_groups_but_no_deduplication() {
-    let world = World::with_queue("q", &[]);
+    let test = ServiceTest::with_queue("q", &[]);
     let request = SendMessageRequest { message_group_id: some("tenant"), ..message("q", "x") };
-    world.call(request).unwrap();
-    assert_eq!(world.receive("q")[0].attributes["MessageGroupId"], "tenant");
+    test.call(request).unwrap();
+    assert_eq!(test.receive("q")[0].attributes["MessageGroupId"], "tenant");
     let request = SendMessageRequest { message_deduplication_id: some("d"), ..message("q", "x") };
-    assert_eq!(world.refused(request).0, ErrorKind::InvalidParameterValue);
+    assert_eq!(test.refused(request).0, ErrorKind::InvalidParameterValue);
 }
 
 #[test]
 fn the_trace_header_of_http_goes_with_messages_that_have_none() {
-    let mut world = World::with_queue("q", &[]);
-    world.caller.trace_header = some("Root=1-http");
-    world.send("q", "x").unwrap();
-    assert_eq!(world.receive("q")[0].attributes["AWSTraceHeader"], "Root=1-http");
+    let mut test = ServiceTest::with_queue("q", &[]);
+    test.caller.trace_header = some("Root=1-http");
+    test.send("q", "x").unwrap();
+    assert_eq!(test.receive("q")[0].attributes["AWSTraceHeader"], "Root=1-http");
 }
 
 #[test]
 fn a_batch_fails_in_parts() {
-    let world = World::with_queue("q", &[("MaximumMessageSize", "1024")]);
+    let test = ServiceTest::with_queue("q", &[("MaximumMessageSize", "1024")]);
     let result = sent(
-        &world,
+        &test,
         batch(
             "q",
             vec![
@@ -214,14 +212,14 @@ fn a_batch_fails_in_parts() {
             ("late", "InvalidParameterValue", true),
         ]
     );
-    let bodies: Vec<_> = world.receive("q").into_iter().filter_map(|one| one.body).collect();
+    let bodies: Vec<_> = test.receive("q").into_iter().filter_map(|one| one.body).collect();
     assert_eq!(bodies, ["x", "y"]);
 }
 
 #[test]
-fn a_batch_is_refused_whole_for_its_ids_its_count_and_its_size() {
-    let world = World::with_queue("q", &[]);
-    let refused = |entries| world.refused(batch("q", entries));
+fn a_batch_is_refused_whole_for_its_ids_count_or_size() {
+    let test = ServiceTest::with_queue("q", &[]);
+    let refused = |entries| test.refused(batch("q", entries));
     let (kind, text) = refused(vec![]);
     assert_eq!(kind, ErrorKind::EmptyBatchRequest);
     assert_eq!(text, "There should be at least one SendMessageBatchRequestEntry in the request.");
@@ -250,13 +248,13 @@ fn a_batch_is_refused_whole_for_its_ids_its_count_and_its_size() {
     with_attribute.message_attributes.insert("a".to_owned(), value);
     let (kind, _) = refused(vec![entry("1", &half), with_attribute]);
     assert_eq!(kind, ErrorKind::BatchRequestTooLong);
-    assert!(world.receive("q").is_empty(), "nothing was sent");
-    assert_eq!(sent(&world, batch("q", vec![entry("1", &half), entry("2", &half)])).failed, []);
+    assert!(test.receive("q").is_empty(), "nothing was sent");
+    assert_eq!(sent(&test, batch("q", vec![entry("1", &half), entry("2", &half)])).failed, []);
 }
 
 #[test]
 fn a_batch_for_a_fifo_queue_is_refused_whole_without_groups() {
-    let world = World::with_queue("q.fifo", &[("FifoQueue", "true")]);
+    let test = ServiceTest::with_queue("q.fifo", &[("FifoQueue", "true")]);
     let fifo = |group: Option<&str>, id: Option<&str>| SendMessageBatchRequestEntry {
         message_group_id: group.map(str::to_owned),
         message_deduplication_id: id.map(str::to_owned),
@@ -270,7 +268,7 @@ fn a_batch_for_a_fifo_queue_is_refused_whole_without_groups() {
              MessageDeduplicationId provided explicitly",
         ),
     ] {
-        let refused = world.refused(batch("q.fifo", vec![entry]));
+        let refused = test.refused(batch("q.fifo", vec![entry]));
         assert_eq!(refused, (ErrorKind::InvalidParameterValue, text.to_owned()));
     }
 }

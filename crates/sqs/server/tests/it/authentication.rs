@@ -62,7 +62,7 @@ fn where_all_is_verified_only_good_signatures_pass() {
 }
 
 #[test]
-fn on_this_machine_any_credentials_do_but_wrong_ones_of_a_known_key() {
+fn on_loopback_only_wrong_credentials_of_a_known_key_are_refused() {
     let server = server(Verify::Remote);
     let mut client = server.connect();
     for request in [

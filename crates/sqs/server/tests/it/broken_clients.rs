@@ -104,7 +104,7 @@ fn a_client_that_vanishes_in_a_long_poll_waits_no_more() {
 }
 
 #[test]
-fn a_body_that_is_announced_too_long_is_refused_before_it_is_sent() {
+fn a_body_announced_too_long_is_refused_before_it_is_sent() {
     let server = Server::new();
     for expect in ["", "Expect: 100-continue\r\n"] {
         let mut client = server.connect();
@@ -120,7 +120,7 @@ fn a_body_that_is_announced_too_long_is_refused_before_it_is_sent() {
 }
 
 #[test]
-fn a_body_that_grows_too_long_is_cut_off_while_it_is_read() {
+fn a_body_that_grows_too_long_is_cut_off() {
     let server = Server::new();
     let mut client = server.connect();
     client.write("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");

@@ -27,7 +27,7 @@ fn a_connection_serves_one_request_after_the_other_in_both_protocols() {
 }
 
 #[test]
-fn errors_are_told_in_the_words_of_the_protocol() {
+fn errors_have_the_words_of_the_protocol() {
     let server = Server::new();
     let mut client = server.connect();
     let json = client.ask(post("PurgeQueue", r#"{"QueueUrl":"none"}"#));
@@ -46,7 +46,7 @@ fn errors_are_told_in_the_words_of_the_protocol() {
 }
 
 #[test]
-fn health_is_told_without_asking_anybody() {
+fn health_needs_no_credentials() {
     let server = Server::new();
     let answer = server.connect().ask("GET /health HTTP/1.1\r\nHost: h\r\n\r\n");
     assert_eq!((answer.status, answer.body.as_str()), (200, "ok\n"));
@@ -98,7 +98,7 @@ fn a_body_in_chunks_is_put_together() {
 }
 
 #[test]
-fn a_client_that_expects_it_is_told_to_continue() {
+fn a_client_that_expects_it_gets_100_continue() {
     let server = Server::new();
     let mut client = server.connect();
     let request = post("CreateQueue", r#"{"QueueName":"q"}"#);

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_relays_for_half_an_hour_cost_one_hour_and_the_next_hour_begins_at_nothing() {
+    fn costs_add_up_over_relays_and_begin_anew_each_hour() {
         let mut budget = Budget::new(Time::ZERO, 1_000_000, 0);
         budget.count(Time::ZERO, 2);
         assert_eq!(budget.spent(Time::ZERO.plus_ms(1_800_000)), 1_000_000);

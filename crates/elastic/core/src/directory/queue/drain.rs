@@ -12,7 +12,7 @@ use crate::directory::queue::relay::RelayPhase;
 /// The planner's own placement goes first; what it leaves at a draining relay after this is moved to the
 /// least loaded one.
 const LEFT_OVER_MS: u64 = 1_500;
-/// Listeners that were told to leave have this long, before the relay is stopped under them.
+/// Listeners that were sent away have this long, before the relay is stopped under them.
 const LEAVE_MS_MAX: u64 = 5_000;
 
 impl Queue {
@@ -39,7 +39,7 @@ impl Queue {
         true
     }
 
-    /// Tells the provider, with what is left of the drain's time.
+    /// Has the provider show it, with what is left of the drain's time.
     pub(super) fn drain_effect(&self, cx: &Context<'_>, id: RelayId) -> Option<Effect> {
         let relay = self.relays.get(&id)?;
         let RelayPhase::Draining { since, .. } = relay.phase else { return None };

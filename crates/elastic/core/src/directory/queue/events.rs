@@ -35,7 +35,7 @@ impl Queue {
         self.log_event(cx, kind, subject, reason, None);
     }
 
-    /// Logs it, and tells all of the queue's clients.
+    /// Logs it, and sends it to all of the queue's clients.
     pub(super) fn notify(&mut self, cx: &mut Context<'_>, code: NoticeCode, reason: String) {
         let peers: Vec<_> = self.clients_by_peer.keys().copied().collect();
         for peer in peers {

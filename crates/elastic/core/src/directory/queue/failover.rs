@@ -39,7 +39,7 @@ impl Queue {
     }
 
     /// A directory that was itself stopped (its machine was paused) heard nothing because it did not listen: the
-    /// time of its sleep does not count against its relays. Told by its looks, which are at most two periods late
+    /// time of its sleep does not count against its relays. Known by its checks, which are at most two periods late
     /// otherwise.
     pub(in crate::directory) fn forgive_pause(&mut self, cx: &mut Context<'_>) {
         let late_ms = cx.now.since_ms(self.watch_at);
@@ -172,7 +172,7 @@ impl Queue {
 }
 
 impl Relay {
-    /// A sign of phase: what was said of its death is void.
+    /// A sign of life: what was said of its death is void.
     pub(super) fn heard(&mut self, now: quelea_elastic_proto::Time) {
         self.heard_at = now;
         self.witnesses.clients.clear();

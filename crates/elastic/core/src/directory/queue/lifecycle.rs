@@ -1,4 +1,4 @@
-//! A relay's phase: asked for, registered, stopped, ended; and what happens if one of these does not.
+//! A relay's lifecycle: asked for, registered, stopped, ended; and what happens if one of these does not.
 
 use quelea_elastic_proto::frame::{ErrorCode, Frame, NoticeCode, Register};
 use quelea_elastic_proto::{Fence, RelayId};
@@ -15,7 +15,7 @@ const STOP_AGAIN_MS: u64 = 5_000;
 const START_AGAIN_MS: u64 = 500;
 /// But after this at the latest.
 const START_AGAIN_MS_MAX: u64 = 60_000;
-/// Failures in a row after which the queue's users are told.
+/// Failures in a row after which the queue's users are notified.
 const FAILURES_REPORTED: u32 = 3;
 
 /// What became of a REGISTER.
@@ -23,7 +23,7 @@ const FAILURES_REPORTED: u32 = 3;
 pub(in crate::directory) enum Registration {
     /// It is one of the queue's relays.
     Taken,
-    /// It is not; it was told to stop.
+    /// It is not; it was sent STOP.
     Refused,
     /// It has seen a later owner of the queue than this directory.
     Fenced,
@@ -277,7 +277,7 @@ impl Queue {
         }
     }
 
-    /// It is not one of ours: it is told to stop, with this directory's fence.
+    /// It is not one of ours: it is sent STOP with this directory's fence.
     pub(in crate::directory) fn refuse_relay(
         &mut self,
         cx: &mut Context<'_>,
@@ -366,7 +366,7 @@ impl Queue {
         self.log(cx, "start-failed", format!("relay {}", id.0), text);
     }
 
-    /// A new term of this directory: its relays are told, so that they refuse what is older.
+    /// A new term of this directory: its relays get the new fence, so that they refuse what is older.
     pub(in crate::directory) fn renew(&mut self, cx: &mut Context<'_>, fence: Fence) {
         self.fence = fence;
         self.generation = self.generation.max(fence.0 << 32);

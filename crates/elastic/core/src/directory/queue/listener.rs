@@ -12,7 +12,7 @@ use crate::directory::{ListenerStatus, Peer, Relocation};
 #[derive(Default)]
 pub(in crate::directory) struct Listener {
     pub(super) peer: Option<Peer>,
-    /// The generation of the relays that it was told of last.
+    /// The generation of the relays that it was sent last.
     sent_generation: u64,
     /// The generation that it has answered.
     answered: u64,
@@ -85,7 +85,7 @@ impl Queue {
         self.moves_tick_ready(cx);
     }
 
-    /// The relays that listeners are to listen to have changed: all are told.
+    /// The relays that listeners are to listen to have changed: LISTEN_AT to all.
     pub(super) fn send_listen_at(&mut self, cx: &mut Context<'_>) {
         self.generation += 1;
         self.listen_generation = self.generation;
@@ -96,7 +96,7 @@ impl Queue {
         }
     }
 
-    /// Tells one of them. While there is no relay there is nothing to tell.
+    /// LISTEN_AT to one of them. While there is no relay there is nothing to send.
     pub(super) fn send_listen_at_to(
         &mut self,
         cx: &mut Context<'_>,
@@ -138,7 +138,7 @@ impl Queue {
         self.definition.relocation == Relocation::Prompt
     }
 
-    /// The deadline is over: moves do not wait any more for those that are not at `relay`. Gives back how
+    /// The deadline is over: moves do not wait any more for those that are not at `relay`. Returns how
     /// many these are.
     pub(super) fn leave_behind(&mut self, cx: &mut Context<'_>, relay: RelayId) -> usize {
         let missing = |listener: &&Listener| !listener.attached.contains(&relay);

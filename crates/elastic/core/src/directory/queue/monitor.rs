@@ -139,7 +139,7 @@ impl Queue {
 }
 
 impl Relay {
-    /// Makes a sample of this report and the last one. Gives back the seconds between them, 0 if there was
+    /// Makes a sample of this report and the last one. Returns the seconds between them, 0 if there was
     /// none to compare with.
     fn measure(&mut self, now: Time, report: &mut Report) -> f64 {
         let first = self.reported_at.is_none() || report.uptime_ms <= self.report.uptime_ms;

@@ -20,7 +20,7 @@ pub(in crate::directory) struct Planning {
     due_at: Time,
     /// What the planner remembers. Begins anew with each owner of the queue.
     history: History,
-    /// Who was moved by hand last: such moves take the producers in turn.
+    /// The producer that an operator moved last: such moves take the producers in turn.
     pub(super) last_operator_move: Option<ClientId>,
     notices: Vec<(NoticeCode, Time)>,
     /// The planner has said that the budget is spent.
@@ -140,7 +140,7 @@ impl Queue {
         }
     }
 
-    /// Tells the users, unless they were told the same a short while ago.
+    /// Notifies the users, unless they got the same notice a short while ago.
     pub(super) fn notify_rate_limited(
         &mut self,
         cx: &mut Context<'_>,

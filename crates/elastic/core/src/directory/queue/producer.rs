@@ -117,7 +117,7 @@ impl Queue {
         self.assign(cx, id, "it opened the queue");
     }
 
-    /// A producer without a relay asks over the same connection: it is told again what it was told, or
+    /// A producer without a relay asks over the same connection: it gets again what it was sent, or
     /// waits for what it waits for.
     fn reopen_producer(&mut self, cx: &mut Context<'_>, id: ClientId) {
         if let Some(producer) = self.producers.get_mut(&id) {
@@ -127,7 +127,7 @@ impl Queue {
         self.assign(cx, id, "it asked for a relay");
     }
 
-    /// Whether a client cannot be taken; it was told.
+    /// Returns whether a client cannot be taken; it has got the error then.
     pub(super) fn refuse_client(&self, cx: &mut Context<'_>, peer: Peer, client: Client) -> bool {
         if self.deleting {
             let text = format!("queue {} is being deleted", self.name);
@@ -206,7 +206,7 @@ impl Queue {
         producer.place = Some(Place { relay, epoch });
     }
 
-    /// Gives the producer a relay if it has none that serves.
+    /// Assigns the producer a relay if it has none that serves.
     pub(super) fn assign(&mut self, cx: &mut Context<'_>, id: ClientId, reason: &str) {
         let Some(producer) = self.producers.get(&id) else { return };
         if producer.peer.is_none() || producer.fixed || producer.moving.is_some() {
@@ -230,7 +230,7 @@ impl Queue {
         }
     }
 
-    /// Gives relays to all that have none.
+    /// Assigns relays to all that have none.
     pub(super) fn assign_all(&mut self, cx: &mut Context<'_>) {
         for id in self.unassigned.clone() {
             self.assign(cx, id, "a relay is there");

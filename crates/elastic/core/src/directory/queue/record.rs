@@ -19,7 +19,7 @@ const VERSION: u32 = 1;
 const FRAME_BYTES_MAX: usize = 256;
 /// Bytes of a relay's entry without its three texts: five names and two numbers.
 const ENTRY_BYTES_MAX: usize = 80;
-/// Room that is kept for the handle and the address of a relay that has not told them: a process's or a pod's name,
+/// Room that is kept for the handle and the address of a relay that has not reported them: a process's or a pod's name,
 /// and a host's with its port.
 const TEXTS_BYTES: usize = 192;
 
@@ -159,7 +159,7 @@ impl Definition {
 }
 
 impl RelayRecord {
-    /// What is counted for a relay: its entry, with room for what it has not told yet.
+    /// What is counted for a relay: its entry, with room for what it has not reported yet.
     pub(super) fn bytes_reserved(request: &str, handle: &str, address: &str) -> usize {
         ENTRY_BYTES_MAX + written(request) + TEXTS_BYTES.max(written(handle) + written(address))
     }

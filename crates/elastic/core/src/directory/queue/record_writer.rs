@@ -25,7 +25,7 @@ pub(in crate::directory) struct RecordWriter {
     under_way: Option<(u64, u64)>,
     last: u64,
     retry_at: Option<Time>,
-    /// It is too long, which was told.
+    /// It is too long, which users have been notified of.
     too_long: bool,
     /// Effects that wait until the changes up to this one are written, in order.
     waiting: Vec<(u64, Effect)>,
@@ -95,7 +95,7 @@ impl Queue {
         self.flush_saved(cx);
     }
 
-    /// Whether the record has room for one relay more, when all have told what they have to.
+    /// Whether the record has room for one relay more, when all have reported what they have to.
     pub(super) fn record_has_room(&self, request: &str) -> bool {
         let relay = |relay: &Relay| {
             RelayRecord::bytes_reserved(&relay.request, &relay.handle, &relay.address)
@@ -110,7 +110,7 @@ impl Queue {
         self.writer.changed == self.writer.saved
     }
 
-    /// A write was answered. Gives back `false` if another directory owns the queue.
+    /// A write was answered. Returns `false` if another directory owns the queue.
     pub(in crate::directory) fn saved(
         &mut self,
         cx: &mut Context<'_>,

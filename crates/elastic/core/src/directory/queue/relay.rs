@@ -23,7 +23,7 @@ pub(in crate::directory) struct Relay {
     pub(super) peer: Option<Peer>,
     /// When it was asked for, or taken over.
     pub(super) started_at: Time,
-    /// The last sign of phase: registration, report, or when it was taken over; then in the future, where a
+    /// The last sign of life: registration, report, or when it was taken over; then in the future, where a
     /// provider does not see it.
     pub(super) heard_at: Time,
     pub(super) reported_at: Option<Time>,
@@ -47,7 +47,7 @@ pub(in crate::directory) struct Relay {
     pub(super) moves: u32,
 }
 
-/// Where a relay is in its phase.
+/// Where a relay is in its lifecycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::directory) enum RelayPhase {
     /// In the record; the provider is or will be asked.
@@ -58,7 +58,7 @@ pub(in crate::directory) enum RelayPhase {
     Draining {
         /// When it began.
         since: Time,
-        /// All producers were gone and all was written: listeners are told to leave.
+        /// All producers were gone and all was written: listeners are sent away.
         empty: bool,
     },
     /// To be ended by the provider, whatever it does.

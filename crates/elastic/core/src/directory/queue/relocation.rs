@@ -1,5 +1,5 @@
 //! Moving a producer, and its first assignment, which is a move from nowhere (research/eqs.md 5.3): the
-//! listeners are at the new relay first, then the producer is told, then it says that it is there. Each
+//! listeners are at the new relay first, then the producer is sent there, then it says that it is there. Each
 //! step may be repeated, or be the last one: a producer stays where it is until it says otherwise.
 
 use quelea_elastic_proto::frame::Frame;

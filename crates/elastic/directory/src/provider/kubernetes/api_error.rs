@@ -14,7 +14,7 @@ pub(super) enum CallError {
 }
 
 /// A call that ends, if not by an answer then by the clock.
-pub(super) async fn limited<T>(
+pub(super) async fn with_timeout<T>(
     what: &(dyn Fn() -> String + Sync),
     call: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, CallError> {
@@ -29,7 +29,7 @@ pub(super) async fn limited<T>(
 }
 
 /// Whether the API server gave this reason, as `AlreadyExists`.
-pub(super) fn is(error: &CallError, reason: &str) -> bool {
+pub(super) fn has_reason(error: &CallError, reason: &str) -> bool {
     matches!(error, CallError::Api(error)
         if matches!(&**error, kube::Error::Api(status) if status.reason == reason))
 }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_tells_what_the_api_server_said() {
+    fn a_refusal_says_what_the_api_server_said() {
         let told = outcome(422, "Invalid", "spec.containers[0].image: Required value").to_string();
         assert_eq!(told, "kubernetes cannot start: spec.containers[0].image: Required value (422)");
     }

@@ -13,7 +13,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::api_error::{is, limited};
+use super::api_error::{has_reason, with_timeout};
 use super::pod;
 use crate::provider::{Ended, ProviderEvent, Running};
 
@@ -60,7 +60,7 @@ impl PodWatch {
     /// Watches until the provider is dropped.
     pub(super) async fn run(mut self) {
         let asked = watcher::Config::default().labels(&self.labels).timeout(WATCH_MAX_S);
-        let mut seen = pin!(watcher(self.pods.clone(), asked).backoff(Patience::default()));
+        let mut seen = pin!(watcher(self.pods.clone(), asked).backoff(WatchBackoff::default()));
         loop {
             let sweep = self.sweeps.keys().next().map(|(at, _)| *at);
             tokio::select! {
@@ -158,9 +158,9 @@ impl PodWatch {
             let preconditions = Preconditions { uid: Some(uid), resource_version: None };
             let asked = DeleteParams::default().grace_period(0).preconditions(preconditions);
             let what = || format!("delete the ended pod {name}");
-            match limited(&what, self.pods.delete(&name, &asked)).await {
+            match with_timeout(&what, self.pods.delete(&name, &asked)).await {
                 Ok(_) => {}
-                Err(error) if is(&error, "NotFound") || is(&error, "Conflict") => {}
+                Err(error) if has_reason(&error, "NotFound") || has_reason(&error, "Conflict") => {}
                 Err(error) => tracing::warn!(pod = name, %error, "an ended pod stays"),
             }
         }
@@ -176,11 +176,11 @@ async fn until(time: Option<Instant>) {
 
 /// How long a watch that failed waits before it begins again.
 #[derive(Default)]
-pub(super) struct Patience {
+pub(super) struct WatchBackoff {
     last: Option<Duration>,
 }
 
-impl Iterator for Patience {
+impl Iterator for WatchBackoff {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
@@ -190,7 +190,7 @@ impl Iterator for Patience {
     }
 }
 
-impl Backoff for Patience {
+impl Backoff for WatchBackoff {
     fn reset(&mut self) {
         self.last = None;
     }

@@ -9,7 +9,7 @@ use kube::{Resource, ResourceExt};
 use tokio::sync::Notify;
 
 use super::PROVIDER;
-use super::api_error::{is, limited};
+use super::api_error::{has_reason, with_timeout};
 use super::names;
 use super::resource::{ElasticQueue, ElasticQueueSpec};
 use crate::provider::ProviderError;
@@ -61,9 +61,11 @@ impl Resources {
             },
             status: None,
         };
-        match limited(what, self.api.create(&PostParams::default(), &resource)).await {
+        match with_timeout(what, self.api.create(&PostParams::default(), &resource)).await {
             Ok(made) => Ok(owner(&made)),
-            Err(error) if is(&error, "AlreadyExists") => self.found(queue, &name, what).await,
+            Err(error) if has_reason(&error, "AlreadyExists") => {
+                self.found(queue, &name, what).await
+            }
             Err(error) => Err(error.of(what)),
         }
     }
@@ -75,7 +77,7 @@ impl Resources {
         let name = seen.name_any();
         let what = || format!("delete ElasticQueue {name}");
         for _ in 0..FORGET_TRIES_MAX {
-            let found = limited(&what, self.api.get_opt(&name)).await;
+            let found = with_timeout(&what, self.api.get_opt(&name)).await;
             let Some(now) = found.map_err(|error| error.of(&what))? else { return Ok(true) };
             if !made_by_us(&now) || now.uid() != seen.uid() {
                 return Ok(false);
@@ -84,10 +86,10 @@ impl Resources {
             let preconditions =
                 Preconditions { uid: now.uid(), resource_version: now.resource_version() };
             let asked = DeleteParams::default().preconditions(preconditions);
-            match limited(&what, self.api.delete(&name, &asked)).await {
+            match with_timeout(&what, self.api.delete(&name, &asked)).await {
                 Ok(_) => return Ok(true),
-                Err(error) if is(&error, "NotFound") => return Ok(true),
-                Err(error) if is(&error, "Conflict") => {}
+                Err(error) if has_reason(&error, "NotFound") => return Ok(true),
+                Err(error) if has_reason(&error, "Conflict") => {}
                 Err(error) => return Err(error.of(&what)),
             }
         }
@@ -102,7 +104,7 @@ impl Resources {
         name: &str,
         what: &(dyn Fn() -> String + Sync),
     ) -> Result<OwnerReference, ProviderError> {
-        let found = limited(what, self.api.get(name)).await.map_err(|error| error.of(what))?;
+        let found = with_timeout(what, self.api.get(name)).await.map_err(|error| error.of(what))?;
         let unavailable =
             |cause: String| ProviderError::Unavailable { provider: PROVIDER, what: what(), cause };
         if found.queue() != queue {

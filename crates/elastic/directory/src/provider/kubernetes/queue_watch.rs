@@ -10,10 +10,10 @@ use kube::runtime::watcher::{self, Event, watcher};
 use quelea_elastic_core::directory::Settings;
 use tokio::sync::mpsc;
 
-use super::pod_watch::{Patience, WATCH_MAX_S};
+use super::pod_watch::{WATCH_MAX_S, WatchBackoff};
 use super::queue_resources::Resources;
 use super::resource::ElasticQueue;
-use super::shown::accept;
+use super::status_writer::accept;
 use crate::provider::ProviderEvent;
 
 /// Watches the resources of one namespace.
@@ -37,7 +37,7 @@ impl QueueWatch {
     pub(super) async fn run(mut self) {
         let asked = watcher::Config::default().timeout(WATCH_MAX_S);
         let watch = watcher(self.resources.api.clone(), asked);
-        let mut seen = pin!(watch.backoff(Patience::default()));
+        let mut seen = pin!(watch.backoff(WatchBackoff::default()));
         while let Some(event) = seen.next().await {
             match event {
                 Ok(event) => self.take(event).await,

@@ -6,7 +6,10 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
-use quelea_elastic_core::directory::{Definition, DefinitionError};
+use quelea_elastic_core::directory::{Definition, DefinitionError, Relocation};
+use quelea_elastic_core::plan::Policy;
+use quelea_elastic_proto::Named as _;
+use quelea_elastic_proto::frame::{Acknowledge, SlowPolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -62,16 +65,16 @@ pub struct ElasticQueueSpec {
     pub sla: Option<ElasticQueueSla>,
     /// Which rules scale the queue: steady (default) or paper.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["steady", "paper"]))]
+    #[schemars(extend("enum" = Policy::names()))]
     pub policy: Option<String>,
     /// When a message is done: relayed (default), delivered or stored.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["relayed", "delivered", "stored"]))]
+    #[schemars(extend("enum" = Acknowledge::names()))]
     pub acknowledge: Option<String>,
     /// What happens to a listener that is too slow: drop_newest, drop_oldest (default), disconnect, hold_producers
     /// or spill.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["drop_newest", "drop_oldest", "disconnect", "hold_producers", "spill"]))]
+    #[schemars(extend("enum" = SlowPolicy::names()))]
     pub slow: Option<String>,
     /// A listener's ring in a relay, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +86,7 @@ pub struct ElasticQueueSpec {
     /// What a move does about a listener that does not come along: prompt (default, it sees a gap) or strict (the
     /// producer stays).
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["prompt", "strict"]))]
+    #[schemars(extend("enum" = Relocation::names()))]
     pub relocation: Option<String>,
 }
 

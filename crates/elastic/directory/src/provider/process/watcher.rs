@@ -1,4 +1,4 @@
-//! Tells when processes end: one thread that sleeps until the kernel says so, for any number of them.
+//! Reports the ends of processes: one thread that sleeps until the kernel says so, for any number of them.
 //! (Tokio takes a foreign descriptor only in an unsafe call.)
 
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 use super::ListenerSession;
-use super::by_hand::Undone;
+use super::manual_acks::ReceivedTracker;
 use super::state::Held;
 use crate::frame::{
     Acknowledge, AttachListener, ErrorCode, Frame, GapCause, RelayAddress, WireError,
@@ -12,7 +12,7 @@ use crate::frame::{
 use crate::limits::{
     ATTACH_MS_MAX, CONTROL_BYTES_MAX, RECONNECT_MS_MAX, RECONNECT_MS_MIN, RELAYS_MAX,
 };
-use crate::session::{Link, News, Output};
+use crate::session::{Link, SessionEvent};
 use crate::{RelayId, Slot, Time};
 
 /// The connection to one relay.
@@ -24,13 +24,13 @@ pub(super) struct LinkState {
     pub(super) phase: Phase,
     /// Index of each slot that is not at its end.
     pub(super) slots: FxHashMap<Slot, usize>,
-    /// The slot of the last message, since most come in stretches of one producer.
+    /// The slot of the last message, since most come in runs of one producer.
     pub(super) recent: Option<(Slot, usize)>,
     /// DATA frames that came on the connection.
     pub(super) frames: u64,
     /// Which of them are not done, if the program acknowledges by hand.
-    pub(super) undone: Undone,
-    /// How many of them the relay was told of.
+    pub(super) tracker: ReceivedTracker,
+    /// How many of them RECEIVED has covered.
     pub(super) received: u64,
     /// The last PING of the session before this connection was attached, and the last one answered.
     pub(super) attached_at: u64,
@@ -39,7 +39,7 @@ pub(super) struct LinkState {
     pub(super) failures: u32,
     /// Why messages are missing if they are when it is attached again.
     pub(super) cause: GapCause,
-    /// It was attached once: the relay knows of us, and tells producers what goes past us.
+    /// It was attached once: the relay knows of us, and reports to producers what goes past us.
     pub(super) knows_us: bool,
 }
 
@@ -49,10 +49,10 @@ pub(super) enum Phase {
         until: Time,
     },
     /// ATTACH was sent.
-    Asked {
+    AttachSent {
         until: Time,
     },
-    /// As Asked; all but the answer to a PING behind the last SUBSCRIBE is there.
+    /// As AttachSent; all but the answer to a PING behind the last SUBSCRIBE is there.
     Subscribing {
         until: Time,
     },
@@ -73,7 +73,7 @@ impl LinkState {
         self.failures == 0
             && matches!(
                 self.phase,
-                Phase::Connecting { .. } | Phase::Asked { .. } | Phase::Subscribing { .. }
+                Phase::Connecting { .. } | Phase::AttachSent { .. } | Phase::Subscribing { .. }
             )
     }
 
@@ -81,7 +81,7 @@ impl LinkState {
         match self.phase {
             Phase::Attached => None,
             Phase::Connecting { until }
-            | Phase::Asked { until }
+            | Phase::AttachSent { until }
             | Phase::Subscribing { until }
             | Phase::Lost { until } => Some(until),
         }
@@ -117,10 +117,9 @@ impl ListenerSession {
             if self.links.iter().any(|state| state.relay.relay == relay.relay) {
                 continue;
             }
-            self.last_link += 1;
-            let link = Link(self.last_link);
+            let link = self.outbox.next_link();
             let until = now.plus_ms(ATTACH_MS_MAX);
-            self.outputs.push_back(Output::Connect { link, relay: relay.clone() });
+            self.outbox.connect(link, relay.clone());
             self.links.push(LinkState {
                 link,
                 relay,
@@ -128,7 +127,7 @@ impl ListenerSession {
                 slots: FxHashMap::default(),
                 recent: None,
                 frames: 0,
-                undone: Undone::default(),
+                tracker: ReceivedTracker::default(),
                 received: 0,
                 attached_at: 0,
                 answered: 0,
@@ -139,18 +138,18 @@ impl ListenerSession {
         }
         for (link, was_attached, mut slots) in gone {
             if was_attached {
-                // If the directory holds it for dead and cannot tell it, it would take all that it has for
+                // If the directory holds it for dead and cannot reach it, it would take all that it has for
                 // delivered when the last listener leaves.
-                self.send(link, &Frame::Stop { fence: self.fence });
+                self.outbox.send(link, &Frame::Stop { fence: self.fence });
             }
-            self.outputs.push_back(Output::Close { link });
+            self.outbox.close(link);
             slots.sort_unstable();
             self.slots_lost(&slots, now);
         }
         if never_known {
             self.unseen_may_miss();
         }
-        self.tell_listening();
+        self.announce_listening();
     }
 
     /// The connection is there (WELCOME need not be).
@@ -168,12 +167,15 @@ impl ListenerSession {
             prefixes: prefixes.to_vec(),
         });
         let rest: Vec<Bytes> = rest.to_vec();
-        let phase =
-            if rest.is_empty() { Phase::Asked { until } } else { Phase::Subscribing { until } };
-        self.send(link, &attach);
+        let phase = if rest.is_empty() {
+            Phase::AttachSent { until }
+        } else {
+            Phase::Subscribing { until }
+        };
+        self.outbox.send(link, &attach);
         if !rest.is_empty() {
-            rest.into_iter().for_each(|prefix| self.send(link, &Frame::Subscribe(prefix)));
-            self.send(link, &Frame::Ping(SUBSCRIBED));
+            rest.into_iter().for_each(|prefix| self.outbox.send(link, &Frame::Subscribe(prefix)));
+            self.outbox.send(link, &Frame::Ping(SUBSCRIBED));
         }
         if let Some(state) = self.link_mut(link) {
             state.phase = phase;
@@ -186,7 +188,7 @@ impl ListenerSession {
             Frame::Attached { acknowledge, .. } => {
                 self.acknowledge = acknowledge;
                 if let Some(state) = self.link_mut(link)
-                    && matches!(state.phase, Phase::Asked { .. })
+                    && matches!(state.phase, Phase::AttachSent { .. })
                 {
                     self.link_attached(link, now);
                 }
@@ -205,8 +207,8 @@ impl ListenerSession {
                 self.missed(producer, below);
             }
             Frame::Error(error) => self.link_refused(link, error, now),
-            Frame::Ping(number) => self.send(link, &Frame::Pong(number)),
-            _ => {} // PONG, DRAINING: the directory tells where to go.
+            Frame::Ping(number) => self.outbox.send(link, &Frame::Pong(number)),
+            _ => {} // PONG, DRAINING: the directory says where to go.
         }
     }
 
@@ -223,18 +225,18 @@ impl ListenerSession {
         state.cause = GapCause::RelayLost;
         state.knows_us = true;
         self.settle_waiting(now);
-        self.tell_listening();
+        self.announce_listening();
     }
 
     fn link_refused(&mut self, link: Link, error: WireError, now: Time) {
         let cause = error.text.clone();
         let too_slow = error.code == ErrorCode::TooSlow;
         let over = error.fatal || self.link(link).is_some_and(|state| !state.is_attached());
-        self.tell(News::Refused(error));
+        self.outbox.report(SessionEvent::Refused(error));
         if !over {
             return;
         }
-        self.outputs.push_back(Output::Close { link });
+        self.outbox.close(link);
         let Some(state) = self.link_mut(link) else { return };
         let was_attached = state.is_attached();
         if too_slow {
@@ -250,7 +252,7 @@ impl ListenerSession {
     /// does not say otherwise.
     pub fn handle_lost(&mut self, link: Link, cause: &str, now: Time) {
         self.lost(link, cause, None, true, now);
-        self.tell_done();
+        self.send_received_if_idle();
     }
 
     /// `missed`: why messages may go past us from now on, if that is known; `dead`: the relay may be.
@@ -264,7 +266,7 @@ impl ListenerSession {
         state.phase = Phase::Lost { until: now.plus_ms(wait) };
         state.failures += 1;
         state.frames = 0;
-        state.undone = Undone::default();
+        state.tracker = ReceivedTracker::default();
         state.received = 0;
         state.recent = None;
         let first = state.failures == 1;
@@ -275,7 +277,12 @@ impl ListenerSession {
         self.stats.relays_lost += u64::from(was_attached);
         if dead && (was_attached || first) {
             let (queue, client) = (self.config.queue.clone(), self.config.listener);
-            self.tell_directory(Frame::RelayLost { queue, client, relay, cause: cause.to_owned() });
+            self.outbox.send_to_directory(Frame::RelayLost {
+                queue,
+                client,
+                relay,
+                cause: cause.to_owned(),
+            });
         }
         let unreachable =
             |state: &LinkState| state.link != link && !state.knows_us && !state.is_coming();
@@ -289,7 +296,7 @@ impl ListenerSession {
             self.unseen_may_miss();
         }
         self.settle_waiting(now);
-        self.tell_listening();
+        self.announce_listening();
     }
 
     pub(super) fn links_timeout(&mut self, now: Time) {
@@ -300,49 +307,51 @@ impl ListenerSession {
                 continue;
             };
             if let Phase::Lost { .. } = self.links[index].phase {
-                self.last_link += 1;
+                let link = self.outbox.next_link();
                 let state = &mut self.links[index];
-                state.link = Link(self.last_link);
+                state.link = link;
                 state.phase = Phase::Connecting { until: now.plus_ms(ATTACH_MS_MAX) };
-                let (link, relay) = (state.link, state.relay.clone());
-                self.outputs.push_back(Output::Connect { link, relay });
+                self.outbox.connect(link, state.relay.clone());
             } else {
-                self.outputs.push_back(Output::Close { link });
+                self.outbox.close(link);
                 self.handle_lost(link, "no answer to ATTACH in time", now);
             }
         }
     }
 
     /// LISTENING, when no relay is still to come: those that cannot be reached are left out.
-    fn tell_listening(&mut self) {
-        if !self.directory || self.closed || self.links.iter().any(LinkState::is_coming) {
+    fn announce_listening(&mut self) {
+        if !self.outbox.has_directory()
+            || self.closed
+            || self.links.iter().any(LinkState::is_coming)
+        {
             return;
         }
         let attached = self.links.iter().filter(|state| state.is_attached());
         let relays: Vec<RelayId> = attached.map(|state| state.relay.relay).collect();
-        let told = Some((self.generation, relays.clone()));
-        if self.told == told || (self.generation == 0 && relays.is_empty()) {
+        let announced = Some((self.generation, relays.clone()));
+        if self.announced == announced || (self.generation == 0 && relays.is_empty()) {
             return;
         }
-        self.told = told;
+        self.announced = announced;
         let (queue, listener) = (self.config.queue.clone(), self.config.listener);
         let generation = self.generation;
-        self.tell_directory(Frame::Listening { queue, listener, generation, relays });
+        self.outbox.send_to_directory(Frame::Listening { queue, listener, generation, relays });
     }
 
-    /// Asks all other relays for an answer behind all that they have sent so far. Gives its number.
-    pub(super) fn ask_for_all(&mut self, but: Option<Link>) -> u64 {
+    /// Asks all other relays for an answer behind all that they have sent so far. Returns its number.
+    pub(super) fn ping_others(&mut self, but: Option<Link>) -> u64 {
         self.last_ping += 1;
         let number = self.last_ping;
         let others =
             self.links.iter().filter(|state| state.is_attached() && but != Some(state.link));
         let links: Vec<Link> = others.map(|state| state.link).collect();
-        links.into_iter().for_each(|link| self.send(link, &Frame::Ping(number)));
+        links.into_iter().for_each(|link| self.outbox.send(link, &Frame::Ping(number)));
         number
     }
 
     /// Whether all of those have answered, or are gone.
-    pub(super) fn have_answered(&self, but: Option<Link>, number: u64) -> bool {
+    pub(super) fn others_answered(&self, but: Option<Link>, number: u64) -> bool {
         let asked = |state: &&LinkState| {
             state.is_attached() && state.attached_at < number && but != Some(state.link)
         };
@@ -350,7 +359,7 @@ impl ListenerSession {
     }
 
     /// RECEIVED, to relays whose producers wait for it: once for all that the program has taken.
-    pub(super) fn tell_received(&mut self) {
+    pub(super) fn send_received(&mut self) {
         if self.acknowledge == Acknowledge::Relayed {
             return;
         }
@@ -360,17 +369,25 @@ impl ListenerSession {
             if state.is_attached() && taken > state.received {
                 let link = state.link;
                 self.links[index].received = taken;
-                self.send(link, &Frame::Received(taken));
+                self.outbox.send(link, &Frame::Received(taken));
             }
         }
     }
 
-    pub(super) fn send_to_asked(&mut self, frame: &Frame) {
+    /// How many of a connection's messages are done without a hole.
+    pub(super) fn done_of(&self, state: &LinkState) -> u64 {
+        if self.manual_acks.is_some() {
+            return state.tracker.first();
+        }
+        self.first_held(state).unwrap_or(state.frames)
+    }
+
+    pub(super) fn send_to_attached(&mut self, frame: &Frame) {
         let asked = |state: &&LinkState| {
             !matches!(state.phase, Phase::Connecting { .. } | Phase::Lost { .. })
         };
         let links: Vec<Link> = self.links.iter().filter(asked).map(|state| state.link).collect();
-        links.into_iter().for_each(|link| self.send(link, frame));
+        links.into_iter().for_each(|link| self.outbox.send(link, frame));
     }
 
     /// Whether messages of this relay are held.

@@ -2,15 +2,15 @@
 
 use bytes::Bytes;
 
-use super::by_hand::Place;
 use super::links::LinkState;
-use super::state::{Held, Producer, Tracked, WaitsFor};
+use super::manual_acks::LinkOrdinal;
+use super::state::{Held, Producer, ProducerSlot, WaitsFor};
 use super::{Event, GapNotice, ListenerSession, Message};
 use crate::frame::{Acknowledge, ErrorCode, Gap, GapCause, Start, WireError};
 use crate::limits::{
     DEPARTED_MAX, HOLD_DELIVERED_MS_MAX, HOLD_MS_MAX, LISTENER_SLOTS_MAX, RESEND_MS_MAX,
 };
-use crate::session::{Link, News};
+use crate::session::{Link, SessionEvent};
 use crate::{ClientId, Epoch, MessageSeq, Slot, Time};
 
 impl ListenerSession {
@@ -27,7 +27,7 @@ impl ListenerSession {
         // Told of late, when a later slot that brings its messages again is known already.
         let (epoch, again) = self.producers[producer].resent;
         let limit = if start.epoch < epoch { again } else { MessageSeq(u64::MAX) };
-        let slot = self.slots.insert(Tracked {
+        let slot = self.slots.insert(ProducerSlot {
             producer,
             link: Some(link),
             slot: start.slot,
@@ -65,13 +65,13 @@ impl ListenerSession {
             ("slot", format!("START: slot {} has started already", start.slot.0))
         };
         let (code, field) = (ErrorCode::Limit, field.to_owned());
-        self.tell(News::Refused(WireError { code, field, text, fatal: false }));
+        self.outbox.report(SessionEvent::Refused(WireError { code, field, text, fatal: false }));
     }
 
     /// A producer sends all from this slot's first message on again. What is held of that elsewhere is
-    /// dropped: it need not be kept, and it would keep back what is told by RECEIVED.
+    /// dropped: it need not be kept, and it would keep RECEIVED back.
     fn supersede(&mut self, by: usize) {
-        let Tracked { producer, link, epoch, first, .. } = self.slots[by];
+        let ProducerSlot { producer, link, epoch, first, .. } = self.slots[by];
         let resent = &mut self.producers[producer].resent;
         *resent = (*resent).max((epoch, first));
         let mut dropped = Vec::new();
@@ -115,8 +115,8 @@ impl ListenerSession {
         let Some(state) = self.links.iter_mut().find(|state| state.link == link) else { return };
         let ordinal = state.frames;
         state.frames += 1;
-        if self.by_hand.is_some() {
-            state.undone.arrive();
+        if self.manual_acks.is_some() {
+            state.tracker.arrive();
         }
         let Some(index) = index_of(state, slot) else {
             self.done((link, ordinal));
@@ -130,7 +130,7 @@ impl ListenerSession {
             self.fin(link, slot, limit, now);
         } else if tracked.open {
             let producer = tracked.producer;
-            self.give(producer, sequence, encoded, (link, ordinal));
+            self.deliver(producer, sequence, encoded, (link, ordinal));
         } else {
             self.held_bytes += encoded.len();
             tracked.held.push_back(Held::Message { sequence, encoded, ordinal });
@@ -148,7 +148,7 @@ impl ListenerSession {
         }
         if tracked.open {
             let producer = tracked.producer;
-            self.announce(producer, gap.from, to, Some(gap.messages), gap.cause);
+            self.report_gap(producer, gap.from, to, Some(gap.messages), gap.cause);
         } else {
             tracked.held.push_back(Held::Gap(Gap { to, ..gap }));
         }
@@ -189,7 +189,7 @@ impl ListenerSession {
     }
 
     /// A relay could not be reached that never knew of us: it may have acknowledged messages of any producer
-    /// that we see nowhere, without us and without telling it so.
+    /// that we see nowhere, without us and without a MISSED.
     pub(super) fn unseen_may_miss(&mut self) {
         let producers: Vec<usize> = self.producers.iter().map(|(index, _)| index).collect();
         producers.into_iter().for_each(|producer| self.unseen_may_miss_of(producer));
@@ -220,7 +220,7 @@ impl ListenerSession {
         }
     }
 
-    /// Relays have told of all their slots, or will not: who waited for that is looked at again.
+    /// Relays have announced all their slots, or will not: producers that waited for that are looked at again.
     pub(super) fn settle_waiting(&mut self, now: Time) {
         for producer in self.waiting.clone() {
             self.settle(producer, now);
@@ -254,10 +254,10 @@ impl ListenerSession {
                 self.open(lowest, now);
                 continue;
             }
-            match self.prospect(producer, lowest) {
-                Prospect::Slot => self.wait(producer, WaitsFor::Slot, now),
-                Prospect::Resend => self.wait(producer, WaitsFor::Resend, now),
-                Prospect::Nothing(cause) => {
+            match self.missing_source(producer, lowest) {
+                MissingSource::Slot => self.wait(producer, WaitsFor::Slot, now),
+                MissingSource::Resend => self.wait(producer, WaitsFor::Resend, now),
+                MissingSource::Nothing(cause) => {
                     self.give_up_below_held(producer, cause);
                     continue;
                 }
@@ -291,47 +291,49 @@ impl ListenerSession {
     }
 
     /// Who may bring what is missing below a held slot.
-    fn prospect(&mut self, producer: usize, lowest: usize) -> Prospect {
+    fn missing_source(&mut self, producer: usize, lowest: usize) -> MissingSource {
         let known = &self.producers[producer];
         let slot = &self.slots[lowest];
         let comes =
             self.links.iter().any(|state| state.is_coming() && slot.link != Some(state.link));
         let unknown = known.done.is_none();
         // Acknowledged means that listeners have all below that concerned them, this one included, unless
-        // the producer has told of this one.
+        // the producer has said MISSED of this one.
         let delivered = self.acknowledge != Acknowledge::Relayed;
         if !unknown && slot.previous == Epoch(0) && !slot.late && delivered {
             let lost = || known.done < Some(known.missed_below);
-            return Prospect::Nothing(
+            return MissingSource::Nothing(
                 known.missed.or_else(|| lost().then_some(GapCause::RelayLost)),
             );
         }
         if comes || known.slots.iter().any(|index| self.slots[*index].open) {
-            return Prospect::Slot;
+            return MissingSource::Slot;
         }
         let (link, final_start) = (slot.link, slot.previous == Epoch(0) || slot.late);
-        // The slot that brings it may have been told of, and be under way to us.
+        // The slot that brings it may have been announced, and be under way to us.
         let Some(barrier) = slot.barrier else {
-            let barrier = self.ask_for_all(link);
+            let barrier = self.ping_others(link);
             self.slots[lowest].barrier = Some(barrier);
-            return if self.have_answered(link, barrier) {
-                self.prospect(producer, lowest)
+            return if self.others_answered(link, barrier) {
+                self.missing_source(producer, lowest)
             } else {
-                Prospect::Slot
+                MissingSource::Slot
             };
         };
-        if !self.have_answered(link, barrier) {
-            return Prospect::Slot;
+        if !self.others_answered(link, barrier) {
+            return MissingSource::Slot;
         }
         if unknown {
             // Nobody had anything of this producer for us before.
-            return Prospect::Nothing(None);
+            return MissingSource::Nothing(None);
         }
         if final_start {
             let state = link.and_then(|link| self.link(link));
-            return Prospect::Nothing(Some(state.map_or(GapCause::RelayLost, |state| state.cause)));
+            return MissingSource::Nothing(Some(
+                state.map_or(GapCause::RelayLost, |state| state.cause),
+            ));
         }
-        Prospect::Resend
+        MissingSource::Resend
     }
 
     /// What is missing below the lowest held slot does not come: a gap, if there is a cause.
@@ -341,7 +343,7 @@ impl ListenerSession {
         let Some(first) = held.map(|slot| self.slots[*slot].begin()).min() else { return };
         match (known.done, cause) {
             (Some(done), Some(cause)) if done < first => {
-                self.announce(producer, done, first, None, cause);
+                self.report_gap(producer, done, first, None, cause);
             }
             _ => {
                 let known = &mut self.producers[producer];
@@ -358,7 +360,7 @@ impl ListenerSession {
         self.producers[producer].missed = None;
         let since = tracked.since;
         let held = std::mem::take(&mut tracked.held);
-        // Of a connection that is gone nothing is told: this one never was.
+        // Of a connection that is gone nothing is announced: this one never was.
         let link = tracked.link.unwrap_or_default();
         let (detached, moved) =
             (tracked.link.is_none(), tracked.previous != Epoch(0) && !tracked.late);
@@ -371,10 +373,10 @@ impl ListenerSession {
             match item {
                 Held::Message { sequence, encoded, ordinal } => {
                     self.held_bytes -= encoded.len();
-                    self.give(producer, sequence, encoded, (link, ordinal));
+                    self.deliver(producer, sequence, encoded, (link, ordinal));
                 }
                 Held::Gap(gap) => {
-                    self.announce(producer, gap.from, gap.to, Some(gap.messages), gap.cause);
+                    self.report_gap(producer, gap.from, gap.to, Some(gap.messages), gap.cause);
                 }
                 Held::Fin(next) => {
                     self.finished(index, next);
@@ -389,12 +391,12 @@ impl ListenerSession {
 
     /// A message in its turn, or a repetition.
     #[inline]
-    fn give(&mut self, producer: usize, sequence: MessageSeq, encoded: Bytes, at: Place) {
+    fn deliver(&mut self, producer: usize, sequence: MessageSeq, encoded: Bytes, at: LinkOrdinal) {
         let known = &mut self.producers[producer];
         if known.done.is_some_and(|done| sequence < done) {
             self.stats.duplicates += 1;
-            if let Some(by_hand) = &mut self.by_hand {
-                let place = by_hand.repeat(known.id, sequence, at);
+            if let Some(manual_acks) = &mut self.manual_acks {
+                let place = manual_acks.repeat(known.id, sequence, at);
                 self.done(place);
             }
             return;
@@ -402,14 +404,14 @@ impl ListenerSession {
         known.done = Some(MessageSeq(sequence.0 + 1));
         self.events_bytes += encoded.len();
         self.stats.messages += 1;
-        if let Some(by_hand) = &mut self.by_hand {
-            by_hand.give(known.id, sequence, at);
+        if let Some(manual_acks) = &mut self.manual_acks {
+            manual_acks.push(known.id, sequence, at);
         }
         self.events.push_back(Event::Message(Message { producer: known.id, sequence, encoded }));
     }
 
     /// A gap in a producer's messages, as far as it concerns what is not done.
-    fn announce(
+    fn report_gap(
         &mut self,
         producer: usize,
         from: MessageSeq,
@@ -498,8 +500,8 @@ impl ListenerSession {
 }
 
 /// Where what is missing may come from.
-enum Prospect {
-    /// From another slot, that is open or may be told of.
+enum MissingSource {
+    /// From another slot, that is open or may be announced.
     Slot,
     /// From its producer, that sends again what a dead relay owed.
     Resend,

@@ -12,7 +12,7 @@ use crate::{ClientId, Epoch, MessageSeq, Slot, Time};
 #[derive(Debug)]
 pub(super) struct Producer {
     pub(super) id: ClientId,
-    /// All below was given, was a gap, or did not match. `None`: it came before all relays had told of
+    /// All below was given, was a gap, or did not match. `None`: it came before all relays had announced
     /// their slots, so an earlier slot of it may turn up.
     pub(super) done: Option<MessageSeq>,
     /// A relay has sent us away while the producer was there, or it may be at one that never knew of us:
@@ -38,7 +38,7 @@ pub(super) struct Producer {
 pub(super) enum WaitsFor {
     /// Nothing is held.
     Nothing,
-    /// Another slot may bring what is missing: one that is open, or that is still to be told of.
+    /// Another slot may bring what is missing: one that is open, or that is still to be announced.
     Slot,
     /// The producer may send again what is missing.
     Resend,
@@ -46,7 +46,7 @@ pub(super) enum WaitsFor {
 
 /// A slot of a producer at a relay.
 #[derive(Debug)]
-pub(super) struct Tracked {
+pub(super) struct ProducerSlot {
     pub(super) producer: usize,
     /// Where it comes from; `None` when that connection is gone and some messages are still held.
     pub(super) link: Option<Link>,
@@ -67,7 +67,7 @@ pub(super) struct Tracked {
     pub(super) held: VecDeque<Held>,
 }
 
-impl Tracked {
+impl ProducerSlot {
     /// What is below is waited for: not what a later slot brings again, even if this one never ends.
     pub(super) fn begin(&self) -> MessageSeq {
         self.first.min(self.limit)

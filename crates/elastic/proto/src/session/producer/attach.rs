@@ -1,14 +1,14 @@
 //! Going to a relay: connect, ATTACH, then FIN at the old one and START at the new one in one go.
 
-use super::{Phase, ProducerSession, Stay};
+use super::{Phase, ProducerSession, RelayAttachment};
 use crate::frame::{Frame, RelayAddress, Start};
-use crate::limits::{ASK_AGAIN_MS, ATTACH_MS_MAX, STAYS_MAX};
-use crate::session::{Link, Output};
+use crate::limits::{ATTACH_MS_MAX, OPEN_RETRY_MS, RELAY_ATTACHMENTS_MAX};
+use crate::session::Link;
 use crate::{Epoch, RelayId, Slot, Time};
 
 /// A relay to which the producer goes.
 #[derive(Debug)]
-pub(super) struct Attaching {
+pub(super) struct PendingAttach {
     pub(super) link: Link,
     pub(super) relay: RelayId,
     pub(super) epoch: Epoch,
@@ -24,44 +24,44 @@ pub(super) struct Attaching {
 impl ProducerSession {
     /// The directory says where to go.
     pub(super) fn attach(&mut self, epoch: Epoch, relay: RelayAddress, now: Time) {
-        self.forsake();
+        self.abandon_attach();
         if let Some(old) = self.attaching.take() {
             self.leave(old.link);
         }
-        let Some(relay) = self.put_off(epoch, relay, now) else { return };
-        self.ask_at = None;
+        let Some(relay) = self.defer_move(epoch, relay, now) else { return };
+        self.open_retry_at = None;
         let begun = now;
         let deadline = now.plus_ms(ATTACH_MS_MAX);
         let id = relay.relay;
         // To a relay where we are, or that still owes acknowledgements: a slot after the other, on the same
         // connection, or else it would end the old slot before it has read all of it.
         // But not where too much is unanswered.
-        let known = self.stays.iter().rev().find(|stay| stay.relay == id);
-        let known = known.filter(|_| self.forsaken.len() < STAYS_MAX);
-        let here = known.map(|stay| stay.link);
-        let is_open = known.is_some_and(|stay| stay.end.is_none());
-        let link = here.unwrap_or_else(|| self.next_link());
+        let known = self.attachments.iter().rev().find(|attachment| attachment.relay == id);
+        let known = known.filter(|_| self.abandoned.len() < RELAY_ATTACHMENTS_MAX);
+        let here = known.map(|attachment| attachment.link);
+        let is_open = known.is_some_and(|attachment| attachment.end.is_none());
+        let link = here.unwrap_or_else(|| self.outbox.next_link());
         let attaching =
-            Attaching { link, relay: id, epoch, begun, deadline, asked: false, again: false };
+            PendingAttach { link, relay: id, epoch, begun, deadline, asked: false, again: false };
         self.attaching = Some(attaching);
         if here.is_some() {
             if is_open {
-                self.finish_open_stay();
+                self.finish_open_attachment();
                 self.paused_at.get_or_insert(now);
             }
             self.handle_connected(link, now);
         } else {
-            self.outputs.push_back(Output::Connect { link, relay });
+            self.outbox.connect(link, relay);
         }
     }
 
     /// Another relay ended that owed acknowledgements: a new slot at the relay where we are.
     pub(super) fn attach_again(&mut self, link: Link, relay: RelayId, now: Time) {
-        self.finish_open_stay();
+        self.finish_open_attachment();
         self.paused_at.get_or_insert(now);
         let (epoch, begun, deadline) = (self.epoch, now, now.plus_ms(ATTACH_MS_MAX));
         let attaching =
-            Attaching { link, relay, epoch, begun, deadline, asked: false, again: true };
+            PendingAttach { link, relay, epoch, begun, deadline, asked: false, again: true };
         self.attaching = Some(attaching);
         self.handle_connected(link, now);
     }
@@ -79,33 +79,34 @@ impl ProducerSession {
             fence: self.fence,
             epoch: attaching.epoch,
         };
-        self.send(link, &attach);
+        self.outbox.send(link, &attach);
     }
 
     /// The relay has a slot for us: the switch.
     pub(super) fn attached(&mut self, link: Link, slot: Slot, credit_bytes: u64, now: Time) {
-        if self.take_forsaken(link) {
+        if self.take_abandoned(link) {
             return;
         }
         let Some(attaching) = self.attaching.take_if(|attaching| attaching.link == link) else {
             return;
         };
-        let before = self.open_stay().map(|stay| stay.relay);
-        self.finish_open_stay();
+        let before = self.open_attachment().map(|attachment| attachment.relay);
+        self.finish_open_attachment();
         let mut previous = self.epoch;
         if self.owed {
             self.owed = false;
             previous = Epoch(0);
             self.stats.resent += self.window.sent().0 - self.window.first().0;
             self.window.rewind();
-            let owing: Vec<Link> = self.stays.drain(..).map(|stay| stay.link).collect();
+            let owing: Vec<Link> =
+                self.attachments.drain(..).map(|attachment| attachment.link).collect();
             owing.into_iter().filter(|old| *old != link).for_each(|old| self.leave(old));
         }
         let first = self.window.sent();
-        let Attaching { relay, epoch, .. } = attaching;
+        let PendingAttach { relay, epoch, .. } = attaching;
         self.epoch = epoch;
-        self.ask_at = None;
-        self.stays.push_back(Stay {
+        self.open_retry_at = None;
+        self.attachments.push_back(RelayAttachment {
             link,
             relay,
             epoch,
@@ -117,10 +118,10 @@ impl ProducerSession {
             sent_bytes: 0,
         });
         if previous == Epoch(0) {
-            self.tell_missed(link, first);
+            self.send_missed(link, first);
         }
         let producer = self.config.producer;
-        self.send(link, &Frame::Start(Start { slot, producer, epoch, first, previous }));
+        self.outbox.send(link, &Frame::Start(Start { slot, producer, epoch, first, previous }));
         self.producing(relay, epoch, first);
         self.release();
         self.note_move(&attaching, before.is_some(), now);
@@ -129,18 +130,18 @@ impl ProducerSession {
 
     /// The ATTACH that was sent last will be answered in vain. A slot without START harms nobody: the
     /// relay ends it at the next ATTACH.
-    pub(super) fn forsake(&mut self) {
+    pub(super) fn abandon_attach(&mut self) {
         let asked = self.attaching.as_ref().filter(|attaching| attaching.asked);
-        self.forsaken.extend(asked.map(|attaching| attaching.link));
+        self.abandoned.extend(asked.map(|attaching| attaching.link));
     }
 
     /// Whether an answer on this connection is to such an ATTACH: they are answered in order.
-    pub(super) fn take_forsaken(&mut self, link: Link) -> bool {
-        let at = self.forsaken.iter().position(|forsaken| *forsaken == link);
-        at.map(|at| self.forsaken.remove(at)).is_some()
+    pub(super) fn take_abandoned(&mut self, link: Link) -> bool {
+        let at = self.abandoned.iter().position(|abandoned| *abandoned == link);
+        at.map(|at| self.abandoned.remove(at)).is_some()
     }
 
-    fn note_move(&mut self, attaching: &Attaching, from_relay: bool, now: Time) {
+    fn note_move(&mut self, attaching: &PendingAttach, from_relay: bool, now: Time) {
         let paused_at = self.paused_at.take();
         if from_relay {
             self.stats.moves += 1;
@@ -154,27 +155,33 @@ impl ProducerSession {
         let Some(attaching) = self.attaching.take() else { return };
         self.leave(attaching.link);
         if attaching.again {
-            self.stays_lost(attaching.link, cause, now);
+            self.attachments_lost(attaching.link, cause, now);
         } else {
             self.produce_failed(attaching.relay, attaching.epoch, cause.to_owned());
         }
-        let open = self.open_stay().map(|stay| (stay.link, stay.relay));
+        let open = self.open_attachment().map(|attachment| (attachment.link, attachment.relay));
         match open {
             Some((link, relay)) if self.owed => self.attach_again(link, relay, now),
             Some(_) => {}
-            None => self.ask_later(now),
+            None => self.retry_open_later(now),
         }
     }
 
     pub(super) fn produce_failed(&mut self, relay: RelayId, epoch: Epoch, cause: String) {
         let (queue, producer) = (self.config.queue.clone(), self.config.producer);
-        self.tell_directory(Frame::ProduceFailed { queue, producer, epoch, relay, cause });
+        self.outbox.send_to_directory(Frame::ProduceFailed {
+            queue,
+            producer,
+            epoch,
+            relay,
+            cause,
+        });
     }
 
     /// The directory will say where to go; if it does not, it is asked.
-    pub(super) fn ask_later(&mut self, now: Time) {
-        if self.directory && self.phase != Phase::Closed {
-            self.ask_at.get_or_insert_with(|| now.plus_ms(ASK_AGAIN_MS));
+    pub(super) fn retry_open_later(&mut self, now: Time) {
+        if self.outbox.has_directory() && self.phase != Phase::Closed {
+            self.open_retry_at.get_or_insert_with(|| now.plus_ms(OPEN_RETRY_MS));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Listeners that may miss what was acknowledged. Relays tell of them before the acknowledgement; they are
-//! told where messages are sent again, since a listener takes what is not sent again for what it has.
+//! Listeners that may miss what was acknowledged. Relays report them before the acknowledgement; they are
+//! sent MISSED where messages are sent again, since a listener takes what is not sent again for what it has.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,16 +12,16 @@ use crate::{ClientId, MessageSeq};
 /// What one listener may miss.
 #[derive(Debug)]
 pub(super) struct Missed {
-    /// Whose word it is; `None`: of a relay that acknowledges nothing any more.
+    /// Which relay reported it; `None`: of a relay that acknowledges nothing any more.
     link: Option<Link>,
     listener: ClientId,
     below: MessageSeq,
 }
 
 impl ProducerSession {
-    /// MISSED: a relay's last word of a listener counts.
+    /// MISSED: a relay's last report of a listener counts.
     pub(super) fn note_missed(&mut self, link: Link, listener: ClientId, below: MessageSeq) {
-        if !self.stays.iter().any(|stay| stay.link == link) {
+        if !self.attachments.iter().any(|attachment| attachment.link == link) {
             return;
         }
         self.missed.retain(|of| (of.link, of.listener) != (Some(link), listener));
@@ -33,7 +33,7 @@ impl ProducerSession {
 
     /// What the relay of this connection acknowledged has its end.
     pub(super) fn missed_ends(&mut self, link: Link, end: MessageSeq) {
-        if self.stays.iter().any(|stay| stay.link == link) {
+        if self.attachments.iter().any(|attachment| attachment.link == link) {
             return;
         }
         for of in self.missed.iter_mut().filter(|of| of.link == Some(link)) {
@@ -42,8 +42,8 @@ impl ProducerSession {
     }
 
     /// All from `first` on is sent again on this connection: listeners that may miss what is below are
-    /// told before.
-    pub(super) fn tell_missed(&mut self, link: Link, first: MessageSeq) {
+    /// sent MISSED before.
+    pub(super) fn send_missed(&mut self, link: Link, first: MessageSeq) {
         let mut newest: VecDeque<Missed> = VecDeque::new();
         let mut places: BTreeMap<ClientId, usize> = BTreeMap::new();
         for Missed { listener, below, .. } in self.missed.drain(..) {
@@ -57,7 +57,7 @@ impl ProducerSession {
         let producer = self.config.producer;
         for Missed { listener, below, .. } in &newest {
             let (listener, below) = (*listener, *below);
-            self.send(link, &Frame::Missed { producer, listener, below });
+            self.outbox.send(link, &Frame::Missed { producer, listener, below });
         }
         self.missed = newest;
     }

@@ -1,13 +1,13 @@
-//! The messages that are not acknowledged yet, as frames ready to be sent, in stretches.
+//! The messages that are not acknowledged yet, as frames ready to be sent, in runs.
 //!
-//! Publishing copies a message once, behind its header, into the last stretch; sending gives out slices
-//! of stretches; acknowledging drops stretches. None costs an allocation a message.
+//! Publishing copies a message once, behind its header, into the last run; sending gives out slices
+//! of runs; acknowledging drops runs. None costs an allocation a message.
 
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
-use crate::limits::{DATA_HEADER_BYTES, FRAME_HEADER_BYTES, STRETCH_BYTES};
+use crate::limits::{DATA_HEADER_BYTES, FRAME_HEADER_BYTES, FRAME_RUN_BYTES};
 use crate::wire::{DataHeader, data_header};
 use crate::{MessageSeq, Slot};
 
@@ -16,8 +16,8 @@ const SLOT_AT: usize = FRAME_HEADER_BYTES;
 
 #[derive(Debug)]
 pub(super) struct Window {
-    stretches: VecDeque<Stretch>,
-    /// Frames behind all stretches.
+    runs: VecDeque<FrameRun>,
+    /// Frames behind all runs.
     tail: BytesMut,
     /// The slot that the frames of `tail` bear.
     slot: Slot,
@@ -27,14 +27,14 @@ pub(super) struct Window {
     sent: MessageSeq,
     /// The next message to be published.
     next: MessageSeq,
-    /// Where `sent` begins: index of its stretch, and byte in it.
+    /// Where `sent` begins: index of its run, and byte in it.
     cursor: (usize, usize),
     /// Of all frames here.
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Stretch {
+struct FrameRun {
     frames: Bytes,
     slot: Slot,
     /// One past its last message.
@@ -44,7 +44,7 @@ struct Stretch {
 impl Window {
     pub(super) fn new() -> Self {
         Self {
-            stretches: VecDeque::new(),
+            runs: VecDeque::new(),
             tail: BytesMut::new(),
             slot: Slot(0),
             first: MessageSeq(0),
@@ -84,7 +84,7 @@ impl Window {
         let frame_bytes = DATA_HEADER_BYTES + parts_bytes;
         if self.tail.capacity() - self.tail.len() < frame_bytes {
             self.seal();
-            self.tail.reserve(frame_bytes.max(STRETCH_BYTES));
+            self.tail.reserve(frame_bytes.max(FRAME_RUN_BYTES));
         }
         let end = self.tail.len() + frame_bytes;
         self.tail.extend_from_slice(&data_header(self.slot, self.next, parts_bytes));
@@ -106,14 +106,14 @@ impl Window {
             self.seal();
             self.slot = slot;
         }
-        if self.cursor.0 == self.stretches.len() {
+        if self.cursor.0 == self.runs.len() {
             self.seal();
         }
-        let stretch = &mut self.stretches[self.cursor.0];
-        stretch.bear(slot);
-        let rest = stretch.frames.slice(self.cursor.1..);
+        let run = &mut self.runs[self.cursor.0];
+        run.set_slot(slot);
+        let rest = run.frames.slice(self.cursor.1..);
         if rest.len() as u64 <= credit {
-            self.sent = stretch.end;
+            self.sent = run.end;
             self.cursor = (self.cursor.0 + 1, 0);
             return Some(rest);
         }
@@ -123,7 +123,7 @@ impl Window {
             self.sent.0 += 1;
         }
         self.cursor.1 += end;
-        if self.sent == stretch.end {
+        if self.sent == run.end {
             self.cursor = (self.cursor.0 + 1, 0);
         }
         Some(rest.slice(..end))
@@ -133,12 +133,12 @@ impl Window {
     pub(super) fn acknowledge(&mut self, below: MessageSeq) {
         debug_assert!(below <= self.sent, "only what was sent is acknowledged");
         self.first = self.first.max(below);
-        while let Some(stretch) = self.stretches.front()
-            && stretch.end <= self.first
+        while let Some(run) = self.runs.front()
+            && run.end <= self.first
             && self.cursor.0 > 0
         {
-            self.bytes -= stretch.frames.len();
-            self.stretches.pop_front();
+            self.bytes -= run.frames.len();
+            self.runs.pop_front();
             self.cursor.0 -= 1;
         }
     }
@@ -147,30 +147,30 @@ impl Window {
     pub(super) fn rewind(&mut self) {
         self.sent = self.first;
         self.cursor = (0, 0);
-        let Some(stretch) = self.stretches.front() else { return };
-        while let Some(header) = DataHeader::of_frame(&stretch.frames[self.cursor.1..])
+        let Some(run) = self.runs.front() else { return };
+        while let Some(header) = DataHeader::of_frame(&run.frames[self.cursor.1..])
             && header.sequence < self.first
         {
-            self.cursor.1 += frame_bytes(&stretch.frames[self.cursor.1..]);
+            self.cursor.1 += frame_bytes(&run.frames[self.cursor.1..]);
         }
-        if self.cursor.1 == stretch.frames.len() {
+        if self.cursor.1 == run.frames.len() {
             self.cursor = (1, 0);
         }
     }
 
-    /// Makes a stretch of the tail.
+    /// Makes a run of the tail.
     fn seal(&mut self) {
         if !self.tail.is_empty() {
             let frames = self.tail.split().freeze();
-            self.stretches.push_back(Stretch { frames, slot: self.slot, end: self.next });
+            self.runs.push_back(FrameRun { frames, slot: self.slot, end: self.next });
         }
     }
 }
 
-impl Stretch {
+impl FrameRun {
     /// Has all frames bear this slot: they were made for another relay. The only copy that a move
     /// costs, of what the old relay has not taken or not acknowledged.
-    fn bear(&mut self, slot: Slot) {
+    fn set_slot(&mut self, slot: Slot) {
         if self.slot == slot {
             return;
         }

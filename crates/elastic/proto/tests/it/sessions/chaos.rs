@@ -5,7 +5,7 @@ use proptest::test_runner::RngSeed;
 use quelea_elastic_proto::frame::Acknowledge;
 
 use super::seen::{Seen, of_producer};
-use super::world::{Who, World};
+use super::world::{SessionWorld, Who};
 
 /// What is published, by number: every third message is of another topic.
 fn topic(sequence: u64) -> &'static str {
@@ -25,8 +25,8 @@ struct Faults {
 }
 
 /// Plays one seed: gives what each listener has seen of each producer, and how much was published.
-fn play(seed: u64, level: Acknowledge, faults: Faults) -> (World, Vec<u64>) {
-    let mut world = World::new(seed, level, 2, &[&[""], &["eur."]]);
+fn play(seed: u64, level: Acknowledge, faults: Faults) -> (SessionWorld, Vec<u64>) {
+    let mut world = SessionWorld::new(seed, level, 2, &[&[""], &["eur."]]);
     world.start_relay(1);
     world.start_relay(2);
     world.settle(); // Listeners are there before the first message.

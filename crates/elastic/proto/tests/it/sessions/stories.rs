@@ -6,22 +6,24 @@ use bytes::{Bytes, BytesMut};
 use quelea_elastic_proto::frame::{
     Acknowledge, ErrorCode, Frame, GapCause, NoticeCode, RelayAddress, Start, WireError,
 };
-use quelea_elastic_proto::limits::{LISTENER_EVENTS_MAX, PRODUCER_WINDOW_BYTES_MIN, STAYS_MAX};
+use quelea_elastic_proto::limits::{
+    LISTENER_EVENTS_MAX, PRODUCER_WINDOW_BYTES_MIN, RELAY_ATTACHMENTS_MAX,
+};
 use quelea_elastic_proto::session::{
-    Event, GapNotice, Link, ListenerConfig, ListenerSession, News, Output, ProducerConfig,
-    ProducerSession, PublishError, SubscribeError,
+    Event, GapNotice, Link, ListenerConfig, ListenerSession, Output, ProducerConfig,
+    ProducerSession, PublishError, SessionEvent, SubscribeError,
 };
 use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot, Time, parts};
 
 use super::seen::{Seen, of_producer};
-use super::world::{QUEUE, World};
+use super::world::{QUEUE, SessionWorld};
 
 const PRODUCER: ClientId = ClientId(1);
 const LISTENER: ClientId = ClientId(2);
 
 #[test]
 fn a_message_reaches_the_listeners_of_its_topic_and_is_acknowledged() {
-    let mut world = World::new(1, Acknowledge::Relayed, 1, &[&["eur."], &["usd."]]);
+    let mut world = SessionWorld::new(1, Acknowledge::Relayed, 1, &[&["eur."], &["usd."]]);
     world.start_relay(1);
     world.publish(0, "eur.usd");
     world.settle();
@@ -34,7 +36,7 @@ fn a_message_reaches_the_listeners_of_its_topic_and_is_acknowledged() {
 
 #[test]
 fn a_producer_moves_without_a_pause() {
-    let mut world = World::new(1, Acknowledge::Relayed, 1, &[&[""]]);
+    let mut world = SessionWorld::new(1, Acknowledge::Relayed, 1, &[&[""]]);
     world.start_relay(1);
     world.publish(0, "a");
     world.settle();
@@ -53,7 +55,7 @@ fn a_producer_moves_without_a_pause() {
 
 #[test]
 fn what_a_dead_relay_owed_is_sent_again() {
-    let mut world = World::new(1, Acknowledge::Delivered, 1, &[&[""]]);
+    let mut world = SessionWorld::new(1, Acknowledge::Delivered, 1, &[&[""]]);
     world.start_relay(1);
     world.start_relay(2);
     world.settle();
@@ -70,7 +72,7 @@ fn what_a_dead_relay_owed_is_sent_again() {
 
 #[test]
 fn a_relay_that_the_directory_holds_for_dead_has_nothing_to_say_any_more() {
-    let mut world = World::new(1, Acknowledge::Delivered, 1, &[&[""]]);
+    let mut world = SessionWorld::new(1, Acknowledge::Delivered, 1, &[&[""]]);
     world.start_relay(1);
     world.start_relay(2);
     world.settle();
@@ -89,14 +91,14 @@ fn a_relay_that_the_directory_holds_for_dead_has_nothing_to_say_any_more() {
 
 #[test]
 fn a_session_that_is_closed_has_all_acknowledged_before() {
-    let mut world = World::new(1, Acknowledge::Delivered, 1, &[&[""]]);
+    let mut world = SessionWorld::new(1, Acknowledge::Delivered, 1, &[&[""]]);
     world.start_relay(1);
     (0..5).for_each(|_| assert!(world.publish(0, "a")));
     world.producers[0].close();
     assert_eq!(world.producers[0].publish(&[b"late"]), Err(PublishError::Closed));
-    assert_eq!(world.producers[0].poll_news(), None, "nothing is acknowledged yet");
+    assert_eq!(world.producers[0].poll_event(), None, "nothing is acknowledged yet");
     world.settle();
-    assert_eq!(world.producers[0].poll_news(), Some(News::Closed));
+    assert_eq!(world.producers[0].poll_event(), Some(SessionEvent::Closed));
     assert_eq!(of_producer(&world.seen[0], 0).len(), 5);
 }
 
@@ -210,14 +212,14 @@ fn a_switch_is_fin_start_and_data_in_one_go() {
 /// At as many relays as may owe acknowledgements, each owing one message, and told to go to one more.
 fn moved_too_often() -> ProducerSession {
     let mut session = attached(1_000);
-    for stay in 1..=STAYS_MAX as u64 {
+    for stay in 1..=RELAY_ATTACHMENTS_MAX as u64 {
         session.publish(&["a"]).expect("there is room");
         outputs(|| session.poll());
         produce_at(&mut session, 1, 5 + stay, 1 + stay);
         session.handle_connected(Link(1 + stay), Time::ZERO);
         answer(&mut session, 1 + stay, 1, 1_000);
     }
-    assert_eq!(session.relay(), Some(RelayId(STAYS_MAX as u64)));
+    assert_eq!(session.relay(), Some(RelayId(RELAY_ATTACHMENTS_MAX as u64)));
     session
 }
 
@@ -227,7 +229,7 @@ fn a_move_waits_until_a_former_relay_owes_nothing() {
     assert_eq!(outputs(|| session.poll()), [], "it is neither refused nor begun");
     let ack = Frame::Ack { slot: Slot(1), below: MessageSeq(1) };
     session.handle_frame(Link(1), ack, Time::ZERO);
-    let wanted = STAYS_MAX as u64 + 1;
+    let wanted = RELAY_ATTACHMENTS_MAX as u64 + 1;
     let did = outputs(|| session.poll());
     assert_eq!(did, [Did::Close(Link(1)), Did::Connect(Link(wanted), RelayId(wanted))]);
 }
@@ -241,7 +243,7 @@ fn a_move_that_has_waited_too_long_is_refused() {
     let [Did::Directory(Frame::ProduceFailed { epoch, cause, .. })] = &did[..] else {
         panic!("{did:?}");
     };
-    assert_eq!(*epoch, Epoch(5 + STAYS_MAX as u64));
+    assert_eq!(*epoch, Epoch(5 + RELAY_ATTACHMENTS_MAX as u64));
     assert!(cause.starts_with("8 relays still owe acknowledgements"), "{cause}");
     assert_eq!(session.next_deadline(), None);
 }
@@ -351,7 +353,7 @@ fn a_notice_reaches_the_program() {
     let mut session = producer();
     let (queue, code, text) = (QUEUE.to_owned(), NoticeCode::BudgetSpent, "5.0 of 5.0".to_owned());
     session.handle_directory_frame(Frame::Notice { queue, code, text: text.clone() }, Time::ZERO);
-    assert_eq!(session.poll_news(), Some(News::Notice { code, text }));
+    assert_eq!(session.poll_event(), Some(SessionEvent::Notice { code, text }));
 }
 
 /// A listener that is attached at relays 1 and 2, as links 1 and 2.

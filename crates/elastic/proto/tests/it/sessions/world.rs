@@ -82,7 +82,7 @@ struct Hosted {
     awaiting: VecDeque<(MessageSeq, Vec<Awaited>)>,
 }
 
-pub(crate) struct World {
+pub(crate) struct SessionWorld {
     pub(crate) now: Time,
     pub(crate) dice: Dice,
     pub(crate) level: Acknowledge,
@@ -104,7 +104,7 @@ pub(crate) struct World {
     moves: Vec<(usize, RelayId)>,
 }
 
-impl World {
+impl SessionWorld {
     pub(crate) fn new(
         seed: u64,
         level: Acknowledge,
@@ -395,7 +395,7 @@ fn address(relay: RelayId) -> RelayAddress {
 }
 
 /// The wires and the relays behind them.
-impl World {
+impl SessionWorld {
     fn wire_acts(&mut self, key: (Who, Link)) {
         let up_first = self.dice.below(2) == 0;
         let wire = self.wires.get_mut(&key).expect("it was listed");

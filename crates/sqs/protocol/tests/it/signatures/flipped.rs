@@ -74,7 +74,7 @@ fn change(request: &mut OwnedRequest, at: prop::sample::Index, by: u8) -> bool {
 
 proptest! {
     #[test]
-    fn a_signed_request_is_verified_and_no_byte_of_it_can_be_changed(
+    fn no_byte_of_a_signed_request_can_be_changed(
         request in requests(),
         at in any::<prop::sample::Index>(),
         by in any::<u8>(),
@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn a_presigned_request_is_verified_and_no_byte_of_it_can_be_changed(
+    fn no_byte_of_a_presigned_request_can_be_changed(
         request in requests(),
         at in any::<prop::sample::Index>(),
         by in any::<u8>(),

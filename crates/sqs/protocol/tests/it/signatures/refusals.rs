@@ -261,7 +261,7 @@ fn a_key_with_another_secret_is_not_verified_by_what_was_kept() {
 }
 
 #[test]
-fn neither_errors_nor_signers_tell_the_secret() {
+fn neither_errors_nor_signers_show_the_secret() {
     let mut request = signed_at(NOON_MS);
     request.body.clear();
     let error = outcome(&request, NOON_MS).unwrap_err();

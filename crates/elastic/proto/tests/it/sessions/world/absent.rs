@@ -5,9 +5,9 @@ use quelea_elastic_proto::frame::{Acknowledge, Frame};
 use quelea_elastic_proto::limits::SEQUENCE_MAX;
 use quelea_elastic_proto::{ClientId, MessageSeq, RelayId, Slot};
 
-use super::{Hosted, Link, Who, Wire, World};
+use super::{Hosted, Link, SessionWorld, Who, Wire};
 
-impl World {
+impl SessionWorld {
     /// The producer is to go there at once: listeners who are not there yet are left behind.
     pub(crate) fn move_promptly(&mut self, producer: usize, relay: u64) {
         self.moves.retain(|(of, _)| *of != producer);
