@@ -25,7 +25,7 @@ bench-build: ## Builds the load generator beside the release binary, where `quel
 	cargo build --profile $(PROFILE) -p quelea-bench $(IN_EXPERIMENTS)
 
 check: ## The inner loop, nothing from the network: format, lints, the workspace's unit and story tests
-	$(PYTHON) tests/run.py format clippy rust
+	QUELEA_QUICK=1 $(PYTHON) tests/run.py format clippy rust
 
 test: ## Runs all tests: those of `check`, and real clients (AMQP, SQS, CMQ and elastic queues, from five languages) against a started broker
 	$(PYTHON) tests/run.py $(SUITES)
@@ -40,6 +40,7 @@ lint: ## Checks format and lints, warnings being errors
 	cargo clippy --workspace --all-targets --no-deps $(IN_EXPERIMENTS) -- -D warnings
 	cargo clippy --locked -p quelea-elastic-directory --features etcd --all-targets -- -D warnings
 	cargo clippy --locked -p quelea-elastic-directory --features kubernetes --all-targets -- -D warnings
+	@if command -v cargo-machete >/dev/null; then cargo machete; else echo "cargo-machete is not installed: unused dependencies were not looked for"; fi
 	@if command -v cargo-deny >/dev/null; then cargo deny --offline check bans licenses sources && cargo deny --offline $(EXPERIMENTS) check --config deny.toml bans licenses sources; else echo "cargo-deny is not installed: licences and bans were not checked"; fi
 
 bench: build bench-build ## Measures every row of docs/benchmarks.md, beside RabbitMQ, ElasticMQ, ZeroMQ, MessagePack-RPC, Aeron and NATS where they can be had (ARGUMENTS=--quick)

@@ -42,6 +42,8 @@ def main() -> int:
         print("\n".join(SUITES | NAMED_SUITES))
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # A shell has its background commands ignore it, and tests would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if arguments.binary:
         os.environ["QUELEA_BINARY"] = str(Path(arguments.binary).resolve())
     chosen = dict.fromkeys(arguments.suites or SUITES)

@@ -3,7 +3,7 @@
 import pytest
 from quelea_cmq import Endpoint
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 """Nothing takes so long; what does has failed."""
 
 

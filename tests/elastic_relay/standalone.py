@@ -37,7 +37,7 @@ from harness.elastic.wire import (
 )
 from harness.process import die_with_parent
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 QUEUE = "q"
 READY = re.compile(r'relay of "(?P<queue>.*)" ready at (?P<address>\S+)')
 DROP_NEWEST, DROP_OLDEST, DISCONNECT, HOLD_PRODUCERS, SPILL = range(1, 6)

@@ -14,7 +14,7 @@ from harness.broker import BrokerError, binary_path
 from harness.process import die_with_parent
 from zmq.utils.monitor import recv_monitor_message
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 READY = re.compile(r'relay of "(?P<queue>.*)" ready at (?P<native>\S+) zmtp_in=(?P<producers>\S+) zmtp_out=(?P<listeners>\S+)')
 
 

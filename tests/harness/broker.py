@@ -116,7 +116,7 @@ class Broker:
             self._reap()
 
     def terminate(self) -> int:
-        """SIGTERM; answers the exit code of the graceful stop."""
+        """SIGTERM; returns the exit code of the graceful stop."""
         self.process.send_signal(signal.SIGTERM)
         try:
             code = self.process.wait(STOP_TIMEOUT_S)

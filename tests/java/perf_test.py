@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.outcome import Outcome
 from harness.process import run_group
 
-RUN_TIMEOUT_S = 60
+RUN_TIMEOUT_S = 300
 # What a run prints when something went wrong though it ended with 0: recovery hides a closed connection, for one.
 TROUBLE = re.compile(r"exception|\berror\b|shutdown signal|not been confirmed|connection recovery|unexpected", re.IGNORECASE)
 # Two threads of the client's non-blocking sockets close one at its end, and the later one finds it closed.

@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use self::client::{Client, ClientError};
+use crate::exit;
 
 /// Manage users, virtual hosts, permissions and queues of a running broker.
 #[derive(Debug, Args)]
@@ -39,18 +40,18 @@ pub(crate) struct AdminArgs {
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
-    what: What,
+    resource: Resource,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Resource {
     /// Users and their passwords and tags.
     #[command(subcommand)]
     User(user::Command),
     /// Virtual hosts.
     #[command(subcommand)]
     Vhost(vhost::Command),
-    /// What a user may configure, write and read in a virtual host.
+    /// Resource a user may configure, write and read in a virtual host.
     #[command(subcommand)]
     Permission(permission::Command),
     /// Accounts of the SQS interface; each is a virtual host.
@@ -82,32 +83,22 @@ enum AdminError {
 
 /// Runs one command; prints its result or its error.
 pub(crate) fn run(args: AdminArgs) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("quelea admin: cannot start: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    match runtime.block_on(dispatch(args)) {
+    match dispatch(args) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("quelea admin: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => exit::fail("quelea admin", error),
     }
 }
 
-async fn dispatch(args: AdminArgs) -> Result<(), AdminError> {
+fn dispatch(args: AdminArgs) -> Result<(), AdminError> {
     let client = Client::new(&args.url, &args.login_user, &args.login_password)?;
     let output = if args.json { table::Output::Json } else { table::Output::Table };
-    match args.what {
-        What::User(command) => user::run(command, &client, output).await,
-        What::Vhost(command) => vhost::run(command, &client, output).await,
-        What::Permission(command) => permission::run(command, &client, output).await,
-        What::Account(command) => account::run(command, &client, output).await,
-        What::AccessKey(command) => access_key::run(command, &client, output).await,
-        What::Queue(command) => queue::run(command, &client, output).await,
-        What::Elastic(command) => elastic::run(command, &client, output).await,
+    match args.resource {
+        Resource::User(command) => user::run(command, &client, output),
+        Resource::Vhost(command) => vhost::run(command, &client, output),
+        Resource::Permission(command) => permission::run(command, &client, output),
+        Resource::Account(command) => account::run(command, &client, output),
+        Resource::AccessKey(command) => access_key::run(command, &client, output),
+        Resource::Queue(command) => queue::run(command, &client, output),
+        Resource::Elastic(command) => elastic::run(command, &client, output),
     }
 }

@@ -9,6 +9,8 @@ use std::process::{Command, ExitCode};
 
 use clap::Args;
 
+use crate::exit;
+
 const PROGRAM: &str = "quelea-bench";
 
 /// How to get it, for whoever does not have it.
@@ -39,6 +41,5 @@ pub(crate) fn run(args: &BenchArgs) -> ExitCode {
 }
 
 fn fail(reason: &str) -> ExitCode {
-    eprintln!("quelea bench: {reason}");
-    ExitCode::FAILURE
+    exit::fail("quelea bench", reason)
 }

@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand};
 
 use quelea_elastic_directory::provider::process::hold;
 
-use crate::config::{ConfigError, Settings, reference};
-use crate::{admin, bench, elastic_pipe, pop, push, relay, serve};
+use crate::config::{Config, ConfigError, Settings, reference};
+use crate::{admin, bench, elastic_pipe, exit, pop, push, relay, serve};
 
 /// A message queue in which every queue picks its own point between speed and guarantees.
 #[derive(Debug, Parser)]
@@ -78,21 +78,15 @@ impl Cli {
     /// Runs what was asked for.
     pub(crate) fn run(self) -> ExitCode {
         match self.command {
-            Command::Serve(args) => match args.settings() {
-                Ok(settings) => serve::run(&settings.config()),
-                Err(error) => refuse(&error),
-            },
+            Command::Serve(args) => args.config().map_or_else(refuse, |config| serve::run(&config)),
             Command::Config(args) if args.markdown => {
                 print!("{}", reference::markdown());
                 ExitCode::SUCCESS
             }
-            Command::Config(args) => match args.config.settings() {
-                Ok(settings) => {
-                    print!("{}", reference::show(&settings));
-                    ExitCode::SUCCESS
-                }
-                Err(error) => refuse(&error),
-            },
+            Command::Config(args) => args.config.config().map_or_else(refuse, |config| {
+                print!("{}", reference::show(&config));
+                ExitCode::SUCCESS
+            }),
             Command::Admin(args) => admin::run(args),
             Command::Push(args) => push::run(&args),
             Command::Pop(args) => pop::run(&args),
@@ -106,9 +100,9 @@ impl Cli {
 
 impl ConfigArgs {
     /// All sources, in their order.
-    fn settings(&self) -> Result<Settings, ConfigError> {
+    fn config(&self) -> Result<Config, ConfigError> {
         const FILE: &str = "quelea.toml";
-        let mut settings = Settings::new();
+        let mut settings = Settings::default();
         match &self.config {
             Some(path) => settings.file(path)?,
             None if std::path::Path::new(FILE).exists() => settings.file(FILE.as_ref())?,
@@ -125,12 +119,10 @@ impl ConfigArgs {
         for assignment in &self.assignments {
             settings.assignment(assignment)?;
         }
-        Ok(settings)
+        Ok(settings.config())
     }
 }
 
-/// Exit code 2: the user's input is wrong, as clap has it.
-fn refuse(error: &ConfigError) -> ExitCode {
-    eprintln!("quelea: {error}");
-    ExitCode::from(2)
+fn refuse(error: ConfigError) -> ExitCode {
+    exit::refuse("quelea", error)
 }

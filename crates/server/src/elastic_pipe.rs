@@ -14,8 +14,10 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 
 use crate::config::byte_size;
+use crate::exit::{fail, refuse};
 use crate::key_file::{self, KeyFileError};
-use crate::pipe::{self, Framing, fail, on_signal, refuse};
+use crate::pipe::{self, Framing};
+use crate::signals::on_signal;
 
 /// `quelea elastic`.
 #[derive(Debug, Args)]
@@ -34,7 +36,7 @@ enum Command {
 
 /// How to get to a queue, and how messages stand in the pipe.
 #[derive(Debug, Args)]
-struct SiteArgs {
+struct ConnectionArgs {
     /// The directories, any of which will do, as in 127.0.0.1:5670,127.0.0.1:5671.
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', default_value = "127.0.0.1:5670")]
     directory: Vec<String>,
@@ -47,14 +49,14 @@ struct SiteArgs {
     /// Messages with their length before them (32 bits, big-endian) instead of lines.
     #[arg(long)]
     records: bool,
-    /// Tell at the end on standard error what was counted.
+    /// Report on standard error at the end what was counted.
     #[arg(long)]
     stats: bool,
 }
 
 /// What either may fail of.
 #[derive(Debug, thiserror::Error)]
-enum SiteFailure {
+enum ConnectFailure {
     #[error(transparent)]
     Key(#[from] KeyFileError),
     #[error(transparent)]
@@ -63,15 +65,15 @@ enum SiteFailure {
     Start(std::io::Error),
 }
 
-impl SiteFailure {
+impl ConnectFailure {
     /// Whether the command has to be mended.
-    const fn is_of_the_command(&self) -> bool {
+    const fn is_usage_error(&self) -> bool {
         matches!(self, Self::Key(_) | Self::Client(Error::Invalid { .. } | Error::NoDirectory))
     }
 }
 
-impl SiteArgs {
-    fn client(&self, name: &str, acknowledge_by_hand: bool) -> Result<Client, SiteFailure> {
+impl ConnectionArgs {
+    fn client(&self, name: &str, acknowledge_by_hand: bool) -> Result<Client, ConnectFailure> {
         let key = self.key_file.as_deref().map(key_file::read).transpose()?;
         let options = Options {
             name: name.to_owned(),
@@ -96,12 +98,13 @@ pub(crate) fn run(args: &ElasticArgs) -> ExitCode {
     }
 }
 
-/// One thread's runtime, and what tells of the first signal.
-fn start() -> Result<(Runtime, Arc<Notify>), SiteFailure> {
-    let runtime = Builder::new_current_thread().enable_all().build().map_err(SiteFailure::Start)?;
+/// A runtime of one thread, and what notifies of the first signal.
+fn start() -> Result<(Runtime, Arc<Notify>), ConnectFailure> {
+    let runtime =
+        Builder::new_current_thread().enable_all().build().map_err(ConnectFailure::Start)?;
     let signalled = Arc::new(Notify::new());
-    let tell = Arc::clone(&signalled);
-    on_signal(move || tell.notify_one()).map_err(SiteFailure::Start)?;
+    let notified = Arc::clone(&signalled);
+    on_signal(move || notified.notify_one()).map_err(ConnectFailure::Start)?;
     Ok((runtime, signalled))
 }
 
@@ -109,20 +112,15 @@ fn start() -> Result<(Runtime, Arc<Notify>), SiteFailure> {
 fn exit<E: std::fmt::Display>(
     command: &str,
     outcome: Result<(), E>,
-    is_of_the_command: impl Fn(&E) -> bool,
+    is_usage_error: impl Fn(&E) -> bool,
 ) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if is_of_the_command(&error) => refuse(command, &error),
-        Err(error) => fail(command, &error),
+        Err(error) if is_usage_error(&error) => refuse(command, error),
+        Err(error) => fail(command, error),
     }
 }
 
 fn message_bytes_max(text: &str) -> Result<usize, String> {
-    let limit = quelea_elastic_proto::limits::MESSAGE_BYTES_MAX;
-    match byte_size::parse(text).and_then(|bytes| usize::try_from(bytes).ok()) {
-        Some(bytes) if (1..=limit).contains(&bytes) => Ok(bytes),
-        Some(_) => Err(format!("not within 1 to {}", byte_size::format(limit as u64))),
-        None => Err("not a size such as 65536 or 4MiB".to_owned()),
-    }
+    byte_size::parse_within(text, 1..=quelea_elastic_proto::limits::MESSAGE_BYTES_MAX)
 }

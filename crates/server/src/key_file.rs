@@ -43,16 +43,8 @@ fn parse(bytes: &[u8]) -> Option<[u8; KEY_BYTES]> {
     if let Ok(key) = bytes.try_into() {
         return Some(key);
     }
-    let digits = bytes.trim_ascii();
-    if digits.len() != KEY_BYTES * 2 {
-        return None;
-    }
     let mut key = [0; KEY_BYTES];
-    for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
-        let digit = |at: usize| char::from(pair[at]).to_digit(16);
-        // Two digits are at most 255.
-        *byte = u8::try_from(digit(0)? * 16 + digit(1)?).ok()?;
-    }
+    hex::decode_to_slice(bytes.trim_ascii(), &mut key).ok()?;
     Some(key)
 }
 

@@ -2,20 +2,18 @@
 
 mod admin;
 mod bench;
-mod bridge;
 mod cli;
-mod cmq;
 mod config;
-mod elastic;
 mod elastic_pipe;
+mod exit;
 mod key_file;
+mod logging;
 mod pipe;
 mod pop;
 mod push;
 mod relay;
 mod serve;
-mod sqs;
-mod wiring;
+mod signals;
 
 use std::process::ExitCode;
 

@@ -1,25 +1,21 @@
-//! What `quelea push` and `quelea pop` have in common: peers' names, messages in a stream, signals,
-//! exit codes. Start reading at `push.rs` and `pop.rs`.
+//! What `quelea push` and `quelea pop` have in common: peers' names, messages in a stream.
+//! Start reading at `push.rs` and `pop.rs`.
 
 mod framing;
-mod signals;
 
-use std::fmt;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 use quelea_cmq::proto::limits;
 use quelea_cmq::{Config, Endpoint, PreSharedKey};
 
-pub(crate) use framing::{Cutter, Framing, FramingError};
-pub(crate) use signals::on_signal;
+pub(crate) use framing::{FrameDecoder, Framing, FramingError};
 
 use crate::config::byte_size;
 use crate::key_file::{self, KeyFileError};
 
-/// What both ends have to agree on, and what is told about it.
+/// What both ends have to agree on, and what is reported about it.
 #[derive(Debug, Args)]
 pub(crate) struct PipeArgs {
     /// Messages with their length before them (32 bits, big-endian) instead of lines.
@@ -32,7 +28,7 @@ pub(crate) struct PipeArgs {
     /// Largest message; both ends have to allow it.
     #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = message_bytes_max)]
     message_bytes_max: usize,
-    /// Tell at the end on standard error what was counted.
+    /// Report on standard error at the end what was counted.
     #[arg(long)]
     pub(crate) stats: bool,
 }
@@ -43,8 +39,8 @@ impl PipeArgs {
     }
 
     /// Cuts the input into messages.
-    pub(crate) const fn cutter(&self) -> Cutter {
-        Cutter::new(self.framing(), self.message_bytes_max)
+    pub(crate) const fn decoder(&self) -> FrameDecoder {
+        FrameDecoder::new(self.framing(), self.message_bytes_max)
     }
 
     /// The endpoint's settings.
@@ -59,13 +55,7 @@ impl PipeArgs {
 }
 
 fn message_bytes_max(text: &str) -> Result<usize, String> {
-    let limit = limits::MESSAGE_BYTES_MAX;
-    let bytes = byte_size::parse(text).and_then(|bytes| usize::try_from(bytes).ok());
-    match bytes {
-        Some(bytes) if (1..=limit).contains(&bytes) => Ok(bytes),
-        Some(_) => Err(format!("not within 1 to {}", byte_size::format(limit as u64))),
-        None => Err("not a size such as 65536 or 4MiB".to_owned()),
-    }
+    byte_size::parse_within(text, 1..=limits::MESSAGE_BYTES_MAX)
 }
 
 /// The longest time that one may ask for, a year: a clock overflows when much more is added to it.
@@ -85,18 +75,6 @@ pub(crate) fn print_counters(endpoint: &Endpoint) {
     for (name, value) in endpoint.stats().counters().filter(|(_, value)| *value > 0) {
         eprintln!("{name} {value}");
     }
-}
-
-/// Something that the user has to mend in the command: exit code 2, as clap has it.
-pub(crate) fn refuse(command: &str, error: &impl fmt::Display) -> ExitCode {
-    eprintln!("quelea {command}: {error}");
-    ExitCode::from(2)
-}
-
-/// Something that went wrong on the way: exit code 1.
-pub(crate) fn fail(command: &str, error: &impl fmt::Display) -> ExitCode {
-    eprintln!("quelea {command}: {error}");
-    ExitCode::FAILURE
 }
 
 #[cfg(test)]

@@ -19,8 +19,10 @@ use rustix::io::Errno;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use crate::exit::{fail, refuse};
 use crate::key_file::KeyFileError;
-use crate::pipe::{self, Framing, PipeArgs, fail, on_signal, print_counters, refuse};
+use crate::pipe::{self, Framing, PipeArgs, print_counters};
+use crate::signals::on_signal;
 
 /// Messages that are written before what comes beside them is looked at.
 const BATCH_MESSAGES: usize = 4_096;
@@ -80,11 +82,11 @@ enum PopFailure {
     Lost(u64),
 }
 
-/// Senders that `--stats` prints a line for: more than fit on a screen tell nobody anything.
+/// Senders that `--stats` prints a line for: more than fit on a screen help nobody.
 const PEERS_PRINTED_MAX: usize = 20;
 
 /// What may happen beside messages.
-enum Beside {
+enum SideEvent {
     Event(Event),
     Signal,
     /// Nobody reads the output any more.
@@ -95,8 +97,8 @@ enum Beside {
 pub(crate) fn run(args: &PopArgs) -> ExitCode {
     match pop(args) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error @ PopFailure::Key(_)) => refuse("pop", &error),
-        Err(error) => fail("pop", &error),
+        Err(error @ PopFailure::Key(_)) => refuse("quelea pop", error),
+        Err(error) => fail("quelea pop", error),
     }
 }
 
@@ -108,7 +110,7 @@ fn pop(args: &PopArgs) -> Result<(), PopFailure> {
         MailboxOptions { acknowledged_by_application: args.reliable, ..MailboxOptions::default() };
     let queue = Arc::new(endpoint.queue(args.at.mailbox, options)?);
     let output = io::stdout().as_fd().try_clone_to_owned().map_err(PopFailure::Output)?;
-    let (sender, mut beside) = unbounded_channel();
+    let (sender, mut side_events) = unbounded_channel();
     watch(&queue, &output, sender).map_err(PopFailure::Start)?;
     let started = Instant::now();
     let mut popping = Popping {
@@ -123,8 +125,8 @@ fn pop(args: &PopArgs) -> Result<(), PopFailure> {
         lost: 0,
     };
     let runtime = Builder::new_current_thread().enable_time().build().map_err(PopFailure::Start)?;
-    let end = runtime.block_on(popping.until(args, &mut beside));
-    runtime.block_on(popping.linger(&mut beside));
+    let end = runtime.block_on(popping.until(args, &mut side_events));
+    runtime.block_on(popping.linger(&mut side_events));
     let end = end.map_err(PopFailure::Output)?;
     // Events may be too many to be kept; the counter is not.
     popping.lost = popping.lost.max(endpoint.stats().proto.received.lost_messages);
@@ -161,33 +163,37 @@ fn print_peers(peers: &[quelea_cmq::Peer]) {
     }
 }
 
-/// Tells what happens beside messages, from threads that only wait.
-fn watch(queue: &Arc<Queue>, output: &OwnedFd, beside: UnboundedSender<Beside>) -> io::Result<()> {
-    let signalled = beside.clone();
+/// Reports what happens beside messages, from threads that only wait.
+fn watch(
+    queue: &Arc<Queue>,
+    output: &OwnedFd,
+    side_events: UnboundedSender<SideEvent>,
+) -> io::Result<()> {
+    let signalled = side_events.clone();
     on_signal(move || {
         // Nobody listens any more when the end was reached anyway.
-        let _ = signalled.send(Beside::Signal);
+        let _ = signalled.send(SideEvent::Signal);
     })?;
-    let (output, gone) = (output.try_clone()?, beside.clone());
+    let (output, gone) = (output.try_clone()?, side_events.clone());
     let wait = move || {
         let mut polled = [PollFd::new(&output, PollFlags::empty())];
         // Without it the end is found by the next write.
         while let Err(Errno::INTR) = poll(&mut polled, None) {}
         if !polled[0].revents().is_empty() {
-            let _ = gone.send(Beside::ReaderGone);
+            let _ = gone.send(SideEvent::ReaderGone);
         }
     };
     std::thread::Builder::new().name("output".to_owned()).spawn(wait)?;
     let queue = Arc::clone(queue);
-    let tell = move || {
+    let forward = move || {
         while !queue.is_closed() {
             let Some(event) = queue.endpoint().next_event(EVENT_WAIT) else { continue };
-            if beside.send(Beside::Event(event)).is_err() {
+            if side_events.send(SideEvent::Event(event)).is_err() {
                 return;
             }
         }
     };
-    std::thread::Builder::new().name("events".to_owned()).spawn(tell)?;
+    std::thread::Builder::new().name("events".to_owned()).spawn(forward)?;
     Ok(())
 }
 
@@ -218,18 +224,18 @@ impl Popping<'_> {
     async fn until(
         &mut self,
         args: &PopArgs,
-        beside: &mut UnboundedReceiver<Beside>,
+        side_events: &mut UnboundedReceiver<SideEvent>,
     ) -> io::Result<End> {
         while self.left > 0 {
             let idle = args.timeout.unwrap_or(Duration::MAX);
             let written = tokio::select! {
                 biased;
-                Some(beside) = beside.recv() => match beside {
-                    Beside::ReaderGone => return Ok(End::Unwanted),
-                    Beside::Signal => {
+                Some(event) = side_events.recv() => match event {
+                    SideEvent::ReaderGone => return Ok(End::Unwanted),
+                    SideEvent::Signal => {
                         return self.drain().map(|()| End::Unwanted).or_else(unread);
                     }
-                    Beside::Event(event) => {
+                    SideEvent::Event(event) => {
                         let ended = self.senders.on_event(&event);
                         if let Event::Lost { messages, .. } = event {
                             self.lost += messages;
@@ -255,11 +261,11 @@ impl Popping<'_> {
     }
 
     /// Until all senders know that they may end, but not for long.
-    async fn linger(&mut self, beside: &mut UnboundedReceiver<Beside>) {
+    async fn linger(&mut self, side_events: &mut UnboundedReceiver<SideEvent>) {
         let all_ended = async {
             while !self.senders.live.is_empty() {
-                match beside.recv().await {
-                    Some(Beside::Event(event)) => {
+                match side_events.recv().await {
+                    Some(SideEvent::Event(event)) => {
                         self.senders.on_event(&event);
                     }
                     Some(_) => {}
@@ -326,7 +332,7 @@ impl Senders {
         }
     }
 
-    /// Gives whether that was the last one's end.
+    /// Returns whether that was the last one's end.
     fn on_event(&mut self, event: &Event) -> bool {
         let Event::Ended { from, session, .. } = event else { return false };
         // It may have ended before its messages were popped.

@@ -14,13 +14,15 @@ use quelea_cmq::{
 };
 use quelea_cmq_front::{Peer, local_address};
 
+use crate::exit::{fail, refuse};
 use crate::key_file::KeyFileError;
-use crate::pipe::{self, Cutter, FramingError, PipeArgs, fail, on_signal, print_counters, refuse};
+use crate::pipe::{self, FrameDecoder, FramingError, PipeArgs, print_counters};
+use crate::signals::on_signal;
 
 /// Bytes that one read takes from standard input: a pipe's capacity.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Chunks that are read ahead while the peer gives no credit.
+/// Chunks that are read ahead while the peer grants no credit.
 const CHUNKS_AHEAD: usize = 4;
 
 /// Exit codes: 0, everything was sent (with --reliable: and acknowledged); 1, it was not; 2, the
@@ -93,8 +95,8 @@ enum Input {
 pub(crate) fn run(args: &PushArgs) -> ExitCode {
     match push(args) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error @ PushFailure::Key(_)) => refuse("push", &error),
-        Err(error) => fail("push", &error),
+        Err(error @ PushFailure::Key(_)) => refuse("quelea push", error),
+        Err(error) => fail("quelea push", error),
     }
 }
 
@@ -108,12 +110,12 @@ fn push(args: &PushArgs) -> Result<(), PushFailure> {
     let options = DestinationOptions { mode, ..DestinationOptions::default() };
     let dest = endpoint.dest(Key::new(address, args.to.mailbox), options)?;
     let (sender, input) = sync_channel(CHUNKS_AHEAD);
-    let (signalled, told) = (Arc::<AtomicBool>::default(), sender.clone());
-    let tell = Arc::clone(&signalled);
+    let (signalled, events) = (Arc::<AtomicBool>::default(), sender.clone());
+    let flag = Arc::clone(&signalled);
     on_signal(move || {
-        tell.store(true, Relaxed);
+        flag.store(true, Relaxed);
         // If there is no place, nobody waits for input, and the flag is seen after the next chunk.
-        let _ = told.try_send(Input::Signal);
+        let _ = events.try_send(Input::Signal);
     })
     .map_err(PushFailure::Signals)?;
     let reading = std::thread::Builder::new().name("stdin".to_owned()).spawn(move || read(&sender));
@@ -123,7 +125,7 @@ fn push(args: &PushArgs) -> Result<(), PushFailure> {
         dest: &dest,
         signalled: &signalled,
         within: args.timeout,
-        cutter: args.pipe.cutter(),
+        decoder: args.pipe.decoder(),
         left: args.count.unwrap_or(u64::MAX),
         messages: 0,
         bytes: 0,
@@ -203,7 +205,7 @@ struct Pushing<'a> {
     dest: &'a Dest,
     signalled: &'a AtomicBool,
     within: Duration,
-    cutter: Cutter,
+    decoder: FrameDecoder,
     left: u64,
     messages: u64,
     bytes: u64,
@@ -239,7 +241,7 @@ impl Pushing<'_> {
     fn chunk(&mut self, chunk: &[u8]) -> Result<(), PushFailure> {
         let mut rest = chunk;
         while self.left > 0 {
-            let Some(message) = self.cutter.next(&mut rest)? else { break };
+            let Some(message) = self.decoder.next(&mut rest)? else { break };
             push_one(self.dest, message, self.messages + 1, self.within)?;
             self.messages += 1;
             self.bytes += message.len() as u64;
@@ -249,7 +251,7 @@ impl Pushing<'_> {
     }
 
     fn last(&mut self) -> Result<(), PushFailure> {
-        if let Some(message) = self.cutter.finish()? {
+        if let Some(message) = self.decoder.finish()? {
             push_one(self.dest, message, self.messages + 1, self.within)?;
             self.messages += 1;
             self.bytes += message.len() as u64;

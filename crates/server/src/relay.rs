@@ -1,8 +1,8 @@
-//! `quelea relay`: one relay of an elastic queue, started by a provider or by hand.
+//! `quelea relay`: one relay of an elastic queue, started by a provider or a person.
 
 mod zmtp;
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use quelea_elastic_core::relay::{default_settings, limits};
 use quelea_elastic_proto::frame::{Acknowledge, RelaySettings, SlowPolicy};
 use quelea_elastic_proto::{Named, RelayId};
 use quelea_elastic_relay::{Config, Directory, RunError, SpillConfig, Stopped, Stopper};
-use tokio::runtime::Builder;
-use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
 
 use crate::config::byte_size;
+use crate::exit::{fail, refuse};
 use crate::key_file::{self, KeyFileError};
+use crate::logging::{self, LevelError};
 use crate::pipe;
+use crate::signals::{self, Signals};
 
 /// Exit codes: 0, it was drained, or nobody needed it; 1, it could not start or was cut off; 2, the command is wrong.
 #[derive(Debug, Args)]
@@ -27,7 +27,7 @@ pub(crate) struct RelayArgs {
     /// The elastic queue that it serves.
     #[arg(long, value_name = "NAME")]
     queue: String,
-    /// Serve without a directory: clients are given the address by hand.
+    /// Serve without a directory: clients have to be configured with the address.
     #[arg(long, conflicts_with_all = ["directory", "relay_id", "request"])]
     standalone: bool,
     /// The directories, any of which will do, as in 127.0.0.1:5670,127.0.0.1:5671.
@@ -47,7 +47,7 @@ pub(crate) struct RelayArgs {
     /// Where clients connect; port 0 takes a free one.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
     listen: String,
-    /// The address that clients are told, if it is not where it listens.
+    /// The address that clients connect to, if it is not where it listens.
     #[arg(long, value_name = "HOST:PORT")]
     advertise: Option<String>,
     /// File with the secret that clients must show, and that is shown to the directory, 32 bytes or 64
@@ -97,8 +97,8 @@ fn named<T: Named + Send + Sync>(allowed: fn(T) -> bool) -> impl TypedValueParse
 /// Why a relay does not run.
 #[derive(Debug, thiserror::Error)]
 enum RelayFailure {
-    #[error("--log {level:?}: {reason}")]
-    Level { level: String, reason: String },
+    #[error("--log {0}")]
+    Level(#[from] LevelError),
     #[error(transparent)]
     KeyFile(#[from] KeyFileError),
     #[error("cannot wait for signals: {0}")]
@@ -113,20 +113,27 @@ pub(crate) fn run(args: &RelayArgs) -> ExitCode {
         Ok(Stopped::Drained | Stopped::Orphaned) => ExitCode::SUCCESS,
         Ok(Stopped::Cut) => ExitCode::FAILURE,
         Err(
-            error @ (RelayFailure::Level { .. }
+            error @ (RelayFailure::Level(_)
             | RelayFailure::KeyFile(_)
             | RelayFailure::Run(RunError::Config(_))),
-        ) => pipe::refuse("relay", &error),
-        Err(error) => pipe::fail("relay", &error),
+        ) => refuse("quelea relay", error),
+        Err(error) => fail("quelea relay", error),
     }
 }
 
 fn relay(args: &RelayArgs) -> Result<Stopped, RelayFailure> {
-    log_to_stderr(&args.log)?;
+    logging::to_stderr(&args.log)?;
     let config = args.config()?;
     quelea_node::raise_file_limit();
     let (stopper, stop) = Stopper::new();
-    stop_on_signals(stopper).map_err(RelayFailure::Signals)?;
+    // Drains at the first signal, ends at the second.
+    let watch = async move |mut signals: Signals| {
+        loop {
+            signals.next().await;
+            stopper.stop();
+        }
+    };
+    signals::watch(watch).map_err(RelayFailure::Signals)?;
     let stopped = quelea_elastic_relay::run(&config, stop, |addresses| {
         let mut out = io::stdout().lock();
         // Whoever started it may wait for this line; if nobody reads it, nobody needs it.
@@ -145,7 +152,7 @@ impl RelayArgs {
             request: self.request.clone().unwrap_or_default(),
             orphan_timeout: Duration::from_millis(self.orphan_timeout_ms),
         });
-        // As the directory reads it, which gives relays its own file.
+        // As the directory reads it, which starts relays with its own file.
         let key = self.key_file.as_deref().map(key_file::read).transpose()?;
         Ok(Config {
             listen: self.listen.clone(),
@@ -171,42 +178,6 @@ impl RelayArgs {
         let bytes_max = self.spill_bytes;
         (bytes_max > 0).then_some(SpillConfig { directory, bytes_max })
     }
-}
-
-/// Drains at the first SIGINT or SIGTERM, ends at the second.
-fn stop_on_signals(stopper: Stopper) -> io::Result<()> {
-    let runtime = Builder::new_current_thread().enable_all().build()?;
-    let (mut interrupt, mut terminate) = {
-        // The handlers are there when this returns, not some time later.
-        let _inside = runtime.enter();
-        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
-    };
-    let wait = move || {
-        runtime.block_on(async {
-            loop {
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
-                }
-                stopper.stop();
-            }
-        });
-    };
-    std::thread::Builder::new().name("signals".to_owned()).spawn(wait)?;
-    Ok(())
-}
-
-fn log_to_stderr(level: &str) -> Result<(), RelayFailure> {
-    let filter = EnvFilter::try_new(level).map_err(|error| RelayFailure::Level {
-        level: level.to_owned(),
-        reason: error.to_string(),
-    })?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
-        .init();
-    Ok(())
 }
 
 fn spill_bytes(text: &str) -> Result<u64, String> {

@@ -1,19 +1,17 @@
 //! `quelea bench amqp`: one load against one broker.
 
-use crate::args::{AmqpArgs, BrokerArgs, Mode, SpanArgs};
-use crate::client::Client;
+use crate::args::{AmqpArgs, Mode, SpanArgs};
 use crate::clock::{now_ns, seconds_to_ns};
 use crate::control::Phase;
 use crate::crew::Crew;
 use crate::error::BenchError;
 use crate::interrupt::Interrupt;
-use crate::observer::Observer;
 use crate::paper;
-
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::report::{Report, publish};
-use crate::setup::{Admin, connect_consumers, connect_producers};
+use crate::session::open;
+use crate::setup::{connect_consumers, connect_producers};
 use crate::watch::{End, Watch};
 
 /// Time between the set-up and the first message, so that all threads run when it is due.
@@ -55,16 +53,6 @@ pub(crate) fn run(args: &AmqpArgs) -> Result<(), BenchError> {
     let report = Report::new(admin.client.product().to_owned(), &plan, &measured?);
     publish(&report.to_text(), &report, args.broker.json.as_deref())?;
     cleaned.and_then(|()| admin.close())
-}
-
-/// Connects, and finds the broker's process and device.
-pub(crate) fn open(args: &BrokerArgs) -> Result<(Admin, Observer), BenchError> {
-    let client = Client::connect_patiently(&args.parsed_uri()?, args.connect_timeout_s)?;
-    let observer = Observer::new(args, &client)?;
-    if let Some(reason) = observer.hidden_because.as_ref().filter(|_| !args.quiet) {
-        eprintln!("no CPU time or memory of the broker: {reason}");
-    }
-    Ok((Admin::new(client)?, observer))
 }
 
 fn end_of(span: &SpanArgs, plan: &Plan) -> End {

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use quelea_model::Value;
 
-use crate::cmq::{CmqArgs, CmqMemoryArgs, CmqPushArgs, CmqSoakArgs};
-use crate::elastic::ElasticArgs;
-use crate::sqs::{SqsArgs, SqsHeldArgs, SqsLoadArgs, SqsPollsArgs};
-use crate::uri::BrokerUri;
+use crate::byte_size::parse_bytes;
+use crate::cmq::args::{CmqArgs, CmqMemoryArgs, CmqPushArgs, CmqSoakArgs};
+use crate::elastic::args::ElasticArgs;
+use crate::sqs::args::{SqsArgs, SqsHeldArgs, SqsLoadArgs, SqsPollsArgs};
+use crate::uri::{BrokerUri, UriError};
 
 /// `quelea bench …`.
 #[derive(Debug, Clone, Args)]
@@ -314,22 +315,10 @@ impl BrokerArgs {
     /// The URI's parts.
     ///
     /// # Errors
-    /// [`crate::UriError`] for what is wrong with it.
-    pub fn parsed_uri(&self) -> Result<BrokerUri, crate::UriError> {
+    /// [`UriError`] for what is wrong with it.
+    pub fn parsed_uri(&self) -> Result<BrokerUri, UriError> {
         self.uri.parse()
     }
-}
-
-pub(crate) fn parse_bytes(text: &str) -> Result<usize, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "k" | "kb" | "kib" => 1024,
-        "m" | "mb" | "mib" => 1024 * 1024,
-        other => return Err(format!("unknown unit '{other}' (B, KiB, MiB)")),
-    };
-    let number: usize = digits.parse().map_err(|_| format!("'{digits}' is not a number"))?;
-    number.checked_mul(unit).ok_or_else(|| format!("{text} is too large"))
 }
 
 /// `name=value`; a value that reads as a number or as true/false is sent as one.
@@ -360,18 +349,6 @@ fn parse_exchange(text: &str) -> Result<(ExchangeType, String), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_read_with_their_units() {
-        let cases = [("0", 0), ("16", 16), ("1k", 1024), ("64KiB", 65_536), ("1MiB", 1_048_576)];
-        for (text, expected) in cases {
-            assert_eq!(parse_bytes(text), Ok(expected));
-        }
-        assert!(parse_bytes("1x").unwrap_err().contains("unit 'x'"));
-        assert!(parse_bytes("k").unwrap_err().contains("not a number"));
-        assert!(parse_bytes("99999999999999999999").is_err());
-        assert!(parse_bytes("18446744073709551615m").unwrap_err().contains("too large"));
-    }
 
     #[test]
     fn queue_arguments_get_the_type_they_look_like() {

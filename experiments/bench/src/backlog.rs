@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::amqp::open;
 use crate::args::{BacklogArgs, Mode};
 use crate::clock::{now_ns, seconds_between, seconds_to_ns};
 use crate::control::{Counts, Phase, Records};
@@ -16,8 +15,10 @@ use crate::latency::Percentiles;
 use crate::observer::{BrokerCost, Observer};
 use crate::plan::Plan;
 use crate::progress::Progress;
-use crate::report::{percentiles, publish, thousands};
+use crate::report::{percentiles, publish};
+use crate::session::open;
 use crate::setup::{connect_consumers, connect_producers};
+use crate::units::thousands;
 use crate::uri::BrokerUri;
 use crate::watch::{End, Watch};
 

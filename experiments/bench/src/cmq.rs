@@ -1,12 +1,13 @@
 //! Measurements of CMQ, the datagram queue: both ends are ours, so unlike the rest of this crate it
 //! uses the library itself. Start with [`role`], one end of a measurement, and [`pair`], both.
 
-mod args;
-mod error;
+pub(crate) mod args;
+pub(crate) mod error;
 mod experiment;
 mod memory;
 mod meter;
 mod number;
+mod order;
 mod pair;
 mod profile;
 mod push;

@@ -5,15 +5,16 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 
-use crate::amqp::open;
 use crate::args::ConnectionsArgs;
 use crate::client::Client;
 use crate::clock::{SECOND_NS, now_ns, seconds_between};
 use crate::error::BenchError;
 use crate::interrupt::Interrupt;
 use crate::process::{self, ProcessSample};
-use crate::report::{publish, thousands};
+use crate::report::publish;
+use crate::session::open;
 use crate::setup::CHANNEL;
+use crate::units::thousands;
 
 /// File descriptors beside the connections.
 const DESCRIPTORS_BESIDE: u64 = 64;

@@ -14,7 +14,8 @@ use crate::device::Device;
 use crate::error::BenchError;
 use crate::interrupt::Interrupt;
 use crate::latency::{Latencies, Percentiles};
-use crate::report::{percentiles, publish, thousands};
+use crate::report::{percentiles, publish};
+use crate::units::thousands;
 
 const SEGMENTS_MAX: u32 = 1_024;
 const SEGMENT_BYTES_MAX: usize = 1 << 30;

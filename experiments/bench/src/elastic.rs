@@ -3,9 +3,9 @@
 //! grows, moves its producers and loses relays is measured by clients of the library, the [`crowd`], at a
 //! directory, the [`site`]: start with [`paper`].
 
-mod args;
+pub(crate) mod args;
 mod crowd;
-mod error;
+pub(crate) mod error;
 mod failover;
 mod fanout;
 mod lane;
@@ -14,6 +14,7 @@ mod load;
 mod moves;
 mod paper;
 mod producers;
+mod progress;
 mod reaction;
 mod report;
 mod site;

@@ -3,9 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::cmq::CmqError;
+use crate::cmq::error::CmqError;
 use crate::device::DeviceError;
-use crate::elastic::ElasticError;
+use crate::elastic::error::ElasticError;
 use crate::inbox::ProtocolError;
 use crate::process::ProcessError;
 use crate::uri::UriError;

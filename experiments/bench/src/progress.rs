@@ -3,7 +3,7 @@
 use crate::clock::{SECOND_NS, now_ns, seconds_between};
 use crate::control::{Counts, Phase, Records};
 use crate::crew::Crew;
-use crate::report::{milliseconds, thousands};
+use crate::units::{milliseconds, thousands};
 
 /// What the last line showed, and when the next is due.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Measurements of SQS endpoints, whoever serves them.
 
-mod args;
+pub(crate) mod args;
 mod call;
 mod experiment;
 mod held;

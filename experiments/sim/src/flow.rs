@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use quelea_elastic_proto::frame::Acknowledge;
 
 use crate::Seed;
-use crate::packets::plan::{Plan, Wish};
+use crate::packets::plan::{Command, Plan};
 use crate::packets::{Outcome, play};
 
 /// How many of what.
@@ -31,7 +31,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Plays so many seeds from the first on; gives a table of what came of them.
+    /// Plays so many seeds from the first on; returns a table of what came of them.
     ///
     /// # Errors
     /// If a run breaks a promise.
@@ -61,7 +61,7 @@ impl Options {
         plan.paths.buffer_bytes = 1 << 20;
         plan.publish_ms = (3_000, 3_000 + self.seconds * 1_000);
         let half_ms = 3_000 + self.seconds * 500;
-        plan.wishes = vec![(1_500, Wish::Start), (half_ms, Wish::Drain)];
+        plan.commands = vec![(1_500, Command::Start), (half_ms, Command::Drain)];
         plan
     }
 }

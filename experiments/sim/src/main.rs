@@ -26,7 +26,7 @@ struct Seeds {
 #[derive(Subcommand)]
 enum Resolution {
     /// A few nodes with faults, frame by frame.
-    Packets(packets::Command),
+    Packets(packets::PacketsArgs),
     /// Many clients, message by message.
     Flow {
         #[command(flatten)]

@@ -7,40 +7,42 @@
 //! panic. And in the end: at `delivered` and `stored` nothing that was acknowledged is lost; every relay
 //! that runs is known, and known once; all flows again.
 //!
-//! Start with [`play`]; `world` is the run, `check` the promises, `directory`, `relay`, `client` the shells.
+//! Start with [`play`]; `simulation` is the run, `check` the promises, `directory`, `relay`, `client` the shells.
 
 mod agenda;
+mod args;
 mod check;
 mod client;
+mod client_connection;
 mod clock;
-mod command;
+mod context;
 mod control;
-mod cx;
 mod directory;
 mod event;
 pub mod exhaustive;
 pub mod fault;
+mod ids;
 mod keeping;
-mod line;
-mod lives;
+mod lifecycle;
 mod machine;
 mod network;
 mod ownership;
-mod party;
+mod participant;
 pub mod plan;
 mod program;
 mod provider;
 mod relay;
 mod run;
 mod shrink;
+mod simulation;
 mod store;
 mod trace;
-mod world;
+mod workload;
 
-pub use self::command::{Command, replay};
+pub use self::args::{PacketsArgs, replay};
 pub use self::fault::Fault;
 pub use self::network::Paths;
-pub use self::party::Party;
+pub use self::participant::Participant;
 pub use self::plan::{Family, Plan};
 pub use self::run::{Outcome, play};
 pub use self::shrink::shrink;

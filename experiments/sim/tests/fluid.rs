@@ -59,7 +59,7 @@ fn a_gated_run_plans_less_and_comes_to_like_figures() {
 }
 
 #[test]
-fn a_fleet_has_the_producers_it_was_asked_for_in_queues_of_very_different_sizes() {
+fn a_fleet_has_all_its_producers_in_queues_of_very_different_sizes() {
     let fleet = heavy_tailed(Seed(1), 1_000, 100_000);
     let producers: u64 = fleet.iter().map(|queue| u64::from(queue.producers)).sum();
     assert!(producers.abs_diff(100_000) < 1_000, "{producers}");

@@ -7,7 +7,7 @@ import time
 import pika
 import pytest
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class Peer:
@@ -28,7 +28,7 @@ class Peer:
         return connection
 
     def channel(self, confirms=True, **parameters):
-        """A channel on a connection of its own, in confirm mode unless told otherwise."""
+        """A channel on a connection of its own, in confirm mode unless `confirms` is false."""
         channel = self.connection(**parameters).channel()
         if confirms:
             channel.confirm_delivery()
@@ -56,7 +56,7 @@ class Peer:
 
 
 def queue(channel, queue_name="", **options) -> str:
-    """Declares a queue that goes with its connection, unless told otherwise; answers its name."""
+    """Declares a queue that goes with its connection, unless it is durable or `exclusive` says otherwise; returns its name."""
     options.setdefault("exclusive", not options.get("durable", False))
     arguments = options.pop("arguments", None)
     return channel.queue_declare(queue_name, arguments=arguments, **options).method.queue

@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.broker import BrokerError, binary_path
 from harness.process import die_with_parent
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 def is_bound(port: int) -> bool:

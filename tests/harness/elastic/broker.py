@@ -110,7 +110,7 @@ class ElasticBroker(Broker):
     # -- what is done to it -------------------------------------------------------------------
 
     def signal_relay(self, queue: str, relay: int | None = None, number=signal.SIGKILL) -> int:
-        """Sends a relay a signal; `SIGSTOP` makes one that lies dead but connected. Gives its process."""
+        """Sends a relay a signal; `SIGSTOP` makes one that lies dead but connected. Returns its process."""
         pid = self.pid_of(queue, relay)
         os.kill(pid, number)
         return pid
@@ -122,7 +122,7 @@ class ElasticBroker(Broker):
         return producers[0]["relay"]
 
     def kill_relay_of_producer(self, queue: str) -> int:
-        """`kill -9` to the relay of the only producer; waits until the producer has another one. Gives the process."""
+        """`kill -9` to the relay of the only producer; waits until the producer has another one. Returns the process."""
         relay = self.relay_of_producer(queue)
         pid = self.signal_relay(queue, relay)
         wait_for(
@@ -189,7 +189,7 @@ def is_process(lease: dict) -> bool:
 
 
 def wait_for(what: str, condition, timeout_s: float = PATIENCE_S):
-    """Polls until `condition` gives something true, which is the answer.
+    """Polls until `condition` returns something true, and returns that.
 
     503 is not yet: so a directory answers for a queue that it is about to take over.
     """

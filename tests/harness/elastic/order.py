@@ -97,7 +97,7 @@ class OrderedListener(Listener):
             self._settle(slot.producer)
 
     def _drain(self, slot):
-        """Gives what a slot holds that is open."""
+        """Hands on what a slot holds that is open."""
         producer = slot.producer
         for first, last, body, is_gap in slot.held:
             done = self.done[producer]

@@ -1,7 +1,7 @@
 """A producer of an elastic queue in plain Python: it follows its queue from relay to relay, keeps what is not
 acknowledged, and sends again what a dead relay owed.
 
-A *stay* is a slot at a relay, as in the client library. The last one may be open; those before had their FIN and owe
+An *attachment* is a slot at a relay, as in the client library. The last one may be open; those before had their FIN and owe
 acknowledgements.
 """
 
@@ -42,7 +42,7 @@ KEPT_MAX = 2_000
 
 
 @dataclass(eq=False)
-class Stay:
+class Attachment:
     connection: Connection
     relay: int
     address: str
@@ -60,7 +60,7 @@ class Producer(Client):
     """See the module. `acknowledged` is how far all is done, `next` what the next message's number is."""
 
     def __init__(self, directories, queue_name, key=b""):
-        self.stays, self.attaching = [], None
+        self.attachments, self.attaching = [], None
         self.owed = False
         self.epoch = self.next = self.sent = self.acknowledged = 0
         self.kept = {}
@@ -70,13 +70,13 @@ class Producer(Client):
         super().__init__(directories, queue_name, key)
 
     def __str__(self):
-        stays = [f"{stay.relay}:{stay.first}-{stay.end}" for stay in self.stays]
-        return f"producer {self.id:x} at {stays}, {self.acknowledged} of {self.next} acknowledged, {self.sent} sent"
+        attachments = [f"{attachment.relay}:{attachment.first}-{attachment.end}" for attachment in self.attachments]
+        return f"producer {self.id:x} at {attachments}, {self.acknowledged} of {self.next} acknowledged, {self.sent} sent"
 
     @property
-    def here(self) -> Stay | None:
-        """The open stay."""
-        return self.stays[-1] if self.stays and self.stays[-1].end is None else None
+    def here(self) -> Attachment | None:
+        """The open attachment."""
+        return self.attachments[-1] if self.attachments and self.attachments[-1].end is None else None
 
     @property
     def relay(self) -> int | None:
@@ -84,7 +84,7 @@ class Producer(Client):
 
     def _connections(self):
         attaching = [self.attaching.connection] if self.attaching else []
-        return [c for c in (self.directory, *attaching, *(stay.connection for stay in self.stays)) if c]
+        return [c for c in (self.directory, *attaching, *(attachment.connection for attachment in self.attachments)) if c]
 
     def open(self):
         fields = [text(self.queue_name), u128(self.id), u64(0)]
@@ -129,11 +129,12 @@ class Producer(Client):
                 self._attached(fields)
         elif kind in (CREDIT, ACK):
             slot, value = fields.number(4), fields.number(8)
-            stay = next((stay for stay in self.stays if stay.connection is source and stay.slot == slot), None)
-            if stay and kind == CREDIT:
-                stay.credit = max(stay.credit, value)
-            elif stay:
-                stay.acknowledged = max(stay.acknowledged, value)
+            here = (one for one in self.attachments if one.connection is source and one.slot == slot)
+            attachment = next(here, None)
+            if attachment and kind == CREDIT:
+                attachment.credit = max(attachment.credit, value)
+            elif attachment:
+                attachment.acknowledged = max(attachment.acknowledged, value)
                 self._release()
             self._send()
         elif kind == MISSED and fields.number(16) == self.id:
@@ -157,7 +158,7 @@ class Producer(Client):
             connection.send(ATTACH_PRODUCER, text(self.queue_name), u128(self.id), u64(self.fence), u64(epoch))
         except OSError as error:
             return self._tell_failed(relay, epoch, str(error))
-        self.attaching = Stay(connection, relay, address, epoch, again=again)
+        self.attaching = Attachment(connection, relay, address, epoch, again=again)
         self._later(("late", self.attaching), ATTACH_S)
 
     def _attach_failed(self, cause):
@@ -175,37 +176,38 @@ class Producer(Client):
 
     def _attached(self, fields):
         """The switch: FIN there, START here, with nothing in between."""
-        stay, self.attaching = self.attaching, None
-        stay.slot, _, stay.credit = fields.number(4), fields.number(1), fields.number(8)
+        attachment, self.attaching = self.attaching, None
+        attachment.slot, _, attachment.credit = fields.number(4), fields.number(1), fields.number(8)
         before, previous = self.here, self.epoch
         self._finish()
         if self.owed:
             self.owed, previous = False, 0
             self.resent += self.sent - self.acknowledged
             self.sent = self.acknowledged
-            for old in self.stays:
+            for old in self.attachments:
                 old.connection.close()
-            self.stays.clear()
+            self.attachments.clear()
         if previous == 0:
-            self._tell_missed(stay)
-        stay.first = stay.acknowledged = self.sent
-        self.epoch = stay.epoch
-        self.stays.append(stay)
-        stay.connection.send(START, u32(stay.slot), u128(self.id), u64(stay.epoch), u64(stay.first), u64(previous))
-        self.moves += before is not None and not stay.again
-        place = (text(self.queue_name), u128(self.id), u64(stay.epoch), u64(stay.relay), u64(stay.first))
+            self._report_missed(attachment)
+        attachment.first = attachment.acknowledged = self.sent
+        self.epoch = attachment.epoch
+        self.attachments.append(attachment)
+        numbers = (u64(attachment.epoch), u64(attachment.first), u64(previous))
+        attachment.connection.send(START, u32(attachment.slot), u128(self.id), *numbers)
+        self.moves += before is not None and not attachment.again
+        place = (text(self.queue_name), u128(self.id), u64(attachment.epoch), u64(attachment.relay), u64(attachment.first))
         self._tell(PRODUCING, *place)
         self._release()
         self._send()
 
-    def _tell_missed(self, stay):
+    def _report_missed(self, attachment):
         """Who may miss what is not sent again."""
         missed = {}
         for (listener, _), below in self.missed.items():
             missed[listener] = max(min(below, self.sent), missed.get(listener, 0))
         self.missed = {(listener, None): below for listener, below in missed.items()}
         for listener, below in missed.items():
-            stay.connection.send(MISSED, u128(self.id), u128(listener), u64(below))
+            attachment.connection.send(MISSED, u128(self.id), u128(listener), u64(below))
 
     def _finish(self):
         here = self.here
@@ -214,14 +216,14 @@ class Producer(Client):
             self._quietly(here.connection, FIN, u32(here.slot), u64(self.sent))
 
     def _release(self):
-        while self.stays and self.stays[0].first <= self.acknowledged:
-            first = self.stays[0]
+        while self.attachments and self.attachments[0].first <= self.acknowledged:
+            first = self.attachments[0]
             for sequence in range(self.acknowledged, first.acknowledged):
                 self.kept.pop(sequence, None)
             self.acknowledged = max(self.acknowledged, first.acknowledged)
             if first.end is None or first.acknowledged < first.end:
                 return
-            self.stays.pop(0).connection.close()
+            self.attachments.pop(0).connection.close()
 
     def _send(self):
         here = self.here
@@ -236,17 +238,17 @@ class Producer(Client):
         fields.text()
         fields.number(16)
         dead, cause = fields.number(8), fields.text()
-        for stay in [stay for stay in self.stays if stay.relay == dead]:
-            stay.connection.close()
-            self.on_relay_lost(stay.connection, cause)
+        for attachment in [attachment for attachment in self.attachments if attachment.relay == dead]:
+            attachment.connection.close()
+            self.on_relay_lost(attachment.connection, cause)
 
     def on_relay_lost(self, source, cause):
         if self.attaching and source is self.attaching.connection:
             return self._attach_failed(cause)
-        lost = [stay for stay in self.stays if stay.connection is source]
+        lost = [attachment for attachment in self.attachments if attachment.connection is source]
         if not lost:
             return None
-        self.stays.remove(lost[0])
+        self.attachments.remove(lost[0])
         self.owed = True
         self.failovers += 1
         self._tell(RELAY_LOST, text(self.queue_name), u128(self.id), u64(lost[0].relay), text(cause[:900]))
@@ -271,7 +273,7 @@ class Producer(Client):
             try:
                 self._send()
             except OSError:
-                pass  # Its end is told by the reader.
+                pass  # The reader reports its end.
         return self.next - 1
 
     def wait_for_relay(self, timeout_s=TIMEOUT_S):

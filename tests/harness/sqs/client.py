@@ -121,7 +121,7 @@ def bodies(messages) -> list[str]:
 
 
 def until(condition, what="it", patience_s=PATIENCE_S):
-    """Waits for a condition; gives what it came to."""
+    """Waits for a condition; returns what it came to."""
     deadline = time.monotonic() + patience_s
     while not (value := condition()):
         assert time.monotonic() < deadline, f"{what}: not within {patience_s} s"

@@ -27,34 +27,30 @@ pub(crate) enum Command {
     Delete { id: String },
 }
 
-pub(crate) async fn run(
-    command: Command,
-    client: &Client,
-    output: Output,
-) -> Result<(), AdminError> {
+pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(), AdminError> {
     match command {
         Command::Create { owner, account } => {
             let mut body = json!({ "user": owner });
             if let Some(account) = account {
                 body["account"] = Value::String(account);
             }
-            let made = client.post("/api/access-keys", &body).await?;
+            let made = client.post("/api/access-keys", &body)?;
             let columns = ["access_key_id", "secret_access_key", "user", "account"];
             table::print(&json!([made]), &columns, output);
         }
         Command::List => {
             let columns = ["access_key_id", "user", "account", "enabled"];
-            table::print(&client.get("/api/access-keys").await?, &columns, output);
+            table::print(&client.get("/api/access-keys")?, &columns, output);
         }
-        Command::Disable { id } => enable(client, &id, false).await?,
-        Command::Enable { id } => enable(client, &id, true).await?,
-        Command::Delete { id } => client.delete(&path(&id)).await?,
+        Command::Disable { id } => enable(client, &id, false)?,
+        Command::Enable { id } => enable(client, &id, true)?,
+        Command::Delete { id } => client.delete(&path(&id))?,
     }
     Ok(())
 }
 
-async fn enable(client: &Client, id: &str, enabled: bool) -> Result<(), AdminError> {
-    Ok(client.put(&path(id), &json!({ "enabled": enabled })).await?)
+fn enable(client: &Client, id: &str, enabled: bool) -> Result<(), AdminError> {
+    Ok(client.put(&path(id), &json!({ "enabled": enabled }))?)
 }
 
 fn path(id: &str) -> String {

@@ -17,18 +17,14 @@ pub(crate) enum Command {
     Delete { account: String },
 }
 
-pub(crate) async fn run(
-    command: Command,
-    client: &Client,
-    output: Output,
-) -> Result<(), AdminError> {
+pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(), AdminError> {
     match command {
         Command::List => {
             let columns = ["account", "vhost", "queues", "access_keys"];
-            table::print(&client.get("/api/accounts").await?, &columns, output);
+            table::print(&client.get("/api/accounts")?, &columns, output);
         }
-        Command::Create { account } => client.put(&path(&account), &json!({})).await?,
-        Command::Delete { account } => client.delete(&path(&account)).await?,
+        Command::Create { account } => client.put(&path(&account), &json!({}))?,
+        Command::Delete { account } => client.delete(&path(&account))?,
     }
     Ok(())
 }

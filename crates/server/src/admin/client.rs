@@ -1,17 +1,16 @@
 //! One request at a time to the management API.
 
+use std::io;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use hyper::{Method, Request, StatusCode};
-use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use tokio::net::TcpStream;
+use ureq::Agent;
+use ureq::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use ureq::http::{Method, Request, StatusCode};
 
 /// A list of a hundred thousand queues fits; an endless answer does not.
-const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+const ANSWER_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// Why the management API gave no result.
 #[derive(Debug, thiserror::Error)]
@@ -19,17 +18,18 @@ pub(crate) enum ClientError {
     #[error("{url:?} is not an address of the form http://HOST:PORT")]
     Url { url: String },
     #[error("cannot connect to the management API at {address}: {source}")]
-    Connect { address: String, source: std::io::Error },
+    Connect { address: String, source: io::Error },
     #[error("the management API broke off: {0}")]
-    Broken(String),
+    Broken(ureq::Error),
     #[error("login refused: wrong user name or password, or no tag that allows this")]
     Unauthorized,
     #[error("refused ({status}): {reason}")]
     Refused { status: StatusCode, reason: String },
 }
 
-/// Where to ask, and as whom.
+/// The broker's management API, and the user who logs in there.
 pub(crate) struct Client {
+    agent: Agent,
     address: String,
     authorization: String,
 }
@@ -44,59 +44,54 @@ impl Client {
         let address =
             if address.contains(':') { address.to_owned() } else { format!("{address}:15672") };
         let authorization = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
-        Ok(Self { address, authorization })
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            // A broker is reached directly, whatever the environment says of the world wide web.
+            .proxy(None)
+            .build()
+            .new_agent();
+        Ok(Self { agent, address, authorization })
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Result<Value, ClientError> {
-        self.request(Method::GET, path, None).await
+    pub(crate) fn get(&self, path: &str) -> Result<Value, ClientError> {
+        self.request(Method::GET, path, None)
     }
 
-    pub(crate) async fn put(&self, path: &str, body: &Value) -> Result<(), ClientError> {
-        self.request(Method::PUT, path, Some(body)).await.map(drop)
+    pub(crate) fn put(&self, path: &str, body: &Value) -> Result<(), ClientError> {
+        self.request(Method::PUT, path, Some(body)).map(drop)
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
-        self.request(Method::POST, path, Some(body)).await
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
+        self.request(Method::POST, path, Some(body))
     }
 
-    pub(crate) async fn delete(&self, path: &str) -> Result<(), ClientError> {
-        self.request(Method::DELETE, path, None).await.map(drop)
+    pub(crate) fn delete(&self, path: &str) -> Result<(), ClientError> {
+        self.request(Method::DELETE, path, None).map(drop)
     }
 
-    async fn request(
+    fn request(
         &self,
         method: Method,
         path: &str,
         body: Option<&Value>,
     ) -> Result<Value, ClientError> {
-        let socket = TcpStream::connect(&self.address)
-            .await
-            .map_err(|source| ClientError::Connect { address: self.address.clone(), source })?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(socket))
-            .await
-            .map_err(|error| ClientError::Broken(error.to_string()))?;
-        tokio::spawn(connection);
-        let bytes = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
         let request = Request::builder()
             .method(method)
-            .uri(path)
-            .header(HOST, &self.address)
+            .uri(format!("http://{}{path}", self.address))
             .header(AUTHORIZATION, &self.authorization)
-            .header(CONTENT_TYPE, "application/json")
-            .body(Full::new(bytes))
-            .map_err(|error| ClientError::Broken(error.to_string()))?;
-        let response = sender
-            .send_request(request)
-            .await
-            .map_err(|error| ClientError::Broken(error.to_string()))?;
-        let status = response.status();
-        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX)
-            .collect()
-            .await
-            .map_err(|error| ClientError::Broken(error.to_string()))?
-            .to_bytes();
-        let answer = serde_json::from_slice(&body).unwrap_or(Value::Null);
-        match status {
+            .header(CONTENT_TYPE, "application/json");
+        let response = match body {
+            Some(body) => request.body(body.to_string()).map(|request| self.agent.run(request)),
+            None => request.body(()).map(|request| self.agent.run(request)),
+        };
+        let mut response = response
+            .map_err(|error| ClientError::Broken(error.into()))?
+            .map_err(|error| self.failure(error))?;
+        let answer = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
+        let answer = answer.map_err(ClientError::Broken)?;
+        let answer = serde_json::from_slice(&answer).unwrap_or(Value::Null);
+        match response.status() {
             status if status.is_success() => Ok(answer),
             StatusCode::UNAUTHORIZED => Err(ClientError::Unauthorized),
             status => {
@@ -105,6 +100,24 @@ impl Client {
             }
         }
     }
+
+    fn failure(&self, error: ureq::Error) -> ClientError {
+        let connect = |source| ClientError::Connect { address: self.address.clone(), source };
+        match error {
+            ureq::Error::HostNotFound => connect(io::Error::other("host not found")),
+            ureq::Error::Io(source) if never_connected(&source) => connect(source),
+            error => ClientError::Broken(error),
+        }
+    }
+}
+
+/// Whether it is how a connection fails to be made, not how one breaks.
+fn never_connected(error: &io::Error) -> bool {
+    use io::ErrorKind::{
+        AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkUnreachable, PermissionDenied,
+    };
+    [AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkUnreachable, PermissionDenied]
+        .contains(&error.kind())
 }
 
 /// A name as one segment of a path.

@@ -57,21 +57,17 @@ pub(crate) enum QueueCommand {
     Delete { name: String },
 }
 
-pub(crate) async fn run(
-    command: Command,
-    client: &Client,
-    output: Output,
-) -> Result<(), AdminError> {
+pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(), AdminError> {
     match command {
-        Command::Queue(command) => queue(command, client, output).await?,
+        Command::Queue(command) => queue(command, client, output)?,
         Command::Directories => {
-            let directories = client.get("/api/elastic/directories").await?;
+            let directories = client.get("/api/elastic/directories")?;
             table::print(&directories, &["address", "this"], output);
         }
         Command::Relays { queue } => {
             let relays = match queue {
-                Some(queue) => pages(client, &format!("{}/relays", path(&queue)), "id").await?,
-                None => pages(client, "/api/elastic/relays", "queue").await?,
+                Some(queue) => pages(client, &format!("{}/relays", path(&queue)), "id")?,
+                None => pages(client, "/api/elastic/relays", "queue")?,
             };
             let columns = [
                 "queue",
@@ -88,13 +84,13 @@ pub(crate) async fn run(
             table::print(&relays, &columns, output);
         }
         Command::Producers { queue } => {
-            let producers = pages(client, &format!("{}/producers", path(&queue)), "id").await?;
+            let producers = pages(client, &format!("{}/producers", path(&queue)), "id")?;
             let columns =
                 ["id", "relay", "moving_to", "messages_in_per_s", "bytes_in_per_s", "moved_ms_ago"];
             table::print(&producers, &columns, output);
         }
         Command::Listeners { queue } => {
-            let listeners = pages(client, &format!("{}/listeners", path(&queue)), "id").await?;
+            let listeners = pages(client, &format!("{}/listeners", path(&queue)), "id")?;
             table::print(
                 &listeners,
                 &["id", "relays", "generation", "listening", "lagging"],
@@ -104,26 +100,26 @@ pub(crate) async fn run(
         Command::Events { queue, after } => {
             let queue = queue.map(|queue| format!("&queue={}", segment(&queue)));
             let path = format!("/api/elastic/events?after={after}{}", queue.unwrap_or_default());
-            let events = client.get(&path).await?;
+            let events = client.get(&path)?;
             table::print(&events, &["number", "queue", "kind", "subject", "reason"], output);
         }
         Command::Move { queue, producer, to } => {
             let wanted = json!({ "producer": producer, "to": to });
-            let begun = client.post(&format!("{}/moves", path(&queue)), &wanted).await?;
+            let begun = client.post(&format!("{}/moves", path(&queue)), &wanted)?;
             table::print(&json!([begun]), &["producer", "from", "to"], output);
         }
         Command::Plan { queue } => {
-            let plan = client.get(&format!("{}/plan", path(&queue))).await?;
+            let plan = client.get(&format!("{}/plan", path(&queue)))?;
             print_plan(&plan, output);
         }
     }
     Ok(())
 }
 
-async fn queue(command: QueueCommand, client: &Client, output: Output) -> Result<(), AdminError> {
+fn queue(command: QueueCommand, client: &Client, output: Output) -> Result<(), AdminError> {
     match command {
         QueueCommand::List => {
-            let queues = pages(client, "/api/elastic/queues", "name").await?;
+            let queues = pages(client, "/api/elastic/queues", "name")?;
             let columns = [
                 "name",
                 "owner",
@@ -137,35 +133,35 @@ async fn queue(command: QueueCommand, client: &Client, output: Output) -> Result
             table::print(&queues, &columns, output);
         }
         QueueCommand::Show { name } => {
-            let queue = client.get(&path(&name)).await?;
+            let queue = client.get(&path(&name))?;
             println!("{queue:#}");
         }
         QueueCommand::Define { name, fields } => {
             let fields = fields.iter().map(|text| field(text));
             let definition = fields.collect::<Result<Map<_, _>, _>>()?;
-            client.put(&path(&name), &Value::Object(definition)).await?;
+            client.put(&path(&name), &Value::Object(definition))?;
         }
-        QueueCommand::Delete { name } => client.delete(&path(&name)).await?,
+        QueueCommand::Delete { name } => client.delete(&path(&name))?,
     }
     Ok(())
 }
 
 /// A whole list, page by page; `key` is the field whose value names where a page ends.
-async fn pages(client: &Client, path: &str, key: &str) -> Result<Value, AdminError> {
-    let get = async |path: String| client.get(&path).await;
-    Ok(Value::Array(all_pages(get, path, key).await?))
+fn pages(client: &Client, path: &str, key: &str) -> Result<Value, AdminError> {
+    let get = |path: String| client.get(&path);
+    Ok(Value::Array(all_pages(get, path, key)?))
 }
 
 /// Asks until a page is empty, or begins with what is known already: who answers knows of no pages then.
-async fn all_pages<E>(
-    get: impl AsyncFn(String) -> Result<Value, E>,
+fn all_pages<E>(
+    get: impl Fn(String) -> Result<Value, E>,
     path: &str,
     key: &str,
 ) -> Result<Vec<Value>, E> {
     let mut all: Vec<Value> = Vec::new();
     let mut next = path.to_owned();
     loop {
-        let mut page = get(next).await?;
+        let mut page = get(next)?;
         let Some(page) = page.as_array_mut().filter(|page| !page.is_empty()) else {
             return Ok(all);
         };
@@ -225,22 +221,22 @@ mod tests {
     }
 
     /// Serves numbers below a bound, so many at once.
-    async fn numbers(path: String, below: u64, at_once: u64) -> Result<Value, ()> {
+    fn numbers(path: String, below: u64, at_once: u64) -> Result<Value, ()> {
         let after = path.split_once("?after=").map(|(_, after)| after.parse::<u64>().unwrap());
         let from = after.map_or(0, |after| after + 1);
         let page = (from..below).take(at_once as usize).map(|number| json!({ "id": number }));
         Ok(page.collect())
     }
 
-    #[tokio::test]
-    async fn a_list_is_put_together_of_its_pages() {
+    #[test]
+    fn a_list_is_put_together_of_its_pages() {
         for (below, at_once) in [(0, 2), (1, 2), (2, 2), (3, 2), (7, 3)] {
-            let get = async |path| numbers(path, below, at_once).await;
-            let all = all_pages(get, "/numbers", "id").await.unwrap();
+            let get = |path| numbers(path, below, at_once);
+            let all = all_pages(get, "/numbers", "id").unwrap();
             let ids: Vec<_> = all.iter().filter_map(|one| one["id"].as_u64()).collect();
             assert_eq!(ids, (0..below).collect::<Vec<_>>());
         }
-        let no_pages = async |_| numbers("/numbers".to_owned(), 3, 5).await;
-        assert_eq!(all_pages(no_pages, "/numbers", "id").await.unwrap().len(), 3);
+        let no_pages = |_| numbers("/numbers".to_owned(), 3, 5);
+        assert_eq!(all_pages(no_pages, "/numbers", "id").unwrap().len(), 3);
     }
 }

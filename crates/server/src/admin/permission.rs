@@ -54,33 +54,29 @@ pub(crate) enum Command {
     },
 }
 
-pub(crate) async fn run(
-    command: Command,
-    client: &Client,
-    output: Output,
-) -> Result<(), AdminError> {
+pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(), AdminError> {
     match command {
         Command::List => {
             let columns = ["user", "vhost", "configure", "write", "read"];
-            table::print(&client.get("/api/permissions").await?, &columns, output);
+            table::print(&client.get("/api/permissions")?, &columns, output);
         }
         Command::Set { user, vhost, configure, write, read } => {
             let body = json!({ "configure": configure, "write": write, "read": read });
-            client.put(&path("permissions", &vhost, &user), &body).await?;
+            client.put(&path("permissions", &vhost, &user), &body)?;
         }
         Command::Clear { user, vhost } => {
-            client.delete(&path("permissions", &vhost, &user)).await?;
+            client.delete(&path("permissions", &vhost, &user))?;
         }
         Command::ListTopic => {
             let columns = ["user", "vhost", "exchange", "write", "read"];
-            table::print(&client.get("/api/topic-permissions").await?, &columns, output);
+            table::print(&client.get("/api/topic-permissions")?, &columns, output);
         }
         Command::SetTopic { user, vhost, exchange, write, read } => {
             let body = json!({ "exchange": exchange, "write": write, "read": read });
-            client.put(&path("topic-permissions", &vhost, &user), &body).await?;
+            client.put(&path("topic-permissions", &vhost, &user), &body)?;
         }
         Command::ClearTopic { user, vhost } => {
-            client.delete(&path("topic-permissions", &vhost, &user)).await?;
+            client.delete(&path("topic-permissions", &vhost, &user))?;
         }
     }
     Ok(())

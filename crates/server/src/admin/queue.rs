@@ -47,14 +47,10 @@ pub(crate) enum Command {
     },
 }
 
-pub(crate) async fn run(
-    command: Command,
-    client: &Client,
-    output: Output,
-) -> Result<(), AdminError> {
+pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(), AdminError> {
     match command {
         Command::List { vhost } => {
-            let queues = client.get(&format!("/api/queues/{}", segment(&vhost))).await?;
+            let queues = client.get(&format!("/api/queues/{}", segment(&vhost)))?;
             let columns = [
                 "name",
                 "durable",
@@ -70,14 +66,14 @@ pub(crate) async fn run(
             let arguments = arguments.collect::<Result<Map<_, _>, _>>()?;
             let body =
                 json!({ "durable": durable, "auto_delete": auto_delete, "arguments": arguments });
-            client.put(&path(&vhost, &name), &body).await?;
+            client.put(&path(&vhost, &name), &body)?;
         }
         Command::Purge { name, vhost } => {
-            client.delete(&format!("{}/contents", path(&vhost, &name))).await?;
+            client.delete(&format!("{}/contents", path(&vhost, &name)))?;
         }
         Command::Delete { name, vhost, if_empty, if_unused } => {
             let query = format!("?if-empty={if_empty}&if-unused={if_unused}");
-            client.delete(&format!("{}{query}", path(&vhost, &name))).await?;
+            client.delete(&format!("{}{query}", path(&vhost, &name)))?;
         }
     }
     Ok(())

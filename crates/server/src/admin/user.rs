@@ -13,7 +13,7 @@ use super::table::{self, Output};
 pub(crate) enum Command {
     /// All users and their tags.
     List,
-    /// Adds a user. The password is the first line of standard input unless --new-password gives it.
+    /// Adds a user. The password is the first line of standard input unless --new-password is given.
     Add {
         name: String,
         /// Comma-separated: administrator, monitoring, management, policymaker, impersonator.
@@ -34,29 +34,25 @@ pub(crate) enum Command {
     Delete { name: String },
 }
 
-pub(crate) async fn run(
-    command: Command,
-    client: &Client,
-    output: Output,
-) -> Result<(), AdminError> {
+pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(), AdminError> {
     match command {
         Command::List => {
-            table::print(&client.get("/api/users").await?, &["name", "tags"], output);
+            table::print(&client.get("/api/users")?, &["name", "tags"], output);
         }
         Command::Add { name, tags, new_password } => {
             let password = password(new_password)?;
-            client.put(&path(&name), &json!({ "password": password, "tags": tags })).await?;
+            client.put(&path(&name), &json!({ "password": password, "tags": tags }))?;
         }
         Command::Password { name, new_password } => {
-            let tags = tags_of(&client.get(&path(&name)).await?);
+            let tags = tags_of(&client.get(&path(&name))?);
             let password = password(new_password)?;
-            client.put(&path(&name), &json!({ "password": password, "tags": tags })).await?;
+            client.put(&path(&name), &json!({ "password": password, "tags": tags }))?;
         }
         Command::Tags { name, tags } => {
-            let hash = client.get(&path(&name)).await?["password_hash"].clone();
-            client.put(&path(&name), &json!({ "password_hash": hash, "tags": tags })).await?;
+            let hash = client.get(&path(&name))?["password_hash"].clone();
+            client.put(&path(&name), &json!({ "password_hash": hash, "tags": tags }))?;
         }
-        Command::Delete { name } => client.delete(&path(&name)).await?,
+        Command::Delete { name } => client.delete(&path(&name))?,
     }
     Ok(())
 }

@@ -17,17 +17,13 @@ pub(crate) enum Command {
     Delete { name: String },
 }
 
-pub(crate) async fn run(
-    command: Command,
-    client: &Client,
-    output: Output,
-) -> Result<(), AdminError> {
+pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(), AdminError> {
     match command {
         Command::List => {
-            table::print(&client.get("/api/vhosts").await?, &["name", "messages"], output);
+            table::print(&client.get("/api/vhosts")?, &["name", "messages"], output);
         }
-        Command::Add { name } => client.put(&path(&name), &json!({})).await?,
-        Command::Delete { name } => client.delete(&path(&name)).await?,
+        Command::Add { name } => client.put(&path(&name), &json!({}))?,
+        Command::Delete { name } => client.delete(&path(&name))?,
     }
     Ok(())
 }

@@ -1,5 +1,16 @@
 //! Sizes as people write them: `64MiB`, `1 GiB`, `500kB`, or plain bytes.
 
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+/// What an integer field may hold that is marked with it for its schema.
+pub(super) struct ByteSize;
+
+pub(super) const MIB: u64 = 1 << 20;
+pub(super) const GIB: u64 = 1 << 30;
+
 const UNITS: [(&str, u64); 7] = [
     ("", 1),
     ("KiB", 1 << 10),
@@ -10,6 +21,20 @@ const UNITS: [(&str, u64); 7] = [
     ("GB", 1_000_000_000),
 ];
 
+impl ByteSize {
+    pub(super) const FORMAT: &'static str = "byte-size";
+}
+
+impl JsonSchema for ByteSize {
+    fn schema_name() -> Cow<'static, str> {
+        "ByteSize".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "format": Self::FORMAT })
+    }
+}
+
 /// Bytes from a number with an optional unit; `None` if it is neither or too large.
 pub(crate) fn parse(text: &str) -> Option<u64> {
     let text = text.trim();
@@ -18,6 +43,19 @@ pub(crate) fn parse(text: &str) -> Option<u64> {
     let unit = unit.trim_start();
     let (_, factor) = UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
     number.parse::<u64>().ok()?.checked_mul(*factor)
+}
+
+/// Reads a size of a command line.
+///
+/// # Errors
+/// Says what would be one, or within which limits.
+pub(crate) fn parse_within(text: &str, within: RangeInclusive<usize>) -> Result<usize, String> {
+    let Some(bytes) = parse(text) else {
+        return Err("not a size such as 65536 or 4MiB".to_owned());
+    };
+    let bytes = usize::try_from(bytes).ok().filter(|bytes| within.contains(bytes));
+    let show = |limit: &usize| format(*limit as u64);
+    bytes.ok_or_else(|| format!("not within {} to {}", show(within.start()), show(within.end())))
 }
 
 /// The shortest exact form with a binary unit.

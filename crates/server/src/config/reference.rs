@@ -1,12 +1,14 @@
 //! The configuration's reference page, and the effective configuration, both as text.
 
-use super::key::{KEYS, Key, Kind};
-use super::{Settings, byte_size};
+use toml::Value;
+
+use super::key::{Key, Kind, keys};
+use super::{Config, byte_size};
 
 const INTRODUCTION: &str = "\
 # Configuration
 
-<!-- Written by `quelea config --markdown`; a test compares. Change crates/server/src/config/key.rs. -->
+<!-- Written by `quelea config --markdown`; a test compares. Change crates/server/src/config.rs and the files beside it. -->
 
 Nothing has to be configured. What is set later wins: the defaults; then `quelea.toml` in the working
 directory, or the file of `--config FILE`; then environment variables; then flags (`--data-dir DIR`,
@@ -22,10 +24,9 @@ dot. A list is separated by commas there; a list of tables is written in one lin
 
 /// The reference in Markdown: a table per section.
 pub(crate) fn markdown() -> String {
-    let defaults = Settings::new();
     let mut page = INTRODUCTION.to_owned();
     let mut section = None;
-    for key in KEYS {
+    for key in keys() {
         let this = key.name.split_once('.').map_or("", |(section, _)| section);
         if section != Some(this) {
             section = Some(this);
@@ -34,27 +35,29 @@ pub(crate) fn markdown() -> String {
                 "\n## {title}\n\n| key | type | default | meaning |\n|---|---|---|---|\n"
             ));
         }
-        row(&mut page, key, &defaults.show(key));
-        if let Kind::Tables(fields) = key.kind {
-            for field in fields {
-                row(&mut page, &field.key, field.default.unwrap_or("has to be given"));
-            }
+        page.push_str(&row(key));
+        if let Kind::Tables(fields) = &key.kind {
+            page.extend(fields.iter().map(row));
         }
     }
     page
 }
 
-fn row(page: &mut String, key: &Key, default: &str) {
-    let kind = type_name(key.kind);
-    page.push_str(&format!("| `{}` | {kind} | `{default}` | {} |\n", key.name, key.meaning));
+fn row(key: &Key) -> String {
+    let Key { name, kind, meaning, default } = key;
+    let default = default.as_ref().map(|value| value_text(kind, value));
+    let default = default.unwrap_or_else(|| "has to be given".to_owned());
+    format!("| `{name}` | {} | `{default}` | {meaning} |\n", type_name(kind))
 }
 
 /// What is in force, as a TOML file that would set exactly this. Passwords are not shown.
-pub(crate) fn show(settings: &Settings) -> String {
+pub(crate) fn show(config: &Config) -> String {
+    let table =
+        toml::Table::try_from(config).expect("the configuration holds only types that TOML knows");
     let mut text = String::new();
     let mut section = "";
-    for key in KEYS {
-        let (this, name) = key.name.split_once('.').unwrap_or(("", key.name));
+    for key in keys() {
+        let (this, name) = key.name.split_once('.').unwrap_or(("", &key.name));
         if section != this {
             section = this;
             text.push_str(&format!("\n[{section}]\n"));
@@ -62,7 +65,8 @@ pub(crate) fn show(settings: &Settings) -> String {
         if is_secret(key) {
             text.push_str(&format!("# {name} is not shown\n"));
         } else {
-            text.push_str(&format!("{name} = {}\n", settings.show(key)));
+            let value = if this.is_empty() { &table[name] } else { &table[this][name] };
+            text.push_str(&format!("{name} = {}\n", value_text(&key.kind, value)));
         }
     }
     text
@@ -72,18 +76,36 @@ fn is_secret(key: &Key) -> bool {
     key.name.ends_with("password")
 }
 
-fn type_name(kind: Kind) -> String {
+/// TOML, sizes with their unit.
+fn value_text(kind: &Kind, value: &Value) -> String {
+    match (kind, value.as_integer()) {
+        (Kind::Size(_), Some(bytes)) => format!("\"{}\"", byte_size::format(bytes as u64)),
+        _ => value.to_string(),
+    }
+}
+
+fn type_name(kind: &Kind) -> String {
     match kind {
-        Kind::Text => "text".to_owned(),
-        Kind::TextList => "list of texts".to_owned(),
+        Kind::Text(_) => "text".to_owned(),
+        Kind::Choice(names) => {
+            let names = names.iter().map(|name| match name.as_str() {
+                "" => "empty".to_owned(),
+                name => format!("`{name}`"),
+            });
+            names.collect::<Vec<_>>().join(" or ")
+        }
         Kind::Address => "`HOST:PORT`".to_owned(),
         Kind::OptionalAddress => "`HOST:PORT` or empty".to_owned(),
-        Kind::AddressList => "list of `HOST:PORT`".to_owned(),
         Kind::Flag => "`true` or `false`".to_owned(),
-        Kind::Integer { min, max } => format!("integer, {min} to {max}"),
-        Kind::Size { min, max } => {
-            format!("size, {} to {}", byte_size::format(min), byte_size::format(max))
+        Kind::Integer(within) => format!("integer, {} to {}", within.start(), within.end()),
+        Kind::Size(within) => {
+            let (min, max) = (byte_size::format(*within.start()), byte_size::format(*within.end()));
+            format!("size, {min} to {max}")
         }
+        Kind::List(item, _) => match **item {
+            Kind::Address => "list of `HOST:PORT`".to_owned(),
+            _ => "list of texts".to_owned(),
+        },
         Kind::Tables(_) => "list of tables".to_owned(),
     }
 }
@@ -91,6 +113,7 @@ fn type_name(kind: Kind) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Settings;
 
     #[test]
     fn the_page_in_docs_is_what_the_code_says() {
@@ -104,9 +127,9 @@ mod tests {
 
     #[test]
     fn the_effective_configuration_is_a_file_that_sets_itself() {
-        let mut settings = Settings::new();
+        let mut settings = Settings::default();
         settings.assignment("limits.resident_bytes_max=100MiB").unwrap();
-        let text = show(&settings);
+        let text = show(&settings.config());
         assert!(text.contains("resident_bytes_max = \"100MiB\""), "{text}");
         assert!(!text.contains("bootstrap_password ="), "{text}");
         text.parse::<toml::Table>().unwrap();

@@ -1,53 +1,23 @@
-//! Values by key, from all sources, each checked against its key's type and limits.
+//! Values by key, from all sources, each checked against its key's kind and limits.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 use toml::Value;
 
-use super::key::{ENVIRONMENT_PREFIX, Field, KEYS, Key, Kind};
-use super::{Config, byte_size};
+use super::key::{Key, Kind};
+use super::{Config, ConfigError};
 
-/// Why a configuration is refused. Every message names where it came from, the key, the value and
-/// what would be allowed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ConfigError {
-    #[error("cannot read {}: {source}", path.display())]
-    Unreadable { path: PathBuf, source: std::io::Error },
-    #[error("{origin}: {reason}")]
-    Syntax { origin: String, reason: String },
-    #[error("{origin}: there is no key {name:?}{}", suggest(name))]
-    UnknownKey { origin: String, name: String },
-    #[error("{origin}: {key} = {value} is not {expected}")]
-    Type { origin: String, key: &'static str, value: String, expected: &'static str },
-    #[error("{origin}: {key} = {value} is not within {min} to {max}")]
-    Range { origin: String, key: &'static str, value: String, min: String, max: String },
-    #[error("{origin}: {key} is empty")]
-    Empty { origin: String, key: &'static str },
-    #[error("{origin}: {key} has to be given")]
-    Missing { origin: String, key: &'static str },
-}
+/// What every environment variable of the configuration starts with.
+const ENVIRONMENT_PREFIX: &str = "QUELEA__";
 
-/// Checked values by dotted key; sizes are plain integers here.
-#[derive(Clone, Debug)]
+/// What was set, checked; sizes are plain integers here.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
-    values: BTreeMap<&'static str, Value>,
+    table: toml::Table,
 }
 
 impl Settings {
-    /// The defaults.
-    pub(crate) fn new() -> Self {
-        let table = toml::Table::try_from(Config::default())
-            .expect("the default configuration holds only types that TOML knows");
-        let mut values = BTreeMap::new();
-        for (name, value) in flatten(table) {
-            let key = Key::find(&name).expect("every field of Config is listed in KEYS");
-            values.insert(key.name, value);
-        }
-        Self { values }
-    }
-
     /// Overlays a TOML file.
     pub(crate) fn file(&mut self, path: &Path) -> Result<(), ConfigError> {
         let text = std::fs::read_to_string(path)
@@ -90,58 +60,37 @@ impl Settings {
 
     /// Overlays one key whose value was given as text, as in the environment.
     pub(crate) fn text(&mut self, origin: &str, name: &str, text: &str) -> Result<(), ConfigError> {
-        let kind = find(origin, name)?.kind;
-        let value = match kind {
-            Kind::Text | Kind::Address | Kind::OptionalAddress | Kind::Size { .. } => {
-                Value::String(text.to_owned())
-            }
-            Kind::TextList | Kind::AddressList => {
+        let value = match find(origin, name)?.kind {
+            Kind::List(..) => {
                 let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-                Value::Array(items.map(|item| Value::String(item.to_owned())).collect())
+                Value::Array(items.map(Value::from).collect())
             }
             Kind::Flag => text.parse().map_or_else(|_| text.into(), Value::Boolean),
-            Kind::Integer { .. } => text.parse().map_or_else(|_| text.into(), Value::Integer),
+            Kind::Integer(_) => text.parse().map_or_else(|_| text.into(), Value::Integer),
             Kind::Tables(_) => inline(origin, text)?,
+            _ => text.into(),
         };
         self.set(origin, name, value)
     }
 
     fn set(&mut self, origin: &str, name: &str, value: Value) -> Result<(), ConfigError> {
-        let key = find(origin, name)?;
-        self.values.insert(key.name, check(origin, key, value)?);
-        Ok(())
-    }
-
-    /// The value of a key as the reference and `--show` print it: TOML, sizes with their unit.
-    pub(crate) fn show(&self, key: &Key) -> String {
-        let value = &self.values[key.name];
-        match (key.kind, value) {
-            (Kind::Size { .. }, Value::Integer(bytes)) => {
-                format!("\"{}\"", byte_size::format(*bytes as u64))
+        let value = find(origin, name)?.check(origin, value)?;
+        let (table, name) = match name.split_once('.') {
+            Some((section, name)) => {
+                let section =
+                    self.table.entry(section).or_insert_with(|| toml::Table::new().into());
+                (section.as_table_mut().expect("no key has the name of a section"), name)
             }
-            _ => value.to_string(),
-        }
+            None => (&mut self.table, name),
+        };
+        table.insert(name.to_owned(), value);
+        Ok(())
     }
 
     /// The typed configuration.
     pub(crate) fn config(&self) -> Config {
-        let mut root = toml::Table::new();
-        for (name, value) in &self.values {
-            match name.split_once('.') {
-                Some((section, key)) => {
-                    let section = root
-                        .entry(section)
-                        .or_insert_with(|| Value::Table(toml::Table::new()))
-                        .as_table_mut()
-                        .expect("no key has the name of a section");
-                    section.insert(key.to_owned(), value.clone());
-                }
-                None => {
-                    root.insert((*name).to_owned(), value.clone());
-                }
-            }
-        }
-        Config::deserialize(root).expect("every value was checked against its key's type and range")
+        Config::deserialize(self.table.clone())
+            .expect("every value was checked against its key's kind and limits")
     }
 }
 
@@ -150,128 +99,12 @@ fn find(origin: &str, name: &str) -> Result<&'static Key, ConfigError> {
         .ok_or_else(|| ConfigError::UnknownKey { origin: origin.to_owned(), name: name.to_owned() })
 }
 
-/// Checks type and range; gives sizes as integers.
-fn check(origin: &str, key: &'static Key, value: Value) -> Result<Value, ConfigError> {
-    let wrong = |value: &Value, expected| {
-        let (origin, value) = (origin.to_owned(), value.to_string());
-        Err(ConfigError::Type { origin, key: key.name, value, expected })
-    };
-    match (key.kind, &value) {
-        (Kind::Text, Value::String(_)) | (Kind::Flag, Value::Boolean(_)) => Ok(value),
-        (Kind::Address, Value::String(text)) if is_address(text) => Ok(value),
-        (Kind::OptionalAddress, Value::String(text)) if text.is_empty() || is_address(text) => {
-            Ok(value)
-        }
-        (Kind::TextList, Value::Array(items)) if items.iter().all(Value::is_str) => Ok(value),
-        (Kind::AddressList, Value::Array(items)) => {
-            if items.is_empty() {
-                return Err(ConfigError::Empty { origin: origin.to_owned(), key: key.name });
-            }
-            match items.iter().find(|item| !item.as_str().is_some_and(is_address)) {
-                Some(item) => wrong(item, "an address HOST:PORT"),
-                None => Ok(value),
-            }
-        }
-        (Kind::Integer { min, max }, Value::Integer(number)) => {
-            ranged(origin, key, *number, min, max, |number| number.to_string())
-        }
-        (Kind::Size { min, max }, Value::Integer(bytes)) => {
-            ranged(origin, key, *bytes, min, max, byte_size::format)
-        }
-        (Kind::Size { min, max }, Value::String(text)) => match byte_size::parse(text) {
-            Some(bytes) => {
-                let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-                ranged(origin, key, bytes, min, max, byte_size::format)
-            }
-            None => wrong(&value, "a size such as 65536 or 64MiB"),
-        },
-        (Kind::Tables(fields), Value::Array(items)) => {
-            let tables = items.iter().map(|item| match item {
-                Value::Table(table) => check_table(origin, key, fields, table),
-                other => wrong(other, "a table"),
-            });
-            Ok(Value::Array(tables.collect::<Result<_, _>>()?))
-        }
-        (kind, _) => wrong(&value, kind.expected()),
-    }
-}
-
-/// Checks a table of a list; gives it with the defaults of what it lacks.
-fn check_table(
-    origin: &str,
-    key: &'static Key,
-    fields: &'static [Field],
-    table: &toml::Table,
-) -> Result<Value, ConfigError> {
-    let mut checked = toml::Table::new();
-    for (name, value) in table {
-        let dotted = format!("{}.{name}", key.name);
-        let Some(field) = fields.iter().find(|field| field.key.name == dotted) else {
-            return Err(ConfigError::UnknownKey { origin: origin.to_owned(), name: dotted });
-        };
-        checked.insert(name.clone(), check(origin, &field.key, value.clone())?);
-    }
-    for Field { key: field, default } in fields {
-        let (_, name) = field.name.rsplit_once('.').expect("a field's name begins with its list's");
-        if checked.contains_key(name) {
-            continue;
-        }
-        let Some(default) = default else {
-            return Err(ConfigError::Missing { origin: origin.to_owned(), key: field.name });
-        };
-        checked.insert(name.to_owned(), inline("default", default)?);
-    }
-    Ok(Value::Table(checked))
-}
-
 /// A value that is written as in a TOML file.
 fn inline(origin: &str, text: &str) -> Result<Value, ConfigError> {
     let parsed = format!("value = {text}").parse::<toml::Table>();
     let syntax = |reason| ConfigError::Syntax { origin: origin.to_owned(), reason };
     let mut table = parsed.map_err(|error| syntax(error.to_string()))?;
     table.remove("value").ok_or_else(|| syntax(format!("{text:?} is no value")))
-}
-
-fn ranged(
-    origin: &str,
-    key: &'static Key,
-    number: i64,
-    min: u64,
-    max: u64,
-    show: impl Fn(u64) -> String,
-) -> Result<Value, ConfigError> {
-    match u64::try_from(number) {
-        Ok(unsigned) if (min..=max).contains(&unsigned) => Ok(Value::Integer(number)),
-        _ => Err(ConfigError::Range {
-            origin: origin.to_owned(),
-            key: key.name,
-            value: number.to_string(),
-            min: show(min),
-            max: show(max),
-        }),
-    }
-}
-
-pub(crate) fn is_address(text: &str) -> bool {
-    text.rsplit_once(':')
-        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
-}
-
-impl Kind {
-    /// What a value of this kind is, in words.
-    pub(crate) const fn expected(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::TextList => "a list of texts",
-            Self::Address => "an address HOST:PORT",
-            Self::OptionalAddress => "an address HOST:PORT, or empty",
-            Self::AddressList => "a list of addresses HOST:PORT",
-            Self::Flag => "true or false",
-            Self::Integer { .. } => "an integer",
-            Self::Size { .. } => "a size such as 65536 or 64MiB",
-            Self::Tables(_) => "a list of tables",
-        }
-    }
 }
 
 /// Dotted names and their values, in order.
@@ -289,51 +122,45 @@ fn flatten(table: toml::Table) -> Vec<(String, Value)> {
     flat
 }
 
-/// The key that was probably meant: same last part, or the one that starts most alike.
-fn suggest(name: &str) -> String {
-    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
-    let same = KEYS.iter().find(|key| last(key.name) == last(name));
-    let fields = KEYS.iter().flat_map(|key| match key.kind {
-        Kind::Tables(fields) => fields,
-        _ => &[],
-    });
-    let common = |key: &Key| key.name.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
-    let alike = KEYS.iter().chain(fields.map(|field| &field.key)).filter(|key| {
-        let section = key.name.rfind('.').map_or(0, |dot| dot + 1);
-        common(key) > section + 2
-    });
-    let meant = same.or_else(|| alike.max_by_key(|key| common(key)));
-    meant.map_or_else(String::new, |key| format!(" (did you mean {:?}?)", key.name))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
+    use crate::config::cmq::ForwardMode;
+    use crate::config::key::keys;
 
     fn environment(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
-        let mut settings = Settings::new();
+        let mut settings = Settings::default();
         let owned = variables.iter().map(|(name, text)| ((*name).into(), (*text).into()));
         settings.environment(owned)?;
         Ok(settings.config())
     }
 
     fn toml(text: &str) -> Result<Config, ConfigError> {
-        let mut settings = Settings::new();
+        let mut settings = Settings::default();
         settings.toml(text, "quelea.toml")?;
         Ok(settings.config())
     }
 
     #[test]
     fn without_any_source_the_defaults_hold() {
-        assert_eq!(Settings::new().config(), Config::default());
-        assert_eq!(Settings::new().values.len(), KEYS.len());
+        assert_eq!(Settings::default().config(), Config::default());
     }
 
     #[test]
-    fn the_defaults_lie_within_their_own_limits() {
-        let settings = Settings::new();
-        for key in KEYS {
-            check("default", key, settings.values[key.name].clone()).unwrap();
+    fn defaults_and_limits_are_values_of_their_keys() {
+        for key in keys() {
+            let default = key.default.clone().expect("the key of a section has a default");
+            key.check("default", default).unwrap();
+            if let Kind::Integer(within) | Kind::Size(within) = &key.kind {
+                for limit in [within.start(), within.end()] {
+                    let mut settings = Settings::default();
+                    settings.text("limit", &key.name, &limit.to_string()).unwrap();
+                    // Would panic if the field's type were narrower.
+                    settings.config();
+                }
+            }
         }
     }
 
@@ -411,7 +238,7 @@ mod tests {
         assert_eq!((config.cmq.forward[0].prefetch, config.cmq.forward[0].timeout_ms), (5, 10_000));
         let text = "[{queue='a',to='h'},{queue='b',to='h',mode='lossy'}]";
         let config = environment(&[("QUELEA__CMQ__FORWARD", text)]).unwrap();
-        assert_eq!(config.cmq.forward[1].mode, "lossy");
+        assert_eq!(config.cmq.forward[1].mode, ForwardMode::Lossy);
         for (text, error) in [
             ("[[cmq.forward]]\nqueue = 'q'", "quelea.toml: cmq.forward.to has to be given"),
             (
@@ -431,8 +258,46 @@ mod tests {
     }
 
     #[test]
+    fn names_lengths_and_counts_are_checked_too() {
+        let feed = "[[bridge.feed]]\nexchange = 'x'\nqueue = 'q'\n";
+        for (text, error) in [
+            (
+                "[elastic]\nprovider = 'cloud'",
+                "elastic.provider = \"cloud\" is none of \"process\", \"kubernetes\"",
+            ),
+            (
+                "[[cmq.forward]]\nqueue = 'q'\nto = 'h'\nmode = 'fast'",
+                "cmq.forward.mode = \"fast\" is none of \"reliable\", \"unordered\", \"lossy\", \
+                 \"latest\"",
+            ),
+            ("[sqs]\nverify = 7", "sqs.verify = 7 is not text"),
+            (
+                "[[elastic.queue]]\nname = ''",
+                "elastic.queue.name = \"\" has 0 bytes, and may have 1 to 255",
+            ),
+            (
+                &format!("{feed}through = ''"),
+                "bridge.feed.through = \"\" has 0 bytes, and may have 1 to 255",
+            ),
+            (
+                &format!("{feed}through = 't'\nbinding_keys = []"),
+                "bridge.feed.binding_keys has 0 entries, and may have 1 to 10000",
+            ),
+            (
+                "[bridge]\ndirectories = ['here']",
+                "bridge.directories = \"here\" is not an address HOST:PORT",
+            ),
+        ] {
+            assert_eq!(toml(text).unwrap_err().to_string(), format!("quelea.toml: {error}"));
+        }
+        let long = format!("{feed}through = 't'\nbinding_keys = ['{}']", "k".repeat(256));
+        let error = toml(&long).unwrap_err().to_string();
+        assert!(error.ends_with(" has 256 bytes, and may have 0 to 255"), "{error}");
+    }
+
+    #[test]
     fn flags_win_over_the_environment_and_it_over_the_file() {
-        let mut settings = Settings::new();
+        let mut settings = Settings::default();
         settings.toml("data_dir = 'file'\n[amqp]\nheartbeat_s = 1", "quelea.toml").unwrap();
         let variable = ("QUELEA__DATA_DIR".to_owned(), "environment".to_owned());
         settings.environment(std::iter::once(variable)).unwrap();

@@ -10,7 +10,7 @@ use quelea_elastic_client::{Error, Event, GapNotice, Listener, Message};
 use tokio::sync::Notify;
 use tokio::time::sleep_until;
 
-use super::{SiteArgs, SiteFailure, exit, start};
+use super::{ConnectFailure, ConnectionArgs, exit, start};
 use crate::pipe::{self, Framing};
 
 /// Bytes that gather before they are written.
@@ -35,17 +35,17 @@ pub(super) struct ListenArgs {
     /// End when nothing has come for so long, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = pipe::seconds)]
     timeout: Option<Duration>,
-    /// Fail at the end if the queue has told of messages that did not come.
+    /// Fail at the end if the queue has reported messages that did not come.
     #[arg(long)]
     no_gaps: bool,
     #[command(flatten)]
-    site: SiteArgs,
+    connection: ConnectionArgs,
 }
 
 #[derive(Debug, thiserror::Error)]
 enum ListenFailure {
     #[error(transparent)]
-    Site(#[from] SiteFailure),
+    Connect(#[from] ConnectFailure),
     #[error("cannot write: {0}")]
     Output(io::Error),
     #[error("{printed} messages came, {wanted} were wanted")]
@@ -56,20 +56,20 @@ enum ListenFailure {
 
 pub(super) fn run(args: &ListenArgs) -> ExitCode {
     exit(
-        "elastic listen",
+        "quelea elastic listen",
         listen(args),
-        |error| matches!(error, ListenFailure::Site(site) if site.is_of_the_command()),
+        |error| matches!(error, ListenFailure::Connect(error) if error.is_usage_error()),
     )
 }
 
 fn listen(args: &ListenArgs) -> Result<(), ListenFailure> {
-    let client = args.site.client("quelea elastic listen", true)?;
+    let client = args.connection.client("quelea elastic listen", true)?;
     let (runtime, signalled) = start()?;
     runtime.block_on(async {
         let all = [String::new()];
         let prefixes = if args.prefixes.is_empty() { &all[..] } else { &args.prefixes[..] };
         let listener = tokio::select! {
-            listener = client.listener(&args.queue, prefixes) => listener.map_err(SiteFailure::Client)?,
+            listener = client.listener(&args.queue, prefixes) => listener.map_err(ConnectFailure::Client)?,
             () = signalled.notified() => return Ok(()),
         };
         // Whoever publishes after this line is heard.
@@ -80,7 +80,7 @@ fn listen(args: &ListenArgs) -> Result<(), ListenFailure> {
         let mut listening = Listening { args, listener, output, printed, gaps, unacknowledged };
         let outcome = listening.all(&signalled).await;
         listening.listener.close().await;
-        if args.site.stats {
+        if args.connection.stats {
             let Listening { printed, gaps, .. } = listening;
             let seconds = started.elapsed().as_secs_f64();
             eprintln!("printed {printed} messages in {seconds:.3} s, {gaps} gaps");
@@ -136,17 +136,17 @@ impl Listening<'_> {
                     }
                 }
                 Err(Error::Closed) => break,
-                Err(error) => return Err(SiteFailure::Client(error).into()),
+                Err(error) => return Err(ConnectFailure::Client(error).into()),
             }
         }
         self.flush().map(drop)
     }
 
-    /// Gives whether the output is read.
+    /// Returns whether the output is read.
     fn event(&mut self, event: &Event) -> Result<bool, ListenFailure> {
         match event {
             Event::Message(message) => {
-                let framing = self.args.site.framing();
+                let framing = self.args.connection.framing();
                 let written = write(&mut self.output, framing, message, self.args.body);
                 self.printed += 1;
                 self.unacknowledged += 1;

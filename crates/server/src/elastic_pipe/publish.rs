@@ -9,8 +9,8 @@ use quelea_elastic_client::{Error, Producer};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::{SiteArgs, SiteFailure, exit, message_bytes_max, start};
-use crate::pipe::{self, Cutter, FramingError};
+use super::{ConnectFailure, ConnectionArgs, exit, message_bytes_max, start};
+use crate::pipe::{self, FrameDecoder, FramingError};
 
 /// Bytes that one read takes from standard input: a pipe's capacity.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -36,13 +36,13 @@ pub(super) struct PublishArgs {
     #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = message_bytes_max)]
     message_bytes_max: usize,
     #[command(flatten)]
-    site: SiteArgs,
+    connection: ConnectionArgs,
 }
 
 #[derive(Debug, thiserror::Error)]
 enum PublishFailure {
     #[error(transparent)]
-    Site(#[from] SiteFailure),
+    Connect(#[from] ConnectFailure),
     #[error("cannot read standard input: {0}")]
     Input(io::Error),
     #[error(transparent)]
@@ -59,23 +59,23 @@ enum PublishFailure {
 
 pub(super) fn run(args: &PublishArgs) -> ExitCode {
     exit(
-        "elastic publish",
+        "quelea elastic publish",
         publish(args),
-        |error| matches!(error, PublishFailure::Site(site) if site.is_of_the_command()),
+        |error| matches!(error, PublishFailure::Connect(error) if error.is_usage_error()),
     )
 }
 
 fn publish(args: &PublishArgs) -> Result<(), PublishFailure> {
-    let client = args.site.client("quelea elastic publish", false)?;
+    let client = args.connection.client("quelea elastic publish", false)?;
     let (runtime, signalled) = start()?;
     let outcome = runtime.block_on(async {
-        let producer = client.producer(&args.queue).await.map_err(SiteFailure::Client)?;
+        let producer = client.producer(&args.queue).await.map_err(ConnectFailure::Client)?;
         let started = Instant::now();
         let mut publishing = Publishing { args, producer: &producer, messages: 0, bytes: 0 };
         let published = publishing.all(&signalled).await;
         // What was published before an error is sent all the same.
         let settled = settle(&producer, args.timeout).await;
-        if args.site.stats {
+        if args.connection.stats {
             let Publishing { messages, bytes, .. } = publishing;
             let seconds = started.elapsed().as_secs_f64();
             eprintln!("published {messages} messages of {bytes} bytes in {seconds:.3} s");
@@ -118,7 +118,8 @@ struct Publishing<'a> {
 impl Publishing<'_> {
     /// Until the input ends, a signal comes, or enough was published.
     async fn all(&mut self, signalled: &Notify) -> Result<(), PublishFailure> {
-        let mut cutter = Cutter::new(self.args.site.framing(), self.args.message_bytes_max);
+        let mut decoder =
+            FrameDecoder::new(self.args.connection.framing(), self.args.message_bytes_max);
         while self.wants_more() {
             let chunk = tokio::select! {
                 chunk = chunk() => chunk.map_err(PublishFailure::Input)?,
@@ -126,14 +127,14 @@ impl Publishing<'_> {
                 () = signalled.notified() => return Ok(()),
             };
             if chunk.is_empty() {
-                if let Some(message) = cutter.finish()? {
+                if let Some(message) = decoder.finish()? {
                     self.one(message).await?;
                 }
                 return Ok(());
             }
             let mut rest = &chunk[..];
             while self.wants_more()
-                && let Some(message) = cutter.next(&mut rest)?
+                && let Some(message) = decoder.next(&mut rest)?
             {
                 self.one(message).await?;
             }

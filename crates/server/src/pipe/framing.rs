@@ -49,7 +49,7 @@ pub(crate) enum FramingError {
 
 /// Cuts chunks of input into messages. Keeps what is unfinished, at most one message.
 #[derive(Debug)]
-pub(crate) struct Cutter {
+pub(crate) struct FrameDecoder {
     framing: Framing,
     message_bytes_max: usize,
     /// The beginning of a message whose end is in a later chunk; of a record with its length.
@@ -60,7 +60,7 @@ pub(crate) struct Cutter {
     count: u64,
 }
 
-impl Cutter {
+impl FrameDecoder {
     pub(crate) const fn new(framing: Framing, message_bytes_max: usize) -> Self {
         Self { framing, message_bytes_max, kept: Vec::new(), is_given: false, count: 0 }
     }
@@ -176,15 +176,15 @@ mod tests {
 
     /// All messages of a stream that comes in chunks of `chunk` bytes.
     fn cut(framing: Framing, stream: &[u8], chunk: usize) -> Result<Vec<Vec<u8>>, FramingError> {
-        let mut cutter = Cutter::new(framing, LIMIT);
+        let mut decoder = FrameDecoder::new(framing, LIMIT);
         let mut messages = Vec::new();
         for mut input in stream.chunks(chunk) {
-            while let Some(message) = cutter.next(&mut input)? {
+            while let Some(message) = decoder.next(&mut input)? {
                 messages.push(message.to_vec());
             }
             assert!(input.is_empty());
         }
-        messages.extend(cutter.finish()?.map(<[u8]>::to_vec));
+        messages.extend(decoder.finish()?.map(<[u8]>::to_vec));
         Ok(messages)
     }
 

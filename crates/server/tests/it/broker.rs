@@ -95,7 +95,7 @@ impl Broker {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    /// SIGTERM; gives the exit status and the lines that were printed until the end.
+    /// Sends SIGTERM; returns the exit status and the lines that were printed until the end.
     pub(crate) fn terminate(mut self) -> (ExitStatus, Vec<String>) {
         self.signal(rustix::process::Signal::TERM);
         let status = self.wait();
@@ -157,7 +157,7 @@ impl Starting {
         Self { child: Some(child), lines }
     }
 
-    /// Waits for the ready line; gives itself back if it does not come in time.
+    /// Waits for the ready line; returns itself if it does not come in time.
     pub(crate) fn ready_within(mut self, wait: Duration) -> Result<Broker, Self> {
         let line = match self.lines.recv_timeout(wait) {
             Ok(line) => line,
@@ -192,7 +192,7 @@ pub(crate) fn word<'a>(line: &'a str, name: &str) -> &'a str {
     words.filter(|(key, _)| *key == name).map(|(_, value)| value).next().unwrap()
 }
 
-/// Runs a broker that is expected to refuse to start; gives its exit code and its error output.
+/// Runs a broker that is expected to refuse to start; returns its exit code and its error output.
 pub(crate) fn refused(dir: &DataDir, settings: &[(&str, &str)]) -> (Option<i32>, String) {
     let mut child = command(dir.path(), settings).stderr(Stdio::piped()).spawn().unwrap();
     let mut errors = String::new();

@@ -47,10 +47,13 @@ impl Ledger {
     /// A message came: it was published, and its acknowledgement is not known to be on the disk.
     pub(crate) fn delivered(&self, queue: &'static str, id: Id) {
         self.account(queue, |account| {
-            assert!(account.published.contains(&id), "{queue} gives {id}, which nobody published");
+            assert!(
+                account.published.contains(&id),
+                "{queue} delivers {id}, which nobody published"
+            );
             assert!(
                 !account.ack_durable.contains(&id),
-                "{queue} gives {id}, whose acknowledgement was on the disk"
+                "{queue} delivers {id}, whose acknowledgement was on the disk"
             );
         });
     }

@@ -25,7 +25,7 @@ fn the_ready_line_names_addresses_process_and_directory() {
 }
 
 #[test]
-fn the_management_api_answers_at_the_address_of_the_ready_line_unless_it_is_off() {
+fn the_management_api_listens_where_the_ready_line_says_unless_off() {
     let dir = DataDir::new();
     let broker = Broker::start(&dir, &[]);
     let mut stream = TcpStream::connect(word(&broker.ready_line, "http")).unwrap();
@@ -47,11 +47,11 @@ fn sigterm_tells_clients_keeps_the_data_and_exits_with_0() {
     client.declare("orders", true).unwrap();
     client.confirm_select().unwrap();
     confirmed_publish(&mut client, "orders", "first");
-    let told = std::thread::spawn(move || client.until_gone());
+    let closed = std::thread::spawn(move || client.until_gone());
     let (status, lines) = broker.terminate();
     assert_eq!(status.code(), Some(0));
     assert!(lines.iter().any(|line| line.starts_with("quelea stopped clean=true")), "{lines:?}");
-    assert!(matches!(told.join().unwrap(), Gone::Closed { code: 320, .. }));
+    assert!(matches!(closed.join().unwrap(), Gone::Closed { code: 320, .. }));
 
     let broker = Broker::start(&dir, &[]);
     let mut client = Client::connect(broker.amqp);
@@ -60,7 +60,7 @@ fn sigterm_tells_clients_keeps_the_data_and_exits_with_0() {
 }
 
 #[test]
-fn sigint_stops_too_and_a_client_that_does_not_answer_is_left_behind() {
+fn sigint_stops_too_and_leaves_a_silent_client_behind() {
     let dir = DataDir::new();
     let mut broker = Broker::start(&dir, &[("stop_timeout_ms", "50")]);
     let silent = Client::connect(broker.amqp);
@@ -75,14 +75,14 @@ fn a_second_signal_ends_the_process_at_once() {
     let mut broker = Broker::start(&dir, &[("stop_timeout_ms", "86400000")]);
     let mut silent = Client::connect(broker.amqp);
     broker.signal(Signal::TERM);
-    // Once it was told, the stop has begun; without an answer it would wait for a day.
+    // Once it was notified, the stop has begun; without an answer it would wait for a day.
     assert_eq!(silent.until_told_to_close().unwrap(), 320);
     broker.signal(Signal::TERM);
     assert_eq!(broker.wait().code(), Some(1));
 }
 
 #[test]
-fn a_second_broker_on_the_same_directory_is_refused_and_told_who_has_it() {
+fn a_second_broker_on_the_directory_is_refused_with_its_owner() {
     let dir = DataDir::new();
     let broker = Broker::start(&dir, &[]);
     let (code, errors) = refused(&dir, &[]);

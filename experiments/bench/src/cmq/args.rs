@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 
-use crate::args::parse_bytes;
-use crate::cmq::role::Kind;
+use crate::byte_size::parse_bytes;
 
 /// `quelea bench cmq`: the paper's ping-ping (one-way) and ping-pong.
 #[derive(Debug, Clone, Args)]
@@ -50,6 +50,16 @@ pub struct CmqArgs {
     /// Write the report as JSON too (- is standard output, and then it is the only one)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+}
+
+/// What kind of traffic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// All messages one after the other, nothing comes back (the paper's ping-ping)
+    OneWay,
+    /// Each message is answered before the next
+    PingPong,
 }
 
 /// How messages travel; the same at both ends.

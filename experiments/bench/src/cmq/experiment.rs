@@ -4,15 +4,17 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::cmq::args::CmqArgs;
+use crate::cmq::args::{CmqArgs, Kind};
 use crate::cmq::error::CmqError;
 use crate::cmq::number::NUMBER_BYTES;
+use crate::cmq::order::Run;
 use crate::cmq::pair::{Both, Pair};
-use crate::cmq::role::{self, Kind, Run};
+use crate::cmq::role;
 use crate::cmq::spread::Spread;
 use crate::error::BenchError;
 use crate::interrupt::Interrupt;
-use crate::report::{milliseconds, publish, thousands};
+use crate::report::publish;
+use crate::units::{milliseconds, thousands};
 
 /// Lossy modes: a receiver gives up what did not come for so long.
 const IDLE: Duration = Duration::from_secs(1);

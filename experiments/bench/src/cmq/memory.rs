@@ -10,7 +10,8 @@ use crate::cmq::args::CmqMemoryArgs;
 use crate::cmq::error::CmqError;
 use crate::error::BenchError;
 use crate::process::{ProcessError, sample};
-use crate::report::{publish, thousands};
+use crate::report::publish;
+use crate::units::thousands;
 
 /// Messages through each queue before its second look.
 const USE_MESSAGES: u64 = 10_000;

@@ -13,8 +13,9 @@ use serde::de::DeserializeOwned;
 use crate::cmq::args::{CmqArgs, CmqRole};
 use crate::cmq::error::CmqError;
 use crate::cmq::meter::{self, Scope};
+use crate::cmq::order::{Outcome, Run};
 use crate::cmq::receiver::Receiver;
-use crate::cmq::role::{self, Outcome, Run};
+use crate::cmq::role;
 use crate::cmq::sender::Sender;
 
 /// A receiver and a sender that know each other.

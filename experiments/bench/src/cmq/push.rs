@@ -11,7 +11,8 @@ use crate::cmq::error::CmqError;
 use crate::cmq::meter::{self, Scope};
 use crate::cmq::spread::Spread;
 use crate::error::BenchError;
-use crate::report::{publish, thousands};
+use crate::report::publish;
+use crate::units::thousands;
 
 /// Bytes of a round's batches at most: a batch must not fill up, or its sending would count too.
 const BATCH_BYTES_MAX: usize = 48 << 10;

@@ -7,11 +7,11 @@ use quelea_cmq::multicast::Interface;
 use quelea_cmq::{Dest, DestinationOptions, Endpoint, Event, Key, MailboxOptions, Queue};
 
 use crate::clock::now_ns;
-use crate::cmq::args::WireArgs;
+use crate::cmq::args::{Kind, WireArgs};
 use crate::cmq::error::CmqError;
 use crate::cmq::number;
+use crate::cmq::order::{End, Outcome, Run};
 use crate::cmq::profile::MAILBOX;
-use crate::cmq::role::{End, Kind, Outcome, Run};
 
 /// Messages of one pop at most.
 const POP_MAX: usize = 4_096;

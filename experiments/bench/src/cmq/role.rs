@@ -1,83 +1,15 @@
 //! One end of a measurement. It is told what to do by lines, and answers with a line of JSON each
 //! (docs/bench.md, "The protocol of the roles"); the peers in experiments/peers/ speak the same.
 
+use serde::Serialize;
 use std::io::{self, BufRead, Write};
-use std::time::Duration;
-
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
 
 use crate::cmq::args::{CmqArgs, CmqRole};
 use crate::cmq::error::CmqError;
 use crate::cmq::meter::{Meter, Scope};
-use crate::cmq::number::NUMBER_BYTES;
+use crate::cmq::order::{End, Run};
 use crate::cmq::receiver::Receiver;
 use crate::cmq::sender::Sender;
-
-/// What kind of traffic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// All messages one after the other, nothing comes back (the paper's ping-ping)
-    OneWay,
-    /// Each message is answered before the next
-    PingPong,
-}
-
-/// One run, as both ends are told it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Run {
-    pub kind: Kind,
-    /// Bytes of a message.
-    pub size: usize,
-    /// Messages of this run.
-    pub messages: u64,
-    /// A receiver that gets nothing for so long gives up; none where nothing can be lost.
-    pub idle: Option<Duration>,
-    /// The number of its first message.
-    pub base: u64,
-}
-
-/// What an end says of a run.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Outcome {
-    /// Messages sent, received or answered.
-    pub count: u64,
-    /// Sender: before the first; receiver: at the first. Nanoseconds of the machine's monotonic clock.
-    pub begun_ns: u64,
-    /// Sender: after the last; receiver: at the last.
-    pub ended_ns: u64,
-    /// Pings that were sent again because no answer came.
-    #[serde(default)]
-    pub repeated: u64,
-    /// Receiver: messages that the library says are lost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lost: Option<u64>,
-    /// Receiver: messages that came after a later one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub out_of_order: Option<u64>,
-    /// Median round trip.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p50_ns: Option<u64>,
-    /// 99th percentile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p99_ns: Option<u64>,
-    /// The longest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_ns: Option<u64>,
-}
-
-/// A sender or a receiver.
-pub(crate) trait End {
-    /// Whether it says `armed` before it begins.
-    const ARMS: bool;
-
-    /// Its address, where the other end has to know it.
-    fn bound(&self) -> String;
-
-    /// Does a run.
-    fn run(&mut self, run: &Run) -> Result<Outcome, CmqError>;
-}
 
 /// Is one end, on standard input and output, until the input ends.
 pub(crate) fn run(args: &CmqArgs, role: CmqRole) -> Result<(), CmqError> {
@@ -111,7 +43,7 @@ pub(crate) fn serve<E: End>(
             say(&mut output, &serde_json::json!({ "cpu_ns": meter.cpu_ns() }))?;
             continue;
         }
-        let run = parse(&line, base).ok_or(CmqError::Order(line))?;
+        let run = Run::parse(&line, base).ok_or(CmqError::Order(line))?;
         if E::ARMS {
             say(&mut output, &serde_json::json!({ "armed": true }))?;
         }
@@ -130,35 +62,13 @@ fn say(output: &mut impl Write, value: &impl Serialize) -> Result<(), CmqError> 
     output.write_all(&line).and_then(|()| output.flush()).map_err(CmqError::Line)
 }
 
-/// `run KIND SIZE MESSAGES IDLE_MS`.
-fn parse(line: &str, base: u64) -> Option<Run> {
-    let mut words = line.split_ascii_whitespace();
-    if words.next()? != "run" {
-        return None;
-    }
-    let kind = Kind::from_str(words.next()?, false).ok()?;
-    let size = words.next()?.parse().ok().filter(|size| *size >= NUMBER_BYTES)?;
-    let messages = words.next()?.parse().ok().filter(|messages| *messages > 0)?;
-    let idle_ms: u64 = words.next()?.parse().ok()?;
-    let idle = (idle_ms > 0).then(|| Duration::from_millis(idle_ms));
-    words.next().is_none().then_some(Run { kind, size, messages, idle, base })
-}
-
-impl Run {
-    /// The line that says it.
-    pub(crate) fn line(&self) -> String {
-        let kind = match self.kind {
-            Kind::OneWay => "one-way",
-            Kind::PingPong => "ping-pong",
-        };
-        let idle_ms = self.idle.map_or(0, |idle| idle.as_millis());
-        format!("run {kind} {} {} {idle_ms}\n", self.size, self.messages)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::cmq::args::Kind;
+    use crate::cmq::order::Outcome;
 
     /// Says what it was told.
     struct Echo;
@@ -177,12 +87,12 @@ mod tests {
 
     #[test]
     fn an_order_reads_back_as_it_was_written() {
-        let run = parse("run ping-pong 64 1000 20", 7).unwrap();
+        let run = Run::parse("run ping-pong 64 1000 20", 7).unwrap();
         assert_eq!((run.kind, run.size, run.messages), (Kind::PingPong, 64, 1000));
         assert_eq!((run.idle, run.base), (Some(Duration::from_millis(20)), 7));
         assert_eq!(run.line(), "run ping-pong 64 1000 20\n");
         for wrong in ["", "walk one-way 64 1 0", "run one-way 3 1 0", "run one-way 64 0 0", "run"] {
-            assert!(parse(wrong, 0).is_none(), "{wrong}");
+            assert!(Run::parse(wrong, 0).is_none(), "{wrong}");
         }
     }
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 use quelea_cmq::{Dest, Key, MailboxOptions, Queue};
 
 use crate::clock::now_ns;
-use crate::cmq::args::WireArgs;
+use crate::cmq::args::{Kind, WireArgs};
 use crate::cmq::error::CmqError;
 use crate::cmq::number;
+use crate::cmq::order::{End, Outcome, Run};
 use crate::cmq::profile::MAILBOX;
-use crate::cmq::role::{End, Kind, Outcome, Run};
 
 /// A lossy ping that is not answered within so long is sent again.
 const RESEND: Duration = Duration::from_millis(20);

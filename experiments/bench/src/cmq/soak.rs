@@ -18,8 +18,9 @@ use crate::cmq::error::CmqError;
 use crate::error::BenchError;
 use crate::interrupt::Interrupt;
 use crate::process::sample;
-use crate::report::{publish, thousands};
+use crate::report::publish;
 use crate::schedule::Schedule;
+use crate::units::thousands;
 
 /// Sizes of messages, one after the other: within a segment, above one, above a train.
 const SIZES: [usize; 8] = [8, 64, 200, 512, 1_400, 4_096, 100, 20_000];

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::args::parse_bytes;
+use crate::byte_size::parse_bytes;
 
 /// `quelea bench elastic`.
 #[derive(Debug, Clone, Args)]

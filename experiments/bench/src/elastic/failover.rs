@@ -12,7 +12,8 @@ use crate::elastic::report::order_words;
 use crate::elastic::site::{Queue, Site, signal};
 use crate::elastic::tally::Order;
 use crate::error::BenchError;
-use crate::report::{publish, thousands};
+use crate::report::publish;
+use crate::units::thousands;
 
 /// How long messages may take to flow again.
 const FLOW_S: u64 = 60;

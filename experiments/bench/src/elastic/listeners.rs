@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::clock::now_ns;
 use crate::elastic::error::ElasticError;
-use crate::elastic::load::Shared;
+use crate::elastic::progress::Shared;
 use crate::elastic::stamp::Stamp;
 use crate::elastic::tally::Tally;
 use crate::elastic::wire::{Opened, Piece, Wire};

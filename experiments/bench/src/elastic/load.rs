@@ -1,7 +1,7 @@
 //! One load: clients get in, send and listen for a while, and what is on its way is waited for.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use crate::elastic::error::ElasticError;
 use crate::elastic::lane::{Lane, Pace};
 use crate::elastic::listeners::{self, Heard, Listener};
 use crate::elastic::producers;
+use crate::elastic::progress::Shared;
 use crate::elastic::tally::Order;
 use crate::elastic::wire::{Opened, Wire};
 use crate::interrupt::Interrupt;
@@ -21,59 +22,6 @@ use crate::process::{self, ProcessSample};
 const LOOK: Duration = Duration::from_millis(20);
 /// A proxy of ZeroMQ applies a subscription after it has passed it on: nothing tells when.
 const SETTLE: Duration = Duration::from_millis(300);
-
-/// What the threads of a run tell one another.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    /// A number that no other run has.
-    pub run: u64,
-    pub producers: usize,
-    pub end_sending: AtomicBool,
-    pub end: AtomicBool,
-    pub measuring: AtomicBool,
-    failed: AtomicBool,
-    /// Messages of all producers so far.
-    pub sent: AtomicU64,
-    /// Distinct messages, by listener.
-    delivered: Vec<AtomicU64>,
-    /// What the slowest listener of a thread has reached, by thread and producer.
-    reached: Vec<AtomicU64>,
-}
-
-impl Shared {
-    fn new(producers: usize, listeners: usize, threads: usize) -> Self {
-        let zeros = |count| (0..count).map(|_| AtomicU64::new(0)).collect();
-        Self {
-            run: fastrand::u64(..),
-            producers,
-            end_sending: AtomicBool::new(false),
-            end: AtomicBool::new(false),
-            measuring: AtomicBool::new(false),
-            failed: AtomicBool::new(false),
-            sent: AtomicU64::new(0),
-            delivered: zeros(listeners),
-            reached: zeros(threads * producers),
-        }
-    }
-
-    pub(crate) fn note(&self, listener: usize, distinct: u64) {
-        self.delivered[listener].store(distinct, Ordering::Relaxed);
-    }
-
-    pub(crate) fn note_reached(&self, thread: usize, producer: usize, next: u64) {
-        self.reached[thread * self.producers + producer].store(next, Ordering::Relaxed);
-    }
-
-    /// What every listener has of this producer.
-    pub(crate) fn reached(&self, producer: usize) -> u64 {
-        let threads = self.reached.iter().skip(producer).step_by(self.producers);
-        threads.map(|next| next.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX)
-    }
-
-    fn delivered(&self) -> Vec<u64> {
-        self.delivered.iter().map(|count| count.load(Ordering::Relaxed)).collect()
-    }
-}
 
 /// What was measured.
 #[derive(Debug)]
@@ -212,7 +160,7 @@ impl Crew {
     /// Lets the load go on for so long, or until it cannot.
     fn pause(&self, seconds: f64, interrupt: &Interrupt) {
         let end = now_ns() + seconds_to_ns(seconds);
-        while now_ns() < end && !interrupt.is_set() && !self.shared.failed.load(Ordering::Relaxed) {
+        while now_ns() < end && !interrupt.is_set() && !self.shared.has_failed() {
             thread::sleep(LOOK.min(Duration::from_nanos(end.saturating_sub(now_ns()))));
         }
     }
@@ -231,33 +179,6 @@ impl Crew {
         // What a listener says is the cause more often than what a producer says.
         let heard = heard.into_iter().collect::<Result<_, _>>()?;
         Ok((lanes?.iter().map(Lane::sequence).collect(), heard))
-    }
-}
-
-impl Shared {
-    /// Does a thread's work; the others learn if it fails.
-    fn watched<T>(
-        self: &Arc<Self>,
-        work: impl FnOnce(&Arc<Self>) -> Result<T, ElasticError>,
-    ) -> Result<T, ElasticError> {
-        let done = work(self);
-        if done.is_err() {
-            self.failed.store(true, Ordering::Relaxed);
-        }
-        done
-    }
-
-    fn wait_for(&self, sent: u64, patience_ns: u64) {
-        let (mut last, mut moved_at) = (self.delivered(), now_ns());
-        while last.iter().any(|count| *count < sent) && !self.failed.load(Ordering::Relaxed) {
-            thread::sleep(LOOK);
-            let found = self.delivered();
-            if found != last {
-                (last, moved_at) = (found, now_ns());
-            } else if now_ns() > moved_at + patience_ns {
-                return;
-            }
-        }
     }
 }
 

@@ -13,7 +13,8 @@ use crate::elastic::site::{Queue, Site};
 use crate::elastic::tally::Order;
 use crate::error::BenchError;
 use crate::latency::{Latencies, Percentiles};
-use crate::report::{publish, thousands};
+use crate::report::publish;
+use crate::units::thousands;
 
 /// How long one move may take.
 const MOVE_S: u64 = 30;

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use crate::clock::now_ns;
 use crate::elastic::error::ElasticError;
 use crate::elastic::lane::{Lane, Wait};
-use crate::elastic::load::Shared;
+use crate::elastic::progress::Shared;
 use crate::elastic::wire::Wire;
 
 /// How often it looks whether it shall end, at least.

@@ -14,7 +14,8 @@ use crate::elastic::report::order_words;
 use crate::elastic::site::Site;
 use crate::elastic::tally::Order;
 use crate::error::BenchError;
-use crate::report::{publish, thousands};
+use crate::report::publish;
+use crate::units::thousands;
 
 /// The paper took 2 to 3 minutes.
 const REACTION_S: u64 = 300;

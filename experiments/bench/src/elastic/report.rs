@@ -6,7 +6,7 @@ use crate::elastic::args::FanoutArgs;
 use crate::elastic::load::Outcome;
 use crate::elastic::tally::Order;
 use crate::latency::Percentiles;
-use crate::report::{milliseconds, thousands};
+use crate::units::{milliseconds, thousands};
 
 /// What one relay did. A delivery is one message at one listener.
 #[derive(Debug, Clone, Serialize)]

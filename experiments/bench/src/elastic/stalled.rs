@@ -12,7 +12,8 @@ use crate::elastic::site::Site;
 use crate::elastic::tally::Order;
 use crate::error::BenchError;
 use crate::latency::Percentiles;
-use crate::report::{publish, thousands};
+use crate::report::publish;
+use crate::units::thousands;
 
 /// Before each measurement.
 const SETTLE_NS: u64 = SECOND_NS;

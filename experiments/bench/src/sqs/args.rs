@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::args::parse_bytes;
-use crate::sqs::phase::Kind;
+use crate::byte_size::parse_bytes;
 
 /// Where the service is, and how to look at it.
 #[derive(Debug, Clone, Args)]
@@ -60,7 +59,7 @@ pub struct SqsArgs {
     /// Bytes of a message's body (L), at least 64
     #[arg(long, default_value = "2KiB", value_parser = parse_bytes)]
     pub size: usize,
-    /// Backoff of a sending thread after each message (delta_send)
+    /// Pause of a sending thread after each message (delta_send)
     #[arg(long, default_value_t = 0.0, value_name = "SECONDS")]
     pub send_delay_s: f64,
     /// Time that a receiving thread processes a message before it deletes it (delta_recv)
@@ -162,6 +161,45 @@ pub struct SqsHeldArgs {
     /// Seconds of each measured phase
     #[arg(long, short = 'z', default_value_t = 4.0, value_name = "SECONDS")]
     pub duration_s: f64,
+}
+
+/// What a connection does in one round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// SendMessage
+    Send,
+    /// ReceiveMessage of one message, DeleteMessage
+    Receive,
+    /// SendMessageBatch of ten
+    SendBatch,
+    /// ReceiveMessage of ten, DeleteMessageBatch
+    ReceiveBatch,
+    /// SendMessage, ReceiveMessage, DeleteMessage
+    Mix,
+}
+
+impl Kind {
+    /// In the order in which each finds what it needs.
+    pub const ALL: [Self; 5] =
+        [Self::Send, Self::Receive, Self::SendBatch, Self::ReceiveBatch, Self::Mix];
+
+    /// In words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Send => "send 1",
+            Self::Receive => "receive 1 + delete 1",
+            Self::SendBatch => "send batch 10",
+            Self::ReceiveBatch => "receive 10 + delete batch 10",
+            Self::Mix => "send + receive + delete",
+        }
+    }
+
+    /// Whether it needs messages that a phase before it left.
+    #[must_use]
+    pub const fn drains(self) -> bool {
+        matches!(self, Self::Receive | Self::ReceiveBatch)
+    }
 }
 
 /// What keeps a message from being received.

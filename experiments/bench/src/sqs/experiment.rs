@@ -16,13 +16,14 @@ use crate::connections::allow_descriptors;
 use crate::error::BenchError;
 use crate::interrupt::Interrupt;
 use crate::latency::{Latencies, Percentiles};
-use crate::report::{milliseconds, publish, thousands};
+use crate::report::publish;
 use crate::sqs::args::SqsArgs;
 use crate::sqs::lane::{Lane, Outcome};
 use crate::sqs::payload::{Dice, SIZE_MIN};
 use crate::sqs::receiver::Receiver;
 use crate::sqs::sender::{self, Trace};
 use crate::sqs::service::{ServerCost, Service};
+use crate::units::{milliseconds, thousands};
 
 /// Most threads of one side; each has a connection.
 const THREADS_MAX: u64 = 20_000;

@@ -9,11 +9,13 @@ use serde::Serialize;
 use crate::clock::{now_ns, seconds_between};
 use crate::connections::allow_descriptors;
 use crate::error::BenchError;
-use crate::report::{publish, thousands};
+use crate::report::publish;
+use crate::sqs::args::Kind;
 use crate::sqs::args::{Held, SqsHeldArgs};
 use crate::sqs::call;
-use crate::sqs::phase::{Kind, Measured, Phase};
+use crate::sqs::phase::{Measured, Phase};
 use crate::sqs::service::Service;
+use crate::units::thousands;
 
 /// SQS allows 120,000 in flight; the measured phase needs some of them itself.
 const IN_FLIGHT_DEFAULT: u32 = 119_000;

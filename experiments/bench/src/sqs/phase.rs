@@ -3,7 +3,6 @@
 
 use std::sync::Barrier;
 
-use clap::ValueEnum;
 use quelea_sqs_client::{Client, Error};
 use serde::Serialize;
 
@@ -11,24 +10,10 @@ use crate::clock::{now_ns, seconds_between, seconds_to_ns};
 use crate::error::BenchError;
 use crate::latency::{Latencies, Percentiles};
 use crate::process;
-use crate::report::{milliseconds, thousands};
+use crate::sqs::args::Kind;
 use crate::sqs::call;
 use crate::sqs::service::{ServerCost, Service};
-
-/// What a connection does in one round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
-    /// SendMessage
-    Send,
-    /// ReceiveMessage of one message, DeleteMessage
-    Receive,
-    /// SendMessageBatch of ten
-    SendBatch,
-    /// ReceiveMessage of ten, DeleteMessageBatch
-    ReceiveBatch,
-    /// SendMessage, ReceiveMessage, DeleteMessage
-    Mix,
-}
+use crate::units::{milliseconds, thousands};
 
 /// One phase.
 pub(crate) struct Phase<'a> {
@@ -87,30 +72,6 @@ struct Round {
 struct Moved {
     messages: u64,
     calls: u64,
-}
-
-impl Kind {
-    /// In the order in which each finds what it needs.
-    pub const ALL: [Self; 5] =
-        [Self::Send, Self::Receive, Self::SendBatch, Self::ReceiveBatch, Self::Mix];
-
-    /// In words.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Send => "send 1",
-            Self::Receive => "receive 1 + delete 1",
-            Self::SendBatch => "send batch 10",
-            Self::ReceiveBatch => "receive 10 + delete batch 10",
-            Self::Mix => "send + receive + delete",
-        }
-    }
-
-    /// Whether it needs messages that a phase before it left.
-    #[must_use]
-    pub const fn drains(self) -> bool {
-        matches!(self, Self::Receive | Self::ReceiveBatch)
-    }
 }
 
 impl Phase<'_> {

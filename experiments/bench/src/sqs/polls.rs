@@ -12,12 +12,13 @@ use crate::connections::allow_descriptors;
 use crate::error::BenchError;
 use crate::interrupt::Interrupt;
 use crate::latency::{Latencies, Percentiles};
-use crate::report::{percentiles, publish, thousands};
+use crate::report::{percentiles, publish};
 use crate::schedule::Schedule;
 use crate::sqs::args::SqsPollsArgs;
 use crate::sqs::call;
 use crate::sqs::poll_crowd::{Crowd, CrowdError};
 use crate::sqs::service::Service;
+use crate::units::thousands;
 
 /// A message that is not deleted must not wake a second poll.
 const VISIBILITY_S: u32 = 43_200;

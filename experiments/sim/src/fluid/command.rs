@@ -75,7 +75,7 @@ impl Options {
         .under(self.policy)
     }
 
-    /// Plays it; gives what is to be printed.
+    /// Plays it; returns what is to be printed.
     ///
     /// # Errors
     /// What is printed, if a property is broken. An aim that is missed is only told.
@@ -86,11 +86,11 @@ impl Options {
             let members = heavy_tailed(first, queues, queues * FLEET_PRODUCERS_PER_QUEUE);
             let scenario = Scenario { seconds: scenario.seconds, ..Scenario::fleet() };
             let scenario = scenario.under(self.policy);
-            return Ok(told(queues, &scenario, &play_fleet(first, &members, &scenario)));
+            return Ok(report(queues, &scenario, &play_fleet(first, &members, &scenario)));
         }
         if self.queues > 0 {
             let figures = play_all(first, self.queues, &scenario);
-            return Ok(told(self.queues, &scenario, &figures));
+            return Ok(report(self.queues, &scenario, &figures));
         }
         let comparison = Comparison::play(first, seeds, &scenario);
         let mut text = comparison.to_string();
@@ -105,7 +105,7 @@ impl Options {
 }
 
 /// Hour by hour, and in sum.
-fn told(queues: u64, scenario: &Scenario, figures: &Figures) -> String {
+fn report(queues: u64, scenario: &Scenario, figures: &Figures) -> String {
     let hours = scenario.seconds.div_ceil(3_600).max(1);
     let mut text = String::new();
     for (at, hour) in figures.hours.iter().enumerate() {

@@ -52,7 +52,7 @@ pub(super) struct Producers {
 }
 
 impl Producers {
-    /// Takes in a producer; gives its slot.
+    /// Takes in a producer; returns its slot.
     pub(super) fn join(&mut self, now: u32, base: f32, factor: f32) -> usize {
         let slot = self.free.pop().map_or_else(|| self.open_slot(), |slot| slot as usize);
         self.count += 1;

@@ -6,11 +6,11 @@ use quelea_elastic_core::plan::{NEWCOMERS_BELOW, Policy, RelayState};
 pub(super) const SAMPLES: usize = 5;
 
 /// Free, or where the relay is in its life.
-pub(super) type Life = Option<RelayState>;
+pub(super) type Incarnation = Option<RelayState>;
 
 #[derive(Default)]
 pub(super) struct Relays {
-    pub(super) life: Vec<Life>,
+    pub(super) life: Vec<Incarnation>,
     pub(super) id: Vec<u64>,
     /// Second of its start.
     pub(super) started_at: Vec<u32>,
@@ -39,7 +39,7 @@ pub(super) struct Relays {
 }
 
 impl Relays {
-    /// Asks for a relay; gives its slot.
+    /// Asks for a relay; returns its slot.
     pub(super) fn start(&mut self, now: u32) -> usize {
         let free = self.life.iter().position(Option::is_none);
         let slot = free.unwrap_or_else(|| self.open_slot());
@@ -75,7 +75,7 @@ impl Relays {
     }
 
     /// Goes on to the next state of its life, or is no more.
-    pub(super) fn become_(&mut self, slot: usize, next: Life) {
+    pub(super) fn become_(&mut self, slot: usize, next: Incarnation) {
         for (state, step) in [(self.life[slot], u32::MAX), (next, 1)] {
             let count = match state {
                 Some(RelayState::Starting) => &mut self.starting,

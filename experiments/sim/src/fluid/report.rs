@@ -43,7 +43,7 @@ struct Run {
 }
 
 impl Report {
-    /// Plays the fleet under both policies and writes the page; gives what is to be printed.
+    /// Plays the fleet under both policies and writes the page; returns what is to be printed.
     ///
     /// # Errors
     /// If a count is zero, or the page cannot be written.

@@ -1,7 +1,7 @@
 //! What must be true, whatever happens: known from what programs published and took, not from what the
 //! state machines believe.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use quelea_elastic_core::directory;
@@ -9,10 +9,9 @@ use quelea_elastic_proto::frame::GapCause;
 use quelea_elastic_proto::session::Event;
 use quelea_elastic_proto::{ClientId, Time};
 
-use crate::packets::keeping::Stored;
-use crate::packets::party::Party;
-use crate::packets::program::topic;
+use crate::packets::participant::Participant;
 use crate::packets::trace::Trace;
+use crate::packets::workload::topic;
 
 /// What is known of one run so far.
 #[derive(Debug)]
@@ -54,7 +53,7 @@ struct Published {
 
 #[derive(Debug)]
 struct Listener {
-    party: Party,
+    participant: Participant,
     prefix: &'static str,
     of: BTreeMap<ClientId, Taken>,
     /// A fault concerns it, or moves did not wait for it: it may miss what others have.
@@ -70,6 +69,9 @@ struct Taken {
     /// What it was told that it does not get.
     gaps: Vec<(Range<u64>, GapCause)>,
 }
+
+/// What a keeper has stored of each producer.
+pub(super) type Stored = BTreeMap<u128, BTreeSet<u64>>;
 
 /// What a queue promises, as far as the checks need it.
 #[derive(Clone, Copy, Debug)]
@@ -124,9 +126,15 @@ impl Check {
         self.producers.insert(id, Published::default());
     }
 
-    pub(super) fn listener_began(&mut self, id: ClientId, party: Party, prefix: &'static str) {
+    pub(super) fn listener_began(
+        &mut self,
+        id: ClientId,
+        participant: Participant,
+        prefix: &'static str,
+    ) {
         let of = BTreeMap::new();
-        self.listeners.insert(id, Listener { party, prefix, of, excused: false, gone: false });
+        self.listeners
+            .insert(id, Listener { participant, prefix, of, excused: false, gone: false });
     }
 
     pub(super) fn gone(&mut self, id: ClientId) {
@@ -173,23 +181,25 @@ impl Check {
         self.dropped += deliveries;
     }
 
-    pub(super) fn relay_has(&mut self, party: Party, bytes: u64, dropped: bool) {
+    pub(super) fn relay_has(&mut self, participant: Participant, bytes: u64, dropped: bool) {
         if dropped && bytes < self.ring_bytes_max / 2 {
             self.wrong(format!(
-                "{party}: it dropped messages while {bytes} bytes wait in its rings"
+                "{participant}: it dropped messages while {bytes} bytes wait in its rings"
             ));
         }
         if bytes > self.queued_bytes_max {
             let most = self.queued_bytes_max;
-            self.wrong(format!("{party}: {bytes} bytes wait in its rings, the bound is {most}"));
+            self.wrong(format!(
+                "{participant}: {bytes} bytes wait in its rings, the bound is {most}"
+            ));
         }
     }
 
-    pub(super) fn event(&mut self, party: Party, now: Time, event: &directory::Event) {
+    pub(super) fn event(&mut self, participant: Participant, now: Time, event: &directory::Event) {
         self.trace.number(now.as_micros());
         self.trace.bytes(event.kind.as_bytes());
         *self.events.entry(event.kind).or_default() += 1;
-        self.say(|| format!("{party} {}: {}: {}", event.kind, event.subject, event.reason));
+        self.say(|| format!("{participant} {}: {}: {}", event.kind, event.subject, event.reason));
         match event.kind {
             "drain" => self.drains_begun_us.push(self.now_us),
             "ended" => {
@@ -224,7 +234,7 @@ impl Check {
         self.trace.number(from);
         self.trace.number(to);
         let Some(listener) = self.listeners.get_mut(&id) else { return };
-        let party = listener.party;
+        let participant = listener.participant;
         let matches = |sequence: &u64| topic(*sequence).starts_with(listener.prefix);
         let taken = listener.of.entry(producer).or_default();
         let next = taken.next.unwrap_or(from);
@@ -251,10 +261,10 @@ impl Check {
                 Event::Gap(gap) => format!(", {:?}", gap.cause),
                 Event::Message(_) => String::new(),
             };
-            self.say(|| format!("{party} {what} {from}..{to} of {:x}{why}", producer.0));
+            self.say(|| format!("{participant} {what} {from}..{to} of {:x}{why}", producer.0));
         }
         if let Some(wrong) = wrong {
-            self.wrong(format!("{party}: of producer {:x}, {wrong}", producer.0));
+            self.wrong(format!("{participant}: of producer {:x}, {wrong}", producer.0));
         }
     }
 
@@ -331,7 +341,7 @@ impl Listener {
         {
             return Some(format!(
                 "{}: nothing was said of message {silent} of {:x}, {due} are acknowledged",
-                self.party, id.0
+                self.participant, id.0
             ));
         }
         let gaps = taken.map_or(&[][..], |taken| &taken.gaps);
@@ -342,7 +352,7 @@ impl Listener {
         if promise.delivered && !self.excused && missing > 0 {
             return Some(format!(
                 "{}: {missing} messages of {:x} are lost, though they are acknowledged",
-                self.party, id.0
+                self.participant, id.0
             ));
         }
         None

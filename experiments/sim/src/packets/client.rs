@@ -7,19 +7,19 @@ use bytes::{Bytes, BytesMut};
 use quelea_elastic_proto::session::{Link, Output, Session};
 use quelea_elastic_proto::{Fence, Frame, Search, Time};
 
-use crate::packets::cx::Cx;
-use crate::packets::line::{Heard, Line};
-use crate::packets::network::ConnId;
+use crate::packets::client_connection::{ClientConnection, Received};
+use crate::packets::context::Context;
+use crate::packets::ids::ConnId;
 
-/// See the module.
+/// A session with the connections that it wants.
 pub(super) struct Client<S> {
     pub(super) session: S,
     search: Search,
-    directory: Option<Line>,
+    directory: Option<ClientConnection>,
     greeted: bool,
     served: bool,
     connect_at: Time,
-    links: BTreeMap<Link, Line>,
+    links: BTreeMap<Link, ClientConnection>,
     /// The highest fence that a directory has shown, for the check that no lower one takes effect.
     fence: Fence,
 }
@@ -39,12 +39,12 @@ impl<S: Session> Client<S> {
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {
-        let directory = self.directory.as_ref().map_or(self.connect_at, Line::deadline);
-        let links = self.links.values().map(Line::deadline);
+        let directory = self.directory.as_ref().map_or(self.connect_at, ClientConnection::deadline);
+        let links = self.links.values().map(ClientConnection::deadline);
         links.chain(self.session.next_deadline()).chain([directory]).min()
     }
 
-    pub(super) fn connected(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+    pub(super) fn connected(&mut self, cx: &mut Context<'_>, conn: ConnId) {
         if let Some(line) = self.directory.as_mut().filter(|line| line.conn == conn) {
             line.connected(cx);
         } else if let Some((link, line)) = self.links.iter_mut().find(|(_, line)| line.conn == conn)
@@ -55,7 +55,7 @@ impl<S: Session> Client<S> {
         }
     }
 
-    pub(super) fn closed(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+    pub(super) fn closed(&mut self, cx: &mut Context<'_>, conn: ConnId) {
         if self.directory.as_ref().is_some_and(|line| line.conn == conn) {
             self.lose_directory(cx, None);
         } else if let Some(link) = self.link_of(conn) {
@@ -63,36 +63,37 @@ impl<S: Session> Client<S> {
         }
     }
 
-    pub(super) fn read(&mut self, cx: &mut Cx<'_>, conn: ConnId, bytes: &Bytes) {
+    pub(super) fn read(&mut self, cx: &mut Context<'_>, conn: ConnId, bytes: &Bytes) {
         if let Some(line) = self.directory.as_mut().filter(|line| line.conn == conn) {
             match line.read(cx, bytes) {
-                Heard::Nothing => {}
-                Heard::Greeted(frames) => {
+                Received::Nothing => {}
+                Received::Greeted(frames) => {
                     self.greeted = true;
                     self.session.handle_directory_connected(cx.now);
-                    self.told(cx, frames);
+                    self.handle_directory_frames(cx, frames);
                 }
-                Heard::Frames(frames) => self.told(cx, frames),
-                Heard::Lost(_) => self.lose_directory(cx, None),
+                Received::Frames(frames) => self.handle_directory_frames(cx, frames),
+                Received::Lost(_) => self.lose_directory(cx, None),
             }
         } else if let Some(link) = self.link_of(conn) {
             let Some(line) = self.links.get_mut(&link) else { return };
             match line.read(cx, bytes) {
-                Heard::Nothing => {}
-                Heard::Greeted(frames) | Heard::Frames(frames) => {
+                Received::Nothing => {}
+                Received::Greeted(frames) | Received::Frames(frames) => {
                     if let Err(error) = self.session.handle_frames(link, frames, cx.now) {
-                        cx.check.wrong(format!("{}: a relay sent no frame: {error}", cx.party));
+                        cx.check
+                            .wrong(format!("{}: a relay sent no frame: {error}", cx.participant));
                     }
                 }
-                Heard::Lost(cause) => self.lose(cx, link, &cause),
+                Received::Lost(cause) => self.lose(cx, link, &cause),
             }
         }
     }
 
     /// Does what is due and what the session wants.
-    pub(super) fn turn(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn turn(&mut self, cx: &mut Context<'_>) {
         if self.directory.is_none() && self.connect_at <= cx.now {
-            self.directory = Some(Line::open(cx, self.search.address()));
+            self.directory = Some(ClientConnection::open(cx, self.search.address()));
         }
         if self.directory.as_mut().and_then(|line| line.heartbeat(cx)).is_some() {
             self.lose_directory(cx, None);
@@ -116,11 +117,11 @@ impl<S: Session> Client<S> {
     }
 
     /// Does what the session wants.
-    pub(super) fn flush(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn flush(&mut self, cx: &mut Context<'_>) {
         while let Some(output) = self.session.poll() {
             match output {
                 Output::Connect { link, relay } => {
-                    let line = Line::open(cx, &relay.address);
+                    let line = ClientConnection::open(cx, &relay.address);
                     self.links.insert(link, line);
                 }
                 Output::Send { link, bytes } => {
@@ -145,7 +146,7 @@ impl<S: Session> Client<S> {
         }
         for (link, line) in &self.links {
             let reads = self.session.wants_more_of(*link);
-            cx.net.set_reads(cx.agenda, line.conn, cx.life.node, reads);
+            cx.net.set_reads(cx.agenda, line.conn, cx.incarnation.node, reads);
         }
     }
 
@@ -153,7 +154,7 @@ impl<S: Session> Client<S> {
         self.links.iter().find(|(_, line)| line.conn == conn).map(|(link, _)| *link)
     }
 
-    fn told(&mut self, cx: &mut Cx<'_>, mut frames: Bytes) {
+    fn handle_directory_frames(&mut self, cx: &mut Context<'_>, mut frames: Bytes) {
         while self.directory.is_some() {
             match Frame::decode(&mut frames) {
                 Ok(Some(Frame::Ping(number))) => {
@@ -171,14 +172,15 @@ impl<S: Session> Client<S> {
                 }
                 Ok(None) => return,
                 Err(error) => {
-                    cx.check.wrong(format!("{}: a directory sent no frame: {error}", cx.party));
+                    cx.check
+                        .wrong(format!("{}: a directory sent no frame: {error}", cx.participant));
                     return;
                 }
             }
         }
     }
 
-    fn take(&mut self, cx: &mut Cx<'_>, frame: Frame) {
+    fn take(&mut self, cx: &mut Context<'_>, frame: Frame) {
         let fence = match &frame {
             Frame::ProduceAt { fence, .. } | Frame::ListenAt { fence, .. } => Some(*fence),
             _ => None,
@@ -192,7 +194,7 @@ impl<S: Session> Client<S> {
                 if !matches!(output, Output::Directory(Frame::Error(_))) {
                     cx.check.wrong(format!(
                         "{}: a command with fence {} took effect after fence {}: {output:?}",
-                        cx.party, fence.0, self.fence.0
+                        cx.participant, fence.0, self.fence.0
                     ));
                 }
             }
@@ -200,7 +202,7 @@ impl<S: Session> Client<S> {
         self.fence = self.fence.max(fence);
     }
 
-    fn lose_directory(&mut self, cx: &mut Cx<'_>, redirection: Option<(String, u64)>) {
+    fn lose_directory(&mut self, cx: &mut Context<'_>, redirection: Option<(String, u64)>) {
         let Some(line) = self.directory.take() else { return };
         cx.close(line.conn);
         let served = std::mem::take(&mut self.served);
@@ -210,7 +212,7 @@ impl<S: Session> Client<S> {
         }
     }
 
-    fn lose(&mut self, cx: &mut Cx<'_>, link: Link, cause: &str) {
+    fn lose(&mut self, cx: &mut Context<'_>, link: Link, cause: &str) {
         if let Some(line) = self.links.remove(&link) {
             cx.close(line.conn);
         }

@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use quelea_elastic_core::directory::RelaySpec;
 use quelea_elastic_core::relay::{Command, Relay};
+use quelea_elastic_proto::frame::WireError;
 use quelea_elastic_proto::frame::{Hello, Role};
 use quelea_elastic_proto::limits::VERSION;
 use quelea_elastic_proto::{Fence, Frame, FrameBuffer, RelayId, Search, Time};
 
-use crate::packets::cx::{Cx, read_into};
-use crate::packets::network::ConnId;
-use crate::packets::relay::is_fatal;
+use crate::packets::context::{Context, read_into};
+use crate::packets::ids::ConnId;
 
 /// As in the shell, milliseconds.
 const ANSWER_MS_MAX: u64 = 3_000;
@@ -30,7 +30,7 @@ enum Lost {
     Elsewhere { address: String, retry_after_ms: u64 },
 }
 
-/// See the module.
+/// A relay's connection to the directory, with its phases.
 pub(super) struct Control {
     relay: RelayId,
     request: String,
@@ -77,7 +77,7 @@ impl Control {
         self.conn == Some(conn)
     }
 
-    pub(super) fn connected(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+    pub(super) fn connected(&mut self, cx: &mut Context<'_>, conn: ConnId) {
         if self.conn != Some(conn) {
             return;
         }
@@ -87,27 +87,36 @@ impl Control {
         self.enter(Phase::Greeting, cx.now);
     }
 
-    pub(super) fn closed(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+    pub(super) fn closed(&mut self, cx: &mut Context<'_>, conn: ConnId) {
         if self.conn == Some(conn) {
             self.lose(cx, Lost::Any);
         }
     }
 
-    pub(super) fn read(&mut self, cx: &mut Cx<'_>, core: &mut Relay, conn: ConnId, bytes: &Bytes) {
+    pub(super) fn read(
+        &mut self,
+        cx: &mut Context<'_>,
+        core: &mut Relay,
+        conn: ConnId,
+        bytes: &Bytes,
+    ) {
         read_into(&mut self.buffer, bytes);
         while self.conn == Some(conn) && !self.stop_ordered {
             match self.buffer.next_frame() {
                 Ok(Some(frame)) => self.take(cx, core, conn, frame),
                 Ok(None) => return,
                 Err(error) => {
-                    cx.check.wrong(format!("{}: it was sent what is no frame: {error}", cx.party));
+                    cx.check.wrong(format!(
+                        "{}: it was sent what is no frame: {error}",
+                        cx.participant
+                    ));
                     return self.lose(cx, Lost::Any);
                 }
             }
         }
     }
 
-    pub(super) fn turn(&mut self, cx: &mut Cx<'_>, core: &mut Relay) {
+    pub(super) fn turn(&mut self, cx: &mut Context<'_>, core: &mut Relay) {
         if self.stop_ordered || self.due > cx.now {
             return;
         }
@@ -140,7 +149,7 @@ impl Control {
         self.due = now.plus_ms(ANSWER_MS_MAX);
     }
 
-    fn take(&mut self, cx: &mut Cx<'_>, core: &mut Relay, conn: ConnId, frame: Frame) {
+    fn take(&mut self, cx: &mut Context<'_>, core: &mut Relay, conn: ConnId, frame: Frame) {
         if self.phase == Phase::Greeting {
             let Frame::Welcome(_) = frame else { return self.lose(cx, Lost::Any) };
             self.buffer.greeted();
@@ -160,7 +169,7 @@ impl Control {
             if fence < self.fence && !refused {
                 cx.check.wrong(format!(
                     "{}: {kind} with fence {} took effect after fence {} was seen",
-                    cx.party, fence.0, self.fence.0
+                    cx.participant, fence.0, self.fence.0
                 ));
             }
             self.fence = self.fence.max(fence);
@@ -187,7 +196,7 @@ impl Control {
         }
     }
 
-    fn lose(&mut self, cx: &mut Cx<'_>, lost: Lost) {
+    fn lose(&mut self, cx: &mut Context<'_>, lost: Lost) {
         if let Some(conn) = self.conn.take() {
             cx.close(conn);
         }
@@ -211,4 +220,9 @@ const fn fence_of(frame: &Frame) -> Option<Fence> {
         | Frame::FenceProducer { fence, .. } => Some(*fence),
         _ => None,
     }
+}
+
+/// Whether an error ends a connection.
+pub(super) const fn is_fatal(error: &WireError) -> bool {
+    error.fatal
 }

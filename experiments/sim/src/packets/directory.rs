@@ -12,10 +12,11 @@ use quelea_elastic_proto::frame::{Role, Welcome};
 use quelea_elastic_proto::limits::VERSION;
 use quelea_elastic_proto::{Frame, FrameBuffer, RelayId, Time};
 
-use crate::packets::cx::{Cx, read_into};
+use crate::packets::context::{Context, read_into};
 use crate::packets::event::{ProviderAnswer, ProviderCall, Signal};
-use crate::packets::network::ConnId;
-use crate::packets::ownership::{Ownership, QUEUE};
+use crate::packets::ids::ConnId;
+use crate::packets::ownership::Ownership;
+use crate::packets::workload::QUEUE;
 
 /// As in the shell, milliseconds.
 const HELLO_MS_MAX: u64 = 10_000;
@@ -24,17 +25,17 @@ const SILENCE_MS_MAX: u64 = 15_000;
 /// Numbers of calls to the provider begin here: those below are the ownership's.
 const CALLS_FROM: u64 = 1 << 32;
 
-struct Line {
+struct AcceptedConnection {
     buffer: FrameBuffer,
     peer: Option<Peer>,
     heard: Time,
 }
 
-/// See the module.
+/// A directory's process: the product's state machine with its connections and its calls.
 pub(super) struct DirectoryNode {
     pub(super) core: Directory,
     pub(super) ownership: Ownership,
-    lines: BTreeMap<ConnId, Line>,
+    lines: BTreeMap<ConnId, AcceptedConnection>,
     peers: BTreeMap<Peer, ConnId>,
     last_peer: u64,
     /// What the provider was asked, and about which relay.
@@ -43,10 +44,10 @@ pub(super) struct DirectoryNode {
 }
 
 impl DirectoryNode {
-    pub(super) fn new(settings: Settings, address: String, life: String, now: Time) -> Self {
+    pub(super) fn new(settings: Settings, address: String, incarnation: String, now: Time) -> Self {
         Self {
             core: Directory::new(settings),
-            ownership: Ownership::new(address, life, now),
+            ownership: Ownership::new(address, incarnation, now),
             lines: BTreeMap::new(),
             peers: BTreeMap::new(),
             last_peer: 0,
@@ -56,7 +57,7 @@ impl DirectoryNode {
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {
-        let silent = |line: &Line| {
+        let silent = |line: &AcceptedConnection| {
             line.heard.plus_ms(if line.peer.is_some() { SILENCE_MS_MAX } else { HELLO_MS_MAX })
         };
         let lines = self.lines.values().map(silent).min();
@@ -64,10 +65,11 @@ impl DirectoryNode {
         all.into_iter().flatten().min()
     }
 
-    pub(super) fn handle(&mut self, cx: &mut Cx<'_>, signal: Signal) {
+    pub(super) fn handle(&mut self, cx: &mut Context<'_>, signal: Signal) {
         match signal {
             Signal::Accepted(conn) => {
-                let line = Line { buffer: FrameBuffer::new(), peer: None, heard: cx.now };
+                let line =
+                    AcceptedConnection { buffer: FrameBuffer::new(), peer: None, heard: cx.now };
                 self.lines.insert(conn, line);
             }
             Signal::Bytes(conn, bytes) => self.read(cx, conn, &bytes),
@@ -79,7 +81,7 @@ impl DirectoryNode {
             Signal::Provider(call, answer) => self.provider_answers(cx, call, answer),
             Signal::Ended(handle, cause) => {
                 let outcome = ProviderOutcome::Ended(cause);
-                self.tell_provider(cx, handle.relay, outcome);
+                self.report_provider_outcome(cx, handle.relay, outcome);
             }
             Signal::Input(input) => self.core.handle(cx.now, *input),
             Signal::Timer => self.end_the_silent(cx),
@@ -88,11 +90,11 @@ impl DirectoryNode {
         self.turn(cx);
     }
 
-    fn turn(&mut self, cx: &mut Cx<'_>) {
+    fn turn(&mut self, cx: &mut Context<'_>) {
         if self.core.next_deadline().is_some_and(|at| at <= cx.now) {
             self.core.handle(cx.now, Input::Tick);
             if self.core.next_deadline().is_some_and(|at| at <= cx.now) {
-                cx.check.wrong(format!("{}: a tick does not set its deadline on", cx.party));
+                cx.check.wrong(format!("{}: a tick does not set its deadline on", cx.participant));
             }
         }
         loop {
@@ -107,7 +109,7 @@ impl DirectoryNode {
         }
     }
 
-    fn carry_out(&mut self, cx: &mut Cx<'_>) {
+    fn carry_out(&mut self, cx: &mut Context<'_>) {
         while let Some(effect) = self.core.poll_effect() {
             match effect {
                 Effect::Send { peer, frame } => {
@@ -142,18 +144,18 @@ impl DirectoryNode {
                     let handle = RelayHandle { relay, request: String::new(), name };
                     self.call(cx, relay, ProviderCall::Stop(handle));
                 }
-                Effect::Event(event) => cx.check.event(cx.party, cx.now, &event),
+                Effect::Event(event) => cx.check.event(cx.participant, cx.now, &event),
             }
         }
     }
 
-    fn call(&mut self, cx: &mut Cx<'_>, relay: RelayId, call: ProviderCall) {
+    fn call(&mut self, cx: &mut Context<'_>, relay: RelayId, call: ProviderCall) {
         self.last_call += 1;
         self.calls.insert(self.last_call, relay);
         cx.ask_provider(self.last_call, call);
     }
 
-    fn provider_answers(&mut self, cx: &mut Cx<'_>, call: u64, answer: ProviderAnswer) {
+    fn provider_answers(&mut self, cx: &mut Context<'_>, call: u64, answer: ProviderAnswer) {
         let relay = self.calls.remove(&call);
         let outcome = match answer {
             ProviderAnswer::Running(running) => {
@@ -167,16 +169,21 @@ impl DirectoryNode {
             ProviderAnswer::Stopping { gone: false } => return,
         };
         if let Some(relay) = relay {
-            self.tell_provider(cx, relay, outcome);
+            self.report_provider_outcome(cx, relay, outcome);
         }
     }
 
-    fn tell_provider(&mut self, cx: &Cx<'_>, relay: RelayId, outcome: ProviderOutcome) {
+    fn report_provider_outcome(
+        &mut self,
+        cx: &Context<'_>,
+        relay: RelayId,
+        outcome: ProviderOutcome,
+    ) {
         let queue = QUEUE.to_owned();
         self.core.handle(cx.now, Input::Provider { queue, relay, outcome });
     }
 
-    fn read(&mut self, cx: &mut Cx<'_>, conn: ConnId, bytes: &Bytes) {
+    fn read(&mut self, cx: &mut Context<'_>, conn: ConnId, bytes: &Bytes) {
         let Some(line) = self.lines.get_mut(&conn) else { return };
         read_into(&mut line.buffer, bytes);
         line.heard = cx.now;
@@ -186,14 +193,17 @@ impl DirectoryNode {
                 Ok(None) => return,
                 Ok(Some(frame)) => self.take(cx, conn, frame),
                 Err(error) => {
-                    cx.check.wrong(format!("{}: it was sent what is no frame: {error}", cx.party));
+                    cx.check.wrong(format!(
+                        "{}: it was sent what is no frame: {error}",
+                        cx.participant
+                    ));
                     return;
                 }
             }
         }
     }
 
-    fn take(&mut self, cx: &mut Cx<'_>, conn: ConnId, frame: Frame) {
+    fn take(&mut self, cx: &mut Context<'_>, conn: ConnId, frame: Frame) {
         let Some(line) = self.lines.get_mut(&conn) else { return };
         match (line.peer, frame) {
             (None, Frame::Hello(hello)) => {
@@ -206,7 +216,7 @@ impl DirectoryNode {
                 cx.send(conn, &Frame::Welcome(welcome));
                 let role = hello.role;
                 if !matches!(role, Role::Client | Role::Relay) {
-                    cx.check.wrong(format!("{}: a {role:?} has connected", cx.party));
+                    cx.check.wrong(format!("{}: a {role:?} has connected", cx.participant));
                 }
                 self.core.handle(cx.now, Input::Connected { peer, role });
             }
@@ -222,19 +232,19 @@ impl DirectoryNode {
             }
             (None, frame) => {
                 let kind = frame.kind().name();
-                cx.check.wrong(format!("{}: {kind} came before HELLO", cx.party));
+                cx.check.wrong(format!("{}: {kind} came before HELLO", cx.participant));
             }
         }
     }
 
-    fn gone(&mut self, cx: &Cx<'_>, conn: ConnId) {
+    fn gone(&mut self, cx: &Context<'_>, conn: ConnId) {
         let Some(peer) = self.lines.remove(&conn).and_then(|line| line.peer) else { return };
         self.peers.remove(&peer);
         self.core.handle(cx.now, Input::Disconnected { peer });
     }
 
-    fn end_the_silent(&mut self, cx: &mut Cx<'_>) {
-        let silent = |line: &Line| {
+    fn end_the_silent(&mut self, cx: &mut Context<'_>) {
+        let silent = |line: &AcceptedConnection| {
             let most = if line.peer.is_some() { SILENCE_MS_MAX } else { HELLO_MS_MAX };
             cx.now.since_ms(line.heard) >= most
         };

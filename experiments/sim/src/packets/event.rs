@@ -5,56 +5,46 @@ use quelea_elastic_core::directory::{Input, RelayHandle, RelaySpec};
 use quelea_elastic_core::ownership::meta::Change;
 use quelea_elastic_core::ownership::{Answer, Call, Request};
 
-use crate::packets::network::{ConnId, Side};
-use crate::packets::party::Party;
-
-/// A machine's place in the run. Never used twice.
-pub(super) type NodeId = usize;
-
-/// A machine from its boot to its death.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Life {
-    pub(super) node: NodeId,
-    pub(super) life: u32,
-}
+use crate::packets::ids::{ConnId, Incarnation, NodeId, Side};
+use crate::packets::participant::Participant;
 
 /// Something that happens.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// A machine begins a life, if it has none.
+    /// A machine begins a incarnation, if it has none.
     Boot(NodeId),
     /// What was sent arrives at one side of a connection.
     Arrive(ConnId, Side),
     /// For a machine alone.
-    Signal(Life, Signal),
+    Signal(Incarnation, Signal),
     /// The deadline that a machine had asked for; void if it has asked for another one since.
-    Timer(Life, u64),
+    Timer(Incarnation, u64),
     /// A directory asks the store.
-    Store(Life, Call, Request),
+    Store(Incarnation, Call, Request),
     /// A service answers a directory.
-    Answer(Party, Life, Signal),
+    Answer(Participant, Incarnation, Signal),
     /// The store ends what has run out.
     StoreTick,
     /// A directory asks the provider.
-    Provider(Life, u64, ProviderCall),
+    Provider(Incarnation, u64, ProviderCall),
     /// The provider tells directories what it sees.
     ProviderTick,
     /// The provider sees that a process is gone.
     Seen(NodeId),
     /// A process is to be ended by force.
-    Kill(Life),
+    Kill(Incarnation),
     /// A fault of the plan begins.
     Fault(usize),
     /// And ends.
     FaultEnds(usize),
-    /// An operator's wish of the plan.
-    Wish(usize),
+    /// An operator's command of the plan.
+    Command(usize),
 }
 
 /// What a machine is told.
 #[derive(Debug)]
 pub(super) enum Signal {
-    /// Its life begins.
+    /// Its incarnation begins.
     Boot,
     /// Its deadline has come.
     Timer,

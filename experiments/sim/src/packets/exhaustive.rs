@@ -1,7 +1,7 @@
-//! Every handshake, with every fault of every party at every step: enumerated, not drawn.
+//! Every handshake, with every fault of every participant at every step: enumerated, not drawn.
 //!
 //! A run without the fault counts the steps (a signal that a machine takes is one) in which the handshake
-//! happens; then it is played again for each of them, each party and each [`Blow`].
+//! happens; then it is played again for each of them, each participant and each [`InjectedFault`].
 
 use std::fmt::{self, Display, Formatter};
 
@@ -10,12 +10,12 @@ use quelea_elastic_proto::frame::Acknowledge;
 
 use crate::Seed;
 use crate::packets::fault::{Fault, FaultKind, Moment};
-use crate::packets::party::Party;
-use crate::packets::plan::{Plan, Wish};
+use crate::packets::participant::Participant;
+use crate::packets::plan::{Command, Plan};
 use crate::packets::run::{Outcome, play};
-use crate::packets::world::World;
+use crate::packets::simulation::Simulation;
 
-/// What several parties do together, so that any of them may fail in between.
+/// What several participants do together, so that any of them may fail in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handshake {
     /// An unknown queue is asked for: claimed, recorded, its relays started, its clients told.
@@ -32,29 +32,29 @@ pub enum Handshake {
     Takeover,
 }
 
-/// What happens to a party at a step.
+/// What happens to a participant at a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blow {
+pub enum InjectedFault {
     /// Its process ends; it comes back, but for a relay.
     Kill,
     /// Its machine is gone without a word.
     Crash,
     /// It does nothing for a while.
-    Backoff,
+    Pause,
     /// Nobody reaches it for a while.
     Cut,
 }
 
-/// How long a backoff and a cut last, and until a process comes back, in milliseconds. Longer than most
+/// How long a pause and a cut last, and until a process comes back, in milliseconds. Longer than most
 /// deadlines of a handshake, shorter than others.
-const BLOW_MS: u64 = 2_500;
+const INJECTED_MS: u64 = 2_500;
 
 impl Handshake {
     /// All of them.
     pub const ALL: [Self; 6] =
         [Self::FirstUse, Self::Prompt, Self::Strict, Self::ScaleIn, Self::Failover, Self::Takeover];
 
-    /// The run without the blow, and the milliseconds in which the handshake happens.
+    /// The run without the fault, and the milliseconds in which the handshake happens.
     #[must_use]
     pub fn plan(self, acknowledge: Acknowledge) -> (Plan, u64, u64) {
         let mut plan = Plan::plain(Seed(1), acknowledge);
@@ -69,18 +69,22 @@ impl Handshake {
                 if self == Self::Strict {
                     plan.relocation = Relocation::Strict;
                 }
-                plan.wishes.push((1_500, Wish::Move));
+                plan.commands.push((1_500, Command::Move));
                 (1_500, 1_560)
             }
             Self::ScaleIn => {
                 plan.relays = 1;
-                plan.wishes.push((1_000, Wish::Start));
-                plan.wishes.push((2_000, Wish::Drain));
+                plan.commands.push((1_000, Command::Start));
+                plan.commands.push((2_000, Command::Drain));
                 plan.publish_ms.1 = 8_000;
                 (2_000, 5_600)
             }
             Self::Failover => {
-                let kind = FaultKind::Kill { party: Party::Relay(0), silent: false, back_ms: 0 };
+                let kind = FaultKind::Kill {
+                    participant: Participant::Relay(0),
+                    silent: false,
+                    back_ms: 0,
+                };
                 plan.faults.push(Fault { at: Moment::Ms(1_500), kind });
                 (1_500, 2_100)
             }
@@ -88,8 +92,8 @@ impl Handshake {
                 plan.directories = 2;
                 plan.relays = 1;
                 plan.publish_ms.1 = 13_000;
-                let party = Party::Directory(0);
-                let kind = FaultKind::Kill { party, silent: false, back_ms: 8_000 };
+                let participant = Participant::Directory(0);
+                let kind = FaultKind::Kill { participant, silent: false, back_ms: 8_000 };
                 plan.faults.push(Fault { at: Moment::Ms(1_500), kind });
                 (5_200, 7_400)
             }
@@ -97,20 +101,26 @@ impl Handshake {
         (plan, window.0, window.1)
     }
 
-    /// Every run: the plan without a blow, and with each.
+    /// Every run: the plan without a fault, and with each.
     #[must_use]
     pub fn runs(self, acknowledge: Acknowledge) -> Vec<Plan> {
         let (plan, from_ms, to_ms) = self.plan(acknowledge);
-        let mut world = World::new(plan.clone(), false);
+        let mut world = Simulation::new(plan.clone(), false);
         world.run_until(from_ms * 1_000);
         let from = world.steps + 1;
         world.run_until(to_ms * 1_000);
         let mut runs = vec![plan.clone()];
         for step in from..=world.steps {
-            for party in parties(&plan) {
-                for blow in [Blow::Kill, Blow::Crash, Blow::Backoff, Blow::Cut] {
+            for participant in participants(&plan) {
+                for fault in [
+                    InjectedFault::Kill,
+                    InjectedFault::Crash,
+                    InjectedFault::Pause,
+                    InjectedFault::Cut,
+                ] {
                     let mut run = plan.clone();
-                    run.faults.push(Fault { at: Moment::Step(step), kind: blow.kind(party) });
+                    run.faults
+                        .push(Fault { at: Moment::Step(step), kind: fault.kind(participant) });
                     runs.push(run);
                 }
             }
@@ -120,25 +130,25 @@ impl Handshake {
 }
 
 /// Who may be hit: all that take part, with the relay that replaces one.
-fn parties(plan: &Plan) -> Vec<Party> {
-    let mut parties = Vec::new();
-    parties.extend((0..plan.directories).map(Party::Directory));
-    parties.extend((0..=plan.relays).map(Party::Relay));
-    parties.extend((0..plan.producers).map(Party::Producer));
-    parties.extend((0..plan.listeners).map(Party::Listener));
+fn participants(plan: &Plan) -> Vec<Participant> {
+    let mut participants = Vec::new();
+    participants.extend((0..plan.directories).map(Participant::Directory));
+    participants.extend((0..=plan.relays).map(Participant::Relay));
+    participants.extend((0..plan.producers).map(Participant::Producer));
+    participants.extend((0..plan.listeners).map(Participant::Listener));
     if plan.acknowledge == Acknowledge::Stored {
-        parties.push(Party::Keeper);
+        participants.push(Participant::Keeper);
     }
-    parties
+    participants
 }
 
-impl Blow {
-    const fn kind(self, party: Party) -> FaultKind {
+impl InjectedFault {
+    const fn kind(self, participant: Participant) -> FaultKind {
         match self {
-            Self::Kill => FaultKind::Kill { party, silent: false, back_ms: BLOW_MS },
-            Self::Crash => FaultKind::Kill { party, silent: true, back_ms: BLOW_MS },
-            Self::Backoff => FaultKind::Backoff { party, ms: BLOW_MS },
-            Self::Cut => FaultKind::Isolate { party, ms: BLOW_MS },
+            Self::Kill => FaultKind::Kill { participant, silent: false, back_ms: INJECTED_MS },
+            Self::Crash => FaultKind::Kill { participant, silent: true, back_ms: INJECTED_MS },
+            Self::Pause => FaultKind::Pause { participant, ms: INJECTED_MS },
+            Self::Cut => FaultKind::Isolate { participant, ms: INJECTED_MS },
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
-use crate::packets::party::Party;
+use crate::packets::participant::Participant;
 
 /// One thing that goes wrong, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,25 +30,25 @@ pub enum FaultKind {
     /// relay never does.
     Kill {
         /// Who.
-        party: Party,
+        participant: Participant,
         /// The whole machine is gone: its connections end without a word.
         silent: bool,
         /// Until it comes back.
         back_ms: u64,
     },
     /// The process does nothing (SIGSTOP); its machine takes what is sent to it.
-    Backoff {
+    Pause {
         /// Who.
-        party: Party,
+        participant: Participant,
         /// For how long.
         ms: u64,
     },
     /// Nothing gets from one to the other.
     Cut {
         /// One.
-        from: Party,
+        from: Participant,
         /// The other.
-        to: Party,
+        to: Participant,
         /// The way back is open.
         one_way: bool,
         /// For how long.
@@ -57,16 +57,16 @@ pub enum FaultKind {
     /// Nothing gets from or to it.
     Isolate {
         /// Who.
-        party: Party,
+        participant: Participant,
         /// For how long.
         ms: u64,
     },
     /// All connections between these two break.
     Reset {
         /// One.
-        from: Party,
+        from: Participant,
         /// The other.
-        to: Party,
+        to: Participant,
     },
     /// The provider does not do what it should.
     Provider {
@@ -78,14 +78,14 @@ pub enum FaultKind {
     /// A listener's program takes nothing.
     Stall {
         /// Which.
-        listener: Party,
+        listener: Participant,
         /// For how long.
         ms: u64,
     },
     /// The store ends a directory's lease.
     Expire {
         /// Whose.
-        directory: Party,
+        directory: Participant,
     },
 }
 
@@ -121,7 +121,7 @@ impl FaultKind {
     pub fn ms_mut(&mut self) -> Option<&mut u64> {
         match self {
             Self::Kill { back_ms: ms, .. }
-            | Self::Backoff { ms, .. }
+            | Self::Pause { ms, .. }
             | Self::Cut { ms, .. }
             | Self::Isolate { ms, .. }
             | Self::Provider { ms, .. }
@@ -132,11 +132,15 @@ impl FaultKind {
 
     /// Whether this listener's messages may be concerned: it, or a way to it.
     #[must_use]
-    pub fn touches(&self, listener: Party) -> bool {
+    pub fn touches(&self, listener: Participant) -> bool {
         match *self {
-            Self::Kill { party, .. } | Self::Backoff { party, .. } => party == listener,
+            Self::Kill { participant, .. } | Self::Pause { participant, .. } => {
+                participant == listener
+            }
             // Who cannot reach a relay for long enough does not count there any more.
-            Self::Isolate { party, .. } => party == listener || matches!(party, Party::Relay(_)),
+            Self::Isolate { participant, .. } => {
+                participant == listener || matches!(participant, Participant::Relay(_))
+            }
             Self::Cut { from, to, .. } | Self::Reset { from, to } => {
                 from == listener || to == listener
             }
@@ -153,16 +157,16 @@ impl Display for Fault {
             Moment::Step(step) => write!(f, "#{step} ")?,
         }
         match self.kind {
-            FaultKind::Kill { party, silent, back_ms } => {
+            FaultKind::Kill { participant, silent, back_ms } => {
                 let how = if silent { "crash" } else { "kill" };
-                write!(f, "{how} {party} {back_ms}")
+                write!(f, "{how} {participant} {back_ms}")
             }
-            FaultKind::Backoff { party, ms } => write!(f, "backoff {party} {ms}"),
+            FaultKind::Pause { participant, ms } => write!(f, "pause {participant} {ms}"),
             FaultKind::Cut { from, to, one_way, ms } => {
                 let how = if one_way { "deafen" } else { "cut" };
                 write!(f, "{how} {from} {to} {ms}")
             }
-            FaultKind::Isolate { party, ms } => write!(f, "isolate {party} {ms}"),
+            FaultKind::Isolate { participant, ms } => write!(f, "isolate {participant} {ms}"),
             FaultKind::Reset { from, to } => write!(f, "reset {from} {to}"),
             FaultKind::Provider { mode, ms } => {
                 let name = MODES.iter().find(|(_, of)| *of == mode).map_or("", |(name, _)| *name);
@@ -182,8 +186,9 @@ impl FromStr for Fault {
         let at = moment(words.next().unwrap_or_default())?;
         let what = words.next().unwrap_or_default();
         let rest: Vec<&str> = words.collect();
-        let party = |index: usize| -> Result<Party, String> {
-            let word = rest.get(index).ok_or_else(|| format!("{text:?} names too few parties"))?;
+        let participant = |index: usize| -> Result<Participant, String> {
+            let word =
+                rest.get(index).ok_or_else(|| format!("{text:?} names too few participants"))?;
             word.parse()
         };
         let ms = |index: usize| -> Result<u64, String> {
@@ -191,26 +196,28 @@ impl FromStr for Fault {
             word.parse().map_err(|_| format!("{word:?} in {text:?} is no number of milliseconds"))
         };
         let kind = match what {
-            "kill" | "crash" => {
-                FaultKind::Kill { party: party(0)?, silent: what == "crash", back_ms: ms(1)? }
-            }
-            "backoff" => FaultKind::Backoff { party: party(0)?, ms: ms(1)? },
+            "kill" | "crash" => FaultKind::Kill {
+                participant: participant(0)?,
+                silent: what == "crash",
+                back_ms: ms(1)?,
+            },
+            "pause" => FaultKind::Pause { participant: participant(0)?, ms: ms(1)? },
             "cut" | "deafen" => FaultKind::Cut {
-                from: party(0)?,
-                to: party(1)?,
+                from: participant(0)?,
+                to: participant(1)?,
                 one_way: what == "deafen",
                 ms: ms(2)?,
             },
-            "isolate" => FaultKind::Isolate { party: party(0)?, ms: ms(1)? },
-            "reset" => FaultKind::Reset { from: party(0)?, to: party(1)? },
+            "isolate" => FaultKind::Isolate { participant: participant(0)?, ms: ms(1)? },
+            "reset" => FaultKind::Reset { from: participant(0)?, to: participant(1)? },
             "provider" => {
                 let word = rest.first().copied().unwrap_or_default();
                 let mode = MODES.iter().find(|(name, _)| *name == word);
                 let mode = mode.ok_or_else(|| format!("{word:?} is nothing a provider does"))?.1;
                 FaultKind::Provider { mode, ms: ms(1)? }
             }
-            "stall" => FaultKind::Stall { listener: party(0)?, ms: ms(1)? },
-            "expire" => FaultKind::Expire { directory: party(0)? },
+            "stall" => FaultKind::Stall { listener: participant(0)?, ms: ms(1)? },
+            "expire" => FaultKind::Expire { directory: participant(0)? },
             _ => return Err(format!("{what:?} in {text:?} is no fault")),
         };
         Ok(Self { at, kind })
@@ -235,7 +242,7 @@ mod tests {
         let lines = [
             "1500ms kill d0 2000",
             "#77 crash r3 0",
-            "1ms backoff l1 5000",
+            "1ms pause l1 5000",
             "2ms cut d0 store 300",
             "2ms deafen p0 r1 300",
             "9ms isolate provider 10",

@@ -1,7 +1,7 @@
 //! A relay's connection to the keeper, as `quelea_elastic_relay::keeper` keeps it, and the keeper itself: a log
 //! that outlives its process.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use quelea_elastic_core::relay::Relay;
@@ -9,10 +9,10 @@ use quelea_elastic_proto::frame::{Hello, Role, Welcome};
 use quelea_elastic_proto::limits::VERSION;
 use quelea_elastic_proto::{Frame, FrameBuffer, MessageSeq, Time};
 
-use crate::packets::cx::{Cx, read_into};
+use crate::packets::context::{Context, read_into};
 use crate::packets::event::Signal;
-use crate::packets::network::ConnId;
-use crate::packets::ownership::QUEUE;
+use crate::packets::ids::ConnId;
+use crate::packets::workload::QUEUE;
 
 /// Where the keeper is.
 pub(super) const KEEPER: &str = "keeper:1";
@@ -48,7 +48,7 @@ impl Keeping {
         self.due
     }
 
-    pub(super) fn turn(&mut self, cx: &mut Cx<'_>, core: &mut Relay) {
+    pub(super) fn turn(&mut self, cx: &mut Context<'_>, core: &mut Relay) {
         if self.conn.is_none() {
             let wanted = core.keeper().is_some() && core.has_keeps();
             if self.due.is_some_and(|due| due > cx.now) {
@@ -76,7 +76,7 @@ impl Keeping {
         }
     }
 
-    pub(super) fn connected(&self, cx: &mut Cx<'_>, conn: ConnId) {
+    pub(super) fn connected(&self, cx: &mut Context<'_>, conn: ConnId) {
         if self.conn != Some(conn) {
             return;
         }
@@ -87,7 +87,13 @@ impl Keeping {
         cx.send(conn, &Frame::KeepOpen { queue, target });
     }
 
-    pub(super) fn read(&mut self, cx: &mut Cx<'_>, core: &mut Relay, conn: ConnId, bytes: &Bytes) {
+    pub(super) fn read(
+        &mut self,
+        cx: &mut Context<'_>,
+        core: &mut Relay,
+        conn: ConnId,
+        bytes: &Bytes,
+    ) {
         if self.conn != Some(conn) {
             return;
         }
@@ -106,20 +112,21 @@ impl Keeping {
                 Ok(Some(_)) => {}
                 Ok(None) => return,
                 Err(error) => {
-                    cx.check.wrong(format!("{}: the keeper sent no frame: {error}", cx.party));
+                    cx.check
+                        .wrong(format!("{}: the keeper sent no frame: {error}", cx.participant));
                     return;
                 }
             }
         }
     }
 
-    pub(super) fn closed(&mut self, cx: &mut Cx<'_>, core: &mut Relay, conn: ConnId) {
+    pub(super) fn closed(&mut self, cx: &mut Context<'_>, core: &mut Relay, conn: ConnId) {
         if self.conn == Some(conn) {
             self.lose(cx, core);
         }
     }
 
-    fn lose(&mut self, cx: &mut Cx<'_>, core: &mut Relay) {
+    fn lose(&mut self, cx: &mut Context<'_>, core: &mut Relay) {
         if let Some(conn) = self.conn.take() {
             cx.close(conn);
         }
@@ -136,11 +143,8 @@ pub(super) struct KeeperNode {
     lines: BTreeMap<ConnId, FrameBuffer>,
 }
 
-/// What a keeper has stored of each producer.
-pub(super) type Stored = BTreeMap<u128, BTreeSet<u64>>;
-
 impl KeeperNode {
-    pub(super) fn handle(&mut self, cx: &mut Cx<'_>, signal: Signal) {
+    pub(super) fn handle(&mut self, cx: &mut Context<'_>, signal: Signal) {
         match signal {
             Signal::Accepted(conn) => {
                 self.lines.insert(conn, FrameBuffer::new());

@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 use quelea_elastic_proto::Time;
 
 use crate::packets::clock::Clock;
-use crate::packets::cx::Cx;
+use crate::packets::context::Context;
 use crate::packets::directory::DirectoryNode;
-use crate::packets::event::{Event, Life, NodeId, Signal};
+use crate::packets::event::{Event, Signal};
+use crate::packets::ids::{Incarnation, NodeId};
 use crate::packets::keeping::KeeperNode;
-use crate::packets::party::Party;
+use crate::packets::participant::Participant;
 use crate::packets::program::{ListenerNode, ProducerNode};
 use crate::packets::relay::RelayNode;
 
@@ -22,14 +23,14 @@ pub(super) enum Node {
     Keeper(KeeperNode),
 }
 
-/// See the module.
+/// A machine with its clock and the process that runs on it.
 pub(super) struct Machine {
-    pub(super) party: Party,
+    pub(super) participant: Participant,
     pub(super) address: String,
     pub(super) clock: Clock,
     /// `None` while its process does not live.
     pub(super) node: Option<Node>,
-    pub(super) life: u32,
+    pub(super) incarnation: u32,
     /// It is gone, and nobody says so to who knocks.
     pub(super) silent: bool,
     /// Its process does nothing.
@@ -42,13 +43,13 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn new(party: Party, address: String) -> Self {
+    pub(super) fn new(participant: Participant, address: String) -> Self {
         Self {
-            party,
+            participant,
             address,
             clock: Clock::new(0, 0, 0),
             node: None,
-            life: 0,
+            incarnation: 0,
             silent: false,
             paused: false,
             backlog: VecDeque::new(),
@@ -61,14 +62,14 @@ impl Machine {
         self.node.is_some()
     }
 
-    /// Its life of now; `None` if it has none.
-    pub(super) fn life_of_now(&self, node: NodeId) -> Option<Life> {
-        self.is_alive().then_some(Life { node, life: self.life })
+    /// Its incarnation of now; `None` if it has none.
+    pub(super) fn current_incarnation(&self, node: NodeId) -> Option<Incarnation> {
+        self.is_alive().then_some(Incarnation { node, number: self.incarnation })
     }
 }
 
 impl Node {
-    pub(super) fn handle(&mut self, cx: &mut Cx<'_>, signal: Signal) {
+    pub(super) fn handle(&mut self, cx: &mut Context<'_>, signal: Signal) {
         match self {
             Self::Directory(node) => node.handle(cx, signal),
             Self::Relay(node) => node.handle(cx, signal),

@@ -8,18 +8,12 @@ use bytes::Bytes;
 use fastrand::Rng;
 
 use crate::packets::agenda::Agenda;
-use crate::packets::event::{Event, Life, NodeId, Signal};
-use crate::packets::party::Party;
+use crate::packets::event::{Event, Signal};
+use crate::packets::ids::{ConnId, Incarnation, NodeId, Side};
+use crate::packets::participant::Participant;
 
 /// After a cut has ended it takes so long until what was lost is sent again.
 const SENT_AGAIN_US: u64 = 200_000;
-
-/// A connection. Never used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ConnId(pub(super) u64);
-
-/// Who opened a connection has side 0.
-pub(super) type Side = usize;
 
 /// What travels.
 #[derive(Debug)]
@@ -35,7 +29,7 @@ enum Item {
 
 #[derive(Debug)]
 struct End {
-    life: Option<Life>,
+    incarnation: Option<Incarnation>,
     open: bool,
     /// It reads what comes.
     reads: bool,
@@ -61,11 +55,11 @@ struct Conn {
     established: bool,
 }
 
-/// A rule that nothing gets from one party to another; `None` is everybody.
+/// A rule that nothing gets from one participant to another; `None` is everybody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CutRule {
-    pub(super) from: Option<Party>,
-    pub(super) to: Option<Party>,
+    pub(super) from: Option<Participant>,
+    pub(super) to: Option<Participant>,
     pub(super) fault: usize,
 }
 
@@ -90,7 +84,7 @@ pub(super) struct Network {
     conns: BTreeMap<ConnId, Conn>,
     last: u64,
     addresses: BTreeMap<String, NodeId>,
-    parties: Vec<Party>,
+    participants: Vec<Participant>,
     cuts: Vec<CutRule>,
 }
 
@@ -98,8 +92,8 @@ pub(super) struct Network {
 pub(super) enum Arrival {
     /// Nothing for now.
     Nothing,
-    /// For the machine of this life.
-    For(Life, Signal),
+    /// For the machine of this incarnation.
+    For(Incarnation, Signal),
     /// Somebody connects to this machine: whether it lives is to be seen.
     Knock(NodeId),
 }
@@ -107,19 +101,19 @@ pub(super) enum Arrival {
 impl Network {
     pub(super) fn new(paths: Paths, rng: Rng) -> Self {
         let (conns, addresses) = (BTreeMap::new(), BTreeMap::new());
-        Self { paths, rng, conns, last: 0, addresses, parties: Vec::new(), cuts: Vec::new() }
+        Self { paths, rng, conns, last: 0, addresses, participants: Vec::new(), cuts: Vec::new() }
     }
 
     /// A machine is to be found at its address from now on.
-    pub(super) fn add(&mut self, party: Party, address: String) {
-        self.addresses.insert(address, self.parties.len());
-        self.parties.push(party);
+    pub(super) fn add(&mut self, participant: Participant, address: String) {
+        self.addresses.insert(address, self.participants.len());
+        self.participants.push(participant);
     }
 
     pub(super) fn connect(
         &mut self,
         agenda: &mut Agenda<Event>,
-        from: Life,
+        from: Incarnation,
         address: &str,
     ) -> ConnId {
         self.last += 1;
@@ -130,8 +124,8 @@ impl Network {
             agenda.after(self.paths.delay_us, event);
             return id;
         };
-        let opener = End { life: Some(from), open: true, reads: true };
-        let other = End { life: None, open: false, reads: true };
+        let opener = End { incarnation: Some(from), open: true, reads: true };
+        let other = End { incarnation: None, open: false, reads: true };
         self.conns.insert(
             id,
             Conn {
@@ -206,9 +200,14 @@ impl Network {
         self.forget_if_over(id);
     }
 
-    /// A machine's life is over. Its connections end with a word, unless it is `silent`.
-    pub(super) fn died(&mut self, agenda: &mut Agenda<Event>, life: Life, silent: bool) {
-        let of_it = |end: &End| end.life == Some(life);
+    /// A machine's incarnation is over. Its connections end with a word, unless it is `silent`.
+    pub(super) fn died(
+        &mut self,
+        agenda: &mut Agenda<Event>,
+        incarnation: Incarnation,
+        silent: bool,
+    ) {
+        let of_it = |end: &End| end.incarnation == Some(incarnation);
         let ids: Vec<ConnId> = self
             .conns
             .iter()
@@ -217,7 +216,7 @@ impl Network {
             .collect();
         for id in ids {
             let Some(conn) = self.conns.get_mut(&id) else { continue };
-            let side = conn.side_of(life.node);
+            let side = conn.side_of(incarnation.node);
             // What it had written goes with its machine, and half the time with its process: a socket
             // that is closed with something unread is reset.
             if silent || self.rng.bool() {
@@ -228,16 +227,16 @@ impl Network {
                 conn.ends[side].open = false;
                 self.forget_if_over(id);
             } else {
-                self.close(agenda, id, life.node);
+                self.close(agenda, id, incarnation.node);
             }
         }
     }
 
-    /// Breaks all connections between two parties.
-    pub(super) fn reset(&mut self, agenda: &mut Agenda<Event>, a: Party, b: Party) {
+    /// Breaks all connections between two participants.
+    pub(super) fn reset(&mut self, agenda: &mut Agenda<Event>, a: Participant, b: Participant) {
         let between = |conn: &Conn| {
-            let parties = conn.nodes.map(|node| self.parties[node]);
-            parties == [a, b] || parties == [b, a]
+            let participants = conn.nodes.map(|node| self.participants[node]);
+            participants == [a, b] || participants == [b, a]
         };
         let ids: Vec<ConnId> =
             self.conns.iter().filter(|(_, conn)| between(conn)).map(|(id, _)| *id).collect();
@@ -276,8 +275,8 @@ impl Network {
         }
     }
 
-    pub(super) fn is_cut(&self, from: Party, to: Party) -> bool {
-        let is = |rule: Option<Party>, party| rule.is_none_or(|of| of == party);
+    pub(super) fn is_cut(&self, from: Participant, to: Participant) -> bool {
+        let is = |rule: Option<Participant>, participant| rule.is_none_or(|of| of == participant);
         self.cuts.iter().any(|rule| is(rule.from, from) && is(rule.to, to))
     }
 
@@ -286,18 +285,19 @@ impl Network {
         self.conns.get(&id).map(|conn| conn.nodes[side])
     }
 
-    /// Something gets to one side: `is_alive` says whether a life goes on, `is_silent` whether a
+    /// Something gets to one side: `is_alive` says whether a incarnation goes on, `is_silent` whether a
     /// machine is gone without anybody to say so.
     pub(super) fn arrive(
         &mut self,
         agenda: &mut Agenda<Event>,
         id: ConnId,
         side: Side,
-        is_alive: impl Fn(Life) -> bool,
+        is_alive: impl Fn(Incarnation) -> bool,
         is_silent: impl Fn(NodeId) -> bool,
     ) -> Arrival {
         let Some(conn) = self.conns.get(&id) else { return Arrival::Nothing };
-        let (from, to) = (self.parties[conn.nodes[1 - side]], self.parties[conn.nodes[side]]);
+        let (from, to) =
+            (self.participants[conn.nodes[1 - side]], self.participants[conn.nodes[side]]);
         let is_cut = self.is_cut(from, to);
         let Some(conn) = self.conns.get_mut(&id) else { return Arrival::Nothing };
         let unread = !conn.ends[side].reads;
@@ -307,7 +307,7 @@ impl Network {
             return Arrival::Nothing;
         }
         let node = conn.nodes[side];
-        let lost = !conn.ends[side].life.is_some_and(&is_alive) && is_silent(node);
+        let lost = !conn.ends[side].incarnation.is_some_and(&is_alive) && is_silent(node);
         if lost && matches!(first, Item::Bytes(_)) {
             // Sent again until somebody says that nobody takes it.
             conn.ways[side].put_off += 1;
@@ -318,7 +318,9 @@ impl Network {
             return if is_silent(node) { Arrival::Nothing } else { Arrival::Knock(node) };
         }
         let end = &conn.ends[side];
-        let Some(life) = end.life.filter(|life| end.open && is_alive(*life)) else {
+        let Some(incarnation) =
+            end.incarnation.filter(|incarnation| end.open && is_alive(*incarnation))
+        else {
             if matches!(item, Item::Bytes(_)) && !is_silent(node) && conn.ends[1 - side].open {
                 self.put(agenda, id, 1 - side, Item::Fin); // As a reset.
             }
@@ -329,31 +331,36 @@ impl Network {
                 let way = &mut conn.ways[side];
                 way.bytes = way.bytes.saturating_sub(bytes.len());
                 if std::mem::take(&mut way.wants_room)
-                    && let Some(sender) = conn.ends[1 - side].life
+                    && let Some(sender) = conn.ends[1 - side].incarnation
                 {
                     let event = Event::Signal(sender, Signal::Writable(id));
                     agenda.after(self.paths.delay_us, event);
                 }
-                Arrival::For(life, Signal::Bytes(id, bytes))
+                Arrival::For(incarnation, Signal::Bytes(id, bytes))
             }
-            Item::Established => Arrival::For(life, Signal::Connected(id)),
+            Item::Established => Arrival::For(incarnation, Signal::Connected(id)),
             Item::Fin | Item::Syn => {
                 conn.ends[side].open = false;
                 if conn.ends[1 - side].open {
                     self.put(agenda, id, 1 - side, Item::Fin);
                 }
                 self.forget_if_over(id);
-                Arrival::For(life, Signal::Closed(id))
+                Arrival::For(incarnation, Signal::Closed(id))
             }
         }
     }
 
     /// A machine takes a connection; `None`: nobody listens there.
-    pub(super) fn accept(&mut self, agenda: &mut Agenda<Event>, id: ConnId, by: Option<Life>) {
+    pub(super) fn accept(
+        &mut self,
+        agenda: &mut Agenda<Event>,
+        id: ConnId,
+        by: Option<Incarnation>,
+    ) {
         let Some(conn) = self.conns.get_mut(&id) else { return };
         match by {
-            Some(life) => {
-                conn.ends[1] = End { life: Some(life), open: true, reads: true };
+            Some(incarnation) => {
+                conn.ends[1] = End { incarnation: Some(incarnation), open: true, reads: true };
                 conn.established = true;
                 self.put(agenda, id, 0, Item::Established);
             }

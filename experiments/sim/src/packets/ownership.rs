@@ -11,13 +11,11 @@ use quelea_elastic_core::ownership::{
 };
 use quelea_elastic_proto::Time;
 
-use crate::packets::cx::Cx;
+use crate::packets::context::Context;
 use crate::packets::event::ProviderCall;
+use crate::packets::workload::QUEUE;
 
-/// The queue of every run.
-pub(super) const QUEUE: &str = "prices";
-
-/// See the module.
+/// One directory's share in the ownership of the queue.
 pub(super) struct Ownership {
     core: Core,
     /// Until when what was asked may be answered.
@@ -29,9 +27,9 @@ pub(super) struct Ownership {
 }
 
 impl Ownership {
-    /// `life` is another one for each life of a machine.
-    pub(super) fn new(address: String, life: String, now: Time) -> Self {
-        let core = Core::new(address, life, now);
+    /// `incarnation` is another one for each incarnation of a machine.
+    pub(super) fn new(address: String, incarnation: String, now: Time) -> Self {
+        let core = Core::new(address, incarnation, now);
         Self { core, asked: BTreeMap::new(), looking: None, inputs: VecDeque::new() }
     }
 
@@ -46,7 +44,7 @@ impl Ownership {
     }
 
     /// The store tells of changes.
-    pub(super) fn changed(&mut self, cx: &mut Cx<'_>, changes: Vec<Change>) {
+    pub(super) fn changed(&mut self, cx: &mut Context<'_>, changes: Vec<Change>) {
         match &mut self.looking {
             // A watch tells what came after the look that it follows.
             Some((_, kept)) => kept.extend(changes),
@@ -54,13 +52,13 @@ impl Ownership {
         }
     }
 
-    pub(super) fn handle(&mut self, cx: &mut Cx<'_>, input: OwnershipInput) {
+    pub(super) fn handle(&mut self, cx: &mut Context<'_>, input: OwnershipInput) {
         self.core.handle(cx.now, input);
         self.carry_out(cx);
     }
 
     /// The store or the provider answers. Nothing happens if it is too late.
-    pub(super) fn answered(&mut self, cx: &mut Cx<'_>, call: Call, answer: Answer) {
+    pub(super) fn answered(&mut self, cx: &mut Context<'_>, call: Call, answer: Answer) {
         if self.asked.remove(&call).is_none() {
             return;
         }
@@ -74,7 +72,7 @@ impl Ownership {
     }
 
     /// Does what is due.
-    pub(super) fn turn(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn turn(&mut self, cx: &mut Context<'_>) {
         let late: Vec<Call> = self
             .asked
             .iter()
@@ -91,7 +89,7 @@ impl Ownership {
         }
     }
 
-    fn carry_out(&mut self, cx: &mut Cx<'_>) {
+    fn carry_out(&mut self, cx: &mut Context<'_>) {
         while let Some(effect) = self.core.poll_effect() {
             match effect {
                 Effect::Request { call, request, timeout_ms } => {

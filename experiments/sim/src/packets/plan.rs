@@ -1,4 +1,4 @@
-//! What a seed stands for: who takes part, what is published, what operators wish, and what goes wrong.
+//! What a seed stands for: who takes part, what is published, which commands operators give, and what goes wrong.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use quelea_elastic_proto::frame::{Acknowledge, SlowPolicy};
 use crate::Seed;
 use crate::packets::fault::{Fault, FaultKind, Moment, ProviderMode};
 use crate::packets::network::Paths;
-use crate::packets::party::Party;
+use crate::packets::participant::Participant;
 
 /// What a run is about. Everything else is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,7 +71,7 @@ impl FromStr for Family {
 
 /// What an operator asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum Command {
     /// The next producer is moved.
     Move,
     /// One relay more.
@@ -115,8 +115,8 @@ pub struct Plan {
     pub body_bytes: usize,
     /// Milliseconds until producers publish, and until they stop: then all faults are over.
     pub publish_ms: (u64, u64),
-    /// When operators wish what, in milliseconds.
-    pub wishes: Vec<(u64, Wish)>,
+    /// The commands of operators, each with its time in milliseconds.
+    pub commands: Vec<(u64, Command)>,
     /// What goes wrong.
     pub faults: Vec<Fault>,
 }
@@ -147,7 +147,7 @@ impl Plan {
             gap_ms: 10,
             body_bytes: 20,
             publish_ms: (2_000, 6_000),
-            wishes: Vec::new(),
+            commands: Vec::new(),
             faults: Vec::new(),
         }
     }
@@ -190,8 +190,10 @@ impl Plan {
             plan.body_bytes = rng.usize(200..4_000);
         }
         for _ in 0..rng.u32(1..8) {
-            let wish = [Wish::Move, Wish::Move, Wish::Move, Wish::Start, Wish::Drain];
-            plan.wishes.push((rng.u64(2_600..plan.publish_ms.1), wish[rng.usize(..wish.len())]));
+            let command =
+                [Command::Move, Command::Move, Command::Move, Command::Start, Command::Drain];
+            plan.commands
+                .push((rng.u64(2_600..plan.publish_ms.1), command[rng.usize(..command.len())]));
         }
         let faults = if family == Family::Calm { 0 } else { rng.u32(1..=6) };
         for _ in 0..faults {
@@ -221,7 +223,7 @@ impl Plan {
                 return self.draw_fault(others[rng.usize(..others.len())], rng);
             }
             Family::Relays => match rng.u8(..4) {
-                0 => FaultKind::Backoff { party: self.relay(rng), ms },
+                0 => FaultKind::Pause { participant: self.relay(rng), ms },
                 _ => self.kill(self.relay(rng), 0, rng),
             },
             Family::Directories => match rng.u8(..4) {
@@ -229,11 +231,11 @@ impl Plan {
                 _ => self.kill(self.directory(rng), ms, rng),
             },
             Family::Clients => {
-                let party = if rng.bool() { self.producer(rng) } else { self.listener(rng) };
-                self.kill(party, ms, rng)
+                let participant = if rng.bool() { self.producer(rng) } else { self.listener(rng) };
+                self.kill(participant, ms, rng)
             }
             Family::Cuts => self.draw_cut(rng, ms),
-            Family::Pauses => FaultKind::Backoff { party: self.anybody(rng), ms },
+            Family::Pauses => FaultKind::Pause { participant: self.anybody(rng), ms },
             Family::Providers => match rng.u8(..3) {
                 0 => self.kill(self.relay(rng), 0, rng),
                 _ => {
@@ -248,11 +250,19 @@ impl Plan {
                 }
             },
             Family::Owners => match rng.u8(..4) {
-                0 => FaultKind::Backoff { party: self.directory(rng), ms: ms.max(5_500).min(most) },
+                0 => FaultKind::Pause {
+                    participant: self.directory(rng),
+                    ms: ms.max(5_500).min(most),
+                },
                 1 => FaultKind::Expire { directory: self.directory(rng) },
                 _ => {
                     let (from, one_way) = (self.directory(rng), rng.bool());
-                    FaultKind::Cut { from, to: Party::Store, one_way, ms: ms.max(5_500).min(most) }
+                    FaultKind::Cut {
+                        from,
+                        to: Participant::Store,
+                        one_way,
+                        ms: ms.max(5_500).min(most),
+                    }
                 }
             },
             Family::Stalls => FaultKind::Stall { listener: self.listener(rng), ms },
@@ -264,59 +274,60 @@ impl Plan {
         let (from, to) = (self.anybody(rng), self.anybody(rng));
         match rng.u8(..4) {
             0 => FaultKind::Reset { from, to },
-            1 => FaultKind::Isolate { party: from, ms },
+            1 => FaultKind::Isolate { participant: from, ms },
             _ => FaultKind::Cut { from, to, one_way: rng.u8(..3) == 0, ms },
         }
     }
 
-    fn kill(&self, party: Party, back_ms: u64, rng: &mut Rng) -> FaultKind {
-        FaultKind::Kill { party, silent: rng.u8(..4) == 0, back_ms }
+    fn kill(&self, participant: Participant, back_ms: u64, rng: &mut Rng) -> FaultKind {
+        FaultKind::Kill { participant, silent: rng.u8(..4) == 0, back_ms }
     }
 
-    fn anybody(&self, rng: &mut Rng) -> Party {
+    fn anybody(&self, rng: &mut Rng) -> Participant {
         match rng.u8(..12) {
             0..4 => self.relay(rng),
             4..6 => self.directory(rng),
             6..8 => self.producer(rng),
             8..10 => self.listener(rng),
-            10 if self.acknowledge == Acknowledge::Stored => Party::Keeper,
-            _ => Party::Store,
+            10 if self.acknowledge == Acknowledge::Stored => Participant::Keeper,
+            _ => Participant::Store,
         }
     }
 
-    fn relay(&self, rng: &mut Rng) -> Party {
+    fn relay(&self, rng: &mut Rng) -> Participant {
         // Some of those that are started later, too.
-        Party::Relay(rng.u32(..self.relays + 2))
+        Participant::Relay(rng.u32(..self.relays + 2))
     }
 
-    fn directory(&self, rng: &mut Rng) -> Party {
-        Party::Directory(rng.u32(..self.directories))
+    fn directory(&self, rng: &mut Rng) -> Participant {
+        Participant::Directory(rng.u32(..self.directories))
     }
 
-    fn producer(&self, rng: &mut Rng) -> Party {
-        Party::Producer(rng.u32(..self.producers))
+    fn producer(&self, rng: &mut Rng) -> Participant {
+        Participant::Producer(rng.u32(..self.producers))
     }
 
-    fn listener(&self, rng: &mut Rng) -> Party {
-        Party::Listener(rng.u32(..self.listeners))
+    fn listener(&self, rng: &mut Rng) -> Participant {
+        Participant::Listener(rng.u32(..self.listeners))
     }
 }
 
-const WISHES: [(&str, Wish); 3] =
-    [("move", Wish::Move), ("start", Wish::Start), ("drain", Wish::Drain)];
+const COMMANDS: [(&str, Command); 3] =
+    [("move", Command::Move), ("start", Command::Start), ("drain", Command::Drain)];
 
-impl Display for Wish {
+impl Display for Command {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let name = WISHES.iter().find(|(_, wish)| wish == self).map_or("", |(name, _)| *name);
+        let name =
+            COMMANDS.iter().find(|(_, command)| command == self).map_or("", |(name, _)| *name);
         f.write_str(name)
     }
 }
 
-impl FromStr for Wish {
+impl FromStr for Command {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = WISHES.iter().find(|(name, _)| *name == text).map(|(_, wish)| *wish);
+        let found = COMMANDS.iter().find(|(name, _)| *name == text).map(|(_, command)| *command);
         found.ok_or_else(|| format!("{text:?} is none of move, start, drain"))
     }
 }

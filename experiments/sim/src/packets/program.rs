@@ -10,14 +10,9 @@ use quelea_elastic_proto::session::{
 use quelea_elastic_proto::{ClientId, Time};
 
 use crate::packets::client::Client;
-use crate::packets::cx::Cx;
+use crate::packets::context::Context;
 use crate::packets::event::Signal;
-use crate::packets::ownership::QUEUE;
-
-/// What every third message is about, and all others.
-pub(super) fn topic(sequence: u64) -> &'static str {
-    if sequence.is_multiple_of(3) { "usd.eur" } else { "eur.usd" }
-}
+use crate::packets::workload::{QUEUE, topic};
 
 /// A producer's process.
 pub(super) struct ProducerNode {
@@ -49,7 +44,7 @@ impl ProducerNode {
         self.client.deadline()
     }
 
-    pub(super) fn handle(&mut self, cx: &mut Cx<'_>, signal: Signal) {
+    pub(super) fn handle(&mut self, cx: &mut Context<'_>, signal: Signal) {
         match signal {
             Signal::Connected(conn) => self.client.connected(cx, conn),
             Signal::Closed(conn) => self.client.closed(cx, conn),
@@ -68,7 +63,7 @@ impl ProducerNode {
         self.owed > 0
     }
 
-    fn publish(&mut self, cx: &mut Cx<'_>) {
+    fn publish(&mut self, cx: &mut Context<'_>) {
         self.attached |= self.client.session.relay().is_some();
         while self.owed > 0 && self.attached {
             let sequence = self.client.session.next_sequence().0;
@@ -80,7 +75,7 @@ impl ProducerNode {
                     cx.check.published(self.id, sequence);
                 }
                 Err(PublishError::Full { .. }) => return,
-                Err(error) => return cx.check.wrong(format!("{}: {error}", cx.party)),
+                Err(error) => return cx.check.wrong(format!("{}: {error}", cx.participant)),
             }
         }
     }
@@ -128,7 +123,7 @@ impl ListenerNode {
         self.client.deadline().into_iter().chain(by_hand).min()
     }
 
-    pub(super) fn handle(&mut self, cx: &mut Cx<'_>, signal: Signal) {
+    pub(super) fn handle(&mut self, cx: &mut Context<'_>, signal: Signal) {
         match signal {
             Signal::Connected(conn) => self.client.connected(cx, conn),
             Signal::Closed(conn) => self.client.closed(cx, conn),
@@ -148,7 +143,7 @@ impl ListenerNode {
         while self.client.session.poll_event().is_some() {}
     }
 
-    fn take(&mut self, cx: &mut Cx<'_>) {
+    fn take(&mut self, cx: &mut Context<'_>) {
         self.client.session.take_events(&mut self.taken);
         let mut messages = 0;
         for event in self.taken.drain(..) {

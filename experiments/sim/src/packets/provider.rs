@@ -2,9 +2,9 @@
 
 use quelea_elastic_core::directory::{RelayHandle, RelaySpec};
 
-use crate::packets::event::NodeId;
 use crate::packets::fault::ProviderMode;
-use crate::packets::party::Party;
+use crate::packets::ids::NodeId;
+use crate::packets::participant::Participant;
 
 /// A process that was started.
 #[derive(Debug)]
@@ -28,13 +28,13 @@ pub(super) enum Start {
     Ghost,
 }
 
-/// See the module.
+/// Starts and ends relay processes, and says which run.
 #[derive(Debug)]
 pub(super) struct Provider {
     pub(super) mode: ProviderMode,
     pub(super) processes: Vec<Process>,
     /// Ends that a directory has to be told of.
-    pub(super) untold: Vec<(Party, RelayHandle, String)>,
+    pub(super) untold: Vec<(Participant, RelayHandle, String)>,
 }
 
 impl Provider {

@@ -6,15 +6,14 @@ use std::io::IoSlice;
 use bytes::{Bytes, BytesMut};
 use quelea_elastic_core::directory::RelaySpec;
 use quelea_elastic_core::relay::{Port, Relay, RelayConfig, default_settings};
-use quelea_elastic_proto::frame::WireError;
 use quelea_elastic_proto::{Frame, FrameBuffer, Time};
 
+use crate::packets::context::{Context, read_into};
 use crate::packets::control::Control;
-use crate::packets::cx::{Cx, read_into};
 use crate::packets::event::Signal;
+use crate::packets::ids::ConnId;
 use crate::packets::keeping::Keeping;
-use crate::packets::network::ConnId;
-use crate::packets::ownership::QUEUE;
+use crate::packets::workload::QUEUE;
 
 /// As in the shell: slices of one write, and milliseconds.
 const SLICES_MAX: usize = 64;
@@ -33,7 +32,7 @@ struct Socket {
     blocked: bool,
 }
 
-/// See the module.
+/// A relay's process: the product's state machine, its sockets and its connections to directory and keeper.
 pub(super) struct RelayNode {
     core: Relay,
     control: Control,
@@ -83,7 +82,7 @@ impl RelayNode {
         all.into_iter().flatten().min()
     }
 
-    pub(super) fn handle(&mut self, cx: &mut Cx<'_>, signal: Signal) {
+    pub(super) fn handle(&mut self, cx: &mut Context<'_>, signal: Signal) {
         self.core.begin_turn(cx.now);
         match signal {
             Signal::Accepted(conn) => self.accept(cx, conn),
@@ -133,7 +132,7 @@ impl RelayNode {
         }
     }
 
-    fn turn(&mut self, cx: &mut Cx<'_>) {
+    fn turn(&mut self, cx: &mut Context<'_>) {
         if self.core.deadline() <= cx.now {
             self.core.tick();
             let overdue: Vec<ConnId> = self
@@ -162,11 +161,11 @@ impl RelayNode {
         let dropped = dropped - std::mem::replace(&mut self.dropped, dropped);
         cx.check.dropped(dropped);
         if dropped > 0 || self.turns.is_multiple_of(TURNS_LOOKED_AT) {
-            cx.check.relay_has(cx.party, self.core.queued_bytes(), dropped > 0);
+            cx.check.relay_has(cx.participant, self.core.queued_bytes(), dropped > 0);
         }
     }
 
-    fn accept(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+    fn accept(&mut self, cx: &mut Context<'_>, conn: ConnId) {
         match self.core.connect() {
             Ok(port) => {
                 let buffer = FrameBuffer::new();
@@ -181,7 +180,7 @@ impl RelayNode {
         }
     }
 
-    fn read(&mut self, cx: &mut Cx<'_>, conn: ConnId, bytes: &Bytes) {
+    fn read(&mut self, cx: &mut Context<'_>, conn: ConnId, bytes: &Bytes) {
         let Some(socket) = self.sockets.get_mut(&conn) else { return };
         if socket.closed {
             return;
@@ -197,7 +196,10 @@ impl RelayNode {
                     }
                 }
                 Err(error) => {
-                    cx.check.wrong(format!("{}: it was sent what is no frame: {error}", cx.party));
+                    cx.check.wrong(format!(
+                        "{}: it was sent what is no frame: {error}",
+                        cx.participant
+                    ));
                     self.core.malformed(socket.port, error);
                     return;
                 }
@@ -206,7 +208,7 @@ impl RelayNode {
     }
 
     /// Writes as much as the socket takes.
-    fn write(&mut self, cx: &mut Cx<'_>, port: Port) {
+    fn write(&mut self, cx: &mut Context<'_>, port: Port) {
         let Some(conn) = self.ports.get(&port).copied() else { return };
         let Some(socket) = self.sockets.get_mut(&conn) else { return };
         if socket.closed || socket.blocked {
@@ -218,7 +220,7 @@ impl RelayNode {
             if count == 0 {
                 break;
             }
-            let mut room = cx.net.room(conn, cx.life.node);
+            let mut room = cx.net.room(conn, cx.incarnation.node);
             if room == 0 {
                 socket.blocked = true;
                 return self.core.blocked(port);
@@ -230,7 +232,7 @@ impl RelayNode {
                 room -= taken;
             }
             let written = batch.len();
-            cx.net.send(cx.agenda, conn, cx.life.node, &batch.freeze());
+            cx.net.send(cx.agenda, conn, cx.incarnation.node, &batch.freeze());
             self.core.written(port, written);
         }
         if self.core.is_closing(port) {
@@ -240,7 +242,7 @@ impl RelayNode {
         }
     }
 
-    fn end(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+    fn end(&mut self, cx: &mut Context<'_>, conn: ConnId) {
         if let Some(socket) = self.sockets.remove(&conn) {
             self.ports.remove(&socket.port);
             self.core.disconnected(socket.port);
@@ -265,9 +267,4 @@ impl RelayNode {
             until => (false, until),
         }
     }
-}
-
-/// Whether an error ends a connection.
-pub(super) const fn is_fatal(error: &WireError) -> bool {
-    error.fatal
 }

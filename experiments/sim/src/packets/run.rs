@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::packets::event::{Event, Life, Signal};
-use crate::packets::party::Party;
+use crate::packets::event::{Event, Signal};
+use crate::packets::ids::Incarnation;
+use crate::packets::participant::Participant;
 use crate::packets::plan::Plan;
-use crate::packets::world::World;
+use crate::packets::simulation::Simulation;
 
 /// Milliseconds of quiet after the faults in which all has to come to rest: the provider sees a machine
 /// that is gone without a word after 40 s, and tries that failed are up to a minute apart.
@@ -46,7 +47,7 @@ pub struct Outcome {
 #[must_use]
 pub fn play(plan: &Plan, log: bool) -> Outcome {
     let played = catch_unwind(AssertUnwindSafe(|| {
-        let mut world = World::new(plan.clone(), log);
+        let mut world = Simulation::new(plan.clone(), log);
         let rest_ms = world.play();
         world.outcome(rest_ms)
     }));
@@ -57,8 +58,8 @@ pub fn play(plan: &Plan, log: bool) -> Outcome {
     })
 }
 
-impl World {
-    /// To the end. Gives how long it took until all was at rest.
+impl Simulation {
+    /// To the end. Returns how long it took until all was at rest.
     fn play(&mut self) -> u64 {
         let end_ms = self.plan.publish_ms.1;
         self.run_until(end_ms * 1_000);
@@ -85,11 +86,11 @@ impl World {
     fn last_messages(&mut self, at_ms: u64) {
         for node in 0..self.machines.len() {
             let machine = &self.machines[node];
-            if matches!(machine.party, Party::Producer(_))
-                && let Some(Life { life, .. }) = machine.life_of_now(node)
+            if matches!(machine.participant, Participant::Producer(_))
+                && let Some(Incarnation { number, .. }) = machine.current_incarnation(node)
             {
                 let signal = Signal::Publish(LAST_MESSAGES);
-                self.agenda.after(0, Event::Signal(Life { node, life }, signal));
+                self.agenda.after(0, Event::Signal(Incarnation { node, number }, signal));
             }
         }
         self.run_until((at_ms + LAST_MS) * 1_000);

@@ -1,4 +1,4 @@
-//! A smaller plan that fails too: faults and wishes left out one by one, then made shorter.
+//! A smaller plan that fails too: faults and commands left out one by one, then made shorter.
 
 use crate::packets::plan::Plan;
 use crate::packets::run::play;
@@ -6,7 +6,7 @@ use crate::packets::run::play;
 /// Runs that may be spent on it.
 const RUNS_MAX: u32 = 400;
 
-/// Gives a plan that fails, with no fault or wish that could be left out.
+/// Returns a plan that fails, with no fault or command that could be left out.
 #[must_use]
 pub fn shrink(plan: &Plan) -> Plan {
     let mut best = plan.clone();
@@ -16,10 +16,10 @@ pub fn shrink(plan: &Plan) -> Plan {
         runs <= RUNS_MAX && play(plan, false).wrong.is_some()
     };
     loop {
-        let before = (best.faults.clone(), best.wishes.clone());
-        for index in (0..best.wishes.len()).rev() {
+        let before = (best.faults.clone(), best.commands.clone());
+        for index in (0..best.commands.len()).rev() {
             let mut smaller = best.clone();
-            smaller.wishes.remove(index);
+            smaller.commands.remove(index);
             if fails(&smaller) {
                 best = smaller;
             }
@@ -39,7 +39,7 @@ pub fn shrink(plan: &Plan) -> Plan {
                 best = smaller;
             }
         }
-        if before == (best.faults.clone(), best.wishes.clone()) {
+        if before == (best.faults.clone(), best.commands.clone()) {
             return best;
         }
     }

@@ -7,7 +7,7 @@ use crate::elastic::crowd::Outcome;
 use crate::elastic::report::{order_words, short};
 use crate::elastic::tally::Order;
 use crate::latency::Percentiles;
-use crate::report::{milliseconds, thousands};
+use crate::units::{milliseconds, thousands};
 
 /// The whole run.
 #[derive(Debug, Clone, Default, Serialize)]

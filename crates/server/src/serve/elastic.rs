@@ -16,7 +16,7 @@ use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
 use quelea_node::ListenError;
 
 use self::entries::{Entries, EntriesCounters, EntryFailure, PreparedEntries};
-use crate::config::{Config, Elastic as ElasticConfig};
+use crate::config::{Config, Elastic as ElasticConfig, Metadata, Provider, RelaysOnExit};
 use crate::key_file::{self, KeyFileError};
 
 /// The running directory.
@@ -34,23 +34,19 @@ pub(crate) enum ElasticError {
     Listen(#[from] ListenError),
     #[error("elastic.key_file: {0}")]
     Key(#[from] KeyFileError),
-    #[error("{key} = {value:?} is neither {:?} nor {:?}", allowed[0], allowed[1])]
-    Choice { key: &'static str, value: String, allowed: [&'static str; 2] },
     #[error("{key} = {value:?}: this build of quelea has no feature {value:?}")]
-    Feature { key: &'static str, value: String },
+    Feature { key: &'static str, value: &'static str },
     #[error("elastic.default: {0}")]
     Default(DefinitionError),
     #[error("elastic.queue.definition of {queue:?}: {error}")]
     Queue { queue: String, error: DefinitionError },
-    #[error("elastic.queue.name = {0:?} is no queue's name: it has from 1 to 255 bytes")]
-    Name(String),
     #[error(
         "{key}: keep = {target:?} has no effect: bridge.keep_listen and bridge.keep_advertise are both \
          empty"
     )]
     NoKeeper { key: String, target: String },
     #[error(
-        "elastic.advertise = {advertise:?}: relays, clients and other directories cannot be told {address}, \
+        "elastic.advertise = {advertise:?}: relays, clients and other directories cannot reach {address}, \
          which is every address of this machine"
     )]
     EveryAddress { advertise: String, address: String },
@@ -64,7 +60,7 @@ pub(crate) enum ElasticError {
     EntryWithoutDirectory,
 }
 
-/// What has to be there before the log is opened: what is wrong is told early.
+/// What has to be there before the log is opened: what is wrong shows early.
 pub(crate) struct Prepared {
     listener: TcpListener,
     key: Vec<u8>,
@@ -85,15 +81,8 @@ pub(crate) fn prepare(config: &ElasticConfig) -> Result<Option<Prepared>, Elasti
             Err(ElasticError::EntryWithoutDirectory)
         };
     }
-    choose(
-        "elastic.provider",
-        &config.provider,
-        "process",
-        "kubernetes",
-        cfg!(feature = "kubernetes"),
-    )?;
-    choose("elastic.metadata", &config.metadata, "embedded", "etcd", cfg!(feature = "etcd"))?;
-    let stop_relays = stop_relays(config)?;
+    check_features(config)?;
+    let stop_relays = stop_relays(config);
     let key_file = match config.key_file.as_str() {
         "" => String::new(),
         // Relays may run elsewhere than in this directory.
@@ -128,16 +117,23 @@ pub(crate) fn prepare(config: &ElasticConfig) -> Result<Option<Prepared>, Elasti
     Ok(Some(Prepared { listener, key, key_file, core, queues, program, stop_relays, entries }))
 }
 
-fn stop_relays(config: &ElasticConfig) -> Result<bool, ElasticError> {
-    match config.relays_on_exit.as_str() {
-        "stop" => Ok(true),
-        "keep" => Ok(false),
-        // Other directories go on with its queues at once.
-        "" => Ok(config.metadata == "embedded"),
-        other => {
-            let (key, value) = ("elastic.relays_on_exit", other.to_owned());
-            Err(ElasticError::Choice { key, value, allowed: ["stop", "keep"] })
-        }
+/// Refuses what this build lacks.
+fn check_features(config: &ElasticConfig) -> Result<(), ElasticError> {
+    if config.provider == Provider::Kubernetes && !cfg!(feature = "kubernetes") {
+        return Err(ElasticError::Feature { key: "elastic.provider", value: "kubernetes" });
+    }
+    if config.metadata == Metadata::Etcd && !cfg!(feature = "etcd") {
+        return Err(ElasticError::Feature { key: "elastic.metadata", value: "etcd" });
+    }
+    Ok(())
+}
+
+fn stop_relays(config: &ElasticConfig) -> bool {
+    match config.relays_on_exit {
+        RelaysOnExit::Stop => true,
+        RelaysOnExit::Keep => false,
+        // With etcd other directories go on with its queues at once.
+        RelaysOnExit::ByMetadata => config.metadata == Metadata::Embedded,
     }
 }
 
@@ -148,7 +144,7 @@ fn check_advertise(config: &ElasticConfig, listener: &TcpListener) -> Result<(),
         Ok(address) => address,
         // A name.
         Err(_) if !advertise.is_empty() => return Ok(()),
-        Err(_) if config.metadata == "embedded" => return Ok(()),
+        Err(_) if config.metadata == Metadata::Embedded => return Ok(()),
         Err(_) => listener.local_addr().map_err(|source| {
             let what = "read the address";
             ElasticError::Start(DirectoryStartError::System { what, source })
@@ -175,9 +171,6 @@ fn queues(
 ) -> Result<Vec<(String, Definition)>, ElasticError> {
     let mut queues = Vec::new();
     for queue in &config.queue {
-        if queue.name.is_empty() || queue.name.len() > QUEUE_NAME_BYTES_MAX {
-            return Err(ElasticError::Name(queue.name.clone()));
-        }
         let definition = Definition::parse_over(default, queue.definition.as_bytes())
             .and_then(|definition| {
                 definition.validate_cost(config.relay_cost_per_hour_micros)?;
@@ -190,28 +183,10 @@ fn queues(
     Ok(queues)
 }
 
-/// Refuses what there is not, and says so of what this build lacks.
-fn choose(
-    key: &'static str,
-    value: &str,
-    always: &'static str,
-    optional: &'static str,
-    built: bool,
-) -> Result<(), ElasticError> {
-    if value == always || (value == optional && built) {
-        return Ok(());
-    }
-    let value = value.to_owned();
-    if value == optional {
-        return Err(ElasticError::Feature { key, value });
-    }
-    Err(ElasticError::Choice { key, value, allowed: [always, optional] })
-}
-
 #[allow(unused_variables, reason = "the configuration is looked at by features")]
 fn provider(config: &ElasticConfig, dir: PathBuf, program: PathBuf) -> ProviderSettings {
     #[cfg(feature = "kubernetes")]
-    if config.provider == "kubernetes" {
+    if config.provider == Provider::Kubernetes {
         let settings = quelea_elastic_directory::provider::kubernetes::Settings {
             site: config.kubernetes_site.clone(),
             namespace: config.kubernetes_namespace.clone(),
@@ -229,7 +204,7 @@ fn provider(config: &ElasticConfig, dir: PathBuf, program: PathBuf) -> ProviderS
 #[allow(unused_variables, reason = "the configuration is looked at by features")]
 fn metadata(config: &ElasticConfig, file: PathBuf) -> MetaSettings {
     #[cfg(feature = "etcd")]
-    if config.metadata == "etcd" {
+    if config.metadata == Metadata::Etcd {
         return MetaSettings::Etcd(config.etcd_endpoints.clone());
     }
     MetaSettings::Embedded(file)
@@ -250,7 +225,7 @@ impl Prepared {
         }
     }
 
-    /// Serves. Files are in `data_dir`, which is locked for this process. Relays are told that messages
+    /// Serves. Files are in `data_dir`, which is locked for this process. Relays learn that messages
     /// are kept at `keeper`, if it is not empty.
     pub(crate) fn start(
         self,
@@ -302,16 +277,12 @@ impl ElasticDirectory {
 
     /// Stops it.
     pub(crate) async fn stop(self) {
-        // The thread only waits for others.
         let stop = move || {
             // While the relays still take what they have.
             self.entries.stop();
             self.server.stop();
         };
-        let stopped = tokio::task::spawn_blocking(stop).await;
-        if stopped.is_err() {
-            tracing::warn!("the elastic queues' directory did not stop");
-        }
+        super::stop_on_thread("the elastic queues' directory", stop).await;
     }
 }
 
@@ -335,19 +306,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_key() {
+    fn what_is_wrong_is_refused_with_its_key() {
         let queue = |name: &str, definition: &str| {
             let (name, definition) = (name.to_owned(), definition.to_owned());
             refusal(|config| config.queue.push(ElasticQueue { name, definition }))
         };
-        for (refusal, told) in [
+        for (refusal, expected) in [
             (refusal(|config| config.listen = "192.0.2.1:5670".to_owned()), "elastic.listen: "),
             (refusal(|config| config.key_file = "/nowhere".to_owned()), "elastic.key_file: "),
-            (
-                refusal(|config| config.provider = "cloud".to_owned()),
-                "elastic.provider = \"cloud\"",
-            ),
-            (refusal(|config| config.metadata = "disk".to_owned()), "elastic.metadata = \"disk\""),
             (
                 refusal(|config| config.advertise = "0.0.0.0:5670".to_owned()),
                 "elastic.advertise = \"0.0.0.0:5670\": ",
@@ -355,10 +321,6 @@ mod tests {
             (
                 refusal(|config| config.advertise = "[::]:5670".to_owned()),
                 "elastic.advertise = \"[::]:5670\": ",
-            ),
-            (
-                refusal(|config| config.relays_on_exit = "x".to_owned()),
-                "elastic.relays_on_exit = \"x\"",
             ),
             (
                 refusal(|config| config.default = "{\"relays_min\": 0}".to_owned()),
@@ -379,40 +341,40 @@ mod tests {
                 queue("q", "{\"relays_max\": 4096}"),
                 "elastic.queue.definition of \"q\": relays_max: the record of a queue whose name has ",
             ),
-            (queue("", "{}"), "elastic.queue.name = \"\""),
             (queue("q", "[]"), "elastic.queue.definition of \"q\": "),
             (queue("q", "{\"slow\": 1}"), "elastic.queue.definition of \"q\": slow: "),
         ] {
-            assert!(refusal.starts_with(told), "{refusal:?} does not begin with {told:?}");
+            assert!(refusal.starts_with(expected), "{refusal:?} does not begin with {expected:?}");
         }
         assert_eq!(queue("q", "{\"relays_max\": 3}"), "");
     }
 
     #[test]
-    fn directories_that_share_queues_have_an_address_that_can_be_told() {
-        let told = |listen: &str, advertise: &str| {
-            let (advertise, metadata) = (advertise.to_owned(), "etcd".to_owned());
+    fn directories_that_share_queues_need_an_address_that_others_reach() {
+        let checked = |listen: &str, advertise: &str| {
+            let (advertise, metadata) = (advertise.to_owned(), Metadata::Etcd);
             let config = ElasticConfig { advertise, metadata, ..ElasticConfig::default() };
             check_advertise(&config, &quelea_node::listen(listen).unwrap())
         };
-        let refused = told("0.0.0.0:0", "").unwrap_err().to_string();
+        let refused = checked("0.0.0.0:0", "").unwrap_err().to_string();
         assert!(refused.starts_with("elastic.advertise = \"\": ") && refused.contains("0.0.0.0:"));
-        assert!(told("0.0.0.0:0", "10.0.0.7:5670").is_ok());
-        assert!(told("0.0.0.0:0", "quelea-0.quelea:5670").is_ok());
-        assert!(told("127.0.0.1:0", "").is_ok());
+        assert!(checked("0.0.0.0:0", "10.0.0.7:5670").is_ok());
+        assert!(checked("0.0.0.0:0", "quelea-0.quelea:5670").is_ok());
+        assert!(checked("127.0.0.1:0", "").is_ok());
         // Alone, nobody else has to find it.
         assert_eq!(refusal(|config| config.listen = "0.0.0.0:0".to_owned()), "");
     }
 
     #[test]
     fn relays_are_kept_where_other_directories_can_go_on_with_them() {
-        let stopped = |metadata: &str, on_exit: &str| {
-            let (metadata, relays_on_exit) = (metadata.to_owned(), on_exit.to_owned());
-            let config = ElasticConfig { metadata, relays_on_exit, ..ElasticConfig::default() };
-            stop_relays(&config).unwrap()
+        use Metadata::{Embedded, Etcd};
+        use RelaysOnExit::{ByMetadata, Keep, Stop};
+
+        let stopped = |metadata, relays_on_exit| {
+            stop_relays(&ElasticConfig { metadata, relays_on_exit, ..ElasticConfig::default() })
         };
-        assert!(stopped("embedded", "") && !stopped("embedded", "keep"));
-        assert!(!stopped("etcd", "") && stopped("etcd", "stop"));
+        assert!(stopped(Embedded, ByMetadata) && !stopped(Embedded, Keep));
+        assert!(!stopped(Etcd, ByMetadata) && stopped(Etcd, Stop));
     }
 
     #[test]
@@ -424,7 +386,7 @@ mod tests {
         let prepared = prepare(&config).unwrap().unwrap();
         assert!(prepared.check_keeper("127.0.0.1:1").is_ok());
         let refused = prepared.check_keeper("").unwrap_err().to_string();
-        let told = "elastic.queue.definition of \"q\": keep = \"archive\" has no effect: ";
-        assert!(refused.starts_with(told), "{refused:?}");
+        let expected = "elastic.queue.definition of \"q\": keep = \"archive\" has no effect: ";
+        assert!(refused.starts_with(expected), "{refused:?}");
     }
 }

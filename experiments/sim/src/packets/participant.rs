@@ -5,14 +5,14 @@ use std::str::FromStr;
 
 /// A machine or a service of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Party {
+pub enum Participant {
     /// The directory of this number.
     Directory(u32),
     /// The relay process that was started as the n-th, from 0 on.
     Relay(u32),
-    /// The producer of this number, whichever life it lives.
+    /// The producer of this number, whichever incarnation it lives.
     Producer(u32),
-    /// The listener of this number, whichever life it lives.
+    /// The listener of this number, whichever incarnation it lives.
     Listener(u32),
     /// Where the directories keep what they agree on.
     Store,
@@ -22,7 +22,7 @@ pub enum Party {
     Keeper,
 }
 
-impl Display for Party {
+impl Display for Participant {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Directory(number) => write!(f, "d{number}"),
@@ -36,7 +36,7 @@ impl Display for Party {
     }
 }
 
-impl FromStr for Party {
+impl FromStr for Participant {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -46,7 +46,8 @@ impl FromStr for Party {
             "keeper" => return Ok(Self::Keeper),
             _ => {}
         }
-        let unknown = || format!("{text:?} is no party: d0, r0, p0, l0, store, provider, keeper");
+        let unknown =
+            || format!("{text:?} is no participant: d0, r0, p0, l0, store, provider, keeper");
         let mut letters = text.chars();
         let kind = letters.next().ok_or_else(unknown)?;
         let number = letters.as_str().parse().map_err(|_| unknown())?;

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use quelea_node::{CoreStopped, ListenError, Node};
 use quelea_sqs_embedded::{EmbeddedQueues, EmbeddedSettings};
-use quelea_sqs_server::{
-    BODIES_BYTES_MAX, SqsCounters, SqsServer, SqsSettings, SqsStartError, Verify,
-};
+use quelea_sqs_server::{BODIES_BYTES_MAX, SqsCounters, SqsServer, SqsSettings, SqsStartError};
 
 use crate::config::{Config, Sqs};
 
@@ -20,8 +18,6 @@ pub(crate) struct SqsFront {
 /// Why it does not start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SqsError {
-    #[error("sqs.verify = {0:?} is neither \"remote\" nor \"always\"")]
-    Verify(String),
     #[error(transparent)]
     Listen(#[from] ListenError),
     #[error(transparent)]
@@ -30,24 +26,16 @@ pub(crate) enum SqsError {
     Core(#[from] CoreStopped),
 }
 
-/// What has to be there before the log is opened: addresses that are taken are told early.
-pub(crate) struct Prepared {
-    listeners: Vec<TcpListener>,
-    verify: Verify,
-}
+/// What has to be there before the log is opened: addresses that are taken show early.
+pub(crate) struct Prepared(Vec<TcpListener>);
 
 /// Listens, unless the interface is not wanted.
 pub(crate) fn prepare(config: &Sqs) -> Result<Option<Prepared>, SqsError> {
     if !config.enabled {
         return Ok(None);
     }
-    let verify = match config.verify.as_str() {
-        "remote" => Verify::Remote,
-        "always" => Verify::Always,
-        other => return Err(SqsError::Verify(other.to_owned())),
-    };
     let listeners = config.listen.iter().map(|address| quelea_node::listen(address));
-    Ok(Some(Prepared { listeners: listeners.collect::<Result<_, _>>()?, verify }))
+    Ok(Some(Prepared(listeners.collect::<Result<_, _>>()?)))
 }
 
 impl Prepared {
@@ -58,7 +46,7 @@ impl Prepared {
         config: &Config,
         counters: Arc<SqsCounters>,
     ) -> Result<SqsFront, SqsError> {
-        let Self { listeners, verify } = self;
+        let Self(listeners) = self;
         let sqs = &config.sqs;
         let files = usize::try_from(quelea_node::raise_file_limit()).unwrap_or(usize::MAX);
         let queues = EmbeddedQueues::new(
@@ -72,7 +60,7 @@ impl Prepared {
             threads: sqs.threads,
             account: sqs.account_id.as_str().into(),
             region: sqs.region.as_str().into(),
-            verify,
+            verify: sqs.verify,
             connections_max: sqs.connections_max.min(files),
             bodies_bytes_max: BODIES_BYTES_MAX,
             idle_max: Duration::from_millis(sqs.idle_timeout_ms),
@@ -100,10 +88,6 @@ impl SqsFront {
 
     /// Stops it, while the broker can still answer what is under way.
     pub(crate) async fn stop(self) {
-        // The thread only waits for others.
-        let stopped = tokio::task::spawn_blocking(move || self.server.stop()).await;
-        if stopped.is_err() {
-            tracing::warn!("the SQS interface did not stop");
-        }
+        super::stop_on_thread("the SQS interface", move || self.server.stop()).await;
     }
 }

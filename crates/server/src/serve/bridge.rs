@@ -7,12 +7,10 @@ use prometheus_client::collector::Collector;
 use quelea_elastic_bridge::{
     BridgeCounters, BridgeFront, BridgeSettings, BridgeStartError, DeliverySettings, FeedSettings,
 };
-use quelea_elastic_proto::limits::{PREFIX_BYTES_MAX, PREFIXES_MAX, QUEUE_NAME_BYTES_MAX};
-use quelea_model::limits::SHORT_STRING_BYTES_MAX;
 use quelea_node::{ListenError, Node};
 
-use crate::config::{Bridge, BridgeDelivery, BridgeFeed, Config, is_address};
-use crate::elastic::{self, ElasticDirectory};
+use super::elastic::{self, ElasticDirectory};
+use crate::config::{Bridge, BridgeDelivery, BridgeFeed, Config};
 use crate::key_file::KeyFileError;
 
 /// The running bridges.
@@ -29,18 +27,12 @@ pub(crate) enum BridgeError {
     #[error("bridge.keep_listen: {0}")]
     Listener(std::io::Error),
     #[error(
-        "bridge.keep_advertise is empty: relays cannot be told bridge.keep_listen = {0:?}, which is \
+        "bridge.keep_advertise is empty: relays cannot reach bridge.keep_listen = {0:?}, which is \
          every address of this machine"
     )]
     EveryAddress(String),
     #[error("elastic.key_file: {0}")]
     Key(#[from] KeyFileError),
-    #[error("{key} = {value:?} has {} bytes, and may have {min} to {max}", value.len())]
-    Length { key: &'static str, value: String, min: usize, max: usize },
-    #[error("{key} has {count} entries, and may have 1 to {max}")]
-    Count { key: &'static str, count: usize, max: usize },
-    #[error("bridge.directories = {0:?} is not an address HOST:PORT")]
-    Address(String),
     #[error("{0} needs a directory: bridge.directories and elastic.listen are both empty")]
     NoDirectory(&'static str),
     #[error("bridge.feed.through = {through:?} of virtual host {vhost:?} is in more than one feed")]
@@ -49,18 +41,18 @@ pub(crate) enum BridgeError {
     Start(#[from] BridgeStartError),
 }
 
-/// What has to be there before the log is opened: what is wrong is told early.
+/// What has to be there before the log is opened: what is wrong shows early.
 pub(crate) struct Prepared {
     settings: BridgeSettings,
-    /// What the directory of this process tells relays; empty if there is no keeper.
+    /// The address that the directory of this process sends to relays; empty if there is no keeper.
     keeper: String,
 }
 
 /// Listens for what is to be kept, if that is wanted.
 pub(crate) fn prepare(config: &Config) -> Result<Prepared, BridgeError> {
     let bridge = &config.bridge;
-    let feeds = bridge.feed.iter().map(feed).collect::<Result<Vec<_>, _>>()?;
-    let deliveries = bridge.delivery.iter().map(delivery).collect::<Result<Vec<_>, _>>()?;
+    let feeds: Vec<_> = bridge.feed.iter().map(feed).collect();
+    let deliveries: Vec<_> = bridge.delivery.iter().map(delivery).collect();
     for (index, feed) in feeds.iter().enumerate() {
         let same =
             |other: &FeedSettings| other.vhost == feed.vhost && other.through == feed.through;
@@ -68,9 +60,6 @@ pub(crate) fn prepare(config: &Config) -> Result<Prepared, BridgeError> {
             let (through, vhost) = (feed.through.to_string(), feed.vhost.to_string());
             return Err(BridgeError::Through { through, vhost });
         }
-    }
-    if let Some(address) = bridge.directories.iter().find(|address| !is_address(address)) {
-        return Err(BridgeError::Address(address.clone()));
     }
     if bridge.directories.is_empty() && config.elastic.listen.is_empty() {
         let key = [("bridge.feed", feeds.len()), ("bridge.delivery", deliveries.len())];
@@ -93,7 +82,7 @@ pub(crate) fn prepare(config: &Config) -> Result<Prepared, BridgeError> {
     Ok(Prepared { settings, keeper })
 }
 
-/// The listener, and the address that relays are told.
+/// Returns the listener, and the address for relays.
 fn keeper(config: &Config) -> Result<(Option<TcpListener>, String), BridgeError> {
     let Bridge { keep_listen, keep_advertise, .. } = &config.bridge;
     // Nobody could find it.
@@ -112,59 +101,30 @@ fn keeper(config: &Config) -> Result<(Option<TcpListener>, String), BridgeError>
     Ok((Some(listener), address.to_string()))
 }
 
-fn feed(feed: &BridgeFeed) -> Result<FeedSettings, BridgeError> {
-    let BridgeFeed { exchange, binding_keys, vhost, through, queue, prefetch } = feed;
-    length("bridge.feed.exchange", exchange, 0, SHORT_STRING_BYTES_MAX)?;
-    length("bridge.feed.through", through, 1, SHORT_STRING_BYTES_MAX)?;
-    length("bridge.feed.queue", queue, 1, QUEUE_NAME_BYTES_MAX)?;
-    count("bridge.feed.binding_keys", binding_keys, PREFIXES_MAX)?;
-    for key in binding_keys {
-        length("bridge.feed.binding_keys", key, 0, SHORT_STRING_BYTES_MAX)?;
-    }
-    Ok(FeedSettings {
-        vhost: vhost.as_str().into(),
-        exchange: exchange.as_str().into(),
-        binding_keys: binding_keys.iter().map(|key| key.as_str().into()).collect(),
-        through: through.as_str().into(),
-        queue: queue.as_str().into(),
-        prefetch: *prefetch,
-    })
-}
-
-fn delivery(delivery: &BridgeDelivery) -> Result<DeliverySettings, BridgeError> {
-    let BridgeDelivery { queue, prefixes, vhost, exchange, routing_key } = delivery;
-    length("bridge.delivery.queue", queue, 1, QUEUE_NAME_BYTES_MAX)?;
-    length("bridge.delivery.exchange", exchange, 0, SHORT_STRING_BYTES_MAX)?;
-    length("bridge.delivery.routing_key", routing_key, 0, SHORT_STRING_BYTES_MAX)?;
-    count("bridge.delivery.prefixes", prefixes, PREFIXES_MAX)?;
-    for prefix in prefixes {
-        length("bridge.delivery.prefixes", prefix, 0, PREFIX_BYTES_MAX)?;
-    }
-    Ok(DeliverySettings {
-        queue: queue.as_str().into(),
-        prefixes: prefixes.iter().map(|prefix| prefix.as_str().into()).collect(),
-        vhost: vhost.as_str().into(),
-        exchange: exchange.as_str().into(),
-        routing_key: Some(routing_key.as_str().into()).filter(|key: &Arc<str>| !key.is_empty()),
-    })
-}
-
-fn length(key: &'static str, value: &str, min: usize, max: usize) -> Result<(), BridgeError> {
-    match value.len() {
-        bytes if (min..=max).contains(&bytes) => Ok(()),
-        _ => Err(BridgeError::Length { key, value: value.to_owned(), min, max }),
+fn feed(feed: &BridgeFeed) -> FeedSettings {
+    FeedSettings {
+        vhost: feed.vhost.as_str().into(),
+        exchange: feed.exchange.as_str().into(),
+        binding_keys: feed.binding_keys.iter().map(|key| key.as_str().into()).collect(),
+        through: feed.through.as_str().into(),
+        queue: feed.queue.as_str().into(),
+        prefetch: feed.prefetch,
     }
 }
 
-fn count(key: &'static str, entries: &[String], max: usize) -> Result<(), BridgeError> {
-    match entries.len() {
-        count if (1..=max).contains(&count) => Ok(()),
-        count => Err(BridgeError::Count { key, count, max }),
+fn delivery(delivery: &BridgeDelivery) -> DeliverySettings {
+    let routing_key = Some(delivery.routing_key.as_str()).filter(|key| !key.is_empty());
+    DeliverySettings {
+        queue: delivery.queue.as_str().into(),
+        prefixes: delivery.prefixes.iter().map(|prefix| prefix.as_str().into()).collect(),
+        vhost: delivery.vhost.as_str().into(),
+        exchange: delivery.exchange.as_str().into(),
+        routing_key: routing_key.map(Into::into),
     }
 }
 
 impl Prepared {
-    /// What relays are told; empty if nothing is kept.
+    /// Returns the address for relays; empty if nothing is kept.
     pub(crate) fn keeper(&self) -> String {
         self.keeper.clone()
     }
@@ -199,13 +159,9 @@ impl ElasticBridge {
         Arc::clone(&self.counters) as Arc<dyn Collector>
     }
 
-    /// Stops it, while the broker and the elastic queues can still take what it gives back.
+    /// Stops it, while the broker and the elastic queues can still take what it returns.
     pub(crate) async fn stop(self) {
-        // The thread only waits for others.
-        let stopped = tokio::task::spawn_blocking(move || self.front.stop()).await;
-        if stopped.is_err() {
-            tracing::warn!("the elastic queues' bridge did not stop");
-        }
+        super::stop_on_thread("the elastic queues' bridge", move || self.front.stop()).await;
     }
 }
 
@@ -247,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn relays_are_told_where_messages_are_kept() {
+    fn relays_learn_where_messages_are_kept() {
         let prepared = prepare(&config()).unwrap();
         let address = prepared.settings.keep.unwrap().local_addr().unwrap();
         assert_eq!(prepared.keeper, address.to_string());
@@ -272,18 +228,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_key() {
-        let with_feed = |change: fn(&mut BridgeFeed)| {
-            let mut feed = a_feed();
-            change(&mut feed);
-            refusal(|config| config.bridge.feed.push(feed))
-        };
-        let with_delivery = |change: fn(&mut BridgeDelivery)| {
-            let mut delivery = a_delivery();
-            change(&mut delivery);
-            refusal(|config| config.bridge.delivery.push(delivery))
-        };
-        for (refusal, told) in [
+    fn what_is_wrong_is_refused_with_its_key() {
+        for (refusal, expected) in [
             (
                 refusal(|config| config.bridge.keep_listen = "192.0.2.1:5669".to_owned()),
                 "bridge.keep_listen: cannot listen on 192.0.2.1:5669: ",
@@ -291,10 +237,6 @@ mod tests {
             (
                 refusal(|config| config.bridge.keep_listen = "0.0.0.0:0".to_owned()),
                 "bridge.keep_advertise is empty: ",
-            ),
-            (
-                refusal(|config| config.bridge.directories.push("here".to_owned())),
-                "bridge.directories = \"here\" is not an address",
             ),
             (
                 refusal(|config| {
@@ -307,35 +249,13 @@ mod tests {
                 refusal(|config| config.bridge.feed.extend([a_feed(), a_feed()])),
                 "bridge.feed.through = \"prices-feed\" of virtual host \"/\" is in more than one feed",
             ),
-            (
-                with_feed(|feed| feed.queue = String::new()),
-                "bridge.feed.queue = \"\" has 0 bytes, and may have 1 to 255",
-            ),
-            (
-                with_feed(|feed| feed.through = String::new()),
-                "bridge.feed.through = \"\" has 0 bytes, and may have 1 to 255",
-            ),
-            (
-                with_feed(|feed| feed.binding_keys.clear()),
-                "bridge.feed.binding_keys has 0 entries, and may have 1 to 10000",
-            ),
-            (with_feed(|feed| feed.exchange = "x".repeat(256)), "bridge.feed.exchange = \"xxx"),
-            (
-                with_delivery(|delivery| delivery.queue = String::new()),
-                "bridge.delivery.queue = \"\" has 0 bytes, and may have 1 to 255",
-            ),
-            (
-                with_delivery(|delivery| delivery.prefixes = vec!["p".repeat(1_025)]),
-                "bridge.delivery.prefixes = \"ppp",
-            ),
-            (
-                with_delivery(|delivery| delivery.routing_key = "k".repeat(256)),
-                "bridge.delivery.routing_key = \"kkk",
-            ),
         ] {
-            assert!(refusal.starts_with(told), "{refusal:?} does not begin with {told:?}");
+            assert!(refusal.starts_with(expected), "{refusal:?} does not begin with {expected:?}");
         }
-        assert_eq!(with_feed(|_| {}), "");
-        assert_eq!(with_delivery(|_| {}), "");
+        let both = |config: &mut Config| {
+            config.bridge.feed.push(a_feed());
+            config.bridge.delivery.push(a_delivery());
+        };
+        assert_eq!(refusal(both), "");
     }
 }

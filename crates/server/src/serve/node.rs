@@ -1,4 +1,4 @@
-//! From the configuration to what the node is told.
+//! From the configuration to the node's settings.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::config::Config;
 
 /// The node's settings. No more connections are taken than there may be open files, so that the
 /// management API and the log keep theirs.
-pub(crate) fn node_config(config: &Config) -> NodeConfig {
+pub(crate) fn settings(config: &Config) -> NodeConfig {
     let files = usize::try_from(quelea_node::raise_file_limit()).unwrap_or(usize::MAX);
     let connections_max = config.amqp.connections_max.min(files);
     let connection = ConnectionConfig {

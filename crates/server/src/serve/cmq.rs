@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quelea_cmq::{Mode, PreSharedKey};
+use quelea_cmq::PreSharedKey;
 use quelea_cmq_front::{
     DatagramCounters, DatagramFront, DatagramSettings, DatagramStartError, ForwardSettings,
     KeyTemplateError, Mailboxes, MailboxesError, PeerError, Route,
@@ -35,15 +35,11 @@ pub(crate) enum CmqError {
     RoutingKey(KeyTemplateError),
     #[error("cmq.forward.to: {0}")]
     Peer(#[from] PeerError),
-    #[error(
-        "cmq.forward.mode = {0:?} is none of \"reliable\", \"unordered\", \"lossy\" and \"latest\""
-    )]
-    Mode(String),
     #[error(transparent)]
     Start(#[from] DatagramStartError),
 }
 
-/// What has to be there before the log is opened: what is wrong is told early.
+/// What has to be there before the log is opened: what is wrong shows early.
 pub(crate) struct Prepared {
     socket: Option<UdpSocket>,
     settings: DatagramSettings,
@@ -99,18 +95,11 @@ fn route(route: &CmqRoute) -> Result<Route, CmqError> {
 }
 
 fn forward(forward: &CmqForward) -> Result<ForwardSettings, CmqError> {
-    let mode = match forward.mode.as_str() {
-        "reliable" => Mode::ReliableOrdered,
-        "unordered" => Mode::ReliableUnordered,
-        "lossy" => Mode::Lossy,
-        "latest" => Mode::LatestOnly,
-        other => return Err(CmqError::Mode(other.to_owned())),
-    };
     Ok(ForwardSettings {
         queue: forward.queue.as_str().into(),
         vhost: forward.vhost.as_str().into(),
         to: forward.to.parse()?,
-        mode,
+        mode: forward.mode.into(),
         prefetch: forward.prefetch,
         timeout: Duration::from_millis(forward.timeout_ms),
     })
@@ -134,19 +123,16 @@ impl CmqFront {
         self.front.address().map_or_else(|| "-".to_owned(), |address| address.to_string())
     }
 
-    /// Stops it, while the broker can still take what it gives back.
+    /// Stops it, while the broker can still take what it returns.
     pub(crate) async fn stop(self) {
-        // The thread only waits for another.
-        let stopped = tokio::task::spawn_blocking(move || self.front.stop()).await;
-        if stopped.is_err() {
-            tracing::warn!("CMQ's front did not stop");
-        }
+        super::stop_on_thread("CMQ's front", move || self.front.stop()).await;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ForwardMode;
 
     fn refusal(change: impl FnOnce(&mut Config)) -> String {
         let mut config = Config::default();
@@ -162,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_key() {
+    fn what_is_wrong_is_refused_with_its_key() {
         let route = CmqRoute {
             mailboxes: "7".to_owned(),
             vhost: "/".to_owned(),
@@ -174,7 +160,7 @@ mod tests {
             queue: "q".to_owned(),
             vhost: "/".to_owned(),
             to: "h".to_owned(),
-            mode: "reliable".to_owned(),
+            mode: ForwardMode::Reliable,
             prefetch: 1,
             timeout_ms: 100,
         };
@@ -188,19 +174,15 @@ mod tests {
             change(&mut forward);
             refusal(|config| config.cmq.forward.push(forward))
         };
-        for (refusal, told) in [
+        for (refusal, expected) in [
             (refusal(|config| config.cmq.listen = "192.0.2.1:4711".to_owned()), "cmq.listen = "),
             (refusal(|config| config.cmq.key_file = "/nowhere".to_owned()), "cmq.key_file: "),
             (refusal(|config| config.cmq.routing_key = "{".to_owned()), "cmq.routing_key: "),
             (with_route(|route| route.mailboxes = "x".to_owned()), "cmq.route.mailboxes: \"x\""),
             (with_route(|route| route.routing_key = "{".to_owned()), "cmq.route.routing_key: "),
             (with_forward(|forward| forward.to = ":1".to_owned()), "cmq.forward.to: \":1\""),
-            (
-                with_forward(|forward| forward.mode = "fast".to_owned()),
-                "cmq.forward.mode = \"fast\"",
-            ),
         ] {
-            assert!(refusal.starts_with(told), "{refusal:?} does not begin with {told:?}");
+            assert!(refusal.starts_with(expected), "{refusal:?} does not begin with {expected:?}");
         }
         assert_eq!(with_route(|_| {}), "");
         assert_eq!(with_forward(|_| {}), "");

@@ -7,13 +7,13 @@ use quelea_elastic_proto::frame::Acknowledge;
 
 use crate::Seed;
 use crate::packets::exhaustive::{Handshake, play_all};
-use crate::packets::plan::{Family, Plan, Wish};
+use crate::packets::plan::{Command, Family, Plan};
 use crate::packets::run::{Outcome, play};
 use crate::packets::shrink::shrink;
 
 /// Plays nodes with faults, frame by frame.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Command {
+pub struct PacketsArgs {
     /// The first seed.
     #[arg(long, default_value = "1")]
     seed: Seed,
@@ -23,7 +23,7 @@ pub struct Command {
     /// One family; all if it is not given.
     #[arg(long)]
     family: Option<Family>,
-    /// Instead of seeds: every handshake, with every fault of every party at every step.
+    /// Instead of seeds: every handshake, with every fault of every participant at every step.
     #[arg(long)]
     exhaustive: bool,
     /// Of these runs, every n-th.
@@ -38,15 +38,15 @@ pub struct Command {
     /// Faults instead of the drawn ones: `1500ms kill r0 0; #77 pause d0 2500`.
     #[arg(long)]
     faults: Option<String>,
-    /// Wishes instead of the drawn ones: `2600ms move; 3000ms drain`.
-    #[arg(long)]
-    wishes: Option<String>,
+    /// Operators' commands instead of the drawn ones: `2600ms move; 3000ms drain`.
+    #[arg(long, alias = "wishes")]
+    commands: Option<String>,
     /// Prints what happens to standard error.
     #[arg(long)]
     log: bool,
 }
 
-impl Command {
+impl PacketsArgs {
     /// Plays what was asked for, and prints what comes of each part at once.
     ///
     /// # Errors
@@ -71,8 +71,9 @@ impl Command {
             let plan = find_handshake(name)?.plan(self.level).0;
             return Ok(self.one(self.with_given(plan)?));
         }
-        if self.faults.is_some() || self.wishes.is_some() || (self.seeds == 1 && self.log) {
-            let family = self.family.ok_or("--family is needed with --faults, --wishes, --log")?;
+        if self.faults.is_some() || self.commands.is_some() || (self.seeds == 1 && self.log) {
+            let family =
+                self.family.ok_or("--family is needed with --faults, --commands, --log")?;
             let plan = self.with_given(Plan::draw(family, self.seed))?;
             return Ok(self.one(plan));
         }
@@ -88,10 +89,10 @@ impl Command {
         if let Some(faults) = &self.faults {
             plan.faults = listed(faults)?;
         }
-        if let Some(wishes) = &self.wishes {
-            plan.wishes = listed::<TimedWish>(wishes)?
+        if let Some(commands) = &self.commands {
+            plan.commands = listed::<TimedCommand>(commands)?
                 .into_iter()
-                .map(|TimedWish(at, of)| (at, of))
+                .map(|TimedCommand(at, of)| (at, of))
                 .collect();
         }
         Ok(plan)
@@ -158,13 +159,14 @@ impl Command {
 pub fn replay(plan: &Plan, how: &str) -> String {
     let small = shrink(plan);
     let faults: Vec<String> = small.faults.iter().map(ToString::to_string).collect();
-    let wishes: Vec<String> = small.wishes.iter().map(|(at, of)| format!("{at}ms {of}")).collect();
+    let commands: Vec<String> =
+        small.commands.iter().map(|(at, of)| format!("{at}ms {of}")).collect();
     let wrong = play(&small, false).wrong.unwrap_or_default();
     format!(
         "  shrunken: {wrong}\n  replay: cargo run -p quelea-sim -- packets {how} --log \\\n    \
-         --faults '{}' --wishes '{}'\n",
+         --faults '{}' --commands '{}'\n",
         faults.join("; "),
-        wishes.join("; ")
+        commands.join("; ")
     )
 }
 
@@ -188,15 +190,16 @@ fn find_handshake(name: &str) -> Result<Handshake, String> {
     })
 }
 
-struct TimedWish(u64, Wish);
+struct TimedCommand(u64, Command);
 
-impl FromStr for TimedWish {
+impl FromStr for TimedCommand {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (at, wish) = text.split_once(' ').ok_or_else(|| format!("{text:?} is no wish"))?;
+        let (at, command) =
+            text.split_once(' ').ok_or_else(|| format!("{text:?} is no command"))?;
         let at = at.strip_suffix("ms").and_then(|ms| ms.parse().ok());
-        Ok(Self(at.ok_or_else(|| format!("{text:?} has no time"))?, wish.trim().parse()?))
+        Ok(Self(at.ok_or_else(|| format!("{text:?} has no time"))?, command.trim().parse()?))
     }
 }
 

@@ -8,22 +8,23 @@ use quelea_elastic_proto::frame::Acknowledge;
 
 use crate::packets::clock::Clock;
 use crate::packets::directory::DirectoryNode;
-use crate::packets::event::{Event, Life, NodeId, Signal};
+use crate::packets::event::{Event, Signal};
 use crate::packets::fault::{Fault, FaultKind, Moment, ProviderMode};
+use crate::packets::ids::{Incarnation, NodeId};
 use crate::packets::keeping::{KEEPER, KeeperNode};
 use crate::packets::machine::Node;
 use crate::packets::network::CutRule;
-use crate::packets::ownership::QUEUE;
-use crate::packets::party::Party;
+use crate::packets::participant::Participant;
 use crate::packets::program::{ListenerNode, ProducerNode};
 use crate::packets::relay::RelayNode;
-use crate::packets::world::World;
+use crate::packets::simulation::Simulation;
+use crate::packets::workload::QUEUE;
 
 /// What the provider needs to see that a process is gone, and that a machine is.
 const SEEN_US: u64 = 50_000;
 const SEEN_SILENT_US: u64 = 40_000_000;
 
-impl World {
+impl Simulation {
     pub(super) fn boot(&mut self, node: NodeId) {
         if self.machines[node].is_alive() {
             return;
@@ -35,53 +36,61 @@ impl World {
         let now = clock.read(now_us);
         let directories: Vec<String> =
             (0..self.plan.directories).map(|number| format!("d{number}:1")).collect();
-        let (party, address) = (self.machines[node].party, self.machines[node].address.clone());
-        let process = match party {
-            Party::Directory(_) => {
-                let life = format!("{node} {}", self.machines[node].life);
-                Node::Directory(Box::new(DirectoryNode::new(self.settings(), address, life, now)))
+        let (participant, address) =
+            (self.machines[node].participant, self.machines[node].address.clone());
+        let process = match participant {
+            Participant::Directory(_) => {
+                let incarnation = format!("{node} {}", self.machines[node].incarnation);
+                Node::Directory(Box::new(DirectoryNode::new(
+                    self.settings(),
+                    address,
+                    incarnation,
+                    now,
+                )))
             }
-            Party::Relay(_) => {
+            Participant::Relay(_) => {
                 let spec = &self.specs[&node];
                 // It is told of the others when it has registered.
                 let owner = self.owner().map(|(node, _)| self.machines[node].address.clone());
                 let first = owner.map_or(directories, |owner| vec![owner]);
                 Node::Relay(Box::new(RelayNode::new(spec, address, first, now)))
             }
-            Party::Producer(number) => {
+            Participant::Producer(number) => {
                 let id = self.next_id(1, number);
                 self.check.producer_began(id);
                 let (bytes, jitter) = (self.plan.body_bytes, self.rng.u64(..));
                 Node::Producer(Box::new(ProducerNode::new(id, &directories, bytes, jitter, now)))
             }
-            Party::Listener(number) => {
+            Participant::Listener(number) => {
                 let id = self.next_id(2, number);
                 let prefix = if number.is_multiple_of(2) { "" } else { "eur." };
-                self.check.listener_began(id, party, prefix);
-                if self.plan.faults.iter().any(|fault| fault.kind.touches(party)) {
+                self.check.listener_began(id, participant, prefix);
+                if self.plan.faults.iter().any(|fault| fault.kind.touches(participant)) {
                     self.check.excuse(id);
                 }
                 let by_hand = self.plan.by_hand && number % 3 == 2;
                 let listener = ListenerNode::new(id, &directories, prefix, by_hand, None, now);
                 Node::Listener(Box::new(listener))
             }
-            Party::Keeper | Party::Store | Party::Provider => Node::Keeper(KeeperNode::default()),
+            Participant::Keeper | Participant::Store | Participant::Provider => {
+                Node::Keeper(KeeperNode::default())
+            }
         };
         let machine = &mut self.machines[node];
         machine.clock = clock;
-        machine.life += 1;
+        machine.incarnation += 1;
         machine.node = Some(process);
         machine.paused = false;
         if std::mem::take(&mut machine.silent) {
             self.net.send_again(&mut self.agenda);
         }
         let machine = &self.machines[node];
-        let life = Life { node, life: machine.life };
-        self.check.say(|| format!("{party} begins"));
-        self.agenda.after(0, Event::Signal(life, Signal::Boot));
+        let incarnation = Incarnation { node, number: machine.incarnation };
+        self.check.say(|| format!("{participant} begins"));
+        self.agenda.after(0, Event::Signal(incarnation, Signal::Boot));
     }
 
-    /// An id that tells people who it is: 1 or 2, the number, the life.
+    /// An id that tells people who it is: 1 or 2, the number, the incarnation.
     fn next_id(&mut self, kind: u128, number: u32) -> ClientId {
         self.lives += 1;
         ClientId(kind << 96 | u128::from(number) << 48 | self.lives)
@@ -105,10 +114,10 @@ impl World {
 
     /// A process ends. `silent`: its machine with it.
     pub(super) fn kill(&mut self, node: NodeId, silent: bool) {
-        let Some(life) = self.machines[node].life_of_now(node) else { return };
+        let Some(incarnation) = self.machines[node].current_incarnation(node) else { return };
         let machine = &mut self.machines[node];
-        let party = machine.party;
-        self.check.say(|| format!("{party} ends"));
+        let participant = machine.participant;
+        self.check.say(|| format!("{participant} ends"));
         if let Some(Node::Producer(ended)) = &machine.node {
             self.check.gone(ended.id);
         } else if let Some(Node::Listener(ended)) = &machine.node {
@@ -125,8 +134,8 @@ impl World {
         machine.timer = None;
         machine.timers += 1;
         machine.silent = silent;
-        self.net.died(&mut self.agenda, life, silent);
-        if matches!(party, Party::Relay(_)) {
+        self.net.died(&mut self.agenda, incarnation, silent);
+        if matches!(participant, Participant::Relay(_)) {
             let seen_us = if silent { SEEN_SILENT_US } else { SEEN_US };
             self.agenda.after(seen_us, Event::Seen(node));
         }
@@ -145,8 +154,8 @@ impl World {
         due.into_iter().for_each(|index| self.fault(index));
     }
 
-    fn machine_of(&self, party: Party) -> Option<NodeId> {
-        self.machines.iter().position(|machine| machine.party == party)
+    fn machine_of(&self, participant: Participant) -> Option<NodeId> {
+        self.machines.iter().position(|machine| machine.participant == participant)
     }
 
     pub(super) fn fault(&mut self, index: usize) {
@@ -154,15 +163,15 @@ impl World {
         self.check.say(|| format!("FAULT {fault}"));
         let cut = |from, to| CutRule { from, to, fault: index };
         match fault.kind {
-            FaultKind::Kill { party, silent, back_ms } => {
-                let Some(node) = self.machine_of(party) else { return };
+            FaultKind::Kill { participant, silent, back_ms } => {
+                let Some(node) = self.machine_of(participant) else { return };
                 self.kill(node, silent);
-                if !matches!(party, Party::Relay(_)) && back_ms > 0 {
+                if !matches!(participant, Participant::Relay(_)) && back_ms > 0 {
                     self.agenda.after(back_ms * 1_000, Event::Boot(node));
                 }
             }
-            FaultKind::Backoff { party, .. } => {
-                if let Some(node) = self.machine_of(party) {
+            FaultKind::Pause { participant, .. } => {
+                if let Some(node) = self.machine_of(participant) {
                     self.machines[node].paused = self.machines[node].is_alive();
                 }
             }
@@ -172,9 +181,9 @@ impl World {
                     self.net.cut(cut(Some(to), Some(from)));
                 }
             }
-            FaultKind::Isolate { party, .. } => {
-                self.net.cut(cut(Some(party), None));
-                self.net.cut(cut(None, Some(party)));
+            FaultKind::Isolate { participant, .. } => {
+                self.net.cut(cut(Some(participant), None));
+                self.net.cut(cut(None, Some(participant)));
             }
             FaultKind::Reset { from, to } => self.net.reset(&mut self.agenda, from, to),
             FaultKind::Provider { mode, .. } => self.provider.mode = mode,
@@ -193,9 +202,9 @@ impl World {
 
     pub(super) fn fault_ends(&mut self, index: usize) {
         match self.plan.faults[index].kind {
-            FaultKind::Backoff { party, .. } => {
-                let Some(node) = self.machine_of(party) else { return };
-                self.check.say(|| format!("{party} goes on"));
+            FaultKind::Pause { participant, .. } => {
+                let Some(node) = self.machine_of(participant) else { return };
+                self.check.say(|| format!("{participant} goes on"));
                 self.machines[node].paused = false;
                 for event in std::mem::take(&mut self.machines[node].backlog) {
                     self.agenda.after(0, event);
@@ -210,12 +219,12 @@ impl World {
         }
     }
 
-    fn stall(&mut self, listener: Party, stalled: bool) {
+    fn stall(&mut self, listener: Participant, stalled: bool) {
         let Some(node) = self.machine_of(listener) else { return };
-        let Some(life) = self.machines[node].life_of_now(node) else { return };
+        let Some(incarnation) = self.machines[node].current_incarnation(node) else { return };
         if let Some(Node::Listener(listener)) = &mut self.machines[node].node {
             listener.stalled = stalled;
-            self.agenda.after(0, Event::Signal(life, Signal::Timer));
+            self.agenda.after(0, Event::Signal(incarnation, Signal::Timer));
         }
     }
 
@@ -265,21 +274,21 @@ impl World {
         }
         self.machines.iter().find_map(|machine| match &machine.node {
             Some(Node::Producer(of)) if of.client.session.relay().is_none() => {
-                Some(format!("{} has no relay", machine.party))
+                Some(format!("{} has no relay", machine.participant))
             }
             Some(Node::Producer(of))
                 if of.client.session.acknowledged() < of.client.session.next_sequence() =>
             {
-                Some(format!("{} waits for acknowledgements", machine.party))
+                Some(format!("{} waits for acknowledgements", machine.participant))
             }
             Some(Node::Producer(of)) if of.owes() => {
-                Some(format!("{} cannot publish", machine.party))
+                Some(format!("{} cannot publish", machine.participant))
             }
             Some(Node::Listener(of)) if !of.client.session.is_listening() => {
-                Some(format!("{} does not listen everywhere", machine.party))
+                Some(format!("{} does not listen everywhere", machine.participant))
             }
             Some(Node::Listener(of)) if of.client.session.next_deadline().is_some() => {
-                Some(format!("{} waits for what is missing", machine.party))
+                Some(format!("{} waits for what is missing", machine.participant))
             }
             _ => None,
         })

@@ -5,16 +5,16 @@ use quelea_elastic_proto::frame::{Hello, Role};
 use quelea_elastic_proto::limits::VERSION;
 use quelea_elastic_proto::{Frame, FrameBuffer, Time};
 
-use crate::packets::cx::{Cx, read_into};
-use crate::packets::network::ConnId;
+use crate::packets::context::{Context, read_into};
+use crate::packets::ids::ConnId;
 
 /// As in the client library, milliseconds.
 const HEARTBEAT_MS: u64 = 1_000;
 const SILENT_PERIODS: u64 = 3;
 const GREETING_MS_MAX: u64 = 2_000;
 
-/// See the module.
-pub(super) struct Line {
+/// One connection of a client, to a directory or to a relay.
+pub(super) struct ClientConnection {
     pub(super) conn: ConnId,
     buffer: FrameBuffer,
     connected: bool,
@@ -28,7 +28,7 @@ pub(super) struct Line {
 }
 
 /// What came of something that was read.
-pub(super) enum Heard {
+pub(super) enum Received {
     /// Nothing whole.
     Nothing,
     /// WELCOME came just now, with these frames.
@@ -39,8 +39,8 @@ pub(super) enum Heard {
     Lost(String),
 }
 
-impl Line {
-    pub(super) fn open(cx: &mut Cx<'_>, address: &str) -> Self {
+impl ClientConnection {
+    pub(super) fn open(cx: &mut Context<'_>, address: &str) -> Self {
         Self {
             conn: cx.connect(address),
             buffer: FrameBuffer::new(),
@@ -55,10 +55,10 @@ impl Line {
     }
 
     /// The connection is made: HELLO goes first.
-    pub(super) fn connected(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn connected(&mut self, cx: &mut Context<'_>) {
         self.connected = true;
         self.heard = cx.now;
-        let (role, name) = (Role::Client, cx.party.to_string());
+        let (role, name) = (Role::Client, cx.participant.to_string());
         cx.send(
             self.conn,
             &Frame::Hello(Hello { version: VERSION, role, name, key: Bytes::new() }),
@@ -68,36 +68,36 @@ impl Line {
         }
     }
 
-    pub(super) fn send(&mut self, cx: &mut Cx<'_>, bytes: Bytes) {
+    pub(super) fn send(&mut self, cx: &mut Context<'_>, bytes: Bytes) {
         if self.connected {
-            cx.net.send(cx.agenda, self.conn, cx.life.node, &bytes);
+            cx.net.send(cx.agenda, self.conn, cx.incarnation.node, &bytes);
         } else {
             self.early.push(bytes);
         }
     }
 
-    pub(super) fn read(&mut self, cx: &Cx<'_>, bytes: &Bytes) -> Heard {
+    pub(super) fn read(&mut self, cx: &Context<'_>, bytes: &Bytes) -> Received {
         read_into(&mut self.buffer, bytes);
         self.heard = cx.now;
         let greeted = !self.welcomed;
         if greeted {
             match self.buffer.next_frame() {
-                Ok(None) => return Heard::Nothing,
+                Ok(None) => return Received::Nothing,
                 Ok(Some(Frame::Welcome(welcome))) => {
                     self.welcomed = true;
                     self.buffer.greeted();
                     self.heartbeat_ms = u64::from(welcome.heartbeat_ms.max(1));
                 }
-                Ok(Some(Frame::Error(error))) => return Heard::Lost(error.text),
-                Ok(Some(other)) => return Heard::Lost(other.kind().name().to_owned()),
-                Err(error) => return Heard::Lost(error.to_string()),
+                Ok(Some(Frame::Error(error))) => return Received::Lost(error.text),
+                Ok(Some(other)) => return Received::Lost(other.kind().name().to_owned()),
+                Err(error) => return Received::Lost(error.to_string()),
             }
         }
         match self.buffer.take() {
-            Ok(frames) if greeted => Heard::Greeted(frames),
-            Ok(frames) if frames.is_empty() => Heard::Nothing,
-            Ok(frames) => Heard::Frames(frames),
-            Err(error) => Heard::Lost(error.to_string()),
+            Ok(frames) if greeted => Received::Greeted(frames),
+            Ok(frames) if frames.is_empty() => Received::Nothing,
+            Ok(frames) => Received::Frames(frames),
+            Err(error) => Received::Lost(error.to_string()),
         }
     }
 
@@ -107,7 +107,7 @@ impl Line {
     }
 
     /// Sends a PING if it is time; says why the connection is given up, if it is.
-    pub(super) fn heartbeat(&mut self, cx: &mut Cx<'_>) -> Option<&'static str> {
+    pub(super) fn heartbeat(&mut self, cx: &mut Context<'_>) -> Option<&'static str> {
         if !self.welcomed {
             return (cx.now.since_ms(self.begun) >= GREETING_MS_MAX)
                 .then_some("no WELCOME in time");

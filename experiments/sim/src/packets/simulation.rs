@@ -10,17 +10,18 @@ use quelea_elastic_proto::frame::Acknowledge;
 
 use crate::packets::agenda::Agenda;
 use crate::packets::check::{Check, Promise};
-use crate::packets::cx::Cx;
-use crate::packets::event::{Event, Life, NodeId, ProviderAnswer, ProviderCall, Signal};
+use crate::packets::context::Context;
+use crate::packets::event::{Event, ProviderAnswer, ProviderCall, Signal};
 use crate::packets::fault::{FaultKind, Moment, ProviderMode};
+use crate::packets::ids::{ConnId, Incarnation, NodeId, Side};
 use crate::packets::keeping::KEEPER;
 use crate::packets::machine::Machine;
-use crate::packets::network::{Arrival, ConnId, Network, Side};
-use crate::packets::ownership::QUEUE;
-use crate::packets::party::Party;
-use crate::packets::plan::{Plan, Wish};
+use crate::packets::network::{Arrival, Network};
+use crate::packets::participant::Participant;
+use crate::packets::plan::{Command, Plan};
 use crate::packets::provider::{Provider, Start};
 use crate::packets::store::Store;
+use crate::packets::workload::QUEUE;
 
 /// Milliseconds between two looks at the store's leases, and at who has to be told what.
 const TICK_MS: u64 = 100;
@@ -33,8 +34,8 @@ const RING_BYTES_LARGE: u64 = 1 << 20;
 /// Asked to end, a process is made to after this.
 const GRACE_US: u64 = 5_000_000;
 
-/// See the module.
-pub(super) struct World {
+/// A run: its machines, its network, its clock, and what is checked all the time.
+pub(super) struct Simulation {
     pub(super) plan: Plan,
     pub(super) agenda: Agenda<Event>,
     pub(super) net: Network,
@@ -48,11 +49,11 @@ pub(super) struct World {
     /// Signals that were taken so far.
     pub(super) steps: u64,
     at_once: (u64, u64),
-    watches: BTreeMap<NodeId, (Life, usize)>,
+    watches: BTreeMap<NodeId, (Incarnation, usize)>,
     pub(super) specs: BTreeMap<NodeId, RelaySpec>,
 }
 
-impl World {
+impl Simulation {
     pub(super) fn new(plan: Plan, log: bool) -> Self {
         let clients = u64::from(plan.producers + plan.listeners) + 4;
         let bound = clients * (plan.ring_bytes_max + (64 << 10)) * 4;
@@ -78,15 +79,15 @@ impl World {
 
     fn build(&mut self) {
         let plan = self.plan.clone();
-        self.add(Party::Keeper, KEEPER.to_owned(), 0);
+        self.add(Participant::Keeper, KEEPER.to_owned(), 0);
         for number in 0..plan.directories {
-            self.add(Party::Directory(number), format!("d{number}:1"), 0);
+            self.add(Participant::Directory(number), format!("d{number}:1"), 0);
         }
         for number in 0..plan.listeners {
-            self.add(Party::Listener(number), format!("l{number}"), 100_000);
+            self.add(Participant::Listener(number), format!("l{number}"), 100_000);
         }
         for number in 0..plan.producers {
-            let node = self.add(Party::Producer(number), format!("p{number}"), 200_000);
+            let node = self.add(Participant::Producer(number), format!("p{number}"), 200_000);
             let (begin, end) = plan.publish_ms;
             let mut at = begin + self.rng.u64(0..plan.gap_ms.max(1));
             while at < end {
@@ -94,8 +95,8 @@ impl World {
                 at += plan.gap_ms.max(1);
             }
         }
-        for (index, (ms, _)) in plan.wishes.iter().enumerate() {
-            self.agenda.at(ms * 1_000, Event::Wish(index));
+        for (index, (ms, _)) in plan.commands.iter().enumerate() {
+            self.agenda.at(ms * 1_000, Event::Command(index));
         }
         for (index, fault) in plan.faults.iter().enumerate() {
             if let Moment::Ms(ms) = fault.at {
@@ -106,19 +107,19 @@ impl World {
         self.agenda.after(TICK_MS * 1_000, Event::ProviderTick);
     }
 
-    fn add(&mut self, party: Party, address: String, boot_us: u64) -> NodeId {
+    fn add(&mut self, participant: Participant, address: String, boot_us: u64) -> NodeId {
         let node = self.machines.len();
-        self.net.add(party, address.clone());
-        self.machines.push(Machine::new(party, address));
+        self.net.add(participant, address.clone());
+        self.machines.push(Machine::new(participant, address));
         let boot_us = boot_us + self.rng.u64(0..50_000);
         self.agenda.after(boot_us, Event::Boot(node));
         node
     }
 
-    /// A producer publishes then, whichever life it lives.
+    /// A producer publishes then, whichever incarnation it lives.
     fn later_publish(&mut self, node: NodeId, at_us: u64) {
         let signal = Signal::Publish(self.plan.burst);
-        self.agenda.at(at_us, Event::Signal(Life { node, life: u32::MAX }, signal));
+        self.agenda.at(at_us, Event::Signal(Incarnation { node, number: u32::MAX }, signal));
     }
 
     /// Plays until then, or until something is wrong.
@@ -134,28 +135,28 @@ impl World {
         match event {
             Event::Boot(node) => self.boot(node),
             Event::Arrive(conn, side) => self.arrive(conn, side),
-            Event::Signal(mut life, signal) => {
-                if life.life == u32::MAX {
-                    life.life = self.machines[life.node].life;
+            Event::Signal(mut incarnation, signal) => {
+                if incarnation.number == u32::MAX {
+                    incarnation.number = self.machines[incarnation.node].incarnation;
                 }
-                self.signal(life, signal);
+                self.signal(incarnation, signal);
             }
-            Event::Timer(life, number) => {
-                let machine = &mut self.machines[life.node];
-                if machine.life == life.life && machine.timers == number {
+            Event::Timer(incarnation, number) => {
+                let machine = &mut self.machines[incarnation.node];
+                if machine.incarnation == incarnation.number && machine.timers == number {
                     machine.timer = None;
-                    self.signal(life, Signal::Timer);
+                    self.signal(incarnation, Signal::Timer);
                 }
             }
             Event::Store(from, call, asked) => {
-                if self.passes(from, Party::Store) {
+                if self.passes(from, Participant::Store) {
                     self.store_asked(from, call, asked);
                 } else {
                     self.agenda.after(SENT_AGAIN_US, Event::Store(from, call, asked));
                 }
             }
             Event::Answer(service, to, signal) => {
-                if self.net.is_cut(service, self.machines[to.node].party) {
+                if self.net.is_cut(service, self.machines[to.node].participant) {
                     self.agenda.after(SENT_AGAIN_US, Event::Answer(service, to, signal));
                 } else {
                     self.signal(to, signal);
@@ -163,29 +164,31 @@ impl World {
             }
             Event::StoreTick => {
                 self.store.end_leases(self.agenda.now_us());
-                self.tell_changes();
+                self.notify_changes();
                 self.agenda.after(TICK_MS * 1_000, Event::StoreTick);
             }
             Event::Provider(from, call, asked) => {
-                if self.passes(from, Party::Provider) {
+                if self.passes(from, Participant::Provider) {
                     self.provider_asked(from, call, asked);
                 } else {
                     self.agenda.after(SENT_AGAIN_US, Event::Provider(from, call, asked));
                 }
             }
             Event::ProviderTick => {
-                self.tell_ends();
+                self.notify_exits();
                 self.agenda.after(TICK_MS * 1_000, Event::ProviderTick);
             }
             Event::Seen(node) => self.seen_gone(node),
-            Event::Kill(life) => {
-                if self.machines[life.node].life_of_now(life.node) == Some(life) {
-                    self.kill(life.node, false);
+            Event::Kill(incarnation) => {
+                if self.machines[incarnation.node].current_incarnation(incarnation.node)
+                    == Some(incarnation)
+                {
+                    self.kill(incarnation.node, false);
                 }
             }
             Event::Fault(index) => self.fault(index),
             Event::FaultEnds(index) => self.fault_ends(index),
-            Event::Wish(index) => self.wish(self.plan.wishes[index].1),
+            Event::Command(index) => self.command(self.plan.commands[index].1),
         }
     }
 
@@ -198,53 +201,55 @@ impl World {
             return;
         }
         let Self { net, machines, agenda, .. } = self;
-        let alive = |life: Life| {
-            let machine = &machines[life.node];
-            machine.is_alive() && machine.life == life.life
+        let alive = |incarnation: Incarnation| {
+            let machine = &machines[incarnation.node];
+            machine.is_alive() && machine.incarnation == incarnation.number
         };
         match net.arrive(agenda, conn, side, alive, |node| machines[node].silent) {
             Arrival::Nothing => {}
-            Arrival::For(life, signal) => self.signal(life, signal),
+            Arrival::For(incarnation, signal) => self.signal(incarnation, signal),
             Arrival::Knock(node) => {
-                let life = self.machines[node].life_of_now(node);
-                self.net.accept(&mut self.agenda, conn, life);
-                if let Some(life) = life {
-                    self.signal(life, Signal::Accepted(conn));
+                let incarnation = self.machines[node].current_incarnation(node);
+                self.net.accept(&mut self.agenda, conn, incarnation);
+                if let Some(incarnation) = incarnation {
+                    self.signal(incarnation, Signal::Accepted(conn));
                 }
             }
         }
     }
 
     /// A machine takes a signal, if it lives.
-    fn signal(&mut self, life: Life, signal: Signal) {
+    fn signal(&mut self, incarnation: Incarnation, signal: Signal) {
         let now_us = self.agenda.now_us();
         self.at_once =
             if self.at_once.0 == now_us { (now_us, self.at_once.1 + 1) } else { (now_us, 0) };
         if self.at_once.1 > SIGNALS_AT_ONCE_MAX {
-            let party = self.machines[life.node].party;
-            return self.check.wrong(format!("{party}: a deadline is not set on"));
+            let participant = self.machines[incarnation.node].participant;
+            return self.check.wrong(format!("{participant}: a deadline is not set on"));
         }
-        if self.machines[life.node].life_of_now(life.node) != Some(life) {
+        if self.machines[incarnation.node].current_incarnation(incarnation.node)
+            != Some(incarnation)
+        {
             return;
         }
-        if !self.machines[life.node].paused {
+        if !self.machines[incarnation.node].paused {
             self.steps += 1;
             self.faults_at_step();
         }
-        let machine = &mut self.machines[life.node];
+        let machine = &mut self.machines[incarnation.node];
         if machine.paused {
-            machine.backlog.push_back(Event::Signal(life, signal));
+            machine.backlog.push_back(Event::Signal(incarnation, signal));
             return;
         }
-        if machine.life_of_now(life.node) != Some(life) {
+        if machine.current_incarnation(incarnation.node) != Some(incarnation) {
             return;
         }
         let Some(mut node) = machine.node.take() else { return };
-        let (party, now) = (machine.party, machine.clock.read(now_us));
-        self.check.trace.number(now_us ^ ((life.node as u64) << 48));
-        let mut cx = Cx {
-            life,
-            party,
+        let (participant, now) = (machine.participant, machine.clock.read(now_us));
+        self.check.trace.number(now_us ^ ((incarnation.node as u64) << 48));
+        let mut cx = Context {
+            incarnation,
+            participant,
             now,
             agenda: &mut self.agenda,
             net: &mut self.net,
@@ -254,10 +259,10 @@ impl World {
         node.handle(&mut cx, signal);
         let exits = cx.exits;
         let deadline = node.deadline(now);
-        let machine = &mut self.machines[life.node];
+        let machine = &mut self.machines[incarnation.node];
         machine.node = Some(node);
         if exits {
-            self.kill(life.node, false);
+            self.kill(incarnation.node, false);
             return;
         }
         let at = deadline.map(|at| machine.clock.when(at).max(now_us));
@@ -265,12 +270,12 @@ impl World {
             machine.timer = at;
             machine.timers += 1;
             if let Some(at) = at {
-                self.agenda.at(at, Event::Timer(life, machine.timers));
+                self.agenda.at(at, Event::Timer(incarnation, machine.timers));
             }
         }
     }
 
-    fn store_asked(&mut self, from: Life, call: Call, asked: Request) {
+    fn store_asked(&mut self, from: Incarnation, call: Call, asked: Request) {
         let watches = matches!(asked, Request::ListAndWatch);
         let answer = self.store.handle(asked, self.agenda.now_us());
         if watches {
@@ -278,29 +283,31 @@ impl World {
         }
         let delay = self.net.delay_us();
         let signal = Signal::Store(call, answer);
-        self.agenda.after(delay, Event::Answer(Party::Store, from, signal));
-        self.tell_changes();
+        self.agenda.after(delay, Event::Answer(Participant::Store, from, signal));
+        self.notify_changes();
     }
 
     /// Whether a request gets to a service now. TCP sends it again until it does.
-    fn passes(&self, from: Life, to: Party) -> bool {
-        !self.net.is_cut(self.machines[from.node].party, to)
+    fn passes(&self, from: Incarnation, to: Participant) -> bool {
+        !self.net.is_cut(self.machines[from.node].participant, to)
     }
 
     /// Tells who watches the store and can be reached of what has changed, in its order.
-    fn tell_changes(&mut self) {
+    fn notify_changes(&mut self) {
         let delay = self.plan.paths.delay_us;
-        for (node, (life, told)) in &mut self.watches {
+        for (node, (incarnation, told)) in &mut self.watches {
             let changes = &self.store.changes()[*told..];
-            if !changes.is_empty() && !self.net.is_cut(Party::Store, self.machines[*node].party) {
+            if !changes.is_empty()
+                && !self.net.is_cut(Participant::Store, self.machines[*node].participant)
+            {
                 let signal = Signal::Changes(changes.to_vec());
                 *told = self.store.changes().len();
-                self.agenda.after(delay, Event::Signal(*life, signal));
+                self.agenda.after(delay, Event::Signal(*incarnation, signal));
             }
         }
     }
 
-    fn provider_asked(&mut self, from: Life, call: u64, asked: ProviderCall) {
+    fn provider_asked(&mut self, from: Incarnation, call: u64, asked: ProviderCall) {
         let slow = match self.provider.mode {
             ProviderMode::Silent => return,
             ProviderMode::Slow => 10_000_000,
@@ -323,9 +330,9 @@ impl World {
                 };
                 if let Some(node) = stopped {
                     let machine = &self.machines[node];
-                    let life = Life { node, life: machine.life };
-                    self.agenda.after(slow, Event::Signal(life, Signal::Term));
-                    self.agenda.after(slow + GRACE_US, Event::Kill(life));
+                    let incarnation = Incarnation { node, number: machine.incarnation };
+                    self.agenda.after(slow, Event::Signal(incarnation, Signal::Term));
+                    self.agenda.after(slow + GRACE_US, Event::Kill(incarnation));
                     if !machine.is_alive() {
                         self.seen_gone(node);
                     }
@@ -336,7 +343,7 @@ impl World {
         };
         let delay = self.net.delay_us() + slow;
         let signal = Signal::Provider(call, answer);
-        self.agenda.after(delay, Event::Answer(Party::Provider, from, signal));
+        self.agenda.after(delay, Event::Answer(Participant::Provider, from, signal));
     }
 
     fn start(&mut self, spec: &RelaySpec, slow_us: u64) -> ProviderAnswer {
@@ -350,7 +357,8 @@ impl World {
                     let number = self.relays;
                     self.relays += 1;
                     let boot_us = slow_us + self.rng.u64(20_000..400_000);
-                    let node = self.add(Party::Relay(number), format!("r{number}:1"), boot_us);
+                    let node =
+                        self.add(Participant::Relay(number), format!("r{number}:1"), boot_us);
                     self.specs.insert(node, spec.clone());
                     let handle = self.provider.add(spec, Some(node));
                     first.get_or_insert(handle);
@@ -371,46 +379,46 @@ impl World {
         }
         let handle = process.handle.clone();
         for number in 0..self.plan.directories {
-            let told = (Party::Directory(number), handle.clone(), "it is gone".to_owned());
+            let told = (Participant::Directory(number), handle.clone(), "it is gone".to_owned());
             self.provider.untold.push(told);
         }
     }
 
     /// Tells directories of relays that have ended. One that does not live sees it in the list later.
-    fn tell_ends(&mut self) {
+    fn notify_exits(&mut self) {
         if self.provider.mode == ProviderMode::Silent {
             return;
         }
         let untold = std::mem::take(&mut self.provider.untold);
-        for (party, handle, cause) in untold {
-            let node = self.machines.iter().position(|machine| machine.party == party);
+        for (participant, handle, cause) in untold {
+            let node = self.machines.iter().position(|machine| machine.participant == participant);
             let Some(node) = node else { continue };
-            let Some(life) = self.machines[node].life_of_now(node) else { continue };
-            if self.net.is_cut(Party::Provider, party) {
-                self.provider.untold.push((party, handle, cause));
+            let Some(incarnation) = self.machines[node].current_incarnation(node) else { continue };
+            if self.net.is_cut(Participant::Provider, participant) {
+                self.provider.untold.push((participant, handle, cause));
             } else {
                 let delay = self.net.delay_us();
                 let signal = Signal::Ended(handle, cause);
-                self.agenda.after(delay, Event::Signal(life, signal));
+                self.agenda.after(delay, Event::Signal(incarnation, signal));
             }
         }
     }
 
-    fn wish(&mut self, wish: Wish) {
+    fn command(&mut self, command: Command) {
         let Some((node, status)) = self.owner() else { return };
         let queue = QUEUE.to_owned();
         let reason = "an operator asked for it".to_owned();
-        let input = match wish {
-            Wish::Move => Input::Move { queue, producer: None, to: None },
-            Wish::Start => Input::Act { queue, action: Action::Start { count: 1 }, reason },
-            Wish::Drain => {
+        let input = match command {
+            Command::Move => Input::Move { queue, producer: None, to: None },
+            Command::Start => Input::Act { queue, action: Action::Start { count: 1 }, reason },
+            Command::Drain => {
                 let mut up = status.relays.iter().filter(|relay| relay.state == RelayState::Up);
                 let (Some(relay), Some(_)) = (up.next(), up.next()) else { return };
                 Input::Act { queue, action: Action::Drain { relay: relay.id }, reason }
             }
         };
-        let Some(life) = self.machines[node].life_of_now(node) else { return };
-        self.signal(life, Signal::Input(Box::new(input)));
+        let Some(incarnation) = self.machines[node].current_incarnation(node) else { return };
+        self.signal(incarnation, Signal::Input(Box::new(input)));
     }
 
     pub(super) fn promise(&self) -> Promise {

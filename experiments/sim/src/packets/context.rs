@@ -7,14 +7,15 @@ use quelea_elastic_proto::{FrameBuffer, Time};
 
 use crate::packets::agenda::Agenda;
 use crate::packets::check::Check;
-use crate::packets::event::{Event, Life, ProviderCall};
-use crate::packets::network::{ConnId, Network};
-use crate::packets::party::Party;
+use crate::packets::event::{Event, ProviderCall};
+use crate::packets::ids::{ConnId, Incarnation};
+use crate::packets::network::Network;
+use crate::packets::participant::Participant;
 
-/// See the module.
-pub(super) struct Cx<'a> {
-    pub(super) life: Life,
-    pub(super) party: Party,
+/// Lent to a machine for one signal.
+pub(super) struct Context<'a> {
+    pub(super) incarnation: Incarnation,
+    pub(super) participant: Participant,
     /// By the machine's clock.
     pub(super) now: Time,
     pub(super) agenda: &'a mut Agenda<Event>,
@@ -24,31 +25,31 @@ pub(super) struct Cx<'a> {
     pub(super) exits: bool,
 }
 
-impl Cx<'_> {
+impl Context<'_> {
     pub(super) fn connect(&mut self, address: &str) -> ConnId {
-        self.net.connect(self.agenda, self.life, address)
+        self.net.connect(self.agenda, self.incarnation, address)
     }
 
     pub(super) fn send(&mut self, conn: ConnId, frame: &Frame) {
         let mut bytes = BytesMut::new();
         if let Err(error) = frame.encode(&mut bytes) {
-            self.check.wrong(format!("{}: a frame of its own is none: {error}", self.party));
+            self.check.wrong(format!("{}: a frame of its own is none: {error}", self.participant));
         }
-        self.net.send(self.agenda, conn, self.life.node, &bytes.freeze());
+        self.net.send(self.agenda, conn, self.incarnation.node, &bytes.freeze());
     }
 
     pub(super) fn close(&mut self, conn: ConnId) {
-        self.net.close(self.agenda, conn, self.life.node);
+        self.net.close(self.agenda, conn, self.incarnation.node);
     }
 
     pub(super) fn ask_store(&mut self, call: Call, asked: Request) {
         let delay = self.net.delay_us();
-        self.agenda.after(delay, Event::Store(self.life, call, asked));
+        self.agenda.after(delay, Event::Store(self.incarnation, call, asked));
     }
 
     pub(super) fn ask_provider(&mut self, call: u64, asked: ProviderCall) {
         let delay = self.net.delay_us();
-        self.agenda.after(delay, Event::Provider(self.life, call, asked));
+        self.agenda.after(delay, Event::Provider(self.incarnation, call, asked));
     }
 }
 

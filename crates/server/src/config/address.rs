@@ -1,0 +1,46 @@
+//! Addresses in the configuration: what a field of type `String` may hold that is marked with one of
+//! these types for its schema.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+/// `HOST:PORT`; port 0 takes a free one.
+pub(super) struct Address;
+
+/// The same, or empty for none.
+pub(super) struct OptionalAddress;
+
+impl Address {
+    pub(super) const FORMAT: &'static str = "address";
+}
+
+impl OptionalAddress {
+    pub(super) const FORMAT: &'static str = "optional-address";
+}
+
+impl JsonSchema for Address {
+    fn schema_name() -> Cow<'static, str> {
+        "Address".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": Self::FORMAT })
+    }
+}
+
+impl JsonSchema for OptionalAddress {
+    fn schema_name() -> Cow<'static, str> {
+        "OptionalAddress".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": Self::FORMAT })
+    }
+}
+
+/// Whether a text is `HOST:PORT`.
+pub(super) fn is_address(text: &str) -> bool {
+    text.rsplit_once(':')
+        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+}

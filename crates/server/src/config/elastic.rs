@@ -1,0 +1,199 @@
+//! `[elastic]`: the directory of elastic queues.
+
+use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::DAY_MS;
+use super::address::{Address, OptionalAddress};
+use super::byte_size::{ByteSize, GIB};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Elastic {
+    /// Address of the elastic queues' directory, at which their clients ask for relays; empty:
+    /// none. Port 0 takes a free one, which the ready line tells.
+    #[schemars(with = "OptionalAddress")]
+    pub(crate) listen: String,
+    /// Address at which relays, clients and other directories reach this one; empty: as
+    /// `elastic.listen`. Each directory of an etcd has another one, and it is not `0.0.0.0` or
+    /// `[::]`.
+    #[schemars(with = "OptionalAddress")]
+    pub(crate) advertise: String,
+    /// File with the secret that clients and relays have to show, 32 bytes or 64 hexadecimal
+    /// digits. Empty: none is asked for.
+    pub(crate) key_file: String,
+    /// Who runs relays: `process`, this machine; `kubernetes`, pods of a cluster (only in a build
+    /// with that feature).
+    pub(crate) provider: Provider,
+    /// Program that provider `process` runs as relays; empty: this one.
+    pub(crate) relay_program: String,
+    /// Address at which relays listen. Port 0 gives each one a free one.
+    #[schemars(with = "Address")]
+    pub(crate) relay_listen: String,
+    /// Name of this Quelea in its cluster: directories of one site see only its pods.
+    pub(crate) kubernetes_site: String,
+    /// Where pods and queues' resources are; empty: the service account's own namespace.
+    pub(crate) kubernetes_namespace: String,
+    /// Image of relays' pods; empty: the template names it.
+    pub(crate) kubernetes_image: String,
+    /// File with a PodTemplateSpec on which relays' pods are based; empty: none.
+    pub(crate) kubernetes_pod_template: String,
+    /// Where a relay listens in its pod; `$(POD_IP)` stands for the pod's address.
+    pub(crate) kubernetes_relay_listen: String,
+    /// What becomes of the relays of the queues that this directory controls when it is stopped:
+    /// `stop` ends them; `keep` leaves them to serve, and the next start, or another directory,
+    /// adopts them. Empty: `keep` if `elastic.metadata` is `etcd`, else `stop`.
+    pub(crate) relays_on_exit: RelaysOnExit,
+    /// What a relay costs an hour, in millionths of whatever budgets are counted in. 0: nothing,
+    /// and budgets have no effect.
+    #[schemars(range(max = 1_000_000_000_000_u64))]
+    pub(crate) relay_cost_per_hour_micros: u64,
+    /// Where queues' records are kept: `embedded`, a file of this directory alone in the data
+    /// directory; `etcd`, for several directories (only in a build with that feature).
+    pub(crate) metadata: Metadata,
+    /// Where etcd is, as in `http://10.0.0.7:2379`.
+    pub(crate) etcd_endpoints: Vec<String>,
+    /// How long a relay that is to end waits for its clients to leave, in milliseconds.
+    #[schemars(range(max = DAY_MS))]
+    pub(crate) drain_ms_max: u64,
+    /// How long a relay may take from being asked for to being ready, in milliseconds; then it is
+    /// given up, and another one started.
+    #[schemars(range(min = 100, max = DAY_MS))]
+    pub(crate) register_ms_max: u64,
+    /// Definition of queues that are made on first use: a JSON object with the fields of [a queue's
+    /// definition](elastic.md#a-queues-definition); what it does not name has its default.
+    pub(crate) default: String,
+    /// Queues that are there from the start, or defined anew by it.
+    pub(crate) queue: Vec<ElasticQueue>,
+    /// [Entries](elastic-zmtp.md#the-entry) where ZeroMQ's sockets keep their connection while the
+    /// queue's relays come and go.
+    pub(crate) entry: Vec<ElasticEntry>,
+}
+
+/// `[[elastic.queue]]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ElasticQueue {
+    /// Its name, as clients open it: 1 to 255 bytes.
+    #[schemars(length(min = 1, max = QUEUE_NAME_BYTES_MAX))]
+    pub(crate) name: String,
+    /// Its definition, a JSON object; over `elastic.default`.
+    #[serde(default = "empty_definition")]
+    pub(crate) definition: String,
+}
+
+/// `[[elastic.entry]]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ElasticEntry {
+    /// The elastic queue that it is for: 1 to 255 bytes.
+    pub(crate) queue: String,
+    /// Where PUB and XPUB sockets connect, to publish to the queue; empty: nowhere.
+    #[serde(default)]
+    #[schemars(with = "OptionalAddress")]
+    pub(crate) zmtp_in: String,
+    /// Where SUB and XSUB sockets connect, to listen to the queue; empty: nowhere.
+    #[serde(default)]
+    #[schemars(with = "OptionalAddress")]
+    pub(crate) zmtp_out: String,
+    /// The mechanism of both sides: `null`, `plain` or `curve`.
+    #[serde(default = "null_security")]
+    pub(crate) zmtp_security: String,
+    /// PLAIN's users, a line `NAME:PASSWORD` each.
+    #[serde(default)]
+    pub(crate) zmtp_users_file: String,
+    /// CURVE's secret key of the entry, in Z85.
+    #[serde(default)]
+    pub(crate) zmtp_secret_key_file: String,
+    /// CURVE's public keys of the clients that may connect, in Z85, one a line; empty: all may that
+    /// know the entry's.
+    #[serde(default)]
+    pub(crate) zmtp_clients_file: String,
+    /// Time between two PINGs, in milliseconds; a peer that is not heard for three is given up. 0:
+    /// none.
+    #[serde(default = "zmtp_heartbeat_ms")]
+    #[schemars(range(max = DAY_MS))]
+    pub(crate) zmtp_heartbeat_ms: u64,
+    /// What becomes of a SUB that is too slow: `drop_newest`, as in ZeroMQ; `drop_oldest`;
+    /// `disconnect`; `hold_producers`, nothing is dropped here and the entry itself becomes slow.
+    #[serde(default = "drop_newest")]
+    pub(crate) slow: String,
+    /// What may wait for one SUB in the entry.
+    #[serde(default = "ring_bytes_max")]
+    #[schemars(with = "ByteSize", range(min = 65_536, max = 4 * GIB))]
+    pub(crate) ring_bytes_max: u64,
+}
+
+/// Who runs relays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Provider {
+    Process,
+    Kubernetes,
+}
+
+/// Where queues' records are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Metadata {
+    Embedded,
+    Etcd,
+}
+
+/// What becomes of relays when their directory is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RelaysOnExit {
+    #[serde(rename = "")]
+    ByMetadata,
+    Stop,
+    Keep,
+}
+
+impl Default for Elastic {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:5670".to_owned(),
+            advertise: String::new(),
+            key_file: String::new(),
+            provider: Provider::Process,
+            relay_program: String::new(),
+            relay_listen: "127.0.0.1:0".to_owned(),
+            kubernetes_site: "quelea".to_owned(),
+            kubernetes_namespace: String::new(),
+            kubernetes_image: String::new(),
+            kubernetes_pod_template: String::new(),
+            kubernetes_relay_listen: "$(POD_IP):5680".to_owned(),
+            relays_on_exit: RelaysOnExit::ByMetadata,
+            relay_cost_per_hour_micros: 0,
+            metadata: Metadata::Embedded,
+            etcd_endpoints: vec!["http://127.0.0.1:2379".to_owned()],
+            drain_ms_max: 60_000,
+            register_ms_max: 15_000,
+            default: empty_definition(),
+            queue: Vec::new(),
+            entry: Vec::new(),
+        }
+    }
+}
+
+fn empty_definition() -> String {
+    "{}".to_owned()
+}
+
+fn null_security() -> String {
+    "null".to_owned()
+}
+
+const fn zmtp_heartbeat_ms() -> u64 {
+    5_000
+}
+
+fn drop_newest() -> String {
+    "drop_newest".to_owned()
+}
+
+const fn ring_bytes_max() -> u64 {
+    8 << 20
+}

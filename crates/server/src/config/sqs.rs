@@ -1,0 +1,73 @@
+//! `[sqs]`.
+
+use quelea_sqs_server::Verify;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::DAY_MS;
+use super::address::Address;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Sqs {
+    /// Whether the interface of Amazon SQS is served, on the same queues as AMQP.
+    pub(crate) enabled: bool,
+    /// Addresses of the SQS interface, plain HTTP. Port 0 takes a free one, which the ready line
+    /// tells.
+    #[schemars(with = "Vec<Address>", length(min = 1))]
+    pub(crate) listen: Vec<String>,
+    /// Threads of the SQS interface. Each serves the connections that it accepts. 0: the core's own
+    /// thread serves them, which costs least for each request, but takes from AMQP's clients what
+    /// HTTP and signatures cost.
+    #[schemars(range(max = 256))]
+    pub(crate) threads: usize,
+    /// Account of virtual host `/`, and of requests from this machine that no known key has signed.
+    /// Any other account is the virtual host of that name.
+    pub(crate) account_id: String,
+    /// Region in the ARNs of queues. Requests may be signed for any region.
+    pub(crate) region: String,
+    /// Which requests have to be signed with an access key of this broker: `remote`, those from
+    /// other machines (what is signed with a known key is verified everywhere); `always`, all.
+    #[serde(with = "VerifyName")]
+    pub(crate) verify: Verify,
+    /// Most connections to the SQS interface; further ones are closed at once. The limit of open
+    /// files lowers this.
+    #[schemars(range(min = 1, max = 10_000_000))]
+    pub(crate) connections_max: usize,
+    /// How long a connection to the SQS interface may be without a request, or not read an answer,
+    /// in milliseconds. A receive that waits is a request.
+    #[schemars(range(min = 100, max = DAY_MS))]
+    pub(crate) idle_timeout_ms: u64,
+    /// How long a request to the SQS interface may take to arrive, in milliseconds.
+    #[schemars(range(min = 100, max = DAY_MS))]
+    pub(crate) request_timeout_ms: u64,
+    /// How long a queue may not be purged again, and none of its name be made after it was deleted,
+    /// in milliseconds. SQS has a minute.
+    #[schemars(range(max = DAY_MS))]
+    pub(crate) cooldown_ms: u64,
+}
+
+/// The names of [`Verify`].
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(remote = "Verify", rename_all = "snake_case")]
+enum VerifyName {
+    Remote,
+    Always,
+}
+
+impl Default for Sqs {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            listen: vec!["127.0.0.1:9324".to_owned()],
+            threads: 0,
+            account_id: "000000000000".to_owned(),
+            region: "us-east-1".to_owned(),
+            verify: Verify::Remote,
+            connections_max: 150_000,
+            idle_timeout_ms: 60_000,
+            request_timeout_ms: 20_000,
+            cooldown_ms: 60_000,
+        }
+    }
+}
