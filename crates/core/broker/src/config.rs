@@ -9,7 +9,7 @@ pub struct BrokerConfig {
     pub resident_bytes_max: usize,
     /// Bytes of index entries in memory before ranges are paged out.
     pub index_bytes_max: usize,
-    /// Bytes of what is known of hidden messages, groups and deduplication ids before publishers are
+    /// Bytes of what is known of invisible messages, groups and deduplication ids before publishers are
     /// blocked.
     pub held_bytes_max: usize,
     /// Bytes that may be read ahead for one queue's consumers.

@@ -1,8 +1,10 @@
 //! The broker without I/O: virtual hosts, exchanges, queues, consumers, access.
 //! It must never read a clock, open a socket or a file, or block: time comes in as an argument,
 //! messages are promised by the store's tickets, and what is to be done goes out as [`Effect`]s.
-//! Start with [`Broker`] in `broker.rs`; a message's way is `publish.rs`, `queue.rs`, `dispatch.rs`,
-//! `acknowledge.rs`.
+//! Start with [`Broker`] in `broker.rs`, a façade over parts that do not know it: `access.rs` (who
+//! may do what), `routing.rs` (where messages go) and `messaging.rs` (`queues.rs`, `clients.rs`,
+//! `log.rs`). A message's way is `broker/publish.rs`, `messaging/enqueue.rs`,
+//! `messaging/dispatch.rs`, `messaging/settle.rs`.
 
 pub mod access;
 mod argument_bounds;

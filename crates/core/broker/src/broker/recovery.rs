@@ -51,7 +51,7 @@ impl Broker {
                     let (messages, invisible) = hide(messages, noted, now);
                     self.recover_queue(stored, messages, now)?;
                     let sent = recovered.deduplications.remove(&id).unwrap_or_default();
-                    self.recover_hidden(id, invisible, sent, now);
+                    self.recover_invisible(id, invisible, sent, now);
                 }
                 Item::Binding(binding) => self.recover_binding(&binding)?,
                 Item::AccessKey(key) => self.recover_access_key(key)?,
@@ -118,7 +118,7 @@ impl Broker {
         Ok(())
     }
 
-    fn recover_hidden(
+    fn recover_invisible(
         &mut self,
         id: QueueId,
         invisible: InvisibleMessages,
