@@ -5,60 +5,60 @@ use std::io::ErrorKind;
 use quelea_store::fake_disk::{Call, FakeDisk, Survival};
 use quelea_store::{Durability, OpenError, Options, Store, StoreState};
 
-use crate::world::{World, small, tiny};
+use crate::harness::{StoreHarness, small, tiny};
 
 #[test]
 fn a_failed_sync_is_final_and_nothing_is_confirmed_after_it() {
-    let mut world = World::new(small());
-    world.publish(&[1], 100);
-    world.sync();
-    let before = world.state.clone();
-    world.disk.fail(Call::Sync, 0, 1, ErrorKind::Other);
-    world.publish(&[1], 100);
-    let ticket = world.ticket(Durability::Fsync);
-    world.pump();
-    assert!(matches!(world.store.state(), StoreState::Failed { .. }));
-    let syncs = world.disk.syncs();
+    let mut harness = StoreHarness::new(small());
+    harness.publish(&[1], 100);
+    harness.sync();
+    let before = harness.state.clone();
+    harness.disk.fail(Call::Sync, 0, 1, ErrorKind::Other);
+    harness.publish(&[1], 100);
+    let ticket = harness.ticket(Durability::Fsync);
+    harness.pump();
+    assert!(matches!(harness.store.state(), StoreState::Failed { .. }));
+    let syncs = harness.disk.syncs();
     for _ in 0..5 {
-        world.publish(&[1], 100);
-        world.consume(1, 1);
-        let later = world.ticket(Durability::Fsync);
-        world.now = world.now.plus_ms(10_000);
-        world.pump();
-        assert!(!world.is_reached(ticket) && !world.is_reached(later));
-        let os = world.ticket(Durability::Os);
-        assert!(!world.is_reached(os));
+        harness.publish(&[1], 100);
+        harness.consume(1, 1);
+        let later = harness.ticket(Durability::Fsync);
+        harness.now = harness.now.plus_ms(10_000);
+        harness.pump();
+        assert!(!harness.is_reached(ticket) && !harness.is_reached(later));
+        let os = harness.ticket(Durability::Os);
+        assert!(!harness.is_reached(os));
     }
-    assert_eq!(world.disk.syncs(), syncs, "a failed sync is not tried again");
-    assert!(world.store.is_idle(), "nothing to wait for at a stop");
-    assert!(world.store.pending_bytes() < 10_000, "nothing piles up");
-    let after = world.crash(Survival::Nothing, 0);
+    assert_eq!(harness.disk.syncs(), syncs, "a failed sync is not tried again");
+    assert!(harness.store.is_idle(), "nothing to wait for at a stop");
+    assert!(harness.store.pending_bytes() < 10_000, "nothing piles up");
+    let after = harness.crash(Survival::Nothing, 0);
     assert_eq!(after.state, before);
 }
 
 #[test]
 fn a_failed_lazy_sync_is_final_too() {
-    let mut world = World::new(small());
-    world.publish(&[1], 100);
-    world.sync();
-    world.disk.fail(Call::Sync, 0, 1, ErrorKind::Other);
-    world.consume(1, 1);
-    world.settle();
-    assert!(matches!(world.store.state(), StoreState::Failed { .. }));
+    let mut harness = StoreHarness::new(small());
+    harness.publish(&[1], 100);
+    harness.sync();
+    harness.disk.fail(Call::Sync, 0, 1, ErrorKind::Other);
+    harness.consume(1, 1);
+    harness.settle();
+    assert!(matches!(harness.store.state(), StoreState::Failed { .. }));
 }
 
 #[test]
 fn a_failed_write_is_final() {
-    let mut world = World::new(small());
-    world.publish(&[1], 100);
-    world.sync();
-    world.settle();
-    world.disk.fail(Call::Write, 0, 1, ErrorKind::Other);
-    world.publish(&[1], 100);
-    let ticket = world.ticket(Durability::Fsync);
-    world.pump();
-    assert!(matches!(world.store.state(), StoreState::Failed { .. }));
-    assert!(!world.is_reached(ticket));
+    let mut harness = StoreHarness::new(small());
+    harness.publish(&[1], 100);
+    harness.sync();
+    harness.settle();
+    harness.disk.fail(Call::Write, 0, 1, ErrorKind::Other);
+    harness.publish(&[1], 100);
+    let ticket = harness.ticket(Durability::Fsync);
+    harness.pump();
+    assert!(matches!(harness.store.state(), StoreState::Failed { .. }));
+    assert!(!harness.is_reached(ticket));
 }
 
 /// Room for so many segments of 16 KiB and a little more.
@@ -70,121 +70,121 @@ fn disk_for(segments: u64) -> FakeDisk {
 
 #[test]
 fn a_full_disk_holds_publishers_back_and_resumes_when_messages_are_consumed() {
-    let mut world = World::on(disk_for(6), small());
+    let mut harness = StoreHarness::on(disk_for(6), small());
     let mut published = 0;
-    while world.is_healthy() {
-        world.publish(&[1], 1_000);
-        world.ticket(Durability::Fsync);
-        world.pump();
+    while harness.is_healthy() {
+        harness.publish(&[1], 1_000);
+        harness.ticket(Durability::Fsync);
+        harness.pump();
         published += 1;
         assert!(published < 1_000, "the disk never got full");
     }
-    let StoreState::Full { reason } = world.store.state().clone() else {
-        panic!("{:?}", world.store.state());
+    let StoreState::Full { reason } = harness.store.state().clone() else {
+        panic!("{:?}", harness.store.state());
     };
     assert!(reason.contains("segment-"), "{reason}");
     // It was seen while a whole segment was still free: all that was promised is kept.
-    world.sync();
-    assert_eq!(world.crash(Survival::Nothing, 1).state, world.state);
+    harness.sync();
+    assert_eq!(harness.crash(Survival::Nothing, 1).state, harness.state);
     // Consumers go on, and their acknowledgements are written.
-    world.consume(1, published / 2);
-    world.settle();
-    assert!(world.is_healthy(), "{:?}", world.store.state());
-    world.publish(&[1], 1_000);
-    world.sync();
-    assert_eq!(world.crash(Survival::Nothing, 1).state, world.state);
+    harness.consume(1, published / 2);
+    harness.settle();
+    assert!(harness.is_healthy(), "{:?}", harness.store.state());
+    harness.publish(&[1], 1_000);
+    harness.sync();
+    assert_eq!(harness.crash(Survival::Nothing, 1).state, harness.state);
 }
 
 #[test]
 fn a_full_disk_is_tried_again_every_second() {
-    let mut world = World::on(disk_for(3), small());
+    let mut harness = StoreHarness::on(disk_for(3), small());
     for _ in 0..200 {
-        world.publish(&[1], 1_000);
+        harness.publish(&[1], 1_000);
     }
-    let ticket = world.ticket(Durability::Fsync);
-    world.pump();
-    assert!(matches!(world.store.state(), StoreState::Full { .. }));
-    assert!(!world.is_reached(ticket));
-    let deadline = world.store.deadline().expect("it tries again");
-    assert_eq!(deadline.since_ms(world.now), 1_000);
-    world.now = deadline;
-    world.pump();
-    assert!(matches!(world.store.state(), StoreState::Full { .. }));
-    world.disk.set_capacity(None);
-    world.now = world.store.deadline().expect("it tries again");
-    world.pump();
-    assert!(world.is_reached(ticket), "{:?}", world.store.state());
-    assert!(world.is_healthy());
-    assert_eq!(world.crash(Survival::Nothing, 0).state, world.state);
+    let ticket = harness.ticket(Durability::Fsync);
+    harness.pump();
+    assert!(matches!(harness.store.state(), StoreState::Full { .. }));
+    assert!(!harness.is_reached(ticket));
+    let deadline = harness.store.deadline().expect("it tries again");
+    assert_eq!(deadline.since_ms(harness.now), 1_000);
+    harness.now = deadline;
+    harness.pump();
+    assert!(matches!(harness.store.state(), StoreState::Full { .. }));
+    harness.disk.set_capacity(None);
+    harness.now = harness.store.deadline().expect("it tries again");
+    harness.pump();
+    assert!(harness.is_reached(ticket), "{:?}", harness.store.state());
+    assert!(harness.is_healthy());
+    assert_eq!(harness.crash(Survival::Nothing, 0).state, harness.state);
 }
 
 #[test]
 fn a_spare_segment_that_does_not_fit_gives_its_space_back() {
     let disk = FakeDisk::new();
-    let mut world = World::on(disk, small());
-    world.publish(&[1], 10);
-    world.settle();
-    let used = |world: &World<_>| -> usize {
-        let names = quelea_store::Disk::list(&world.disk).unwrap();
-        names.iter().map(|name| world.disk.content(name).unwrap().len()).sum()
+    let mut harness = StoreHarness::on(disk, small());
+    harness.publish(&[1], 10);
+    harness.settle();
+    let used = |harness: &StoreHarness<_>| -> usize {
+        let names = quelea_store::Disk::list(&harness.disk).unwrap();
+        names.iter().map(|name| harness.disk.content(name).unwrap().len()).sum()
     };
     // The next spare is begun, and the disk is full half-way.
-    world.disk.fail(Call::Write, 2, 1, ErrorKind::StorageFull);
-    let before = used(&world);
+    harness.disk.fail(Call::Write, 2, 1, ErrorKind::StorageFull);
+    let before = used(&harness);
     for _ in 0..12 {
-        world.publish(&[1], 1_000);
+        harness.publish(&[1], 1_000);
     }
-    world.ticket(Durability::Fsync);
-    world.pump();
-    assert!(used(&world) <= before);
+    harness.ticket(Durability::Fsync);
+    harness.pump();
+    assert!(used(&harness) <= before);
 }
 
 #[test]
 fn a_batch_that_the_disk_has_no_room_for_is_written_later() {
     // As on a file system that needs room even to overwrite.
-    let mut world = World::new(small());
-    world.publish(&[1], 10);
-    world.settle();
-    world.disk.fail(Call::Write, 0, 2, ErrorKind::StorageFull);
-    world.publish(&[1], 10);
-    let ticket = world.ticket(Durability::Fsync);
-    world.pump();
-    assert!(matches!(world.store.state(), StoreState::Full { .. }));
-    world.publish(&[1], 10);
+    let mut harness = StoreHarness::new(small());
+    harness.publish(&[1], 10);
+    harness.settle();
+    harness.disk.fail(Call::Write, 0, 2, ErrorKind::StorageFull);
+    harness.publish(&[1], 10);
+    let ticket = harness.ticket(Durability::Fsync);
+    harness.pump();
+    assert!(matches!(harness.store.state(), StoreState::Full { .. }));
+    harness.publish(&[1], 10);
     for _ in 0..2 {
-        world.now = world.now.plus_ms(1_000);
-        world.pump();
+        harness.now = harness.now.plus_ms(1_000);
+        harness.pump();
     }
-    assert!(world.is_reached(ticket) && world.is_healthy());
-    world.sync();
-    assert_eq!(world.crash(Survival::Nothing, 0).state, world.state);
+    assert!(harness.is_reached(ticket) && harness.is_healthy());
+    harness.sync();
+    assert_eq!(harness.crash(Survival::Nothing, 0).state, harness.state);
 }
 
 #[test]
 fn a_disk_without_room_for_a_checkpoint_keeps_the_old_one() {
-    let mut world = World::new(small());
+    let mut harness = StoreHarness::new(small());
     for _ in 0..30 {
-        world.publish(&[1], 1_000);
+        harness.publish(&[1], 1_000);
     }
-    world.settle();
-    world.checkpoint();
-    assert_eq!(world.store.stats().checkpoints, 1);
+    harness.settle();
+    harness.checkpoint();
+    assert_eq!(harness.store.stats().checkpoints, 1);
     for call in [Call::Create, Call::Rename, Call::SyncDir] {
-        let failed = world.store.stats().checkpoints_failed;
-        world.publish(&[1], 1_000);
-        world.settle();
-        world.disk.fail(call, 0, 1, ErrorKind::StorageFull);
-        world.checkpoint();
-        assert_eq!(world.store.stats().checkpoints_failed, failed + 1, "{call:?}");
-        assert_eq!(world.crash(Survival::Nothing, 0).state, world.state);
-        assert_eq!(world.crash(Survival::All, 0).state, world.state);
+        let failed = harness.store.stats().checkpoints_failed;
+        harness.publish(&[1], 1_000);
+        harness.settle();
+        harness.disk.fail(call, 0, 1, ErrorKind::StorageFull);
+        harness.checkpoint();
+        assert_eq!(harness.store.stats().checkpoints_failed, failed + 1, "{call:?}");
+        assert_eq!(harness.crash(Survival::Nothing, 0).state, harness.state);
+        assert_eq!(harness.crash(Survival::All, 0).state, harness.state);
     }
-    world.checkpoint();
-    assert_eq!(world.store.stats().checkpoints, 2);
-    let names = quelea_store::Disk::list(&world.disk).unwrap();
+    harness.checkpoint();
+    assert_eq!(harness.store.stats().checkpoints, 2);
+    let names = quelea_store::Disk::list(&harness.disk).unwrap();
     let checkpoints: Vec<_> = names.iter().filter(|name| name.starts_with("checkpoint")).collect();
     assert_eq!(checkpoints.len(), 1, "{checkpoints:?}");
-    assert_eq!(world.restart().history.len(), 1);
+    assert_eq!(harness.restart().history.len(), 1);
 }
 
 #[test]

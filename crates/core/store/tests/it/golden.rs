@@ -6,59 +6,59 @@ use quelea_model::{QueueId, Seq, Timestamp};
 use quelea_store::fake_disk::FakeDisk;
 use quelea_store::{Disk, LogStore, NEVER, Store, Visibility};
 
-use crate::world::{World, tiny};
+use crate::harness::{StoreHarness, tiny};
 
-type Writer = fn() -> World<LogStore>;
+type Writer = fn() -> StoreHarness<LogStore>;
 
 /// The directories of the golden files, and what wrote them.
 const GOLDEN: [(&str, Writer); 2] =
     [("v1", write_a_log), ("v1-visibility", write_a_log_of_visibility)];
 
 /// Every kind of record up to 10, two segments and a checkpoint, the same bytes each time.
-fn write_a_log() -> World<LogStore> {
-    let mut world = World::new(tiny());
-    world.put_topology("queue/orders", "durable");
-    world.put_topology("queue/gone", "durable");
+fn write_a_log() -> StoreHarness<LogStore> {
+    let mut harness = StoreHarness::new(tiny());
+    harness.put_topology("queue/orders", "durable");
+    harness.put_topology("queue/gone", "durable");
     let at = Timestamp::from_millis(1_700_000_000_000);
     for size in [0, 1, 200, 900] {
-        world.publish(&[1], size);
-        world.publish_with(&[1, 2], size, true, &[at, NEVER], 4);
+        harness.publish(&[1], size);
+        harness.publish_with(&[1, 2], size, true, &[at, NEVER], 4);
     }
-    world.publish_with(&[2], 50, false, &[], 0);
-    world.deliver(1);
-    let seq = world.deliver(1).expect("a message is there");
-    world.requeue(1, seq);
-    world.settle();
-    world.checkpoint();
-    world.publish_with(&[2], 30, true, &[at], 1);
-    world.consume(2, 2);
-    world.transaction(1, 2, 100);
-    world.publish(&[3, 4], 300);
-    world.purge(3);
-    world.delete_queue(4);
-    world.delete_topology("queue/gone");
-    world.settle();
-    world
+    harness.publish_with(&[2], 50, false, &[], 0);
+    harness.deliver(1);
+    let seq = harness.deliver(1).expect("a message is there");
+    harness.requeue(1, seq);
+    harness.settle();
+    harness.checkpoint();
+    harness.publish_with(&[2], 30, true, &[at], 1);
+    harness.consume(2, 2);
+    harness.transaction(1, 2, 100);
+    harness.publish(&[3, 4], 300);
+    harness.purge(3);
+    harness.delete_queue(4);
+    harness.delete_topology("queue/gone");
+    harness.settle();
+    harness
 }
 
 /// Records 11 and 12, before a checkpoint, repeated by it, and after it.
-fn write_a_log_of_visibility() -> World<LogStore> {
-    let mut world = World::new(tiny());
-    world.publish(&[1], 10);
-    world.send(1, 20, 1_700_000_000_000, 7);
-    let seq = world.deliver(1).expect("a message is there");
-    world.hide(1, seq, 1_700_000_030_000, 1);
-    world.settle();
-    world.checkpoint();
-    world.send(1, 30, 1_700_000_060_000, 8);
-    world.hide(1, seq, 1_700_000_090_000, 2);
-    let seq = world.deliver(1).expect("a message is there");
-    world.hide(1, seq, 5, 1);
-    world.ack(1, seq);
-    world.send(2, 0, 1, 9);
-    world.delete_queue(2);
-    world.settle();
-    world
+fn write_a_log_of_visibility() -> StoreHarness<LogStore> {
+    let mut harness = StoreHarness::new(tiny());
+    harness.publish(&[1], 10);
+    harness.send(1, 20, 1_700_000_000_000, 7);
+    let seq = harness.deliver(1).expect("a message is there");
+    harness.hide(1, seq, 1_700_000_030_000, 1);
+    harness.settle();
+    harness.checkpoint();
+    harness.send(1, 30, 1_700_000_060_000, 8);
+    harness.hide(1, seq, 1_700_000_090_000, 2);
+    let seq = harness.deliver(1).expect("a message is there");
+    harness.hide(1, seq, 5, 1);
+    harness.ack(1, seq);
+    harness.send(2, 0, 1, 9);
+    harness.delete_queue(2);
+    harness.settle();
+    harness
 }
 
 fn directory(name: &str) -> PathBuf {
@@ -126,15 +126,15 @@ fn a_log_with_visibility_still_opens() {
 #[test]
 fn the_same_operations_still_give_the_same_bytes() {
     for (directory, write) in GOLDEN {
-        let (golden, world) = (read_golden(directory), write());
+        let (golden, harness) = (read_golden(directory), write());
         let mut names = golden.list().unwrap();
         names.sort();
-        let mut written = world.disk.list().unwrap();
+        let mut written = harness.disk.list().unwrap();
         written.sort();
         assert_eq!(names, written);
         for name in names {
             let (golden, written) =
-                (golden.content(&name).unwrap(), world.disk.content(&name).unwrap());
+                (golden.content(&name).unwrap(), harness.disk.content(&name).unwrap());
             let differs = golden.iter().zip(&written).position(|(a, b)| a != b);
             assert_eq!(differs, None, "{name} differs; a change of the format needs a new version");
             assert_eq!(golden.len(), written.len(), "{name}");
@@ -150,9 +150,9 @@ fn write_golden_files() {
         if std::fs::create_dir(&directory).is_err() {
             continue;
         }
-        let world = write();
-        for name in world.disk.list().unwrap() {
-            let content = world.disk.content(&name).unwrap_or_default();
+        let harness = write();
+        for name in harness.disk.list().unwrap() {
+            let content = harness.disk.content(&name).unwrap_or_default();
             std::fs::write(directory.join(&name), content).expect("the directory is there");
         }
     }

@@ -5,8 +5,8 @@ use quelea_model::{QueueId, Timestamp};
 use quelea_store::fake_disk::Survival;
 use quelea_store::{Durability, LogStore, Store};
 
+use crate::harness::{StoreHarness, tiny};
 use crate::state::State;
-use crate::world::{World, tiny};
 
 #[derive(Clone, Debug)]
 enum Operation {
@@ -87,67 +87,67 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-fn apply<S: Store>(world: &mut World<S>, operation: &Operation) {
+fn apply<S: Store>(harness: &mut StoreHarness<S>, operation: &Operation) {
     let key = |key: u8| format!("key {key}");
     match operation {
         Operation::Publish { queues, body_bytes, durable, expires_at } => {
             let expiries: Vec<Timestamp> =
                 expires_at.iter().map(|ms| Timestamp::from_millis(*ms)).collect();
-            world.publish_with(queues, *body_bytes, *durable, &expiries, 0);
+            harness.publish_with(queues, *body_bytes, *durable, &expiries, 0);
         }
         Operation::Deliver { queue, count } => {
             for _ in 0..*count {
-                world.deliver(*queue);
+                harness.deliver(*queue);
             }
         }
         Operation::AckOne { at } => {
-            if let Some((queue, seq)) = world.unacked.keys().nth(*at).copied() {
-                world.ack(queue.0, seq);
+            if let Some((queue, seq)) = harness.unacked.keys().nth(*at).copied() {
+                harness.ack(queue.0, seq);
             }
         }
         Operation::RequeueOne { at } => {
-            if let Some((queue, seq)) = world.unacked.keys().nth(*at).copied() {
-                world.requeue(queue.0, seq);
+            if let Some((queue, seq)) = harness.unacked.keys().nth(*at).copied() {
+                harness.requeue(queue.0, seq);
             }
         }
         Operation::Hide { at, visible_at, receive_count } => {
-            if let Some((queue, seq)) = world.unacked.keys().nth(*at).copied() {
-                world.hide(queue.0, seq, *visible_at, *receive_count);
+            if let Some((queue, seq)) = harness.unacked.keys().nth(*at).copied() {
+                harness.hide(queue.0, seq, *visible_at, *receive_count);
             }
         }
         Operation::Send { queue, body_bytes, visible_at, key } => {
-            world.send(*queue, *body_bytes, *visible_at, *key);
+            harness.send(*queue, *body_bytes, *visible_at, *key);
         }
-        Operation::Purge { queue } => world.purge(*queue),
-        Operation::DeleteQueue { queue } => world.delete_queue(*queue),
+        Operation::Purge { queue } => harness.purge(*queue),
+        Operation::DeleteQueue { queue } => harness.delete_queue(*queue),
         Operation::PutTopology { key: k, value } => {
-            world.put_topology(&key(*k), &"x".repeat(usize::from(*value)));
+            harness.put_topology(&key(*k), &"x".repeat(usize::from(*value)));
         }
-        Operation::DeleteTopology { key: k } => world.delete_topology(&key(*k)),
+        Operation::DeleteTopology { key: k } => harness.delete_topology(&key(*k)),
         Operation::Transaction { queue, publishes, body_bytes } => {
-            world.transaction(*queue, *publishes, *body_bytes);
+            harness.transaction(*queue, *publishes, *body_bytes);
         }
         Operation::Ticket { durability } => {
-            world.ticket(*durability);
+            harness.ticket(*durability);
         }
         Operation::Steps { count } => {
             for _ in 0..*count {
-                world.step();
+                harness.step();
             }
         }
         Operation::Wait { ms } => {
-            world.now = world.now.plus_ms(*ms);
-            world.step();
+            harness.now = harness.now.plus_ms(*ms);
+            harness.step();
         }
-        Operation::BeginCheckpoint => world.begin_checkpoint(),
-        Operation::Slice { max } => world.checkpoint_slice(*max),
+        Operation::BeginCheckpoint => harness.begin_checkpoint(),
+        Operation::Slice { max } => harness.checkpoint_slice(*max),
         Operation::Kill | Operation::Crash { .. } | Operation::CrashInAJob { .. } => {}
     }
 }
 
-/// The live (queue, message) pairs that the world knows of.
-fn pairs(world: &World<LogStore>) -> u64 {
-    (world.ready.values().map(|index| index.len()).sum::<usize>() + world.unacked.len()) as u64
+/// The live (queue, message) pairs that the harness knows of.
+fn pairs(harness: &StoreHarness<LogStore>) -> u64 {
+    (harness.ready.values().map(|index| index.len()).sum::<usize>() + harness.unacked.len()) as u64
 }
 
 proptest! {
@@ -156,22 +156,22 @@ proptest! {
     fn whatever_happens_a_crash_leaves_a_moment_that_was(
         operations in prop::collection::vec(operation(), 1..200),
     ) {
-        let mut world = World::new(tiny());
+        let mut harness = StoreHarness::new(tiny());
         for operation in &operations {
             match operation {
-                Operation::Kill => world = world.kill(),
-                Operation::Crash { survival, seed } => world = world.crash(*survival, *seed),
+                Operation::Kill => harness = harness.kill(),
+                Operation::Crash { survival, seed } => harness = harness.crash(*survival, *seed),
                 Operation::CrashInAJob { survival, seed } => {
-                    let _ = world.run_unfinished();
-                    world = world.crash(*survival, *seed);
+                    let _ = harness.run_unfinished();
+                    harness = harness.crash(*survival, *seed);
                 }
-                operation => apply(&mut world, operation),
+                operation => apply(&mut harness, operation),
             }
-            prop_assert_eq!(world.store.stats().live, pairs(&world));
+            prop_assert_eq!(harness.store.stats().live, pairs(&harness));
         }
-        world.settle_pass();
-        world.load_everything();
-        let after = world.restart();
+        harness.settle_pass();
+        harness.load_everything();
+        let after = harness.restart();
         prop_assert_eq!(after.store.stats().live, pairs(&after));
     }
 
@@ -179,8 +179,8 @@ proptest! {
     fn the_log_and_the_store_in_memory_hold_the_same(
         operations in prop::collection::vec(operation(), 1..100),
     ) {
-        let mut log = World::new(tiny());
-        let mut memory = World::in_memory();
+        let mut log = StoreHarness::new(tiny());
+        let mut memory = StoreHarness::in_memory();
         for operation in &operations {
             apply(&mut log, operation);
             apply(&mut memory, operation);

@@ -10,8 +10,8 @@ use quelea_store::{
     Options, QueueIndex, Store,
 };
 
+use crate::harness::{StoreHarness, missing};
 use crate::state::{assert_is, message};
-use crate::world::{World, missing};
 
 const QUEUE: QueueId = QueueId(1);
 
@@ -20,51 +20,51 @@ fn large() -> Options {
 }
 
 /// Reads and consumes everything, checking order and content; gives the numbers.
-fn consume_all(world: &mut World<LogStore>, queue: u32) -> Vec<Seq> {
+fn consume_all(harness: &mut StoreHarness<LogStore>, queue: u32) -> Vec<Seq> {
     let id = QueueId(queue);
     let mut seqs = Vec::new();
-    while !world.index(id).is_empty() {
-        if let Some(what) = missing(world.index(id), 16 * 1024) {
-            let loaded = world.load(id, what);
+    while !harness.index(id).is_empty() {
+        if let Some(what) = missing(harness.index(id), 16 * 1024) {
+            let loaded = harness.load(id, what);
             assert_eq!(loaded.errors, []);
-            world.index(id).fill(loaded);
+            harness.index(id).fill(loaded);
         }
-        let Front::Entry { entry, body: Some(body), .. } = world.index(id).front() else {
-            panic!("the head is not there: {:?}", world.index(id).front());
+        let Front::Entry { entry, body: Some(body), .. } = harness.index(id).front() else {
+            panic!("the head is not there: {:?}", harness.index(id).front());
         };
         assert_is(body, entry.seq, entry.body_bytes);
         seqs.push(entry.seq);
-        world.consume_fast(queue);
+        harness.consume_fast(queue);
     }
-    assert_eq!(world.index(id).index_bytes() / 20_000, 0, "an empty index takes little");
+    assert_eq!(harness.index(id).index_bytes() / 20_000, 0, "an empty index takes little");
     seqs
 }
 
 #[test]
 fn a_paged_out_index_gives_all_back_in_order() {
-    let mut world = World::new(large());
-    let expected: Vec<Seq> = (0..8_000).map(|at| world.publish_fast(&[1], at % 90)).collect();
-    world.sync();
-    let before = world.index(QUEUE).index_bytes();
-    let freed = world.index(QUEUE).page_out(before);
-    let index = world.index(QUEUE);
+    let mut harness = StoreHarness::new(large());
+    let expected: Vec<Seq> = (0..8_000).map(|at| harness.publish_fast(&[1], at % 90)).collect();
+    harness.sync();
+    let before = harness.index(QUEUE).index_bytes();
+    let freed = harness.index(QUEUE).page_out(before);
+    let index = harness.index(QUEUE);
     assert_eq!(index.len(), 8_000);
     assert!(index.paged_ranges().count() > 8, "{} ranges", index.paged_ranges().count());
     assert_eq!(index.index_bytes(), before - freed);
     assert!(freed > before / 2);
     // Nothing is lost for the checkpoint or a restart.
-    world.checkpoint();
-    let mut after = world.crash_unhistoric();
+    harness.checkpoint();
+    let mut after = harness.crash_unhistoric();
     assert_eq!(after.index(QUEUE).len(), 8_000);
     assert_eq!(consume_all(&mut after, 1), expected);
-    assert_eq!(consume_all(&mut world, 1), expected);
-    world.settle();
-    assert_eq!(world.store.stats().live, 0);
+    assert_eq!(consume_all(&mut harness, 1), expected);
+    harness.settle();
+    assert_eq!(harness.store.stats().live, 0);
 }
 
 #[test]
 fn paged_out_ranges_of_two_queues_in_one_span_do_not_mix() {
-    let mut world = World::new(large());
+    let mut harness = StoreHarness::new(large());
     let mut expected = [Vec::new(), Vec::new()];
     for at in 0..6_000_u32 {
         let queues: &[u32] = match at % 3 {
@@ -72,33 +72,33 @@ fn paged_out_ranges_of_two_queues_in_one_span_do_not_mix() {
             1 => &[2],
             _ => &[1, 2],
         };
-        let seq = world.publish_fast(queues, 20);
+        let seq = harness.publish_fast(queues, 20);
         for queue in queues {
             expected[*queue as usize - 1].push(seq);
         }
     }
-    world.sync();
+    harness.sync();
     for queue in [1, 2] {
-        assert!(world.index(QueueId(queue)).page_out(usize::MAX) > 0);
+        assert!(harness.index(QueueId(queue)).page_out(usize::MAX) > 0);
     }
     for queue in [1, 2] {
-        assert_eq!(consume_all(&mut world, queue), expected[queue as usize - 1]);
+        assert_eq!(consume_all(&mut harness, queue), expected[queue as usize - 1]);
     }
 }
 
 #[test]
 fn priorities_in_one_span_do_not_mix() {
     // Two indexes of one queue, as a priority queue has them.
-    let mut world = World::new(large());
+    let mut harness = StoreHarness::new(large());
     let mut indexes = [QueueIndex::new(), QueueIndex::new()];
     for at in 0..12_000_u32 {
         let priority = (at % 5) as u8;
         let seq = Seq(u64::from(at) + 1);
-        let location = world.store.append_message(NewMessage {
+        let location = harness.store.append_message(NewMessage {
             seq,
             queues: &[QUEUE],
             durable: true,
-            enqueued_at: world.now,
+            enqueued_at: harness.now,
             visible_at: None,
             expiries: &[],
             priority,
@@ -109,13 +109,13 @@ fn priorities_in_one_span_do_not_mix() {
         // The queue has two levels: 0, and everything above.
         indexes[usize::from(priority > 0)].push_back(entry, None, None);
     }
-    world.sync();
+    harness.sync();
     let lens = indexes.each_ref().map(QueueIndex::len);
     for index in &mut indexes {
         assert!(index.page_out(usize::MAX) > 0);
         let ranges: Vec<_> = index.paged_ranges().copied().collect();
         for range in ranges {
-            let loaded = world.load(QUEUE, LoadWhat::PagedRange(range));
+            let loaded = harness.load(QUEUE, LoadWhat::PagedRange(range));
             assert_eq!(loaded.errors, []);
             index.fill(loaded);
         }
@@ -126,29 +126,29 @@ fn priorities_in_one_span_do_not_mix() {
 
 #[test]
 fn what_the_log_does_not_tell_exactly_stays_in_memory() {
-    let index_of = |change: &dyn Fn(&mut World<LogStore>)| {
-        let mut world = World::new(large());
+    let index_of = |change: &dyn Fn(&mut StoreHarness<LogStore>)| {
+        let mut harness = StoreHarness::new(large());
         for _ in 0..3_000 {
-            world.publish_fast(&[1], 30);
+            harness.publish_fast(&[1], 30);
         }
-        world.sync();
-        change(&mut world);
-        world.index(QUEUE).page_out(usize::MAX);
-        world.index(QUEUE).paged_ranges().count()
+        harness.sync();
+        change(&mut harness);
+        harness.index(QUEUE).page_out(usize::MAX);
+        harness.index(QUEUE).paged_ranges().count()
     };
     let all = index_of(&|_| {});
     assert!(all >= 2);
     // Something was taken from the middle of a chunk.
-    let holed = index_of(&|world| {
-        let ready = world.index(QUEUE).remove(Seq(1_600)).expect("it is ready");
-        world.store.append_acks(QUEUE, &[ready.entry]);
+    let holed = index_of(&|harness| {
+        let ready = harness.index(QUEUE).remove(Seq(1_600)).expect("it is ready");
+        harness.store.append_acks(QUEUE, &[ready.entry]);
     });
     assert_eq!(holed, all - 1);
     // A message went back with a count.
-    let returned = index_of(&|world| {
-        let mut ready = world.index(QUEUE).remove(Seq(1_600)).expect("it is ready");
+    let returned = index_of(&|harness| {
+        let mut ready = harness.index(QUEUE).remove(Seq(1_600)).expect("it is ready");
         ready.entry.delivery_count = 1;
-        world.index(QUEUE).insert(ready.entry, None, None);
+        harness.index(QUEUE).insert(ready.entry, None, None);
     });
     assert_eq!(returned, all - 1);
 }
@@ -156,15 +156,16 @@ fn what_the_log_does_not_tell_exactly_stays_in_memory() {
 #[test]
 fn interleaved_backlogs_are_paged_out_unless_others_lie_between() {
     let page_out = |others: u32, body_bytes: u32| {
-        let mut world = World::new(Options { segment_bytes: 16 << 20, ..Options::default() });
+        let mut harness =
+            StoreHarness::new(Options { segment_bytes: 16 << 20, ..Options::default() });
         for _ in 0..1_700 {
-            world.publish_fast(&[1], 3);
+            harness.publish_fast(&[1], 3);
             for other in 0..others {
-                world.publish_fast(&[2 + other], body_bytes);
+                harness.publish_fast(&[2 + other], body_bytes);
             }
         }
-        world.sync();
-        world.index(QUEUE).page_out(usize::MAX)
+        harness.sync();
+        harness.index(QUEUE).page_out(usize::MAX)
     };
     assert!(page_out(30, 3) > 0);
     assert_eq!(page_out(1, 12_000), 0);
@@ -172,24 +173,24 @@ fn interleaved_backlogs_are_paged_out_unless_others_lie_between() {
 
 #[test]
 fn a_paged_range_survives_acknowledgements_behind_the_checkpoint() {
-    let mut world = World::new(large());
+    let mut harness = StoreHarness::new(large());
     for _ in 0..4_000 {
-        world.publish_fast(&[1], 40);
+        harness.publish_fast(&[1], 40);
     }
-    world.sync();
-    world.index(QUEUE).page_out(usize::MAX);
-    world.checkpoint();
+    harness.sync();
+    harness.index(QUEUE).page_out(usize::MAX);
+    harness.checkpoint();
     // Recovery has to look into the ranges that these come from.
     let consumed = 2_500;
     for _ in 0..consumed {
-        if let Some(what) = missing(world.index(QUEUE), 4_096) {
-            let loaded = world.load(QUEUE, what);
-            world.index(QUEUE).fill(loaded);
+        if let Some(what) = missing(harness.index(QUEUE), 4_096) {
+            let loaded = harness.load(QUEUE, what);
+            harness.index(QUEUE).fill(loaded);
         }
-        world.consume_fast(1);
+        harness.consume_fast(1);
     }
-    world.sync();
-    let mut after = world.crash_unhistoric();
+    harness.sync();
+    let mut after = harness.crash_unhistoric();
     let left = consume_all(&mut after, 1);
     assert_eq!(left.len(), 4_000 - consumed);
     assert_eq!(left.first(), Some(&Seq(consumed as u64 + 1)));
@@ -198,23 +199,23 @@ fn a_paged_range_survives_acknowledgements_behind_the_checkpoint() {
 #[test]
 fn a_paged_out_queue_can_be_purged_and_deleted() {
     for delete in [false, true] {
-        let mut world = World::new(large());
+        let mut harness = StoreHarness::new(large());
         for _ in 0..4_000 {
-            world.publish_fast(&[1], 40);
+            harness.publish_fast(&[1], 40);
         }
-        let kept = world.deliver(1).expect("one is delivered");
-        world.sync();
-        world.index(QUEUE).page_out(usize::MAX);
-        world.checkpoint();
+        let kept = harness.deliver(1).expect("one is delivered");
+        harness.sync();
+        harness.index(QUEUE).page_out(usize::MAX);
+        harness.checkpoint();
         if delete {
-            world.delete_queue(1)
+            harness.delete_queue(1)
         } else {
-            world.purge(1)
+            harness.purge(1)
         }
-        world.settle();
+        harness.settle();
         let live = u64::from(!delete);
-        assert_eq!(world.store.stats().live, live);
-        let after = world.crash(Survival::Nothing, 0);
+        assert_eq!(harness.store.stats().live, live);
+        let after = harness.crash(Survival::Nothing, 0);
         let seqs: Vec<Seq> = after.state.messages.keys().map(|(_, seq)| *seq).collect();
         assert_eq!(seqs, if delete { vec![] } else { vec![kept] });
     }
@@ -222,12 +223,12 @@ fn a_paged_out_queue_can_be_purged_and_deleted() {
 
 #[test]
 fn a_paged_out_range_is_read_once_it_is_written() {
-    let mut world = World::new(large());
+    let mut harness = StoreHarness::new(large());
     for _ in 0..3_000 {
-        world.publish_fast(&[1], 40);
+        harness.publish_fast(&[1], 40);
     }
-    assert!(world.index(QUEUE).page_out(usize::MAX) > 0);
-    assert_eq!(consume_all(&mut world, 1).len(), 3_000);
+    assert!(harness.index(QUEUE).page_out(usize::MAX) > 0);
+    assert_eq!(consume_all(&mut harness, 1).len(), 3_000);
 }
 
 #[test]
@@ -335,54 +336,54 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-fn apply(world: &mut World<LogStore>, operation: &Operation) {
+fn apply(harness: &mut StoreHarness<LogStore>, operation: &Operation) {
     match operation {
         Operation::Publish { queues, count, body_bytes, durable } => {
             for at in 0..*count {
-                world.publish_durably(queues, body_bytes + at as u32 % 3, *durable);
+                harness.publish_durably(queues, body_bytes + at as u32 % 3, *durable);
             }
         }
         Operation::Consume { queue, count } => {
             for _ in 0..*count {
-                fill_head(world, *queue);
-                world.consume_fast(*queue);
+                fill_head(harness, *queue);
+                harness.consume_fast(*queue);
             }
         }
         Operation::RemoveFromTheMiddle { queue, at, step } => {
-            let index = world.index(QueueId(*queue));
+            let index = harness.index(QueueId(*queue));
             let seqs: Vec<Seq> =
                 index.entries().map(|(entry, _)| entry.seq).skip(*at).step_by(*step).collect();
             for seq in seqs.into_iter().take(10) {
-                world.remove(*queue, seq);
+                harness.remove(*queue, seq);
             }
         }
         Operation::DeliverAndRequeue { queue, count, keep } => {
             let mut delivered = Vec::new();
             for _ in 0..*count {
-                fill_head(world, *queue);
-                delivered.extend(world.deliver(*queue));
+                fill_head(harness, *queue);
+                delivered.extend(harness.deliver(*queue));
             }
             for (at, seq) in delivered.into_iter().enumerate() {
                 if at % keep == 0 {
-                    world.requeue_fast(*queue, seq);
+                    harness.requeue_fast(*queue, seq);
                 }
             }
         }
         Operation::PageOut { queue } => {
-            world.index(QueueId(*queue)).page_out(usize::MAX);
+            harness.index(QueueId(*queue)).page_out(usize::MAX);
         }
-        Operation::Checkpoint => world.checkpoint(),
+        Operation::Checkpoint => harness.checkpoint(),
         Operation::Kill | Operation::Restart => {}
     }
 }
 
-fn fill_head(world: &mut World<LogStore>, queue: u32) {
+fn fill_head(harness: &mut StoreHarness<LogStore>, queue: u32) {
     let id = QueueId(queue);
-    if let Front::Paged(range) = world.index(id).front() {
+    if let Front::Paged(range) = harness.index(id).front() {
         let what = LoadWhat::PagedRange(*range);
-        let loaded = world.load(id, what);
+        let loaded = harness.load(id, what);
         assert_eq!(loaded.errors, []);
-        world.index(id).fill(loaded);
+        harness.index(id).fill(loaded);
     }
 }
 
@@ -393,23 +394,23 @@ proptest! {
     fn a_paged_range_always_gives_back_what_it_stands_for(
         operations in prop::collection::vec(operation(), 1..40),
     ) {
-        let mut world = World::new(large());
+        let mut harness = StoreHarness::new(large());
         for operation in &operations {
             match operation {
                 Operation::Kill => {
-                    world.sync();
-                    world = world.successor(true);
+                    harness.sync();
+                    harness = harness.successor(true);
                 }
                 Operation::Restart => {
-                    world.sync();
-                    world = world.successor(false);
+                    harness.sync();
+                    harness = harness.successor(false);
                 }
-                operation => apply(&mut world, operation),
+                operation => apply(&mut harness, operation),
             }
         }
-        world.load_everything();
-        world.sync();
-        let mut after = world.successor(false);
+        harness.load_everything();
+        harness.sync();
+        let mut after = harness.successor(false);
         for queue in [1, 2] {
             after.index(QueueId(queue)).page_out(usize::MAX);
         }
