@@ -1,4 +1,4 @@
-//! What an endpoint tells besides its messages.
+//! What an endpoint reports besides its messages.
 
 use quelea_cmq::Event;
 

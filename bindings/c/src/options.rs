@@ -46,7 +46,7 @@ pub enum QueleaCmqMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum QueleaCmqWhenFull {
-    /// Waits as long as it is told.
+    /// Waits as long as configured.
     Block = 0,
     /// Answers QUELEA_CMQ_CODE_WOULD_BLOCK.
     Refuse = 1,

@@ -59,7 +59,7 @@ pub(crate) fn remember(py: Python<'_>, leaving: &Arc<Leaving>) {
 pub(crate) fn _at_exit(py: Python<'_>) {
     let all = std::mem::take(&mut *LEAVING.lock().unwrap_or_else(PoisonError::into_inner));
     for leaving in all.iter().filter_map(|leaving| leaving.get(py).ok()?.upgrade()) {
-        // Nobody is left to be told that something was not acknowledged.
+        // Nobody is left to report to that something was not acknowledged.
         let _ = py.detach(|| leaving.close(leaving.linger()));
     }
 }

@@ -1,4 +1,4 @@
-//! What a pop gives.
+//! What a pop returns.
 
 use std::net::SocketAddr;
 

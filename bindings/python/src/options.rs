@@ -14,7 +14,7 @@ use crate::error::{configuration, unknown_option};
 
 type Given<'a, 'py> = Option<&'a Bound<'py, PyDict>>;
 
-/// How long `close` waits for acknowledgements, unless told: longer than any round trip, shorter
+/// How long `close` waits for acknowledgements, by default: longer than any round trip, shorter
 /// than the patience of whoever stops a program.
 const LINGER_DEFAULT: Duration = Duration::from_secs(5);
 

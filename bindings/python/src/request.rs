@@ -18,7 +18,7 @@ use crate::{error, wait};
 
 /// Asks one server. Any thread or task may use it; each waits for its own answer.
 ///
-/// What has no answer is asked again after 20 ms unless told: longer than a round trip in a network, far
+/// What has no answer is asked again after 20 ms by default: longer than a round trip in a network, far
 /// shorter than TCP's 200 ms. Python shows a default only if it is a number there, not a name.
 #[pyclass(frozen, module = "quelea_cmq", weakref)]
 pub(crate) struct Caller {
@@ -167,7 +167,7 @@ impl Responder {
         sent.map_err(|error| error::push(py, error, 0))
     }
 
-    /// Closes the mailbox: waiting threads and tasks are told.
+    /// Closes the mailbox: waiting threads and tasks end.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let responder = self.responder.get(py)?;
         py.detach(|| responder.queue().close());

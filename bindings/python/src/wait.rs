@@ -23,7 +23,7 @@ pub(crate) fn timeout(seconds: Option<f64>) -> PyResult<Option<Duration>> {
     })
 }
 
-/// Calls `attempt`, which waits at most as long as it is told, until it has something to return or
+/// Calls `attempt`, which waits at most as long as it is given, until it has something to return or
 /// `timeout` has passed. It runs without the GIL.
 pub(crate) fn until<T: Send>(
     py: Python<'_>,

@@ -74,7 +74,7 @@ struct Subscription {
 
 /// What a stop found.
 enum Stop {
-    /// The queue has been told of all that was pushed.
+    /// The queue has the acknowledgements of all that was pushed.
     Settled,
     /// What was under way goes back to the queue.
     Requeued,
@@ -91,13 +91,13 @@ impl Forward {
     /// Runs until `stop` changes or the core stops.
     pub(crate) async fn run(self, mut stop: watch::Receiver<bool>) {
         let mut backoff = Backoff::new();
-        let mut told = None;
+        let mut logged = None;
         loop {
-            let trouble = match self.live(&mut backoff, &mut told, &mut stop).await {
+            let trouble = match self.live(&mut backoff, &mut logged, &mut stop).await {
                 Ok(()) | Err(Trouble::CoreStopped(_)) => return,
                 Err(trouble) => trouble,
             };
-            self.tell(&mut told, &trouble);
+            self.log_once(&mut logged, &trouble);
             tokio::select! {
                 biased;
                 () = stopped(&mut stop) => return,
@@ -107,12 +107,12 @@ impl Forward {
     }
 
     /// Says what is wrong when it begins to be.
-    fn tell(&self, told: &mut Option<String>, trouble: &Trouble) {
+    fn log_once(&self, logged: &mut Option<String>, trouble: &Trouble) {
         let reason = trouble.to_string();
-        if told.as_ref() != Some(&reason) {
+        if logged.as_ref() != Some(&reason) {
             let ForwardSettings { queue, vhost, to, .. } = &self.settings;
             tracing::warn!(%queue, %vhost, %to, reason, "a queue is not forwarded for now");
-            *told = Some(reason);
+            *logged = Some(reason);
         }
     }
 
@@ -120,7 +120,7 @@ impl Forward {
     async fn live(
         &self,
         backoff: &mut Backoff,
-        told: &mut Option<String>,
+        logged: &mut Option<String>,
         stop: &mut watch::Receiver<bool>,
     ) -> Result<(), Trouble> {
         let settings = &self.settings;
@@ -135,7 +135,7 @@ impl Forward {
         let dest = endpoint.dest(Key::new(address, settings.to.mailbox), options)?;
         let mut subscription = self.subscribe(&endpoint).await?;
         self.counters.forwarding.fetch_add(1, Relaxed);
-        let served = self.serve(&mut subscription, &dest, backoff, told, stop).await;
+        let served = self.serve(&mut subscription, &dest, backoff, logged, stop).await;
         self.counters.forwarding.fetch_sub(1, Relaxed);
         let connection = subscription.connection;
         let detached = self.core.call(move |core| core.detach(connection)).await;
@@ -174,7 +174,7 @@ impl Forward {
         subscription: &mut Subscription,
         dest: &Dest,
         backoff: &mut Backoff,
-        told: &mut Option<String>,
+        logged: &mut Option<String>,
         stop: &mut watch::Receiver<bool>,
     ) -> Result<Stop, Trouble> {
         loop {
@@ -205,7 +205,7 @@ impl Forward {
                     return Err(trouble);
                 }
             }
-            if told.take().is_some() {
+            if logged.take().is_some() {
                 let ForwardSettings { queue, vhost, to, .. } = &self.settings;
                 tracing::info!(%queue, %vhost, %to, "the queue is forwarded again");
             }
@@ -242,7 +242,7 @@ impl Forward {
         Ok(settled)
     }
 
-    /// Tells the queue.
+    /// Acknowledges to the queue, or requeues.
     async fn settle(
         &self,
         subscription: &Subscription,
@@ -267,7 +267,7 @@ impl Forward {
     }
 }
 
-/// What the queue is told of a batch.
+/// What happens to a batch at the queue.
 #[derive(Debug, Default)]
 struct Settled {
     /// The last one that the peer has, and how many.

@@ -64,7 +64,7 @@ struct Taking {
     publishers: Arc<Mutex<Publishers>>,
     known: KnownSender,
     /// What was logged: once for each cause of each route.
-    told: HashSet<(Cause, Option<usize>)>,
+    logged: HashSet<(Cause, Option<usize>)>,
     unacknowledged: Sender<Unacknowledged>,
 }
 
@@ -79,7 +79,7 @@ impl Intake {
         let mut taking = Taking {
             publishers: Arc::new(Mutex::new(publishers)),
             known: KnownSender::default(),
-            told: HashSet::new(),
+            logged: HashSet::new(),
             unacknowledged,
         };
         loop {
@@ -151,7 +151,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Puts a message into the batch, unless it cannot be published anyway; gives what acknowledges
+    /// Puts a message into the batch, unless it cannot be published anyway; returns what acknowledges
     /// it.
     fn add(
         &self,
@@ -219,7 +219,7 @@ impl Intake {
     /// Counts it, and says so the first time.
     fn drop_message(&self, taking: &mut Taking, route: Option<usize>, cause: Cause, reason: &str) {
         self.counters.drop_messages(cause, 1);
-        if taking.told.insert((cause, route)) {
+        if taking.logged.insert((cause, route)) {
             let cause = cause.name();
             tracing::warn!(
                 cause,
@@ -265,7 +265,7 @@ impl KnownSender {
 
 /// Who pushed it, and to which mailbox, as headers.
 fn properties(from: SocketAddr, session: u64, mailbox: u64, persistent: bool) -> Bytes {
-    // AMQP's integers are signed: a mailbox above them is told as text.
+    // AMQP's integers are signed: a mailbox above them is written as text.
     let number =
         i64::try_from(mailbox).map_or_else(|_| Value::text(&mailbox.to_string()), Value::I64);
     let headers = Table::from_iter([

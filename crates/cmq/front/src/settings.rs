@@ -1,4 +1,4 @@
-//! What the front has to be told.
+//! The settings of the front.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use quelea_cmq::{Config, Mode, PreSharedKey};
 use crate::peer::Peer;
 use crate::route::Route;
 
-/// What the front has to be told.
+/// The settings of the front.
 #[derive(Clone, Debug)]
 pub struct DatagramSettings {
     /// With whose permissions messages are published and consumed.

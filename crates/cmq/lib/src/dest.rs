@@ -27,8 +27,8 @@ pub struct Dest {
     key: Key,
     id: DestinationId,
     blocks: bool,
-    /// Of how many occasions to give up messages this handle and its clones have told.
-    told: Arc<AtomicU32>,
+    /// How many occasions on which messages were given up this handle and its clones have reported.
+    reported: Arc<AtomicU32>,
 }
 
 impl Endpoint {
@@ -99,14 +99,14 @@ impl Dest {
     ) -> Self {
         let blocks = matches!(when_full, WhenFull::Block);
         let before = endpoint.driver().lock().proto.given_up(id).map_or(0, |(times, _)| times);
-        Self { endpoint, key, id, blocks, told: Arc::new(AtomicU32::new(before)) }
+        Self { endpoint, key, id, blocks, reported: Arc::new(AtomicU32::new(before)) }
     }
 
     /// Puts a message into the destination's batch; sends the batch first if the message would make
     /// it too large. With [`WhenFull::Block`] it waits for room.
     ///
     /// # Errors
-    /// [`PushError`]: too large, no room (and told not to wait), or closed.
+    /// [`PushError`]: too large, no room (and set not to wait), or closed.
     #[inline]
     pub fn push(&self, message: &[u8]) -> Result<(), PushError> {
         self.endpoint.driver().push(self.id, message, self.blocks.then_some(None))
@@ -194,38 +194,38 @@ impl Dest {
     }
 
     /// Flushes and waits until everything has left, and in reliable modes is acknowledged, at most so
-    /// long. What was given up since this handle and its clones were last told is
+    /// long. What was given up since this handle and its clones last returned is
     /// [`Outcome::Abandoned`].
     pub fn wait_acknowledged(&self, within: Duration) -> Outcome {
         let driver = self.endpoint.driver();
         let deadline = driver.clock.after(within);
-        let told = self.told.load(Relaxed);
+        let reported = self.reported.load(Relaxed);
         let mut found = None;
         driver.wait_then(&Until::Settled(self.id), Some(deadline), |state, _| {
-            found = Outcome::of(state, self.id, told);
+            found = Outcome::of(state, self.id, reported);
             0
         });
-        self.tell(found)
+        self.report(found)
     }
 
     /// As [`wait_acknowledged`](Self::wait_acknowledged), as a future of any runtime and without a
     /// limit: never [`Outcome::TimedOut`].
     pub async fn wait_acknowledged_async(&self) -> Outcome {
         let driver = self.endpoint.driver();
-        let told = self.told.load(Relaxed);
+        let reported = self.reported.load(Relaxed);
         loop {
             WaitFuture::new(driver, Until::Settled(self.id), None).await;
             // None if another one has pushed between the two looks.
-            let found = Outcome::of(&driver.lock(), self.id, told);
+            let found = Outcome::of(&driver.lock(), self.id, reported);
             if found.is_some() {
-                return self.tell(found);
+                return self.report(found);
             }
         }
     }
 
-    fn tell(&self, found: Option<(Outcome, u32)>) -> Outcome {
+    fn report(&self, found: Option<(Outcome, u32)>) -> Outcome {
         let (outcome, times) = found.unwrap_or((Outcome::TimedOut, 0));
-        self.told.fetch_max(times, Relaxed);
+        self.reported.fetch_max(times, Relaxed);
         outcome
     }
 

@@ -1,6 +1,6 @@
 //! The state machine, the socket and the threads that use them. Whoever pushes or waits drives the
 //! socket itself: [`drive_recv`](Driver::drive_recv) takes datagrams from the kernel and gives them to
-//! the state machine, [`State::drive_timers`] tells it the time, and
+//! the state machine, [`State::drive_timers`] informs it of the time, and
 //! [`drive_transmit`](Driver::drive_transmit) gives what it has to the kernel. The loops around these
 //! are a waiting caller's (`wait`) and that of the thread "cmq-io" (`background`).
 //!

@@ -50,7 +50,7 @@ impl fmt::Debug for OnLoss {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("lost: no answer to {asked} requests")]
 pub struct Lost {
-    /// Requests that were sent, all told.
+    /// Requests that were sent, in all.
     pub asked: u32,
 }
 

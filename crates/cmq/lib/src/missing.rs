@@ -59,7 +59,7 @@ impl Missing {
         self.unasked_count + self.asked.len() as u64
     }
 
-    /// All below `next` were pushed; says how many of them are lost, because too many are missing.
+    /// All below `next` were pushed; returns how many of them are lost, because too many are missing.
     pub(crate) fn expect(&mut self, next: u64, options: &GapDetectorOptions) -> u64 {
         if next <= self.next {
             return 0;
@@ -75,7 +75,7 @@ impl Missing {
         skipped.saturating_add(self.shrink(max))
     }
 
-    /// It came; says whether it is new, and how many are lost as [`expect`](Self::expect) does.
+    /// It came; returns whether it is new, and how many are lost as [`expect`](Self::expect) does.
     pub(crate) fn came(&mut self, number: u64, options: &GapDetectorOptions) -> (bool, u64) {
         if number < self.next {
             return (self.forget(number), 0);
@@ -85,7 +85,7 @@ impl Missing {
         (true, lost)
     }
 
-    /// It is not missing any more; says whether it was.
+    /// It is not missing any more; returns whether it was.
     pub(crate) fn forget(&mut self, number: u64) -> bool {
         if self.asked.remove(&number).is_some() {
             // Few of those in line are gone already, so that this is seldom.
@@ -109,7 +109,7 @@ impl Missing {
         true
     }
 
-    /// Forgets the oldest until no more than `max` are missing; says how many.
+    /// Forgets the oldest until no more than `max` are missing; returns how many.
     pub(crate) fn shrink(&mut self, max: u64) -> u64 {
         let excess = self.count().saturating_sub(max);
         let mut left = excess;
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_far_ahead_costs_a_range_and_what_it_skips_is_lost() {
+    fn a_number_far_ahead_costs_a_range() {
         let options = options(100);
         let mut missing = Missing::of_sender_at(0, &options);
         missing.came(0, &options);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_is_heard_late_is_not_asked_for_all_that_it_ever_pushed() {
+    fn a_sender_heard_late_is_not_asked_for_everything() {
         let options = options(100);
         let mut missing = Missing::of_sender_at(1_000_000, &options);
         assert_eq!(missing.came(1_000_000, &options), (true, 0));

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_and_reports_read_as_they_were_written_and_shorter_frames_do_not_read() {
+    fn frames_and_reports_round_trip_and_short_frames_are_refused() {
         for frame in [
             Frame::Message { report_to: 1, number: u64::MAX },
             Frame::Replacement { report_to: u64::MAX, number: 2, replaces: 3 },

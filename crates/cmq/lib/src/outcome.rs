@@ -28,12 +28,12 @@ impl Outcome {
     }
 
     /// With how often messages were given up; none if there is something to wait for. Of the first
-    /// `told` times the caller knows already, unless they were the last.
-    pub(crate) fn of(state: &State, id: DestinationId, told: u32) -> Option<(Self, u32)> {
+    /// `reported` times the caller knows already, unless they were the last.
+    pub(crate) fn of(state: &State, id: DestinationId, reported: u32) -> Option<(Self, u32)> {
         let Some((times, is_dead)) = state.proto.given_up(id) else {
             return Some((Self::Closed, 0));
         };
-        if times > told || is_dead && times > 0 {
+        if times > reported || is_dead && times > 0 {
             Some((Self::Abandoned, times))
         } else if state.proto.is_settled(id) {
             Some((Self::Acknowledged, times))

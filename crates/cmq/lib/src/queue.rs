@@ -91,7 +91,7 @@ impl Queue {
         let until = Until::Ring(Arc::clone(&self.ring));
         let mut here = self.pop_here();
         while here.is_none() {
-            // Popped in the turn that found it, which gives its room back too.
+            // Popped under the lock that showed it, which returns its credit too.
             let waited = self.endpoint.driver().wait_then(&until, deadline, |state, now| {
                 here = self.ring.pop(|mut done| {
                     for token in done.drain(..) {

@@ -47,7 +47,7 @@ impl Replace {
         Ok(number)
     }
 
-    /// Tells the receiver how far it has pushed, so that the last messages are missed too, and asks
+    /// Announces to the receiver how far it has pushed, so that the last messages are missed too, and asks
     /// `instead` for a message in place of each that is reported missing, for so long; returns how
     /// many were replaced. Call it now and then, and after the last push until it returns 0.
     ///

@@ -55,7 +55,7 @@ impl Replay {
         Ok(number)
     }
 
-    /// Tells the receiver how far it has pushed, so that the last messages are missed too, and sends
+    /// Announces to the receiver how far it has pushed, so that the last messages are missed too, and sends
     /// again what is reported missing, for so long; returns how many messages that were. Call it now
     /// and then, and after the last push until it returns 0.
     ///

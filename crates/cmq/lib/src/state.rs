@@ -118,7 +118,7 @@ impl State {
         self.leadership.has_wakeups() || self.proto.has_transmit()
     }
 
-    /// Tells the state machine the time if something is due.
+    /// Has the state machine do what is due.
     pub(crate) fn drive_timers(&mut self, now: Time) {
         if self.proto.next_deadline().is_some_and(|due| due <= now) {
             self.proto.on_timer(now);

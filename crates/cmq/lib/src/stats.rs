@@ -35,7 +35,7 @@ pub struct Stats {
     pub received_bytes: u64,
     /// Calls that asked the kernel for them.
     pub receive_calls: u64,
-    /// Errors that it told of instead; none of them stops the receiver.
+    /// Errors that it returned instead; none of them stops the receiver.
     pub receive_errors: u64,
     /// What the state machine counted: messages, losses, repetitions, and what was dropped and why.
     pub proto: proto::Stats,

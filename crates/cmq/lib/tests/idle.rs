@@ -57,7 +57,7 @@ fn nothing_wakes_and_little_is_kept_while_nothing_is_due() {
     }
     assert!(dest.wait_acknowledged(LONG).is_acknowledged());
 
-    // The passing of time is told by another endpoint, whose mailbox stays empty. As soon as the
+    // The passing of time is shown by another endpoint, whose mailbox stays empty. As soon as the
     // threads were not woken for a while, they are never woken again.
     let clock = open();
     let never = clock.queue(0, MailboxOptions::default()).unwrap();

@@ -126,7 +126,7 @@ impl<'a> Iterator for Messages<'a> {
 }
 
 /// Appends the messages of a datagram to `body` as they stand in a DATA (see [`data`]), so that they
-/// are delivered as others are. Gives their number.
+/// are delivered as others are. Returns their number.
 ///
 /// # Errors
 /// One of them is wrong; then nothing is appended.

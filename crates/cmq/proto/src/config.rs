@@ -1,4 +1,4 @@
-//! What an endpoint and its destinations can be told.
+//! The options of an endpoint and of its destinations.
 
 use std::time::Duration;
 

@@ -56,7 +56,7 @@ impl Endpoint {
         let session = salts.session();
         Self {
             outbox: Outbox::new(&config, session, &salts.seed()),
-            // What receivers tell is no secret; what senders call themselves is one.
+            // What receivers report is no secret; what senders call themselves is one.
             inbox: Inbox::new(&config, salts.session(), salts.seed()),
             receptions: Receptions::new(config.flows_max, salts.session()),
             groups: Groups::new(salts.session()),

@@ -11,16 +11,16 @@
 //! (`congestion`, where something is repeated and the path leaves the machine).
 
 mod action;
-mod asking;
 mod budget;
 mod congestion;
-mod kept;
+mod lossy_in_flight;
 mod options;
-mod passing;
+mod probe_timer;
+mod probing;
 mod reliable;
+mod retransmission_queue;
 mod round_trip;
 mod sent;
-mod tail;
 
 use core::time::Duration;
 
@@ -30,11 +30,11 @@ use crate::time::Time;
 use crate::wire::status::Status;
 use budget::Budget;
 use congestion::Congestion;
-use kept::Kept;
-use passing::Passing;
+use lossy_in_flight::LossyInFlight;
+use probe_timer::ProbeTimer;
 use reliable::Reliable;
+use retransmission_queue::RetransmissionQueue;
 use round_trip::RoundTrip;
-use tail::Tail;
 
 pub use action::{Action, Outcome};
 pub(crate) use options::patience;
@@ -90,7 +90,7 @@ pub struct Flight {
     /// What was refused by `may_send`, until it would not be.
     refused_charge: Option<u64>,
     round_trip: RoundTrip,
-    tail: Tail,
+    probe_timer: ProbeTimer,
     probe_wanted: bool,
     probed: Option<Probed>,
     closing: Closing,
@@ -119,7 +119,7 @@ struct Probed {
 
 #[derive(Debug)]
 enum UnderWay {
-    Lossy(Passing),
+    Lossy(LossyInFlight),
     Reliable(Box<Reliable>),
 }
 
@@ -130,12 +130,12 @@ impl Flight {
     pub fn new(options: &FlightOptions, next: u64, now: Time) -> Self {
         let under_way = if options.reliable {
             UnderWay::Reliable(Box::new(Reliable {
-                kept: Kept::new(next),
+                queue: RetransmissionQueue::new(next),
                 budget: Budget::new(now),
                 congestion: (!options.loopback).then(|| Congestion::new(now)),
             }))
         } else {
-            UnderWay::Lossy(Passing::new(next))
+            UnderWay::Lossy(LossyInFlight::new(next))
         };
         Self {
             under_way,
@@ -145,7 +145,7 @@ impl Flight {
             lost_messages: 0,
             refused_charge: None,
             round_trip: RoundTrip::default(),
-            tail: Tail::default(),
+            probe_timer: ProbeTimer::default(),
             probe_wanted: false,
             probed: None,
             closing: Closing::Open,
@@ -164,7 +164,7 @@ impl Flight {
         if !may && !self.dead {
             self.refused_charge = Some(charge);
             let wait_us = self.wait_us();
-            self.tail.arm(wait_us);
+            self.probe_timer.arm(wait_us);
         }
         may
     }
@@ -184,14 +184,14 @@ impl Flight {
             UnderWay::Lossy(passing) => passing.sent(datagram.sequence, datagram.charge, now),
             UnderWay::Reliable(reliable) => {
                 reliable.budget.sent();
-                reliable.kept.sent(datagram, now);
+                reliable.queue.sent(datagram, now);
             }
         }
         let wait_us = self.wait_us();
-        self.tail.sent(now, wait_us);
+        self.probe_timer.sent(now, wait_us);
     }
 
-    /// Nothing more will be sent: the receiver is to be told, by PROBEs until it answers one. The outbox
+    /// Nothing more will be sent: the receiver gets to know, by PROBEs until it answers one. The outbox
     /// says in them that it is the end. Ask `poll` afterwards.
     pub fn close(&mut self) {
         if !self.dead {
@@ -201,7 +201,7 @@ impl Flight {
     }
 
     /// Whether nothing is under way (and, if reliable, everything is acknowledged), and the end was
-    /// heard if it was told.
+    /// heard if it was announced.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.closing != Closing::Asking && self.is_empty()
@@ -210,7 +210,7 @@ impl Flight {
     fn is_empty(&self) -> bool {
         match &self.under_way {
             UnderWay::Lossy(passing) => passing.is_empty(),
-            UnderWay::Reliable(reliable) => reliable.kept.is_empty(),
+            UnderWay::Reliable(reliable) => reliable.queue.is_empty(),
         }
     }
 
@@ -225,7 +225,7 @@ impl Flight {
     pub fn kept_bytes(&self) -> u64 {
         match &self.under_way {
             UnderWay::Lossy(_) => 0,
-            UnderWay::Reliable(reliable) => reliable.kept.bytes(),
+            UnderWay::Reliable(reliable) => reliable.queue.bytes(),
         }
     }
 
@@ -240,7 +240,7 @@ impl Flight {
     pub fn missing_messages(&self) -> u64 {
         match &self.under_way {
             UnderWay::Lossy(_) => 0,
-            UnderWay::Reliable(reliable) => reliable.kept.missing_messages(),
+            UnderWay::Reliable(reliable) => reliable.queue.missing_messages(),
         }
     }
 
@@ -295,7 +295,7 @@ impl Flight {
         }
         let moved = self.take(status, sampled, now, &mut outcome);
         let news = moved || self.window_bytes > room_before;
-        self.tail.answered(news, now);
+        self.probe_timer.answered(news, now);
         outcome.opened = self.reopen();
         self.settle_timer();
         outcome
@@ -303,12 +303,12 @@ impl Flight {
 
     /// The receiver has no such mailbox: what was under way was dropped. Reliable flows go on trying,
     /// the receiver may be starting; but if nothing more `follows`, they do so only as long as they
-    /// would for one that is silent. There is nobody to tell of the end.
+    /// would for one that is silent. There is nobody to announce the end to.
     pub fn on_refusal(&mut self, follows: bool, now: Time) -> Outcome {
         let mut outcome = Outcome::default();
         let reliable = matches!(self.under_way, UnderWay::Reliable(_));
         if follows || !reliable {
-            self.tail.answered(false, now);
+            self.probe_timer.answered(false, now);
         }
         if let UnderWay::Lossy(passing) = &mut self.under_way {
             passing.clear();
@@ -335,17 +335,17 @@ impl Flight {
         let next = match &mut self.under_way {
             UnderWay::Lossy(passing) => passing.next(),
             UnderWay::Reliable(reliable) => {
-                reliable.kept.restart(rewrite);
+                reliable.queue.restart(rewrite);
                 reliable.budget = Budget::new(now);
-                reliable.kept.next()
+                reliable.queue.next()
             }
         };
         self.window_bytes = INITIAL_WINDOW_BYTES;
         (self.status_number, self.receiver_session, self.probed) = (None, None, None);
         self.lost_messages = 0;
-        self.tail.answered(true, now);
+        self.probe_timer.answered(true, now);
         let wait_us = self.wait_us();
-        self.tail.sent(now, wait_us);
+        self.probe_timer.sent(now, wait_us);
         self.settle_timer();
         next
     }
@@ -355,12 +355,14 @@ impl Flight {
     /// When `on_timer` has something to do.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
-        let UnderWay::Reliable(reliable) = &self.under_way else { return self.tail.deadline() };
-        let kept = &reliable.kept;
+        let UnderWay::Reliable(reliable) = &self.under_way else {
+            return self.probe_timer.deadline();
+        };
+        let queue = &reliable.queue;
         let due = [
-            self.tail.deadline(),
-            kept.overdue_at(),
-            kept.expires_at(),
+            self.probe_timer.deadline(),
+            queue.overdue_at(),
+            queue.expires_at(),
             self.floor_probe_at(),
             self.budget_at(),
         ];
@@ -374,19 +376,19 @@ impl Flight {
         }
         let overdue_us = self.round_trip.overdue_us();
         if let UnderWay::Reliable(reliable) = &mut self.under_way {
-            reliable.kept.expire(now);
-            let lost = reliable.kept.on_overdue(overdue_us, now);
+            reliable.queue.expire(now);
+            let lost = reliable.queue.on_overdue(overdue_us, now);
             reliable.lose(lost, now, overdue_us);
         }
         if self.floor_probe_at().is_some_and(|at| at <= now) {
             self.ask(now);
         }
         let wait_us = self.wait_us();
-        if self.tail.fires(now, wait_us) {
+        if self.probe_timer.fires(now, wait_us) {
             self.ask(now);
             // No later one can show that the last one is lost.
             if let UnderWay::Reliable(reliable) = &mut self.under_way {
-                reliable.kept.lose_last();
+                reliable.queue.lose_last();
             }
         }
         self.reopen()
@@ -414,7 +416,7 @@ impl Flight {
     fn charges(&self) -> u64 {
         match &self.under_way {
             UnderWay::Lossy(passing) => passing.charges(),
-            UnderWay::Reliable(reliable) => reliable.kept.charges(),
+            UnderWay::Reliable(reliable) => reliable.queue.charges(),
         }
     }
 
@@ -431,8 +433,8 @@ impl Flight {
     fn is_full(&self) -> bool {
         let UnderWay::Reliable(reliable) = &self.under_way else { return false };
         let trains = crate::limits::TRAIN_SEGMENTS_MAX;
-        reliable.kept.span() + trains as u64 > crate::limits::WINDOW_DATAGRAMS_MAX as u64
-            || reliable.kept.len() + trains > KEPT_DATAGRAMS_MAX
+        reliable.queue.span() + trains as u64 > crate::limits::WINDOW_DATAGRAMS_MAX as u64
+            || reliable.queue.len() + trains > KEPT_DATAGRAMS_MAX
     }
 
     /// A window that is too small for a train must not stop it for ever: one train may always go when
@@ -447,7 +449,7 @@ impl Flight {
     fn is_possible(&self, status: &Status) -> bool {
         let next = match &self.under_way {
             UnderWay::Lossy(passing) => passing.next(),
-            UnderWay::Reliable(reliable) => reliable.kept.next(),
+            UnderWay::Reliable(reliable) => reliable.queue.next(),
         };
         let mut below = status.received_below;
         status.acknowledged_below <= status.received_below
@@ -472,13 +474,13 @@ impl Flight {
     fn begins_again(&mut self) -> bool {
         match &mut self.under_way {
             UnderWay::Lossy(_) => false,
-            UnderWay::Reliable(reliable) => reliable.kept.begin_again(),
+            UnderWay::Reliable(reliable) => reliable.queue.begin_again(),
         }
     }
 
     fn on_restart(&mut self, status: &Status, number: u64, now: Time) -> Outcome {
         let mut outcome = Outcome { restarted: true, ..Outcome::default() };
-        self.tail.answered(true, now);
+        self.probe_timer.answered(true, now);
         if let UnderWay::Lossy(passing) = &mut self.under_way {
             passing.passed(status.highest.max(status.received_below), now);
             self.receiver_session = Some(status.receiver_session);
@@ -511,11 +513,11 @@ impl Flight {
                 (sample, passing.charges() != before)
             }
             UnderWay::Reliable(reliable) => {
-                let floor_was_news = reliable.kept.floor_is_news();
-                let news = reliable.kept.on_status(status, departures, overdue_us, now);
+                let floor_was_news = reliable.queue.floor_is_news();
+                let news = reliable.queue.on_status(status, departures, overdue_us, now);
                 reliable.learn(&news, now, overdue_us);
                 outcome.acknowledged = news.acknowledged;
-                let settled = floor_was_news && !reliable.kept.floor_is_news();
+                let settled = floor_was_news && !reliable.queue.floor_is_news();
                 (news.sample_us, news.arrived > 0 || news.acknowledged > 0 || settled)
             }
         };
@@ -547,7 +549,7 @@ impl Flight {
     fn repeat(&mut self, now: Time) -> Option<Bytes> {
         let round_trip_us = self.round_trip.smoothed_us().unwrap_or(0);
         let UnderWay::Reliable(reliable) = &mut self.under_way else { return None };
-        let waiting = reliable.kept.next_lost()?;
+        let waiting = reliable.queue.next_lost()?;
         if self.holds_back(waiting.charge) {
             return None;
         }
@@ -555,9 +557,9 @@ impl Flight {
         if waiting.repeated && !reliable.budget.take(now, round_trip_us) {
             return None;
         }
-        let bytes = reliable.kept.repeat(now);
+        let bytes = reliable.queue.repeat(now);
         let wait_us = self.wait_us();
-        self.tail.sent(now, wait_us);
+        self.probe_timer.sent(now, wait_us);
         bytes
     }
 }

@@ -9,7 +9,7 @@ pub use endpoint::fuzz_endpoint;
 use crate::classic::{self, Element};
 use crate::config::PreSharedKey;
 use crate::limits::{DATAGRAM_BYTES_MAX, REPAIR_HELD_BYTES_MAX, STATUS_RANGES_MAX};
-use crate::repair::Mender;
+use crate::repair::FecDecoder;
 use crate::seal::{FlowSeal, Greeting, Keyring, Reception};
 use crate::wire::challenge::Challenge;
 use crate::wire::data::{self, Fragment, Messages};
@@ -22,10 +22,10 @@ use crate::wire::status::Status;
 use crate::wire::{HEADER_BYTES, Header, Kind, Malformed};
 
 /// Datagrams, each behind its length in two bytes, little-endian: what is read of each is consistent
-/// and is written as it was; a mender that gets them all holds no more than it may; and none is
+/// and is written as it was; a decoder that gets them all holds no more than it may; and none is
 /// authentic.
 pub fn fuzz_datagrams(input: &[u8]) {
-    let mut mender = Mender::new();
+    let mut decoder = FecDecoder::new();
     let keyring = Keyring::new(PreSharedKey([1; 32]));
     let mut seal = FlowSeal::group_receiver(&keyring, 1, 1);
     let mut greeting = Greeting::new([2; 16]);
@@ -39,7 +39,7 @@ pub fn fuzz_datagrams(input: &[u8]) {
         if header.has(flags::SEALED) {
             check_forged(&header, datagram, &mut seal, &keyring, &mut greeting);
         }
-        let _ = check_body(&header, &datagram[HEADER_BYTES..], &mut mender);
+        let _ = check_body(&header, &datagram[HEADER_BYTES..], &mut decoder);
     }
 }
 
@@ -55,7 +55,7 @@ fn check_forged(
     assert!(greeting.on_challenge(keyring, header, datagram).is_err(), "nobody has the key");
 }
 
-fn check_body(header: &Header, body: &[u8], mender: &mut Mender) -> Result<(), Malformed> {
+fn check_body(header: &Header, body: &[u8], decoder: &mut FecDecoder) -> Result<(), Malformed> {
     let sealed = header.has(flags::SEALED);
     let mut again = Vec::new();
     match header.kind {
@@ -74,7 +74,7 @@ fn check_body(header: &Header, body: &[u8], mender: &mut Mender) -> Result<(), M
             assert_eq!(count, header.count, "a body that was checked has all messages");
             assert!(again.len() <= end && end <= body.len(), "a length may have spare bytes");
             if header.has(flags::REPAIR) {
-                mender.on_data(header, body);
+                decoder.on_data(header, body);
             }
         }
         Kind::Status => {
@@ -91,7 +91,7 @@ fn check_body(header: &Header, body: &[u8], mender: &mut Mender) -> Result<(), M
         Kind::Parity => {
             let (head, parity) = Parity::read(body, header.sequence)?;
             assert!(head.first + u64::from(head.data) <= header.sequence);
-            mender.on_parity(header, head, parity);
+            decoder.on_parity(header, head, parity);
         }
         Kind::Hello => {
             Hello::read(body, sealed)?.write(&mut again);
@@ -106,12 +106,12 @@ fn check_body(header: &Header, body: &[u8], mender: &mut Mender) -> Result<(), M
             assert!(body.starts_with(&again));
         }
     }
-    while let Some(mended) = mender.poll_mended() {
-        if let Ok(mended) = mended {
-            assert_eq!(Header::parse(&mended.segment), Ok(mended.header));
+    while let Some(recovered) = decoder.poll_mended() {
+        if let Ok(recovered) = recovered {
+            assert_eq!(Header::parse(&recovered.segment), Ok(recovered.header));
         }
     }
-    assert!(mender.held_bytes() <= REPAIR_HELD_BYTES_MAX);
+    assert!(decoder.held_bytes() <= REPAIR_HELD_BYTES_MAX);
     Ok(())
 }
 

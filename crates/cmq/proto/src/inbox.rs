@@ -6,30 +6,30 @@
 
 mod admission;
 mod budget;
+mod classic_list;
 mod content;
 mod counters;
 mod credit;
+mod data_frames;
 mod delays;
 mod delivering;
 mod events;
+mod fec_recovery;
 mod flow;
 mod flow_ref;
 mod flows;
 mod gaps;
 mod groups;
-mod list;
-mod losing;
+mod losses;
+mod lru;
 mod mailboxes;
-mod mending;
 mod partial;
 mod peer;
 mod peer_counts;
 mod probing;
-mod recency;
 mod receptions;
 mod replies;
 mod reporting;
-mod taking;
 mod unacknowledged;
 mod waiting;
 mod window;
@@ -43,12 +43,12 @@ use std::collections::VecDeque;
 pub use content::Arrived;
 pub use counters::Received;
 pub use credit::{INITIAL_WINDOW_BYTES, KERNEL_BYTES};
+pub use data_frames::Taken;
 pub use groups::Groups;
 pub use peer::{Peer, PeerPage};
 pub use peer_counts::PeerCounts;
 pub use receptions::Receptions;
 pub use reporting::Answer;
-pub use taking::Taken;
 
 use crate::config::{Config, MailboxOptions};
 use crate::delivery::{Delivery, DeliveryToken};
@@ -73,7 +73,7 @@ use crate::wire::{Header, Kind};
 #[derive(Debug)]
 pub struct Inbox {
     session: u64,
-    /// Flows made so far: each tells its sender another session of the receiver.
+    /// Flows made so far: each shows its sender another session of the receiver.
     incarnations: u64,
     cookies: Cookies,
     /// Whether what comes sealed was opened with a key.
@@ -290,14 +290,14 @@ impl Inbox {
     }
 
     /// Messages of `from` are lost for good.
-    fn tell_lost(&mut self, from: SocketAddr, mailbox: Mailbox, messages: u64) {
+    fn report_lost(&mut self, from: SocketAddr, mailbox: Mailbox, messages: u64) {
         self.counters.lost_messages = self.counters.lost_messages.saturating_add(messages);
         if !self.events.lost(from, mailbox, messages) {
             self.counters.events_dropped += 1;
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn report(&mut self, event: Event) {
         if !self.events.push(event) {
             self.counters.events_dropped += 1;
         }

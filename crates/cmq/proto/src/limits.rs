@@ -72,7 +72,7 @@ pub const EVENTS_MAX: usize = 1_024;
 /// else is done.
 pub const PEERS_PAGE: u32 = 1_024;
 
-/// DATA of a flow with repair that its receiver keeps, to mend others with: two of the largest groups,
+/// DATA of a flow with repair that its receiver keeps, to recover others with: two of the largest groups,
 /// since a group's parity may come after the next group began.
 pub const REPAIR_KEPT_MAX: usize = 128;
 

@@ -37,18 +37,18 @@ impl Mode {
     }
 }
 
-/// Parity sent along, so that a loss is mended without waiting for a repetition.
+/// Parity sent along, so that a loss is recovered without waiting for a repetition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Repair {
     /// None.
     #[default]
     None,
-    /// One XOR datagram for every `data` datagrams: mends one loss among them.
+    /// One XOR datagram for every `data` datagrams: recovers one loss among them.
     Xor {
         /// Datagrams in a group, 1 to [`crate::limits::REPAIR_DATA_MAX`].
         data: u8,
     },
-    /// Reed–Solomon: `parity` datagrams for every `data`: mends as many losses among them.
+    /// Reed–Solomon: `parity` datagrams for every `data`: recovers as many losses among them.
     ReedSolomon {
         /// Datagrams in a group, 1 to [`crate::limits::REPAIR_DATA_MAX`].
         data: u8,

@@ -2,25 +2,25 @@
 //! batch leaves before the message that would make it too large, or when its first message is as old
 //! as the timeout allows.
 
+mod classic_list;
+mod control_frames;
 mod copying;
 mod counters;
 mod deadlines;
 mod departure;
 mod destination;
-mod directory;
+mod destination_table;
 mod ending;
 mod fifo;
 mod fragments;
-mod hearing;
-mod list;
 mod parities;
 mod pool;
 mod priority;
 mod profiles;
 mod room;
+mod scheduling;
 mod sealing;
 mod train;
-mod turns;
 
 use core::net::IpAddr;
 use std::collections::VecDeque;
@@ -43,7 +43,7 @@ use crate::transmit::Transmit;
 use crate::wire::data::framed_bytes;
 use deadlines::Deadlines;
 use destination::Destination;
-use directory::Directory;
+use destination_table::DestinationTable;
 use fragments::Cut;
 use pool::{Class, Pool};
 use priority::PrioritySearchQueue;
@@ -54,7 +54,7 @@ use train::{Closed, Shape, Train};
 #[derive(Debug)]
 pub(crate) struct Outbox {
     config: Config,
-    directory: Directory,
+    destinations: DestinationTable,
     profiles: Profiles,
     deadlines: Deadlines,
     pool: Pool,
@@ -90,7 +90,7 @@ impl Outbox {
         let mut salts = Salts::new(seed);
         Self {
             config: config.clone(),
-            directory: Directory::new(salts.session() as usize),
+            destinations: DestinationTable::new(salts.session() as usize),
             profiles: Profiles::default(),
             deadlines: Deadlines::default(),
             pool: Pool::default(),
@@ -123,20 +123,20 @@ impl Outbox {
         options: DestinationOptions,
     ) -> Result<DestinationId, DestinationError> {
         let options = options.checked(&key, &self.config)?;
-        if let Some(slot) = self.directory.find(&key) {
-            let found = self.directory.at(slot);
+        if let Some(slot) = self.destinations.find(&key) {
+            let found = self.destinations.at(slot);
             let same = DestinationOptions { path_bytes: 0, ..options }
                 == *self.profiles.get(found.profile);
             let id = DestinationId { slot, generation: found.generation };
             return if same { Ok(id) } else { Err(DestinationError::Conflict) };
         }
         let limit = self.config.destinations_max.min(limits::DESTINATIONS_MAX);
-        if self.directory.len() >= limit {
+        if self.destinations.len() >= limit {
             return Err(DestinationError::TooMany { limit });
         }
         self.last_generation = self.last_generation.wrapping_add(1);
         self.last_flow = self.last_flow.wrapping_add(1);
-        let slot = self.directory.insert(Destination {
+        let slot = self.destinations.insert(Destination {
             key,
             next_sequence: 0,
             next_message: 0,
@@ -160,8 +160,8 @@ impl Outbox {
 
     /// The destination of `key` if there is one.
     pub(crate) fn find(&self, key: &Key) -> Option<DestinationId> {
-        let slot = self.directory.find(key)?;
-        Some(DestinationId { slot, generation: self.directory.at(slot).generation })
+        let slot = self.destinations.find(key)?;
+        Some(DestinationId { slot, generation: self.destinations.at(slot).generation })
     }
 
     /// Appends a message to the destination's batch; `now` is read only if a batch begins.
@@ -172,7 +172,7 @@ impl Outbox {
         message: &[u8],
         now: impl FnOnce() -> Time,
     ) -> Result<(), PushError> {
-        let destination = self.directory.get_mut(id).ok_or(PushError::Closed)?;
+        let destination = self.destinations.get_mut(id).ok_or(PushError::Closed)?;
         if let Some(train) = &mut destination.train
             && train.push_here(message)
         {
@@ -190,7 +190,7 @@ impl Outbox {
         message: &[u8],
         now: impl FnOnce() -> Time,
     ) -> Result<(), PushError> {
-        let destination = self.directory.at(slot);
+        let destination = self.destinations.at(slot);
         if destination.closing || destination.is_dead() {
             return Err(PushError::Closed);
         }
@@ -207,7 +207,7 @@ impl Outbox {
             self.push_fragments(slot, message, &cut, &shape, now);
             return Ok(());
         }
-        if let Some(train) = &mut self.directory.at_mut(slot).train {
+        if let Some(train) = &mut self.destinations.at_mut(slot).train {
             let before = train.capacity();
             let pushed = train.push(message, &shape);
             self.held_bytes += train.capacity() - before;
@@ -222,7 +222,7 @@ impl Outbox {
 
     /// Begins a train with a message that a segment holds.
     fn begin_train(&mut self, slot: u32, message: &[u8], now: Time, shape: &Shape) {
-        let destination = self.directory.at(slot);
+        let destination = self.destinations.at(slot);
         let first = train::first_bytes(message.len(), shape);
         let buffer = self.pool.take(destination.class, first);
         let mut train = Train::begin(buffer, now, shape);
@@ -241,7 +241,7 @@ impl Outbox {
         now: impl FnOnce() -> Time,
     ) {
         let mut next = 0;
-        if let Some(train) = &mut self.directory.at_mut(slot).train {
+        if let Some(train) = &mut self.destinations.at_mut(slot).train {
             let before = train.capacity();
             next = train.push_fragments(message, cut, next, shape);
             self.held_bytes += train.capacity() - before;
@@ -254,7 +254,7 @@ impl Outbox {
         while next < cut.fragments() {
             self.close_train(slot);
             let rest = cut.bytes_from(next).min(shape.train_bytes);
-            let buffer = self.pool.take(self.directory.at(slot).class, rest);
+            let buffer = self.pool.take(self.destinations.at(slot).class, rest);
             let mut train = Train::begin(buffer, now, shape);
             let first = next;
             next = train.push_fragments(message, cut, first, shape);
@@ -264,7 +264,7 @@ impl Outbox {
     }
 
     fn open_train(&mut self, slot: u32, train: Train, now: Time) {
-        let destination = self.directory.at_mut(slot);
+        let destination = self.destinations.at_mut(slot);
         self.unsettled += usize::from(!core::mem::replace(&mut destination.unsettled, true));
         self.held_bytes += train.capacity();
         destination.train = Some(Box::new(train));
@@ -277,13 +277,13 @@ impl Outbox {
 
     /// The batch of the destination leaves as soon as it may.
     pub(crate) fn flush_destination(&mut self, id: DestinationId) {
-        if self.directory.get(id).is_some() {
+        if self.destinations.get(id).is_some() {
             self.flush(id.slot);
         }
     }
 
     fn flush(&mut self, slot: u32) {
-        let destination = self.directory.at_mut(slot);
+        let destination = self.destinations.at_mut(slot);
         if let Some(train) = &mut destination.train
             && !train.leaving
         {
@@ -318,12 +318,12 @@ impl Outbox {
 
     /// What was counted so far.
     pub(crate) fn counters(&self) -> Sending {
-        Sending { destinations: self.directory.len() as u64, ..self.counters }
+        Sending { destinations: self.destinations.len() as u64, ..self.counters }
     }
 
     /// What is known of one destination; none if it is closed and forgotten.
     pub(crate) fn destination_stats(&self, id: DestinationId) -> Option<DestinationStats> {
-        let destination = self.directory.get(id)?;
+        let destination = self.destinations.get(id)?;
         let busy = destination.busy.as_deref();
         let flight = destination.flight();
         let gathering = destination.train.as_ref().map_or(0, |train| train.len());
@@ -352,7 +352,7 @@ impl Outbox {
 
     /// Whether everything that was pushed has left, and is acknowledged where it is reliable.
     pub(crate) fn is_settled(&self, id: DestinationId) -> bool {
-        self.directory.get(id).is_none_or(Destination::is_settled)
+        self.destinations.get(id).is_none_or(Destination::is_settled)
     }
 
     /// Whether that holds for all, when everything was asked for by [`Outbox::poll_transmit`].
@@ -364,7 +364,7 @@ impl Outbox {
     pub(crate) fn set_path_bytes(&mut self, address: IpAddr, path_bytes: usize) {
         let path_bytes = path_bytes.clamp(limits::SEGMENT_BYTES_MIN, limits::DATAGRAM_BYTES_MAX);
         let path_bytes = u16::try_from(path_bytes).unwrap_or(u16::MAX);
-        for (_, destination) in self.directory.iter_mut() {
+        for (_, destination) in self.destinations.iter_mut() {
             if destination.key.address.ip() == address {
                 destination.path_bytes = path_bytes;
             }
@@ -406,9 +406,9 @@ impl Outbox {
 
     /// The open train, if there is one, waits behind the full ones.
     fn close_train(&mut self, slot: u32) {
-        let destination = self.directory.at(slot);
+        let destination = self.destinations.at(slot);
         let shape = self.shape(destination);
-        let destination = self.directory.at_mut(slot);
+        let destination = self.destinations.at_mut(slot);
         let Some(train) = destination.train.take() else { return };
         destination.class = Class::holding(train.len());
         self.held_bytes -= train.capacity();
@@ -419,7 +419,7 @@ impl Outbox {
 
     fn add_waiting(&mut self, slot: u32, train: Closed) {
         let bytes = train.bytes.capacity();
-        let destination = self.directory.at_mut(slot);
+        let destination = self.destinations.at_mut(slot);
         self.unsettled += usize::from(!core::mem::replace(&mut destination.unsettled, true));
         let busy = destination.busy.get_or_insert_default();
         busy.waiting_bytes += bytes;
@@ -430,7 +430,7 @@ impl Outbox {
 
     /// The oldest full train.
     fn take_waiting(&mut self, slot: u32) -> Option<Closed> {
-        let busy = self.directory.at_mut(slot).busy.as_mut()?;
+        let busy = self.destinations.at_mut(slot).busy.as_mut()?;
         let train = busy.waiting.pop_front()?;
         busy.waiting_bytes -= train.bytes.capacity();
         self.held_bytes -= train.bytes.capacity();
@@ -438,12 +438,12 @@ impl Outbox {
     }
 
     fn first_waiting(&self, slot: u32) -> Option<&Closed> {
-        self.directory.at(slot).busy.as_ref().and_then(|busy| busy.waiting.front())
+        self.destinations.at(slot).busy.as_ref().and_then(|busy| busy.waiting.front())
     }
 
     /// Whether what leaves next begins in the midst of a message.
     fn next_continues(&self, slot: u32) -> bool {
-        match (self.first_waiting(slot), &self.directory.at(slot).train) {
+        match (self.first_waiting(slot), &self.destinations.at(slot).train) {
             (Some(train), _) => train.continues,
             (None, Some(train)) => train.continues,
             (None, None) => false,
@@ -456,12 +456,12 @@ impl Outbox {
 
     fn has_more(&self, slot: u32) -> bool {
         self.has_waiting(slot)
-            || self.directory.at(slot).train.as_ref().is_some_and(|train| train.leaving)
+            || self.destinations.at(slot).train.as_ref().is_some_and(|train| train.leaving)
     }
 
     /// The destination gets a turn to send.
     fn enqueue(&mut self, slot: u32) {
-        let destination = self.directory.at_mut(slot);
+        let destination = self.destinations.at_mut(slot);
         if !destination.queued {
             destination.queued = true;
             self.ready.push_back(slot);

@@ -47,7 +47,7 @@ pub enum Rejected {
     /// It was not made with the key, was changed on the way, or is not of this flow.
     #[error("not authentic")]
     NotAuthentic,
-    /// It is authentic, but was here before, or is too old to tell.
+    /// It is authentic, but was here before, or is too old to know.
     #[error("replayed")]
     Replayed,
 }

@@ -15,7 +15,7 @@ const HEADERS_V4: usize = 20 + 8;
 /// IPv6 and UDP headers.
 const HEADERS_V6: usize = 40 + 8;
 
-/// The paths' sizes. The kernel knows the interface's MTU and what routers told it; a socket that is
+/// The paths' sizes. The kernel knows the interface's MTU and what routers reported; a socket that is
 /// connected (which sends nothing) can be asked.
 #[derive(Debug, Default)]
 pub(super) struct Paths {

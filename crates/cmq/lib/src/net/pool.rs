@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_comes_back_once_all_that_was_cut_from_it_is_gone() {
+    fn a_buffer_returns_once_all_its_slices_are_gone() {
         let mut pool = Pool::default();
         let mut buffer = pool.take();
         let place = buffer.as_ptr();

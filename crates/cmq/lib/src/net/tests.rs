@@ -80,7 +80,7 @@ fn many_small_datagrams_to_many_receivers_arrive() {
 }
 
 #[test]
-fn a_socket_of_both_families_reaches_both_and_knows_ipv4_peers_by_their_name() {
+fn a_socket_of_both_families_reaches_both_and_names_ipv4_peers() {
     for dual in backends("[::]:0") {
         let Some(v4) = backends("127.0.0.1:0").pop() else { unreachable!() };
         send_all(&*dual, &[transmit(address_of(&*v4), b"to you", None)]);
@@ -108,7 +108,7 @@ fn a_kernel_without_trains_gets_their_datagrams_one_by_one() {
 }
 
 #[test]
-fn a_datagram_that_is_too_long_is_told_from_one_that_has_no_way() {
+fn a_datagram_too_long_is_distinguished_from_one_without_a_route() {
     let sender = linux::Linux::new(UdpSocket::bind("127.0.0.1:0").unwrap().into()).unwrap();
     let mut why = Vec::new();
     let too_long = transmit(address_of(&sender), &vec![0; 65_508], None);
@@ -133,7 +133,7 @@ fn the_kernels_drops_are_counted() {
     while receiver.recv(Amount::All, &mut pool, &mut received) {}
     let arrived = received.len();
     received.clear();
-    // The kernel tells with the next datagram that it takes.
+    // The kernel reports with the next datagram that it takes.
     sender.send_to(&[1; 1_000], address_of(receiver)).unwrap();
     receiver.wait(Reader::Leader, Some(Duration::from_secs(10)));
     receiver.recv(Amount::All, &mut pool, &mut received);

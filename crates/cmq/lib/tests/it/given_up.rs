@@ -1,4 +1,4 @@
-//! What was given up is told to all who wait, and a push without room ends in time.
+//! What was given up is reported to all who wait, and a push without room ends in time.
 
 use std::future::Future as _;
 use std::net::UdpSocket;

@@ -72,7 +72,7 @@ fn a_caller_that_takes_nothing_does_not_hold_up_the_server() {
 }
 
 #[test]
-fn a_number_far_ahead_is_asked_for_in_part_and_given_up_in_time() {
+fn a_number_far_ahead_is_requested_in_part_and_given_up() {
     let (a, b) = (endpoint(), endpoint());
     let options = GapDetectorOptions { asks_max: 2, ..GapDetectorOptions::default() };
     let mut detector = GapDetector::new(queue(&b, 0), options);

@@ -1,4 +1,4 @@
-//! What an endpoint tells of each peer, and a handle of its destination.
+//! What an endpoint reports of each peer, and a handle of its destination.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use quelea_cmq::{Config, DestinationOptions, Endpoint, Key, Mode, Peer};
 use crate::ends::*;
 
 #[test]
-fn each_peer_is_told_of_with_what_was_counted_of_it() {
+fn each_peer_is_listed_with_its_counts() {
     let (a, b, here) = (endpoint(), endpoint(), endpoint());
     let queue = queue(&here, 7);
     assert_eq!(here.peers(), []);
@@ -24,8 +24,12 @@ fn each_peer_is_told_of_with_what_was_counted_of_it() {
     }
     let peers = here.peers();
     assert_eq!(peers.len(), 2);
-    let told: Vec<_> = peers.iter().map(|peer| (peer.address, peer.counts.messages)).collect();
-    assert_eq!(told, [(b.local_addr(), 5), (a.local_addr(), 3)], "the one heard of last is first");
+    let listed: Vec<_> = peers.iter().map(|peer| (peer.address, peer.counts.messages)).collect();
+    assert_eq!(
+        listed,
+        [(b.local_addr(), 5), (a.local_addr(), 3)],
+        "the one heard of last is first"
+    );
     assert!(peers[0].mode.is_reliable() && !peers[1].mode.is_reliable());
     assert!(peers[0].silent_for <= peers[1].silent_for);
     let one = here.peer(a.local_addr(), 7).unwrap();
@@ -104,7 +108,7 @@ fn proven(here: &Endpoint, address: SocketAddr, last: Option<u64>) -> Peer {
 }
 
 #[test]
-fn a_peer_that_is_started_anew_at_its_address_is_told_with_its_restarts() {
+fn a_peer_restarted_at_its_address_is_listed_with_its_restarts() {
     let here = endpoint();
     let queue = queue(&here, 7);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -31,7 +31,7 @@ fn a_message_goes_from_one_end_to_the_other() {
 }
 
 #[test]
-fn what_a_sender_pushes_in_a_hurry_is_neither_lost_nor_out_of_order() {
+fn what_is_pushed_in_a_hurry_is_neither_lost_nor_reordered() {
     const MESSAGES: u64 = 200_000;
     for mode in [Mode::Lossy, Mode::ReliableOrdered] {
         let (a, b) = (endpoint(), endpoint());

@@ -68,7 +68,7 @@ fn queue_of_marker(a: &Endpoint, b: &Endpoint) -> Queue {
 }
 
 #[test]
-fn a_task_that_does_not_come_for_its_message_leaves_it_to_the_next() {
+fn a_dropped_task_leaves_its_message_to_the_next() {
     let (a, b) = (endpoint(), endpoint());
     let queue = queue(&b, 0);
     let dest = dest(&a, &b, 0, Mode::ReliableOrdered);

@@ -44,7 +44,7 @@ impl Endpoint {
     }
 
     /// Flushes, and forgets it once everything is sent (and acknowledged, where it is reliable). The
-    /// receiver is told by a PROBE with the flag END, repeated as any PROBE until a STATUS comes.
+    /// receiver hears it by a PROBE with the flag END, repeated as any PROBE until a STATUS comes.
     pub fn close_destination(&mut self, id: DestinationId, now: Time) {
         let _ = now;
         self.outbox.close_destination(id);

@@ -1,4 +1,4 @@
-//! What a flight is told.
+//! The options of a flight.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ pub const DEAD_PEER: Duration = Duration::from_secs(60);
 /// What is under way to a receiver of a lossy flow is forgotten after so long without any answer.
 pub const SILENT_PEER: Duration = Duration::from_secs(30);
 
-/// How long a receiver may be silent, as its sender was told, or by default.
-pub(crate) const fn patience(told: Option<Duration>, reliable: bool) -> Duration {
-    match told {
-        Some(told) => told,
+/// How long a receiver may be silent, as configured, or by default.
+pub(crate) const fn patience(configured: Option<Duration>, reliable: bool) -> Duration {
+    match configured {
+        Some(configured) => configured,
         None if reliable => DEAD_PEER,
         None => SILENT_PEER,
     }

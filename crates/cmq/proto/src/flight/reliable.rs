@@ -2,12 +2,12 @@
 
 use super::budget::Budget;
 use super::congestion::Congestion;
-use super::kept::{Kept, News};
+use super::retransmission_queue::{News, RetransmissionQueue};
 use crate::time::Time;
 
 #[derive(Debug)]
 pub(super) struct Reliable {
-    pub(super) kept: Kept,
+    pub(super) queue: RetransmissionQueue,
     pub(super) budget: Budget,
     /// None on loopback, where nothing but the receiver can be full.
     pub(super) congestion: Option<Congestion>,
@@ -17,7 +17,7 @@ impl Reliable {
     pub(super) fn learn(&mut self, news: &News, now: Time, round_trip_us: u64) {
         if let Some(congestion) = &mut self.congestion {
             // What was under way when the word was written, about: was the window what held it back?
-            let under_way = self.kept.charges() + news.arrived_charges;
+            let under_way = self.queue.charges() + news.arrived_charges;
             let used = under_way * 2 >= congestion.window_bytes();
             congestion.arrived(news.arrived, news.arrived_charges, used);
         }

@@ -345,7 +345,7 @@ impl Run {
     }
 }
 
-/// Moves what an endpoint sends to the network. Gives whether there was anything.
+/// Moves what an endpoint sends to the network. Returns whether there was anything.
 fn transmit(endpoint: &mut Endpoint, way: &mut Way, to: SocketAddr, now: Time) -> bool {
     let Some(transmit) = endpoint.poll_transmit(now) else { return false };
     assert!(!transmit.bytes.is_empty() && transmit.bytes.len() <= DATAGRAM_BYTES_MAX);

@@ -87,8 +87,8 @@ impl Inbox {
             end_waits: false,
             waiting: None,
             unacknowledged: Unacknowledged::default(),
-            mender: None,
-            mender_taken: 0,
+            decoder: None,
+            decoder_taken: 0,
         });
         if proven {
             self.on_proven(slot, now);
@@ -157,7 +157,7 @@ impl Inbox {
         self.flows.set_contact(key.from, mailbox, contact);
     }
 
-    /// Ends the session that a sender had before, and gives what was counted of it.
+    /// Ends the session that a sender had before, and returns what was counted of it.
     fn end_session(
         &mut self,
         key: &FlowKey,
@@ -171,12 +171,12 @@ impl Inbox {
         // What is counted until they are forgotten goes to the sender's new flow.
         let past = core::mem::take(&mut self.past);
         for slot in self.flows.slots(of_old) {
-            self.close_books(slot, now);
+            self.forget_old_session(slot, now);
         }
         let mut counts = core::mem::replace(&mut self.past, past);
         counts.restarts += 1;
         self.counters.restarts += 1;
-        self.tell(Event::Restarted { from: key.from, mailbox });
+        self.report(Event::Restarted { from: key.from, mailbox });
         counts
     }
 

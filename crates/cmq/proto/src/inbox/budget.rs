@@ -9,21 +9,21 @@ pub(super) struct Budget {
     reserve: usize,
     used: usize,
     unproven: usize,
-    mending: usize,
+    recovery: usize,
 }
 
 /// The part of the memory that unproven flows may take together, as a divisor: a forger must not
 /// keep it from all others.
 const UNPROVEN_PART: usize = 8;
 
-/// The part that may be kept to mend with: it only saves repetitions, what waits is worth more.
+/// The part that may be kept to recover with: it only saves repetitions, what waits is worth more.
 const MENDING_PART: usize = 4;
 
 impl Budget {
     /// At least two messages of the greatest length fit, whatever `bytes_max` says.
     pub(super) fn new(bytes_max: usize, message_bytes_max: usize) -> Self {
         let reserve = message_bytes_max + message_bytes_max / 8;
-        Self { bytes_max: bytes_max.max(2 * reserve), reserve, used: 0, unproven: 0, mending: 0 }
+        Self { bytes_max: bytes_max.max(2 * reserve), reserve, used: 0, unproven: 0, recovery: 0 }
     }
 
     /// Takes `bytes` if there is room.
@@ -42,17 +42,17 @@ impl Budget {
         true
     }
 
-    /// Takes `bytes` to mend with instead of `before`; false if there is no room, and none is kept.
+    /// Takes `bytes` to recover with instead of `before`; false if there is no room, and none is kept.
     pub(super) fn take_to_mend(&mut self, before: usize, bytes: usize, proven: bool) -> bool {
-        self.give_back_mending(before, proven);
-        let takes = self.mending + bytes <= self.bytes_max / MENDING_PART
+        self.give_back_decoder(before, proven);
+        let takes = self.recovery + bytes <= self.bytes_max / MENDING_PART
             && self.take(bytes, false, proven);
-        self.mending += if takes { bytes } else { 0 };
+        self.recovery += if takes { bytes } else { 0 };
         takes
     }
 
-    pub(super) fn give_back_mending(&mut self, bytes: usize, proven: bool) {
-        self.mending = self.mending.saturating_sub(bytes);
+    pub(super) fn give_back_decoder(&mut self, bytes: usize, proven: bool) {
+        self.recovery = self.recovery.saturating_sub(bytes);
         self.give_back(bytes, proven);
     }
 
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_to_mend_with_is_a_part() {
+    fn what_is_kept_to_recover_with_is_a_part() {
         let mut budget = Budget::new(1_000, 80);
         assert!(budget.take_to_mend(0, 250, true));
         assert!(!budget.take_to_mend(0, 1, true));

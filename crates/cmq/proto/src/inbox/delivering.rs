@@ -291,7 +291,7 @@ impl Inbox {
         true
     }
 
-    /// Tells the application of the flow's end, once everything before it is there or lost.
+    /// Reports to the application the flow's end, once everything before it is there or lost.
     #[inline]
     pub(super) fn end_if_complete(&mut self, slot: u32) {
         let flow = self.flows.at(slot);
@@ -300,17 +300,17 @@ impl Inbox {
             && flow.waiting.is_none()
         {
             let (from, session, mailbox) = (flow.key.from, flow.key.session, flow.mailbox);
-            // Where too many wait already it is told later: someone may wait for it.
+            // Where too many wait already it is reported later: someone may wait for it.
             if self.events.push(Event::Ended { from, session, mailbox }) {
-                flow.ending = Ending::Told;
+                flow.ending = Ending::Reported;
             } else {
-                self.tell_end_later(slot);
+                self.report_end_later(slot);
             }
         }
     }
 
     #[cold]
-    fn tell_end_later(&mut self, slot: u32) {
+    fn report_end_later(&mut self, slot: u32) {
         let (proven, others) = self.flows.count();
         let flow = self.flows.at(slot);
         if flow.end_waits {

@@ -12,7 +12,7 @@ use crate::inbox::waiting::Waiting;
 use crate::inbox::window::{Place, Window};
 use crate::key::Mailbox;
 use crate::mode::Mode;
-use crate::repair::Mender;
+use crate::repair::FecDecoder;
 use crate::time::Time;
 use crate::wire::Header;
 use crate::wire::flags::{self, FlowMode};
@@ -25,7 +25,7 @@ pub(super) const COMMON_FLAGS: u8 = flags::MODE_MASK | flags::CREDIT | flags::SE
 pub(super) struct Flow {
     pub(super) key: FlowKey,
     pub(super) at: FlowRef,
-    /// Told to the sender as the receiver's session: another if the flow was forgotten meanwhile, so
+    /// Reported to the sender as the receiver's session: another if the flow was forgotten meanwhile, so
     /// that the sender repeats what it has not been acknowledged.
     pub(super) receiver_session: u64,
     pub(super) mailbox: Mailbox,
@@ -38,9 +38,9 @@ pub(super) struct Flow {
     pub(super) gaps: Gaps,
     /// The number of the message that comes next after all that is known.
     pub(super) next_message: u64,
-    /// Told to the sender.
+    /// Reported to the sender.
     pub(super) lost_messages: u64,
-    /// Told to the application, with those of the sender's sessions before.
+    /// Reported to the application, with those of the sender's sessions before.
     pub(super) counts: PeerCounts,
     pub(super) last_arrival: Time,
     pub(super) credit: FlowCredit,
@@ -57,15 +57,15 @@ pub(super) struct Flow {
     /// Whether a look at its gaps is due.
     pub(super) gaps_armed: bool,
     pub(super) ending: Ending,
-    /// Whether it is in the line of those whose end is to be told when there is room.
+    /// Whether it is in the line of those whose end is to be reported when there is room.
     pub(super) end_waits: bool,
     /// Only while something waits.
     pub(super) waiting: Option<Box<Waiting>>,
     pub(super) unacknowledged: Unacknowledged,
     /// Only where parity is sent along.
-    pub(super) mender: Option<Box<Mender>>,
+    pub(super) decoder: Option<Box<FecDecoder>>,
     /// What it takes of the memory that all flows share.
-    pub(super) mender_taken: usize,
+    pub(super) decoder_taken: usize,
 }
 
 /// How a sender calls a flow, and from where.
@@ -101,8 +101,8 @@ pub(super) enum Ending {
     Open,
     /// Nothing follows this sequence.
     Announced(u64),
-    /// The application was told.
-    Told,
+    /// The application got its event.
+    Reported,
 }
 
 impl Flow {
@@ -144,7 +144,7 @@ impl Flow {
 
     /// What it takes of the memory that all flows share.
     pub(super) fn taken(&self) -> usize {
-        self.mender_taken + self.waiting.as_ref().map_or(0, |waiting| waiting.taken)
+        self.decoder_taken + self.waiting.as_ref().map_or(0, |waiting| waiting.taken)
     }
 
     /// Whether its sender gets answers. Not one that keeps to no credit and repeats nothing: it may be

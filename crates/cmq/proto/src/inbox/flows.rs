@@ -9,7 +9,7 @@ use slab::Slab;
 
 use crate::inbox::flow::{Flow, FlowKey};
 use crate::inbox::flow_ref::FlowRef;
-use crate::inbox::recency::Recency;
+use crate::inbox::lru::LruLists;
 use crate::key::Mailbox;
 use crate::limits::FLOWS_UNPROVEN_MAX;
 
@@ -44,7 +44,7 @@ pub(super) struct Flows {
     contacts: HashMap<(SocketAddr, Mailbox), Contact, Secret>,
     /// Proven flows of each session.
     sessions: HashMap<(SocketAddr, u64), u32, Secret>,
-    recency: Recency,
+    lru: LruLists,
     /// The flow of the last datagram: a train is of one flow, mostly.
     last: Option<u32>,
     generations: u32,
@@ -59,7 +59,7 @@ impl Flows {
             by_key: HashMap::with_hasher(secret.clone()),
             contacts: HashMap::with_hasher(secret.clone()),
             sessions: HashMap::with_hasher(secret),
-            recency: Recency::default(),
+            lru: LruLists::default(),
             last: None,
             generations: 0,
             proven_max: proven_max.max(1),
@@ -99,16 +99,16 @@ impl Flows {
     #[inline]
     pub(super) fn touch(&mut self, slot: u32) {
         let proven = self.flows[slot as usize].proven;
-        self.recency.touch(slot, proven);
+        self.lru.touch(slot, proven);
     }
 
     /// The flow that has to go before another of its kind comes in.
     pub(super) fn in_the_way(&self, proven: bool) -> Option<u32> {
         let most = if proven { self.proven_max } else { FLOWS_UNPROVEN_MAX };
-        if self.recency.length(proven) < most {
+        if self.lru.length(proven) < most {
             return None;
         }
-        self.recency.oldest(proven)
+        self.lru.oldest(proven)
     }
 
     /// Takes in a new flow, made from its place.
@@ -119,7 +119,7 @@ impl Flows {
         let flow = entry.insert(make(at));
         let (key, proven) = (flow.key, flow.proven);
         self.by_key.insert(key, at.slot);
-        self.recency.add(at.slot, proven);
+        self.lru.add(at.slot, proven);
         if proven {
             *self.sessions.entry((key.from, key.session)).or_insert(0) += 1;
         }
@@ -127,11 +127,11 @@ impl Flows {
         at.slot
     }
 
-    /// Forgets a flow, and gives what was known of it.
+    /// Forgets a flow, and returns what was known of it.
     pub(super) fn remove(&mut self, slot: u32) -> Flow {
         let flow = self.flows.remove(slot as usize);
         self.by_key.remove(&flow.key);
-        self.recency.remove(slot, flow.proven);
+        self.lru.remove(slot, flow.proven);
         if flow.proven {
             let session = (flow.key.from, flow.key.session);
             if let Some(count) = self.sessions.get_mut(&session) {
@@ -158,8 +158,8 @@ impl Flows {
         flow.proven = true;
         let session = (flow.key.from, flow.key.session);
         *self.sessions.entry(session).or_insert(0) += 1;
-        self.recency.remove(slot, false);
-        self.recency.add(slot, true);
+        self.lru.remove(slot, false);
+        self.lru.add(slot, true);
     }
 
     /// Whether a flow of the same session has proven the address: nobody else knows the session.
@@ -173,7 +173,7 @@ impl Flows {
             let key = &self.flows[*slot as usize].key;
             (key.from, key.session) == (from, session)
         };
-        self.recency.line(false).filter(of).collect()
+        self.lru.line(false).filter(of).collect()
     }
 
     pub(super) fn contact(&self, from: SocketAddr, mailbox: Mailbox) -> Option<Contact> {
@@ -189,7 +189,7 @@ impl Flows {
         if let Some(contact) = self.contact(from, mailbox) {
             return self.known(contact.flow.slot);
         }
-        let unproven = self.recency.line(false).filter_map(|slot| self.known(slot));
+        let unproven = self.lru.line(false).filter_map(|slot| self.known(slot));
         unproven.filter(|flow| (flow.key.from, flow.mailbox) == (from, mailbox)).last()
     }
 
@@ -205,7 +205,7 @@ impl Flows {
 
     /// How many there are: proven, and not.
     pub(super) const fn count(&self) -> (usize, usize) {
-        (self.recency.length(true), self.recency.length(false))
+        (self.lru.length(true), self.lru.length(false))
     }
 
     /// The slots of all flows to a mailbox, or of those that its successor has to take.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::time::Time;
 
-/// Gaps of one flow that are told apart; beyond, the two oldest become one.
+/// Gaps of one flow that are kept apart; beyond, the two oldest become one.
 pub(super) const GAPS_MAX: usize = 256;
 
 /// Consecutive sequences that were skipped together. The messages in them are known, since the
@@ -61,7 +61,7 @@ impl Gaps {
         })
     }
 
-    /// A missing datagram came, with `count` messages. Gives the messages that are lost for good
+    /// A missing datagram came, with `count` messages. Returns the messages that are lost for good
     /// because nothing else of the gap can bring them: fragments that begin nowhere, or a lie.
     pub(super) fn fill(&mut self, sequence: u64, count: u16) -> u64 {
         let Some(at) = self.find(sequence) else { return 0 };
@@ -75,7 +75,7 @@ impl Gaps {
     }
 
     /// Nothing below `floor` will come; `missing(first, past)` says how many of a range did not.
-    /// Gives the messages that are lost with them. What a gap has above `floor` keeps its messages.
+    /// Returns the messages that are lost with them. What a gap has above `floor` keeps its messages.
     pub(super) fn give_up_below(&mut self, floor: u64, missing: impl Fn(u64, u64) -> u64) -> u64 {
         let mut lost = 0;
         while let Some(gap) = self.list.front_mut()
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_given_up_in_part_loses_its_messages_when_the_rest_is_known() {
+    fn a_gap_given_up_in_part_loses_messages_once_it_ends() {
         let mut gaps = gaps(&[(1, 5, 10)]);
         assert_eq!(gaps.give_up_below(3, |first, past| past - first), 0);
         assert_eq!(gaps.fill(3, 2), 0);

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use slab::Slab;
 
 use crate::inbox::flows::Secret;
-use crate::inbox::recency::Recency;
+use crate::inbox::lru::LruLists;
 use crate::limits::GROUP_FLOWS_MAX;
 use crate::seal::FlowSeal;
 use crate::wire::Header;
@@ -18,7 +18,7 @@ pub struct Groups {
     entries: Slab<Entry>,
     by_name: HashMap<(u64, u32), u32, Secret>,
     /// All are proven.
-    recency: Recency,
+    lru: LruLists,
 }
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Groups {
         Self {
             entries: Slab::new(),
             by_name: HashMap::with_hasher(Secret(secret)),
-            recency: Recency::default(),
+            lru: LruLists::default(),
         }
     }
 
@@ -50,23 +50,23 @@ impl Groups {
     /// A datagram of a flow that is known was opened.
     pub fn touch(&mut self, header: &Header) {
         if let Some(slot) = self.by_name.get(&name(header)) {
-            self.recency.touch(*slot, true);
+            self.lru.touch(*slot, true);
         }
     }
 
     /// A flow that is not known was opened. The one that was silent longest makes room.
     pub fn add(&mut self, from: SocketAddr, header: &Header, seal: FlowSeal) {
-        while self.recency.length(true) >= GROUP_FLOWS_MAX
-            && let Some(oldest) = self.recency.oldest(true)
+        while self.lru.length(true) >= GROUP_FLOWS_MAX
+            && let Some(oldest) = self.lru.oldest(true)
         {
-            self.recency.remove(oldest, true);
+            self.lru.remove(oldest, true);
             let entry = self.entries.remove(oldest as usize);
             self.by_name.remove(&entry.name);
         }
         let name = name(header);
         let slot = self.entries.insert(Entry { name, from, seal }) as u32;
         self.by_name.insert(name, slot);
-        self.recency.add(slot, true);
+        self.lru.add(slot, true);
     }
 }
 

@@ -7,7 +7,7 @@ use slab::Slab;
 
 use crate::inbox::flow::FlowKey;
 use crate::inbox::flows::Secret;
-use crate::inbox::recency::Recency;
+use crate::inbox::lru::LruLists;
 use crate::limits::FLOWS_UNPROVEN_MAX;
 use crate::seal::{FlowSeal, HANDSHAKE_BYTES, Keyring, Reception, Rejected};
 use crate::wire::Header;
@@ -27,7 +27,7 @@ struct Entry {
 pub struct Receptions {
     entries: Slab<Entry>,
     by_key: HashMap<FlowKey, u32, Secret>,
-    recency: Recency,
+    lru: LruLists,
     /// That of the last datagram.
     last: Option<u32>,
     proven_max: usize,
@@ -40,7 +40,7 @@ impl Receptions {
         Self {
             entries: Slab::new(),
             by_key: HashMap::with_hasher(Secret(secret)),
-            recency: Recency::default(),
+            lru: LruLists::default(),
             last: None,
             proven_max: flows_max.max(1),
         }
@@ -81,13 +81,13 @@ impl Receptions {
     pub fn opened(&mut self) {
         let Some(slot) = self.last else { return };
         if self.entries[slot as usize].proven {
-            self.recency.touch(slot, true);
+            self.lru.touch(slot, true);
             return;
         }
         self.entries[slot as usize].proven = true;
-        self.recency.remove(slot, false);
+        self.lru.remove(slot, false);
         self.make_way(true);
-        self.recency.add(slot, true);
+        self.lru.add(slot, true);
     }
 
     /// What was received of a flow is forgotten, and its keys go too.
@@ -100,7 +100,7 @@ impl Receptions {
     /// How many there are: of proven flows, and of others.
     #[must_use]
     pub const fn count(&self) -> (usize, usize) {
-        (self.recency.length(true), self.recency.length(false))
+        (self.lru.length(true), self.lru.length(false))
     }
 
     #[inline]
@@ -118,14 +118,14 @@ impl Receptions {
         self.make_way(false);
         let slot = self.entries.insert(Entry { key, reception, proven: false }) as u32;
         self.by_key.insert(key, slot);
-        self.recency.add(slot, false);
+        self.lru.add(slot, false);
         self.last = Some(slot);
     }
 
     fn make_way(&mut self, proven: bool) {
         let most = if proven { self.proven_max } else { FLOWS_UNPROVEN_MAX };
-        while self.recency.length(proven) >= most
-            && let Some(slot) = self.recency.oldest(proven)
+        while self.lru.length(proven) >= most
+            && let Some(slot) = self.lru.oldest(proven)
         {
             self.remove(slot);
         }
@@ -134,7 +134,7 @@ impl Receptions {
     fn remove(&mut self, slot: u32) {
         let entry = self.entries.remove(slot as usize);
         self.by_key.remove(&entry.key);
-        self.recency.remove(slot, entry.proven);
+        self.lru.remove(slot, entry.proven);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What senders are told: what came, what may be forgotten, how much more may come.
+//! What is reported to senders: what came, what may be forgotten, how much more may come.
 
 use core::net::SocketAddr;
 

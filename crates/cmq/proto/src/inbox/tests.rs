@@ -1,9 +1,9 @@
 //! Stories of an inbox: a sender's datagrams are made by hand, so that each can be lost, late or wrong.
 
 mod credit;
+mod fec_recovery;
 mod fragments;
 mod lossy;
-mod mending;
 mod peers;
 mod reliable;
 

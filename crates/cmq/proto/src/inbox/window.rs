@@ -105,7 +105,7 @@ impl Window {
         self.highest = next;
     }
 
-    /// What is missing below `floor` will not come. Gives how many those are.
+    /// What is missing below `floor` will not come. Returns how many those are.
     pub(super) fn give_up_below(&mut self, floor: u64) -> u64 {
         let floor = floor.min(self.highest);
         if floor <= self.below {

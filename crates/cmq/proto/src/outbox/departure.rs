@@ -5,9 +5,9 @@ use bytes::{BufMut, BytesMut};
 
 use super::Outbox;
 use super::parities::Parities;
+use super::scheduling::Scheduled;
 use super::sealing::seal_or_write;
 use super::train::{Closed, noted};
-use super::turns::Turn;
 use crate::charge::charge;
 use crate::config::Wire;
 use crate::flight::{Action, Sent};
@@ -28,18 +28,18 @@ impl Outbox {
         if let Some(reply) = self.replies.pop_front() {
             return Some(reply);
         }
-        while let Some((slot, turn)) = self.next_turn(now) {
-            let acted = !matches!(turn, Turn::Send(_) | Turn::End);
+        while let Some((slot, turn)) = self.next_scheduled(now) {
+            let acted = !matches!(turn, Scheduled::Send(_) | Scheduled::End);
             let transmit = match turn {
-                Turn::Send(train) => self.depart(slot, train, now),
-                Turn::Greet => self.greet(slot, now),
-                Turn::Act(action) => self.act(slot, action),
-                Turn::End => {
-                    let next = self.directory.at(slot).next_sequence;
+                Scheduled::Send(train) => self.depart(slot, train, now),
+                Scheduled::Greet => self.greet(slot, now),
+                Scheduled::Act(action) => self.act(slot, action),
+                Scheduled::End => {
+                    let next = self.destinations.at(slot).next_sequence;
                     self.probe(slot, next, next, now)
                 }
             };
-            self.end_turn(slot, acted);
+            self.finish_scheduled(slot, acted);
             if transmit.is_some() {
                 return transmit;
             }
@@ -52,7 +52,7 @@ impl Outbox {
         match action {
             Action::Repeat(bytes) => {
                 self.counters.repeated += 1;
-                let destination = self.directory.at_mut(slot);
+                let destination = self.destinations.at_mut(slot);
                 destination.repeated = destination.repeated.saturating_add(1);
                 Some(Transmit {
                     to: destination.key.address,
@@ -78,7 +78,7 @@ impl Outbox {
         self.counters.datagrams += train.segments() as u64;
         self.counters.messages += u64::from(train.messages);
         self.counters.bytes += train.bytes.len() as u64;
-        let first = self.directory.at(slot).next_sequence;
+        let first = self.destinations.at(slot).next_sequence;
         if self.config.wire == Wire::Quelea && !self.write_headers(slot, &mut train) {
             self.counters.unsealed_messages += u64::from(train.messages);
             return None;
@@ -93,7 +93,7 @@ impl Outbox {
 
     /// Segments as they are given to the driver.
     fn release(&mut self, slot: u32, bytes: BytesMut, segment_bytes: usize) -> Transmit {
-        let destination = self.directory.at(slot);
+        let destination = self.destinations.at(slot);
         let (to, path_bytes) = (destination.key.address, usize::from(destination.path_bytes));
         Transmit {
             to,
@@ -106,7 +106,7 @@ impl Outbox {
     /// What is kept to be repeated keeps its whole buffer: a large one with little in it is changed
     /// for a small one.
     fn compact(&mut self, slot: u32, bytes: BytesMut) -> BytesMut {
-        if !self.directory.at(slot).reliable || bytes.len() >= bytes.capacity() / 2 {
+        if !self.destinations.at(slot).reliable || bytes.len() >= bytes.capacity() / 2 {
             return bytes;
         }
         let small = BytesMut::from(&bytes[..]);
@@ -119,8 +119,8 @@ impl Outbox {
         let bits = self.flow_flags(slot);
         let session = self.session;
         let tag_bytes = self.tag_bytes();
-        let repair = self.profiles.get(self.directory.at(slot).profile).repair;
-        let destination = self.directory.at_mut(slot);
+        let repair = self.profiles.get(self.destinations.at(slot).profile).repair;
+        let destination = self.destinations.at_mut(slot);
         let busy = destination.busy.get_or_insert_default();
         if repair != Repair::None && busy.parities.is_none() {
             busy.parities = Parities::new(repair).map(Box::new);
@@ -156,14 +156,14 @@ impl Outbox {
         if self.next_continues(slot) {
             return;
         }
-        let busy = self.directory.at_mut(slot).busy.as_mut();
+        let busy = self.destinations.at_mut(slot).busy.as_mut();
         let Some(mut parities) = busy.and_then(|busy| busy.parities.take()) else { return };
         let bits = self.flow_flags(slot);
         let tag_bytes = self.tag_bytes();
         parities.finish();
         while let Some((mut bytes, segment_bytes)) = parities.next_train(tag_bytes) {
             let session = self.session;
-            let destination = self.directory.at_mut(slot);
+            let destination = self.destinations.at_mut(slot);
             let first = destination.next_sequence;
             for segment in bytes.chunks_mut(segment_bytes) {
                 let header = Header {
@@ -188,14 +188,14 @@ impl Outbox {
             self.take_down(slot, first, &transmit, begun, now);
             self.replies.push_back(transmit);
         }
-        if let Some(busy) = &mut self.directory.at_mut(slot).busy {
+        if let Some(busy) = &mut self.destinations.at_mut(slot).busy {
             busy.parities = Some(parities);
         }
     }
 
-    /// Tells the flight, if there is one, of each datagram from `first` on.
+    /// Reports to the flight, if there is one, each datagram from `first` on.
     fn take_down(&mut self, slot: u32, first: u64, transmit: &Transmit, begun: Time, now: Time) {
-        let destination = self.directory.at(slot);
+        let destination = self.destinations.at(slot);
         let reliable = destination.reliable;
         let expires = match self.profiles.get(destination.profile).mode {
             Mode::ReliableUntil(age) => Some(begun.after(age)),
@@ -222,7 +222,7 @@ impl Outbox {
 
     /// The flags that all datagrams of the destination's flow have.
     pub(super) fn flow_flags(&self, slot: u32) -> u8 {
-        let options = self.profiles.get(self.directory.at(slot).profile);
+        let options = self.profiles.get(self.destinations.at(slot).profile);
         let credit = if options.credit { flags::CREDIT } else { 0 };
         FlowMode::from(options.mode) as u8 | credit
     }
@@ -231,7 +231,7 @@ impl Outbox {
         self.counters.probes += 1;
         let mut header = self.small_header(slot, Kind::Probe);
         let tag_bytes = self.tag_bytes();
-        let destination = self.directory.at_mut(slot);
+        let destination = self.destinations.at_mut(slot);
         if destination.busy.as_ref().is_some_and(|busy| busy.ending.is_some()) {
             header.flags |= flags::END;
         }
@@ -262,7 +262,7 @@ impl Outbox {
     /// The header of a datagram of the flow that carries no messages.
     pub(super) fn small_header(&mut self, slot: u32, kind: Kind) -> Header {
         self.last_number += 1;
-        let destination = self.directory.at(slot);
+        let destination = self.destinations.at(slot);
         Header {
             kind,
             flags: self.flow_flags(slot),
@@ -276,7 +276,7 @@ impl Outbox {
     }
 
     pub(super) fn small(&self, slot: u32, bytes: BytesMut) -> Transmit {
-        let to = self.directory.at(slot).key.address;
+        let to = self.destinations.at(slot).key.address;
         Transmit { to, bytes: bytes.freeze(), segment_bytes: None, may_fragment: false }
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Destination {
     pub(crate) busy: Option<Box<Busy>>,
     /// Our number of it on the wire; another after the receiver's restart.
     pub(crate) flow: u32,
-    /// Tells a handle of it from one of an earlier destination in the same slot.
+    /// Distinguishes a handle of it from one of an earlier destination in the same slot.
     pub(crate) generation: u32,
     /// Repetitions that left.
     pub(crate) repeated: u32,
@@ -34,7 +34,7 @@ pub(crate) struct Destination {
     pub(crate) path_bytes: u16,
     /// How much its last trains held.
     pub(crate) class: Class,
-    /// Whether its losses are mended: it is settled when all is acknowledged.
+    /// Whether its losses are recovered: it is settled when all is acknowledged.
     pub(crate) reliable: bool,
     /// How often messages to it were given up.
     pub(crate) given_up: u32,
@@ -69,18 +69,18 @@ pub(crate) struct Busy {
     pub(crate) resting: bool,
 }
 
-/// Telling the receiver that nothing follows.
+/// Announcing to the receiver that nothing follows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ending {
     /// The flight asks until it has an answer.
     Asked,
-    /// Nobody answers: it is told some times.
-    Told {
-        /// When it is told again.
+    /// Nobody answers: it is announced some times.
+    Announced {
+        /// When it is announced again.
         next_at: Time,
         /// How long to wait then.
         wait_us: u64,
-        /// How often it is still to be told.
+        /// How often it is still to be announced.
         left: u8,
     },
 }

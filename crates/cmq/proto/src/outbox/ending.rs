@@ -1,5 +1,5 @@
-//! How a destination goes: when everything else is settled, its receiver is told that nothing
-//! follows, until it answers or has been told often enough.
+//! How a destination goes: when everything else is settled, the end is announced to its receiver
+//! until that answers, or often enough.
 
 use super::Outbox;
 use super::destination::Ending;
@@ -22,21 +22,21 @@ impl Outbox {
     /// The destination takes no more, and is forgotten once everything has left, or is acknowledged.
     /// Its key is free at once: a destination that is made of it anew is another flow.
     pub(crate) fn close_destination(&mut self, id: DestinationId) {
-        let Some(destination) = self.directory.get_mut(id) else { return };
+        let Some(destination) = self.destinations.get_mut(id) else { return };
         if core::mem::replace(&mut destination.closing, true) {
             return;
         }
         if let Some(train) = &mut destination.train {
             train.seal_off();
         }
-        self.directory.release_key(id.slot);
+        self.destinations.release_key(id.slot);
         self.flush(id.slot);
         self.enqueue(id.slot);
     }
 
     /// Nothing of the destination may leave now: looks whether something of it may go.
     pub(super) fn rest(&mut self, slot: u32) {
-        let destination = self.directory.at_mut(slot);
+        let destination = self.destinations.at_mut(slot);
         let settled = destination.is_settled();
         if settled {
             self.unsettled -= usize::from(core::mem::take(&mut destination.unsettled));
@@ -67,7 +67,7 @@ impl Outbox {
         while self.resting.len() > RESTING_MAX
             && let Some(id) = self.resting.pop_front()
         {
-            let Some(destination) = self.directory.get_mut(id) else { continue };
+            let Some(destination) = self.destinations.get_mut(id) else { continue };
             let Some(busy) = &mut destination.busy else { continue };
             busy.resting = false;
             let idle = busy.flight.as_ref().is_none_or(|flight| {
@@ -81,9 +81,9 @@ impl Outbox {
     }
 
     /// Begins the farewell of a destination that is settled, and forgets it when that is done, or if
-    /// there is no one to tell.
+    /// there is no one to announce it to.
     fn part(&mut self, slot: u32) {
-        let destination = self.directory.at(slot);
+        let destination = self.destinations.at(slot);
         let ending = destination.busy.as_ref().and_then(|busy| busy.ending);
         let unknown = destination.next_sequence == 0 || self.config.wire != Wire::Quelea;
         if destination.is_dead() || unknown && ending.is_none() {
@@ -94,21 +94,21 @@ impl Outbox {
             Some(Ending::Asked) if destination.flight().is_none_or(Flight::is_settled) => {
                 self.forget(slot);
             }
-            Some(Ending::Told { left: 0, .. }) => self.forget(slot),
+            Some(Ending::Announced { left: 0, .. }) => self.forget(slot),
             Some(_) => {}
         }
     }
 
     fn begin_farewell(&mut self, slot: u32) {
-        let heard = self.profiles.get(self.directory.at(slot).profile).credit;
+        let heard = self.profiles.get(self.destinations.at(slot).profile).credit;
         if heard {
             self.make_flight(slot, Time::ZERO);
         }
-        let busy = self.directory.at_mut(slot).busy.get_or_insert_default();
+        let busy = self.destinations.at_mut(slot).busy.get_or_insert_default();
         busy.ending = Some(if heard {
             Ending::Asked
         } else {
-            Ending::Told { next_at: Time::ZERO, wait_us: WAIT_US, left: FAREWELLS }
+            Ending::Announced { next_at: Time::ZERO, wait_us: WAIT_US, left: FAREWELLS }
         });
         self.with_flight(slot, Flight::close);
         self.enqueue(slot);
@@ -116,8 +116,8 @@ impl Outbox {
 
     /// Whether a farewell that nobody answers is to be said now; counts it.
     pub(super) fn is_end_due(&mut self, slot: u32, now: Time) -> bool {
-        let busy = self.directory.at_mut(slot).busy.as_mut();
-        let Some(Ending::Told { next_at, wait_us, left }) =
+        let busy = self.destinations.at_mut(slot).busy.as_mut();
+        let Some(Ending::Announced { next_at, wait_us, left }) =
             busy.and_then(|busy| busy.ending.as_mut())
         else {
             return false;
@@ -136,7 +136,7 @@ impl Outbox {
     fn forget(&mut self, slot: u32) {
         self.drop_all(slot);
         self.timers.delete(slot);
-        let destination = self.directory.remove(slot);
+        let destination = self.destinations.remove(slot);
         self.held_bytes -= destination.busy.map_or(0, |busy| busy.kept_bytes);
         self.unsettled -= usize::from(destination.unsettled);
         self.profiles.release(destination.profile);

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_read_twice_in_the_wrong_order_changes_no_order() {
+    fn a_clock_that_goes_backwards_changes_no_order() {
         let mut fifo = Fifo::default();
         fifo.arm(0, Time::from_us(10));
         fifo.arm(1, Time::from_us(9));

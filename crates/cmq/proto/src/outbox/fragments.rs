@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_about_one_size_share_a_train_with_small_ones_between_them() {
+    fn messages_of_about_one_size_and_small_ones_share_a_train() {
         let shape = Shape { segment_bytes: 1_232, train_bytes: 65_507, tag_bytes: 16 };
         let mut train = Train::begin(BytesMut::new(), Time::ZERO, &shape);
         for len in [4_096, 4_090, 4_050] {

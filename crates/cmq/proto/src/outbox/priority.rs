@@ -1,6 +1,7 @@
 //! The paper's priority search queue: a deadline for each key, the oldest in one look, and any of
 //! them changed or deleted by its key. Here the key is a destination's slot, so the search half is an
-//! array of places, and the priority half a binary heap.
+//! array of places, and the priority half a binary heap. The crate `priority-queue` is not used: it
+//! hashes keys where an index does, and its licence is not among those of deny.toml.
 
 use crate::time::Time;
 

@@ -14,14 +14,14 @@ const PUSH_BYTES_MAX: usize = 64 << 10;
 impl Outbox {
     /// Whether a push of `bytes` to the destination stays within all bounds.
     pub(super) fn has_room(&self, slot: u32, bytes: usize) -> bool {
-        let waiting = self.directory.at(slot).busy.as_ref().map_or(0, |busy| busy.waiting_bytes);
+        let waiting = self.destinations.at(slot).busy.as_ref().map_or(0, |busy| busy.waiting_bytes);
         waiting < limits::WAITING_BYTES_MAX
             && self.held_bytes + PUSH_BYTES_MAX + bytes <= self.config.outbox_bytes_max
     }
 
     /// Whether a push of so many bytes to it may succeed, or would say why it never will.
     pub(crate) fn writable(&self, id: DestinationId, message_bytes: usize) -> bool {
-        let Some(destination) = self.directory.get(id) else { return true };
+        let Some(destination) = self.destinations.get(id) else { return true };
         if destination.closing || destination.is_dead() {
             return true;
         }
@@ -41,7 +41,7 @@ impl Outbox {
     /// false if the message was dropped.
     pub(super) fn make_room(&mut self, slot: u32, bytes: usize) -> Result<bool, PushError> {
         self.press();
-        match self.profiles.get(self.directory.at(slot).profile).when_full {
+        match self.profiles.get(self.destinations.at(slot).profile).when_full {
             WhenFull::Block | WhenFull::Refuse => Err(PushError::WouldBlock),
             WhenFull::DropNew => {
                 self.counters.dropped_messages += 1;
@@ -69,7 +69,7 @@ impl Outbox {
         while pressed < limits::DATAGRAM_BYTES_MAX
             && let Some((_, slot)) = self.deadlines.oldest()
         {
-            let train = self.directory.at(slot).train.as_ref();
+            let train = self.destinations.at(slot).train.as_ref();
             pressed += train.expect("a deadline is that of an open train").capacity();
             self.flush(slot);
         }
@@ -90,7 +90,7 @@ impl Outbox {
         true
     }
 
-    /// Drops all that the destination has not sent yet; says how many messages.
+    /// Drops all that the destination has not sent yet; returns how many messages.
     pub(super) fn drop_all(&mut self, slot: u32) -> u64 {
         self.close_train(slot);
         let mut messages = 0;

@@ -91,9 +91,9 @@ impl Outbox {
             return Handshake::Done;
         }
         let has_more = self.has_more(slot);
-        let destination = self.directory.at_mut(slot);
-        let told = self.profiles.get(destination.profile).dead_after;
-        let patience = flight::patience(told, destination.reliable);
+        let destination = self.destinations.at_mut(slot);
+        let configured = self.profiles.get(destination.profile).dead_after;
+        let patience = flight::patience(configured, destination.reliable);
         let wanted = has_more || destination.busy.as_ref().is_some_and(|it| it.ending.is_some());
         let busy = destination.busy.as_mut();
         let Some(sealing) = busy.and_then(|busy| busy.sealing.as_mut()) else {
@@ -119,12 +119,12 @@ impl Outbox {
 
     /// A seal for a flow that has sent nothing yet.
     fn begin_sealing(&mut self, slot: u32, now: Time) {
-        if self.directory.at(slot).next_sequence > 0 {
+        if self.destinations.at(slot).next_sequence > 0 {
             // Its keys were forgotten here, with its flight.
             self.renew_flow(slot);
         }
         let greeting = Greeting::new(self.salts.salt());
-        let destination = self.directory.at_mut(slot);
+        let destination = self.destinations.at_mut(slot);
         let group = destination.key.address.ip().is_multicast();
         let keyring = self.keyring.as_ref().filter(|_| group);
         let seal =
@@ -136,8 +136,8 @@ impl Outbox {
     /// The destination's datagrams are numbered from the start, in a flow that nobody knows.
     fn renew_flow(&mut self, slot: u32) {
         self.last_flow = self.last_flow.wrapping_add(1);
-        self.directory.change_flow(slot, self.last_flow);
-        let destination = self.directory.at_mut(slot);
+        self.destinations.change_flow(slot, self.last_flow);
+        let destination = self.destinations.at_mut(slot);
         (destination.next_sequence, destination.next_message) = (0, 0);
         if let Some(busy) = &mut destination.busy {
             busy.parities = None;
@@ -148,7 +148,7 @@ impl Outbox {
     pub(super) fn greet(&mut self, slot: u32, now: Time) -> Option<Transmit> {
         let header = self.small_header(slot, Kind::Hello);
         let keyring = self.keyring.as_ref()?;
-        let busy = self.directory.at_mut(slot).busy.as_mut()?;
+        let busy = self.destinations.at_mut(slot).busy.as_mut()?;
         let sealing = busy.sealing.as_mut()?;
         let asked = sealing.asked.as_mut()?;
         asked.next_at = now.after_us(asked.wait_us);
@@ -161,7 +161,7 @@ impl Outbox {
 
     /// Nobody has answered a HELLO. Where there are no keys, what waits for them is given up.
     pub(super) fn on_silence(&mut self, slot: u32) {
-        let destination = self.directory.at_mut(slot);
+        let destination = self.destinations.at_mut(slot);
         let (reliable, closing) = (destination.reliable, destination.closing);
         let busy = destination.busy.as_mut();
         let Some(sealing) = busy.and_then(|busy| busy.sealing.as_mut()) else { return };
@@ -184,7 +184,7 @@ impl Outbox {
 
     /// A PROBE has left. If those before have no answer, HELLO is said too.
     pub(super) fn note_probe(&mut self, slot: u32, now: Time) {
-        let busy = self.directory.at_mut(slot).busy.as_mut();
+        let busy = self.destinations.at_mut(slot).busy.as_mut();
         let Some(sealing) = busy.and_then(|busy| busy.sealing.as_mut()) else { return };
         sealing.unanswered = sealing.unanswered.saturating_add(1);
         if sealing.unanswered > UNANSWERED_MAX && sealing.asked.is_none() {
@@ -196,7 +196,7 @@ impl Outbox {
     /// A receiver that is not asked for credit says nothing, not even that it has forgotten the keys:
     /// it gets a HELLO from time to time.
     pub(super) fn greet_the_unheard(&mut self, slot: u32, now: Time) {
-        let destination = self.directory.at_mut(slot);
+        let destination = self.destinations.at_mut(slot);
         let heard = self.profiles.get(destination.profile).credit;
         let group = destination.key.address.ip().is_multicast();
         if heard || group {
@@ -221,7 +221,7 @@ impl Outbox {
         now: Time,
     ) -> Result<(), Rejected> {
         let keyring = self.keyring.as_ref().ok_or(Rejected::NotAuthentic)?;
-        let busy = self.directory.at_mut(slot).busy.as_mut();
+        let busy = self.destinations.at_mut(slot).busy.as_mut();
         let sealing = busy.and_then(|busy| busy.sealing.as_mut()).ok_or(Rejected::NotAuthentic)?;
         let answer = sealing.greeting.on_challenge(keyring, header, datagram)?;
         sealing.asked = None;
@@ -245,7 +245,7 @@ impl Outbox {
     pub(super) fn seal_anew(&mut self, slot: u32, now: Time) {
         self.renew_flow(slot);
         let greeting = Greeting::new(self.salts.salt());
-        let destination = self.directory.at_mut(slot);
+        let destination = self.destinations.at_mut(slot);
         let reliable = destination.reliable;
         let Some(busy) = &mut destination.busy else { return };
         if !reliable {
@@ -261,7 +261,7 @@ impl Outbox {
 
     /// There are keys: what was sealed with others is sealed anew.
     fn on_keys(&mut self, slot: u32, now: Time) {
-        let destination = self.directory.at_mut(slot);
+        let destination = self.destinations.at_mut(slot);
         let flow = destination.flow;
         let Some(busy) = &mut destination.busy else { return };
         let Some(mut sealing) = busy.sealing.take() else { return };
@@ -274,7 +274,7 @@ impl Outbox {
                     resealed(&bytes, place, old, new)
                 })
             });
-            let destination = self.directory.at_mut(slot);
+            let destination = self.destinations.at_mut(slot);
             destination.next_sequence = next.unwrap_or(0);
             destination.next_message = first_message;
             if let Some(busy) = &mut destination.busy {
@@ -282,7 +282,7 @@ impl Outbox {
             }
         }
         sealing.old = None;
-        if let Some(busy) = &mut self.directory.at_mut(slot).busy {
+        if let Some(busy) = &mut self.destinations.at_mut(slot).busy {
             busy.sealing = Some(sealing);
         }
     }
@@ -294,7 +294,7 @@ impl Outbox {
         header: &Header,
         datagram: &mut [u8],
     ) -> Result<core::ops::Range<usize>, Rejected> {
-        let busy = self.directory.at_mut(slot).busy.as_mut();
+        let busy = self.destinations.at_mut(slot).busy.as_mut();
         let sealing = busy.and_then(|busy| busy.sealing.as_mut()).ok_or(Rejected::NotAuthentic)?;
         let seal = sealing.seal.as_mut().ok_or(Rejected::NotAuthentic)?;
         let body = seal.open(header, datagram)?;
@@ -305,7 +305,7 @@ impl Outbox {
     }
 
     fn forget_flight(&mut self, slot: u32) {
-        if let Some(busy) = &mut self.directory.at_mut(slot).busy {
+        if let Some(busy) = &mut self.destinations.at_mut(slot).busy {
             self.held_bytes -= core::mem::take(&mut busy.kept_bytes);
             busy.flight = None;
         }

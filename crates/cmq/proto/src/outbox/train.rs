@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_does_not_fit_the_first_segments_size_begins_the_next_train() {
+    fn a_message_larger_than_the_first_segment_begins_the_next_train() {
         let shape = Shape { segment_bytes: 200, train_bytes: 10_000, tag_bytes: 0 };
         // 36 + 101 bytes; the next does not fit, so 137 is every segment's size, and 150 is too much.
         let trains = fill(&[100, 90, 150, 10], &shape);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_leaves_before_the_message_that_would_make_it_larger_than_qthresh() {
+    fn a_batch_leaves_before_a_message_that_would_exceed_qthresh() {
         let shape = Shape { segment_bytes: 512, train_bytes: 512, tag_bytes: 0 };
         let trains = fill(&[64; 9], &shape);
         let sizes: Vec<_> = trains.iter().map(|train| train.bytes.len()).collect();

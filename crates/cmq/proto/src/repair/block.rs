@@ -1,4 +1,4 @@
-//! What of a DATA is protected: all that cannot be told from its neighbours.
+//! What of a DATA is protected: all that cannot be known from its neighbours.
 
 use crate::repair::field::add_product;
 use crate::wire::parity::BLOCK_HEAD_BYTES;
@@ -15,7 +15,7 @@ impl<'a> Block<'a> {
     pub(super) fn new(header: &Header, body: &'a [u8]) -> Self {
         let mut head = [0; BLOCK_HEAD_BYTES];
         head[..2].copy_from_slice(&(body.len() as u16).to_le_bytes());
-        // How it was sent is no part of what it was; a mended one wants no STATUS.
+        // How it was sent is no part of what it was; a recovered one wants no STATUS.
         head[2] = header.flags & !(flags::SEALED | flags::STATUS_WANTED);
         head[4..6].copy_from_slice(&header.count.to_le_bytes());
         head[6..].copy_from_slice(&header.first_message.to_le_bytes());

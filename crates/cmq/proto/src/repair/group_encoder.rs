@@ -41,7 +41,7 @@ impl GroupEncoder {
         })
     }
 
-    /// Puts a DATA to the group, before it is sealed. Gives whether the group is full: then
+    /// Puts a DATA to the group, before it is sealed. Returns whether the group is full: then
     /// [`GroupEncoder::finish`] is due. The header's flags have [`crate::wire::flags::REPAIR`], so
     /// that the receiver keeps it. A datagram that is not the next one begins another group, and the
     /// one that was not finished has no parity.

@@ -71,7 +71,7 @@ impl FlowSeal {
     }
 
     /// Opens the first datagram that is seen of a flow to a group, and only then makes its seal: a
-    /// forger's costs nothing but the look at its tag. Gives where in `segment` the body is.
+    /// forger's costs nothing but the look at its tag. Returns where in `segment` the body is.
     ///
     /// # Errors
     /// None who has the key sent it; `segment` is then of no use.
@@ -141,7 +141,7 @@ impl FlowSeal {
         Ok(())
     }
 
-    /// Opens what came from the other end; `header` is the segment's. Gives where in `segment` the
+    /// Opens what came from the other end; `header` is the segment's. Returns where in `segment` the
     /// body is.
     ///
     /// A DATA or PARITY is not remembered by this, only by [`FlowSeal::taken`]: one for which the
@@ -173,7 +173,7 @@ impl FlowSeal {
         }
     }
 
-    /// Opens what was sealed here itself, so that it can be sealed anew under other keys. Gives its
+    /// Opens what was sealed here itself, so that it can be sealed anew under other keys. Returns its
     /// header, still with the flag SEALED, and where its body is.
     ///
     /// # Errors

@@ -61,7 +61,7 @@ impl Keyring {
         datagram[TAG_AT..].copy_from_slice(context.sign().as_ref());
     }
 
-    /// Checks the tag of a HELLO or of a CHALLENGE, and gives its salt. Padding may follow.
+    /// Checks the tag of a HELLO or of a CHALLENGE, and returns its salt. Padding may follow.
     pub(super) fn verify(
         &self,
         datagram: &[u8],

@@ -22,7 +22,7 @@ pub struct Reception {
 
 impl Reception {
     /// Takes the HELLO of a flow that is not known here; `header` is the datagram's. `salt` is asked
-    /// for if the HELLO is authentic, and must be fresh ([`crate::seal::Salts::salt`]). Gives the
+    /// for if the HELLO is authentic, and must be fresh ([`crate::seal::Salts::salt`]). Returns the
     /// CHALLENGE to answer with, which is not larger.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl Reception {
         Ok((new, challenge))
     }
 
-    /// Takes another HELLO of the flow: its sender did not get an answer. Gives the CHALLENGE again.
+    /// Takes another HELLO of the flow: its sender did not get an answer. Returns the CHALLENGE again.
     ///
     /// # Errors
     /// It is forged, or was recorded earlier.

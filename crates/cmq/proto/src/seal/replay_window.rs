@@ -28,7 +28,7 @@ impl ReplayWindow {
         self.highest - number <= self.numbers() && self.words[word] & bit == 0
     }
 
-    /// Takes the number. Gives whether it was new.
+    /// Takes the number. Returns whether it was new.
     pub fn take(&mut self, number: u64) -> bool {
         if !self.is_new(number) {
             return false;

@@ -131,7 +131,7 @@ impl Fragment {
     }
 
     /// Reads a body with one fragment of a datagram whose header says that `count` messages begin in
-    /// it. Gives the fragment's bytes too.
+    /// it. Returns the fragment's bytes too.
     ///
     /// # Errors
     /// It is not what a sender could have cut.

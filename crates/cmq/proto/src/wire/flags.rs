@@ -14,7 +14,7 @@ pub const CREDIT: u8 = 1 << 5;
 pub const STATUS_WANTED: u8 = 1 << 6;
 /// The flow is closed: nothing follows the PROBE's `next`. PROBE only.
 pub const END: u8 = 1 << 7;
-/// A PARITY of the datagram's group follows, so the receiver keeps it to mend others with. DATA only.
+/// A PARITY of the datagram's group follows, so the receiver keeps it to recover others with. DATA only.
 pub const REPAIR: u8 = 1 << 7;
 
 /// A flow's mode, as its datagrams say it. The time that [`Mode::ReliableUntil`] allows is the

@@ -32,7 +32,7 @@ impl Parity {
         body.put_slice(&[self.data, self.parity, self.index, 0]);
     }
 
-    /// Reads a body of the datagram with `sequence`. Gives the parity too.
+    /// Reads a body of the datagram with `sequence`. Returns the parity too.
     ///
     /// # Errors
     /// It is cut off, or of an impossible group.

@@ -82,7 +82,7 @@ fn a_list_stays_below_qthresh_and_never_reaches_it() {
 }
 
 #[test]
-fn a_message_that_is_no_text_is_refused_and_leaves_the_list_as_it_was() {
+fn a_message_that_is_no_text_leaves_the_list_unchanged() {
     let mut list = Vec::new();
     classic::begin(&mut list);
     classic::write_message(&mut list, Element::Text, b"good").unwrap();

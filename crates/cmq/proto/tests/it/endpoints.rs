@@ -51,7 +51,7 @@ fn what_is_pushed_is_delivered_in_every_mode() {
 }
 
 #[test]
-fn a_batch_waits_no_longer_than_its_timeout_and_leaves_in_one_piece() {
+fn a_batch_leaves_whole_at_its_timeout() {
     let mut pair = Pair::new(Config::default());
     let to = pair.destination(lossy());
     let sent = messages(100, 64);
@@ -88,12 +88,12 @@ fn losses_of_a_lossy_flow_are_counted_to_the_message() {
     let stats = pair.server.stats().received;
     assert!(stats.lost_messages > 4_000, "{stats:?}");
     assert_eq!(stats.lost_messages + pair.received.len() as u64, 50_000);
-    let told: u64 = pair
+    let reported: u64 = pair
         .events
         .iter()
         .map(|event| if let Event::Lost { messages, .. } = event { *messages } else { 0 })
         .sum();
-    assert_eq!(told, stats.lost_messages);
+    assert_eq!(reported, stats.lost_messages);
 }
 
 #[test]

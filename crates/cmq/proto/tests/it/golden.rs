@@ -3,7 +3,7 @@
 
 use quelea_cmq_proto::classic::{self, Element};
 use quelea_cmq_proto::config::PreSharedKey;
-use quelea_cmq_proto::repair::{GroupEncoder, Mender};
+use quelea_cmq_proto::repair::{FecDecoder, GroupEncoder};
 use quelea_cmq_proto::seal::{
     Answer, FlowSeal, Greeting, KEY_DATAGRAMS, Keyring, Reception, TAG_BYTES,
 };
@@ -45,7 +45,7 @@ fn header(kind: Kind, flags: u8, sequence: u64, count: u16, first_message: u32) 
     }
 }
 
-/// Compares a datagram with its example, and gives its body.
+/// Compares a datagram with its example, and returns its body.
 fn check(name: &str, header: Header, body: &[u8]) -> Vec<u8> {
     let expected = example(name);
     let datagram = [&header.to_bytes()[..], body].concat();
@@ -145,7 +145,7 @@ fn parities_are_as_on_the_page() {
     let mut encoder = GroupEncoder::new(Repair::ReedSolomon { data: 2, parity: 2 }).unwrap();
     encoder.add(&first.0, &first.1);
     encoder.add(&second.0, &second.1);
-    let mut mender = Mender::new();
+    let mut decoder = FecDecoder::new();
     encoder.finish(|head, sum| {
         let mut body = Vec::new();
         head.write(&mut body);
@@ -153,11 +153,14 @@ fn parities_are_as_on_the_page() {
         let header = header(Kind::Parity, flags::CREDIT, 2 + u64::from(head.index), 0, 0);
         let body = check(&format!("parity-{}", head.index), header, &body);
         let (head, parity) = Parity::read(&body, header.sequence).unwrap();
-        mender.on_parity(&header, head, parity);
+        decoder.on_parity(&header, head, parity);
     });
     for expected in [first, second] {
-        let mended = mender.poll_mended().unwrap().unwrap();
-        assert_eq!((mended.header, &mended.segment[HEADER_BYTES..]), (expected.0, &expected.1[..]));
+        let recovered = decoder.poll_mended().unwrap().unwrap();
+        assert_eq!(
+            (recovered.header, &recovered.segment[HEADER_BYTES..]),
+            (expected.0, &expected.1[..])
+        );
     }
 }
 

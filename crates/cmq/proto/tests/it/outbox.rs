@@ -196,7 +196,7 @@ fn the_newest_batches_stay_where_the_oldest_are_dropped() {
 }
 
 #[test]
-fn new_trains_obey_a_path_that_has_changed_and_old_ones_may_be_fragmented() {
+fn new_trains_obey_a_changed_path_and_old_ones_may_fragment() {
     let mut endpoint = endpoint(Config::default());
     let id = open(&mut endpoint, 1, DestinationOptions { path_bytes: 1_400, ..unbounded() });
     let other = open(&mut endpoint, 2, DestinationOptions { path_bytes: 1_400, ..unbounded() });
@@ -221,7 +221,7 @@ fn new_trains_obey_a_path_that_has_changed_and_old_ones_may_be_fragmented() {
 }
 
 #[test]
-fn what_is_kept_for_a_path_that_became_smaller_is_repeated_and_may_be_fragmented() {
+fn repetitions_on_a_path_that_became_smaller_may_be_fragmented() {
     let mut pair = Pair::new(Config::default());
     let to = pair.destination(in_mode(Mode::ReliableOrdered));
     pair.network = Box::new(|datagram| {
@@ -275,7 +275,7 @@ fn a_mailbox_that_opens_later_gets_what_reliable_senders_kept() {
 }
 
 #[test]
-fn a_receiver_that_is_gone_is_given_up_and_the_application_is_told() {
+fn a_receiver_that_is_gone_is_given_up_and_reported() {
     let mut pair = Pair::new(Config::default());
     let to = pair.destination(in_mode(Mode::ReliableOrdered));
     pair.network = Box::new(|_| Fate::Lost);

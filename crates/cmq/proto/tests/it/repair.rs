@@ -7,7 +7,7 @@ use quelea_cmq_proto::limits::{
     DATAGRAM_BYTES_MAX, REPAIR_DATA_MAX, REPAIR_GROUPS_MAX, REPAIR_HELD_BYTES_MAX, REPAIR_KEPT_MAX,
     REPAIR_PARITY_MAX,
 };
-use quelea_cmq_proto::repair::{GroupEncoder, Mended, Mender, PARITY_OVERHEAD_BYTES};
+use quelea_cmq_proto::repair::{FecDecoder, GroupEncoder, PARITY_OVERHEAD_BYTES, Recovered};
 use quelea_cmq_proto::wire::parity::Parity;
 use quelea_cmq_proto::wire::{Header, Kind, Malformed, flags};
 use quelea_cmq_proto::{Mailbox, Repair};
@@ -28,7 +28,7 @@ fn header(kind: Kind, sequence: u64) -> Header {
 /// A datagram on its way: a DATA's header and body, or a PARITY's.
 type Sent = (Header, Vec<u8>);
 
-/// Sends the bodies in a group. Gives its DATA and its PARITY.
+/// Sends the bodies in a group. Returns its DATA and its PARITY.
 fn send(repair: Repair, first: u64, bodies: &[Vec<u8>]) -> (Vec<Sent>, Vec<Sent>) {
     let mut encoder = GroupEncoder::new(repair).unwrap();
     let mut data = Vec::new();
@@ -59,22 +59,22 @@ fn send(repair: Repair, first: u64, bodies: &[Vec<u8>]) -> (Vec<Sent>, Vec<Sent>
     (data, parity)
 }
 
-fn receive(mender: &mut Mender, (header, body): &Sent) {
+fn receive(decoder: &mut FecDecoder, (header, body): &Sent) {
     match header.kind {
-        Kind::Data => mender.on_data(header, body),
+        Kind::Data => decoder.on_data(header, body),
         _ => {
             let (head, parity) = Parity::read(body, header.sequence).unwrap();
-            mender.on_parity(header, head, parity);
+            decoder.on_parity(header, head, parity);
         }
     }
-    assert!(mender.held_bytes() <= REPAIR_HELD_BYTES_MAX);
+    assert!(decoder.held_bytes() <= REPAIR_HELD_BYTES_MAX);
 }
 
-fn mended(mender: &mut Mender) -> Vec<Sent> {
-    let found = std::iter::from_fn(|| mender.poll_mended());
+fn recovered(decoder: &mut FecDecoder) -> Vec<Sent> {
+    let found = std::iter::from_fn(|| decoder.poll_mended());
     found
-        .map(|mended| {
-            let Mended { header, segment } = mended.unwrap();
+        .map(|recovered| {
+            let Recovered { header, segment } = recovered.unwrap();
             assert_eq!(Header::parse(&segment), Ok(header));
             (header, segment[36..].to_vec())
         })
@@ -86,7 +86,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_losses_up_to_the_parities_are_mended_bit_for_bit(
+    fn any_losses_up_to_the_parities_are_recovered_bit_for_bit(
         bodies in vec(vec(any::<u8>(), 0..70), 1..=usize::from(REPAIR_DATA_MAX)),
         parity in 1..=REPAIR_PARITY_MAX,
         losses in vec(any::<Index>(), 0..40),
@@ -116,15 +116,15 @@ proptest! {
             .collect();
         random.shuffle(&mut way);
 
-        let mut mender = Mender::new();
+        let mut decoder = FecDecoder::new();
         let mut there: Vec<Sent> = Vec::new();
         for sent in way {
-            receive(&mut mender, sent);
+            receive(&mut decoder, sent);
             if sent.0.kind == Kind::Data {
                 there.push(sent.clone());
             }
-            // On its way through another order one may be mended that comes later by itself.
-            there.extend(mended(&mut mender));
+            // On its way through another order one may be recovered that comes later by itself.
+            there.extend(recovered(&mut decoder));
         }
         there.sort_by_key(|(header, _)| header.sequence);
         there.dedup();
@@ -132,29 +132,29 @@ proptest! {
     }
 
     #[test]
-    fn more_losses_than_parities_mend_nothing(
+    fn more_losses_than_parities_recover_nothing(
         bodies in vec(vec(any::<u8>(), 0..40), 3..12),
         parity in 1_u8..3,
     ) {
         let repair = Repair::ReedSolomon { data: REPAIR_DATA_MAX, parity };
         let (data, parities) = send(repair, 9, &bodies);
-        let mut mender = Mender::new();
+        let mut decoder = FecDecoder::new();
         for sent in data[usize::from(parity) + 1..].iter().chain(&parities) {
-            receive(&mut mender, sent);
+            receive(&mut decoder, sent);
         }
-        prop_assert_eq!(mender.poll_mended(), None);
-        receive(&mut mender, &data[0]);
+        prop_assert_eq!(decoder.poll_mended(), None);
+        receive(&mut decoder, &data[0]);
         let expected = &data[1..usize::from(parity) + 1];
-        prop_assert_eq!(mended(&mut mender), expected, "the last that it took came late");
+        prop_assert_eq!(recovered(&mut decoder), expected, "the last that it took came late");
     }
 
     #[test]
     fn nothing_that_comes_is_too_much(steps in vec((any::<bool>(), 0_u64..200, any::<u64>()), 1..300)) {
-        let mut mender = Mender::new();
+        let mut decoder = FecDecoder::new();
         for (is_data, sequence, random) in steps {
             let body = vec![random as u8; (random >> 8) as usize % 2_000];
             if is_data {
-                receive(&mut mender, &(header(Kind::Data, sequence), body));
+                receive(&mut decoder, &(header(Kind::Data, sequence), body));
             } else {
                 let head = Parity {
                     first: sequence,
@@ -162,11 +162,11 @@ proptest! {
                     parity: REPAIR_PARITY_MAX,
                     index: (random >> 30) as u8 % REPAIR_PARITY_MAX,
                 };
-                mender.on_parity(&header(Kind::Parity, sequence + 100), head, &body);
+                decoder.on_parity(&header(Kind::Parity, sequence + 100), head, &body);
             }
-            prop_assert!(mender.held_bytes() <= REPAIR_HELD_BYTES_MAX);
-            while let Some(mended) = mender.poll_mended() {
-                prop_assert!(matches!(mended, Ok(_) | Err(Malformed::Parity)));
+            prop_assert!(decoder.held_bytes() <= REPAIR_HELD_BYTES_MAX);
+            while let Some(recovered) = decoder.poll_mended() {
+                prop_assert!(matches!(recovered, Ok(_) | Err(Malformed::Parity)));
             }
         }
     }
@@ -181,43 +181,43 @@ fn an_xor_of_two_is_their_xor() {
     // 0xFFFFFFF0 ^ 0xFFFFFFF1, then the bodies.
     let expected = [5, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 3, 0, 8, 0, 7, 0, 1, 0, 0, 0, 0b0110, 7];
     assert_eq!(body, &expected);
-    let mut mender = Mender::new();
-    receive(&mut mender, &data[1]);
-    receive(&mut mender, &parities[0]);
-    assert_eq!(mended(&mut mender), data[..1]);
+    let mut decoder = FecDecoder::new();
+    receive(&mut decoder, &data[1]);
+    receive(&mut decoder, &parities[0]);
+    assert_eq!(recovered(&mut decoder), data[..1]);
 }
 
 #[test]
 fn a_group_that_is_whole_costs_nothing_more() {
     let bodies = vec![vec![1; 100]; 10];
     let (data, parities) = send(Repair::ReedSolomon { data: 10, parity: 2 }, 0, &bodies);
-    let mut mender = Mender::new();
+    let mut decoder = FecDecoder::new();
     for sent in &data {
-        receive(&mut mender, sent);
+        receive(&mut decoder, sent);
     }
-    let before = mender.held_bytes();
+    let before = decoder.held_bytes();
     for sent in &parities {
-        receive(&mut mender, sent);
+        receive(&mut decoder, sent);
     }
-    assert_eq!(mender.held_bytes(), before);
-    assert_eq!(mender.poll_mended(), None);
+    assert_eq!(decoder.held_bytes(), before);
+    assert_eq!(decoder.poll_mended(), None);
 }
 
 #[test]
-fn a_datagram_is_mended_once_however_many_parities_come() {
+fn a_datagram_is_recovered_once_however_many_parities_come() {
     let bodies = vec![vec![1; 100]; 4];
     let (data, parities) = send(Repair::ReedSolomon { data: 4, parity: 4 }, 0, &bodies);
-    let mut mender = Mender::new();
+    let mut decoder = FecDecoder::new();
     for sent in data[1..].iter().chain(&parities) {
-        receive(&mut mender, sent);
+        receive(&mut decoder, sent);
     }
-    assert_eq!(mended(&mut mender), data[..1]);
+    assert_eq!(recovered(&mut decoder), data[..1]);
 }
 
 #[test]
 fn one_group_after_the_other_is_mended() {
     let mut encoder = GroupEncoder::new(Repair::Xor { data: 3 }).unwrap();
-    let mut mender = Mender::new();
+    let mut decoder = FecDecoder::new();
     let mut sequence = 0;
     for round in 0..1_000_u64 {
         let lost = sequence + round % 3;
@@ -228,43 +228,43 @@ fn one_group_after_the_other_is_mended() {
             encoder.add(&head, &body);
             match sequence == lost {
                 true => expected = Some((head, body.to_vec())),
-                false => mender.on_data(&head, &body),
+                false => decoder.on_data(&head, &body),
             }
             sequence += 1;
         }
-        encoder.finish(|head, sum| mender.on_parity(&header(Kind::Parity, sequence), head, sum));
+        encoder.finish(|head, sum| decoder.on_parity(&header(Kind::Parity, sequence), head, sum));
         sequence += 1;
-        assert_eq!(mended(&mut mender), [expected.unwrap()]);
+        assert_eq!(recovered(&mut decoder), [expected.unwrap()]);
     }
-    assert!(mender.held_bytes() <= REPAIR_KEPT_MAX * 8);
+    assert!(decoder.held_bytes() <= REPAIR_KEPT_MAX * 8);
 }
 
 #[test]
 fn parities_whose_group_never_comes_make_room_for_newer_ones() {
-    let mut mender = Mender::new();
+    let mut decoder = FecDecoder::new();
     let bodies = vec![vec![1; 100]; 3];
     for round in 0..100 {
         let (_, parities) = send(Repair::Xor { data: 3 }, round * 4, &bodies);
-        receive(&mut mender, &parities[0]);
+        receive(&mut decoder, &parities[0]);
     }
-    assert!(mender.held_bytes() <= REPAIR_GROUPS_MAX * 200, "{} bytes", mender.held_bytes());
+    assert!(decoder.held_bytes() <= REPAIR_GROUPS_MAX * 200, "{} bytes", decoder.held_bytes());
     let (data, parities) = send(Repair::Xor { data: 3 }, 400, &bodies);
     for sent in data[..2].iter().chain(&parities) {
-        receive(&mut mender, sent);
+        receive(&mut decoder, sent);
     }
-    assert_eq!(mended(&mut mender), data[2..]);
+    assert_eq!(recovered(&mut decoder), data[2..]);
 }
 
 #[test]
 fn the_largest_datagrams_do_not_fill_the_memory() {
-    let mut mender = Mender::new();
+    let mut decoder = FecDecoder::new();
     let body = vec![7; DATAGRAM_BYTES_MAX - 100];
     for sequence in 0..300 {
-        receive(&mut mender, &(header(Kind::Data, sequence), body.clone()));
+        receive(&mut decoder, &(header(Kind::Data, sequence), body.clone()));
         let small = header(Kind::Data, sequence + 1_000);
-        receive(&mut mender, &(small, vec![1]));
+        receive(&mut decoder, &(small, vec![1]));
     }
-    assert!(mender.held_bytes() > 0);
+    assert!(decoder.held_bytes() > 0);
 }
 
 #[test]
@@ -273,25 +273,25 @@ fn a_parity_that_contradicts_the_group_is_not_used() {
     let (data, parities) = send(Repair::ReedSolomon { data: 3, parity: 2 }, 0, &bodies);
     let (other, forged) = send(Repair::ReedSolomon { data: 3, parity: 3 }, 0, &bodies[..2]);
     assert_eq!(other.len(), 2);
-    let mut mender = Mender::new();
+    let mut decoder = FecDecoder::new();
     for sent in [&data[0], &parities[1], &forged[0], &forged[2], &parities[0]] {
-        receive(&mut mender, sent);
+        receive(&mut decoder, sent);
     }
-    assert_eq!(mended(&mut mender), data[1..]);
+    assert_eq!(recovered(&mut decoder), data[1..]);
 }
 
 #[test]
-fn a_parity_of_nonsense_is_malformed_and_mends_nothing() {
+fn a_parity_of_nonsense_is_malformed_and_recovers_nothing() {
     let (data, parities) = send(Repair::Xor { data: 2 }, 0, &[vec![1; 10], vec![2; 10]]);
     // Each byte of the block's head but the count and the first message, which can be anything.
     for at in [12, 13, 14, 15] {
         let mut parity = parities[0].clone();
         parity.1[at] ^= 0x91;
-        let mut mender = Mender::new();
-        receive(&mut mender, &data[0]);
-        receive(&mut mender, &parity);
-        assert_eq!(mender.poll_mended(), Some(Err(Malformed::Parity)), "byte {at}");
-        assert_eq!(mender.poll_mended(), None);
+        let mut decoder = FecDecoder::new();
+        receive(&mut decoder, &data[0]);
+        receive(&mut decoder, &parity);
+        assert_eq!(decoder.poll_mended(), Some(Err(Malformed::Parity)), "byte {at}");
+        assert_eq!(decoder.poll_mended(), None);
     }
 }
 
@@ -318,15 +318,15 @@ fn groups_are_within_their_limits() {
 }
 
 #[test]
-fn a_parity_shorter_than_what_it_was_made_of_is_malformed_before_it_is_reckoned_with() {
+fn a_parity_shorter_than_its_data_is_malformed() {
     // The long one ends in zeros, so that the reckoning would come out right.
     let mut long = vec![1; 10];
     long.resize(60_000, 0);
     let (data, mut parities) = send(Repair::Xor { data: 2 }, 0, &[long, vec![2; 10]]);
     parities[0].1.truncate(12 + 10 + 10);
-    let mut mender = Mender::new();
-    receive(&mut mender, &data[0]);
-    receive(&mut mender, &parities[0]);
-    assert_eq!(mender.poll_mended(), Some(Err(Malformed::Parity)));
-    assert_eq!(mender.poll_mended(), None);
+    let mut decoder = FecDecoder::new();
+    receive(&mut decoder, &data[0]);
+    receive(&mut decoder, &parities[0]);
+    assert_eq!(decoder.poll_mended(), Some(Err(Malformed::Parity)));
+    assert_eq!(decoder.poll_mended(), None);
 }

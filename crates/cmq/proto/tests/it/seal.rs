@@ -227,7 +227,7 @@ fn a_datagram_that_was_taken_is_not_taken_again() {
     pair.receiver.seal.taken(WINDOW_DATAGRAMS_MAX as u64 - 1);
     pair.receive(&early).expect("just within the window");
     pair.receiver.seal.taken(WINDOW_DATAGRAMS_MAX as u64);
-    assert_eq!(pair.receive(&early), Err(Rejected::Replayed), "too old to tell");
+    assert_eq!(pair.receive(&early), Err(Rejected::Replayed), "too old to know");
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn a_probe_or_a_status_is_not_taken_twice() {
         let probe = pair.send(Kind::Probe, 0);
         pair.receive(&probe).unwrap();
     }
-    assert_eq!(pair.receive(&late), Err(Rejected::Replayed), "too old to tell");
+    assert_eq!(pair.receive(&late), Err(Rejected::Replayed), "too old to know");
 
     let status = sealed(&mut pair.receiver.seal, header(Kind::Status, 0)).unwrap();
     opened(&mut pair.sender, &status).unwrap();

@@ -174,7 +174,7 @@ fn changed_bits_are_never_delivered() {
 }
 
 #[test]
-fn parity_mends_losses_without_a_repetition_sealed_or_not() {
+fn parity_recovers_losses_without_a_repetition_sealed_or_not() {
     for config in [Config::default(), sealed()] {
         for (repair, nth) in
             [(Repair::Xor { data: 8 }, 20), (Repair::ReedSolomon { data: 16, parity: 4 }, 7)]
@@ -249,7 +249,7 @@ const REPEATING: [Mode; 3] = [
 ];
 
 #[test]
-fn a_flow_that_was_forgotten_in_the_midst_of_a_message_begins_again_with_new_keys() {
+fn a_flow_forgotten_within_a_message_begins_again_with_new_keys() {
     for mode in REPEATING {
         // Its sender slept for so long that the receiver took it for gone.
         let (mut pair, to, cut) = cut_in_the_midst(sealed(), mode);
@@ -317,7 +317,7 @@ fn deliver(pair: &mut Pair, from: SocketAddr, datagram: &BytesMut) -> usize {
 }
 
 #[test]
-fn what_was_recorded_of_a_group_is_delivered_once_whatever_address_it_comes_from() {
+fn a_recorded_group_datagram_is_delivered_once_from_any_address() {
     let mut pair = Pair::new(sealed());
     let (first, second) =
         (to_group(&mut pair.client, b"1", pair.now), to_group(&mut pair.client, b"2", pair.now));
@@ -331,7 +331,7 @@ fn what_was_recorded_of_a_group_is_delivered_once_whatever_address_it_comes_from
 }
 
 #[test]
-fn what_was_recorded_of_a_group_ends_no_session_of_the_address_that_it_comes_from() {
+fn a_recorded_group_datagram_ends_no_session_of_its_sender() {
     let mut pair = Pair::new(sealed());
     let to = pair.destination(in_mode(Mode::ReliableOrdered));
     pair.push_all(to, messages(10, 50));

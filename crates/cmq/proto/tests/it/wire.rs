@@ -274,7 +274,7 @@ fn header(kind: Kind, flags: u8) -> Header {
 }
 
 #[test]
-fn a_header_that_is_not_ours_is_refused_by_what_is_wrong_with_it() {
+fn a_foreign_header_is_refused_by_cause() {
     let good = header(Kind::Data, 0).to_bytes();
     let changed = |at: usize, value: u8| {
         let mut bytes = good;
@@ -295,7 +295,7 @@ fn a_header_that_is_not_ours_is_refused_by_what_is_wrong_with_it() {
 }
 
 #[test]
-fn only_data_is_a_fragment_or_wants_a_status_and_only_data_and_probe_have_bit_7() {
+fn flags_are_refused_on_kinds_that_have_none_of_them() {
     for kind in KINDS {
         for flag in [flags::FRAGMENT, flags::STATUS_WANTED, flags::END] {
             let mut bytes = header(kind, 0).to_bytes();

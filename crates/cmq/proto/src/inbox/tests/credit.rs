@@ -105,7 +105,7 @@ fn a_mailbox_that_nobody_pops_closes_the_window_and_opens_it_again() {
 }
 
 #[test]
-fn what_does_not_fit_into_its_mailbox_is_counted_and_nothing_else_suffers() {
+fn what_does_not_fit_its_mailbox_is_counted_and_nothing_else_suffers() {
     let options = MailboxOptions { bytes_max: 3_000, ..MailboxOptions::default() };
     let mut receiver = Receiver::with(&config(1 << 20), &options);
     receiver.inbox.open(Mailbox(8), &MailboxOptions::default()).unwrap();
@@ -126,7 +126,7 @@ fn what_does_not_fit_into_its_mailbox_is_counted_and_nothing_else_suffers() {
 }
 
 #[test]
-fn a_new_sender_hears_within_a_quarter_of_what_it_may_send_unasked() {
+fn a_new_sender_gets_credit_within_a_quarter_of_its_window() {
     let mut receiver = Receiver::with(&config(1 << 20), &MailboxOptions::default());
     let mut sender = Sender::new(FlowMode::Lossy);
     receiver.meet(&mut sender);
@@ -141,7 +141,7 @@ fn a_new_sender_hears_within_a_quarter_of_what_it_may_send_unasked() {
 }
 
 #[test]
-fn a_sender_without_credit_is_told_nothing_unless_it_asks() {
+fn a_sender_without_credit_gets_no_status_unless_it_probes() {
     let mut receiver = Receiver::new();
     let mut sender = Sender::new(FlowMode::Lossy);
     sender.flags = FlowMode::Lossy as u8;
@@ -178,7 +178,7 @@ fn a_sender_that_was_silent_has_its_share_again_when_it_speaks() {
 }
 
 #[test]
-fn a_message_larger_than_its_mailbox_gets_through_if_nothing_else_is_there() {
+fn a_message_larger_than_its_mailbox_passes_an_empty_one() {
     let options = MailboxOptions { bytes_max: 10_000, ..MailboxOptions::default() };
     for mode in [FlowMode::Lossy, FlowMode::ReliableUnordered, FlowMode::ReliableOrdered] {
         let mut receiver = Receiver::with(&config(1 << 20), &options);
@@ -197,7 +197,7 @@ fn a_message_larger_than_its_mailbox_gets_through_if_nothing_else_is_there() {
 }
 
 #[test]
-fn a_reliable_flow_in_order_goes_on_when_others_have_taken_the_memory() {
+fn an_ordered_flow_goes_on_when_others_took_the_memory() {
     let config = Config {
         receive_window_bytes: 1 << 20,
         reassembly_bytes_max: 50_000,

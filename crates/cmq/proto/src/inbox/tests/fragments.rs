@@ -129,7 +129,7 @@ fn a_reliable_flow_gets_all_long_messages_through_little_memory() {
 }
 
 #[test]
-fn a_message_that_is_too_long_here_is_lost_and_does_not_stop_the_flow() {
+fn a_message_that_is_too_long_does_not_stop_the_flow() {
     for mode in [FlowMode::Lossy, FlowMode::ReliableUnordered, FlowMode::ReliableOrdered] {
         let mut sender = Sender::new(mode);
         let mut receiver = Receiver::with(&small(), &MailboxOptions::default());

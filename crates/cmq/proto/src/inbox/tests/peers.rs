@@ -29,7 +29,7 @@ fn padded(mut sent: Sent, to: usize) -> Sent {
 }
 
 #[test]
-fn an_address_that_is_not_proven_gets_no_more_than_came_from_it() {
+fn an_unproven_address_gets_no_more_than_came_from_it() {
     for mode in [FlowMode::Lossy, FlowMode::ReliableOrdered] {
         for length in [1, 8, 30, 100, 1_000] {
             let mut sender = at(5_000, mode);
@@ -89,7 +89,7 @@ fn a_cookie_of_another_proves_nothing() {
 }
 
 #[test]
-fn a_flood_of_forged_flows_does_not_evict_proven_ones_nor_take_their_share() {
+fn forged_flows_neither_evict_proven_ones_nor_take_their_share() {
     let config = Config { receive_window_bytes: 1_000_000, ..Config::default() };
     let mut honest = at(5_000, FlowMode::ReliableOrdered);
     let mut receiver = Receiver::with(&config, &MailboxOptions::default());
@@ -278,7 +278,7 @@ fn the_end_of_a_flow_comes_behind_its_last_message() {
         let (mut header, probe) = sender.probe(0);
         header.flags |= flags::END;
         receiver.probe(&sender, &(header, probe));
-        assert!(receiver.events().is_empty(), "it is told once");
+        assert!(receiver.events().is_empty(), "it is reported once");
     }
 }
 
@@ -311,7 +311,7 @@ fn events_that_nobody_asks_for_are_bounded() {
 }
 
 #[test]
-fn an_end_is_told_however_many_events_wait() {
+fn an_end_is_reported_however_many_events_wait() {
     let mut honest = at(60_000, FlowMode::ReliableOrdered);
     let mut receiver = Receiver::proven(&mut honest);
     for port in 1..2_000 {
@@ -331,7 +331,7 @@ fn an_end_is_told_however_many_events_wait() {
 }
 
 #[test]
-fn a_peer_that_died_in_the_midst_of_a_message_gives_its_memory_back() {
+fn a_peer_that_died_within_a_message_frees_its_memory() {
     let mut sender = at(5_000, FlowMode::ReliableOrdered);
     let mut receiver = Receiver::proven(&mut sender);
     let sent = sender.fragments(&vec![b'x'; 10_000], 10);

@@ -58,7 +58,7 @@ fn an_old_status_does_not_bring_an_old_window_back() {
 }
 
 #[test]
-fn a_shut_window_is_asked_for_until_it_opens_but_ever_more_seldom() {
+fn a_shut_window_is_probed_ever_more_seldom_until_it_opens() {
     for reliable in [false, true] {
         let mut scene = Scene::new(reliable, true);
         scene.send(1);

@@ -8,16 +8,16 @@ use quelea_cmq_proto::wire::status::Status;
 use super::{Scene, datagram, number};
 
 #[test]
-fn losses_are_told_of_once_whatever_the_order_of_the_words() {
+fn losses_are_reported_once_in_whatever_order_statuses_come() {
     let mut scene = Scene::reliable();
     scene.send(3);
     let actions = scene.next_actions();
     let Some(&Action::Probe { sent_at, .. }) = actions.last() else { panic!("{actions:?}") };
     let answer = Status { echo_us: sent_at.as_us(), ..scene.status() };
     let newer = Status { lost_messages: 2, ..scene.status() };
-    let told = [(&newer, 5), (&answer, 4), (&newer, 6)]
+    let reported = [(&newer, 5), (&answer, 4), (&newer, 6)]
         .map(|(status, number)| scene.flight.on_status(status, number, scene.now).lost_messages);
-    assert_eq!(told, [2, 0, 0]);
+    assert_eq!(reported, [2, 0, 0]);
 }
 
 #[test]
@@ -41,11 +41,11 @@ fn the_tail_of_a_lossy_flow_is_asked_for_and_then_settled() {
     assert_eq!(scene.hear(&status).lost_messages, 6);
     assert!(scene.flight.is_settled());
     assert_eq!(scene.flight.next_deadline(), None);
-    assert_eq!(scene.hear(&status).lost_messages, 0, "they are told of once");
+    assert_eq!(scene.hear(&status).lost_messages, 0, "they are reported once");
 }
 
 #[test]
-fn a_silent_peer_of_a_lossy_flow_is_forgotten_after_half_a_minute() {
+fn a_silent_lossy_peer_is_forgotten_after_half_a_minute() {
     let mut scene = Scene::lossy();
     let began = scene.now;
     scene.send(30);
@@ -88,7 +88,7 @@ fn what_expires_is_given_up_and_the_receiver_told() {
     };
     assert_eq!(floor, 4);
     assert!(scene.now.us_since(began) >= 20_000);
-    // Until the receiver has heard it, it is told again.
+    // Until the receiver has heard it, it is announced again.
     assert!(scene.next_actions().iter().any(|a| matches!(a, Action::Probe { floor: 4, .. })));
     let status = Status {
         received_below: 5,
@@ -103,7 +103,7 @@ fn what_expires_is_given_up_and_the_receiver_told() {
 }
 
 #[test]
-fn a_receiver_that_was_started_anew_gets_everything_unacknowledged_as_a_new_flow() {
+fn a_restarted_receiver_gets_what_is_unacknowledged_as_a_new_flow() {
     let mut scene = Scene::reliable();
     scene.send(6);
     scene.arrive([0, 1, 3]);
@@ -127,7 +127,7 @@ fn a_receiver_that_was_started_anew_gets_everything_unacknowledged_as_a_new_flow
 }
 
 #[test]
-fn a_receiver_that_was_started_anew_before_it_acknowledged_goes_on_with_the_same_flow() {
+fn a_receiver_restarted_before_it_acknowledged_keeps_the_flow() {
     let mut scene = Scene::reliable();
     scene.send(4);
     // The old receiver had three, and handed nothing over.
@@ -206,7 +206,7 @@ fn impossible_words_are_refused_whole() {
 }
 
 #[test]
-fn the_end_is_told_until_it_is_heard() {
+fn the_end_is_announced_until_it_is_acknowledged() {
     for reliable in [false, true] {
         let mut scene = Scene::new(reliable, true);
         scene.send(1);

@@ -44,7 +44,7 @@ fn a_gap_that_is_overdue_is_repeated_without_more_behind_it() {
 }
 
 #[test]
-fn a_lost_tail_is_repeated_after_two_milliseconds_and_all_of_it_after_the_answer() {
+fn a_lost_tail_is_probed_and_repeated_after_the_answer() {
     let mut scene = Scene::reliable();
     scene.send(5);
     let began = scene.now;
@@ -61,7 +61,7 @@ fn a_lost_tail_is_repeated_after_two_milliseconds_and_all_of_it_after_the_answer
 }
 
 #[test]
-fn a_repetition_that_is_lost_too_is_found_by_what_was_sent_later() {
+fn a_lost_repetition_is_found_by_what_was_sent_later() {
     let mut scene = Scene::reliable();
     scene.send(5);
     scene.wait(1_000);
@@ -79,7 +79,7 @@ fn a_repetition_that_is_lost_too_is_found_by_what_was_sent_later() {
 }
 
 #[test]
-fn what_a_status_has_no_room_to_tell_is_not_taken_as_lost() {
+fn what_a_status_has_no_room_for_is_not_lost() {
     let mut scene = Scene::reliable();
     scene.send(200);
     scene.wait(1_000);

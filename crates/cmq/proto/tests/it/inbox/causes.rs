@@ -96,7 +96,7 @@ fn each_malformed_datagram_is_counted_by_its_cause_and_nothing_else_suffers() {
 }
 
 #[test]
-fn what_contradicts_its_flow_is_counted_by_its_cause_and_nothing_else_suffers() {
+fn what_contradicts_its_flow_is_counted_by_cause() {
     type Cause = fn(&Received) -> u64;
     for mode in MODES {
         let sent = messages(1_000, 64);

@@ -62,7 +62,7 @@ fn an_address_that_proves_nothing_gets_no_more_than_it_sent() {
 }
 
 #[test]
-fn another_session_from_the_same_address_must_prove_itself_before_it_ends_the_first() {
+fn a_second_session_must_prove_itself_before_it_ends_the_first() {
     let sent = messages(200, 100);
     let (mut pair, recording, to) = pair_in(Mode::ReliableOrdered, &sent[..100]);
     let (like, from) = (recording.last(Kind::Data), pair.client_address);

@@ -142,7 +142,7 @@ fn what_overtakes_is_counted_of_the_peer() {
 }
 
 #[test]
-fn what_comes_too_late_is_counted_of_the_peer_as_lost_and_as_late() {
+fn what_comes_too_late_counts_as_lost_and_as_late() {
     let (_, counts) = story(Mode::Lossy, to_the(5, Fate::Late(500_000)));
     assert_eq!((counts.messages, counts.lost_messages, counts.late), (19, 1, 1));
     let (_, counts) = story(Mode::LatestOnly, to_the(5, Fate::Late(1_000)));
@@ -207,7 +207,7 @@ fn a_peer_that_is_started_anew_keeps_what_was_counted_of_it() {
 }
 
 #[test]
-fn what_a_peer_left_missing_when_it_was_started_anew_is_counted_of_it() {
+fn what_a_restarted_peer_left_missing_is_counted() {
     let mut pair = Pair::new(Config::default());
     pair.network = to_the(5, Fate::Lost);
     let to = pair.destination(in_mode(Mode::ReliableOrdered));

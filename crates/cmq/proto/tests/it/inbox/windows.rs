@@ -27,7 +27,7 @@ fn unpopped(bytes_max: usize, receive_window_bytes: usize) -> Pair {
     pair
 }
 
-/// Pushes until the sender has no more room; gives how many it took.
+/// Pushes until the sender has no more room; returns how many it took.
 fn push_until_full(pair: &mut Pair, to: quelea_cmq_proto::DestinationId, all: &[Vec<u8>]) -> usize {
     for (at, message) in all.iter().enumerate() {
         let mut waited = 0;
@@ -44,7 +44,7 @@ fn push_until_full(pair: &mut Pair, to: quelea_cmq_proto::DestinationId, all: &[
 }
 
 #[test]
-fn a_mailbox_that_nobody_pops_closes_the_window_and_reopens_it_without_a_loss() {
+fn a_mailbox_that_nobody_pops_closes_the_window_without_loss() {
     for mode in MODES {
         for bytes_max in [10_000, 100_000, 1_000_000] {
             let mut pair = unpopped(bytes_max, 1 << 20);
@@ -146,7 +146,7 @@ fn an_application_that_acknowledges_holds_the_sender_back_until_it_does() {
 }
 
 #[test]
-fn what_is_never_acknowledged_takes_bounded_memory_and_the_rest_comes_when_it_is() {
+fn what_is_never_acknowledged_takes_bounded_memory() {
     for mode in MODES.into_iter().filter(|mode| mode.is_reliable()) {
         let mut pair = Pair::new(Config::default());
         pair.server.close_mailbox(MAILBOX);
@@ -194,7 +194,7 @@ fn what_is_never_acknowledged_takes_bounded_memory_and_the_rest_comes_when_it_is
 }
 
 #[test]
-fn a_message_in_many_small_fragments_gets_through_a_mailbox_that_is_smaller() {
+fn a_message_in_many_fragments_passes_a_smaller_mailbox() {
     for mode in MODES {
         let mut pair = unpopped(20_000, 1 << 20);
         pair.pops = true;

@@ -128,8 +128,8 @@ impl Model {
                     // A full mailbox drops, and counts for all its flows together.
                     let full = ends[plan.to].no_room;
                     // Without credit nobody asks for a tail that is lost.
-                    let told = known + full >= accepted || !plan.credit;
-                    assert!(told, "{what}: {came} of {accepted}, {losses:?}");
+                    let explained = known + full >= accepted || !plan.credit;
+                    assert!(explained, "{what}: {came} of {accepted}, {losses:?}");
                     assert!(
                         known <= accepted || forged,
                         "{what}: {came} of {accepted}, {losses:?}"

@@ -4,7 +4,7 @@ use std::hash::Hasher;
 
 use rustc_hash::FxHasher;
 
-/// A hash of what is told to it. Not a random one: the same in every run.
+/// A hash of what is put in. Not a random one: the same in every run.
 #[derive(Clone, Default)]
 pub(crate) struct Trace(FxHasher);
 

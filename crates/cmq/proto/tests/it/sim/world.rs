@@ -453,7 +453,7 @@ impl World {
                 self.serve(node);
             }
             FaultKind::Close { node } => self.nodes[node].open(&self.plan, node),
-            // It stays narrow: nobody tells a sender of a path that became wider.
+            // It stays narrow: nothing informs a sender of a path that became wider.
             FaultKind::Narrow { .. } | FaultKind::Forger { .. } => {}
         }
     }

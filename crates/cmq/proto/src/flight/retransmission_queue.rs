@@ -15,7 +15,7 @@ use crate::wire::status::Status;
 
 /// The datagrams of a reliable destination from the lowest that is not acknowledged.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct RetransmissionQueue {
     /// The sequence of the first entry.
     first: u64,
     entries: VecDeque<Entry>,
@@ -39,7 +39,7 @@ pub(super) struct Kept {
     /// The highest of which a STATUS spoke, and, if that STATUS had as many ranges as it can hold, where
     /// they ended: what lies between may have arrived.
     highest: u64,
-    told_below: Option<u64>,
+    reported_below: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -48,7 +48,7 @@ struct Entry {
     sent_at: Time,
     expires: Option<Time>,
     /// Its place among all sendings, at its last one. A train's segments leave in the same
-    /// microsecond, so that `sent_at` would not tell which of them are behind one that arrived.
+    /// microsecond, so that `sent_at` would not show which of them are behind one that arrived.
     departure: u64,
     charge: u32,
     messages: u16,
@@ -67,7 +67,7 @@ enum State {
     GivenUp,
 }
 
-/// What a STATUS told of the ring.
+/// What a STATUS reported of the ring.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct News {
     /// Datagrams that are now known to have arrived, and their charges.
@@ -90,7 +90,7 @@ pub(super) struct Waiting {
     pub(super) repeated: bool,
 }
 
-impl Kept {
+impl RetransmissionQueue {
     pub(super) fn new(first: u64) -> Self {
         Self { first, received_below: first, floor: first, ..Self::default() }
     }
@@ -191,7 +191,7 @@ impl Kept {
         if status.highest >= self.highest {
             self.highest = status.highest;
             let full = status.ranges.len() >= STATUS_RANGES_MAX;
-            self.told_below = status.ranges.last().filter(|_| full).map(|&(_, end)| end);
+            self.reported_below = status.ranges.last().filter(|_| full).map(|&(_, end)| end);
         }
         news.lost = self.find_lost(Some(status), overdue_us, now);
         self.acknowledge_below(status.acknowledged_below, &mut news);
@@ -267,7 +267,7 @@ impl Kept {
         placed.then_some(Waiting { charge: u64::from(entry.charge), repeated })
     }
 
-    /// Repeats what `next_lost` told of.
+    /// Repeats what `next_lost` returned.
     pub(super) fn repeat(&mut self, now: Time) -> Option<Bytes> {
         let sequence = self.lost.pop_front()?;
         let index = self.index(sequence)?;
@@ -281,8 +281,8 @@ impl Kept {
         Some(entry.bytes.clone())
     }
 
-    /// Takes the highest that is under way as lost: nothing is heard of it, and nothing behind it can
-    /// tell.
+    /// Takes the highest that is under way as lost: nothing is heard of it, and nothing behind it
+    /// can show it.
     pub(super) fn lose_last(&mut self) -> bool {
         let last = self.entries.iter().rposition(|entry| entry.state == State::UnderWay);
         let Some(index) = last else { return false };
@@ -306,7 +306,7 @@ impl Kept {
             return false;
         }
         (self.received_below, self.floor) = (0, 0);
-        (self.highest, self.told_below, self.evidence) = (0, None, 0);
+        (self.highest, self.reported_below, self.evidence) = (0, None, 0);
         for (sequence, entry) in (0..).zip(&mut self.entries) {
             if entry.state == State::Received {
                 entry.state = State::Lost;
@@ -372,7 +372,7 @@ impl Kept {
         let mut ranges = status.map_or(&[][..], |status| &status.ranges).iter().peekable();
         let mut found = 0;
         let start = self.received_below.max(self.first).max(self.floor);
-        for sequence in start..self.told_below.unwrap_or_else(|| self.next()) {
+        for sequence in start..self.reported_below.unwrap_or_else(|| self.next()) {
             while let Some(&&(first, end)) = ranges.peek()
                 && end <= sequence
             {

@@ -23,13 +23,13 @@ impl Default for Line {
 
 /// Two lines of slots, each from the newest to the oldest.
 #[derive(Debug, Default)]
-pub(super) struct Recency {
+pub(super) struct LruLists {
     links: Vec<Links>,
     /// At 0 what is not proven, at 1 what is.
     lines: [Line; 2],
 }
 
-impl Recency {
+impl LruLists {
     pub(super) const fn length(&self, proven: bool) -> usize {
         self.lines[proven as usize].length
     }
@@ -89,38 +89,38 @@ impl Recency {
 mod tests {
     use super::*;
 
-    fn drain(recency: &mut Recency, proven: bool) -> Vec<u32> {
+    fn drain(lru: &mut LruLists, proven: bool) -> Vec<u32> {
         let mut slots = Vec::new();
-        while let Some(slot) = recency.oldest(proven) {
-            recency.remove(slot, proven);
+        while let Some(slot) = lru.oldest(proven) {
+            lru.remove(slot, proven);
             slots.push(slot);
         }
-        assert_eq!(recency.length(proven), 0);
+        assert_eq!(lru.length(proven), 0);
         slots
     }
 
     #[test]
     fn the_oldest_is_the_one_that_was_silent_longest() {
-        let mut recency = Recency::default();
+        let mut lru = LruLists::default();
         for slot in 0..5 {
-            recency.add(slot, true);
+            lru.add(slot, true);
         }
-        recency.touch(0, true);
-        recency.touch(3, true);
-        recency.remove(2, true);
-        recency.touch(3, true);
-        assert_eq!(recency.line(true).collect::<Vec<_>>(), [1, 4, 0, 3]);
-        assert_eq!(drain(&mut recency, true), [1, 4, 0, 3]);
+        lru.touch(0, true);
+        lru.touch(3, true);
+        lru.remove(2, true);
+        lru.touch(3, true);
+        assert_eq!(lru.line(true).collect::<Vec<_>>(), [1, 4, 0, 3]);
+        assert_eq!(drain(&mut lru, true), [1, 4, 0, 3]);
     }
 
     #[test]
     fn the_lines_are_apart() {
-        let mut recency = Recency::default();
-        recency.add(7, false);
-        recency.add(1, true);
-        recency.remove(7, false);
-        recency.add(7, true);
-        assert_eq!((recency.length(false), recency.length(true)), (0, 2));
-        assert_eq!(drain(&mut recency, true), [1, 7]);
+        let mut lru = LruLists::default();
+        lru.add(7, false);
+        lru.add(1, true);
+        lru.remove(7, false);
+        lru.add(7, true);
+        assert_eq!((lru.length(false), lru.length(true)), (0, 2));
+        assert_eq!(drain(&mut lru, true), [1, 7]);
     }
 }

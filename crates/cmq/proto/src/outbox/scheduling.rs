@@ -13,7 +13,7 @@ const PART_BYTES_MIN: usize = 16 << 10;
 
 /// What a destination has to send.
 #[derive(Debug)]
-pub(crate) enum Turn {
+pub(crate) enum Scheduled {
     /// What its flight wants.
     Act(Action),
     /// A train, or a part of one.
@@ -26,10 +26,10 @@ pub(crate) enum Turn {
 
 impl Outbox {
     /// What leaves next, of the destination whose turn it is.
-    pub(super) fn next_turn(&mut self, now: Time) -> Option<(u32, Turn)> {
+    pub(super) fn next_scheduled(&mut self, now: Time) -> Option<(u32, Scheduled)> {
         while let Some(slot) = self.ready.pop_front() {
-            self.directory.at_mut(slot).queued = false;
-            if let Some(turn) = self.turn(slot, now) {
+            self.destinations.at_mut(slot).queued = false;
+            if let Some(turn) = self.schedule(slot, now) {
                 return Some((slot, turn));
             }
             self.rest(slot);
@@ -38,7 +38,7 @@ impl Outbox {
     }
 
     /// What was to be done is done. The destination stays in the line if it may have more.
-    pub(super) fn end_turn(&mut self, slot: u32, acted: bool) {
+    pub(super) fn finish_scheduled(&mut self, slot: u32, acted: bool) {
         if acted || self.has_more(slot) {
             self.enqueue(slot);
         } else {
@@ -46,10 +46,10 @@ impl Outbox {
         }
     }
 
-    fn turn(&mut self, slot: u32, now: Time) -> Option<Turn> {
+    fn schedule(&mut self, slot: u32, now: Time) -> Option<Scheduled> {
         match self.handshake(slot, now) {
             Handshake::Done => {}
-            Handshake::Greet => return Some(Turn::Greet),
+            Handshake::Greet => return Some(Scheduled::Greet),
             Handshake::Waits => return None,
             Handshake::Silent => {
                 self.on_silence(slot);
@@ -57,17 +57,17 @@ impl Outbox {
             }
         }
         if let Some(action) = self.with_flight(slot, |flight| flight.poll(now)).flatten() {
-            return Some(Turn::Act(action));
+            return Some(Scheduled::Act(action));
         }
         if let Some(train) = self.take_allowed(slot, now) {
-            return Some(Turn::Send(train));
+            return Some(Scheduled::Send(train));
         }
-        self.is_end_due(slot, now).then_some(Turn::End)
+        self.is_end_due(slot, now).then_some(Scheduled::End)
     }
 
     /// The oldest train of the destination, or what credit allows of it.
     fn take_allowed(&mut self, slot: u32, now: Time) -> Option<Closed> {
-        let destination = self.directory.at(slot);
+        let destination = self.destinations.at(slot);
         let (bytes, segment_bytes) = match (self.first_waiting(slot), &destination.train) {
             (Some(train), _) => (train.bytes.len(), train.segment_bytes),
             (None, Some(train)) if train.leaving => (train.len(), train.segment_bytes()),
@@ -88,11 +88,11 @@ impl Outbox {
 
     /// How many of a train's segments may leave now.
     fn allowed(&mut self, slot: u32, segments: usize, segment_bytes: usize, now: Time) -> usize {
-        let destination = self.directory.at(slot);
+        let destination = self.destinations.at(slot);
         let fresh = destination.next_sequence == 0;
         self.make_flight(slot, now);
         let charge =
-            self.profiles.get(self.directory.at(slot).profile).repair.charge(segment_bytes);
+            self.profiles.get(self.destinations.at(slot).profile).repair.charge(segment_bytes);
         self.with_flight(slot, |flight| {
             let part = PART_BYTES_MIN.div_ceil(segment_bytes).min(segments);
             let fits = usize::try_from(flight.room() / charge).unwrap_or(usize::MAX);
@@ -110,11 +110,11 @@ impl Outbox {
 
     /// Makes the destination's flight, if it has none.
     pub(super) fn make_flight(&mut self, slot: u32, now: Time) {
-        let destination = self.directory.at_mut(slot);
+        let destination = self.destinations.at_mut(slot);
         let (next, reliable) = (destination.next_sequence, destination.reliable);
         let loopback = destination.key.address.ip().is_loopback();
-        let told = self.profiles.get(destination.profile).dead_after;
-        let dead_after = flight::patience(told, reliable);
+        let configured = self.profiles.get(destination.profile).dead_after;
+        let dead_after = flight::patience(configured, reliable);
         let options = FlightOptions { reliable, loopback, dead_after };
         let busy = destination.busy.get_or_insert_default();
         busy.flight.get_or_insert_with(|| Flight::new(&options, next, now));
@@ -122,7 +122,7 @@ impl Outbox {
 
     /// Takes so many segments of the oldest train.
     fn take_segments(&mut self, slot: u32, segments: usize) -> Option<Closed> {
-        let busy = self.directory.at_mut(slot).busy.as_mut()?;
+        let busy = self.destinations.at_mut(slot).busy.as_mut()?;
         let first = busy.waiting.front_mut()?;
         if first.segments() <= segments {
             return self.take_waiting(slot);
@@ -141,7 +141,7 @@ impl Outbox {
         slot: u32,
         act: impl FnOnce(&mut Flight) -> T,
     ) -> Option<T> {
-        let busy = self.directory.at_mut(slot).busy.as_mut()?;
+        let busy = self.destinations.at_mut(slot).busy.as_mut()?;
         let flight = busy.flight.as_mut()?;
         let done = act(flight);
         let kept = usize::try_from(flight.kept_bytes()).unwrap_or(usize::MAX);
@@ -153,10 +153,10 @@ impl Outbox {
 
     /// The flight's next deadline, or the farewell's.
     pub(super) fn set_timer(&mut self, slot: u32) {
-        let busy = self.directory.at(slot).busy.as_ref();
+        let busy = self.destinations.at(slot).busy.as_ref();
         let flight = busy.and_then(|busy| busy.flight.as_ref()).and_then(Flight::next_deadline);
         let ending = match busy.and_then(|busy| busy.ending) {
-            Some(Ending::Told { next_at, .. }) => Some(next_at),
+            Some(Ending::Announced { next_at, .. }) => Some(next_at),
             _ => None,
         };
         let sealing = busy.and_then(|busy| busy.sealing.as_ref());

@@ -108,7 +108,7 @@ fn lost_parity_is_no_lost_message() {
 }
 
 #[test]
-fn parity_that_mends_nonsense_is_malformed_and_the_loss_stays_a_loss() {
+fn parity_that_recovers_nonsense_is_malformed_and_the_loss_stays_a_loss() {
     let (mut careful, mut receiver) = Careful::new(FlowMode::Lossy, Repair::Xor { data: 2 });
     let mut sent = careful.send(2);
     let mut body = sent[2].body.to_vec();
@@ -122,7 +122,7 @@ fn parity_that_mends_nonsense_is_malformed_and_the_loss_stays_a_loss() {
 }
 
 #[test]
-fn what_is_kept_to_mend_with_is_bounded_over_all_flows() {
+fn what_is_kept_to_recover_with_is_bounded_over_all_flows() {
     let config =
         Config { reassembly_bytes_max: 50_000, message_bytes_max: 2_000, ..Config::default() };
     let mut receiver = Receiver::with(&config, &MailboxOptions::default());

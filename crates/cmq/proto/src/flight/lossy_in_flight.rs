@@ -6,7 +6,7 @@ use crate::time::Time;
 
 /// The datagrams from the lowest that was not reported to the highest that was sent, 8 bytes each.
 #[derive(Debug, Default)]
-pub(super) struct Passing {
+pub(super) struct LossyInFlight {
     /// The sequence of the first entry.
     first: u64,
     entries: VecDeque<Entry>,
@@ -20,7 +20,7 @@ struct Entry {
     sent_us: u32,
 }
 
-impl Passing {
+impl LossyInFlight {
     pub(super) fn new(first: u64) -> Self {
         Self { first, ..Self::default() }
     }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn what_passed_is_no_longer_counted_and_times_the_path() {
-        let mut passing = Passing::new(7);
+        let mut passing = LossyInFlight::new(7);
         // The clock's low half wraps between the two.
         let start = Time::from_us(u64::from(u32::MAX) - 5);
         for sequence in 7..10 {
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!((passing.charges(), passing.next()), (3_000, 10));
         assert_eq!(passing.passed(9, start.after_us(108)), Some(100));
         assert_eq!(passing.charges(), 1_000);
-        assert_eq!(passing.passed(9, start.after_us(200)), None, "it was told before");
+        assert_eq!(passing.passed(9, start.after_us(200)), None, "it was reported before");
         assert_eq!(passing.passed(10, start.after_us(209)), Some(200));
         assert!(passing.is_empty());
         assert_eq!(passing.next(), 10);

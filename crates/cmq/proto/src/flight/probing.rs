@@ -1,6 +1,6 @@
 //! When a flight asks its receiver for a word, and what follows if none comes.
 
-use super::kept::Kept;
+use super::retransmission_queue::RetransmissionQueue;
 use super::{
     Action, Closing, Flight, INITIAL_WINDOW_BYTES, LOSSY_WAIT_US_MIN, Probed, SILENT_QUESTIONS,
     STATUS_DELAY_US, UnderWay, WAIT_US_INITIAL, WAIT_US_MIN,
@@ -20,26 +20,26 @@ impl Flight {
     /// The timer runs as long as there is something to ask for.
     pub(super) fn settle_timer(&mut self) {
         if self.is_settled() && self.refused_charge.is_none() {
-            self.tail.disarm();
+            self.probe_timer.disarm();
             self.probe_wanted = false;
         } else {
             let wait_us = self.wait_us();
-            self.tail.arm(wait_us);
+            self.probe_timer.arm(wait_us);
         }
     }
 
-    /// When the receiver is to be told that it shall not wait: at once, and then ever more seldom.
+    /// When a PROBE is due that says what not to wait for: at once, and then ever more seldom.
     pub(super) fn floor_probe_at(&self) -> Option<Time> {
         let UnderWay::Reliable(reliable) = &self.under_way else { return None };
-        let wanted = reliable.kept.floor_is_news() && !self.probe_wanted;
-        let wait_us = self.tail.wait_us(self.wait_us());
+        let wanted = reliable.queue.floor_is_news() && !self.probe_wanted;
+        let wait_us = self.probe_timer.wait_us(self.wait_us());
         wanted.then(|| self.probed.map_or(Time::ZERO, |probed| probed.at.after_us(wait_us)))
     }
 
     /// When something that waits for nothing but the budget may be repeated.
     pub(super) fn budget_at(&self) -> Option<Time> {
         let UnderWay::Reliable(reliable) = &self.under_way else { return None };
-        let waiting = reliable.kept.first_lost()?;
+        let waiting = reliable.queue.first_lost()?;
         let held_back = self.holds_back(waiting.charge);
         let ready = || reliable.budget.ready_at(self.round_trip.smoothed_us().unwrap_or(0));
         (!held_back && waiting.repeated).then(ready)
@@ -47,23 +47,23 @@ impl Flight {
 
     pub(super) fn ask(&mut self, now: Time) {
         self.probe_wanted = true;
-        self.abandon_wanted = self.tail.unanswered_us(now) >= self.dead_after_us;
+        self.abandon_wanted = self.probe_timer.unanswered_us(now) >= self.dead_after_us;
     }
 
     pub(super) fn probe(&mut self, now: Time) -> Action {
         let (next, floor, known_below, departures) = match &self.under_way {
             UnderWay::Lossy(passing) => (passing.next(), passing.next(), 0, 0),
             UnderWay::Reliable(reliable) => {
-                let kept = &reliable.kept;
+                let queue = &reliable.queue;
                 // What the receiver has, it knows. One that was started anew must not skip it.
-                let floor = if kept.floor_is_news() { kept.floor() } else { 0 };
-                (kept.next(), floor, kept.received_below(), kept.departures())
+                let floor = if queue.floor_is_news() { queue.floor() } else { 0 };
+                (queue.next(), floor, queue.received_below(), queue.departures())
             }
         };
         self.probed = Some(Probed { at: now, known_below, departures, answered: false });
         let wait_us = self.wait_us();
-        self.tail.asked(now, wait_us);
-        if self.tail.unanswered() == SILENT_QUESTIONS
+        self.probe_timer.asked(now, wait_us);
+        if self.probe_timer.unanswered() == SILENT_QUESTIONS
             && let UnderWay::Reliable(reliable) = &mut self.under_way
             && let Some(congestion) = &mut reliable.congestion
         {
@@ -73,8 +73,8 @@ impl Flight {
     }
 
     pub(super) fn abandon(&mut self, now: Time) -> Action {
-        self.tail.answered(true, now);
-        self.tail.disarm();
+        self.probe_timer.answered(true, now);
+        self.probe_timer.disarm();
         (self.refused_charge, self.probe_wanted) = (None, false);
         if self.closing == Closing::Asking {
             self.closing = Closing::Answered;
@@ -87,8 +87,8 @@ impl Flight {
             }
             UnderWay::Reliable(reliable) => {
                 self.dead = true;
-                let messages = reliable.kept.missing_messages();
-                reliable.kept = Kept::new(reliable.kept.next());
+                let messages = reliable.queue.missing_messages();
+                reliable.queue = RetransmissionQueue::new(reliable.queue.next());
                 messages
             }
         };

@@ -5,7 +5,7 @@ use crate::time::Time;
 /// When to ask. Sending does not move the deadline: an early one looks at the last activity and sets
 /// itself anew, so that a datagram costs one store.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tail {
+pub(super) struct ProbeTimer {
     deadline: Option<Time>,
     /// The last sending, question, or word that said something new.
     active_at: Time,
@@ -21,7 +21,7 @@ const WAIT_US_MAX: u64 = 1_000_000;
 /// More doublings change nothing: 1 µs · 2^20 is beyond [`WAIT_US_MAX`].
 const BACKOFF_MAX: u8 = 20;
 
-impl Tail {
+impl ProbeTimer {
     pub(super) fn deadline(&self) -> Option<Time> {
         self.deadline
     }
@@ -55,7 +55,7 @@ impl Tail {
         }
     }
 
-    /// Whether it is time to ask. If so, tell of the question by `asked`.
+    /// Whether it is time to ask. If so, call `asked` once the probe left.
     pub(super) fn fires(&mut self, now: Time, wait_us: u64) -> bool {
         if self.deadline.is_none_or(|deadline| now < deadline) {
             return false;
@@ -99,50 +99,50 @@ impl Tail {
 mod tests {
     use super::*;
 
-    fn ask_when_due(tail: &mut Tail) -> Time {
-        let due = tail.deadline().unwrap();
-        assert!(!tail.fires(Time::from_us(due.as_us() - 1), 2_000));
-        assert!(tail.fires(due, 2_000));
-        tail.asked(due, 2_000);
+    fn ask_when_due(timer: &mut ProbeTimer) -> Time {
+        let due = timer.deadline().unwrap();
+        assert!(!timer.fires(Time::from_us(due.as_us() - 1), 2_000));
+        assert!(timer.fires(due, 2_000));
+        timer.asked(due, 2_000);
         due
     }
 
     #[test]
-    fn it_doubles_up_to_a_second_and_starts_anew_when_something_is_heard() {
-        let mut tail = Tail::default();
-        tail.sent(Time::ZERO, 2_000);
+    fn the_wait_doubles_up_to_a_second_until_something_is_heard() {
+        let mut timer = ProbeTimer::default();
+        timer.sent(Time::ZERO, 2_000);
         let mut waits = Vec::new();
         let mut now = Time::ZERO;
         for _ in 0..12 {
-            let due = ask_when_due(&mut tail);
+            let due = ask_when_due(&mut timer);
             waits.push(due.us_since(now));
             now = due;
         }
         assert_eq!(&waits[..4], &[2_000, 4_000, 8_000, 16_000]);
         assert_eq!(waits.last(), Some(&1_000_000));
-        assert_eq!(tail.unanswered_us(now), now.us_since(Time::from_us(2_000)));
-        tail.answered(true, now);
-        assert_eq!((tail.wait_us(2_000), tail.unanswered_us(now)), (2_000, 0));
+        assert_eq!(timer.unanswered_us(now), now.us_since(Time::from_us(2_000)));
+        timer.answered(true, now);
+        assert_eq!((timer.wait_us(2_000), timer.unanswered_us(now)), (2_000, 0));
     }
 
     #[test]
     fn sending_puts_it_off_without_moving_the_deadline() {
-        let mut tail = Tail::default();
-        tail.sent(Time::ZERO, 2_000);
-        tail.sent(Time::from_us(1_500), 2_000);
-        assert_eq!(tail.deadline(), Some(Time::from_us(2_000)));
-        assert!(!tail.fires(Time::from_us(2_000), 2_000));
-        assert_eq!(tail.deadline(), Some(Time::from_us(3_500)));
-        assert!(tail.fires(Time::from_us(3_500), 2_000));
+        let mut timer = ProbeTimer::default();
+        timer.sent(Time::ZERO, 2_000);
+        timer.sent(Time::from_us(1_500), 2_000);
+        assert_eq!(timer.deadline(), Some(Time::from_us(2_000)));
+        assert!(!timer.fires(Time::from_us(2_000), 2_000));
+        assert_eq!(timer.deadline(), Some(Time::from_us(3_500)));
+        assert!(timer.fires(Time::from_us(3_500), 2_000));
     }
 
     #[test]
     fn an_answer_without_news_keeps_the_longer_wait() {
-        let mut tail = Tail::default();
-        tail.sent(Time::ZERO, 2_000);
-        let asked = ask_when_due(&mut tail);
-        tail.answered(false, asked.after_us(100));
-        assert_eq!(tail.wait_us(2_000), 4_000);
-        assert_eq!(tail.unanswered_us(asked.after_us(9_000)), 0);
+        let mut timer = ProbeTimer::default();
+        timer.sent(Time::ZERO, 2_000);
+        let asked = ask_when_due(&mut timer);
+        timer.answered(false, asked.after_us(100));
+        assert_eq!(timer.wait_us(2_000), 4_000);
+        assert_eq!(timer.unanswered_us(asked.after_us(9_000)), 0);
     }
 }

@@ -13,7 +13,7 @@ use crate::key::Key;
 
 /// All destinations, found by key, by slot or by flow.
 #[derive(Debug)]
-pub(crate) struct Directory {
+pub(crate) struct DestinationTable {
     /// Seeded, since an application may make a destination of whoever sends to it.
     seed: usize,
     destinations: Slab<Destination>,
@@ -21,7 +21,7 @@ pub(crate) struct Directory {
     by_flow: FxHashMap<u32, u32>,
 }
 
-impl Directory {
+impl DestinationTable {
     /// None. `seed` must be random.
     pub(crate) fn new(seed: usize) -> Self {
         Self {

@@ -22,7 +22,7 @@ impl Inbox {
         flow.lost_messages = flow.lost_messages.saturating_add(messages);
         flow.counts.lost_messages = flow.counts.lost_messages.saturating_add(messages);
         let (from, mailbox) = (flow.key.from, flow.mailbox);
-        self.tell_lost(from, mailbox, messages);
+        self.report_lost(from, mailbox, messages);
     }
 
     /// Nothing below `floor` will come that has not come yet.
@@ -131,7 +131,7 @@ impl Inbox {
 
     /// The sender was started anew: what is missing of its old session is lost, and what waits for it
     /// is delivered, unless nothing may be missing before it.
-    pub(super) fn close_books(&mut self, slot: u32, now: Time) {
+    pub(super) fn forget_old_session(&mut self, slot: u32, now: Time) {
         if self.flows.at(slot).mode == FlowMode::ReliableOrdered {
             return self.abandon(slot);
         }
@@ -152,8 +152,8 @@ impl Inbox {
             self.credit.leave();
         }
         let kept = flow.waiting.as_ref().map_or(0, |waiting| waiting.room());
-        self.budget.give_back(flow.taken() - flow.mender_taken, flow.proven);
-        self.budget.give_back_mending(flow.mender_taken, flow.proven);
+        self.budget.give_back(flow.taken() - flow.decoder_taken, flow.proven);
+        self.budget.give_back_decoder(flow.decoder_taken, flow.proven);
         if let Some(room) = self.mailboxes.room(flow.room) {
             room.promised = room.promised.saturating_sub(u64::from(flow.credit.promised));
             room.waiting = room.waiting.saturating_sub(kept);

@@ -61,7 +61,7 @@ impl Outbox {
         if !self.has_room(slot, framed) && !self.make_room(slot, framed)? {
             return Ok(());
         }
-        if let Some(train) = &mut self.directory.at_mut(slot).train {
+        if let Some(train) = &mut self.destinations.at_mut(slot).train {
             if classic::fits(train.len(), message.len(), self.config.qthresh) {
                 let before = train.capacity();
                 let pushed = train.push_to_list(message, element);
@@ -70,7 +70,7 @@ impl Outbox {
             }
             self.close_train(slot);
         }
-        let class = self.directory.at(slot).class;
+        let class = self.destinations.at(slot).class;
         let buffer = self.pool.take(class, classic::LIST_HEAD_BYTES + framed);
         let now = now();
         let mut train = Train::begin_list(buffer, now);

@@ -16,8 +16,8 @@ use crate::wire::{Header, Kind};
 impl Outbox {
     /// The destination that an answer is for: its flow is ours and it comes from where that goes.
     pub(crate) fn find_answered(&mut self, from: SocketAddr, header: &Header) -> Option<u32> {
-        let found = self.directory.find_flow(header.flow).filter(|slot| {
-            let key = &self.directory.at(*slot).key;
+        let found = self.destinations.find_flow(header.flow).filter(|slot| {
+            let key = &self.destinations.at(*slot).key;
             header.session == self.session && key.address == from && key.mailbox == header.mailbox
         });
         if found.is_none() {
@@ -35,16 +35,16 @@ impl Outbox {
         // Whatever a receiver says.
         let lost = &mut self.counters.lost_messages;
         *lost = lost.saturating_add(outcome.lost_messages);
-        let destination = self.directory.at(slot);
+        let destination = self.destinations.at(slot);
         if destination.reliable && outcome.lost_messages > 0 {
             // Only a deadline lets a receiver of a reliable flow count losses.
             let (to, messages) = (destination.key, outcome.lost_messages);
             self.note_given_up(slot, messages);
-            self.tell(Event::Abandoned { to, messages });
+            self.report(Event::Abandoned { to, messages });
         }
         if outcome.restarted {
             self.counters.restarts += 1;
-            match self.directory.at(slot) {
+            match self.destinations.at(slot) {
                 destination if !destination.reliable => {}
                 destination if destination.sealing().is_some() => self.seal_anew(slot, now),
                 _ => self.restart(slot, now),
@@ -56,7 +56,7 @@ impl Outbox {
     /// The receiver has no such mailbox, or no room for the flow.
     pub(crate) fn on_refusal(&mut self, slot: u32, now: Time) {
         self.counters.refusals += 1;
-        let follows = !self.directory.at(slot).closing;
+        let follows = !self.destinations.at(slot).closing;
         self.with_flight(slot, |flight| flight.on_refusal(follows, now));
         self.enqueue(slot);
     }
@@ -73,7 +73,7 @@ impl Outbox {
         }
         for slot in due.drain(..) {
             self.enqueue(slot);
-            if self.directory.at(slot).sealing().is_some_and(|sealing| !sealing.has_keys()) {
+            if self.destinations.at(slot).sealing().is_some_and(|sealing| !sealing.has_keys()) {
                 continue;
             }
             self.with_flight(slot, |flight| {
@@ -89,7 +89,7 @@ impl Outbox {
     fn restart(&mut self, slot: u32, now: Time) {
         self.last_flow = self.last_flow.wrapping_add(1);
         let flow = self.last_flow;
-        self.directory.change_flow(slot, flow);
+        self.destinations.change_flow(slot, flow);
         let mut first_message = 0_u64;
         let next = self.with_flight(slot, |flight| {
             flight.restart(now, |sequence, count, bytes| {
@@ -98,7 +98,7 @@ impl Outbox {
                 again
             })
         });
-        let destination = self.directory.at_mut(slot);
+        let destination = self.destinations.at_mut(slot);
         destination.next_sequence = next.unwrap_or(0);
         destination.next_message = first_message;
         // Parity that waits is of the old flow.
@@ -109,7 +109,7 @@ impl Outbox {
 
     /// The receiver is gone. What waits for a reliable one is given up too.
     pub(super) fn abandon(&mut self, slot: u32, messages: u64) {
-        let destination = self.directory.at(slot);
+        let destination = self.destinations.at(slot);
         if !destination.reliable {
             return;
         }
@@ -117,22 +117,22 @@ impl Outbox {
         let messages = messages + self.drop_all(slot);
         self.counters.abandoned_messages += messages;
         self.note_given_up(slot, messages);
-        self.tell(Event::Abandoned { to, messages });
+        self.report(Event::Abandoned { to, messages });
     }
 
     /// Whoever waits for acknowledgements is to hear of it.
     pub(super) fn note_given_up(&mut self, slot: u32, messages: u64) {
-        let destination = self.directory.at_mut(slot);
+        let destination = self.destinations.at_mut(slot);
         destination.given_up = destination.given_up.saturating_add(u32::from(messages > 0));
     }
 
     /// How often messages to the destination were given up, and whether its receiver was; none if it
     /// is closed and forgotten.
     pub(crate) fn given_up(&self, id: DestinationId) -> Option<(u32, bool)> {
-        self.directory.get(id).map(|it| (it.given_up, it.is_dead()))
+        self.destinations.get(id).map(|it| (it.given_up, it.is_dead()))
     }
 
-    fn tell(&mut self, event: Event) {
+    fn report(&mut self, event: Event) {
         if self.events.len() < limits::EVENTS_MAX {
             self.events.push_back(event);
         } else {

@@ -28,7 +28,7 @@ pub(super) struct Step {
     pub(super) place: Place,
     pub(super) missing_messages: u64,
     /// Whether it was computed from its group's others and parity.
-    pub(super) mended: bool,
+    pub(super) recovered: bool,
 }
 
 /// Of less, a copy costs more than what it frees.
@@ -69,7 +69,7 @@ impl Inbox {
         };
         // A train is of one flow. What is not, would keep the whole train's buffer for itself.
         let stranger = before != Some(slot);
-        let step = Step { place, missing_messages, mended: false };
+        let step = Step { place, missing_messages, recovered: false };
         let taken = self.take(slot, arrived, content, step, stranger);
         if header.has(flags::REPAIR) {
             self.keep_for_repair(slot, arrived);
@@ -227,7 +227,7 @@ impl Inbox {
             self.release(slot, arrived.now);
         }
         self.end_if_complete(slot);
-        if !step.mended {
+        if !step.recovered {
             let gap = matches!(step.place, Place::New { missing: 1.. });
             self.note_credit(slot, arrived, gap);
         }
@@ -278,7 +278,7 @@ impl Inbox {
                 }
             }
             _ => {
-                let (reordered, repaired) = (u64::from(!step.mended), u64::from(step.mended));
+                let (reordered, repaired) = (u64::from(!step.recovered), u64::from(step.recovered));
                 flow.counts.reordered += reordered;
                 flow.counts.repaired += repaired;
                 self.counters.reordered += reordered;

@@ -1,4 +1,4 @@
-//! The receiver's part: keeps what may be needed, and mends what is missing.
+//! The receiver's part: keeps what may be needed, and recovers what is missing.
 
 use std::collections::VecDeque;
 
@@ -11,22 +11,22 @@ use crate::wire::{HEADER_BYTES, Header, Malformed};
 
 /// A DATA that was lost and is there again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mended {
+pub struct Recovered {
     /// Its header.
     pub header: Header,
     /// Header and body, as it was before it was sealed; without STATUS_WANTED.
     pub segment: Vec<u8>,
 }
 
-/// Mends one flow. It holds at most [`REPAIR_HELD_BYTES_MAX`]: copies of the last DATA, of which any
+/// Recovers one flow. It holds at most [`REPAIR_HELD_BYTES_MAX`]: copies of the last DATA, of which any
 /// may be needed, and the parities of groups that are not whole yet.
 #[derive(Debug, Default)]
-pub struct Mender {
+pub struct FecDecoder {
     /// The last DATA, each at its sequence's remainder. Empty until the first.
     kept: Vec<Option<Kept>>,
     /// Groups that are not whole, the oldest first.
     groups: VecDeque<Group>,
-    mended: VecDeque<Result<Mended, Malformed>>,
+    recovered: VecDeque<Result<Recovered, Malformed>>,
     /// Bytes of all of them.
     held: usize,
 }
@@ -55,7 +55,7 @@ impl Group {
     }
 }
 
-impl Mender {
+impl FecDecoder {
     /// Of a flow of which nothing came yet.
     #[must_use]
     pub fn new() -> Self {
@@ -63,7 +63,7 @@ impl Mender {
     }
 
     /// Takes a DATA with the flag [`crate::wire::flags::REPAIR`] that came by itself, after it was
-    /// opened. It may be the one that makes another one mendable.
+    /// opened. It may be the one that makes another one recoverable.
     pub fn on_data(&mut self, header: &Header, body: &[u8]) {
         self.keep(header, body);
         if let Some(at) = self.groups.iter().position(|group| group.has(header.sequence)) {
@@ -97,9 +97,9 @@ impl Mender {
         }
     }
 
-    /// What was mended, or how a group of parities was wrong. Ask until there is none.
-    pub fn poll_mended(&mut self) -> Option<Result<Mended, Malformed>> {
-        self.mended.pop_front()
+    /// What was recovered, or how a group of parities was wrong. Ask until there is none.
+    pub fn poll_mended(&mut self) -> Option<Result<Recovered, Malformed>> {
+        self.recovered.pop_front()
     }
 
     /// Bytes that are held, for whoever counts them over all flows.
@@ -145,7 +145,7 @@ impl Mender {
         (0..head.data).filter(|at| self.find(head.first + u64::from(*at)).is_none()).collect()
     }
 
-    /// Mends the group if it can be; then, or if nothing is missing, the group is done.
+    /// Recovers the group if it can be; then, or if nothing is missing, the group is done.
     fn try_mend(&mut self, at: usize) {
         let missing = self.missing(&self.groups[at].head);
         if missing.len() > self.groups[at].parities.len() {
@@ -157,19 +157,19 @@ impl Mender {
             return;
         }
         if self.is_too_short(&group, missing.len()) {
-            self.mended.push_back(Err(Malformed::Parity));
+            self.recovered.push_back(Err(Malformed::Parity));
             return;
         }
         let blocks = self.blocks(&group, &missing);
         for (data, block) in missing.iter().zip(blocks) {
             let sequence = group.head.first + u64::from(*data);
             let Some((header, segment)) = segment_of(&block, &group.header, sequence) else {
-                self.mended.push_back(Err(Malformed::Parity));
+                self.recovered.push_back(Err(Malformed::Parity));
                 continue;
             };
-            // The group's other parities are not to mend it again.
+            // The group's other parities are not to recover it again.
             self.keep(&header, &segment[HEADER_BYTES..]);
-            self.mended.push_back(Ok(Mended { header, segment }));
+            self.recovered.push_back(Ok(Recovered { header, segment }));
         }
     }
 
@@ -218,7 +218,7 @@ impl Mender {
         solve(&indexes, missing).into_iter().map(weigh).collect()
     }
 
-    /// Makes room. Gives whether there was anything to forget.
+    /// Makes room. Returns whether there was anything to forget.
     fn forget_oldest(&mut self) -> bool {
         if let Some(group) = self.groups.pop_front() {
             self.held -= group.bytes();
