@@ -6,7 +6,7 @@ use std::time::Duration;
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use quelea_elastic_client::{Error, MessageSeq, PublishError};
+use quelea_elastic_client::{Error, MessageSeq, Named as _, PublishError};
 
 
 fn raise<'py>(py: Python<'py>, class: &str, arguments: impl PyCallArgs<'py>) -> PyErr {

@@ -48,7 +48,7 @@ struct Done {
 }
 
 impl Done {
-    /// Gives how many are done now that were not, from the oldest on without a hole.
+    /// Returns how many are done now that were not, from the oldest on without a hole.
     fn finish(&mut self, ordinal: u64) -> u64 {
         let Some(at) = ordinal.checked_sub(self.base).and_then(|at| usize::try_from(at).ok())
         else {
@@ -86,7 +86,7 @@ impl Source {
             far.messages += u64::from(matches!(event, Event::Message(_)));
             here.push_back((ordinal, event));
             let more = here.len() < BATCH_EVENTS;
-            // What ended it is told to the next one who waits.
+            // What ended it is reported to the next one who waits.
             next = if more { far.listener.try_next().unwrap_or_default() } else { None };
         }
         Ok(())

@@ -14,7 +14,7 @@ use tokio::task::{JoinError, JoinHandle};
 
 use crate::fork;
 
-/// Enough to read and write while a thread of them tells Python something.
+/// Enough to read and write while a thread of them calls Python.
 const THREADS: usize = 2;
 
 struct Threads {
@@ -60,7 +60,7 @@ pub(crate) fn awaitable<'py, T>(
 where
     T: for<'any> IntoPyObject<'any> + Send + 'static,
 {
-    runtime()?; // What cannot be made is told here.
+    runtime()?; // What cannot be made is reported here.
     generic::future_into_py::<Here, _, _>(py, future)
 }
 

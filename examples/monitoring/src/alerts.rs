@@ -9,7 +9,7 @@ use quelea_elastic_client::Event;
 use crate::sample::Alert;
 use crate::{Outcome, Queues};
 
-/// Alerts that are remembered, to tell each once however many aggregators found it.
+/// Alerts that are remembered, to report each once however many aggregators found it.
 const REMEMBERED_MAX: usize = 1_000;
 
 #[derive(Debug, Args)]
@@ -47,7 +47,7 @@ pub(crate) async fn run(args: &AlertsArgs) -> Outcome {
         };
         let key = alert.key();
         if !known.insert(key.clone()) {
-            continue; // Another aggregator has told it.
+            continue; // Another aggregator has reported it.
         }
         order.push_back(key);
         if order.len() > REMEMBERED_MAX

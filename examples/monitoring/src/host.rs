@@ -1,4 +1,4 @@
-//! What Linux tells of a host in `/proc`: CPU, memory, network.
+//! What Linux reports of a host in `/proc`: CPU, memory, network.
 
 use std::fs;
 use std::io;

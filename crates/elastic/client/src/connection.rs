@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_frame_that_comes_in_several_reads_is_waited_for_by_the_waker() {
+    async fn a_frame_in_several_reads_wakes_the_reader() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it is bound").to_string();
         let mut connection = Connection::open(address, &Options::default(), Time::ZERO);

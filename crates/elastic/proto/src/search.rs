@@ -11,7 +11,7 @@ const REDIRECTIONS_MAX: u32 = 8;
 /// gone for good may cost a round some seconds.
 const FORMER_MAX: usize = 4;
 
-/// See the module. [`Self::address`] says which to try, [`Self::lost`] that it was in vain, or is over.
+/// The addresses to try, in turn. [`Self::address`] says which to try, [`Self::lost`] that it was in vain, or is over.
 #[derive(Clone, Debug)]
 pub struct Search {
     /// Of the start, each once.
@@ -92,7 +92,7 @@ impl Search {
     }
 
     /// It was in vain, or the connection is over; `served` if that directory had taken it. `redirection` is where it
-    /// sent it (empty: it does not know) and how many milliseconds it shall wait. Gives the pause before the
+    /// sent it (empty: it does not know) and how many milliseconds it shall wait. Returns the pause before the
     /// next try, milliseconds.
     pub fn lost(&mut self, served: bool, redirection: Option<(String, u64)>) -> u64 {
         if served {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_comes_first_and_a_few_that_were_told_before_last() {
+    fn announced_directories_come_first_and_a_few_former_ones_last() {
         let mut search = search(&["a", "b"]);
         search.learn(&owned(&["c", "d", "a"]));
         assert_eq!(search.addresses, owned(&["a", "c", "d", "b"]));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_does_not_know_where_is_asked_again_not_before_it_said() {
+    fn a_redirection_without_an_address_is_retried_after_its_pause() {
         let mut search = search(&["a", "b"]);
         search.address();
         assert_eq!(search.lost(false, Some((String::new(), 900))), 0, "the other one may know");

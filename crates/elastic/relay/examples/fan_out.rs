@@ -36,10 +36,10 @@ fn main() {
     let (ready, started) = mpsc::channel();
     let config = Config::standalone(QUEUE);
     let relay = std::thread::spawn(move || {
-        let told = |address: quelea_elastic_relay::Addresses| {
+        let on_ready = |address: quelea_elastic_relay::Addresses| {
             ready.send((address.native, own_times())).expect("main waits")
         };
-        quelea_elastic_relay::run(&config, stop, told).expect("it starts")
+        quelea_elastic_relay::run(&config, stop, on_ready).expect("it starts")
     });
     let (address, relay_times) = started.recv().expect("it starts");
     let done = Arc::new(AtomicBool::new(false));
@@ -84,7 +84,7 @@ fn main() {
     relay.join().expect("it does not panic");
 }
 
-/// Where Linux tells the calling thread's processor time.
+/// Where Linux reports the calling thread's processor time.
 fn own_times() -> String {
     let link = std::fs::read_link("/proc/thread-self").expect("Linux");
     format!("/proc/{}/schedstat", link.display())

@@ -239,7 +239,7 @@ impl Node {
     }
 }
 
-/// Gives the core the answers of its spill store.
+/// Passes the answers of the spill store to the core.
 pub(crate) async fn take_spill_answers(
     node: SharedNode,
     mut answers: UnboundedReceiver<SpillAnswer>,

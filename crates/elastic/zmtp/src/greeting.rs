@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn later_versions_are_spoken_to_as_3_1_and_3_0_without_its_commands() {
+    fn later_versions_are_treated_as_3_1() {
         for (major, minor, expected) in [(3, 0, 0), (3, 1, 1), (3, 7, 7), (4, 0, 1)] {
             let mut greeting = ours("NULL", false);
             greeting[10..12].copy_from_slice(&[major, minor]);

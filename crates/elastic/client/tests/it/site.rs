@@ -1,5 +1,5 @@
 //! A site of elastic queues that is just large enough for a client: one directory and some relays,
-//! which can be killed. What a relay has to do is told in docs/elastic-protocol.md.
+//! which can be killed. What a relay has to do stands in docs/elastic-protocol.md.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -203,7 +203,7 @@ async fn serve_relay(stream: TcpStream, relay: Arc<Mutex<Relay>>) {
     let (peer, mut frames) = connection(stream);
     while let Some(frame) = frames.recv().await {
         let mut relay = relay.lock().expect("no test panics with it");
-        let tell = |relay: &Relay, frame: Frame| {
+        let send = |relay: &Relay, frame: Frame| {
             relay.listeners.iter().for_each(|(peer, _)| drop(peer.send(frame.clone())));
         };
         match frame {
@@ -234,7 +234,7 @@ async fn serve_relay(stream: TcpStream, relay: Arc<Mutex<Relay>>) {
             }
             Frame::Start(start) => {
                 relay.slots.insert(start.slot, (start, start.first));
-                tell(&relay, Frame::Start(start));
+                send(&relay, Frame::Start(start));
             }
             Frame::Data { slot, sequence, parts } => {
                 let next = &mut relay.slots.get_mut(&slot).expect("it was attached").1;
@@ -252,7 +252,7 @@ async fn serve_relay(stream: TcpStream, relay: Arc<Mutex<Relay>>) {
             }
             Frame::Fin { slot, next } => {
                 relay.slots.get_mut(&slot).expect("it was attached").1 = MessageSeq(u64::MAX);
-                tell(&relay, Frame::Fin { slot, next });
+                send(&relay, Frame::Fin { slot, next });
                 drop(peer.send(Frame::Ack { slot, below: next }));
             }
             Frame::Ping(number) => drop(peer.send(Frame::Pong(number))),

@@ -215,7 +215,7 @@ fn what_cannot_be_opened_is_refused_with_its_field_limit_and_value() {
 }
 
 #[test]
-fn a_directory_that_does_not_answer_is_named_when_the_time_is_over() {
+fn a_timed_out_open_names_the_silent_directory() {
     run(async {
         let open_timeout = Duration::from_millis(100);
         let options = Options { open_timeout, ..Options::default() };

@@ -39,7 +39,7 @@ impl Counters {
     }
 }
 
-/// Bits below the leading one that tell two values apart: an error of at most 1/8.
+/// Bits below the leading one that distinguish two values: an error of at most 1/8.
 const FINE_BITS: u32 = 3;
 const BUCKETS: usize = 64 << FINE_BITS;
 

@@ -403,7 +403,7 @@ fn a_program_that_stops_is_disconnected_if_it_wants_that() {
 }
 
 #[test]
-fn what_a_stopped_program_has_in_a_file_is_left_behind_and_comes_all_the_same() {
+fn what_a_stopped_program_has_in_a_file_comes_later() {
     let mut world = RelayHarness::new(|settings| {
         settings.acknowledge = Acknowledge::Delivered;
         settings.ring_bytes_max = RING_BYTES_MIN;

@@ -147,7 +147,7 @@ impl ProducerSession {
     }
 
     /// Takes a message: it is sent by one of the next [`ProducerSession::poll`]s, and kept until it is
-    /// acknowledged. Gives its number.
+    /// acknowledged. Returns its number.
     ///
     /// # Errors
     /// [`PublishError::Full`] if it has to wait; else it is never taken.

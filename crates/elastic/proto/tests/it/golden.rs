@@ -201,7 +201,7 @@ fn the_page_has_every_error_with_its_number() {
         let frame = [&[7, 0, 0, 0, Kind::Error as u8, 0, 0, 0][..], &code.to_le_bytes(), &[0; 5]];
         let mut bytes = Bytes::from(frame.concat());
         let known = Frame::decode(&mut bytes).is_ok();
-        let told = PAGE.contains(&format!("\n| {code} | ")) && code <= 11;
-        assert_eq!(known, told, "{code}");
+        let documented = PAGE.contains(&format!("\n| {code} | ")) && code <= 11;
+        assert_eq!(known, documented, "{code}");
     }
 }

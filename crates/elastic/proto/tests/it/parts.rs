@@ -49,7 +49,7 @@ fn a_message_without_an_end_is_refused() {
 }
 
 #[test]
-fn a_message_has_at_least_one_part_and_no_more_than_the_limits() {
+fn a_message_keeps_to_the_limits_of_its_parts() {
     let none: [&[u8]; 0] = [];
     assert_eq!(parts::encode(&none), Err(PartsError::None));
     let many = vec![[0_u8; 1]; PARTS_MAX + 1];

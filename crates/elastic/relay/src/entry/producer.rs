@@ -187,7 +187,7 @@ impl Producer<'_> {
         }
     }
 
-    /// Gives on what waits, and reads.
+    /// Publishes what waits, and reads.
     async fn next_step(&mut self, stopping: &mut watch::Receiver<bool>) -> Result<(), LeaveReason> {
         let may_read = self.socket.has_room();
         let PubSocket { wire, waiting, waiting_bytes } = &mut self.socket;
@@ -205,7 +205,7 @@ impl Producer<'_> {
     }
 }
 
-/// Gives all that waits to the queue. Dropping the future loses nothing.
+/// Publishes all that waits. Dropping the future loses nothing.
 async fn publish(
     native: &quelea_elastic_client::Producer,
     waiting: &mut VecDeque<Bytes>,

@@ -79,7 +79,7 @@ impl Producer {
         }
     }
 
-    /// Gives the core all whole messages that were read.
+    /// Passes to the core all whole messages that were read.
     fn publish(&mut self) -> Result<(), End> {
         let result = loop {
             match self.wire.event() {

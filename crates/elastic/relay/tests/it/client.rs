@@ -1,4 +1,4 @@
-//! A client that says what it is told to say, and reads frame by frame.
+//! A client that sends what the test says, and reads frame by frame.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

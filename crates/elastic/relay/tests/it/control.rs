@@ -83,7 +83,7 @@ fn a_relay_registers_reports_and_drains() {
         (RelayId(7), QUEUE, "request 1")
     );
     assert_eq!(register.address, relay.address.to_string());
-    // Listeners that are early are told the level when it is known.
+    // The level is announced to early listeners when it is known.
     let mut listener = relay.client();
     listener.listen(1, &[""]);
     line.send(&registered(0));
@@ -116,7 +116,7 @@ fn a_relay_registers_reports_and_drains() {
 }
 
 #[test]
-fn a_relay_that_is_told_to_end_has_its_directory_empty_it_first() {
+fn a_stopped_relay_has_its_directory_drain_it() {
     let directory = FakeDirectory::start();
     let relay = relay_of(&[&directory], LONG);
     let (mut line, _) = directory.register();
@@ -140,7 +140,7 @@ fn a_relay_that_is_told_to_end_has_its_directory_empty_it_first() {
 }
 
 #[test]
-fn a_relay_that_is_told_to_end_and_loses_its_directory_ends_when_it_is_empty() {
+fn a_stopped_relay_without_directory_ends_when_it_is_empty() {
     let directory = FakeDirectory::start();
     let relay = relay_of(&[&directory], LONG);
     let mut producer = relay.client();
@@ -222,7 +222,7 @@ fn it_goes_on_without_a_directory_and_finds_another_one() {
 }
 
 #[test]
-fn a_directory_that_came_after_the_relay_is_found_when_all_of_its_start_are_gone() {
+fn a_later_directory_is_found_when_the_first_ones_are_gone() {
     let (first, second, third) =
         (FakeDirectory::start(), FakeDirectory::start(), FakeDirectory::start());
     let relay = relay_of(&[&first], LONG);
@@ -231,8 +231,8 @@ fn a_directory_that_came_after_the_relay_is_found_when_all_of_its_start_are_gone
     line.send(&registered(1));
     report(&mut line);
     // Another one comes while it is registered.
-    let told = [first.address(), second.address(), third.address()];
-    line.send(&Frame::Directories(told.into()));
+    let announced = [first.address(), second.address(), third.address()];
+    line.send(&Frame::Directories(announced.into()));
     // What was sent before has been read when this is obeyed.
     line.send(&Frame::Drain { fence: Fence(0), deadline_ms: 1 });
     while !matches!(line.next(), Frame::Error(_)) {}

@@ -47,7 +47,7 @@ fn kept(relay: &mut Client, mut next: u64, count: usize) -> Vec<String> {
 }
 
 #[test]
-fn stored_means_that_the_keeper_said_so_and_what_it_did_not_say_is_sent_again() {
+fn stored_means_kept_and_the_rest_is_sent_again() {
     let (keeper, relay) = storing();
     let mut listener = relay.client();
     listener.listen(1, &[""]);
@@ -77,7 +77,7 @@ fn stored_means_that_the_keeper_said_so_and_what_it_did_not_say_is_sent_again() 
 }
 
 #[test]
-fn an_answer_is_for_one_keep_also_if_the_producer_has_come_back_with_lower_numbers() {
+fn a_kept_answers_one_keep_even_after_lower_numbers() {
     let (keeper, relay) = storing();
     let mut producer = relay.client();
     // It moved here with a part of its messages under way elsewhere.

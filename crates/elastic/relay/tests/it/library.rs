@@ -116,7 +116,7 @@ impl Signpost {
 /// The topic of the last message.
 const LAST: &str = "topic, the last";
 
-/// What a listener was given, until the last message: numbers, and what it was told of gaps.
+/// What a listener was given, until the last message: numbers, and the gaps that were reported to it.
 async fn heard(listener: &mut Listener) -> (Vec<u64>, Vec<(u64, u64, GapCause)>) {
     let (mut came, mut gaps) = (Vec::new(), Vec::new());
     loop {
@@ -179,7 +179,7 @@ fn moves_are_exact_at(level: Acknowledge) {
 }
 
 #[test]
-fn the_library_is_moved_under_load_and_every_message_comes_once_and_in_order() {
+fn moves_under_load_keep_every_message_once_and_in_order() {
     moves_are_exact_at(Acknowledge::Relayed);
 }
 
@@ -189,7 +189,7 @@ fn the_same_where_messages_are_acknowledged_when_they_are_delivered() {
 }
 
 #[test]
-fn a_relay_that_is_cut_off_takes_nothing_with_it_where_messages_are_acknowledged_when_delivered() {
+fn a_lost_relay_loses_nothing_at_the_level_delivered() {
     let level = Acknowledge::Delivered;
     let (first, second) = (TestRelay::acknowledging(level), TestRelay::acknowledging(level));
     let signpost = Signpost::start(&[&first, &second]);

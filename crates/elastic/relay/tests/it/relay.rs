@@ -32,8 +32,8 @@ impl TestRelay {
         let (stopper, stop) = Stopper::new();
         let (ready, address) = mpsc::channel();
         let thread = std::thread::spawn(move || {
-            let told = |address| ready.send(address).expect("the test waits for it");
-            quelea_elastic_relay::run(&config, stop, told).expect("it starts")
+            let on_ready = |address| ready.send(address).expect("the test waits for it");
+            quelea_elastic_relay::run(&config, stop, on_ready).expect("it starts")
         });
         let address = address.recv().expect("it starts");
         Self { address: address.native, stopper, thread: Some(thread) }

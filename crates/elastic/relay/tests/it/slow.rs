@@ -90,7 +90,7 @@ pub(crate) fn account(listener: &mut Client, slot: Slot, mut next: u64, to: u64)
 }
 
 #[test]
-fn drop_newest_keeps_the_oldest_and_tells_what_is_missing() {
+fn drop_newest_keeps_the_oldest_and_announces_the_rest() {
     let (relay, mut stalled, mut producer, slot) = run(SlowPolicy::DropNewest);
     assert_eq!(stalled.started().slot, slot);
     let (messages, missing) = account(&mut stalled, slot, 0, MESSAGES);
@@ -110,7 +110,7 @@ fn drop_oldest_gives_the_newest_and_tells_what_is_missing() {
     drop(relay);
 }
 
-/// The error that a listener that does not read is told. It has [`limits::LINGER_MS`] to read it, which
+/// The error that a listener that does not read is sent. It has [`limits::LINGER_MS`] to read it, which
 /// a busy machine may need for less: then it is cut off without, and comes again.
 ///
 /// [`limits::LINGER_MS`]: quelea_elastic_core::relay::limits::LINGER_MS
@@ -125,7 +125,7 @@ pub(crate) fn last_words(overwhelmed: impl Fn() -> (TestRelay, Client)) -> WireE
             return error;
         }
     }
-    panic!("it was never told why");
+    panic!("it was never sent why");
 }
 
 #[test]

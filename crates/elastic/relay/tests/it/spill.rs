@@ -70,7 +70,7 @@ fn start_and_fin_stay_in_their_places() {
 }
 
 #[test]
-fn at_the_level_delivered_the_producer_hears_of_it_when_it_was_taken() {
+fn at_the_level_delivered_the_ack_comes_after_received() {
     let relay = relay(Acknowledge::Delivered, PLENTY);
     let (mut stalled, mut producer, slot) = overwhelm_delivered(&relay);
     assert_eq!(stalled.started().slot, slot);

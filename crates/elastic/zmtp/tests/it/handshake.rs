@@ -89,7 +89,10 @@ fn a_peer_of_another_pattern_is_named_in_the_error() {
         seen.error.unwrap().to_string(),
         "the peer's Socket-Type is \"REQ\", which a XSUB does not talk to"
     );
-    assert!(connection.take_output().ends_with(b"which a XSUB does not talk to"), "it is told");
+    assert!(
+        connection.take_output().ends_with(b"which a XSUB does not talk to"),
+        "it is sent the reason"
+    );
 }
 
 #[test]

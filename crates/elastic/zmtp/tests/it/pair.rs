@@ -74,7 +74,7 @@ impl Pair {
     }
 }
 
-/// Gives a connection bytes, and takes its events.
+/// Passes bytes to a connection, and takes its events.
 pub(crate) fn take(connection: &mut Connection, now: ZmtpTime, bytes: &[u8], seen: &mut Seen) {
     connection.receive(now, bytes);
     loop {

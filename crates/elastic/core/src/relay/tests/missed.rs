@@ -83,7 +83,7 @@ const fn missed(producer: u128, listener: u128) -> Frame {
 }
 
 #[test]
-fn a_producers_word_goes_to_its_listener_and_one_who_is_not_there_may_miss_more() {
+fn missed_reaches_its_listener_or_marks_an_absent_one() {
     let mut world = delivering();
     let listener = world.listener(1, SlowPolicy::DropNewest);
     world.read(listener);
@@ -104,7 +104,7 @@ fn a_producers_word_goes_to_its_listener_and_one_who_is_not_there_may_miss_more(
 }
 
 #[test]
-fn a_producers_word_is_taken_only_before_its_start_and_for_so_many() {
+fn missed_is_taken_only_before_start_and_up_to_a_limit() {
     let mut world = delivering();
     let listener = world.listener(1, SlowPolicy::DropNewest);
     world.read(listener);

@@ -32,35 +32,35 @@ fn play(seed: u64, level: Acknowledge, faults: Faults) -> (SessionWorld, Vec<u64
     world.settle(); // Listeners are there before the first message.
     let mut next_relay = 3;
     for _ in 0..600 {
-        match world.dice.below(100) {
+        match world.dice.usize(..100) {
             0..40 => {
-                let producer = world.dice.below(2);
+                let producer = world.dice.usize(..2);
                 let next = world.producers[producer].next_sequence().0;
                 world.publish(producer, topic(next));
             }
             40..43 if faults.moves => {
-                let (producer, alive) = (world.dice.below(2), world.alive());
-                let relay = alive[world.dice.below(alive.len())];
+                let (producer, alive) = (world.dice.usize(..2), world.alive());
+                let relay = alive[world.dice.usize(..alive.len())];
                 world.move_to(producer, relay);
             }
             43 if faults.kills => {
                 let alive = world.alive();
-                let relay = alive[world.dice.below(alive.len())];
+                let relay = alive[world.dice.usize(..alive.len())];
                 world.kill(relay);
                 world.start_relay(next_relay);
                 next_relay += 1;
             }
             44 if faults.cuts => {
-                let producer = world.dice.below(2);
+                let producer = world.dice.usize(..2);
                 world.cut(Who::Producer(producer));
             }
             45 if faults.listener_cuts => {
-                let listener = world.dice.below(2);
+                let listener = world.dice.usize(..2);
                 world.cut(Who::Listener(listener));
             }
             46 => world.pass_ms(7),
             47..50 if faults.prompt => {
-                let (producer, alive) = (world.dice.below(2), world.alive());
+                let (producer, alive) = (world.dice.usize(..2), world.alive());
                 // The newest relay is the one that listeners are not at.
                 let relay = alive[alive.len() - 1];
                 world.move_promptly(producer, relay);
@@ -81,7 +81,7 @@ fn play(seed: u64, level: Acknowledge, faults: Faults) -> (SessionWorld, Vec<u64
     (world, published)
 }
 
-/// In order, each once; what is missing of `wanted` from `begin` on is in a gap. Gives how much is missing.
+/// In order, each once; what is missing of `wanted` from `begin` on is in a gap. Returns how much is missing.
 fn check(
     seen: &[Seen],
     wanted: impl Fn(u64) -> bool,
@@ -133,7 +133,7 @@ fn seeds_that_once_failed() {
     for level in [Acknowledge::Delivered, Acknowledge::Stored] {
         assert_eq!(missing(11_192_906_189_063_319_552, level, ALL), 0);
     }
-    // What a listener whose connection broke had missed was not told when its relay died then.
+    // What a listener whose connection broke had missed was not reported when its relay died then.
     missing(836_535_556_349_732_580, Acknowledge::Delivered, Faults { listener_cuts: true, ..ALL });
     missing(5_815_379_774_296_211_346, Acknowledge::Relayed, ALL);
     for level in [Acknowledge::Relayed, Acknowledge::Delivered] {

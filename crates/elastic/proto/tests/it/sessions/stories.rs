@@ -1,4 +1,4 @@
-//! Single scenarios, told step by step.
+//! Single scenarios, step by step.
 
 mod missed;
 
@@ -71,7 +71,7 @@ fn what_a_dead_relay_owed_is_sent_again() {
 }
 
 #[test]
-fn a_relay_that_the_directory_holds_for_dead_has_nothing_to_say_any_more() {
+fn a_relay_declared_dead_is_no_longer_heeded() {
     let mut world = SessionWorld::new(1, Acknowledge::Delivered, 1, &[&[""]]);
     world.start_relay(1);
     world.start_relay(2);
@@ -209,7 +209,7 @@ fn a_switch_is_fin_start_and_data_in_one_go() {
     assert_eq!(session.acknowledged(), MessageSeq(2));
 }
 
-/// At as many relays as may owe acknowledgements, each owing one message, and told to go to one more.
+/// At as many relays as may owe acknowledgements, each owing one message, and sent to one more.
 fn moved_too_often() -> ProducerSession {
     let mut session = attached(1_000);
     for stay in 1..=RELAY_ATTACHMENTS_MAX as u64 {
@@ -249,7 +249,7 @@ fn a_move_that_has_waited_too_long_is_refused() {
 }
 
 #[test]
-fn a_producer_stays_where_it_is_if_the_new_relay_does_not_want_it() {
+fn a_producer_stays_if_the_new_relay_refuses_it() {
     let mut session = attached(1_000);
     produce_at(&mut session, 1, 6, 2);
     outputs(|| session.poll());
@@ -375,7 +375,7 @@ fn listener_by_hand(level: Acknowledge, acknowledge_by_hand: bool) -> ListenerSe
     for link in [1, 2] {
         session.handle_connected(Link(link), Time::ZERO);
         let (slot, acknowledge) = (Slot(0), level);
-        tell(&mut session, link, Frame::Attached { slot, acknowledge, credit_bytes: 0 });
+        receive(&mut session, link, Frame::Attached { slot, acknowledge, credit_bytes: 0 });
     }
     outputs(|| session.poll());
     session
@@ -388,7 +388,7 @@ fn listen_at(session: &mut ListenerSession, generation: u64, relays: &[u64]) {
     session.handle_directory_frame(frame, Time::ZERO);
 }
 
-fn tell(session: &mut ListenerSession, link: u64, frame: Frame) {
+fn receive(session: &mut ListenerSession, link: u64, frame: Frame) {
     let mut bytes = BytesMut::new();
     frame.encode(&mut bytes).expect("it is within the limits");
     session.handle_frames(Link(link), bytes.freeze(), Time::ZERO).expect("it is within the limits");
@@ -397,13 +397,17 @@ fn tell(session: &mut ListenerSession, link: u64, frame: Frame) {
 fn start(session: &mut ListenerSession, link: u64, slot: u32, epochs: (u64, u64), first: u64) {
     let (slot, first) = (Slot(slot), MessageSeq(first));
     let (previous, epoch) = (Epoch(epochs.0), Epoch(epochs.1));
-    tell(session, link, Frame::Start(Start { slot, producer: PRODUCER, epoch, first, previous }));
+    receive(
+        session,
+        link,
+        Frame::Start(Start { slot, producer: PRODUCER, epoch, first, previous }),
+    );
 }
 
 fn data(session: &mut ListenerSession, link: u64, slot: u32, sequence: u64) {
     let parts = parts::encode(&["topic"]).expect("it is within the limits");
     let (slot, sequence) = (Slot(slot), MessageSeq(sequence));
-    tell(session, link, Frame::Data { slot, sequence, parts });
+    receive(session, link, Frame::Data { slot, sequence, parts });
 }
 
 fn events(session: &mut ListenerSession) -> Vec<Seen> {
@@ -426,7 +430,7 @@ fn a_new_epochs_messages_wait_for_the_old_ones_end() {
     data(&mut session, 1, 1, 1);
     assert_eq!(events(&mut session), [0, 1].map(Seen::Message));
     data(&mut session, 1, 1, 2);
-    tell(&mut session, 1, Frame::Fin { slot: Slot(1), next: MessageSeq(3) });
+    receive(&mut session, 1, Frame::Fin { slot: Slot(1), next: MessageSeq(3) });
     data(&mut session, 2, 1, 4);
     assert_eq!(events(&mut session), [2, 3, 4].map(Seen::Message));
     assert_eq!(session.stats().moves, 1);
@@ -443,12 +447,12 @@ fn a_fin_that_does_not_come_is_waited_for_until_the_deadline() {
     session.handle_timeout(Time::ZERO.plus_ms(5_000));
     assert_eq!(events(&mut session), [Seen::Gap(0, 3), Seen::Message(3)]);
     data(&mut session, 1, 1, 0);
-    assert_eq!(events(&mut session), [], "a gap that was told is final");
+    assert_eq!(events(&mut session), [], "a gap that was reported is final");
     assert_eq!(session.stats().duplicates, 1);
 }
 
 #[test]
-fn what_was_relayed_by_a_dead_relay_and_did_not_come_is_a_gap() {
+fn what_a_dead_relay_did_not_deliver_is_a_gap() {
     let mut session = listener(Acknowledge::Relayed);
     start(&mut session, 1, 1, (0, 1), 0);
     data(&mut session, 1, 1, 0);
@@ -472,7 +476,7 @@ fn what_was_relayed_by_a_dead_relay_and_did_not_come_is_a_gap() {
 fn what_another_relay_may_have_on_its_way_is_waited_for() {
     let mut session = listener(Acknowledge::Relayed);
     start(&mut session, 1, 1, (0, 1), 0);
-    tell(&mut session, 1, Frame::Fin { slot: Slot(1), next: MessageSeq(1) });
+    receive(&mut session, 1, Frame::Fin { slot: Slot(1), next: MessageSeq(1) });
     // It was at relay 1 again meanwhile, in slot 2, of which we know nothing yet.
     start(&mut session, 2, 7, (0, 3), 2);
     data(&mut session, 2, 7, 2);
@@ -480,8 +484,8 @@ fn what_another_relay_may_have_on_its_way_is_waited_for() {
     assert_eq!(events(&mut session), []);
     start(&mut session, 1, 2, (1, 2), 1);
     data(&mut session, 1, 2, 1);
-    tell(&mut session, 1, Frame::Fin { slot: Slot(2), next: MessageSeq(2) });
-    tell(&mut session, 1, Frame::Pong(1));
+    receive(&mut session, 1, Frame::Fin { slot: Slot(2), next: MessageSeq(2) });
+    receive(&mut session, 1, Frame::Pong(1));
     assert_eq!(events(&mut session), [1, 2].map(Seen::Message));
 }
 
@@ -495,7 +499,7 @@ fn received_tells_what_the_program_has_and_not_what_is_held() {
     assert_eq!(outputs(|| session.poll()), [], "the program has nothing yet");
     events(&mut session);
     assert_eq!(outputs(|| session.poll()), [Did::Send(Link(1), Frame::Received(1))]);
-    tell(&mut session, 1, Frame::Fin { slot: Slot(1), next: MessageSeq(1) });
+    receive(&mut session, 1, Frame::Fin { slot: Slot(1), next: MessageSeq(1) });
     assert_eq!(events(&mut session), [Seen::Message(1)]);
     assert_eq!(outputs(|| session.poll()), [Did::Send(Link(2), Frame::Received(1))]);
 }
@@ -520,7 +524,7 @@ fn a_listener_says_where_it_is_when_all_relays_have_answered() {
     assert_eq!(outputs(|| session.poll()), [Did::Connect(Link(4), RelayId(3))]);
     session.handle_connected(Link(4), Time::ZERO);
     let (slot, acknowledge) = (Slot(0), Acknowledge::Relayed);
-    tell(&mut session, 4, Frame::Attached { slot, acknowledge, credit_bytes: 0 });
+    receive(&mut session, 4, Frame::Attached { slot, acknowledge, credit_bytes: 0 });
     let did = outputs(|| session.poll());
     assert_eq!(did[1], listening(2, vec![RelayId(2), RelayId(3)]));
     listen_at(&mut session, 1, &[1]);
@@ -587,7 +591,7 @@ fn who_was_sent_away_is_told_of_what_was_acknowledged_without_it() {
     data(&mut session, 1, 1, 0);
     let (field, text) = (String::new(), "too slow".to_owned());
     let too_slow = WireError { code: ErrorCode::TooSlow, field, text, fatal: true };
-    tell(&mut session, 1, Frame::Error(too_slow));
+    receive(&mut session, 1, Frame::Error(too_slow));
     let did = outputs(|| session.poll());
     let is_witness = |did: &Did| matches!(did, Did::Directory(Frame::RelayLost { .. }));
     assert!(!did.iter().any(is_witness), "a relay that answers is not dead: {did:?}");

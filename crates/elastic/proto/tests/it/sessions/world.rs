@@ -15,23 +15,6 @@ use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot, Ti
 pub(crate) const QUEUE: &str = "prices";
 const WINDOW_BYTES: u64 = 600;
 
-/// A seeded generator (splitmix64).
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) const fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(crate) fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % limit as u64) as usize
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Who {
     Producer(usize),
@@ -84,7 +67,7 @@ struct Hosted {
 
 pub(crate) struct SessionWorld {
     pub(crate) now: Time,
-    pub(crate) dice: Dice,
+    pub(crate) dice: fastrand::Rng,
     pub(crate) level: Acknowledge,
     pub(crate) producers: Vec<ProducerSession>,
     pub(crate) listeners: Vec<ListenerSession>,
@@ -97,7 +80,7 @@ pub(crate) struct SessionWorld {
     wires: BTreeMap<(Who, Link), Wire>,
     epoch: u64,
     generation: u64,
-    /// Where each producer is told to be.
+    /// Where each producer is sent.
     places: BTreeMap<usize, RelayId>,
     listening: BTreeMap<usize, Vec<RelayId>>,
     /// Moves that wait until all listeners are at the relay.
@@ -113,7 +96,7 @@ impl SessionWorld {
     ) -> Self {
         let mut world = Self {
             now: Time::ZERO,
-            dice: Dice::new(seed),
+            dice: fastrand::Rng::with_seed(seed),
             level,
             producers: Vec::new(),
             listeners: Vec::new(),
@@ -151,13 +134,13 @@ impl SessionWorld {
         world
     }
 
-    /// A relay starts; listeners are told.
+    /// A relay starts; it is announced to listeners.
     pub(crate) fn start_relay(&mut self, relay: u64) {
         self.relays.insert(RelayId(relay), Relay { up: true, ..Relay::default() });
         self.tell_relays();
     }
 
-    /// All listeners are told of the relays that are up.
+    /// The relays that are up are announced to all listeners.
     pub(crate) fn tell_relays(&mut self) {
         self.generation += 1;
         let up = self.relays.iter().filter(|(_, relay)| relay.up);
@@ -190,7 +173,7 @@ impl SessionWorld {
         for wire in self.wires.values_mut().filter(|wire| wire.relay == relay) {
             wire.broken = true;
             wire.up.clear();
-            let keep = self.dice.below(wire.down.len() + 1);
+            let keep = self.dice.usize(..(wire.down.len() + 1));
             wire.down.truncate(keep);
         }
     }
@@ -227,10 +210,10 @@ impl SessionWorld {
         if ready.is_empty() {
             return false;
         }
-        let key = ready[self.dice.below(ready.len())];
+        let key = ready[self.dice.usize(..ready.len())];
         self.wire_acts(key);
         for index in 0..self.listeners.len() {
-            if self.dice.below(4) == 0 {
+            if self.dice.usize(..4) == 0 {
                 self.take_events(index);
             }
         }
@@ -283,7 +266,7 @@ impl SessionWorld {
         self.seen[index].extend(events);
         // Now and then some of what it has; all when nothing else goes on.
         let all = self.unacknowledged[index];
-        let messages = if self.resting { all } else { self.dice.below(all + 1) };
+        let messages = if self.resting { all } else { self.dice.usize(..(all + 1)) };
         self.unacknowledged[index] -= messages;
         if messages > 0 {
             self.listeners[index].acknowledge(messages as u64);
@@ -352,7 +335,7 @@ impl SessionWorld {
     fn assign(&mut self, producer: usize) {
         let alive = self.alive();
         if !alive.is_empty() {
-            let relay = alive[self.dice.below(alive.len())];
+            let relay = alive[self.dice.usize(..alive.len())];
             self.move_to(producer, relay);
         }
     }
@@ -397,7 +380,7 @@ fn address(relay: RelayId) -> RelayAddress {
 /// The wires and the relays behind them.
 impl SessionWorld {
     fn wire_acts(&mut self, key: (Who, Link)) {
-        let up_first = self.dice.below(2) == 0;
+        let up_first = self.dice.usize(..2) == 0;
         let wire = self.wires.get_mut(&key).expect("it was listed");
         if !wire.greeted && !wire.broken {
             wire.greeted = true;

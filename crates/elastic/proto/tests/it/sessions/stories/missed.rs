@@ -11,11 +11,11 @@ fn only_who_may_miss_something_is_told_of_it() {
         start(&mut session, 1, 1, (0, 1), 0);
         data(&mut session, 1, 1, 0);
         session.handle_lost(Link(1), "reset", Time::ZERO);
-        tell(&mut session, 2, missed(who, below));
+        receive(&mut session, 2, missed(who, below));
         start(&mut session, 2, 1, (0, 2), 4);
         data(&mut session, 2, 1, 4);
-        let told = events(&mut session).contains(&Seen::Gap(1, 4));
-        assert_eq!((told, session.stats().messages), (gap, 2), "{who:?}, below {below}");
+        let reported = events(&mut session).contains(&Seen::Gap(1, 4));
+        assert_eq!((reported, session.stats().messages), (gap, 2), "{who:?}, below {below}");
     }
 }
 
@@ -28,7 +28,7 @@ type Way<'a> = &'a dyn Fn(&mut ListenerSession);
 #[test]
 fn what_a_relay_acknowledged_that_a_listener_never_reached_is_a_gap() {
     let fin = |session: &mut ListenerSession| {
-        tell(session, 1, Frame::Fin { slot: Slot(1), next: MessageSeq(1) });
+        receive(session, 1, Frame::Fin { slot: Slot(1), next: MessageSeq(1) });
     };
     let lost = |session: &mut ListenerSession, link| {
         session.handle_lost(Link(link), "gone", Time::ZERO);
@@ -67,17 +67,17 @@ fn what_a_relay_acknowledged_that_a_listener_never_reached_is_a_gap() {
 }
 
 #[test]
-fn who_sees_the_producer_again_and_reaches_all_relays_is_told_of_no_gap() {
+fn a_listener_that_sees_the_producer_again_reports_no_gap() {
     let mut session = listener(Acknowledge::Delivered);
     listen_at(&mut session, 2, &[1, 2, 3]);
     start(&mut session, 1, 1, (0, 1), 0);
     data(&mut session, 1, 1, 0);
-    tell(&mut session, 1, Frame::Fin { slot: Slot(1), next: MessageSeq(1) });
+    receive(&mut session, 1, Frame::Fin { slot: Slot(1), next: MessageSeq(1) });
     start(&mut session, 2, 1, (1, 2), 1);
     session.handle_connected(Link(3), Time::ZERO);
     let attached =
         Frame::Attached { slot: Slot(0), acknowledge: Acknowledge::Delivered, credit_bytes: 0 };
-    tell(&mut session, 3, attached);
+    receive(&mut session, 3, attached);
     // What relay 2 acknowledged did not match.
     session.handle_lost(Link(2), "gone", Time::ZERO);
     start(&mut session, 3, 1, (0, 3), 4);

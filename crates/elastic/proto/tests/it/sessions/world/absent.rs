@@ -1,4 +1,4 @@
-//! Listeners whose connection broke: producers are told before what they miss is acknowledged. And those
+//! Listeners whose connection broke: producers are sent MISSED before what they miss is acknowledged. And those
 //! who are left behind.
 
 use quelea_elastic_proto::frame::{Acknowledge, Frame};
