@@ -3,7 +3,6 @@
 use crate::args::{AmqpArgs, Mode, SpanArgs};
 use crate::clock::{now_ns, seconds_to_ns};
 use crate::control::Phase;
-use crate::crew::Crew;
 use crate::error::BenchError;
 use crate::interrupt::Interrupt;
 use crate::paper;
@@ -13,6 +12,7 @@ use crate::report::{Report, publish};
 use crate::session::open;
 use crate::setup::{connect_consumers, connect_producers};
 use crate::watch::{End, Watch};
+use crate::worker_pool::WorkerPool;
 
 /// Time between the set-up and the first message, so that all threads run when it is due.
 const START_DELAY_NS: u64 = 50_000_000;
@@ -40,13 +40,16 @@ pub(crate) fn run(args: &AmqpArgs) -> Result<(), BenchError> {
         }
     }
     peers.extend(connect_consumers(&uri, &plan)?);
-    let first_look = observer.begin();
-    let mut crew =
-        Crew::new(if matches!(end, End::Time { .. }) { Phase::Warmup } else { Phase::Measure });
-    crew.start(peers, plan.threads)?;
+    let at_start = observer.begin();
+    let mut pool = WorkerPool::new(if matches!(end, End::Time { .. }) {
+        Phase::Warmup
+    } else {
+        Phase::Measure
+    });
+    pool.start(peers, plan.threads)?;
     let progress = Progress::new(args.broker.quiet, plan.copies);
     let watch =
-        Watch { crew: &mut crew, observer: &observer, interrupt: &interrupt, progress, first_look };
+        Watch { pool: &mut pool, observer: &observer, interrupt: &interrupt, progress, at_start };
     let measured = watch.run(end);
     // The broker may be gone along with the run; then the run's error is the one to report.
     let cleaned = if plan.predeclared || plan.keep { Ok(()) } else { admin.delete(&plan) };

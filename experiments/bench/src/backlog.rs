@@ -8,7 +8,6 @@ use serde::Serialize;
 use crate::args::{BacklogArgs, Mode};
 use crate::clock::{now_ns, seconds_between, seconds_to_ns};
 use crate::control::{Counts, Phase, Records};
-use crate::crew::Crew;
 use crate::error::BenchError;
 use crate::interrupt::Interrupt;
 use crate::latency::Percentiles;
@@ -21,6 +20,7 @@ use crate::setup::{connect_consumers, connect_producers};
 use crate::units::thousands;
 use crate::uri::BrokerUri;
 use crate::watch::{End, Watch};
+use crate::worker_pool::WorkerPool;
 
 /// How often the watcher looks around.
 const STEP: Duration = Duration::from_millis(5);
@@ -31,7 +31,7 @@ const WARMUP_S: f64 = 1.0;
 
 /// The publishers over some seconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Stretch {
+pub(crate) struct Interval {
     /// Seconds measured.
     pub seconds: f64,
     /// Published a second.
@@ -54,9 +54,9 @@ pub(crate) struct BacklogReport {
     /// Published a second while the backlog was made.
     pub fill_per_s: f64,
     /// Before the consumers.
-    pub before: Stretch,
+    pub before: Interval,
     /// With them.
-    pub after: Stretch,
+    pub after: Interval,
     /// The publishers' rate after over before.
     pub kept: f64,
     /// The broker's process over both stretches.
@@ -95,22 +95,22 @@ fn measure(
         }
     }
     // The consumers' connections are made before, so that only consuming begins at the turn.
-    let mut scene = Scene {
-        publishers: Crew::new(Phase::Measure),
-        consumers: Crew::new(Phase::Measure),
+    let mut run = Run {
+        publishers: WorkerPool::new(Phase::Measure),
+        consumers: WorkerPool::new(Phase::Measure),
         progress: Progress::new(args.broker.quiet, plan.copies),
         interrupt,
     };
-    scene.publishers.start(peers, plan.threads)?;
-    scene.pass(WARMUP_S)?;
+    run.publishers.start(peers, plan.threads)?;
+    run.pass(WARMUP_S)?;
     let first = observer.begin();
-    let before = scene.pass(args.before_s)?;
-    let backlog = args.messages + scene.publishers.counts().sent;
-    scene.consumers.start(connect_consumers(uri, plan)?, plan.threads)?;
-    let after = scene.pass(args.after_s)?;
-    let broker_process = observer.broker_cost(&first, &observer.look());
-    scene.publishers.stop()?;
-    scene.consumers.stop()?;
+    let before = run.pass(args.before_s)?;
+    let backlog = args.messages + run.publishers.counts().sent;
+    run.consumers.start(connect_consumers(uri, plan)?, plan.threads)?;
+    let after = run.pass(args.after_s)?;
+    let broker_process = observer.broker_cost(&first, &observer.snapshot());
+    run.publishers.stop()?;
+    run.consumers.stop()?;
     Ok(BacklogReport {
         broker: broker.to_owned(),
         load: plan.describe(),
@@ -123,7 +123,7 @@ fn measure(
     })
 }
 
-/// Publishes the backlog as fast as the broker confirms it; gives the rate.
+/// Publishes the backlog as fast as the broker confirms it; returns the rate.
 fn fill(
     args: &BacklogArgs,
     plan: &Plan,
@@ -139,11 +139,11 @@ fn fill(
             publisher.set_pace(plan.pace_of(index, 0));
         }
     }
-    let first_look = observer.look();
-    let mut crew = Crew::new(Phase::Measure);
-    crew.start(peers, plan.threads)?;
+    let at_start = observer.snapshot();
+    let mut pool = WorkerPool::new(Phase::Measure);
+    pool.start(peers, plan.threads)?;
     let progress = Progress::new(args.broker.quiet, plan.copies);
-    let watch = Watch { crew: &mut crew, observer, interrupt, progress, first_look };
+    let watch = Watch { pool: &mut pool, observer, interrupt, progress, at_start };
     let filled = watch.run(End::Messages { deliveries: 0 })?;
     if filled.interrupted {
         return Err(BenchError::Arguments("interrupted before the backlog was made".to_owned()));
@@ -151,17 +151,17 @@ fn fill(
     Ok(filled.counts.sent as f64 / filled.seconds.max(1e-9))
 }
 
-/// Both crews and who watches them.
-struct Scene<'a> {
-    publishers: Crew,
-    consumers: Crew,
+/// Both pools and who watches them.
+struct Run<'a> {
+    publishers: WorkerPool,
+    consumers: WorkerPool,
     progress: Progress,
     interrupt: &'a Interrupt,
 }
 
-impl Scene<'_> {
+impl Run<'_> {
     /// Lets `seconds` pass (less if the user wants the end) and says what happened in them.
-    fn pass(&mut self, seconds: f64) -> Result<Stretch, BenchError> {
+    fn pass(&mut self, seconds: f64) -> Result<Interval, BenchError> {
         let mut records = Records::new(Phase::Measure);
         let (start, counts) = (now_ns(), self.counts());
         let end = start + seconds_to_ns(seconds);
@@ -180,7 +180,7 @@ impl Scene<'_> {
         self.publishers.control.next_epoch();
         std::thread::sleep(HANDOVER);
         self.publishers.collect(&mut records, &mut Records::new(Phase::Measure));
-        Ok(Stretch {
+        Ok(Interval {
             seconds,
             sent_per_s: counts.sent as f64 / seconds,
             received_per_s: counts.received as f64 / seconds,

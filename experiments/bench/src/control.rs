@@ -121,7 +121,7 @@ impl Gauge {
         handover.full.push(std::mem::replace(records, empty));
     }
 
-    /// Gives every interval handed over so far to `take`.
+    /// Hands every interval so far to `take`.
     pub(crate) fn collect(&self, mut take: impl FnMut(&Records)) {
         let full = std::mem::take(&mut self.lock().full);
         for mut records in full {

@@ -1,18 +1,18 @@
 //! Measurements of elastic queues. The fan-out of one relay is measured by raw clients that cost the
 //! same whatever the wire, so that rivals compare: start with [`fanout`], then [`wire`]. A queue that
-//! grows, moves its producers and loses relays is measured by clients of the library, the [`crowd`], at a
+//! grows, moves its producers and loses relays is measured by clients of the library, the [`fleet`], at a
 //! directory, the [`site`]: start with [`paper`].
 
 pub(crate) mod args;
-mod crowd;
 pub(crate) mod error;
 mod failover;
 mod fanout;
-mod lane;
+mod fleet;
 mod listeners;
 mod load;
 mod moves;
 mod paper;
+mod producer_connection;
 mod producers;
 mod progress;
 mod reaction;
@@ -24,7 +24,7 @@ mod tally;
 mod wire;
 
 pub use args::{
-    AcknowledgeKind, CrowdArgs, ElasticArgs, ElasticCommand, FailoverArgs, FanoutArgs, MovesArgs,
+    AcknowledgeKind, ElasticArgs, ElasticCommand, FailoverArgs, FanoutArgs, FleetArgs, MovesArgs,
     PaperQueueArgs, ReactionArgs, RulesKind, SiteArgs, StalledArgs, WireKind,
 };
 pub use error::ElasticError;

@@ -13,7 +13,6 @@ mod clock;
 mod cmq;
 mod connections;
 mod control;
-mod crew;
 mod device;
 mod disk;
 mod elastic;
@@ -43,6 +42,7 @@ mod uri;
 mod watch;
 mod window;
 mod worker;
+mod worker_pool;
 
 pub use args::{
     AmqpArgs, BacklogArgs, BenchArgs, BenchCommand, BrokerArgs, ConnectionsArgs, DEFAULT_QUEUE,
@@ -53,9 +53,8 @@ pub use cmq::{
 };
 pub use device::DeviceError;
 pub use elastic::{
-    AcknowledgeKind, CrowdArgs, ElasticArgs, ElasticCommand, ElasticError, FailoverArgs,
-    FanoutArgs, MovesArgs, PaperQueueArgs, ReactionArgs, RulesKind, SiteArgs, StalledArgs,
-    WireKind,
+    AcknowledgeKind, ElasticArgs, ElasticCommand, ElasticError, FailoverArgs, FanoutArgs,
+    FleetArgs, MovesArgs, PaperQueueArgs, ReactionArgs, RulesKind, SiteArgs, StalledArgs, WireKind,
 };
 pub use error::BenchError;
 pub use inbox::ProtocolError;

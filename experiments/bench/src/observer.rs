@@ -18,9 +18,9 @@ pub(crate) struct Observer {
     device: Option<Device>,
 }
 
-/// One look.
+/// What was seen at one moment.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Look {
+pub(crate) struct Snapshot {
     broker: Option<ProcessSample>,
     device: Option<DeviceSample>,
     own: ProcessSample,
@@ -74,13 +74,13 @@ impl Observer {
     }
 
     /// Looks, and makes the kernel forget the broker's peak of memory so far.
-    pub(crate) fn begin(&self) -> Look {
+    pub(crate) fn begin(&self) -> Snapshot {
         self.broker_pid.map(process::reset_peak);
-        self.look()
+        self.snapshot()
     }
 
-    pub(crate) fn look(&self) -> Look {
-        Look {
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        Snapshot {
             // A broker that has died shows on its connections; here it only has no costs.
             broker: self.broker_pid.and_then(|pid| process::sample(pid).ok()),
             device: self.device.as_ref().and_then(Device::sample),
@@ -88,7 +88,7 @@ impl Observer {
         }
     }
 
-    pub(crate) fn broker_cost(&self, from: &Look, to: &Look) -> Option<BrokerCost> {
+    pub(crate) fn broker_cost(&self, from: &Snapshot, to: &Snapshot) -> Option<BrokerCost> {
         let (before, after) = (from.broker?, to.broker?);
         Some(BrokerCost {
             pid: self.broker_pid?,
@@ -98,7 +98,7 @@ impl Observer {
         })
     }
 
-    pub(crate) fn device_cost(&self, from: &Look, to: &Look) -> Option<DeviceCost> {
+    pub(crate) fn device_cost(&self, from: &Snapshot, to: &Snapshot) -> Option<DeviceCost> {
         let delta = to.device?.since(from.device?);
         Some(DeviceCost {
             name: self.device.as_ref()?.name.clone(),
@@ -108,8 +108,8 @@ impl Observer {
         })
     }
 
-    /// The generator's own CPU time between two looks, µs.
-    pub(crate) const fn own_cpu_us(from: &Look, to: &Look) -> u64 {
+    /// The generator's own CPU time between two snapshots, µs.
+    pub(crate) const fn own_cpu_us(from: &Snapshot, to: &Snapshot) -> u64 {
         to.own.cpu_us.saturating_sub(from.own.cpu_us)
     }
 }

@@ -16,7 +16,7 @@ use crate::error::BenchError;
 use crate::interrupt::Interrupt;
 use crate::latency::Percentiles;
 use crate::observer::Observer;
-use crate::paper_setup::Stage;
+use crate::paper_setup::Testbed;
 use crate::plan::Plan;
 use crate::preset::Paper;
 use crate::report::publish;
@@ -70,18 +70,18 @@ pub(crate) fn run(args: &AmqpArgs, preset: Preset) -> Result<(), BenchError> {
     let interrupt = Interrupt::install();
     let (mut admin, observer) = open(&args.broker)?;
     let uri = args.broker.parsed_uri()?;
-    let mut stage = Stage::new(&mut admin, &uri, &plan, &paper)?;
+    let mut testbed = Testbed::new(&mut admin, &uri, &plan, &paper)?;
     let quiet = args.broker.quiet;
-    let rounds = play_all(&mut stage, &paper, &observer, &interrupt, quiet);
-    let closed = stage.close();
-    let cleaned = Stage::delete(&mut admin, &paper);
+    let rounds = play_all(&mut testbed, &paper, &observer, &interrupt, quiet);
+    let closed = testbed.close();
+    let cleaned = Testbed::delete(&mut admin, &paper);
     let report = report(&admin, &paper, rounds?);
     publish(&to_text(&report), &report, args.broker.json.as_deref())?;
     closed.and(cleaned)
 }
 
 fn play_all(
-    stage: &mut Stage,
+    testbed: &mut Testbed,
     paper: &Paper,
     observer: &Observer,
     interrupt: &Interrupt,
@@ -92,14 +92,14 @@ fn play_all(
     let cold = paper.sizes.first().map(|size| (*size, false));
     for (size, is_warm) in cold.into_iter().chain(paper.sizes.iter().map(|size| (*size, true))) {
         let messages = paper.messages_per_publisher(size);
-        stage.begin_round(paper, size, messages);
-        let before = observer.look();
-        let Some(records) = play(&mut stage.workers, interrupt)? else { break };
-        let cost = observer.broker_cost(&before, &observer.look());
+        testbed.begin_round(paper, size, messages);
+        let before = observer.snapshot();
+        let Some(records) = play(&mut testbed.workers, interrupt)? else { break };
+        let cost = observer.broker_cost(&before, &observer.snapshot());
         if !is_warm {
             continue;
         }
-        let (started, finished) = stage.span_ns();
+        let (started, finished) = testbed.span_ns();
         let total = messages * u64::from(paper.pairs);
         let seconds = seconds_between(started, finished).max(1e-9);
         let rate = total as f64 / seconds;

@@ -21,7 +21,7 @@ const EXCHANGE: &str = "quelea-bench-paper";
 
 /// All connections of a preset, kept over its rounds.
 #[derive(Debug)]
-pub(crate) struct Stage {
+pub(crate) struct Testbed {
     /// Each carries whole groups: a publisher and its consumers.
     pub workers: Vec<Worker>,
     frame_max: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Stage {
     _strangers: Option<Client>,
 }
 
-impl Stage {
+impl Testbed {
     /// Declares and connects everything. Queues of an earlier run are replaced.
     pub(crate) fn new(
         admin: &mut Admin,
@@ -63,7 +63,7 @@ impl Stage {
         })
     }
 
-    /// Gives every publisher and consumer its messages of the next size.
+    /// Assigns every publisher and consumer its messages of the next size.
     pub(crate) fn begin_round(&mut self, paper: &Paper, size: usize, messages: u64) {
         let mut pair = 0;
         let (persistent, frame_max) = (self.persistent, self.frame_max);
@@ -119,7 +119,7 @@ impl Stage {
         self.workers.iter_mut().try_for_each(Worker::close)
     }
 
-    /// Removes what [`Stage::new`] declares, as far as it is there.
+    /// Removes what [`Testbed::new`] declares, as far as it is there.
     pub(crate) fn delete(admin: &mut Admin, paper: &Paper) -> Result<(), BenchError> {
         let consumers = (0..paper.pairs).flat_map(|pair| {
             let queues = (0..paper.fanout).map(move |consumer| consumer_queue(pair, consumer));

@@ -1,4 +1,4 @@
-//! What `/proc` tells of a process on this machine: who listens on a port, CPU time, memory.
+//! What `/proc` says of a process on this machine: who listens on a port, CPU time, memory.
 
 use std::fs;
 use std::io;

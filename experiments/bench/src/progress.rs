@@ -2,8 +2,8 @@
 
 use crate::clock::{SECOND_NS, now_ns, seconds_between};
 use crate::control::{Counts, Phase, Records};
-use crate::crew::Crew;
 use crate::units::{milliseconds, thousands};
+use crate::worker_pool::WorkerPool;
 
 /// What the last line showed, and when the next is due.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Progress {
     }
 
     /// If a second has passed: collects latencies into `total` and prints the line.
-    pub(crate) fn tick(&mut self, crews: &[&Crew], total: &mut Records) {
+    pub(crate) fn tick(&mut self, pools: &[&WorkerPool], total: &mut Records) {
         let now = now_ns();
         if now < self.last_ns + SECOND_NS {
             return;
@@ -39,19 +39,19 @@ impl Progress {
         // What the workers hand over now was asked for a second ago.
         self.interval.clear();
         let mut counts = Counts::default();
-        for crew in crews {
-            crew.collect(total, &mut self.interval);
-            crew.control.next_epoch();
-            counts = counts.plus(crew.counts());
+        for pool in pools {
+            pool.collect(total, &mut self.interval);
+            pool.control.next_epoch();
+            counts = counts.plus(pool.counts());
         }
         if !self.is_quiet {
-            eprintln!("{}", self.line(crews, counts, now));
+            eprintln!("{}", self.line(pools, counts, now));
         }
         self.last = counts;
         self.last_ns = now;
     }
 
-    fn line(&self, crews: &[&Crew], counts: Counts, now: u64) -> String {
+    fn line(&self, pools: &[&WorkerPool], counts: Counts, now: u64) -> String {
         let delta = counts.since(self.last);
         let seconds = seconds_between(self.last_ns, now);
         let rate = |count: u64| thousands(count as f64 / seconds);
@@ -82,12 +82,12 @@ impl Progress {
         let problems = [
             ("REFUSED", counts.refused),
             ("RETURNED", counts.returned),
-            ("BLOCKED", crews.iter().map(|crew| crew.blocked()).sum()),
+            ("BLOCKED", pools.iter().map(|pool| pool.blocked()).sum()),
         ];
         for (name, count) in problems.into_iter().filter(|(_, count)| *count > 0) {
             add(name, count.to_string());
         }
-        let lag_ns = crews.iter().map(|crew| crew.lag_ns()).max().unwrap_or(0);
+        let lag_ns = pools.iter().map(|pool| pool.lag_ns()).max().unwrap_or(0);
         if lag_ns > SECOND_NS / 10 {
             add("behind schedule", milliseconds(lag_ns as f64 / 1e6));
         }

@@ -95,7 +95,7 @@ impl Publisher {
         self.pace = pace;
     }
 
-    /// Appends what may be sent now to `out`; gives the number of messages.
+    /// Appends what may be sent now to `out`; returns the number of messages.
     pub(crate) fn fill(&mut self, out: &mut Vec<u8>, now: u64) -> u64 {
         let mut count = 0;
         while out.len() < FILL_BYTES && count < self.batch && self.may_send() {
@@ -151,7 +151,7 @@ impl Publisher {
         self.window.as_mut()
     }
 
-    /// A reply arrived; gives the time since the message was sent that it answers (ping-pong).
+    /// A reply arrived; returns the time since the message was sent that it answers (ping-pong).
     pub(crate) fn reply(&mut self, now: u64) -> Option<u64> {
         self.replies_due = self.replies_due.saturating_sub(1);
         self.credit = true;

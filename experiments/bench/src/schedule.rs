@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_is_seen_by_every_message_that_should_have_been_sent_in_it() {
+    fn a_stall_counts_for_every_message_due_in_it() {
         // 1,000 msg/s; the broker takes 1 ms a message but stands still from 1.0 s to 1.1 s.
         let mut schedule = Schedule::share(1_000, 0, 1, 0);
         let mut latencies = Latencies::new();

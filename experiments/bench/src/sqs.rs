@@ -4,16 +4,16 @@ pub(crate) mod args;
 mod call;
 mod experiment;
 mod held;
-mod lane;
 mod load;
 mod order;
 mod payload;
 mod phase;
-mod poll_crowd;
 mod polls;
 mod receiver;
 mod sender;
 mod service;
+mod tracked_queue;
+mod waiting_polls;
 
 pub use args::{EndpointArgs, SqsArgs, SqsHeldArgs, SqsLoadArgs, SqsPollsArgs};
 pub(crate) use experiment::run as experiment;

@@ -1,14 +1,14 @@
-//! Watches a running crew: warm-up, measurement, a line every second, and the end.
+//! Watches a running pool: warm-up, measurement, a line every second, and the end.
 
 use std::time::Duration;
 
 use crate::clock::{SECOND_NS, now_ns, seconds_between};
 use crate::control::{Counts, Phase, Records};
-use crate::crew::Crew;
 use crate::error::BenchError;
 use crate::interrupt::Interrupt;
-use crate::observer::{BrokerCost, DeviceCost, Look, Observer};
+use crate::observer::{BrokerCost, DeviceCost, Observer, Snapshot};
 use crate::progress::Progress;
+use crate::worker_pool::WorkerPool;
 
 /// How often the end of a counted run is looked for.
 const STEP: Duration = Duration::from_millis(5);
@@ -43,12 +43,12 @@ pub(crate) struct Measured {
 /// The watcher.
 #[derive(Debug)]
 pub(crate) struct Watch<'a> {
-    pub crew: &'a mut Crew,
+    pub pool: &'a mut WorkerPool,
     pub observer: &'a Observer,
     pub interrupt: &'a Interrupt,
     pub progress: Progress,
-    /// Taken before the crew started: where a run without warm-up counts from.
-    pub first_look: Look,
+    /// Taken before the pool started: where a run without warm-up counts from.
+    pub at_start: Snapshot,
 }
 
 /// The beginning of the measurement.
@@ -56,11 +56,11 @@ pub(crate) struct Watch<'a> {
 struct Origin {
     ns: u64,
     counts: Counts,
-    look: Look,
+    snapshot: Snapshot,
 }
 
 impl Watch<'_> {
-    /// Watches until `end`, then stops the crew.
+    /// Watches until `end`, then stops the pool.
     pub(crate) fn run(mut self, end: End) -> Result<Measured, BenchError> {
         let start = now_ns();
         let mut total = Records::new(Phase::Measure);
@@ -70,12 +70,16 @@ impl Watch<'_> {
             interrupted = self.watch_until(start + warmup_ns, &mut total)?;
         }
         let origin = if warmup_ns > 0 {
-            let (look, counts) = (self.observer.begin(), self.crew.counts());
-            Origin { look, counts, ns: now_ns() }
+            let (snapshot, counts) = (self.observer.begin(), self.pool.counts());
+            Origin { snapshot, counts, ns: now_ns() }
         } else {
-            Origin { look: self.first_look, counts: Counts::default(), ns: self.crew.started_ns() }
+            Origin {
+                snapshot: self.at_start,
+                counts: Counts::default(),
+                ns: self.pool.started_ns(),
+            }
         };
-        self.crew.control.enter(Phase::Measure);
+        self.pool.control.enter(Phase::Measure);
         if !interrupted {
             interrupted = match end {
                 End::Time { measure_ns, .. } => {
@@ -89,19 +93,19 @@ impl Watch<'_> {
         }
         let ended = match end {
             End::Time { .. } => now_ns(),
-            End::Messages { .. } | End::Drained { .. } => self.crew.last_ns().max(origin.ns + 1),
+            End::Messages { .. } | End::Drained { .. } => self.pool.last_ns().max(origin.ns + 1),
         };
-        let counts = self.crew.counts().since(origin.counts);
-        let look = self.observer.look();
-        self.crew.stop()?;
-        self.crew.collect(&mut total, &mut Records::new(Phase::Measure));
+        let counts = self.pool.counts().since(origin.counts);
+        let snapshot = self.observer.snapshot();
+        self.pool.stop()?;
+        self.pool.collect(&mut total, &mut Records::new(Phase::Measure));
         Ok(Measured {
             seconds: seconds_between(origin.ns, ended),
             counts,
             records: total,
-            broker: self.observer.broker_cost(&origin.look, &look),
-            device: self.observer.device_cost(&origin.look, &look),
-            own_cpu_us: Observer::own_cpu_us(&origin.look, &look),
+            broker: self.observer.broker_cost(&origin.snapshot, &snapshot),
+            device: self.observer.device_cost(&origin.snapshot, &snapshot),
+            own_cpu_us: Observer::own_cpu_us(&origin.snapshot, &snapshot),
             interrupted,
         })
     }
@@ -124,8 +128,8 @@ impl Watch<'_> {
     fn watch_messages(&mut self, deliveries: u64, total: &mut Records) -> Result<bool, BenchError> {
         let mut since = (now_ns(), Counts::default());
         loop {
-            let counts = self.crew.counts();
-            if self.crew.is_finished() && counts.received >= deliveries {
+            let counts = self.pool.counts();
+            if self.pool.is_finished() && counts.received >= deliveries {
                 return Ok(false);
             }
             if self.step(total)? {
@@ -154,7 +158,7 @@ impl Watch<'_> {
     fn watch_drained(&mut self, until: u64, total: &mut Records) -> Result<bool, BenchError> {
         loop {
             let now = now_ns();
-            let last = self.crew.last_ns();
+            let last = self.pool.last_ns();
             if now >= until || (last > 0 && now > last + IDLE_NS) {
                 return Ok(false);
             }
@@ -167,11 +171,11 @@ impl Watch<'_> {
 
     /// Once a second a line and the latencies so far; true if the user wants the end.
     fn step(&mut self, total: &mut Records) -> Result<bool, BenchError> {
-        if self.crew.has_failed() {
+        if self.pool.has_failed() {
             // The only way for a thread to end before it is stopped is an error.
-            return self.crew.stop().map(|()| true);
+            return self.pool.stop().map(|()| true);
         }
-        self.progress.tick(&[self.crew], total);
+        self.progress.tick(&[self.pool], total);
         Ok(self.interrupt.is_set())
     }
 }

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chart_has_a_line_a_band_and_its_events_within_the_frame() {
+    fn a_chart_keeps_line_band_and_events_within_its_frame() {
         let series = Series {
             name: "a & b".to_owned(),
             points: vec![(0.0, 1.0), (2.0, 4.0)],

@@ -3,7 +3,7 @@
 //! written there. A seed stands for a [`Plan`]; [`play`] plays it in virtual time and says what was wrong.
 //!
 //! What is checked all the time: a program takes each producer's messages in their order, each once, and is
-//! told of every one that it does not get; no command of an old owner takes effect; queues are bounded; no
+//! notified of every one that it does not get; no command of an old owner takes effect; queues are bounded; no
 //! panic. And in the end: at `delivered` and `stored` nothing that was acknowledged is lost; every relay
 //! that runs is known, and known once; all flows again.
 //!

@@ -8,7 +8,7 @@ use crate::cmq::args::{CmqArgs, Kind};
 use crate::cmq::error::CmqError;
 use crate::cmq::number::NUMBER_BYTES;
 use crate::cmq::order::Run;
-use crate::cmq::pair::{Both, Pair};
+use crate::cmq::pair::{Pair, PairOutcome};
 use crate::cmq::role;
 use crate::cmq::spread::Spread;
 use crate::error::BenchError;
@@ -94,12 +94,12 @@ fn measure(args: &CmqArgs, kind: Kind, size: usize) -> Result<Vec<Row>, CmqError
     let idle = (!args.wire.destination().mode.is_reliable()).then_some(IDLE);
     let run = |messages| Run { kind, size, messages, idle, base: 0 };
     pair.run(&run(CALIBRATION_MESSAGES))?;
-    let samples: Result<Vec<Both>, CmqError> =
+    let samples: Result<Vec<PairOutcome>, CmqError> =
         (0..args.samples).map(|_| pair.run(&run(args.messages))).collect();
     let mut rows: Vec<Row> = Row::of(&run(args.messages), false, &samples?).into_iter().collect();
     if args.duration_s > 0.0 {
         let messages = calibrate(&mut pair, run, args.duration_s)?;
-        let samples: Result<Vec<Both>, CmqError> =
+        let samples: Result<Vec<PairOutcome>, CmqError> =
             (0..args.repeat).map(|_| pair.run(&run(messages))).collect();
         rows.extend(Row::of(&run(messages), true, &samples?));
     }
@@ -121,7 +121,7 @@ fn calibrate(pair: &mut Pair, run: impl Fn(u64) -> Run, seconds: f64) -> Result<
 }
 
 /// From before the first message to the arrival of the last; of a ping-pong, to the last answer.
-fn wall_ns(kind: Kind, both: &Both) -> f64 {
+fn wall_ns(kind: Kind, both: &PairOutcome) -> f64 {
     let ended = match kind {
         Kind::OneWay => both.received.ended_ns,
         Kind::PingPong => both.sent.ended_ns,
@@ -130,16 +130,16 @@ fn wall_ns(kind: Kind, both: &Both) -> f64 {
 }
 
 impl Row {
-    fn of(run: &Run, sustained: bool, samples: &[Both]) -> Option<Self> {
+    fn of(run: &Run, sustained: bool, samples: &[PairOutcome]) -> Option<Self> {
         let a_message = |ns: u64| ns as f64 / run.messages as f64;
-        let median = |of: &dyn Fn(&Both) -> Option<f64>| {
+        let median = |of: &dyn Fn(&PairOutcome) -> Option<f64>| {
             Spread::of(samples.iter().filter_map(of)).map(|spread| spread.median)
         };
         let wall_ns = Spread::of(samples.iter().map(|both| wall_ns(run.kind, both)))?;
         let sent = run.messages * samples.len() as u64;
         // A ping that was sent twice is answered twice.
-        let arrived = |both: &Both| both.received.count.min(run.messages);
-        let cost = |both: &Both| both.cpu_send_ns + both.cpu_receive_ns + both.cpu_other_ns;
+        let arrived = |both: &PairOutcome| both.received.count.min(run.messages);
+        let cost = |both: &PairOutcome| both.cpu_send_ns + both.cpu_receive_ns + both.cpu_other_ns;
         Some(Self {
             kind: run.kind,
             size: run.size,

@@ -9,7 +9,7 @@ use crate::cmq::args::Kind;
 use crate::cmq::error::CmqError;
 use crate::cmq::number::NUMBER_BYTES;
 
-/// One run, as both ends are told it.
+/// One run, as both ends get it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run {
     pub kind: Kind,

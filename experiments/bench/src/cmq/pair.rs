@@ -28,7 +28,7 @@ pub(crate) struct Pair {
 
 /// What a run of both gave.
 #[derive(Debug, Clone)]
-pub(crate) struct Both {
+pub(crate) struct PairOutcome {
     pub sent: Outcome,
     pub received: Outcome,
     /// CPU time of each end, and of what belongs to neither (the library's threads, where both ends
@@ -58,27 +58,27 @@ impl Pair {
     pub(crate) fn start(args: &CmqArgs) -> Result<Self, CmqError> {
         let open = if args.threads { Line::thread } else { Line::process };
         let mut receiver = open(args, CmqRole::Receive)?;
-        let address = receiver.hear::<Ready>()?.ready;
+        let address = receiver.receive::<Ready>()?.ready;
         let address = address.parse().map_err(|_| CmqError::Order(address))?;
         let mut sender = open(&CmqArgs { address, ..args.clone() }, CmqRole::Send)?;
-        sender.hear::<Ready>()?;
+        sender.receive::<Ready>()?;
         Ok(Self { sender, receiver, in_threads: args.threads })
     }
 
     /// Lets both do the same run. `run.base` is theirs to count.
-    pub(crate) fn run(&mut self, run: &Run) -> Result<Both, CmqError> {
-        self.receiver.say(&run.line())?;
-        self.receiver.hear::<Armed>()?;
+    pub(crate) fn run(&mut self, run: &Run) -> Result<PairOutcome, CmqError> {
+        self.receiver.send(&run.line())?;
+        self.receiver.receive::<Armed>()?;
         let begun = meter::now(Scope::Process);
-        self.sender.say(&run.line())?;
-        let sent = self.sender.hear()?;
-        let received = self.receiver.hear()?;
+        self.sender.send(&run.line())?;
+        let sent = self.sender.receive()?;
+        let received = self.receiver.receive()?;
         let all = meter::now(Scope::Process) - begun;
         let cpu_send_ns = self.sender.cost()?;
         let cpu_receive_ns = self.receiver.cost()?;
         let cpu_other_ns =
             if self.in_threads { all.saturating_sub(cpu_send_ns + cpu_receive_ns) } else { 0 };
-        Ok(Both { sent, received, cpu_send_ns, cpu_receive_ns, cpu_other_ns })
+        Ok(PairOutcome { sent, received, cpu_send_ns, cpu_receive_ns, cpu_other_ns })
     }
 }
 
@@ -140,12 +140,12 @@ impl Line {
         })
     }
 
-    fn say(&mut self, line: &str) -> Result<(), CmqError> {
+    fn send(&mut self, line: &str) -> Result<(), CmqError> {
         let input = self.input.as_mut().ok_or(CmqError::Ended(self.name))?;
         input.write_all(line.as_bytes()).and_then(|()| input.flush()).map_err(CmqError::Line)
     }
 
-    fn hear<T: DeserializeOwned>(&mut self) -> Result<T, CmqError> {
+    fn receive<T: DeserializeOwned>(&mut self) -> Result<T, CmqError> {
         let mut line = String::new();
         if self.output.read_line(&mut line).map_err(CmqError::Line)? == 0 {
             return Err(self.reason());
@@ -154,8 +154,8 @@ impl Line {
     }
 
     fn cost(&mut self) -> Result<u64, CmqError> {
-        self.say("cost\n")?;
-        Ok(self.hear::<Cost>()?.cpu_ns)
+        self.send("cost\n")?;
+        Ok(self.receive::<Cost>()?.cpu_ns)
     }
 
     /// Why it ended: a thread gives its error, a process has printed it.

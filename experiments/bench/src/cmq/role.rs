@@ -1,4 +1,4 @@
-//! One end of a measurement. It is told what to do by lines, and answers with a line of JSON each
+//! One end of a measurement. It gets its orders as lines, and answers with a line of JSON each
 //! (docs/bench.md, "The protocol of the roles"); the peers in experiments/peers/ speak the same.
 
 use serde::Serialize;
@@ -70,7 +70,7 @@ mod tests {
     use crate::cmq::args::Kind;
     use crate::cmq::order::Outcome;
 
-    /// Says what it was told.
+    /// Answers with its order.
     struct Echo;
 
     impl End for Echo {

@@ -56,7 +56,7 @@ pub struct SiteArgs {
 
 /// Who sends how much to whom.
 #[derive(Debug, Clone, Args)]
-pub struct CrowdArgs {
+pub struct FleetArgs {
     /// Producers
     #[arg(long, short = 'x', default_value_t = 16, value_name = "COUNT")]
     pub producers: u32,
@@ -142,7 +142,7 @@ pub struct MovesArgs {
     pub site: SiteArgs,
     /// The load.
     #[command(flatten)]
-    pub crowd: CrowdArgs,
+    pub fleet: FleetArgs,
     /// Moves, one after the other
     #[arg(long, default_value_t = 1_000, value_name = "COUNT")]
     pub moves: u32,
@@ -159,7 +159,7 @@ pub struct ReactionArgs {
     pub site: SiteArgs,
     /// The load; its rate is that of the overload.
     #[command(flatten)]
-    pub crowd: CrowdArgs,
+    pub fleet: FleetArgs,
     /// How often, each time with a new queue
     #[arg(long, default_value_t = 5, value_name = "COUNT")]
     pub rounds: u32,
@@ -179,7 +179,7 @@ pub struct FailoverArgs {
     pub site: SiteArgs,
     /// The load.
     #[command(flatten)]
-    pub crowd: CrowdArgs,
+    pub fleet: FleetArgs,
     /// How often a relay is killed
     #[arg(long, default_value_t = 10, value_name = "COUNT")]
     pub rounds: u32,
@@ -219,7 +219,7 @@ pub struct StalledArgs {
     pub site: SiteArgs,
     /// The load.
     #[command(flatten)]
-    pub crowd: CrowdArgs,
+    pub fleet: FleetArgs,
     /// Listeners that take nothing
     #[arg(long, default_value_t = 1, value_name = "COUNT")]
     pub stalled: u32,

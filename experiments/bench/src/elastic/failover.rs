@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::clock::{SECOND_NS, now_ns, seconds_between};
 use crate::elastic::args::FailoverArgs;
-use crate::elastic::crowd::{Crowd, CrowdSize};
 use crate::elastic::error::ElasticError;
+use crate::elastic::fleet::{Fleet, FleetSize};
 use crate::elastic::report::order_words;
 use crate::elastic::site::{Queue, Site, signal};
 use crate::elastic::tally::Order;
@@ -38,12 +38,12 @@ struct FailoverReport {
     sent: u64,
     order: Order,
     gaps: u64,
-    /// Missing messages that no gap's notice told of.
+    /// Missing messages that no gap's notice announced.
     unannounced: u64,
 }
 
 pub(crate) fn run(args: &FailoverArgs) -> Result<(), BenchError> {
-    let size = CrowdSize::of(&args.crowd)?;
+    let size = FleetSize::of(&args.fleet)?;
     if !(1..=100).contains(&args.relays) || !(1..=100_000).contains(&args.rounds) {
         let words = "--relays takes 1 to 100, --rounds 1 to 100000";
         return Err(BenchError::Arguments(words.to_owned()));
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &FailoverArgs) -> Result<(), BenchError> {
 
 fn measure(
     args: &FailoverArgs,
-    size: CrowdSize,
+    size: FleetSize,
     site: &Site,
 ) -> Result<FailoverReport, ElasticError> {
     let definition = json!({
@@ -67,28 +67,28 @@ fn measure(
     });
     let queue = site.make_queue(&definition)?;
     queue.wait_for_relays(args.relays as usize)?;
-    let mut crowd = Crowd::open(site, &queue.name, size)?;
-    crowd.join_all(args.crowd.rate)?;
+    let mut fleet = Fleet::open(site, &queue.name, size)?;
+    fleet.join_all(args.fleet.rate)?;
     let mut flowing_s = Vec::new();
     while flowing_s.len() < args.rounds as usize && !site.interrupt.is_set() {
         queue.wait_for_relays(args.relays as usize)?;
         site.pause(REST_NS);
-        let took = kill_one(site, &queue, &crowd)?;
+        let took = kill_one(site, &queue, &fleet)?;
         if !args.site.quiet {
             eprintln!("flowing after {took:.3} s");
         }
         flowing_s.push(took);
     }
-    let outcome = crowd.finish()?;
+    let outcome = fleet.finish()?;
     let mut sorted = flowing_s.clone();
     sorted.sort_unstable_by(f64::total_cmp);
     Ok(FailoverReport {
         acknowledge: args.acknowledge.name(),
         relays: args.relays,
-        producers: args.crowd.producers,
-        listeners: args.crowd.listeners,
-        size: args.crowd.size,
-        rate_per_s: args.crowd.rate,
+        producers: args.fleet.producers,
+        listeners: args.fleet.listeners,
+        size: args.fleet.size,
+        rate_per_s: args.fleet.rate,
         interrupted: site.interrupt.is_set(),
         median_s: sorted.get(sorted.len() / 2).copied().unwrap_or(0.0),
         max_s: sorted.last().copied().unwrap_or(0.0),
@@ -100,14 +100,14 @@ fn measure(
     })
 }
 
-/// Kills the relay with most producers; gives how long until their messages flowed again.
-fn kill_one(site: &Site, queue: &Queue<'_>, crowd: &Crowd<'_>) -> Result<f64, ElasticError> {
+/// Kills the relay with most producers; returns how long until their messages flowed again.
+fn kill_one(site: &Site, queue: &Queue<'_>, fleet: &Fleet<'_>) -> Result<f64, ElasticError> {
     let (victim, pid) = site.wait_for("there is a relay to kill", FLOW_S, || {
         let relays = queue.relays()?.into_iter().filter(|relay| relay.up && relay.producers > 0);
         let victim = relays.max_by_key(|relay| relay.producers);
         Ok(victim.and_then(|relay| Some((relay.id, relay.pid?))))
     })?;
-    let producers = crowd.producers();
+    let producers = fleet.producers();
     let there = |relay: Option<quelea_elastic_client::RelayId>| {
         relay.is_some_and(|relay| relay.0 == victim)
     };
@@ -118,10 +118,10 @@ fn kill_one(site: &Site, queue: &Queue<'_>, crowd: &Crowd<'_>) -> Result<f64, El
         return Err(ElasticError::Late { what, seconds: 0 });
     }
     let killed = now_ns();
-    crowd.mark(killed);
+    fleet.mark(killed);
     let flowing = site.wait_for("messages flow again", FLOW_S, || {
-        crowd.check()?;
-        Ok(crowd.flowing_since(&hit))
+        fleet.check()?;
+        Ok(fleet.flowing_since(&hit))
     })?;
     Ok(seconds_between(killed, flowing))
 }

@@ -49,7 +49,7 @@ impl Listener {
     }
 }
 
-/// Reads until it is told to end.
+/// Reads until it is asked to end.
 pub(crate) fn carry(
     thread: usize,
     mut listeners: Vec<Listener>,

@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::clock::{now_ns, seconds_between, seconds_to_ns};
 use crate::elastic::args::{FanoutArgs, WireKind};
 use crate::elastic::error::ElasticError;
-use crate::elastic::lane::{Lane, Pace};
 use crate::elastic::listeners::{self, Heard, Listener};
+use crate::elastic::producer_connection::{Pace, ProducerConnection};
 use crate::elastic::producers;
 use crate::elastic::progress::Shared;
 use crate::elastic::tally::Order;
@@ -20,7 +20,7 @@ use crate::process::{self, ProcessSample};
 
 /// How often the run looks whether a thread has failed or the user wants the end.
 const LOOK: Duration = Duration::from_millis(20);
-/// A proxy of ZeroMQ applies a subscription after it has passed it on: nothing tells when.
+/// A proxy of ZeroMQ applies a subscription after it has passed it on: nothing says when.
 const SETTLE: Duration = Duration::from_millis(300);
 
 /// What was measured.
@@ -50,7 +50,7 @@ pub(crate) struct ServerCost {
 }
 
 #[derive(Debug)]
-struct Look {
+struct Snapshot {
     at_ns: u64,
     sent: u64,
     delivered: Vec<u64>,
@@ -60,19 +60,19 @@ struct Look {
 
 pub(crate) fn carry(args: &FanoutArgs, wire: &Wire) -> Result<Outcome, ElasticError> {
     let interrupt = Interrupt::install();
-    let crew = Crew::start(args, wire)?;
-    let shared = &crew.shared;
-    crew.pause(args.warmup_s, &interrupt);
+    let threads = Threads::start(args, wire)?;
+    let shared = &threads.shared;
+    threads.pause(args.warmup_s, &interrupt);
     let pid = args.server_pid;
     if let Some(pid) = pid {
         process::reset_peak(pid);
     }
-    let before = Look::take(shared, pid);
+    let before = Snapshot::take(shared, pid);
     shared.measuring.store(true, Ordering::Relaxed);
-    crew.pause(args.duration_s, &interrupt);
+    threads.pause(args.duration_s, &interrupt);
     shared.measuring.store(false, Ordering::Relaxed);
-    let after = Look::take(shared, pid);
-    let (sent, heard) = crew.end(args.patience_s)?;
+    let after = Snapshot::take(shared, pid);
+    let (sent, heard) = threads.end(args.patience_s)?;
     let mut order = Order::default();
     let mut latencies = Latencies::new();
     for part in &heard {
@@ -98,7 +98,7 @@ pub(crate) fn carry(args: &FanoutArgs, wire: &Wire) -> Result<Outcome, ElasticEr
     })
 }
 
-impl Look {
+impl Snapshot {
     fn take(shared: &Shared, pid: Option<u32>) -> Self {
         Self {
             at_ns: now_ns(),
@@ -112,15 +112,15 @@ impl Look {
 }
 
 /// The threads of a run.
-struct Crew {
+struct Threads {
     shared: Arc<Shared>,
-    producers: JoinHandle<Result<Vec<Lane>, ElasticError>>,
+    producers: JoinHandle<Result<Vec<ProducerConnection>, ElasticError>>,
     listeners: Vec<JoinHandle<Result<Heard, ElasticError>>>,
     /// Connected and never read.
     _stalled: Vec<Opened>,
 }
 
-impl Crew {
+impl Threads {
     fn start(args: &FanoutArgs, wire: &Wire) -> Result<Self, ElasticError> {
         let (producers, listeners) = (args.producers as usize, args.listeners as usize);
         let threads = args.listener_threads.clamp(1, listeners.max(1));
@@ -136,25 +136,27 @@ impl Crew {
         for (number, opened) in opened.into_iter().enumerate() {
             parts[number % threads].push(Listener::new(number, producers, opened));
         }
-        let mut crew = Vec::with_capacity(threads);
+        let mut threads = Vec::with_capacity(threads);
         for (number, part) in parts.into_iter().enumerate() {
             let (wire, shared) = (wire.clone(), Arc::clone(&shared));
             let work =
                 move || shared.watched(|shared| listeners::carry(number, part, &wire, shared));
-            crew.push(spawn(format!("listeners-{number}"), work)?);
+            threads.push(spawn(format!("listeners-{number}"), work)?);
         }
         let opened = (0..args.producers).map(|number| wire.open_producer(number, args.size));
         let opened: Vec<_> = opened.collect::<Result<_, _>>()?;
         let begin_ns = now_ns();
-        let lane = |(number, opened)| {
+        let connect = |(number, opened)| {
             let pace = args.rate.map(|rate| Pace::of(number, producers, rate, begin_ns));
-            Lane::new(number, shared.run, opened, pace)
+            ProducerConnection::new(number, shared.run, opened, pace)
         };
-        let lanes: Vec<Lane> = opened.into_iter().enumerate().map(lane).collect();
+        let connections: Vec<ProducerConnection> =
+            opened.into_iter().enumerate().map(connect).collect();
         let (wire, window, theirs) = (wire.clone(), args.window, Arc::clone(&shared));
-        let work = move || theirs.watched(|shared| producers::carry(lanes, &wire, window, shared));
+        let work =
+            move || theirs.watched(|shared| producers::carry(connections, &wire, window, shared));
         let producers = spawn("producers".to_owned(), work)?;
-        Ok(Self { shared, producers, listeners: crew, _stalled: stalled })
+        Ok(Self { shared, producers, listeners: threads, _stalled: stalled })
     }
 
     /// Lets the load go on for so long, or until it cannot.
@@ -169,16 +171,16 @@ impl Crew {
     /// what was sent and heard.
     fn end(self, patience_s: f64) -> Result<(Vec<u64>, Vec<Heard>), ElasticError> {
         self.shared.end_sending.store(true, Ordering::Relaxed);
-        let lanes = join(self.producers);
-        if let Ok(lanes) = &lanes {
-            let sent = lanes.iter().map(Lane::sequence).sum();
+        let connections = join(self.producers);
+        if let Ok(connections) = &connections {
+            let sent = connections.iter().map(ProducerConnection::sequence).sum();
             self.shared.wait_for(sent, seconds_to_ns(patience_s));
         }
         self.shared.end.store(true, Ordering::Relaxed);
         let heard: Vec<_> = self.listeners.into_iter().map(join).collect();
         // What a listener says is the cause more often than what a producer says.
         let heard = heard.into_iter().collect::<Result<_, _>>()?;
-        Ok((lanes?.iter().map(Lane::sequence).collect(), heard))
+        Ok((connections?.iter().map(ProducerConnection::sequence).collect(), heard))
     }
 }
 

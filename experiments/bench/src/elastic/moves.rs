@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::clock::{SECOND_NS, now_ns, seconds_between};
 use crate::elastic::args::MovesArgs;
-use crate::elastic::crowd::{Crowd, CrowdSize};
 use crate::elastic::error::ElasticError;
+use crate::elastic::fleet::{Fleet, FleetSize};
 use crate::elastic::report::{order_words, short};
 use crate::elastic::site::{Queue, Site};
 use crate::elastic::tally::Order;
@@ -23,7 +23,7 @@ const SETTLE_NS: u64 = SECOND_NS;
 /// How long latencies are taken before the moves.
 const CALM_NS: u64 = 2 * SECOND_NS;
 /// Between two lines of progress.
-const TELL_NS: u64 = 5 * SECOND_NS;
+const PRINT_NS: u64 = 5 * SECOND_NS;
 
 /// What was measured.
 #[derive(Debug, Serialize)]
@@ -56,7 +56,7 @@ struct MovesReport {
 }
 
 pub(crate) fn run(args: &MovesArgs) -> Result<(), BenchError> {
-    let size = CrowdSize::of(&args.crowd)?;
+    let size = FleetSize::of(&args.fleet)?;
     if !(2..=100).contains(&args.relays) || !(1..=10_000_000).contains(&args.moves) {
         let words = "--relays takes 2 to 100, --moves 1 to 10000000";
         return Err(BenchError::Arguments(words.to_owned()));
@@ -66,40 +66,40 @@ pub(crate) fn run(args: &MovesArgs) -> Result<(), BenchError> {
     publish(&report.to_text(), &report, args.site.json.as_deref())
 }
 
-fn measure(args: &MovesArgs, size: CrowdSize, site: &Site) -> Result<MovesReport, ElasticError> {
+fn measure(args: &MovesArgs, size: FleetSize, site: &Site) -> Result<MovesReport, ElasticError> {
     let definition = json!({ "relays_min": args.relays, "relays_max": args.relays });
     let queue = site.make_queue(&definition)?;
     queue.wait_for_relays(args.relays as usize)?;
-    let mut crowd = Crowd::open(site, &queue.name, size)?;
-    crowd.join_all(args.crowd.rate)?;
+    let mut fleet = Fleet::open(site, &queue.name, size)?;
+    fleet.join_all(args.fleet.rate)?;
     site.pause(SETTLE_NS);
-    crowd.take_latencies();
+    fleet.take_latencies();
     site.pause(CALM_NS);
-    let calm = crowd.take_latencies().percentiles();
+    let calm = fleet.take_latencies().percentiles();
     let [mut pauses, mut switches, mut wholes] = [(); 3].map(|()| Latencies::new());
-    let (begin, mut told, mut moves) = (now_ns(), now_ns(), 0);
+    let (begin, mut printed_at, mut moves) = (now_ns(), now_ns(), 0);
     while moves < u64::from(args.moves) && !site.interrupt.is_set() {
         let producer = moves as usize % size.producers;
-        let (done, whole_ns) = move_one(site, &queue, &crowd, producer)?;
+        let (done, whole_ns) = move_one(site, &queue, &fleet, producer)?;
         pauses.record(done.last_pause_us * 1_000);
         switches.record(done.last_move_us * 1_000);
         wholes.record(whole_ns);
         moves += 1;
-        if now_ns() > told + TELL_NS && !args.site.quiet {
-            told = now_ns();
+        if now_ns() > printed_at + PRINT_NS && !args.site.quiet {
+            printed_at = now_ns();
             eprintln!("{moves} moves, pause {}", short(&pauses.percentiles()));
         }
     }
     let seconds = seconds_between(begin, now_ns());
-    let latency = crowd.take_latencies().percentiles();
+    let latency = fleet.take_latencies().percentiles();
     let aborted = queue.figure("moves_aborted")?;
-    let outcome = crowd.finish()?;
+    let outcome = fleet.finish()?;
     Ok(MovesReport {
         relays: args.relays,
-        producers: args.crowd.producers,
-        listeners: args.crowd.listeners,
-        size: args.crowd.size,
-        rate_per_s: args.crowd.rate,
+        producers: args.fleet.producers,
+        listeners: args.fleet.listeners,
+        size: args.fleet.size,
+        rate_per_s: args.fleet.rate,
         seconds,
         interrupted: site.interrupt.is_set(),
         moves,
@@ -115,22 +115,22 @@ fn measure(args: &MovesArgs, size: CrowdSize, site: &Site) -> Result<MovesReport
     })
 }
 
-/// Moves a producer; gives what its session says of it, and how long all of it took, ns.
+/// Moves a producer; returns what its session says of it, and how long all of it took, ns.
 fn move_one(
     site: &Site,
     queue: &Queue<'_>,
-    crowd: &Crowd<'_>,
+    fleet: &Fleet<'_>,
     number: usize,
 ) -> Result<(ProducerStats, u64), ElasticError> {
-    let producers = crowd.producers();
+    let producers = fleet.producers();
     let (_, id, _, before) = producers[number];
     let began = now_ns();
     let what = format!("the directory begins to move producer {number}");
     site.wait_for(&what, MOVE_S, || Ok(site.api.move_producer(&queue.name, id.0)?.then_some(())))?;
     let what = format!("producer {number} is at another relay");
     site.wait_for(&what, MOVE_S, || {
-        crowd.check()?;
-        let (.., after) = crowd.producers()[number];
+        fleet.check()?;
+        let (.., after) = fleet.producers()[number];
         Ok((after.moves > before.moves).then(|| (after, now_ns() - began)))
     })
 }

@@ -7,9 +7,9 @@ mod report;
 use serde_json::{Value, json};
 
 use crate::clock::{SECOND_NS, now_ns, seconds_between, seconds_to_ns};
-use crate::elastic::args::{CrowdArgs, PaperQueueArgs};
-use crate::elastic::crowd::{Crowd, CrowdSize};
+use crate::elastic::args::{FleetArgs, PaperQueueArgs};
 use crate::elastic::error::ElasticError;
+use crate::elastic::fleet::{Fleet, FleetSize};
 use crate::elastic::paper::report::{Bin, PaperReport, RelayBin};
 use crate::elastic::site::{Queue, RelayView, Site};
 use crate::error::BenchError;
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &PaperQueueArgs) -> Result<(), BenchError> {
     publish(&report.to_text(), &report, args.site.json.as_deref())
 }
 
-fn check(args: &PaperQueueArgs) -> Result<CrowdSize, BenchError> {
+fn check(args: &PaperQueueArgs) -> Result<FleetSize, BenchError> {
     let refuse = |words: String| Err(BenchError::Arguments(words));
     if !(1.0..=3_600.0).contains(&args.speed) {
         return refuse(format!("--speed takes 1 to 3600, not {}", args.speed));
@@ -49,12 +49,12 @@ fn check(args: &PaperQueueArgs) -> Result<CrowdSize, BenchError> {
         }
     }
     let (producers, listeners, size) = (args.producers, args.listeners, args.size);
-    CrowdSize::of(&CrowdArgs { producers, listeners, size, rate: 1.0 })
+    FleetSize::of(&FleetArgs { producers, listeners, size, rate: 1.0 })
 }
 
 fn measure(
     args: &PaperQueueArgs,
-    size: CrowdSize,
+    size: FleetSize,
     site: &Site,
 ) -> Result<PaperReport, ElasticError> {
     let definition = json!({
@@ -64,25 +64,25 @@ fn measure(
         "bytes_in_per_s_max": (args.limit_mbit * 1e6 / 8.0) as u64,
     });
     let queue = site.make_queue(&definition)?;
-    let crowd = Crowd::open(site, &queue.name, size)?;
-    let mut course = Course::new(args, site, &queue, crowd);
-    course.carry()?;
-    course.report()
+    let fleet = Fleet::open(site, &queue.name, size)?;
+    let mut run = PaperRun::new(args, site, &queue, fleet);
+    run.carry()?;
+    run.report()
 }
 
 /// A run on its way.
-struct Course<'a> {
+struct PaperRun<'a> {
     args: &'a PaperQueueArgs,
     site: &'a Site,
     queue: &'a Queue<'a>,
-    crowd: Crowd<'a>,
+    fleet: Fleet<'a>,
     begin_ns: u64,
     /// The machine's time of day at the beginning: the directory's events have it.
     begin_unix_ms: u64,
     left: usize,
     joined: usize,
     bins: Vec<Bin>,
-    open: Open,
+    open: OpenBin,
     /// Of the whole run, and of the time in which all producers sent.
     latencies: Latencies,
     full: Latencies,
@@ -90,7 +90,7 @@ struct Course<'a> {
 
 /// A bin that is being filled.
 #[derive(Default)]
-struct Open {
+struct OpenBin {
     at_ns: u64,
     sent: u64,
     delivered: u64,
@@ -100,25 +100,25 @@ struct Open {
     was_full: bool,
 }
 
-impl<'a> Course<'a> {
+impl<'a> PaperRun<'a> {
     fn new(
         args: &'a PaperQueueArgs,
         site: &'a Site,
         queue: &'a Queue<'a>,
-        crowd: Crowd<'a>,
+        fleet: Fleet<'a>,
     ) -> Self {
         let begin_ns = now_ns();
         Self {
             args,
             site,
             queue,
-            crowd,
+            fleet,
             begin_ns,
             begin_unix_ms: unix_ms(),
             left: 0,
             joined: 0,
             bins: Vec::new(),
-            open: Open { at_ns: begin_ns, ..Open::default() },
+            open: OpenBin { at_ns: begin_ns, ..OpenBin::default() },
             latencies: Latencies::new(),
             full: Latencies::new(),
         }
@@ -135,10 +135,10 @@ impl<'a> Course<'a> {
             let now = now_ns();
             let passed = now - self.begin_ns;
             if self.joined < producers && passed >= join_ns * self.joined as u64 {
-                self.crowd.join(args.per_min / MINUTE_S)?;
+                self.fleet.join(args.per_min / MINUTE_S)?;
                 self.joined += 1;
             } else if self.joined > self.left && passed >= join_ns * self.left as u64 + send_ns {
-                self.crowd.leave(self.left)?;
+                self.fleet.leave(self.left)?;
                 self.left += 1;
             }
             if now >= ask_ns {
@@ -148,7 +148,7 @@ impl<'a> Course<'a> {
             if now >= self.open.at_ns + bin_ns {
                 self.close_bin(now);
             }
-            self.crowd.check()?;
+            self.fleet.check()?;
             self.site.pause(SECOND_NS / 100);
         }
         self.close_bin(now_ns());
@@ -166,8 +166,8 @@ impl<'a> Course<'a> {
     }
 
     fn close_bin(&mut self, now: u64) {
-        let (sent, delivered) = (self.crowd.sent(), self.crowd.delivered());
-        let latencies = self.crowd.take_latencies();
+        let (sent, delivered) = (self.fleet.sent(), self.fleet.delivered());
+        let latencies = self.fleet.take_latencies();
         let is_full = self.joined == self.args.producers as usize && self.left == 0;
         let per_min = MINUTE_S / seconds_between(self.open.at_ns, now).max(1e-9);
         // A bin in which a producer joined or left is not one of full load.
@@ -201,7 +201,8 @@ impl<'a> Course<'a> {
         self.bins.push(bin);
         let relays_up = self.open.relays_up;
         let was_full = is_full;
-        self.open = Open { at_ns: now, sent, delivered, relays_up, was_full, ..Open::default() };
+        self.open =
+            OpenBin { at_ns: now, sent, delivered, relays_up, was_full, ..OpenBin::default() };
     }
 
     fn report(self) -> Result<PaperReport, ElasticError> {
@@ -211,9 +212,9 @@ impl<'a> Course<'a> {
             (self.queue.figure("moves_done")?, self.queue.figure("moves_aborted")?);
         let events = self.site.api.events(&self.queue.name)?;
         let began = self.begin_unix_ms;
-        let course = (self.bins, self.latencies.percentiles(), self.full.percentiles());
-        let outcome = self.crowd.finish()?;
-        let mut report = PaperReport::new(self.args, course, &outcome);
+        let run = (self.bins, self.latencies.percentiles(), self.full.percentiles());
+        let outcome = self.fleet.finish()?;
+        let mut report = PaperReport::new(self.args, run, &outcome);
         (report.seconds, report.interrupted) = (seconds, interrupted);
         (report.moves, report.moves_aborted) = (moves, aborted);
         report.events =
@@ -222,7 +223,7 @@ impl<'a> Course<'a> {
     }
 }
 
-impl Open {
+impl OpenBin {
     fn add(&mut self, relay: &RelayView) {
         let known = self.relays.iter().position(|known| known.id == relay.id);
         let at = known.unwrap_or_else(|| {

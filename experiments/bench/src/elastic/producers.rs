@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::clock::now_ns;
 use crate::elastic::error::ElasticError;
-use crate::elastic::lane::{Lane, Wait};
+use crate::elastic::producer_connection::{ProducerConnection, Wait};
 use crate::elastic::progress::Shared;
 use crate::elastic::wire::Wire;
 
@@ -19,41 +19,43 @@ const WINDOW_NS: u64 = 200_000;
 /// At the end, so long for what is left in the buffers.
 const FLUSH_NS: u64 = 10_000_000_000;
 
-/// Sends until it is told to end; gives the producers back with their connections. These have to stay: closing
+/// Sends until it is asked to end; returns the producers with their connections. These have to stay: closing
 /// one that has unread input, such as credit, would destroy what the kernel has not sent of it yet.
 pub(crate) fn carry(
-    mut lanes: Vec<Lane>,
+    mut producers: Vec<ProducerConnection>,
     wire: &Wire,
     window: u64,
     shared: &Arc<Shared>,
-) -> Result<Vec<Lane>, ElasticError> {
-    let mut waits = vec![Wait::Nothing; lanes.len()];
+) -> Result<Vec<ProducerConnection>, ElasticError> {
+    let mut waits = vec![Wait::Nothing; producers.len()];
     while !shared.end_sending.load(Ordering::Relaxed) {
         let now = now_ns();
-        for (number, (lane, wait)) in lanes.iter_mut().zip(&mut waits).enumerate() {
+        for (number, (producer, wait)) in producers.iter_mut().zip(&mut waits).enumerate() {
             let limit = match window {
                 0 => u64::MAX,
                 window => shared.reached(number) + window,
             };
-            *wait = lane.turn(now, limit)?;
+            *wait = producer.turn(now, limit)?;
         }
-        shared.sent.store(lanes.iter().map(Lane::sequence).sum(), Ordering::Relaxed);
+        shared
+            .sent
+            .store(producers.iter().map(ProducerConnection::sequence).sum(), Ordering::Relaxed);
         let until = waits.iter().map(|wait| wake(*wait, now)).min().unwrap_or(now + LOOK_NS);
-        look(&mut lanes, &waits, until.saturating_sub(now_ns()), wire)?;
+        look(&mut producers, &waits, until.saturating_sub(now_ns()), wire)?;
     }
-    flush(&mut lanes, wire)?;
-    Ok(lanes)
+    flush(&mut producers, wire)?;
+    Ok(producers)
 }
 
 /// Writes what is left: a message whose first half is out has to become whole.
-fn flush(lanes: &mut [Lane], wire: &Wire) -> Result<(), ElasticError> {
+fn flush(producers: &mut [ProducerConnection], wire: &Wire) -> Result<(), ElasticError> {
     let deadline = now_ns() + FLUSH_NS;
-    while lanes.iter().any(|lane| !lane.is_flushed()) && now_ns() < deadline {
-        let mut waits = Vec::with_capacity(lanes.len());
-        for lane in lanes.iter_mut() {
-            waits.push(if lane.is_flushed() { Wait::Credit } else { lane.turn(0, 0)? });
+    while producers.iter().any(|producer| !producer.is_flushed()) && now_ns() < deadline {
+        let mut waits = Vec::with_capacity(producers.len());
+        for producer in producers.iter_mut() {
+            waits.push(if producer.is_flushed() { Wait::Credit } else { producer.turn(0, 0)? });
         }
-        look(lanes, &waits, LOOK_NS, wire)?;
+        look(producers, &waits, LOOK_NS, wire)?;
     }
     Ok(())
 }
@@ -70,7 +72,7 @@ fn wake(wait: Wait, now: u64) -> u64 {
 
 /// Waits for events at most `patience_ns` and takes what has come.
 fn look(
-    lanes: &mut [Lane],
+    producers: &mut [ProducerConnection],
     waits: &[Wait],
     patience_ns: u64,
     wire: &Wire,
@@ -82,10 +84,10 @@ fn look(
         Wait::Kernel => PollFlags::IN | PollFlags::OUT,
         _ => PollFlags::IN,
     };
-    let mut sockets: Vec<PollFd<'_>> = lanes
+    let mut sockets: Vec<PollFd<'_>> = producers
         .iter()
         .zip(waits)
-        .map(|(lane, wait)| PollFd::new(lane.stream(), flags(wait)))
+        .map(|(producer, wait)| PollFd::new(producer.stream(), flags(wait)))
         .collect();
     match poll(&mut sockets, Some(&timeout)) {
         Ok(0) | Err(Errno::INTR) => return Ok(()),
@@ -101,8 +103,8 @@ fn look(
     let readable: Vec<bool> =
         sockets.iter().map(|socket| !(socket.revents() - out_only).is_empty()).collect();
     drop(sockets);
-    for (lane, _) in lanes.iter_mut().zip(readable).filter(|(_, readable)| *readable) {
-        lane.read(wire)?;
+    for (producer, _) in producers.iter_mut().zip(readable).filter(|(_, readable)| *readable) {
+        producer.read(wire)?;
     }
     Ok(())
 }

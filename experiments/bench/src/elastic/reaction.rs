@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::clock::{now_ns, seconds_between, seconds_to_ns};
 use crate::elastic::args::ReactionArgs;
-use crate::elastic::crowd::{Crowd, CrowdSize, Outcome};
 use crate::elastic::error::ElasticError;
+use crate::elastic::fleet::{Fleet, FleetSize, Outcome};
 use crate::elastic::report::order_words;
 use crate::elastic::site::Site;
 use crate::elastic::tally::Order;
@@ -49,7 +49,7 @@ struct Round {
 }
 
 pub(crate) fn run(args: &ReactionArgs) -> Result<(), BenchError> {
-    let size = CrowdSize::of(&args.crowd)?;
+    let size = FleetSize::of(&args.fleet)?;
     if size.producers < 2 || !(1.01..=100.0).contains(&args.overload) {
         let words = "--producers takes 2 or more, --overload 1.01 to 100";
         return Err(BenchError::Arguments(words.to_owned()));
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &ReactionArgs) -> Result<(), BenchError> {
 
 fn measure(
     args: &ReactionArgs,
-    size: CrowdSize,
+    size: FleetSize,
     site: &Site,
 ) -> Result<ReactionReport, ElasticError> {
     let (mut rounds, mut sum) = (Vec::new(), Outcome::default());
@@ -85,10 +85,10 @@ fn measure(
     let mut took: Vec<f64> = rounds.iter().map(|round| round.moved_s).collect();
     took.sort_unstable_by(f64::total_cmp);
     Ok(ReactionReport {
-        producers: args.crowd.producers,
-        listeners: args.crowd.listeners,
-        size: args.crowd.size,
-        rate_per_s: args.crowd.rate,
+        producers: args.fleet.producers,
+        listeners: args.fleet.listeners,
+        size: args.fleet.size,
+        rate_per_s: args.fleet.rate,
         overload: args.overload,
         interrupted: site.interrupt.is_set(),
         median_s: took.get(took.len() / 2).copied().unwrap_or(0.0),
@@ -102,10 +102,10 @@ fn measure(
 
 fn round(
     args: &ReactionArgs,
-    size: CrowdSize,
+    size: FleetSize,
     site: &Site,
 ) -> Result<(Round, Outcome), ElasticError> {
-    let limit = args.crowd.rate / args.overload;
+    let limit = args.fleet.rate / args.overload;
     let definition = json!({
         "relays_min": 1,
         "relays_max": 16,
@@ -113,18 +113,18 @@ fn round(
     });
     let queue = site.make_queue(&definition)?;
     queue.wait_for_relays(1)?;
-    let mut crowd = Crowd::open(site, &queue.name, size)?;
-    crowd.join_all(args.crowd.rate * BEFORE)?;
+    let mut fleet = Fleet::open(site, &queue.name, size)?;
+    fleet.join_all(args.fleet.rate * BEFORE)?;
     site.pause(seconds_to_ns(args.settle_s));
     let crossed = now_ns();
-    crowd.set_rate(args.crowd.rate);
-    let each = args.crowd.rate / size.producers as f64;
+    fleet.set_rate(args.fleet.rate);
+    let each = args.fleet.rate / size.producers as f64;
     let mut first_move = None;
     let (moved, relays) = site.wait_for("no relay is above its limit", REACTION_S, || {
-        crowd.check()?;
+        fleet.check()?;
         // Who is between two relays counts for none: all must be at one.
         let mut at = BTreeMap::new();
-        for (_, _, relay, _) in crowd.producers() {
+        for (_, _, relay, _) in fleet.producers() {
             let Some(relay) = relay else { return Ok(None) };
             *at.entry(relay.0).or_insert(0.0) += each;
         }
@@ -133,7 +133,7 @@ fn round(
         }
         Ok(at.values().all(|load| *load <= limit).then(|| (now_ns(), at.len())))
     })?;
-    let outcome = crowd.finish()?;
+    let outcome = fleet.finish()?;
     let since = |at| seconds_between(crossed, at);
     let first_move_s = since(first_move.unwrap_or(moved));
     Ok((Round { first_move_s, moved_s: since(moved), relays }, outcome))

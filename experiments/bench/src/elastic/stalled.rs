@@ -5,8 +5,8 @@ use serde_json::json;
 
 use crate::clock::{SECOND_NS, now_ns, seconds_between, seconds_to_ns};
 use crate::elastic::args::StalledArgs;
-use crate::elastic::crowd::{Crowd, CrowdSize};
 use crate::elastic::error::ElasticError;
+use crate::elastic::fleet::{Fleet, FleetSize};
 use crate::elastic::report::{order_words, short};
 use crate::elastic::site::Site;
 use crate::elastic::tally::Order;
@@ -40,7 +40,7 @@ struct StalledReport {
 }
 
 pub(crate) fn run(args: &StalledArgs) -> Result<(), BenchError> {
-    let size = CrowdSize::of(&args.crowd)?;
+    let size = FleetSize::of(&args.fleet)?;
     if !(1..=1_000).contains(&args.stalled) || !(0.1..=3_600.0).contains(&args.duration_s) {
         let words = "--stalled takes 1 to 1000, --duration-s 0.1 to 3600";
         return Err(BenchError::Arguments(words.to_owned()));
@@ -52,24 +52,24 @@ pub(crate) fn run(args: &StalledArgs) -> Result<(), BenchError> {
 
 fn measure(
     args: &StalledArgs,
-    size: CrowdSize,
+    size: FleetSize,
     site: &Site,
 ) -> Result<StalledReport, ElasticError> {
     let queue = site.make_queue(&json!({ "relays_min": 1, "relays_max": 1 }))?;
-    let mut crowd = Crowd::open(site, &queue.name, size)?;
-    crowd.join_all(args.crowd.rate)?;
-    let (alone_per_s, alone) = window(site, &crowd, args.duration_s)?;
+    let mut fleet = Fleet::open(site, &queue.name, size)?;
+    fleet.join_all(args.fleet.rate)?;
+    let (alone_per_s, alone) = window(site, &fleet, args.duration_s)?;
     for _ in 0..args.stalled {
-        crowd.add_stalled()?;
+        fleet.add_stalled()?;
     }
-    let (beside_per_s, beside) = window(site, &crowd, args.duration_s)?;
-    let outcome = crowd.finish()?;
+    let (beside_per_s, beside) = window(site, &fleet, args.duration_s)?;
+    let outcome = fleet.finish()?;
     Ok(StalledReport {
-        producers: args.crowd.producers,
-        listeners: args.crowd.listeners,
+        producers: args.fleet.producers,
+        listeners: args.fleet.listeners,
         stalled: args.stalled,
-        size: args.crowd.size,
-        rate_per_s: args.crowd.rate,
+        size: args.fleet.size,
+        rate_per_s: args.fleet.rate,
         interrupted: site.interrupt.is_set(),
         alone_per_s,
         beside_per_s,
@@ -84,17 +84,17 @@ fn measure(
 
 fn window(
     site: &Site,
-    crowd: &Crowd<'_>,
+    fleet: &Fleet<'_>,
     seconds: f64,
 ) -> Result<(f64, Percentiles), ElasticError> {
     site.pause(SETTLE_NS);
-    crowd.take_latencies();
-    let (begin, before) = (now_ns(), crowd.delivered());
+    fleet.take_latencies();
+    let (begin, before) = (now_ns(), fleet.delivered());
     site.pause(seconds_to_ns(seconds));
-    let (end, after) = (now_ns(), crowd.delivered());
-    crowd.check()?;
+    let (end, after) = (now_ns(), fleet.delivered());
+    fleet.check()?;
     let rate = (after - before) as f64 / seconds_between(begin, end).max(1e-9);
-    Ok((rate, crowd.take_latencies().percentiles()))
+    Ok((rate, fleet.take_latencies().percentiles()))
 }
 
 impl StalledReport {

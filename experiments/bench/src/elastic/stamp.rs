@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stamp_is_read_as_it_was_put_and_leaves_the_rest_alone() {
+    fn a_stamp_reads_back_and_leaves_the_rest_alone() {
         let stamp = Stamp { run: 1, producer: 2, sequence: u64::MAX, sent_ns: 4 };
         let mut body = vec![7; STAMP_BYTES + 3];
         stamp.put(&mut body);

@@ -38,7 +38,7 @@ pub(crate) struct Opened {
 pub(crate) struct OpenedProducer {
     pub client: Opened,
     pub template: Template,
-    /// Bytes that it may send in all, as far as it was told; `None` if the wire has no credit.
+    /// Bytes that it may send in all, as far as it is known; `None` if the wire has no credit.
     pub credit: Option<u64>,
 }
 

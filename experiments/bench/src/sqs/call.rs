@@ -1,4 +1,4 @@
-//! Bodies of calls put together by hand, and answers read only as far as needed: the generator must
+//! Bodies of calls put together here, and answers read only as far as needed: the generator must
 //! cost less than the service.
 
 use std::borrow::Cow;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
+use fastrand::Rng;
 use quelea_sqs_client::{Client, Error, Loss, Retry};
 use serde::Serialize;
 
@@ -18,11 +19,11 @@ use crate::interrupt::Interrupt;
 use crate::latency::{Latencies, Percentiles};
 use crate::report::publish;
 use crate::sqs::args::SqsArgs;
-use crate::sqs::lane::{Lane, Outcome};
-use crate::sqs::payload::{Dice, SIZE_MIN};
+use crate::sqs::payload::{SIZE_MIN, happens};
 use crate::sqs::receiver::Receiver;
 use crate::sqs::sender::{self, Trace};
 use crate::sqs::service::{ServerCost, Service};
+use crate::sqs::tracked_queue::{Outcome, TrackedQueue};
 use crate::units::{milliseconds, thousands};
 
 /// Most threads of one side; each has a connection.
@@ -111,14 +112,16 @@ pub(crate) fn run(args: &SqsArgs) -> Result<(), BenchError> {
     }))?;
     let interrupt = Interrupt::install();
     let mut service = Service::open(&args.service)?;
-    let (lanes, order_hint) = make_lanes(args, &mut service)?;
+    let (tracked, order_hint) = create_queues(args, &mut service)?;
     let before = service.sample();
-    let traces = play(args, &service, &lanes, &interrupt);
+    let traces = play(args, &service, &tracked, &interrupt);
     let server = service.cost_since(before);
     let deleted = service.delete_queues();
     let traces = traces?;
-    let outcome =
-        lanes.iter().map(Lane::outcome).fold(Outcome::default(), |sum, one| sum.plus(one));
+    let outcome = tracked
+        .iter()
+        .map(TrackedQueue::outcome)
+        .fold(Outcome::default(), |sum, one| sum.plus(one));
     let sum = |of: fn(&Trace) -> u64| traces.receive.iter().map(of).sum();
     let report = ExperimentReport {
         endpoint: service.endpoint.to_string(),
@@ -190,17 +193,17 @@ fn check(args: &SqsArgs) -> Result<(), BenchError> {
 }
 
 /// Makes the queues. A service that knows no OrderHint is measured without it.
-fn make_lanes(
+fn create_queues(
     args: &SqsArgs,
     service: &mut Service,
-) -> Result<(Vec<Lane>, Option<u32>), BenchError> {
+) -> Result<(Vec<TrackedQueue>, Option<u32>), BenchError> {
     let mut order_hint = args.order_hint;
-    let mut lanes = Vec::new();
-    while lanes.len() < args.queues as usize {
+    let mut tracked = Vec::new();
+    while tracked.len() < args.queues as usize {
         let mut attributes = vec![("VisibilityTimeout", args.visibility_timeout_s.to_string())];
         attributes.extend(order_hint.map(|k| ("OrderHint", k.to_string())));
         match service.create_queue(&attributes) {
-            Ok(url) => lanes.push(Lane::new(url, args.senders)),
+            Ok(url) => tracked.push(TrackedQueue::new(url, args.senders)),
             Err(BenchError::Call(Error::Service(error)))
                 if order_hint.is_some()
                     && error.code.starts_with("InvalidAttribute")
@@ -212,14 +215,14 @@ fn make_lanes(
             Err(error) => return Err(error),
         }
     }
-    Ok((lanes, order_hint))
+    Ok((tracked, order_hint))
 }
 
 /// Runs both sides, one after the other or at once.
 fn play(
     args: &SqsArgs,
     service: &Service,
-    lanes: &[Lane],
+    tracked: &[TrackedQueue],
     interrupt: &Interrupt,
 ) -> Result<Traces, BenchError> {
     let stop = &AtomicBool::new(false);
@@ -230,15 +233,16 @@ fn play(
     let ready_to_receive = &Barrier::new(usize::try_from(receivers).unwrap_or(usize::MAX));
     let receivers_ready = if args.concurrent { ready } else { ready_to_receive };
     std::thread::scope(|scope| {
-        let sending = start_senders(scope, args, service, lanes, (ready, stop))?;
+        let sending = start_senders(scope, args, service, tracked, (ready, stop))?;
         if args.concurrent {
-            let receiving = start_receivers(scope, args, service, lanes, (receivers_ready, stop))?;
+            let receiving =
+                start_receivers(scope, args, service, tracked, (receivers_ready, stop))?;
             let send = collect(sending, interrupt, stop)?;
             return Ok(Traces { send, receive: collect(receiving, interrupt, stop)? });
         }
         let send = collect(sending, interrupt, stop)?;
-        lanes.iter().for_each(Lane::begin_receiving);
-        let receiving = start_receivers(scope, args, service, lanes, (receivers_ready, stop))?;
+        tracked.iter().for_each(TrackedQueue::begin_receiving);
+        let receiving = start_receivers(scope, args, service, tracked, (receivers_ready, stop))?;
         Ok(Traces { send, receive: collect(receiving, interrupt, stop)? })
     })
 }
@@ -251,20 +255,20 @@ fn start_senders<'scope, 'env: 'scope>(
     scope: &'scope Scope<'scope, 'env>,
     args: &'env SqsArgs,
     service: &Service,
-    lanes: &'env [Lane],
+    tracked: &'env [TrackedQueue],
     (ready, stop): Signals<'scope>,
 ) -> Result<Vec<Thread<'scope>>, BenchError> {
     let mut threads = Vec::new();
-    for (queue, lane) in lanes.iter().enumerate() {
+    for (at, queue) in tracked.iter().enumerate() {
         for number in 0..args.senders {
             let mut client = service.patient_client().with_retry(RETRY);
             let index = threads.len() as u64;
             inject(&mut client, args, index);
-            let dice = Dice::new(args.seed ^ index.rotate_left(17));
-            threads.push(spawn(scope, format!("send-{queue}-{number}"), move || {
+            let rng = Rng::with_seed(args.seed ^ index.rotate_left(17));
+            threads.push(spawn(scope, format!("send-{at}-{number}"), move || {
                 ready.wait();
-                let trace = sender::run(args, lane, client, (number, dice), stop);
-                lane.note_sender_gone();
+                let trace = sender::run(args, queue, client, (number, rng), stop);
+                queue.note_sender_gone();
                 trace
             })?);
         }
@@ -276,19 +280,19 @@ fn start_receivers<'scope, 'env: 'scope>(
     scope: &'scope Scope<'scope, 'env>,
     args: &'env SqsArgs,
     service: &Service,
-    lanes: &'env [Lane],
+    tracked: &'env [TrackedQueue],
     (ready, stop): Signals<'scope>,
 ) -> Result<Vec<Thread<'scope>>, BenchError> {
     let mut threads = Vec::new();
-    for (queue, lane) in lanes.iter().enumerate() {
+    for (at, queue) in tracked.iter().enumerate() {
         for number in 0..args.receivers {
             let client = service.patient_client().with_retry(RETRY);
-            // Other dice than the senders'.
+            // Another sequence than the senders'.
             let index = (1 << 32) + threads.len() as u64;
-            threads.push(spawn(scope, format!("receive-{queue}-{number}"), move || {
-                let dice = Dice::new(args.seed ^ index.rotate_left(17));
+            threads.push(spawn(scope, format!("receive-{at}-{number}"), move || {
+                let rng = Rng::with_seed(args.seed ^ index.rotate_left(17));
                 let inject = |client: &mut Client| inject(client, args, index);
-                let receiver = Receiver::new(args, lane, client, (number, dice), inject);
+                let receiver = Receiver::new(args, queue, client, (number, rng), inject);
                 ready.wait();
                 receiver.run(stop)
             })?);
@@ -316,10 +320,10 @@ fn inject(client: &mut Client, args: &SqsArgs, index: u64) {
     if request + response == 0.0 {
         return;
     }
-    let mut dice = Dice::new(args.seed.wrapping_mul(31).wrapping_add(index));
-    client.inject(move || match dice.falls(request) {
+    let mut rng = Rng::with_seed(args.seed.wrapping_mul(31).wrapping_add(index));
+    client.inject(move || match happens(&mut rng, request) {
         true => Some(Loss::Request),
-        false => dice.falls(response).then_some(Loss::Response),
+        false => happens(&mut rng, response).then_some(Loss::Response),
     });
 }
 

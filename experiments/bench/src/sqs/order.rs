@@ -90,7 +90,7 @@ fn longest_rising(intervals: impl Iterator<Item = (u64, u64)>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqs::payload::Dice;
+    use fastrand::Rng;
 
     /// The worked examples of BDQS §V-A.
     #[test]
@@ -132,12 +132,12 @@ mod tests {
 
     #[test]
     fn the_longest_rising_subsequence_is_the_one_found_by_trying_all() {
-        let mut dice = Dice::new(11);
+        let mut rng = Rng::with_seed(11);
         for round in 0..2_000 {
-            let length = dice.next() % 9;
-            let widest = dice.next() % 6 + 1;
+            let length = rng.u64(..) % 9;
+            let widest = rng.u64(..) % 6 + 1;
             let intervals: Vec<(u64, u64)> = (0..length)
-                .map(|_| (dice.next() % 12, dice.next() % widest))
+                .map(|_| (rng.u64(..) % 12, rng.u64(..) % widest))
                 .map(|(begin, width)| (begin, begin + width))
                 .collect();
             let found = longest_rising(intervals.iter().copied());

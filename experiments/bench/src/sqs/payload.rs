@@ -1,5 +1,7 @@
 //! Payloads that tell who sent them, when in the order, and whether they arrived whole.
 
+use fastrand::Rng;
+
 /// Bytes before the random ones: sender, place among the sender's, place among the queue's, and the
 /// CRC32C of all the rest, each as eight hexadecimal digits.
 const HEAD: usize = 32;
@@ -20,38 +22,20 @@ pub(crate) struct Tag {
     pub of_queue: u32,
 }
 
-/// A small generator (splitmix64): its sequence is the seed's.
-#[derive(Debug, Clone)]
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) const fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(crate) const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// True with this probability.
-    pub(crate) fn falls(&mut self, probability: f64) -> bool {
-        // A failure that is not asked for does not move the sequence.
-        probability > 0.0 && ((self.next() >> 11) as f64) < probability * (1u64 << 53) as f64
-    }
+/// Draws whether something happens that has this probability. What cannot happen draws nothing, so that a failure
+/// that is not asked for does not move the sequence.
+pub(crate) fn happens(rng: &mut Rng, probability: f64) -> bool {
+    probability > 0.0 && rng.f64() < probability
 }
 
 /// A payload of `size` bytes.
-pub(crate) fn make(tag: Tag, size: usize, dice: &mut Dice) -> String {
+pub(crate) fn make(tag: Tag, size: usize, rng: &mut Rng) -> String {
     debug_assert!(size >= SIZE_MIN, "{size}");
     let mut rest = format!("{:08x}{:08x}{:08x}", tag.sender, tag.of_sender, tag.of_queue);
     rest.reserve(size);
     while rest.len() < size - 8 {
         // Ten characters of six bits from each draw.
-        let drawn = dice.next();
+        let drawn = rng.u64(..);
         let wanted = (size - 8 - rest.len()).min(10);
         rest.extend((0..wanted).map(|at| char::from(ALPHABET[(drawn >> (6 * at)) as usize % 64])));
     }
@@ -79,16 +63,16 @@ mod tests {
     #[test]
     fn a_payload_tells_which_message_it_is() {
         for size in [SIZE_MIN, 65, 2_048] {
-            let text = make(TAG, size, &mut Dice::new(5));
+            let text = make(TAG, size, &mut Rng::with_seed(5));
             assert_eq!((text.len(), check(&text)), (size, Some(TAG)));
         }
-        let other = make(TAG, 100, &mut Dice::new(6));
-        assert_ne!(make(TAG, 100, &mut Dice::new(5)), other, "it is random");
+        let other = make(TAG, 100, &mut Rng::with_seed(6));
+        assert_ne!(make(TAG, 100, &mut Rng::with_seed(5)), other, "it is random");
     }
 
     #[test]
     fn a_change_anywhere_is_seen() {
-        let text = make(TAG, SIZE_MIN, &mut Dice::new(5));
+        let text = make(TAG, SIZE_MIN, &mut Rng::with_seed(5));
         for at in 0..text.len() {
             let mut bytes = text.clone().into_bytes();
             bytes[at] = if bytes[at] == b'0' { b'1' } else { b'0' };
@@ -100,12 +84,12 @@ mod tests {
     }
 
     #[test]
-    fn the_dice_fall_as_often_as_they_should() {
-        let mut dice = Dice::new(9);
-        let fallen = (0..100_000).filter(|_| dice.falls(0.1)).count();
+    fn failures_are_as_frequent_as_asked() {
+        let mut rng = Rng::with_seed(9);
+        let fallen = (0..100_000).filter(|_| happens(&mut rng, 0.1)).count();
         assert!((9_500..10_500).contains(&fallen), "{fallen}");
-        let before = dice.clone().next();
-        assert!(!dice.falls(0.0));
-        assert_eq!(dice.next(), before, "probability 0 draws nothing");
+        let before = rng.clone().u64(..);
+        assert!(!happens(&mut rng, 0.0));
+        assert_eq!(rng.u64(..), before, "probability 0 draws nothing");
     }
 }

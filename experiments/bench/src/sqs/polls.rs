@@ -16,15 +16,15 @@ use crate::report::{percentiles, publish};
 use crate::schedule::Schedule;
 use crate::sqs::args::SqsPollsArgs;
 use crate::sqs::call;
-use crate::sqs::poll_crowd::{Crowd, CrowdError};
 use crate::sqs::service::Service;
+use crate::sqs::waiting_polls::{PollError, WaitingPolls};
 use crate::units::thousands;
 
 /// A message that is not deleted must not wake a second poll.
 const VISIBILITY_S: u32 = 43_200;
 /// Between the last connection and the first look, the service settles.
 const SETTLE_S: f64 = 0.5;
-/// One turn of the crowd waits so long at most.
+/// One turn of the polls waits so long at most.
 const TURN: Duration = Duration::from_millis(50);
 /// How long the last messages may take to arrive.
 const LAST_S: u64 = 10;
@@ -95,18 +95,18 @@ fn measure(
     let receive = |url: &String| call::receive(url, 1, args.wait_s, Some(VISIBILITY_S));
     let calls: Vec<Vec<u8>> = queues.iter().map(receive).collect();
     let before = service.sample();
-    let mut crowd = Crowd::new(&service.endpoint, &calls).map_err(BenchError::Socket)?;
+    let mut waiting = WaitingPolls::new(&service.endpoint, &calls).map_err(BenchError::Socket)?;
     let mut renewed = 0;
     let begun = now_ns();
     let first_poll_ends = begun + u64::from(args.wait_s) * SECOND_NS;
-    gather(args, &mut crowd, &mut renewed, interrupt)?;
+    gather(args, &mut waiting, &mut renewed, interrupt)?;
     let opening_s = seconds_between(begun, now_ns());
     // What expires meanwhile is renewed, and then this is no idle time; the report shows it.
-    turn_until(&mut crowd, now_ns() + seconds_to_ns(SETTLE_S), &mut renewed)?;
+    turn_until(&mut waiting, now_ns() + seconds_to_ns(SETTLE_S), &mut renewed)?;
     let after = service.sample();
     let idle_from = now_ns();
     let idle_to = (idle_from + seconds_to_ns(args.idle_s)).min(first_poll_ends.max(idle_from));
-    turn_until(&mut crowd, idle_to, &mut renewed)?;
+    turn_until(&mut waiting, idle_to, &mut renewed)?;
     let idle_s = seconds_between(idle_from, now_ns());
     let cores = |cpu_us: u64, seconds: f64| cpu_us as f64 / 1e6 / seconds.max(1e-9);
     // A share of so little time would say nothing: the kernel counts in ticks of 10 ms.
@@ -114,18 +114,18 @@ fn measure(
         service.cost_since(after).filter(|_| idle_s > 0.5).map(|cost| cores(cost.cpu_us, idle_s));
     let waking = service.sample();
     let waking_from = now_ns();
-    let latencies = wake(args, service, &queues, &mut crowd, &mut renewed)?;
+    let latencies = wake(args, service, &queues, &mut waiting, &mut renewed)?;
     let waking_s = seconds_between(waking_from, now_ns());
     let resident = |sample: crate::process::ProcessSample| sample.resident_bytes;
     Ok(PollsReport {
         endpoint: service.endpoint.to_string(),
-        polls: crowd.len(),
+        polls: waiting.len(),
         queues: args.queues,
         opening_s,
         resident_before_bytes: before.map(resident),
         resident_after_bytes: after.map(resident),
         bytes_per_poll: before.zip(after).map(|(before, after)| {
-            (resident(after) as f64 - resident(before) as f64) / crowd.len().max(1) as f64
+            (resident(after) as f64 - resident(before) as f64) / waiting.len().max(1) as f64
         }),
         idle_cores,
         idle_s,
@@ -139,21 +139,21 @@ fn measure(
 /// Opens the connections; polls that are answered meanwhile poll again.
 fn gather(
     args: &SqsPollsArgs,
-    crowd: &mut Crowd,
+    waiting: &mut WaitingPolls,
     renewed: &mut u64,
     interrupt: &Interrupt,
 ) -> Result<(), BenchError> {
     let begun = now_ns();
     let mut shown = begun;
     for number in 0..args.connections {
-        crowd.open().map_err(broken)?;
+        waiting.open().map_err(broken)?;
         if number.is_multiple_of(64) {
-            crowd.turn(Duration::ZERO, |_| *renewed += 1).map_err(broken)?;
+            waiting.turn(Duration::ZERO, |_| *renewed += 1).map_err(broken)?;
             let now = now_ns();
             if now > shown + SECOND_NS && !args.service.quiet {
                 shown = now;
                 let seconds = seconds_between(begun, now);
-                eprintln!("{seconds:5.0} s  {} polls", thousands(crowd.len() as f64));
+                eprintln!("{seconds:5.0} s  {} polls", thousands(waiting.len() as f64));
             }
             if interrupt.is_set() {
                 break;
@@ -163,14 +163,14 @@ fn gather(
     Ok(())
 }
 
-fn turn_until(crowd: &mut Crowd, until: u64, renewed: &mut u64) -> Result<(), BenchError> {
+fn turn_until(waiting: &mut WaitingPolls, until: u64, renewed: &mut u64) -> Result<(), BenchError> {
     loop {
         let now = now_ns();
         if now >= until {
             return Ok(());
         }
         let rest = Duration::from_nanos(until - now).min(TURN);
-        crowd.turn(rest, |_| *renewed += 1).map_err(broken)?;
+        waiting.turn(rest, |_| *renewed += 1).map_err(broken)?;
     }
 }
 
@@ -179,7 +179,7 @@ fn wake(
     args: &SqsPollsArgs,
     service: &Service,
     queues: &[String],
-    crowd: &mut Crowd,
+    waiting: &mut WaitingPolls,
     renewed: &mut u64,
 ) -> Result<Latencies, BenchError> {
     let all_sent = AtomicBool::new(false);
@@ -199,7 +199,7 @@ fn wake(
             {
                 break;
             }
-            crowd
+            waiting
                 .turn(TURN, |body| match stamp(body) {
                     Some(sent_ns) => {
                         latencies.record_since(sent_ns, now_ns());
@@ -234,7 +234,7 @@ fn stamp(answer: &[u8]) -> Option<u64> {
     call::messages(answer).ok()?.first()?.body.parse().ok()
 }
 
-fn broken(error: CrowdError) -> BenchError {
+fn broken(error: PollError) -> BenchError {
     BenchError::Polls(error.to_string())
 }
 

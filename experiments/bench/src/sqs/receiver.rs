@@ -2,15 +2,16 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use fastrand::Rng;
 use quelea_sqs_client::{Client, Error};
 use serde_json::Value;
 
 use crate::clock::{SECOND_NS, now_ns};
 use crate::sqs::args::SqsArgs;
 use crate::sqs::call;
-use crate::sqs::lane::Lane;
-use crate::sqs::payload::{Dice, Tag};
+use crate::sqs::payload::{Tag, happens};
 use crate::sqs::sender::{Trace, pause};
+use crate::sqs::tracked_queue::TrackedQueue;
 
 /// Long poll of an empty queue.
 const WAIT_S: u32 = 1;
@@ -20,12 +21,12 @@ const QUIET_S: u64 = 5;
 /// A receiving thread.
 pub(crate) struct Receiver<'a> {
     args: &'a SqsArgs,
-    lane: &'a Lane,
+    queue: &'a TrackedQueue,
     /// Counted within the queue.
     number: u32,
     client: Client,
     inject: Box<dyn Fn(&mut Client) + 'a>,
-    dice: Dice,
+    rng: Rng,
     trace: Trace,
 }
 
@@ -33,20 +34,20 @@ impl<'a> Receiver<'a> {
     /// `inject` gives each client of the thread its failures.
     pub(crate) fn new(
         args: &'a SqsArgs,
-        lane: &'a Lane,
+        queue: &'a TrackedQueue,
         client: Client,
-        (number, dice): (u32, Dice),
+        (number, rng): (u32, Rng),
         inject: impl Fn(&mut Client) + 'a,
     ) -> Self {
         let trace = Trace::default();
-        Self { args, lane, number, client, inject: Box::new(inject), dice, trace }
+        Self { args, queue, number, client, inject: Box::new(inject), rng, trace }
     }
 
     /// Receives until the queue is done.
     pub(crate) fn run(mut self, stop: &AtomicBool) -> Result<Trace, Error> {
-        let receive = call::receive(&self.lane.url, 1, WAIT_S, None);
+        let receive = call::receive(&self.queue.url, 1, WAIT_S, None);
         (self.inject)(&mut self.client);
-        while !self.lane.is_done() && !stop.load(Ordering::Relaxed) {
+        while !self.queue.is_done() && !stop.load(Ordering::Relaxed) {
             let begun = now_ns();
             let answer = self.client.call("ReceiveMessage", &receive);
             let ended = now_ns();
@@ -65,9 +66,9 @@ impl<'a> Receiver<'a> {
             };
             self.trace.begin(begun);
             self.trace.response_ns.push(ended - begun);
-            let tag = self.lane.note_received(self.number, &message.body, (begun, ended));
+            let tag = self.queue.note_received(self.number, &message.body, (begun, ended));
             let handle = message.receipt_handle.to_string();
-            if self.dice.falls(self.args.crash) {
+            if happens(&mut self.rng, self.args.crash) {
                 // What it had in hand is gone with it; a new thread has a new connection.
                 self.trace.crashed += 1;
                 self.client = self.client.clone();
@@ -75,7 +76,7 @@ impl<'a> Receiver<'a> {
                 continue;
             }
             pause(self.args.receive_delay_s);
-            if self.dice.falls(self.args.forget) {
+            if happens(&mut self.rng, self.args.forget) {
                 self.trace.forgotten += 1;
                 continue;
             }
@@ -85,7 +86,7 @@ impl<'a> Receiver<'a> {
     }
 
     fn delete(&mut self, tag: Option<Tag>, handle: &str) -> Result<(), Error> {
-        match self.client.call("DeleteMessage", &call::delete(&self.lane.url, handle)) {
+        match self.client.call("DeleteMessage", &call::delete(&self.queue.url, handle)) {
             Ok(_) => {
                 self.trace.cycles += 1;
                 self.trace.last_ns = now_ns();
@@ -95,16 +96,16 @@ impl<'a> Receiver<'a> {
             Err(Error::Service(error)) if error.status == 400 => self.trace.refused_deletions += 1,
             Err(error) => return self.trace.fail(error),
         }
-        self.lane.note_deleted(tag);
+        self.queue.note_deleted(tag);
         Ok(())
     }
 
     /// Nothing was received: either because all is done, or because what is left is invisible.
     fn look_for_the_end(&mut self, now: u64) -> Result<(), Error> {
         let quiet_s = u64::from(self.args.visibility_timeout_s) + QUIET_S;
-        let is_quiet = self.lane.quiet_ns(now) > quiet_s * SECOND_NS;
-        if is_quiet || (self.lane.is_settled() && self.is_empty()?) {
-            self.lane.finish();
+        let is_quiet = self.queue.quiet_ns(now) > quiet_s * SECOND_NS;
+        if is_quiet || (self.queue.is_settled() && self.is_empty()?) {
+            self.queue.finish();
         }
         Ok(())
     }
@@ -114,7 +115,7 @@ impl<'a> Receiver<'a> {
         const COUNTS: [&str; 2] =
             ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"];
         let names = COUNTS.map(|name| format!("\"{name}\"")).join(",");
-        let body = format!(r#"{{"QueueUrl":"{}","AttributeNames":[{names}]}}"#, self.lane.url);
+        let body = format!(r#"{{"QueueUrl":"{}","AttributeNames":[{names}]}}"#, self.queue.url);
         let answer = match self.client.call("GetQueueAttributes", body.as_bytes()) {
             Ok(answer) => answer,
             Err(error) => return self.trace.fail(error).map(|()| false),

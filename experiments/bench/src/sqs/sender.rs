@@ -3,13 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use fastrand::Rng;
 use quelea_sqs_client::{Client, Error};
 
 use crate::clock::now_ns;
 use crate::sqs::args::SqsArgs;
 use crate::sqs::call;
-use crate::sqs::lane::Lane;
-use crate::sqs::payload::{self, Dice};
+use crate::sqs::payload;
+use crate::sqs::tracked_queue::TrackedQueue;
 
 /// What a thread of the experiment saw.
 #[derive(Debug, Default)]
@@ -47,12 +48,12 @@ impl Trace {
     }
 }
 
-/// Sends one thread's messages; the dice make their bodies.
+/// Sends one thread's messages; the generator makes their bodies.
 pub(crate) fn run(
     args: &SqsArgs,
-    lane: &Lane,
+    queue: &TrackedQueue,
     mut client: Client,
-    (sender, mut dice): (u32, Dice),
+    (sender, mut rng): (u32, Rng),
     stop: &AtomicBool,
 ) -> Result<Trace, Error> {
     let mut trace =
@@ -61,8 +62,8 @@ pub(crate) fn run(
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let tag = lane.tag(sender, of_sender);
-        let body = call::send(&lane.url, &payload::make(tag, args.size, &mut dice), 0);
+        let tag = queue.tag(sender, of_sender);
+        let body = call::send(&queue.url, &payload::make(tag, args.size, &mut rng), 0);
         let begun = now_ns();
         trace.begin(begun);
         match client.call("SendMessage", &body) {
@@ -70,7 +71,7 @@ pub(crate) fn run(
                 let ended = now_ns();
                 trace.response_ns.push(ended - begun);
                 trace.last_ns = ended;
-                lane.note_sent(tag, ended);
+                queue.note_sent(tag, ended);
             }
             Err(error) => trace.fail(error)?,
         }

@@ -71,7 +71,7 @@ fn what_a_server_loses_repeats_or_swaps_is_in_the_report() {
 }
 
 #[test]
-fn a_message_that_is_not_of_this_run_and_an_error_of_the_server_end_the_run() {
+fn a_foreign_message_and_an_error_of_the_server_end_the_run() {
     for (fault, words) in [(Fault::Damage(20), "no stamp"), (Fault::Refuse(20), "Slow Consumer")] {
         let server = SmallNats::start(fault);
         let error = fanout("nats", &server.address(), SHORT).unwrap_err().to_string();
@@ -100,7 +100,7 @@ fn a_listener_that_never_reads_is_not_waited_for() {
 }
 
 #[test]
-fn options_out_of_range_are_refused_by_name_and_nobody_listening_is_told() {
+fn options_out_of_range_and_a_missing_server_are_named() {
     let cases = [("--size 31", "--size"), ("--producers 0", "--producers"), ("--rate 0", "--rate")];
     for (options, name) in cases {
         let error = fanout("nats", "127.0.0.1:1", options).unwrap_err().to_string();

@@ -61,7 +61,7 @@ fn a_counted_run_sends_confirms_and_receives_every_message_once() {
 }
 
 #[test]
-fn a_message_of_one_byte_and_one_of_many_frames_can_be_timed() {
+fn messages_of_one_byte_and_of_many_frames_are_timed() {
     let broker = SmallBroker::start();
     for size in [1, 300_000] {
         let options = format!("--messages 20 --size {size} --auto-ack --persistent");

@@ -61,7 +61,7 @@ impl PacketsArgs {
 
     fn play(&self) -> Result<bool, String> {
         if !self.log {
-            // A panic is told as what is wrong with a run.
+            // A panic is reported as what is wrong with a run.
             std::panic::set_hook(Box::new(|_| {}));
         }
         if self.exhaustive {

@@ -32,7 +32,7 @@ pub(super) struct Check {
     /// had, most often.
     dropped: u64,
     pub(super) deliveries: u64,
-    /// Messages that listeners were told that they do not get.
+    /// Messages that were announced to listeners as missing.
     pub(super) missing: u64,
     /// From publishing to taking, microseconds, of each delivery.
     latencies_us: Vec<u32>,
@@ -66,7 +66,7 @@ struct Listener {
 struct Taken {
     /// All below was taken, was in a gap, or does not match. `None`: nothing has come yet.
     next: Option<u64>,
-    /// What it was told that it does not get.
+    /// What was announced to it as missing.
     gaps: Vec<(Range<u64>, GapCause)>,
 }
 
@@ -146,7 +146,7 @@ impl Check {
         }
     }
 
-    /// From now on this listener may miss messages, if it is told which.
+    /// From now on this listener may miss messages, if it is notified which.
     pub(super) fn excuse(&mut self, id: ClientId) {
         if let Some(listener) = self.listeners.get_mut(&id) {
             listener.excused = true;
@@ -311,7 +311,7 @@ impl Check {
 }
 
 impl Listener {
-    /// How many messages of a producer it was told that it was too slow for.
+    /// How many messages of a producer were announced to it as dropped for its slowness.
     fn too_slow_for(&self, id: ClientId) -> u64 {
         let gaps = self.of.get(&id).map_or(&[][..], |taken| &taken.gaps);
         let too_slow = gaps.iter().filter(|(_, cause)| *cause == GapCause::TooSlow);

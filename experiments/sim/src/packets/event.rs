@@ -1,4 +1,4 @@
-//! What happens in a run, and what machines are told.
+//! What happens in a run, and what machines get.
 
 use bytes::Bytes;
 use quelea_elastic_core::directory::{Input, RelayHandle, RelaySpec};
@@ -27,7 +27,7 @@ pub(super) enum Event {
     StoreTick,
     /// A directory asks the provider.
     Provider(Incarnation, u64, ProviderCall),
-    /// The provider tells directories what it sees.
+    /// The provider reports to directories what it sees.
     ProviderTick,
     /// The provider sees that a process is gone.
     Seen(NodeId),
@@ -41,7 +41,7 @@ pub(super) enum Event {
     Command(usize),
 }
 
-/// What a machine is told.
+/// What a machine gets.
 #[derive(Debug)]
 pub(super) enum Signal {
     /// Its incarnation begins.
@@ -60,7 +60,7 @@ pub(super) enum Signal {
     Writable(ConnId),
     /// The store answers.
     Store(Call, Answer),
-    /// The store tells of changes.
+    /// The store notifies of changes.
     Changes(Vec<Change>),
     /// The provider answers.
     Provider(u64, ProviderAnswer),

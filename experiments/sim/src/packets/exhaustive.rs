@@ -18,7 +18,7 @@ use crate::packets::simulation::Simulation;
 /// What several participants do together, so that any of them may fail in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handshake {
-    /// An unknown queue is asked for: claimed, recorded, its relays started, its clients told.
+    /// An unknown queue is asked for: claimed, recorded, its relays started, its clients notified.
     FirstUse,
     /// A producer is moved; who does not come along in time is left behind.
     Prompt,

@@ -50,7 +50,7 @@ impl Simulation {
             }
             Participant::Relay(_) => {
                 let spec = &self.specs[&node];
-                // It is told of the others when it has registered.
+                // It learns of the others when it has registered.
                 let owner = self.owner().map(|(node, _)| self.machines[node].address.clone());
                 let first = owner.map_or(directories, |owner| vec![owner]);
                 Node::Relay(Box::new(RelayNode::new(spec, address, first, now)))
@@ -90,7 +90,7 @@ impl Simulation {
         self.agenda.after(0, Event::Signal(incarnation, Signal::Boot));
     }
 
-    /// An id that tells people who it is: 1 or 2, the number, the incarnation.
+    /// An id that people can read: 1 or 2, the number, the incarnation.
     fn next_id(&mut self, kind: u128, number: u32) -> ClientId {
         self.lives += 1;
         ClientId(kind << 96 | u128::from(number) << 48 | self.lives)

@@ -43,7 +43,7 @@ struct Way {
     last_us: u64,
     /// Arrivals that a cut, or a reader that does not read, has put off.
     put_off: usize,
-    /// The sender was told that there is no room.
+    /// The sender has seen that there is no room.
     wants_room: bool,
 }
 

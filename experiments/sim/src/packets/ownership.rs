@@ -43,10 +43,10 @@ impl Ownership {
         asked.fold(self.core.next_deadline(), Time::min)
     }
 
-    /// The store tells of changes.
+    /// The store notifies of changes.
     pub(super) fn changed(&mut self, cx: &mut Context<'_>, changes: Vec<Change>) {
         match &mut self.looking {
-            // A watch tells what came after the look that it follows.
+            // A watch reports what came after the look that it follows.
             Some((_, kept)) => kept.extend(changes),
             None => self.handle(cx, OwnershipInput::Changes(changes)),
         }

@@ -101,7 +101,7 @@ pub struct Plan {
     pub slow: SlowPolicy,
     /// A listener's ring.
     pub ring_bytes_max: u64,
-    /// Every third listener's program acknowledges by hand.
+    /// Every third listener's program acknowledges itself.
     pub by_hand: bool,
     /// How connections are.
     pub paths: Paths,

@@ -93,7 +93,7 @@ pub(super) struct ListenerNode {
     acknowledge: VecDeque<(Time, u64)>,
 }
 
-/// How long a program that acknowledges by hand needs.
+/// How long a program that acknowledges itself needs.
 const WORK_MS: u64 = 15;
 
 impl ListenerNode {

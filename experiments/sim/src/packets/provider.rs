@@ -33,13 +33,13 @@ pub(super) enum Start {
 pub(super) struct Provider {
     pub(super) mode: ProviderMode,
     pub(super) processes: Vec<Process>,
-    /// Ends that a directory has to be told of.
-    pub(super) untold: Vec<(Participant, RelayHandle, String)>,
+    /// Ends that a directory has to be notified of.
+    pub(super) unreported: Vec<(Participant, RelayHandle, String)>,
 }
 
 impl Provider {
     pub(super) const fn new() -> Self {
-        Self { mode: ProviderMode::Well, processes: Vec::new(), untold: Vec::new() }
+        Self { mode: ProviderMode::Well, processes: Vec::new(), unreported: Vec::new() }
     }
 
     pub(super) fn start(&self, spec: &RelaySpec) -> Start {

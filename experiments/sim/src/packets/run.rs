@@ -31,7 +31,7 @@ pub struct Outcome {
     pub messages: u64,
     /// Messages that programs took.
     pub deliveries: u64,
-    /// Messages that programs were told that they do not get.
+    /// Messages that were announced to programs as missing.
     pub missing: u64,
     /// Milliseconds from the last fault until all was at rest.
     pub rest_ms: u64,

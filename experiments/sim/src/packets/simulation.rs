@@ -23,7 +23,7 @@ use crate::packets::provider::{Provider, Start};
 use crate::packets::store::Store;
 use crate::packets::workload::QUEUE;
 
-/// Milliseconds between two looks at the store's leases, and at who has to be told what.
+/// Milliseconds between two looks at the store's leases, and at who has to be notified of what.
 const TICK_MS: u64 = 100;
 /// Signals at one moment: more, and a deadline is not set on.
 const SIGNALS_AT_ONCE_MAX: u64 = 200_000;
@@ -292,16 +292,16 @@ impl Simulation {
         !self.net.is_cut(self.machines[from.node].participant, to)
     }
 
-    /// Tells who watches the store and can be reached of what has changed, in its order.
+    /// Notifies who watches the store and can be reached of what has changed, in its order.
     fn notify_changes(&mut self) {
         let delay = self.plan.paths.delay_us;
-        for (node, (incarnation, told)) in &mut self.watches {
-            let changes = &self.store.changes()[*told..];
+        for (node, (incarnation, notified)) in &mut self.watches {
+            let changes = &self.store.changes()[*notified..];
             if !changes.is_empty()
                 && !self.net.is_cut(Participant::Store, self.machines[*node].participant)
             {
                 let signal = Signal::Changes(changes.to_vec());
-                *told = self.store.changes().len();
+                *notified = self.store.changes().len();
                 self.agenda.after(delay, Event::Signal(*incarnation, signal));
             }
         }
@@ -379,23 +379,24 @@ impl Simulation {
         }
         let handle = process.handle.clone();
         for number in 0..self.plan.directories {
-            let told = (Participant::Directory(number), handle.clone(), "it is gone".to_owned());
-            self.provider.untold.push(told);
+            let unreported =
+                (Participant::Directory(number), handle.clone(), "it is gone".to_owned());
+            self.provider.unreported.push(unreported);
         }
     }
 
-    /// Tells directories of relays that have ended. One that does not live sees it in the list later.
+    /// Notifies directories of relays that have ended. One that does not live sees it in the list later.
     fn notify_exits(&mut self) {
         if self.provider.mode == ProviderMode::Silent {
             return;
         }
-        let untold = std::mem::take(&mut self.provider.untold);
-        for (participant, handle, cause) in untold {
+        let unreported = std::mem::take(&mut self.provider.unreported);
+        for (participant, handle, cause) in unreported {
             let node = self.machines.iter().position(|machine| machine.participant == participant);
             let Some(node) = node else { continue };
             let Some(incarnation) = self.machines[node].current_incarnation(node) else { continue };
             if self.net.is_cut(Participant::Provider, participant) {
-                self.provider.untold.push((participant, handle, cause));
+                self.provider.unreported.push((participant, handle, cause));
             } else {
                 let delay = self.net.delay_us();
                 let signal = Signal::Ended(handle, cause);

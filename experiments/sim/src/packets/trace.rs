@@ -1,6 +1,6 @@
 //! A sum over all that happened, to compare two runs.
 
-/// A hash of what is told to it (FNV-1a over words): the same in every run and on every machine.
+/// A hash of what is fed to it (FNV-1a over words): the same in every run and on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Trace(u64);
 

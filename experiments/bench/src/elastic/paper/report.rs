@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::elastic::args::PaperQueueArgs;
-use crate::elastic::crowd::Outcome;
+use crate::elastic::fleet::Outcome;
 use crate::elastic::report::{order_words, short};
 use crate::elastic::tally::Order;
 use crate::latency::Percentiles;

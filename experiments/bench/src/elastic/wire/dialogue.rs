@@ -40,8 +40,8 @@ impl Dialogue {
             .map_err(|source| ElasticError::Socket { who: self.who.clone(), source })
     }
 
-    /// Gives what came to `look` until it knows what it wants: an answer and how much of the input
-    /// it took. It gives `Err` for what the server should not have said.
+    /// Hands what came to `look` until it knows what it wants: an answer and how much of the input
+    /// it took. It returns `Err` for what the server should not have said.
     pub(crate) fn hear<T>(
         &mut self,
         mut look: impl FnMut(&[u8]) -> Result<Option<(usize, T)>, String>,

@@ -72,7 +72,7 @@ fn control(frame: Frame) -> Result<Piece<'static>, String> {
     }
 }
 
-/// The message's last part. Written by hand: the listeners' clients do this for each message.
+/// The message's last part. Not by the library: the listeners' clients do this for each message.
 fn last_part(mut message: &[u8]) -> Result<&[u8], String> {
     loop {
         let (more, body, rest) = match *message {
@@ -107,7 +107,7 @@ fn greet(dialogue: &mut Dialogue) -> Result<(), ElasticError> {
     }
 }
 
-/// Attaches, and gives the slot with its credit.
+/// Attaches, and returns the slot with its credit.
 fn attach_with(dialogue: &mut Dialogue, frame: Frame) -> Result<(Slot, u64), ElasticError> {
     say(dialogue, &frame)?;
     loop {

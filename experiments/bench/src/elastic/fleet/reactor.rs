@@ -8,8 +8,8 @@ use quelea_elastic_client::Error;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-use crate::elastic::crowd::ATTACH_S;
 use crate::elastic::error::ElasticError;
+use crate::elastic::fleet::ATTACH_S;
 
 /// Ends with the value, and all that runs on it.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Drop for Reactor {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic was told by the thread.
+            // The thread has printed its panic.
             let _ = thread.join();
         }
     }

@@ -19,7 +19,7 @@ const NOTICES_MAX: usize = 100;
 
 /// What one listener has heard.
 #[derive(Debug)]
-pub(super) struct Ear {
+pub(super) struct ListenerProbe {
     number: usize,
     pub(super) tally: Tally,
     /// Since they were taken last.
@@ -30,7 +30,7 @@ pub(super) struct Ear {
     flows: Vec<(u64, u64)>,
 }
 
-/// Messages that do not come, as the library told it.
+/// Messages that do not come, as the library announced them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gap {
     pub(super) producer: ClientId,
@@ -44,7 +44,7 @@ impl Gap {
     }
 }
 
-impl Ear {
+impl ListenerProbe {
     pub(super) fn new(number: usize, producers: usize) -> Self {
         Self {
             number,
@@ -62,9 +62,9 @@ impl Ear {
         (of == mark).then_some(at)
     }
 
-    fn hear(&mut self, event: Event, shared: &Shared) -> Result<(), ElasticError> {
+    fn handle_event(&mut self, event: Event, shared: &Shared) -> Result<(), ElasticError> {
         match event {
-            Event::Message(message) => return self.hear_message(&message, shared),
+            Event::Message(message) => return self.record_message(&message, shared),
             Event::Gap(GapNotice { producer, from, to, .. }) if self.gaps.len() < GAPS_MAX => {
                 self.gaps.push(Gap { producer, from: from.0, to: to.0 });
             }
@@ -76,10 +76,10 @@ impl Ear {
         Ok(())
     }
 
-    fn hear_message(&mut self, message: &Message, shared: &Shared) -> Result<(), ElasticError> {
+    fn record_message(&mut self, message: &Message, shared: &Shared) -> Result<(), ElasticError> {
         let now = now_ns();
         let body = message.body();
-        // The library's number is the place in the order too: gaps are told by it.
+        // The library's number is the place in the order too: gaps are announced by it.
         let stamp = Stamp::read(body)
             .filter(|it| it.run == shared.run && it.sequence == message.sequence.0)
             .filter(|it| self.tally.take(it.producer, it.sequence));
@@ -96,8 +96,12 @@ impl Ear {
 }
 
 /// Hears until the listener ends.
-pub(super) async fn listen(mut listener: Listener, ear: Arc<Mutex<Ear>>, shared: Arc<Shared>) {
-    let number = lock(&ear).number;
+pub(super) async fn listen(
+    mut listener: Listener,
+    probe: Arc<Mutex<ListenerProbe>>,
+    shared: Arc<Shared>,
+) {
+    let number = lock(&probe).number;
     let fail = |source| {
         let who = format!("listener {number}");
         shared.fail(ElasticError::Client { who, source });
@@ -107,9 +111,9 @@ pub(super) async fn listen(mut listener: Listener, ear: Arc<Mutex<Ear>>, shared:
             Ok(event) => Some(event),
             Err(error) => return fail(error),
         };
-        let mut ear = lock(&ear);
+        let mut probe = lock(&probe);
         while let Some(one) = event {
-            if let Err(error) = ear.hear(one, &shared) {
+            if let Err(error) = probe.handle_event(one, &shared) {
                 return shared.fail(error);
             }
             event = match listener.try_next() {

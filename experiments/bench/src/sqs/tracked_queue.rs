@@ -11,7 +11,7 @@ use crate::sqs::payload::{self, Tag};
 
 /// A queue.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct TrackedQueue {
     pub url: String,
     next_of_queue: AtomicU32,
     senders_left: AtomicU32,
@@ -74,7 +74,7 @@ pub(crate) struct Outcome {
     pub provably_out_of_order: u64,
 }
 
-impl Lane {
+impl TrackedQueue {
     pub(crate) fn new(url: String, senders: u32) -> Self {
         Self {
             url,
@@ -232,27 +232,27 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqs::payload::Dice;
+    use fastrand::Rng;
 
     struct Sent {
-        lane: Lane,
+        queue: TrackedQueue,
         texts: Vec<String>,
         now: u64,
     }
 
     /// Two senders that took turns.
     fn sent(count: u32) -> Sent {
-        let lane = Lane::new("q".to_owned(), 2);
-        let mut dice = Dice::new(1);
+        let queue = TrackedQueue::new("q".to_owned(), 2);
+        let mut rng = Rng::with_seed(1);
         let text = |number| {
-            let tag = lane.tag(number % 2, number / 2);
-            lane.note_sent(tag, 0);
-            payload::make(tag, payload::SIZE_MIN, &mut dice)
+            let tag = queue.tag(number % 2, number / 2);
+            queue.note_sent(tag, 0);
+            payload::make(tag, payload::SIZE_MIN, &mut rng)
         };
         let texts = (0..count).map(text).collect();
-        lane.note_sender_gone();
-        lane.note_sender_gone();
-        Sent { lane, texts, now: 0 }
+        queue.note_sender_gone();
+        queue.note_sender_gone();
+        Sent { queue, texts, now: 0 }
     }
 
     impl Sent {
@@ -263,7 +263,7 @@ mod tests {
 
         fn receive_by(&mut self, receiver: u32, number: usize) -> Option<Tag> {
             self.now += 10;
-            self.lane.note_received(receiver, &self.texts[number], (self.now, self.now + 5))
+            self.queue.note_received(receiver, &self.texts[number], (self.now, self.now + 5))
         }
     }
 
@@ -271,13 +271,13 @@ mod tests {
     fn a_lane_is_settled_when_all_that_was_sent_is_deleted() {
         let mut sent = sent(3);
         for number in 0..3 {
-            assert!(!sent.lane.is_settled());
+            assert!(!sent.queue.is_settled());
             let tag = sent.receive(number);
-            sent.lane.note_deleted(tag);
-            sent.lane.note_deleted(tag);
+            sent.queue.note_deleted(tag);
+            sent.queue.note_deleted(tag);
         }
-        assert!(sent.lane.is_settled());
-        let Outcome { sent, lost, duplicates, .. } = sent.lane.outcome();
+        assert!(sent.queue.is_settled());
+        let Outcome { sent, lost, duplicates, .. } = sent.queue.outcome();
         assert_eq!((sent, lost, duplicates), (3, 0, 0));
     }
 
@@ -289,7 +289,7 @@ mod tests {
         }
         sent.texts[5].replace_range(40..41, "#");
         assert_eq!(sent.receive(5), None);
-        let found = sent.lane.outcome();
+        let found = sent.queue.outcome();
         assert_eq!((found.lost, found.duplicates, found.corrupted), (2, 3, 1));
         assert_eq!((found.in_queue.messages, found.in_queue.out_of_order), (4, 0));
         assert_eq!((found.of_pairs.messages, found.of_pairs.out_of_order), (4, 0));
@@ -298,40 +298,40 @@ mod tests {
     #[test]
     fn a_message_that_was_not_confirmed_makes_up_for_no_loss() {
         let mut sent = sent(2);
-        let given_up = sent.lane.tag(0, 1);
-        sent.texts.push(payload::make(given_up, payload::SIZE_MIN, &mut Dice::new(2)));
+        let given_up = sent.queue.tag(0, 1);
+        sent.texts.push(payload::make(given_up, payload::SIZE_MIN, &mut Rng::with_seed(2)));
         for number in [0, 2, 2] {
             let tag = sent.receive(number);
-            sent.lane.note_deleted(tag);
+            sent.queue.note_deleted(tag);
         }
-        let found = sent.lane.outcome();
+        let found = sent.queue.outcome();
         assert_eq!((found.sent, found.lost, found.duplicates), (2, 1, 0));
-        assert!(!sent.lane.is_settled(), "message 1 is not deleted");
+        assert!(!sent.queue.is_settled(), "message 1 is not deleted");
         let tag = sent.receive(1);
-        sent.lane.note_deleted(tag);
-        assert!(sent.lane.is_settled());
-        assert_eq!(sent.lane.outcome().lost, 0);
+        sent.queue.note_deleted(tag);
+        assert!(sent.queue.is_settled());
+        assert_eq!(sent.queue.outcome().lost, 0);
     }
 
     #[test]
-    fn a_message_may_be_deleted_before_its_sender_knows_that_it_is_there() {
-        let lane = Lane::new("q".to_owned(), 1);
-        let tag = lane.tag(0, 0);
-        let text = payload::make(tag, payload::SIZE_MIN, &mut Dice::new(1));
-        lane.note_deleted(lane.note_received(0, &text, (0, 5)));
-        lane.note_sent(tag, 6);
-        lane.note_sender_gone();
-        assert!(lane.is_settled());
-        assert_eq!((lane.outcome().sent, lane.outcome().lost), (1, 0));
+    fn a_message_may_be_deleted_before_its_send_is_confirmed() {
+        let queue = TrackedQueue::new("q".to_owned(), 1);
+        let tag = queue.tag(0, 0);
+        let text = payload::make(tag, payload::SIZE_MIN, &mut Rng::with_seed(1));
+        queue.note_deleted(queue.note_received(0, &text, (0, 5)));
+        queue.note_sent(tag, 6);
+        queue.note_sender_gone();
+        assert!(queue.is_settled());
+        assert_eq!((queue.outcome().sent, queue.outcome().lost), (1, 0));
     }
 
     #[test]
-    fn two_senders_that_overlap_are_each_in_order_though_the_queue_is_not() {
+    fn overlapping_senders_are_each_in_order_though_the_queue_is_not() {
         let mut sent = sent(4); // 0 and 2 of one sender, 1 and 3 of the other
         for number in [1, 0, 3, 2] {
             sent.receive(number);
         }
-        let found = sent.lane.outcome();
+        let found = sent.queue.outcome();
         assert_eq!(found.in_queue.out_of_order, 2);
         assert_eq!((found.of_pairs.messages, found.of_pairs.out_of_order), (4, 0));
         assert_eq!(found.provably_out_of_order, 0);
@@ -343,7 +343,7 @@ mod tests {
         for number in [2, 0, 1, 3] {
             sent.receive(number);
         }
-        let found = sent.lane.outcome();
+        let found = sent.queue.outcome();
         assert_eq!((found.of_pairs.out_of_order, found.of_pairs.displacement), (1, 2));
         assert_eq!(found.provably_out_of_order, 1);
     }
@@ -354,7 +354,7 @@ mod tests {
         for (receiver, number) in [(0, 2), (1, 0), (0, 1), (1, 3)] {
             sent.receive_by(receiver, number);
         }
-        let found = sent.lane.outcome();
+        let found = sent.queue.outcome();
         assert_eq!((found.of_pairs.out_of_order, found.provably_out_of_order), (0, 1));
     }
 }

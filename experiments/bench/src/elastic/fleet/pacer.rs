@@ -10,7 +10,7 @@ use quelea_elastic_client::{ClientId, Error, Producer, PublishError};
 use super::{Shared, TOPIC, lock};
 use crate::clock::now_ns;
 use crate::elastic::error::ElasticError;
-use crate::elastic::lane::Pace;
+use crate::elastic::producer_connection::Pace;
 use crate::elastic::stamp::Stamp;
 
 /// How often it looks whether there is a new producer, at least.
@@ -20,7 +20,7 @@ const FULL_NS: u64 = 500_000;
 
 /// A producer, its messages so far and those to come.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct PacedProducer {
     pub(super) number: usize,
     pub(super) id: ClientId,
     /// `None`: it has left.
@@ -33,12 +33,12 @@ pub(super) struct Lane {
 #[derive(Debug)]
 pub(super) struct Pacer(Option<JoinHandle<()>>);
 
-impl Lane {
+impl PacedProducer {
     pub(super) fn new(number: usize, producer: Producer, pace: Pace) -> Self {
         Self { number, id: producer.id(), producer: Some(producer), pace, sent: 0 }
     }
 
-    /// Sends what is due; gives when it wants to go on.
+    /// Sends what is due; returns when it wants to go on.
     fn turn(&mut self, now: u64, run: u64, body: &mut [u8]) -> Result<u64, ElasticError> {
         let Some(producer) = &self.producer else { return Ok(u64::MAX) };
         while self.pace.next_ns <= now {
@@ -65,8 +65,8 @@ impl Pacer {
             while !shared.end.load(Ordering::Relaxed) {
                 let now = now_ns();
                 let mut until = now + LOOK_NS;
-                for lane in lock(&shared.lanes).iter_mut() {
-                    match lane.turn(now, shared.run, &mut body) {
+                for paced in lock(&shared.producers).iter_mut() {
+                    match paced.turn(now, shared.run, &mut body) {
                         Ok(next) => until = until.min(next),
                         Err(error) => return shared.fail(error),
                     }
@@ -82,7 +82,7 @@ impl Pacer {
 impl Drop for Pacer {
     fn drop(&mut self) {
         if let Some(thread) = self.0.take() {
-            // A panic was told by the thread.
+            // The thread has printed its panic.
             let _ = thread.join();
         }
     }

@@ -14,7 +14,7 @@ const INPUT_BYTES: usize = 16 * 1024;
 
 /// A producer.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct ProducerConnection {
     number: usize,
     run: u64,
     stream: TcpStream,
@@ -57,7 +57,7 @@ pub(crate) enum Wait {
     Until(u64),
 }
 
-impl Lane {
+impl ProducerConnection {
     pub(crate) fn new(number: usize, run: u64, opened: OpenedProducer, pace: Option<Pace>) -> Self {
         let OpenedProducer { client, template, credit } = opened;
         Self {

@@ -1,5 +1,6 @@
-//! A crowd of long polls in one thread: a socket each, an epoll for all, no memory for those that
-//! wait.
+//! Long polls that wait, all in one thread: a socket each, an epoll for all, no memory for those that
+//! wait. HTTP is parsed here, because what is measured is the server with ten thousand sockets: no client library
+//! holds so many without a buffer or a thread for each.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -24,8 +25,8 @@ const EVENTS: usize = 1_024;
 /// An answer to a poll has a message or none.
 const ANSWER_MAX: usize = 64 * 1024;
 
-/// The crowd.
-pub(crate) struct Crowd {
+/// The polls.
+pub(crate) struct WaitingPolls {
     epoll: OwnedFd,
     address: SocketAddr,
     streams: Vec<TcpStream>,
@@ -37,9 +38,9 @@ pub(crate) struct Crowd {
     events: Vec<epoll::Event>,
 }
 
-/// What the crowd cannot go on with.
+/// What the waiting cannot go on with.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum CrowdError {
+pub(crate) enum PollError {
     #[error("cannot open poll {number}: {source}")]
     Open { number: usize, source: io::Error },
     #[error("a poll's connection broke: {0}")]
@@ -50,7 +51,7 @@ pub(crate) enum CrowdError {
     Refused(String),
 }
 
-impl Crowd {
+impl WaitingPolls {
     /// `calls` are the bodies of the queues' `ReceiveMessage`.
     pub(crate) fn new(endpoint: &Endpoint, calls: &[Vec<u8>]) -> io::Result<Self> {
         let address = (endpoint.host.as_str(), endpoint.port)
@@ -79,9 +80,9 @@ impl Crowd {
     }
 
     /// Opens one more connection and lets it poll.
-    pub(crate) fn open(&mut self) -> Result<(), CrowdError> {
+    pub(crate) fn open(&mut self) -> Result<(), PollError> {
         let number = self.streams.len();
-        let error = |source| CrowdError::Open { number, source };
+        let error = |source| PollError::Open { number, source };
         let stream = connect(self.address, number).map_err(error)?;
         let event = epoll::EventData::new_u64(number as u64);
         epoll::add(&self.epoll, &stream, event, epoll::EventFlags::IN)
@@ -100,14 +101,14 @@ impl Crowd {
         &mut self,
         timeout: Duration,
         mut answered: impl FnMut(&[u8]),
-    ) -> Result<(), CrowdError> {
+    ) -> Result<(), PollError> {
         let nanoseconds = i64::from(timeout.subsec_nanos());
         let timeout = Timespec { tv_sec: timeout.as_secs().cast_signed(), tv_nsec: nanoseconds };
         let mut events = std::mem::take(&mut self.events);
         events.clear();
         match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(errno) => return Err(CrowdError::Socket(errno.into())),
+            Err(errno) => return Err(PollError::Socket(errno.into())),
         }
         for event in &events {
             let data = event.data; // The struct is packed.
@@ -118,10 +119,10 @@ impl Crowd {
         Ok(())
     }
 
-    fn read(&mut self, number: usize, answered: &mut impl FnMut(&[u8])) -> Result<(), CrowdError> {
+    fn read(&mut self, number: usize, answered: &mut impl FnMut(&[u8])) -> Result<(), PollError> {
         let Some(stream) = self.streams.get_mut(number) else { return Ok(()) };
         let length = match stream.read(&mut self.scratch) {
-            Ok(0) => return Err(CrowdError::Closed),
+            Ok(0) => return Err(PollError::Closed),
             Ok(length) => length,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error.into()),
@@ -146,12 +147,12 @@ impl Crowd {
         false
     }
 
-    fn poll_again(&mut self, number: usize) -> Result<(), CrowdError> {
+    fn poll_again(&mut self, number: usize) -> Result<(), PollError> {
         let request = &self.requests[number % self.requests.len()];
         // Some 250 bytes always fit into the send buffer of a socket that waits for an answer.
         match self.streams[number].write(request)? {
             written if written == request.len() => Ok(()),
-            _ => Err(CrowdError::Socket(ErrorKind::WriteZero.into())),
+            _ => Err(PollError::Socket(ErrorKind::WriteZero.into())),
         }
     }
 }
@@ -186,10 +187,10 @@ fn bind(socket: &Socket, number: usize) -> io::Result<()> {
 }
 
 /// Hands on the body of an answer that is complete; false if it is not.
-fn take_answer(bytes: &[u8], answered: &mut impl FnMut(&[u8])) -> Result<bool, CrowdError> {
+fn take_answer(bytes: &[u8], answered: &mut impl FnMut(&[u8])) -> Result<bool, PollError> {
     let refused = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(300)]).into_owned();
-        Err(CrowdError::Refused(text))
+        Err(PollError::Refused(text))
     };
     let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
         return if bytes.len() < ANSWER_MAX { Ok(false) } else { refused(bytes) };

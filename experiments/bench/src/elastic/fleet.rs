@@ -1,7 +1,7 @@
 //! Producers and listeners of one queue, by the client library: they follow moves and failures by
 //! themselves. Messages leave at their intended times, and each is judged where it arrives.
 
-mod ear;
+mod listener_probe;
 mod pacer;
 mod reactor;
 
@@ -13,12 +13,12 @@ use std::time::Duration;
 use quelea_elastic_client::{Client, ClientId, Listener, ProducerStats, RelayId};
 
 use crate::clock::{SECOND_NS, now_ns};
-use crate::elastic::args::CrowdArgs;
-use crate::elastic::crowd::ear::Ear;
-use crate::elastic::crowd::pacer::{Lane, Pacer};
-use crate::elastic::crowd::reactor::Reactor;
+use crate::elastic::args::FleetArgs;
 use crate::elastic::error::ElasticError;
-use crate::elastic::lane::Pace;
+use crate::elastic::fleet::listener_probe::ListenerProbe;
+use crate::elastic::fleet::pacer::{PacedProducer, Pacer};
+use crate::elastic::fleet::reactor::Reactor;
+use crate::elastic::producer_connection::Pace;
 use crate::elastic::site::Site;
 use crate::elastic::stamp::STAMP_BYTES;
 use crate::elastic::tally::Order;
@@ -40,7 +40,7 @@ const TOPIC: &str = "bench";
 
 /// Who sends and listens.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CrowdSize {
+pub(crate) struct FleetSize {
     /// The most producers that will ever join.
     pub producers: usize,
     pub listeners: usize,
@@ -50,21 +50,21 @@ pub(crate) struct CrowdSize {
 
 /// The clients of a queue.
 #[derive(Debug)]
-pub(crate) struct Crowd<'a> {
+pub(crate) struct Fleet<'a> {
     site: &'a Site,
     client: Client,
     queue: String,
-    size: CrowdSize,
+    size: FleetSize,
     shared: Arc<Shared>,
-    ears: Vec<Arc<Mutex<Ear>>>,
+    probes: Vec<Arc<Mutex<ListenerProbe>>>,
     /// Listeners that take nothing.
     stalled: Vec<Listener>,
     pacer: Option<Pacer>,
-    talk: Reactor,
-    hear: Reactor,
+    producer_runtime: Reactor,
+    listener_runtime: Reactor,
 }
 
-/// What the threads of a crowd tell one another.
+/// What the threads of a fleet share.
 #[derive(Debug)]
 struct Shared {
     /// A number that no other run has.
@@ -72,7 +72,7 @@ struct Shared {
     end: AtomicBool,
     /// Flows are looked for from messages on that were meant to leave then; 0: not.
     mark_ns: AtomicU64,
-    lanes: Mutex<Vec<Lane>>,
+    producers: Mutex<Vec<PacedProducer>>,
     /// Why it cannot go on: the first reason.
     failure: Mutex<Option<ElasticError>>,
 }
@@ -84,16 +84,16 @@ pub(crate) struct Outcome {
     pub order: Order,
     /// Notices of gaps.
     pub gaps: u64,
-    /// Missing messages that no notice told of.
+    /// Missing messages that no notice announced.
     pub unannounced: u64,
-    /// What the directory told the listeners, each once.
+    /// What the directory announced to the listeners, each once.
     pub notices: Vec<String>,
 }
 
-impl CrowdSize {
+impl FleetSize {
     /// # Errors
     /// Names the option that is out of range.
-    pub(crate) fn of(args: &CrowdArgs) -> Result<Self, BenchError> {
+    pub(crate) fn of(args: &FleetArgs) -> Result<Self, BenchError> {
         let refuse = |words: String| Err(BenchError::Arguments(words));
         for (name, count) in [("--producers", args.producers), ("--listeners", args.listeners)] {
             if !(1..=CLIENTS_MAX).contains(&count) {
@@ -111,28 +111,45 @@ impl CrowdSize {
     }
 }
 
-impl<'a> Crowd<'a> {
-    /// Listeners first: they hear all.
-    pub(crate) fn open(site: &'a Site, queue: &str, size: CrowdSize) -> Result<Self, ElasticError> {
+impl<'a> Fleet<'a> {
+    /// Listeners first: they get everything.
+    pub(crate) fn open(site: &'a Site, queue: &str, size: FleetSize) -> Result<Self, ElasticError> {
         let shared = Arc::new(Shared {
             run: fastrand::u64(..),
             end: AtomicBool::new(false),
             mark_ns: AtomicU64::new(0),
-            lanes: Mutex::default(),
+            producers: Mutex::default(),
             failure: Mutex::default(),
         });
-        let (talk, hear) = (Reactor::start("talk")?, Reactor::start("hear")?);
+        let (producer_runtime, listener_runtime) =
+            (Reactor::start("talk")?, Reactor::start("hear")?);
         let client = site.client()?;
-        let mut ears = Vec::with_capacity(size.listeners);
+        let mut probes = Vec::with_capacity(size.listeners);
         for number in 0..size.listeners {
-            let listener = hear.open(format!("listener {number}"), client.listener(queue, [""]))?;
-            let ear = Arc::new(Mutex::new(Ear::new(number, size.producers)));
-            hear.spawn(ear::listen(listener, Arc::clone(&ear), Arc::clone(&shared)));
-            ears.push(ear);
+            let listener = listener_runtime
+                .open(format!("listener {number}"), client.listener(queue, [""]))?;
+            let probe = Arc::new(Mutex::new(ListenerProbe::new(number, size.producers)));
+            listener_runtime.spawn(listener_probe::listen(
+                listener,
+                Arc::clone(&probe),
+                Arc::clone(&shared),
+            ));
+            probes.push(probe);
         }
         let pacer = Some(Pacer::start(Arc::clone(&shared), size.size)?);
         let queue = queue.to_owned();
-        Ok(Self { site, client, queue, size, shared, ears, stalled: Vec::new(), pacer, talk, hear })
+        Ok(Self {
+            site,
+            client,
+            queue,
+            size,
+            shared,
+            probes,
+            stalled: Vec::new(),
+            pacer,
+            producer_runtime,
+            listener_runtime,
+        })
     }
 
     /// All producers that there is room for, with so many messages a second together.
@@ -143,69 +160,69 @@ impl<'a> Crowd<'a> {
 
     /// One more producer with so many messages a second.
     pub(crate) fn join(&mut self, per_s: f64) -> Result<(), ElasticError> {
-        let number = lock(&self.shared.lanes).len();
+        let number = lock(&self.shared.producers).len();
         assert!(number < self.size.producers, "room was made for {}", self.size.producers);
         let opened = self.client.producer(self.queue.as_str());
-        let producer = self.talk.open(format!("producer {number}"), opened)?;
+        let producer = self.producer_runtime.open(format!("producer {number}"), opened)?;
         // Producers do not all send at the same moments.
         let pace =
             Pace::of(number, self.size.producers, per_s * self.size.producers as f64, now_ns());
-        lock(&self.shared.lanes).push(Lane::new(number, producer, pace));
+        lock(&self.shared.producers).push(PacedProducer::new(number, producer, pace));
         Ok(())
     }
 
     /// The producer sends no more, waits for what it is owed, and leaves.
     pub(crate) fn leave(&mut self, number: usize) -> Result<(), ElasticError> {
-        let producer = lock(&self.shared.lanes)[number].producer.take();
+        let producer = lock(&self.shared.producers)[number].producer.take();
         let Some(producer) = producer else { return Ok(()) };
-        self.talk.finish(format!("producer {number}"), CLOSE_S, producer.close())
+        self.producer_runtime.finish(format!("producer {number}"), CLOSE_S, producer.close())
     }
 
     /// All together send so many messages a second from now on.
     pub(crate) fn set_rate(&self, per_s: f64) {
-        let mut lanes = lock(&self.shared.lanes);
-        let (now, count) = (now_ns(), lanes.len());
-        for (number, lane) in lanes.iter_mut().enumerate() {
-            lane.pace = Pace::of(number, count, per_s, now);
+        let mut producers = lock(&self.shared.producers);
+        let (now, count) = (now_ns(), producers.len());
+        for (number, paced) in producers.iter_mut().enumerate() {
+            paced.pace = Pace::of(number, count, per_s, now);
         }
     }
 
     /// A listener that connects and never takes a message.
     pub(crate) fn add_stalled(&mut self) -> Result<(), ElasticError> {
         let opened = self.client.listener(self.queue.as_str(), [""]);
-        self.stalled.push(self.hear.open("the stalled listener".to_owned(), opened)?);
+        self.stalled.push(self.listener_runtime.open("the stalled listener".to_owned(), opened)?);
         Ok(())
     }
 
     /// Producers that have joined and not left: number, identity, relay, history.
     pub(crate) fn producers(&self) -> Vec<(usize, ClientId, Option<RelayId>, ProducerStats)> {
-        let lanes = lock(&self.shared.lanes);
-        let known = lanes.iter().filter_map(|lane| Some((lane, lane.producer.as_ref()?)));
-        known.map(|(lane, it)| (lane.number, lane.id, it.relay(), it.stats())).collect()
+        let producers = lock(&self.shared.producers);
+        let known = producers.iter().filter_map(|paced| Some((paced, paced.producer.as_ref()?)));
+        known.map(|(paced, it)| (paced.number, paced.id, it.relay(), it.stats())).collect()
     }
 
     /// Messages of all producers so far.
     pub(crate) fn sent(&self) -> u64 {
-        lock(&self.shared.lanes).iter().map(|lane| lane.sent).sum()
+        lock(&self.shared.producers).iter().map(|paced| paced.sent).sum()
     }
 
     /// Messages of one producer so far.
     pub(crate) fn sent_by(&self, number: usize) -> u64 {
-        lock(&self.shared.lanes)[number].sent
+        lock(&self.shared.producers)[number].sent
     }
 
     /// Distinct messages at all listeners so far.
     pub(crate) fn delivered(&self) -> u64 {
-        self.ears.iter().map(|ear| lock(ear).tally.distinct()).sum()
+        self.probes.iter().map(|probe| lock(probe).tally.distinct()).sum()
     }
 
     /// Latencies of all listeners since this was asked last.
     pub(crate) fn take_latencies(&self) -> Latencies {
         let mut sum = Latencies::new();
-        for ear in &self.ears {
-            let mut ear = lock(ear);
-            sum.merge(&ear.latencies);
-            ear.latencies.clear();
+        for probe in &self.probes {
+            let mut probe = lock(probe);
+            sum.merge(&probe.latencies);
+            probe.latencies.clear();
         }
         sum
     }
@@ -220,10 +237,10 @@ impl<'a> Crowd<'a> {
     pub(crate) fn flowing_since(&self, producers: &[usize]) -> Option<u64> {
         let mark = self.shared.mark_ns.load(Ordering::Relaxed);
         let mut last = mark;
-        for ear in &self.ears {
-            let ear = lock(ear);
+        for probe in &self.probes {
+            let probe = lock(probe);
             for producer in producers {
-                last = last.max(ear.first_after(mark, *producer)?);
+                last = last.max(probe.first_after(mark, *producer)?);
             }
         }
         Some(last)
@@ -236,7 +253,7 @@ impl<'a> Crowd<'a> {
 
     /// Ends the sending, waits for what is on its way, and judges the whole run.
     pub(crate) fn finish(mut self) -> Result<Outcome, ElasticError> {
-        let joined = lock(&self.shared.lanes).len();
+        let joined = lock(&self.shared.producers).len();
         for number in 0..joined {
             self.leave(number)?;
         }
@@ -244,18 +261,19 @@ impl<'a> Crowd<'a> {
         self.wait_for_rest(sent.iter().sum());
         self.check()?;
         let by_id: HashMap<ClientId, usize> =
-            lock(&self.shared.lanes).iter().map(|lane| (lane.id, lane.number)).collect();
+            lock(&self.shared.producers).iter().map(|paced| (paced.id, paced.number)).collect();
         let mut outcome = Outcome { sent: sent.iter().sum(), ..Outcome::default() };
-        for ear in &self.ears {
-            let ear = lock(ear);
-            outcome.order.add(ear.tally.finish(&sent));
-            outcome.gaps += ear.gaps.len() as u64;
+        for probe in &self.probes {
+            let probe = lock(probe);
+            outcome.order.add(probe.tally.finish(&sent));
+            outcome.gaps += probe.gaps.len() as u64;
             for (number, sent) in sent.iter().enumerate() {
-                let of = |gap: &&ear::Gap| by_id.get(&gap.producer) == Some(&number);
-                let announced: Vec<_> = ear.gaps.iter().filter(of).map(ear::Gap::range).collect();
-                outcome.unannounced += ear.tally.unannounced(number, *sent, &announced);
+                let of = |gap: &&listener_probe::Gap| by_id.get(&gap.producer) == Some(&number);
+                let announced: Vec<_> =
+                    probe.gaps.iter().filter(of).map(listener_probe::Gap::range).collect();
+                outcome.unannounced += probe.tally.unannounced(number, *sent, &announced);
             }
-            outcome.notices.extend(ear.notices.iter().cloned());
+            outcome.notices.extend(probe.notices.iter().cloned());
         }
         outcome.notices.sort_unstable();
         outcome.notices.dedup();
@@ -263,7 +281,7 @@ impl<'a> Crowd<'a> {
     }
 
     fn wait_for_rest(&self, sent: u64) {
-        let all = sent * self.ears.len() as u64;
+        let all = sent * self.probes.len() as u64;
         let (mut last, mut moved_at) = (self.delivered(), now_ns());
         while last < all && now_ns() < moved_at + PATIENCE_NS && !self.site.interrupt.is_set() {
             std::thread::sleep(Duration::from_millis(10));
@@ -275,7 +293,7 @@ impl<'a> Crowd<'a> {
     }
 }
 
-impl Drop for Crowd<'_> {
+impl Drop for Fleet<'_> {
     fn drop(&mut self) {
         self.shared.end.store(true, Ordering::Relaxed);
         drop(self.pacer.take());
@@ -289,7 +307,7 @@ impl Shared {
     }
 }
 
-/// A panic of another thread is told by that thread.
+/// Another thread prints its panic itself.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

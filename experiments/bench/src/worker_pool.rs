@@ -12,14 +12,14 @@ use crate::worker::Worker;
 
 /// Workers under one control.
 #[derive(Debug)]
-pub(crate) struct Crew {
+pub(crate) struct WorkerPool {
     pub control: Arc<Control>,
     gauges: Vec<Arc<Gauge>>,
     threads: Vec<JoinHandle<Result<(), BenchError>>>,
     started_ns: u64,
 }
 
-impl Crew {
+impl WorkerPool {
     pub(crate) fn new(first: Phase) -> Self {
         let control = Arc::new(Control::new(first));
         Self { control, gauges: Vec::new(), threads: Vec::new(), started_ns: now_ns() }
@@ -73,7 +73,7 @@ impl Crew {
         self.gauges.iter().all(|gauge| gauge.finished.load(Ordering::Relaxed))
     }
 
-    /// A thread ended by itself: [`Crew::stop`] tells why.
+    /// A thread ended by itself: [`WorkerPool::stop`] returns why.
     pub(crate) fn has_failed(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)
     }
@@ -107,7 +107,7 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for WorkerPool {
     fn drop(&mut self) {
         self.control.enter(Phase::Stopped);
     }
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn peers_are_dealt_out_in_turn_and_no_thread_is_left_without_one() {
+    fn peers_are_dealt_out_in_turn_and_no_thread_is_idle() {
         assert_eq!(spread(vec![1, 2, 3, 4, 5], 2), [vec![1, 3, 5], vec![2, 4]]);
         assert_eq!(spread(vec![1, 2], 8), [vec![1], vec![2]]);
         assert_eq!(spread(vec![1, 2, 3], 1), [vec![1, 2, 3]]);
