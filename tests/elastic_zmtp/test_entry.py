@@ -277,7 +277,7 @@ def test_a_queue_with_a_key_is_served_with_it(zsocket):
         ({"zmtp_in": "127.0.0.1:0"}, "elastic.entry.queue has to be given"),
         ({"queue": "", "zmtp_in": "127.0.0.1:0"}, 'elastic.entry of "": queue: a name has 1 to 255 bytes, this one 0'),
         ({"queue": "q", "zmtp_in": "192.0.2.1:1"}, 'elastic.entry of "q": cannot listen on 192.0.2.1:1'),
-        ({"queue": "q", "zmtp_in": "127.0.0.1:0", "slow": "spill"}, 'elastic.entry of "q": slow: "spill" is none of'),
+        ({"queue": "q", "zmtp_in": "127.0.0.1:0", "slow": "spill"}, 'elastic.entry.slow = "spill" is none of'),
         ({"queue": "q", "zmtp_in": "127.0.0.1:0", "zmtp_security": "plain"}, 'elastic.entry of "q": zmtp_users_file: it is needed'),
         ({"queue": "q", "zmtp_in": "127.0.0.1:0", "ring_bytes_max": 1}, "elastic.entry.ring_bytes_max = 1 is not within"),
     ],

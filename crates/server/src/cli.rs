@@ -35,7 +35,7 @@ enum Command {
     /// Publish to and listen to elastic queues.
     Elastic(elastic_pipe::ElasticArgs),
     /// Run one relay of an elastic queue.
-    Relay(relay::RelayArgs),
+    Relay(Box<relay::RelayArgs>),
     /// Wait for a directory's word, then become a relay. Only directories use it.
     #[command(hide = true)]
     Hold(HoldArgs),

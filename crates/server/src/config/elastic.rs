@@ -1,5 +1,7 @@
 //! `[elastic]`: the directory of elastic queues.
 
+use quelea_elastic_proto::Named as _;
+use quelea_elastic_proto::frame::SlowPolicy;
 use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -117,8 +119,9 @@ pub(crate) struct ElasticEntry {
     pub(crate) zmtp_heartbeat_ms: u64,
     /// What becomes of a SUB that is too slow: `drop_newest`, as in ZeroMQ; `drop_oldest`;
     /// `disconnect`; `hold_producers`, nothing is dropped here and the entry itself becomes slow.
-    #[serde(default = "drop_newest")]
-    pub(crate) slow: String,
+    #[serde(default = "drop_newest", with = "by_name")]
+    #[schemars(with = "String", extend("enum" = entry_policies()))]
+    pub(crate) slow: SlowPolicy,
     /// What may wait for one SUB in the entry.
     #[serde(default = "ring_bytes_max")]
     #[schemars(with = "ByteSize", range(min = 65_536, max = 4 * GIB))]
@@ -190,8 +193,34 @@ const fn zmtp_heartbeat_ms() -> u64 {
     5_000
 }
 
-fn drop_newest() -> String {
-    "drop_newest".to_owned()
+const fn drop_newest() -> SlowPolicy {
+    SlowPolicy::DropNewest
+}
+
+/// An entry has no store to spill to.
+fn entry_policies() -> Vec<&'static str> {
+    let allowed = SlowPolicy::NAMES.iter().filter(|(_, policy)| *policy != SlowPolicy::Spill);
+    allowed.map(|(name, _)| *name).collect()
+}
+
+/// A value is written by its name in [`Named`].
+mod by_name {
+    use quelea_elastic_proto::Named;
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        value: &impl Named,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(value.as_str())
+    }
+
+    pub(super) fn deserialize<'de, T: Named, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<T, D::Error> {
+        T::parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
 }
 
 const fn ring_bytes_max() -> u64 {

@@ -9,10 +9,8 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use quelea_elastic_proto::frame::SlowPolicy;
-use quelea_elastic_proto::{Named as _, UnknownName};
 use quelea_elastic_relay::entry::{BoundEntry, Entry, EntryConfig, EntryCounters, EntryError};
-use quelea_elastic_relay::{ConfigError, ZmtpConfig, ZmtpSecurity, zmtp_heartbeat};
+use quelea_elastic_relay::{ZmtpConfig, ZmtpSecurity, zmtp_heartbeat};
 
 use crate::config::ElasticEntry;
 
@@ -47,9 +45,6 @@ fn settings(entry: &ElasticEntry) -> Result<EntryConfig, EntryError> {
     fn file(path: &str) -> Option<&Path> {
         Some(path).filter(|path| !path.is_empty()).map(Path::new)
     }
-    // An entry has no store to spill to.
-    let slow = SlowPolicy::parse_allowed(&entry.slow, |policy| policy != SlowPolicy::Spill)
-        .map_err(|UnknownName { field, fault }| ConfigError { field, fault })?;
     let security = ZmtpSecurity::read(
         &entry.zmtp_security,
         file(&entry.zmtp_users_file),
@@ -61,8 +56,8 @@ fn settings(entry: &ElasticEntry) -> Result<EntryConfig, EntryError> {
         heartbeat: zmtp_heartbeat(entry.zmtp_heartbeat_ms),
         ..ZmtpConfig::open(&entry.zmtp_in, &entry.zmtp_out)
     };
-    let (queue, ring_bytes_max) = (entry.queue.clone(), entry.ring_bytes_max);
-    Ok(EntryConfig { queue, zmtp, slow, ring_bytes_max })
+    let ElasticEntry { slow, ring_bytes_max, .. } = *entry;
+    Ok(EntryConfig { queue: entry.queue.clone(), zmtp, slow, ring_bytes_max })
 }
 
 impl PreparedEntries {
