@@ -43,7 +43,7 @@ lint: ## Checks format and lints, warnings being errors
 	@if command -v cargo-machete >/dev/null; then cargo machete; else echo "cargo-machete is not installed: unused dependencies were not looked for"; fi
 	@if command -v cargo-deny >/dev/null; then cargo deny --offline check bans licenses sources && cargo deny --offline $(EXPERIMENTS) check --config deny.toml bans licenses sources; else echo "cargo-deny is not installed: licences and bans were not checked"; fi
 
-bench: build bench-build ## Measures every row of docs/benchmarks.md, beside RabbitMQ, ElasticMQ, ZeroMQ, MessagePack-RPC, Aeron and NATS where they can be had (ARGUMENTS=--quick)
+bench: build bench-build ## Measures every row of docs/benchmarks/README.md, beside RabbitMQ, ElasticMQ, ZeroMQ, MessagePack-RPC, Aeron and NATS where they can be had (ARGUMENTS=--quick)
 	$(PYTHON) experiments/peers/compare.py --quelea $(BINARY) $(ARGUMENTS)
 	$(PYTHON) experiments/peers/compare_sqs.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
 	$(PYTHON) experiments/peers/compare_cmq.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))

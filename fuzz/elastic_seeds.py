@@ -1,4 +1,4 @@
-"""The seeds of the elastic queue's protocol, for seeds.py: docs/elastic-protocol.md has the layouts."""
+"""The seeds of the elastic queue's protocol, for seeds.py: docs/formats/elastic.md has the layouts."""
 
 import struct
 

@@ -294,7 +294,7 @@ SQS_QUERY = {
 }
 
 
-# The datagrams of docs/cmq-format.md.
+# The datagrams of docs/formats/cmq.md.
 def cmq(kind, flags, number, body=b"", count=0, first=0, flow=1, version=1):
     head = struct.pack("<BBBBIQQ", 0xC3, version, kind, flags, flow, 0x1122334455667788, 7)
     return head + number.to_bytes(6, "little") + struct.pack("<HI", count, first) + body
@@ -349,7 +349,7 @@ CMQ_DATAGRAMS = {
 }
 
 
-# Of the original library: docs/cmq-format.md, "The classic format".
+# Of the original library: docs/formats/cmq.md, "The classic format".
 def classic(*elements, count=None):
     return struct.pack(">Q", len(elements) if count is None else count) + b"".join(elements)
 

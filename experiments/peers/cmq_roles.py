@@ -1,4 +1,4 @@
-"""The two ends of a transport, each a process that speaks the protocol of the roles (docs/bench.md), and what a run
+"""The two ends of a transport, each a process that speaks the protocol of the roles (docs/benchmarks/bench.md), and what a run
 of both gives."""
 
 import contextlib

@@ -3,7 +3,7 @@
 
     experiments/peers/compare.py --quelea target/release/quelea [--rows cpu,durable,…] [--quick]
 
-Every row of docs/benchmarks.md is measured by `quelea bench`, the same load generator for both, each
+Every row of docs/benchmarks/amqp.md is measured by `quelea bench`, the same load generator for both, each
 time against a freshly started broker on an empty data directory. Rates are medians of --repeat
 runs that alternate between the brokers. RabbitMQ is Debian's package (see rabbitmq.py); without it,
 or with --no-peer, Quelea is measured alone. The result is a Markdown table on standard output.

@@ -3,7 +3,7 @@
 
     experiments/peers/compare_sqs.py --quelea target/release/quelea [--rows load,fsync,…] [--quick]
 
-Every row of the SQS part of docs/benchmarks.md is measured against a freshly started service, after a warm-up. Rates are medians of
+Every row of docs/benchmarks/sqs.md is measured against a freshly started service, after a warm-up. Rates are medians of
 --repeat runs that alternate between the two. ElasticMQ comes from Maven Central (see elasticmq.py); with --no-peer, or
 where it cannot be had, Quelea is measured alone. The result is a Markdown table on standard output.
 """

@@ -89,7 +89,7 @@ def test_over_ipv6(network, pipes):
 
 
 class Role:
-    """One end of `quelea bench cmq`, told what to do by lines (docs/bench.md)."""
+    """One end of `quelea bench cmq`, told what to do by lines (docs/benchmarks/bench.md)."""
 
     def __init__(self, network, end, role, address, *options):
         words = [binary_path(), "bench", "cmq", "--role", role, "--address", address, *options]

@@ -2,7 +2,7 @@
  *
  * Written by cbindgen from bindings/c/src: change it there, then run
  * `QUELEA_WRITE_HEADER=1 cargo test --manifest-path bindings/c/Cargo.toml`.
- * The manual is docs/cmq-c.md.
+ * The manual is docs/cmq/c.md.
  */
 
 #ifndef QUELEA_CMQ_H

@@ -1,6 +1,6 @@
 //! CMQ for C: the library behind `include/quelea_cmq.h`, which cbindgen writes from these files. It
 //! turns the library's types into pointers, numbers and codes, and must never let a panic out. Start
-//! reading at [`endpoint`]; the manual is docs/cmq-c.md.
+//! reading at [`endpoint`]; the manual is docs/cmq/c.md.
 
 mod address;
 mod code;

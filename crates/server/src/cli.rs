@@ -1,45 +1,10 @@
-//! The command line: `quelea serve`, `config`, `admin`, `bench`, `push`, `pop`, `elastic`, `relay`.
+//! The options that name where the configuration comes from, and `quelea config`.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
-
-use quelea_elastic_directory::provider::process::hold;
+use clap::Args;
 
 use crate::config::{Config, ConfigError, Settings, reference};
-use crate::{admin, bench, elastic_pipe, exit, pop, push, relay, serve};
-
-/// A message queue in which every queue picks its own point between speed and guarantees.
-#[derive(Debug, Parser)]
-#[command(name = "quelea", version, arg_required_else_help = true)]
-pub(crate) struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Start the broker.
-    Serve(ConfigArgs),
-    /// Print the configuration that is in force, or the reference of all keys.
-    Config(ShowArgs),
-    /// Manage users, virtual hosts, permissions and queues of a running broker.
-    Admin(admin::AdminArgs),
-    /// Put a broker under load and measure it.
-    Bench(bench::BenchArgs),
-    /// Send each line of standard input to a CMQ peer (UDP, no broker).
-    Push(push::PushArgs),
-    /// Print what CMQ peers send here, a line each (UDP, no broker).
-    Pop(pop::PopArgs),
-    /// Publish to and listen to elastic queues.
-    Elastic(elastic_pipe::ElasticArgs),
-    /// Run one relay of an elastic queue.
-    Relay(Box<relay::RelayArgs>),
-    /// Wait for a directory's word, then become a relay. Only directories use it.
-    #[command(hide = true)]
-    Hold(HoldArgs),
-}
 
 /// Where the configuration comes from, on top of the defaults and the environment.
 #[derive(Debug, Args)]
@@ -56,14 +21,7 @@ pub(crate) struct ConfigArgs {
 }
 
 #[derive(Debug, Args)]
-struct HoldArgs {
-    /// The relay's command line.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    arguments: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-struct ShowArgs {
+pub(crate) struct ShowArgs {
     #[command(flatten)]
     config: ConfigArgs,
     /// Print the reference of all keys in Markdown.
@@ -74,33 +32,24 @@ struct ShowArgs {
     show: bool,
 }
 
-impl Cli {
-    /// Runs what was asked for.
-    pub(crate) fn run(self) -> ExitCode {
-        match self.command {
-            Command::Serve(args) => args.config().map_or_else(refuse, |config| serve::run(&config)),
-            Command::Config(args) if args.markdown => {
-                print!("{}", reference::markdown());
-                ExitCode::SUCCESS
-            }
-            Command::Config(args) => args.config.config().map_or_else(refuse, |config| {
-                print!("{}", reference::show(&config));
-                ExitCode::SUCCESS
-            }),
-            Command::Admin(args) => admin::run(args),
-            Command::Push(args) => push::run(&args),
-            Command::Pop(args) => pop::run(&args),
-            Command::Elastic(args) => elastic_pipe::run(&args),
-            Command::Relay(args) => relay::run(&args),
-            Command::Hold(args) => hold::run(&args.arguments),
-            Command::Bench(args) => bench::run(&args),
+impl ShowArgs {
+    /// Prints the configuration, or the reference.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if a source is not valid.
+    pub(crate) fn print(&self) -> Result<(), ConfigError> {
+        if self.markdown {
+            print!("{}", reference::markdown());
+        } else {
+            print!("{}", reference::show(&self.config.config()?));
         }
+        Ok(())
     }
 }
 
 impl ConfigArgs {
     /// All sources, in their order.
-    fn config(&self) -> Result<Config, ConfigError> {
+    pub(crate) fn config(&self) -> Result<Config, ConfigError> {
         const FILE: &str = "quelea.toml";
         let mut settings = Settings::default();
         match &self.config {
@@ -121,8 +70,4 @@ impl ConfigArgs {
         }
         Ok(settings.config())
     }
-}
-
-fn refuse(error: ConfigError) -> ExitCode {
-    exit::refuse("quelea", error)
 }

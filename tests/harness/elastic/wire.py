@@ -1,4 +1,4 @@
-"""The elastic queue's native protocol (docs/elastic-protocol.md) in plain Python: a listener that follows its queue
+"""The elastic queue's native protocol (docs/formats/elastic.md) in plain Python: a listener that follows its queue
 from relay to relay, what it shares with a producer, and a raw connection for those who misbehave.
 
 It is written from the documentation, not from the library, so that each checks the other.

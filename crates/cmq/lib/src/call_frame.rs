@@ -1,4 +1,4 @@
-//! What stands before the bytes of a request and of an answer; docs/cmq.md has the same.
+//! What stands before the bytes of a request and of an answer; docs/cmq/library.md has the same.
 
 /// What stands before a request's or an answer's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

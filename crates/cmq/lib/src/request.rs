@@ -1,6 +1,6 @@
 //! Request and response (paper, "Request - Response"): requests carry a number, the answer carries it
 //! back, and what is outstanding is kept until it is answered or lost. [`Caller`] asks, as
-//! [`crate::responder::Responder`] answers; docs/cmq.md has the bytes.
+//! [`crate::responder::Responder`] answers; docs/cmq/library.md has the bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

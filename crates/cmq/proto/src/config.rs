@@ -42,7 +42,7 @@ pub struct Config {
 /// Whose datagrams an endpoint speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wire {
-    /// Quelea's, version 1 (docs/cmq-format.md).
+    /// Quelea's, version 1 (docs/formats/cmq.md).
     #[default]
     Quelea,
     /// Those of the original library (CMQ-0.0.12) for a queue of `String`.

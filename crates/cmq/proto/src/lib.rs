@@ -1,6 +1,6 @@
 //! CMQ without I/O: what a socket of the queue sends and takes, as a state machine. Bytes and time go
 //! in as arguments, datagrams and deliveries come out as data; it must never touch a socket, a clock
-//! or a thread. Start reading at [`endpoint`]; the bytes on the wire are in docs/cmq-format.md.
+//! or a thread. Start reading at [`endpoint`]; the bytes on the wire are in docs/formats/cmq.md.
 
 mod buffer;
 pub mod charge;

@@ -3,7 +3,7 @@
 //! A group is up to [`crate::limits::REPAIR_DATA_MAX`] DATA datagrams of consecutive sequences; its
 //! PARITY datagrams follow it. As many losses as there are parities are recovered, whichever they are.
 //! The code is a Cauchy Reed–Solomon code over GF(2^8) whose first parity is the XOR of the group, so
-//! that XOR alone is the case of one parity (docs/cmq-format.md has the numbers).
+//! that XOR alone is the case of one parity (docs/formats/cmq.md has the numbers).
 //!
 //! Why not the crate reed-solomon-simd, which was tried: its codes are for thousands of blocks. Any
 //! decoding took 0.25 ms here, for 4 + 2 blocks of 1,400 bytes as for 64 + 16, and its tables 8 MB

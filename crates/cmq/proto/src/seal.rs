@@ -1,4 +1,4 @@
-//! Datagrams that only the holders of a pre-shared key can read or make (docs/cmq-format.md).
+//! Datagrams that only the holders of a pre-shared key can read or make (docs/formats/cmq.md).
 //!
 //! A flow's keys come from the key, a salt of each end and the flow's name; so a recorded datagram
 //! is worth nothing to a receiver that has forgotten the flow. Each direction has its own key. The

@@ -1,4 +1,4 @@
-//! The datagrams of Quelea's CMQ, version 1 (docs/cmq-format.md). Little-endian throughout.
+//! The datagrams of Quelea's CMQ, version 1 (docs/formats/cmq.md). Little-endian throughout.
 //!
 //! A datagram is a [`header::Header`] and a body. Nothing here keeps state: what is wrong with a
 //! datagram is a [`Malformed`], and nothing of a datagram is used before all of it was checked.

@@ -1,5 +1,5 @@
 //! What a message costs inside the broker: `cargo bench -p quelea-broker`. Wall time of one thread,
-//! without sockets and disk; the figure of docs/benchmarks.md is measured from outside.
+//! without sockets and disk; the figure of docs/benchmarks/amqp.md is measured from outside.
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use std::time::Instant;

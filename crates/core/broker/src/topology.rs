@@ -12,7 +12,7 @@
 //! | `table` | `u32` length, then an AMQP field table's content (big-endian within, as on the wire) |
 //!
 //! A key is `kind u8`, then the fields of the kind. A value is `version u8` (1), then its fields.
-//! docs/topology-format.md has the same, field by field, with an example.
+//! docs/formats/topology.md has the same, field by field, with an example.
 
 mod access_key;
 mod attributes;

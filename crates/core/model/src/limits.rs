@@ -1,4 +1,4 @@
-//! The limits of the core and of AMQP that users can feel, each with its reason; docs/limits.md lists
+//! The limits of the core and of AMQP that users can feel, each with its reason; docs/operate/limits.md lists
 //! them. What a user may change has a configuration key whose default is the constant here. The other
 //! families have a `limits.rs` of their own: `cmq/proto`, `elastic/proto`, `elastic/core`,
 //! `elastic/zmtp` and the server of SQS. Sizes internal to one algorithm, such as the bytes of one read

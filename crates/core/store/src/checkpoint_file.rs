@@ -1,4 +1,4 @@
-//! The checkpoint's file: docs/log-format.md, "Checkpoint". Written in chunks under a temporary
+//! The checkpoint's file: docs/formats/log.md, "Checkpoint". Written in chunks under a temporary
 //! name, synced, renamed.
 
 use std::io::{self, IoSlice};

@@ -1,7 +1,7 @@
 //! The embedded log: records, segments, group commit, checkpoints, recovery, and the index of each
 //! queue. This crate must never open a file but through [`Disk`], start a thread, read a clock, or
 //! know what a queue means beyond its number: effects leave as [`Job`]s that the shell runs.
-//! Start with the [`Store`] trait, then [`QueueIndex`]; docs/log-format.md has every byte on disk.
+//! Start with the [`Store`] trait, then [`QueueIndex`]; docs/formats/log.md has every byte on disk.
 
 mod allocation;
 mod appender;

@@ -23,7 +23,7 @@ const READS_MAX: usize = 4;
 /// While so much waits to be written, a checkpoint pass makes no more of it.
 const CHECKPOINT_PENDING_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// The log: one sequence of records for all queues, in recycled segments. See docs/log-format.md.
+/// The log: one sequence of records for all queues, in recycled segments. See docs/formats/log.md.
 #[derive(Debug)]
 pub struct LogStore {
     pub(crate) log_id: u64,

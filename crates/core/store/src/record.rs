@@ -1,4 +1,4 @@
-//! The records of the log, byte by byte: docs/log-format.md, "Records".
+//! The records of the log, byte by byte: docs/formats/log.md, "Records".
 
 mod encode;
 

@@ -17,7 +17,7 @@ pub(crate) const FORMAT_VERSION: u16 = 1;
 const KIND_SPARE: u16 = 0;
 const KIND_USED: u16 = 1;
 
-/// The first sector of a segment's file: docs/log-format.md, "Segment header".
+/// The first sector of a segment's file: docs/formats/log.md, "Segment header".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     /// 0 in a spare one.

@@ -12,7 +12,7 @@ use crate::wire::Kind;
 pub struct FrameError {
     /// The frame.
     pub frame: FrameName,
-    /// The field, in the words of docs/elastic-protocol.md.
+    /// The field, in the words of docs/formats/elastic.md.
     pub field: &'static str,
     /// What is wrong with it.
     pub fault: Fault,

@@ -9,7 +9,7 @@ use crate::frame::{Acknowledge, ErrorCode, GapCause, NoticeCode, Role, SlowPolic
 
 /// An enum whose values people name.
 pub trait Named: Copy + PartialEq + 'static {
-    /// The field that has such a value, in the words of docs/elastic-protocol.md.
+    /// The field that has such a value, in the words of docs/formats/elastic.md.
     const FIELD: &'static str;
     /// All values with their names, in the order in which errors and help list them.
     const NAMES: &'static [(&'static str, Self)];

@@ -64,11 +64,11 @@ pub(crate) struct Elastic {
     #[schemars(range(min = 100, max = DAY_MS))]
     pub(crate) register_ms_max: u64,
     /// Definition of queues that are made on first use: a JSON object with the fields of [a queue's
-    /// definition](elastic.md#a-queues-definition); what it does not name has its default.
+    /// definition](../elastic/queues.md#a-queues-definition); what it does not name has its default.
     pub(crate) default: String,
     /// Queues that are there from the start, or defined anew by it.
     pub(crate) queue: Vec<ElasticQueue>,
-    /// [Entries](elastic-zmtp.md#the-entry) where ZeroMQ's sockets keep their connection while the
+    /// [Entries](../elastic/zmtp.md#the-entry) where ZeroMQ's sockets keep their connection while the
     /// queue's relays come and go.
     pub(crate) entry: Vec<ElasticEntry>,
 }

@@ -117,11 +117,11 @@ mod tests {
 
     #[test]
     fn the_page_in_docs_is_what_the_code_says() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operate/configuration.md");
         let page = std::fs::read_to_string(path).unwrap_or_default();
         assert!(
             page == markdown(),
-            "docs/configuration.md is not current: quelea config --markdown > docs/configuration.md"
+            "docs/operate/configuration.md is not current: quelea config --markdown > docs/operate/configuration.md"
         );
     }
 

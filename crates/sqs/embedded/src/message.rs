@@ -1,4 +1,4 @@
-//! A message of SQS as a message of AMQP, and the other way: docs/sqs.md, "One queue, two protocols".
+//! A message of SQS as a message of AMQP, and the other way: docs/sqs/service.md, "One queue, two protocols".
 //!
 //! Message attributes are headers. What AMQP has no place for stands in headers that begin with
 //! `x-sqs-`, those of the broker's own in `x-message-group-id` and `x-redrive-source`. An attribute

@@ -1,5 +1,5 @@
 //! From HTTP to a request and from a reply to HTTP, in the protocol that the client speaks: AWS JSON
-//! 1.0, or the older Query protocol, which is answered in XML. `docs/sqs-protocol.md` has the rules.
+//! 1.0, or the older Query protocol, which is answered in XML. `docs/sqs/protocol.md` has the rules.
 
 use bytes::{BufMut, Bytes, BytesMut};
 

@@ -1,5 +1,5 @@
 //! Errors as clients see them: what each is called in both protocols, and with which HTTP status it
-//! is sent. `docs/sqs-protocol.md` has the same table.
+//! is sent. `docs/sqs/protocol.md` has the same table.
 
 /// An error for the client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

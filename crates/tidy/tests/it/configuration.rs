@@ -7,7 +7,7 @@ use quelea_tidy::Repository;
 
 use crate::assert_none;
 
-const REFERENCE: &str = "docs/configuration.md";
+const REFERENCE: &str = "docs/operate/configuration.md";
 
 /// The first cells of the reference's tables.
 fn keys(repository: &Repository) -> BTreeSet<String> {

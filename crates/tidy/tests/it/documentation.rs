@@ -64,21 +64,72 @@ fn resolve(from: &str, link: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
+/// `docs/README.md` leads to each folder's index, and that to each page of its folder.
 #[test]
-fn every_page_of_the_documentation_is_linked_from_its_front_page() {
+fn every_page_of_the_documentation_is_linked_from_an_index() {
     let repository = Repository::open();
-    let front = Page::parse(&repository.read("docs/README.md"));
-    let linked: Vec<String> = front
-        .links
-        .iter()
-        .filter_map(|(_, link)| resolve("docs/README.md", link.split('#').next()?))
-        .collect();
-    let faults: Vec<String> = repository
-        .files("docs", &[".md"])
-        .into_iter()
-        .filter(|path| path != "docs/README.md" && !linked.contains(path))
-        .collect();
-    assert_none("not linked from docs/README.md", &faults);
+    let mut faults = Vec::new();
+    for path in repository.files("docs", &[".md"]).iter().filter(|path| *path != "docs/README.md") {
+        let (folder, name) = path.rsplit_once('/').unwrap_or_default();
+        let index = match name {
+            "README.md" => "docs/README.md".to_owned(),
+            _ => format!("{folder}/README.md"),
+        };
+        let page = Page::parse(&repository.read(&index));
+        let links = page.links.iter().filter_map(|(_, link)| link.split('#').next());
+        if !links.filter_map(|link| resolve(&index, link)).any(|linked| linked == *path) {
+            faults.push(format!("{path}: {index} does not link it"));
+        }
+    }
+    assert_none("pages that no index links", &faults);
+}
+
+/// Pages that are maps of the tree: a path in backticks on them is a place in it.
+const MAPS: [&str; 4] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md", "fuzz/README.md"];
+
+/// Where a path may begin, if it is not written out from the root of the tree.
+const ROOTS: [&str; 3] = ["", "crates/", "docs/"];
+
+#[test]
+fn every_path_on_a_map_exists() {
+    let repository = Repository::open();
+    let sources = repository.files("", &[]);
+    let mut faults = Vec::new();
+    for map in MAPS {
+        for (at, line) in repository.read(map).lines().enumerate() {
+            let quoted = line.split('`').skip(1).step_by(2);
+            for path in quoted.filter(|text| is_path(text)) {
+                let path = path.trim_end_matches('/');
+                let exists = match path.contains('/') {
+                    true => {
+                        ROOTS.iter().any(|root| repository.path(&format!("{root}{path}")).exists())
+                    }
+                    false => sources.iter().any(|file| file.rsplit('/').next() == Some(path)),
+                };
+                if !exists {
+                    faults.push(format!("{map}:{}: {path}", at + 1));
+                }
+            }
+        }
+    }
+    assert_none("paths that do not exist", &faults);
+}
+
+/// Whether a word in backticks is a path: a source by its ending, or something below a folder of the tree.
+fn is_path(word: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    let is_source = [".rs", ".py", ".toml", ".md"].iter().any(|ending| word.ends_with(ending));
+    let below = [
+        "crates/",
+        "experiments/",
+        "docs/",
+        "tests/",
+        "fuzz/",
+        "bindings/",
+        "examples/",
+        "deploy/",
+    ];
+    word.chars().all(plain) && (is_source || below.iter().any(|folder| word.starts_with(folder)))
 }
 
 #[test]

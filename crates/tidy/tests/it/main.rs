@@ -1,5 +1,6 @@
 //! Checks of the whole tree. Each gathers what is wrong and fails with the list.
 
+mod circles;
 mod clean_code;
 mod configuration;
 mod documentation;

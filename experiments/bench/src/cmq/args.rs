@@ -11,7 +11,7 @@ use crate::byte_size::parse_bytes;
 /// `quelea bench cmq`: the paper's ping-ping (one-way) and ping-pong.
 #[derive(Debug, Clone, Args)]
 pub struct CmqArgs {
-    /// Be one end only, with orders as lines on standard input (docs/bench.md)
+    /// Be one end only, with orders as lines on standard input (docs/benchmarks/bench.md)
     #[arg(long, value_enum)]
     pub role: Option<CmqRole>,
     /// Where the receiver binds; with --role send, where to send

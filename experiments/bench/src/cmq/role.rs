@@ -1,5 +1,5 @@
 //! One end of a measurement. It gets its orders as lines, and answers with a line of JSON each
-//! (docs/bench.md, "The protocol of the roles"); the peers in experiments/peers/ speak the same.
+//! (docs/benchmarks/bench.md, "The protocol of the roles"); the peers in experiments/peers/ speak the same.
 
 use serde::Serialize;
 use std::io::{self, BufRead, Write};

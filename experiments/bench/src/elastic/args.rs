@@ -285,7 +285,7 @@ pub struct FanoutArgs {
 /// A protocol of the raw clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum WireKind {
-    /// Quelea's own (docs/elastic-protocol.md), to a relay
+    /// Quelea's own (docs/formats/elastic.md), to a relay
     Native,
     /// ZMTP 3.0: PUB and SUB
     Zmtp,

@@ -23,7 +23,7 @@ import org.agrona.concurrent.UnsafeBuffer;
  * Aeron over UDP as a peer of `quelea bench cmq`: java Peer.java send|receive HOST:PORT DIRECTORY.
  *
  * Each end embeds a media driver with one thread (SHARED) that backs off when idle, which is Aeron's choice for a
- * machine with few cores; answers to pings go to the port above. The protocol of the roles is in docs/bench.md.
+ * machine with few cores; answers to pings go to the port above. The protocol of the roles is in docs/benchmarks/bench.md.
  */
 public final class Peer {
     private static final int STREAM = 1;

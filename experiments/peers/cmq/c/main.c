@@ -1,6 +1,6 @@
 /* peer TRANSPORT receive HOST:PORT | peer TRANSPORT send HOST:PORT
  *
- * Speaks the protocol of the roles of `quelea bench cmq` (docs/bench.md): `run KIND SIZE MESSAGES IDLE_MS` and `cost`
+ * Speaks the protocol of the roles of `quelea bench cmq` (docs/benchmarks/bench.md): `run KIND SIZE MESSAGES IDLE_MS` and `cost`
  * come in, one JSON object a line goes out. */
 #define _GNU_SOURCE
 #include "peer.h"

@@ -1,5 +1,5 @@
 /* A peer of `quelea bench cmq`: one end of one transport, told what to do by lines on standard input.
- * docs/bench.md, "The protocol of the roles", has the lines; main.c speaks them. */
+ * docs/benchmarks/bench.md, "The protocol of the roles", has the lines; main.c speaks them. */
 #ifndef PEER_H
 #define PEER_H
 

@@ -1,6 +1,6 @@
 """MessagePack-RPC as a peer: `notify` one way, `call` there and back. python peer.py send|receive HOST:PORT
 
-Speaks the protocol of the roles of `quelea bench cmq` (docs/bench.md). The server's loop runs in this one thread, as
+Speaks the protocol of the roles of `quelea bench cmq` (docs/benchmarks/bench.md). The server's loop runs in this one thread, as
 the library has it; a run stops the loop when its last message has come.
 """
 

@@ -56,7 +56,7 @@ pub struct Scenario {
     /// when all together are at 0.75 of the limit.
     pub paper_limit: f64,
     /// The planner is not asked in seconds in which it would find nothing to do: see
-    /// docs/elastic-simulator.md. For large runs; without it, it is asked each second.
+    /// docs/elastic/simulator.md. For large runs; without it, it is asked each second.
     pub gated: bool,
 }
 

@@ -48,7 +48,7 @@ fn a_sender_attends_within_its_time() {
     assert_eq!(replace.attend(SHORT, |_| None), Err(PushError::WouldBlock));
 }
 
-/// A request as docs/cmq.md has it.
+/// A request as docs/cmq/library.md has it.
 fn request(id: u64, reply_to: u64) -> Vec<u8> {
     [&[1][..], &id.to_le_bytes(), &reply_to.to_le_bytes()].concat()
 }

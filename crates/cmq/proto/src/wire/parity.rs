@@ -12,7 +12,7 @@ pub const PARITY_HEAD_BYTES: usize = 12;
 pub const BLOCK_HEAD_BYTES: usize = 10;
 
 /// Which parity it is. With one parity for a group it is the XOR of its blocks, with more they are
-/// Reed–Solomon's; see docs/cmq-format.md for a block.
+/// Reed–Solomon's; see docs/formats/cmq.md for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parity {
     /// The sequence of the group's first data datagram.

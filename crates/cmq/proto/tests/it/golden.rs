@@ -1,4 +1,4 @@
-//! The examples of docs/cmq-format.md are what is sent, and what is sent is read. Their bytes were
+//! The examples of docs/formats/cmq.md are what is sent, and what is sent is read. Their bytes were
 //! made by another program (Python's `hmac` and `cryptography`), from that page alone.
 
 use quelea_cmq_proto::classic::{self, Element};
@@ -18,7 +18,7 @@ use quelea_cmq_proto::wire::status::Status;
 use quelea_cmq_proto::wire::{HEADER_BYTES, Header, Kind};
 use quelea_cmq_proto::{Mailbox, Repair};
 
-const PAGE: &str = include_str!("../../../../../docs/cmq-format.md");
+const PAGE: &str = include_str!("../../../../../docs/formats/cmq.md");
 
 /// The flags of most examples: reliable and ordered, with credit.
 const FLAGS: u8 = FlowMode::ReliableOrdered as u8 | flags::CREDIT;

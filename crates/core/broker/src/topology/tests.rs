@@ -196,7 +196,7 @@ proptest! {
     }
 }
 
-/// The example of docs/topology-format.md.
+/// The example of docs/formats/topology.md.
 #[test]
 fn a_queue_has_these_bytes() {
     let item = Item::Queue(StoredQueue {

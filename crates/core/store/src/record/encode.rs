@@ -1,4 +1,4 @@
-//! Writing records: docs/log-format.md, "Records".
+//! Writing records: docs/formats/log.md, "Records".
 
 use quelea_model::{QueueId, Seq, Timestamp};
 

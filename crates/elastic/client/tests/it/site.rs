@@ -1,5 +1,5 @@
 //! A site of elastic queues that is just large enough for a client: one directory and some relays,
-//! which can be killed. What a relay has to do stands in docs/elastic-protocol.md.
+//! which can be killed. What a relay has to do stands in docs/formats/elastic.md.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

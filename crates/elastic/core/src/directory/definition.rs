@@ -9,7 +9,6 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::directory::Settings;
 use crate::directory::limits::{RING_BYTES_MAX, RING_BYTES_MIN};
 use crate::plan::Policy;
 use crate::sla::{Sla, SlaError};
@@ -154,12 +153,12 @@ impl Definition {
         Ok(self.sla.validate_cost(relay_cost_per_hour_micros)?)
     }
 
-    /// Whether there is somebody who keeps what it says is to be kept.
+    /// Checks that there is a keeper for what it says is to be kept.
     ///
     /// # Errors
     /// Names `keep`, if it is not empty and the directory has no keeper.
-    pub fn validate_keeper(&self, settings: &Settings) -> Result<(), DefinitionError> {
-        if self.keep.is_empty() || !settings.keeper.is_empty() {
+    pub fn validate_keeper(&self, keeper: &str) -> Result<(), DefinitionError> {
+        if self.keep.is_empty() || !keeper.is_empty() {
             return Ok(());
         }
         let text = format!(

@@ -11,7 +11,7 @@ pub const HOT: f64 = 1.0;
 /// Reports above [`HOT`] that make a relay hot: one is noise.
 pub(crate) const HOT_SAMPLES: usize = 2;
 /// The load that starts and drains aim at, and the choice of who leaves a hot relay: one that just brings
-/// it below [`EASED`] is followed by the next. The lower, the more relays: docs/elastic-planner.md has what
+/// it below [`EASED`] is followed by the next. The lower, the more relays: docs/elastic/planner.md has what
 /// they cost.
 pub const TARGET: f64 = 0.685;
 /// No move lifts a relay above it: what is moved to is not the next hot relay.
@@ -104,5 +104,5 @@ pub(crate) const LATENCY_START_MS: u64 = 120_000;
 /// Policy `paper`: rules look at the load that often (EQS §V-B: Scalr polls each minute).
 pub(crate) const PAPER_MS: u64 = 60_000;
 /// Policy `paper`: a relay below that share of its limit is underused. EQS §III-C.3 says "underused"
-/// and gives no number; docs/elastic-simulator.md says what other values change.
+/// and gives no number; docs/elastic/simulator.md says what other values change.
 pub(crate) const PAPER_UNDERUSED: f64 = 0.30;

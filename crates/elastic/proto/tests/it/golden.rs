@@ -1,4 +1,4 @@
-//! The examples of docs/elastic-protocol.md are what is sent, and what is sent is read. Their bytes were
+//! The examples of docs/formats/elastic.md are what is sent, and what is sent is read. Their bytes were
 //! made by another program (Python's `struct`), from that page alone.
 
 use bytes::{Bytes, BytesMut};
@@ -11,7 +11,7 @@ use quelea_elastic_proto::limits::VERSION;
 use quelea_elastic_proto::wire::Kind;
 use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot, parts};
 
-const PAGE: &str = include_str!("../../../../../docs/elastic-protocol.md");
+const PAGE: &str = include_str!("../../../../../docs/formats/elastic.md");
 
 const PRODUCER: ClientId = ClientId(0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10);
 const LISTENER: ClientId = ClientId(0x77);

@@ -1,11 +1,11 @@
-//! Errors on the wire, and the table of them in `docs/sqs-protocol.md`.
+//! Errors on the wire, and the table of them in `docs/sqs/protocol.md`.
 
 use std::collections::BTreeSet;
 
 use quelea_sqs_protocol::encoding::{Protocol, encode_error};
 use quelea_sqs_protocol::{Blame, Error, ErrorKind};
 
-const DOCUMENT: &str = include_str!("../../../../../docs/sqs-protocol.md");
+const DOCUMENT: &str = include_str!("../../../../../docs/sqs/protocol.md");
 
 #[test]
 fn an_error_in_json_has_its_code_in_query_beside_it() {
@@ -64,5 +64,5 @@ fn the_document_has_the_table_of_errors() {
         })
         .collect();
     let table = rows.join("\n");
-    assert!(DOCUMENT.contains(&table), "docs/sqs-protocol.md needs this table:\n{table}");
+    assert!(DOCUMENT.contains(&table), "docs/sqs/protocol.md needs this table:\n{table}");
 }

@@ -1,4 +1,4 @@
-//! Quelea's own protocol (docs/elastic-protocol.md), straight to one relay: no directory, no session.
+//! Quelea's own protocol (docs/formats/elastic.md), straight to one relay: no directory, no session.
 
 use bytes::{Bytes, BytesMut};
 use quelea_elastic_proto::frame::{AttachListener, Frame, Hello, Role, Start};

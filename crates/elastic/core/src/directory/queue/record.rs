@@ -135,7 +135,7 @@ impl Definition {
     /// [`validate_record`](Self::validate_record).
     pub fn validate_in(&self, queue: &str, settings: &Settings) -> Result<(), DefinitionError> {
         self.validate_cost(settings.relay_cost_per_hour_micros)?;
-        self.validate_keeper(settings)?;
+        self.validate_keeper(&settings.keeper)?;
         self.validate_record(queue)
     }
 

@@ -561,7 +561,7 @@ fn subscriptions_have_their_limits() {
 }
 
 #[test]
-fn what_is_acknowledged_by_hand_is_received_then() {
+fn manually_acknowledged_messages_are_reported_then() {
     let mut session = listener_by_hand(Acknowledge::Delivered, true);
     start(&mut session, 1, 1, (0, 1), 0);
     (0..3).for_each(|sequence| data(&mut session, 1, 1, sequence));
@@ -582,22 +582,4 @@ fn what_is_acknowledged_by_hand_is_received_then() {
     assert_eq!(outputs(|| session.poll()), [received(2)]);
     session.acknowledge(9);
     assert_eq!(outputs(|| session.poll()), [received(3)]);
-}
-
-#[test]
-fn who_was_sent_away_is_told_of_what_was_acknowledged_without_it() {
-    let mut session = listener(Acknowledge::Delivered);
-    start(&mut session, 1, 1, (0, 1), 0);
-    data(&mut session, 1, 1, 0);
-    let (field, text) = (String::new(), "too slow".to_owned());
-    let too_slow = WireError { code: ErrorCode::TooSlow, field, text, fatal: true };
-    receive(&mut session, 1, Frame::Error(too_slow));
-    let did = outputs(|| session.poll());
-    let is_witness = |did: &Did| matches!(did, Did::Directory(Frame::RelayLost { .. }));
-    assert!(!did.iter().any(is_witness), "a relay that answers is not dead: {did:?}");
-    // The relay dies, before we are there again; the producer goes on with what is not acknowledged.
-    start(&mut session, 2, 1, (0, 2), 5);
-    data(&mut session, 2, 1, 5);
-    let seen = [Seen::Message(0), Seen::Gap(1, 5), Seen::Message(5)];
-    assert_eq!(events(&mut session), seen);
 }

@@ -1,5 +1,5 @@
 //! Relays, a directory and the network between them and the sessions, simulated: every step is chosen
-//! by a seed. A relay here does what docs/elastic-protocol.md says and nothing more.
+//! by a seed. A relay here does what docs/formats/elastic.md says and nothing more.
 
 mod absent;
 

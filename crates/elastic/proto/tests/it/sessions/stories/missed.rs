@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn only_who_may_miss_something_is_told_of_it() {
+fn only_listeners_that_may_miss_something_get_a_gap() {
     let gaps = [(LISTENER, 4, true), (ClientId(3), 4, false), (LISTENER, 1, false)];
     for (who, below, gap) in gaps {
         // Its connection breaks; the producer loses the relay, too.
@@ -106,4 +106,22 @@ fn a_producer_tells_who_may_miss_something_before_it_sends_again() {
         assert!(matches!(&did[2], Did::Send(_, Frame::Start(_))), "{did:?}");
         session.handle_lost(Link(relay), "gone", Time::ZERO);
     }
+}
+
+#[test]
+fn a_disconnected_listener_hears_what_was_acknowledged_without_it() {
+    let mut session = listener(Acknowledge::Delivered);
+    start(&mut session, 1, 1, (0, 1), 0);
+    data(&mut session, 1, 1, 0);
+    let (field, text) = (String::new(), "too slow".to_owned());
+    let too_slow = WireError { code: ErrorCode::TooSlow, field, text, fatal: true };
+    receive(&mut session, 1, Frame::Error(too_slow));
+    let did = outputs(|| session.poll());
+    let is_witness = |did: &Did| matches!(did, Did::Directory(Frame::RelayLost { .. }));
+    assert!(!did.iter().any(is_witness), "a relay that answers is not dead: {did:?}");
+    // The relay dies, before we are there again; the producer goes on with what is not acknowledged.
+    start(&mut session, 2, 1, (0, 2), 5);
+    data(&mut session, 2, 1, 5);
+    let seen = [Seen::Message(0), Seen::Gap(1, 5), Seen::Message(5)];
+    assert_eq!(events(&mut session), seen);
 }

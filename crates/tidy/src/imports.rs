@@ -1,0 +1,209 @@
+//! Which file of a crate names which other, read off its `use` lines and paths. Text, not types: a name
+//! that only a macro makes is not seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Path of a module within its crate; empty for the root.
+type Module = Vec<String>;
+
+/// The files of one crate and what they import from each other.
+#[derive(Debug, Default)]
+pub struct Imports {
+    edges: BTreeMap<Module, BTreeSet<Module>>,
+}
+
+impl Imports {
+    /// Reads a crate's sources: paths below `src/`, and their text.
+    #[must_use]
+    pub fn read(sources: &[(String, String)]) -> Self {
+        let sources: BTreeMap<Module, String> =
+            sources.iter().map(|(path, text)| (module_of(path), product_code(text))).collect();
+        let exports = sources.iter().map(|(module, text)| (module.clone(), reexports(text)));
+        let crate_ =
+            Crate { modules: sources.keys().cloned().collect(), exports: exports.collect() };
+        let mut imports = Self::default();
+        for (module, text) in &sources {
+            let named = paths(text).into_iter().filter_map(|path| crate_.resolve(module, &path, 0));
+            // A folder's parts may know each other: parent and child are no circle.
+            let others =
+                named.filter(|other| !other.starts_with(module) && !module.starts_with(other));
+            imports.edges.insert(module.clone(), others.collect());
+        }
+        imports
+    }
+
+    /// Sets of files that reach each other, as their modules' paths.
+    #[must_use]
+    pub fn circles(&self) -> Vec<Vec<String>> {
+        let mut left: BTreeSet<&Module> = self.edges.keys().collect();
+        let mut circles = Vec::new();
+        while let Some(start) = left.pop_first() {
+            let reached = self.reached_from(start);
+            let circle: Vec<&Module> = reached
+                .into_iter()
+                .filter(|other| *other != start && self.reached_from(other).contains(start))
+                .collect();
+            if !circle.is_empty() {
+                left.retain(|module| !circle.contains(module));
+                let names = std::iter::once(start).chain(circle).map(|module| module.join("/"));
+                circles.push(names.collect());
+            }
+        }
+        circles
+    }
+
+    fn reached_from<'a>(&'a self, start: &Module) -> BTreeSet<&'a Module> {
+        let mut reached = BTreeSet::new();
+        let mut next: Vec<&Module> = self.edges.get(start).into_iter().flatten().collect();
+        while let Some(module) = next.pop() {
+            if reached.insert(module) {
+                next.extend(self.edges.get(module).into_iter().flatten());
+            }
+        }
+        reached
+    }
+}
+
+/// The modules of a crate and what each hands on from others by `pub use`.
+struct Crate {
+    modules: BTreeSet<Module>,
+    exports: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
+}
+
+impl Crate {
+    /// The file that a path named in `module` leads to; `None` for a path out of the crate.
+    fn resolve(&self, module: &Module, path: &[String], depth: usize) -> Option<Module> {
+        /// A chain of re-exports that is longer leads in a circle.
+        const DEPTH_MAX: usize = 5;
+        let (mut at, mut rest) = match path.first()?.as_str() {
+            "crate" => (Module::new(), &path[1..]),
+            "self" => (module.clone(), &path[1..]),
+            "super" => (module.clone(), path),
+            first if self.modules.contains(&child(module, first)) => (module.clone(), path),
+            _ => return None,
+        };
+        while rest.first().is_some_and(|part| part == "super") {
+            at.pop()?;
+            rest = &rest[1..];
+        }
+        while let Some(part) = rest.first().filter(|part| self.modules.contains(&child(&at, part)))
+        {
+            at.push(part.clone());
+            rest = &rest[1..];
+        }
+        let exported = rest.first().and_then(|name| self.exports.get(&at)?.get(name));
+        match exported.filter(|_| depth < DEPTH_MAX) {
+            Some(path) => self.resolve(&at, path, depth + 1).or(Some(at)),
+            None => Some(at),
+        }
+    }
+}
+
+fn child(module: &Module, part: &str) -> Module {
+    let mut child = module.clone();
+    child.push(part.to_owned());
+    child
+}
+
+/// `queue/groups.rs` is `queue::groups`, `lib.rs` and `main.rs` are the root.
+fn module_of(path: &str) -> Module {
+    match path.trim_end_matches(".rs") {
+        "lib" | "main" => Module::new(),
+        path => path.trim_end_matches("/mod").split('/').map(str::to_owned).collect(),
+    }
+}
+
+/// A source without comments and without the tests at its end.
+fn product_code(text: &str) -> String {
+    let end = text.find("#[cfg(test)]").unwrap_or(text.len());
+    let lines = text[..end].lines().map(|line| line.split("//").next().unwrap_or_default());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// What the source hands on by `pub use`: its name here, and where it is from.
+fn reexports(text: &str) -> BTreeMap<String, Vec<String>> {
+    let public =
+        uses(text).filter(|(before, _)| before.ends_with("pub ") || before.ends_with(") "));
+    let paths = public.flat_map(|(_, tree)| expand(tree));
+    paths.filter_map(|path| Some((path.last()?.clone(), path))).collect()
+}
+
+/// Every path of the source: those of its `use` lines, and those that stand in its code.
+fn paths(text: &str) -> Vec<Vec<String>> {
+    let mut paths: Vec<_> = uses(text).flat_map(|(_, tree)| expand(tree)).collect();
+    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let words = text.split(|c| !is_word(c)).filter(|word| word.contains("::"));
+    paths.extend(words.map(|word| parts(word.trim_matches(':'))));
+    paths
+}
+
+/// Each `use` with the text before it and its tree.
+fn uses(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.match_indices("use ").filter_map(move |(at, needle)| {
+        let before = &text[..at];
+        let starts = before.is_empty() || before.ends_with(['\n', ' ']);
+        let tree = text[at + needle.len()..].split(';').next()?;
+        starts.then_some((before, tree))
+    })
+}
+
+/// `a::{b, c::{d, e}}` as `a::b`, `a::c::d`, `a::c::e`.
+fn expand(tree: &str) -> Vec<Vec<String>> {
+    let Some((prefix, rest)) = tree.split_once('{') else { return vec![parts(tree)] };
+    let inner = rest.rsplit_once('}').map_or(rest, |(inner, _)| inner);
+    let (mut depth, mut start, mut items) = (0, 0, Vec::new());
+    for (at, c) in inner.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                items.push(&inner[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    items.push(&inner[start..]);
+    let items = items.into_iter().filter(|item| !item.trim().is_empty());
+    items.flat_map(|item| expand(&format!("{}{}", prefix.trim(), item.trim()))).collect()
+}
+
+fn parts(path: &str) -> Vec<String> {
+    let path = path.split(" as ").next().unwrap_or_default();
+    path.split("::").map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn circles(sources: &[(&str, &str)]) -> Vec<Vec<String>> {
+        let sources: Vec<_> =
+            sources.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
+        Imports::read(&sources).circles()
+    }
+
+    #[test]
+    fn files_that_import_each_other_are_a_circle() {
+        let found = circles(&[
+            ("lib.rs", "mod a;\nmod b;\nmod c;\npub use c::C;\n"),
+            ("a.rs", "use crate::b::{B, X};\n"),
+            ("b.rs", "fn f() -> crate::C { todo }\n"),
+            ("c.rs", "use super::a;\n"),
+            ("d.rs", "// use crate::a;\nuse crate::a::A;\n"),
+        ]);
+        assert_eq!(found, [["a", "b", "c"]]);
+    }
+
+    #[test]
+    fn parents_tests_and_other_crates_make_no_circle() {
+        let found = circles(&[
+            ("lib.rs", "mod a;\nmod b;\nuse a::A;\n"),
+            ("a.rs", "mod inner;\nuse inner::I;\nuse bytes::Bytes;\n"),
+            ("a/inner.rs", "use super::A;\nuse crate::L;\n"),
+            ("b.rs", "use crate::a::A;\n"),
+            ("a/other.rs", "fn f() {}\n#[cfg(test)]\nmod tests { use crate::b::B; }\n"),
+        ]);
+        assert_eq!(found, Vec::<Vec<String>>::new());
+    }
+}
