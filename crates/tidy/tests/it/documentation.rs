@@ -99,7 +99,6 @@ fn every_path_on_a_map_exists() {
         for (at, line) in repository.read(map).lines().enumerate() {
             let quoted = line.split('`').skip(1).step_by(2);
             for path in quoted.filter(|text| is_path(text)) {
-                let path = path.trim_end_matches('/');
                 let exists = match path.contains('/') {
                     true => {
                         ROOTS.iter().any(|root| repository.path(&format!("{root}{path}")).exists())
