@@ -83,7 +83,7 @@ typedef enum quelea_cmq_mode {
 
 // What a push does when there is no room for it.
 typedef enum quelea_cmq_when_full {
-  // Waits as long as it is told.
+  // Waits as long as configured.
   QUELEA_CMQ_WHEN_FULL_BLOCK = 0,
   // Answers QUELEA_CMQ_CODE_WOULD_BLOCK.
   QUELEA_CMQ_WHEN_FULL_REFUSE = 1,

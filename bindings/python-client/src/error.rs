@@ -8,7 +8,6 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use quelea_elastic_client::{Error, MessageSeq, Named as _, PublishError};
 
-
 fn raise<'py>(py: Python<'py>, class: &str, arguments: impl PyCallArgs<'py>) -> PyErr {
     let error = py
         .import("quelea_client.errors")

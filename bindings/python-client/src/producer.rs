@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use quelea_elastic_client::{Error, MessageSeq, SessionEvent, PublishError};
+use quelea_elastic_client::{Error, MessageSeq, PublishError, SessionEvent};
 
 use crate::fork::Owned;
 use crate::part::Part;

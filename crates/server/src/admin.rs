@@ -51,7 +51,7 @@ enum Resource {
     /// Virtual hosts.
     #[command(subcommand)]
     Vhost(vhost::Command),
-    /// Resource a user may configure, write and read in a virtual host.
+    /// What a user may configure, write and read in a virtual host.
     #[command(subcommand)]
     Permission(permission::Command),
     /// Accounts of the SQS interface; each is a virtual host.

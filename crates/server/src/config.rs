@@ -85,7 +85,7 @@ pub(crate) struct Limits {
     #[schemars(with = "ByteSize", range(min = MIB, max = 1_024 * GIB))]
     pub(crate) resident_bytes_max: usize,
     /// Index entries (24 bytes a message) that are kept in memory, of all queues together. Beyond
-    /// it stretches of them are left to the log.
+    /// it ranges of them are left to the log.
     #[schemars(with = "ByteSize", range(min = MIB, max = 1_024 * GIB))]
     pub(crate) index_bytes_max: usize,
 }

@@ -73,14 +73,16 @@ impl Broker {
         now: Timestamp,
     ) -> Result<Self, RecoveryError> {
         let config = Arc::new(config);
+        let mut random = Random::new(seed);
         let mut broker = Self {
-            messaging: Messaging::new(&config, store, &recovered, seed),
+            // A seed of its own: what receivers can see of its choices must say nothing of names.
+            messaging: Messaging::new(&config, store, &recovered, random.number()),
             config,
             access: Access::default(),
             routing: Routing::default(),
             move_tasks: MoveTasks::default(),
             checkpoints: Checkpoints::default(),
-            random: Random::new(seed),
+            random,
             deleted_queues: DeletedQueues::default(),
             blocked: None,
         };

@@ -111,13 +111,10 @@ impl Client {
     }
 }
 
-/// Whether it is how a connection fails to be made, not how one breaks.
+/// Whether a connection could not be made: every failure but those of one that was there.
 fn never_connected(error: &io::Error) -> bool {
-    use io::ErrorKind::{
-        AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkUnreachable, PermissionDenied,
-    };
-    [AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkUnreachable, PermissionDenied]
-        .contains(&error.kind())
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    ![BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof].contains(&error.kind())
 }
 
 /// A name as one segment of a path.

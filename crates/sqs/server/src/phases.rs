@@ -83,7 +83,7 @@ impl Connections {
         }
     }
 
-    /// Endpoints all connections.
+    /// Ends all connections.
     pub(crate) fn abort_all(&self) {
         self.open
             .borrow()

@@ -61,7 +61,7 @@ pub struct SqsServer {
     addresses: Vec<SocketAddr>,
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
-    /// Endpoints when the task on the core's thread has ended.
+    /// Ends when the task on the core's thread has ended.
     task: Option<Receiver<()>>,
 }
 

@@ -1,4 +1,4 @@
-//! DecisionCache on permissions that were taken, kept until a permission changes.
+//! Decisions on permissions, kept until a permission changes.
 
 use std::hash::{Hash, Hasher};
 

@@ -114,7 +114,7 @@ impl Relay {
             Overflow::Ring => (
                 "ring_bytes_max",
                 format!(
-                    "{} bytes of messages in {} filtered_runs wait for this client: {} and {RING_ITEMS_MAX} are the limits",
+                    "{} bytes of messages in {} pieces wait for this client: {} and {RING_ITEMS_MAX} are the limits",
                     client.ring.bytes(),
                     client.ring.items(),
                     self.ring_bytes_max
@@ -123,7 +123,7 @@ impl Relay {
             Overflow::Awaiting => (
                 "received",
                 format!(
-                    "RECEIVED does not come for {} messages in {AWAITING_MAX} filtered_runs, which is the limit",
+                    "RECEIVED does not come for {} messages in {AWAITING_MAX} pieces, which is the limit",
                     self.awaited_messages(index)
                 ),
             ),

@@ -74,7 +74,7 @@ impl Group {
         (!waits).then_some(*first)
     }
 
-    /// A message is not in_flight any more.
+    /// A message is not in flight any more.
     fn leave_flight(&mut self, seq: Seq) {
         if !self.delayed.remove(&seq) {
             self.in_flight = self.in_flight.saturating_sub(1);
@@ -104,7 +104,7 @@ impl BusyTime {
     }
 }
 
-/// The groups of one queue's messages, visible and in_flight ones.
+/// The groups of one queue's messages, visible and in flight ones.
 #[derive(Debug)]
 pub(crate) struct Groups {
     ordering: Ordering,
@@ -230,7 +230,7 @@ impl Groups {
         });
     }
 
-    /// A in_flight message became visible.
+    /// A message in flight became visible.
     pub(crate) fn mark_visible(&mut self, seq: Seq) {
         let Some(group) = self.of.get(&seq).copied() else {
             // It will be read for its group, or it was out before groups mattered.
@@ -246,7 +246,7 @@ impl Groups {
         });
     }
 
-    /// A message of a group is about to be in_flight no more.
+    /// A message of a group is about to be in flight no more.
     fn count_leaving_flight(&mut self, seq: Seq, group: u64) {
         if self.groups.get(&group).is_some_and(|state| !state.delayed.contains(&seq)) {
             self.in_flight = self.in_flight.saturating_sub(1);
@@ -262,7 +262,7 @@ impl Groups {
         }
     }
 
-    /// A in_flight message is gone; it was worked on for so long.
+    /// A message in flight is gone; it was worked on for so long.
     pub(crate) fn remove_in_flight(&mut self, seq: Seq, busy_ms: u64, now: Timestamp) {
         if let Some(group) = self.of.remove(&seq) {
             self.count_leaving_flight(seq, group);
