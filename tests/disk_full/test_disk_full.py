@@ -23,13 +23,15 @@ pytestmark = [
 ]
 
 MIB = 2**20
-DISK_BYTES = 48 * MIB
-SEGMENT_BYTES = 4 * MIB
+# What the broker has taken and not yet written (two batches of 16 MiB) has to fit behind the segment that is being
+# written when the next one cannot be had; acknowledgements stand behind it.
+SEGMENT_BYTES = 40 * MIB
+DISK_BYTES = 200 * MIB
 MOUNTED = f'mount -t tmpfs -o size={DISK_BYTES} tmpfs "$QUELEA__DATA_DIR" && exec "$@"'
 
 
 class SmallDisk:
-    """A broker on a disk of 48 MiB that we can fill from outside, through the process's own view of it."""
+    """A broker on a small disk that we can fill from outside, through the process's own view of it."""
 
     def __init__(self, directory):
         (directory / "data").mkdir(parents=True)
@@ -160,7 +162,7 @@ def test_a_log_that_fills_its_disk_gets_space_back_by_consuming(disk):
         # What was sent and not confirmed before is written as soon as there is space, and has to be consumed too.
         deadline = time.monotonic() + PATIENCE_S
         for method, _, _ in consumer.consume("q", inactivity_timeout=1):
-            if disk.free_bytes() > 2 * SEGMENT_BYTES:
+            if disk.free_bytes() > SEGMENT_BYTES:
                 break
             assert time.monotonic() < deadline, f"no space returned after {got} of {confirmed} confirmed messages"
             if method is not None:
