@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from harness.amqp import frames
 from harness.amqp.frames import BLOCKED, UNBLOCKED, Raw
-from harness.amqp.peer import PATIENCE_S, Peer, bodies, depth, publish, queue, take, until
+from harness.amqp.peer import PATIENCE_S, Peer, bodies, depth, publish, queue, take
 from harness.broker import Broker, binary_path
 from harness.management import Management
 from harness.process import run_group
