@@ -7,6 +7,7 @@ mod documentation;
 mod experiments;
 mod layers;
 mod length;
+mod numbers;
 mod required_files;
 mod sans_io;
 

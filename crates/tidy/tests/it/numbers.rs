@@ -1,0 +1,160 @@
+//! A number that a page states is the constant's in the code.
+
+use quelea_tidy::Repository;
+
+use crate::assert_none;
+
+const CORE: &str = "crates/core/model/src/limits.rs";
+const CMQ: &str = "crates/cmq/proto/src/limits.rs";
+const ELASTIC: &str = "crates/elastic/proto/src/limits.rs";
+const RELAY: &str = "crates/elastic/core/src/relay/limits.rs";
+const LIMITS: &str = "docs/operate/limits.md";
+
+/// A page, its words around the number, which is `{}`, and where the constant stands.
+const STATED: [(&str, &str, &str, &str); 63] = [
+    (LIMITS, "| frame | {} (", CORE, "FRAME_BYTES_MAX"),
+    (LIMITS, "| channels of a connection | {} (", CORE, "CHANNELS_MAX"),
+    (LIMITS, "| body of a message | {} (", CORE, "MESSAGE_BYTES_MAX"),
+    (LIMITS, "close-ok | {} (`amqp.handshake_timeout_ms`)", CORE, "HANDSHAKE_TIMEOUT_MS"),
+    (LIMITS, "(`amqp.handshake_timeout_ms`); {} |", CORE, "CLOSE_OK_TIMEOUT_MS"),
+    (LIMITS, "of a connection | {}, or two of the", CORE, "UNFINISHED_MESSAGES_BYTES_MAX"),
+    (LIMITS, "| field table | {} levels", CORE, "TABLE_DEPTH_MAX"),
+    (LIMITS, "levels, {} entries |", CORE, "TABLE_ENTRIES_MAX"),
+    (LIMITS, "| name, routing key | {} bytes", CORE, "SHORT_STRING_BYTES_MAX"),
+    (LIMITS, "on a channel | {} |", CORE, "UNACKED_PER_CHANNEL_MAX"),
+    (LIMITS, "unacknowledged on a connection | {} |", CORE, "UNACKED_PER_CONNECTION_MAX"),
+    (LIMITS, "read by one connection | {} |", CORE, "OUTPUT_BYTES_MAX"),
+    (LIMITS, "| consumers of a connection | {} |", CORE, "CONSUMERS_PER_CONNECTION_MAX"),
+    (LIMITS, "binding or consumer | {}, ", CORE, "ARGUMENT_BYTES_MAX"),
+    (LIMITS, "KiB, {} entries | 406", CORE, "ARGUMENT_ENTRIES_MAX"),
+    (
+        LIMITS,
+        "| exclusive queues of a connection | {} |",
+        CORE,
+        "EXCLUSIVE_QUEUES_PER_CONNECTION_MAX",
+    ),
+    (LIMITS, "of a virtual host | {}; ", CORE, "QUEUES_PER_VHOST_MAX"),
+    (LIMITS, "000; {}; 1,", CORE, "EXCHANGES_PER_VHOST_MAX"),
+    (LIMITS, "; {} | 406 with the limit |", CORE, "BINDINGS_PER_VHOST_MAX"),
+    (LIMITS, "| a transaction | {} operations", CORE, "TX_OPERATIONS_MAX"),
+    (LIMITS, "operations, {} |", CORE, "TX_BYTES_MAX"),
+    (LIMITS, "| bodies in memory | {} (", CORE, "RESIDENT_BYTES_MAX"),
+    (LIMITS, "| index in memory | {} (", CORE, "INDEX_BYTES_MAX"),
+    (LIMITS, "through SQS, of a queue | {} |", CORE, "IN_FLIGHT_MAX"),
+    (LIMITS, "| receives that wait | {} |", CORE, "RECEIVES_WAITING_MAX"),
+    (LIMITS, "within five minutes | {} |", CORE, "DEDUPLICATIONS_PER_QUEUE_MAX"),
+    (LIMITS, "groups and deduplication ids | {} |", CORE, "HELD_BYTES_MAX"),
+    (LIMITS, "answer to a receive | {},", CORE, "RECEIVE_BYTES_MAX"),
+    ("docs/elastic/clients.md", "with all its parts | {}, ", ELASTIC, "MESSAGE_BYTES_MAX"),
+    ("docs/elastic/clients.md", "MiB, {} parts |", ELASTIC, "PARTS_MAX"),
+    ("docs/elastic/clients.md", "prefixes of a listener | {} bytes", ELASTIC, "PREFIX_BYTES_MAX"),
+    ("docs/elastic/clients.md", "bytes; {} |", ELASTIC, "PREFIXES_MAX"),
+    ("docs/elastic/clients.md", "at least {}; ", ELASTIC, "PRODUCER_WINDOW_BYTES_MIN"),
+    ("docs/elastic/clients.md", "; {} by default.", ELASTIC, "PRODUCER_WINDOW_BYTES"),
+    ("docs/elastic/clients.md", "listener's program | {} and", ELASTIC, "LISTENER_BYTES_MAX"),
+    ("docs/elastic/clients.md", "MiB and {} messages", ELASTIC, "LISTENER_EVENTS_MAX"),
+    ("docs/elastic/clients.md", "listener follows | {};", ELASTIC, "RELAYS_MAX"),
+    ("docs/elastic/clients.md", "; {} |\n| key", ELASTIC, "LISTENER_SLOTS_MAX"),
+    ("docs/elastic/clients.md", "client's name | {} bytes", ELASTIC, "KEY_BYTES_MAX"),
+    ("docs/elastic/clients.md", "bytes; {} bytes |", ELASTIC, "NAME_BYTES_MAX"),
+    ("docs/formats/elastic.md", "| DATA's parts | {} |", ELASTIC, "MESSAGE_BYTES_MAX"),
+    ("docs/formats/elastic.md", "| KEEP's body | {} |", ELASTIC, "KEEP_BYTES_MAX"),
+    ("docs/formats/elastic.md", "any other body | {};", ELASTIC, "CONTROL_BYTES_MAX"),
+    ("docs/formats/elastic.md", "; {} bytes before the greeting", ELASTIC, "GREETING_BYTES_MAX"),
+    ("docs/formats/elastic.md", "`HOST:PORT` of at most {},", ELASTIC, "ADDRESS_BYTES_MAX"),
+    ("docs/formats/elastic.md", "producers` list, ≤ {}.", ELASTIC, "REPORT_PRODUCERS_MAX"),
+    (
+        "docs/formats/elastic.md",
+        "producers on one connection | {} |",
+        RELAY,
+        "SLOTS_PER_CLIENT_MAX",
+    ),
+    ("docs/formats/elastic.md", "wait for one client | {};", RELAY, "CONTROL_BYTES_MAX"),
+    ("docs/elastic/relay.md", "also full at {} entries", RELAY, "RING_ITEMS_MAX"),
+    ("docs/elastic/relay.md", "remembers at most {} stretches", RELAY, "AWAITING_MAX"),
+    ("docs/elastic/relay.md", "`--ring-bytes SIZE` | {} |", RELAY, "RING_BYTES_DEFAULT"),
+    ("docs/elastic/relay.md", "`--spill-bytes` ({})", RELAY, "SPILL_BYTES_DEFAULT"),
+    ("docs/elastic/relay.md", "its producers {} of credit", RELAY, "WINDOW_BYTES"),
+    ("docs/elastic/relay.md", "at least {} and at most", RELAY, "WINDOW_BYTES_MIN"),
+    ("docs/elastic/relay.md", "and at most {}", RELAY, "WINDOW_BYTES_MAX"),
+    ("docs/cmq/library.md", "At most `flows_max` senders ({})", CMQ, "FLOWS_MAX_DEFAULT"),
+    ("docs/cmq/library.md", "are known, and {}\nthat", CMQ, "FLOWS_UNPROVEN_MAX"),
+    ("docs/cmq/pipes.md", "A message has at most {};", CMQ, "MESSAGE_BYTES_MAX_DEFAULT"),
+    ("docs/cmq/pipes.md", "allows up to {},", CMQ, "MESSAGE_BYTES_MAX"),
+    ("docs/formats/cmq.md", "of fragments, at most {} |", CMQ, "WINDOW_DATAGRAMS_MAX"),
+    ("docs/formats/cmq.md", "whole message, at most {} |", CMQ, "MESSAGE_BYTES_MAX"),
+    ("docs/formats/cmq.md", "of ranges, at most {} |", CMQ, "STATUS_RANGES_MAX"),
+    ("docs/formats/cmq.md", "remembers the last {} sequences", CMQ, "WINDOW_DATAGRAMS_MAX"),
+];
+
+#[test]
+fn every_limit_on_a_page_is_the_constant_in_the_code() {
+    let repository = Repository::open();
+    let mut faults = Vec::new();
+    for (page, words, file, name) in STATED {
+        let Some(value) = constant(&repository.read(file), name) else {
+            faults.push(format!("{file}: no constant {name}"));
+            continue;
+        };
+        let text = repository.read(page);
+        let forms = forms(name, value);
+        if !forms.iter().any(|form| text.contains(&words.replace("{}", form))) {
+            faults.push(format!("{page}: {words:?} is not there with one of {forms:?} ({name})"));
+        }
+    }
+    assert_none("numbers that are not the code's", &faults);
+}
+
+/// The value of a constant whose expression is made of integers, of constants of the same file, and of
+/// `*`, `+` and `<<`.
+fn constant(source: &str, name: &str) -> Option<u64> {
+    let line = source.lines().find(|line| line.contains(&format!("const {name}:")))?;
+    let (_, expression) = line.trim_end_matches(';').split_once(" = ")?;
+    let term = |text: &str| -> Option<u64> {
+        let factors = text.split(" * ").map(|factor| match factor.split_once(" << ") {
+            Some((base, shift)) => Some(number(base)? << number(shift)?),
+            None => number(factor).or_else(|| constant(source, factor)),
+        });
+        factors.product()
+    };
+    expression.replace(['(', ')'], "").split(" + ").map(term).sum()
+}
+
+fn number(text: &str) -> Option<u64> {
+    text.replace('_', "").parse().ok()
+}
+
+/// How a page may write the number.
+fn forms(name: &str, value: u64) -> Vec<String> {
+    let digits = value.to_string();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|group| std::str::from_utf8(group).unwrap())
+        .collect();
+    let mut forms = vec![groups.join(",")];
+    for (shift, unit) in [(10, "KiB"), (20, "MiB"), (30, "GiB")] {
+        if value > 0 && value.is_multiple_of(1 << shift) && value >> shift < 1_024 {
+            forms.extend([
+                format!("{} {unit}", value >> shift),
+                format!("{}{unit}", value >> shift),
+            ]);
+        }
+    }
+    if name.contains("_MS") && value.is_multiple_of(1_000) {
+        forms.push(format!("{} s", value / 1_000));
+    }
+    forms
+}
+
+#[test]
+fn a_constant_is_evaluated() {
+    let source =
+        "const A: u8 = 1_024;\npub const B: usize = A + (1 << 20);\nconst C_MS: u64 = 2 * 5_000;";
+    assert_eq!(constant(source, "B"), Some(1_024 + (1 << 20)));
+    assert_eq!(constant(source, "C_MS"), Some(10_000));
+    assert_eq!(constant(source, "D"), None);
+    assert_eq!(forms("C_MS", 10_000), ["10,000", "10 s"]);
+    assert_eq!(forms("A", 1 << 20), ["1,048,576", "1 MiB", "1MiB"]);
+}
