@@ -10,6 +10,10 @@ BINARY := $(TARGET)/$(PROFILE:dev=debug)/quelea
 EXPERIMENTS := --manifest-path experiments/Cargo.toml
 IN_EXPERIMENTS := --locked --target-dir $(TARGET) $(EXPERIMENTS)
 
+# Finds dependencies that nothing uses.
+CACHE := $(or $(QUELEA_CACHE),$(HOME)/.cache/quelea)
+MACHETE := $(CACHE)/cargo-machete-0.9.2/bin/cargo-machete
+
 .PHONY: help run build bench-build check test test-kubernetes lint bench bench-compare soak fuzz sim clean
 
 help: ## Lists the targets
@@ -33,15 +37,18 @@ test: ## Runs all tests: those of `check`, and real clients (AMQP, SQS, CMQ and 
 test-kubernetes: ## Runs the Kubernetes provider and the Helm chart against a real API server, which is compiled from its sources once (a quarter of an hour)
 	$(PYTHON) tests/run.py kubernetes
 
-lint: ## Checks format and lints, warnings being errors
+lint: $(MACHETE) ## Checks format and lints, warnings being errors
 	cargo fmt --all --check
 	cargo fmt --all --check $(EXPERIMENTS)
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --workspace --all-targets --no-deps $(IN_EXPERIMENTS) -- -D warnings
 	cargo clippy --locked -p quelea-elastic-directory --features etcd --all-targets -- -D warnings
 	cargo clippy --locked -p quelea-elastic-directory --features kubernetes --all-targets -- -D warnings
-	@if command -v cargo-machete >/dev/null; then cargo machete; else echo "cargo-machete is not installed: unused dependencies were not looked for"; fi
+	$(MACHETE)
 	@if command -v cargo-deny >/dev/null; then cargo deny --offline check bans licenses sources && cargo deny --offline $(EXPERIMENTS) check --config deny.toml bans licenses sources; else echo "cargo-deny is not installed: licences and bans were not checked"; fi
+
+$(MACHETE):
+	cargo install --locked --quiet --root $(CACHE)/cargo-machete-0.9.2 cargo-machete@0.9.2
 
 bench: build bench-build ## Measures every row of docs/benchmarks/README.md, beside RabbitMQ, ElasticMQ, ZeroMQ, MessagePack-RPC, Aeron and NATS where they can be had (ARGUMENTS=--quick)
 	$(PYTHON) experiments/peers/compare.py --quelea $(BINARY) $(ARGUMENTS)
