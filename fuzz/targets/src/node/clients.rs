@@ -8,6 +8,7 @@ use quelea_amqp_codec::frame::PROTOCOL_HEADER;
 use quelea_amqp_codec::method::{Method, basic, channel, connection, queue};
 use quelea_amqp_codec::{FrameKind, FrameReader, Output, ShortStr};
 use quelea_model::{Properties, PropertyView};
+use quelea_testkit::node::Client;
 
 use super::script::Verdict;
 
@@ -20,7 +21,7 @@ const TAGS_PICKED: usize = 4;
 const PICKS_OF_KNOWN: u8 = 250;
 
 /// The client's end of a connection.
-pub(super) struct Client {
+pub(super) struct FuzzClient {
     sent: Output,
     reader: FrameReader,
     /// Of each channel: the tags of the deliveries that it has not settled.
@@ -33,7 +34,7 @@ pub(super) struct Client {
     pub(super) reads: bool,
 }
 
-impl Client {
+impl FuzzClient {
     /// Sends the whole handshake at once, as a client may that knows what will be asked.
     pub(super) fn new() -> Self {
         let mut sent = Output::new();
@@ -60,12 +61,6 @@ impl Client {
             contents: BTreeMap::new(),
             reads: true,
         }
-    }
-
-    pub(super) fn take_sent(&mut self) -> Bytes {
-        let bytes = self.sent.to_bytes();
-        self.sent.advance(bytes.len());
-        bytes
     }
 
     pub(super) fn send(&mut self, channel: u16, method: &Method) {
@@ -116,22 +111,6 @@ impl Client {
     pub(super) fn delete_queue(&mut self, channel: u16, name: &str) {
         let delete = queue::Delete { queue: ShortStr::cut(name), ..queue::Delete::default() };
         self.send(channel, &delete.into());
-    }
-
-    /// Takes what the session wrote.
-    pub(super) fn receive(&mut self, bytes: Bytes) {
-        // After anything but its own protocol a server may answer with the one that it speaks.
-        if bytes.starts_with(PROTOCOL_HEADER) {
-            return;
-        }
-        self.reader.push(bytes);
-        loop {
-            match self.reader.next() {
-                Ok(Some(frame)) => self.frame(frame.kind, frame.channel, &frame.payload),
-                Ok(None) => return,
-                Err(error) => panic!("the output is no frame: {error}"),
-            }
-        }
     }
 
     fn frame(&mut self, kind: FrameKind, channel: u16, payload: &Bytes) {
@@ -193,5 +172,37 @@ impl Client {
         assert!(tag > last, "delivery tag {tag} after {last}");
         self.tags.entry(channel).or_default().push(tag);
         self.contents.insert(channel, None);
+    }
+}
+
+impl Client for FuzzClient {
+    fn take_sent(&mut self) -> Bytes {
+        let bytes = self.sent.to_bytes();
+        self.sent.advance(bytes.len());
+        bytes
+    }
+
+    fn receive(&mut self, bytes: Bytes) {
+        // After anything but its own protocol a server may answer with the one that it speaks.
+        if bytes.starts_with(PROTOCOL_HEADER) {
+            return;
+        }
+        self.reader.push(bytes);
+        loop {
+            match self.reader.next() {
+                Ok(Some(frame)) => self.frame(frame.kind, frame.channel, &frame.payload),
+                Ok(None) => return,
+                Err(error) => panic!("the output is no frame: {error}"),
+            }
+        }
+    }
+
+    fn reads(&self) -> bool {
+        self.reads
+    }
+
+    /// Whoever is closed comes back.
+    fn successor(&self) -> Option<Self> {
+        Some(Self::new())
     }
 }

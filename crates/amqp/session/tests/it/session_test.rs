@@ -1,37 +1,22 @@
-//! A whole node in virtual time: a broker over a store in memory, sessions, and a client at the
-//! other end of each, made of the same frames and methods.
+//! A node in virtual time whose clients are scripted by a test: made of the same frames and methods, they
+//! keep what they get until the test looks at it.
 
-use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::ops::{Deref, DerefMut};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use quelea_amqp_codec::frame::PROTOCOL_HEADER;
 use quelea_amqp_codec::method::{Method, basic, channel, connection};
 use quelea_amqp_codec::{ConnectionConfig, FrameKind, FrameReader, Output};
-use quelea_amqp_session::{AuthOutcome, Notice, Peer, Session, SessionConfig};
-use quelea_broker::{Broker, BrokerConfig, Effect};
-use quelea_model::{Properties, Table, Timestamp, Value};
-use quelea_store::fake_disk::FakeDisk;
-use quelea_store::{Job, LogStore, MemStore, Options, Recovered, Store, StoreState};
+use quelea_amqp_session::{AuthOutcome, AuthRequest, Notice, Session};
+use quelea_broker::{Broker, BrokerConfig};
+use quelea_model::{Properties, Table, Value};
+use quelea_store::{MemStore, StoreState};
+use quelea_testkit::broker::{memory_of, open_log, open_memory, start};
+use quelea_testkit::disk::FakeDisk;
+use quelea_testkit::node::{self, Node, START};
 
-/// When every test begins.
-const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
-
-/// Turns after which a test gives up waiting for silence.
-const TURNS_MAX: usize = 10_000;
-
-pub(crate) struct Node {
-    pub(crate) broker: Broker,
-    pub(crate) now: Timestamp,
-    is_disk_slow: bool,
-    /// What lies under the log, if the node has one.
-    log: FakeDisk,
-    /// Jobs of the log that are not done.
-    jobs: VecDeque<Job>,
-    config: Arc<SessionConfig>,
-    ends: Vec<End>,
-}
+pub(crate) struct SessionTest(Node<ScriptedClient>);
 
 /// A client by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,9 +42,8 @@ impl Received {
     }
 }
 
-/// The two ends of a connection.
-struct End {
-    session: Session,
+/// The client's end of a connection.
+pub(crate) struct ScriptedClient {
     /// What the client has sent and the session has not read.
     sent: Output,
     /// Bytes of one read of the session; 0 is all.
@@ -71,83 +55,70 @@ struct End {
     frame_max: u32,
     /// Whether the client reads.
     reads: bool,
-    more: bool,
     passwords_are_good: bool,
     heartbeats: usize,
 }
 
-impl Node {
+impl Deref for SessionTest {
+    type Target = Node<ScriptedClient>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for SessionTest {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl SessionTest {
     pub(crate) fn new() -> Self {
         Self::with_limits(BrokerConfig::default())
     }
 
     pub(crate) fn with_limits(limits: BrokerConfig) -> Self {
-        let store = Box::new(MemStore::pumped());
-        Self::over(limits, store, Recovered::default(), FakeDisk::new())
+        Self::over(start(limits, open_memory(MemStore::pumped()), START), None)
     }
 
     /// A node over a log, with what the log holds.
     pub(crate) fn on_log(log: FakeDisk) -> Self {
-        let options = Options { segment_bytes: 64 * 1024, ..Options::default() };
-        let (store, recovered) = LogStore::open(&log, options, START).expect("a log that opens");
-        Self::over(BrokerConfig::default(), Box::new(store), recovered, log)
+        let opened = open_log(&log, 64 * 1024, START);
+        Self::over(start(BrokerConfig::default(), opened, START), Some(log))
     }
 
-    fn over(
-        limits: BrokerConfig,
-        store: Box<dyn Store>,
-        recovered: Recovered,
-        log: FakeDisk,
-    ) -> Self {
-        let mut broker = Broker::new(limits, store, recovered, 7, START).unwrap();
-        broker.bootstrap("a hash");
-        let config = SessionConfig {
-            connection: Arc::new(ConnectionConfig::default()),
-            loopback_users: vec!["guest".to_owned()],
-        };
-        let (config, jobs, ends) = (Arc::new(config), VecDeque::new(), Vec::new());
-        let mut node = Self { broker, now: START, is_disk_slow: false, log, jobs, config, ends };
-        node.settle();
-        node
-    }
-
-    /// While it is slow nothing becomes durable.
-    pub(crate) fn disk_is_slow(&mut self, slow: bool) {
-        self.is_disk_slow = slow;
+    fn over(broker: Broker, disk: Option<FakeDisk>) -> Self {
+        Self(Node::new(broker, disk, ConnectionConfig::default(), START))
     }
 
     /// While it is full publishers are held back.
     pub(crate) fn disk_is_full(&mut self, full: bool) {
-        let store: &mut dyn Any = self.broker.store_mut();
-        let store: &mut MemStore = store.downcast_mut().expect("the node has no log");
-        store.set_state(match full {
+        memory_of(&mut self.broker).set_state(match full {
             true => StoreState::Full { reason: "low on disk".to_owned() },
             false => StoreState::Healthy,
         });
     }
 
     pub(crate) fn add_user(&mut self, name: &str) {
-        self.broker.put_user::<&str>(self.now, name, "a hash", &[]).unwrap();
+        let now = self.now;
+        self.broker.put_user::<&str>(now, name, "a hash", &[]).unwrap();
     }
 
     pub(crate) fn add_vhost(&mut self, name: &str) {
-        self.broker.put_vhost(self.now, name).unwrap();
+        let now = self.now;
+        self.broker.put_vhost(now, name).unwrap();
     }
 
     /// Lets a user do everything in `/` with resources whose names match.
     pub(crate) fn permit(&mut self, user: &str, names: &str) {
-        self.broker.set_permissions(self.now, user, "/", names, names, names).unwrap();
+        let now = self.now;
+        self.broker.set_permissions(now, user, "/", names, names, names).unwrap();
     }
 
     /// A connection that has said nothing yet.
     pub(crate) fn accept(&mut self, loopback: bool) -> Client {
-        let peer = Peer {
-            address: format!("127.0.0.1:{}", 50_000 + self.ends.len()),
-            local: "127.0.0.1:5672".to_owned(),
-            loopback,
-        };
-        self.ends.push(End {
-            session: Session::new(Arc::clone(&self.config), peer, self.now),
+        let client = ScriptedClient {
             sent: Output::new(),
             read_bytes: 0,
             reader: FrameReader::new(131_072),
@@ -155,11 +126,10 @@ impl Node {
             inbox: VecDeque::new(),
             frame_max: 131_072,
             reads: true,
-            more: false,
             passwords_are_good: true,
             heartbeats: 0,
-        });
-        Client(self.ends.len() - 1)
+        };
+        Client(self.0.accept(client, loopback))
     }
 
     /// A client that is `guest` in `/` and has all capabilities.
@@ -238,7 +208,7 @@ impl Node {
         properties: &Properties,
         body: &str,
     ) {
-        let mut wire = bytes::BytesMut::new();
+        let mut wire = BytesMut::new();
         properties.encode(&mut wire);
         let end = self.end(on.0);
         let body = Bytes::copy_from_slice(body.as_bytes());
@@ -302,7 +272,7 @@ impl Node {
     }
 
     pub(crate) fn session(&mut self, client: Client) -> &mut Session {
-        &mut self.end(client).session
+        &mut self.0.ends[client.0].session
     }
 
     pub(crate) fn notices(&mut self, client: Client) -> Vec<Notice> {
@@ -325,152 +295,57 @@ impl Node {
 
     /// The client's socket breaks.
     pub(crate) fn disconnect(&mut self, client: Client) {
-        let Self { broker, ends, now, .. } = self;
-        ends[client.0].session.disconnected(broker, *now);
+        self.0.disconnect(client.0);
         self.settle();
     }
 
     /// The node is stopped.
     pub(crate) fn shut_down(&mut self) {
-        let Self { broker, ends, now, .. } = self;
+        let Node { broker, ends, now, .. } = &mut self.0;
         for end in ends {
             end.session.shutdown(broker, *now);
         }
         self.settle();
     }
 
-    /// Time passes, in steps of the deadlines that come.
-    pub(crate) fn advance(&mut self, ms: u64) {
-        let target = self.now.plus_ms(ms);
-        while self.now < target {
-            let deadlines = self.ends.iter().filter_map(|end| end.session.deadline());
-            let next = deadlines.chain(self.broker.deadline()).min();
-            self.now = next.map_or(target, |next| next.clamp(self.now.plus_ms(1), target));
-            let Self { broker, ends, now, .. } = self;
-            for end in ends {
-                if end.session.deadline().is_some_and(|deadline| deadline <= *now) {
-                    end.session.handle_timeout(broker, *now);
-                }
-            }
-            self.settle();
-        }
-    }
-
-    /// Turns until nothing happens any more.
-    pub(crate) fn settle(&mut self) {
-        for _ in 0..TURNS_MAX {
-            if !self.turn() {
-                return;
-            }
-        }
-        panic!("the node does not come to rest");
-    }
-
     /// The session reads all that was sent, and nothing else happens. Returns the number of logins
     /// that it wants verified.
     pub(crate) fn receive_only(&mut self, client: Client) -> usize {
-        let Self { broker, ends, now, .. } = self;
+        let Node { broker, ends, now, .. } = &mut self.0;
         let end = &mut ends[client.0];
-        let all = end.sent.to_bytes();
-        end.sent.advance(all.len());
-        end.more = end.session.receive(broker, all, *now);
+        end.more = end.session.receive(broker, end.client.take(usize::MAX), *now);
         std::iter::from_fn(|| end.session.poll_auth()).count()
     }
 
-    /// One turn of the shell; whether anything happened.
-    pub(crate) fn turn(&mut self) -> bool {
-        let mut busy = false;
-        for at in 0..self.ends.len() {
-            busy |= self.read(at);
-        }
-        busy |= self.broker.run(self.now);
-        while let Some(effect) = self.broker.poll_effect() {
-            self.carry_out(effect);
-            busy = true;
-        }
-        busy |= self.do_a_job();
-        let progress = self.broker.progress();
-        for end in &mut self.ends {
-            end.session.progress(progress);
-            end.session.flush_confirms(progress);
-            busy |= end.write(&mut self.broker, self.now);
-        }
-        busy
-    }
-
-    /// The log's threads do one thing a turn, and begin it in the turn after it was asked for.
-    fn do_a_job(&mut self) -> bool {
-        if self.is_disk_slow {
-            return false;
-        }
-        let store = self.broker.store_mut();
-        let begun = self.jobs.pop_front();
-        self.jobs.extend(std::iter::from_fn(|| store.poll_job(self.now)));
-        let busy = begun.is_some() || !self.jobs.is_empty();
-        if let Some(job) = begun {
-            store.complete(job.run(&self.log));
-        }
-        busy
-    }
-
-    fn read(&mut self, at: usize) -> bool {
-        let Self { broker, ends, now, .. } = self;
-        let end = &mut ends[at];
-        let mut busy = false;
-        if end.more || end.session.is_stalled() {
-            busy |= end.more;
-            end.more = end.session.process(broker, *now);
-        }
-        while !end.more && end.session.wants_input() && !end.sent.is_empty() {
-            let all = end.sent.to_bytes();
-            let len = if end.read_bytes == 0 { all.len() } else { end.read_bytes.min(all.len()) };
-            end.sent.advance(len);
-            end.more = end.session.receive(broker, all.slice(..len), *now);
-            busy = true;
-        }
-        if let Some(request) = end.session.poll_auth() {
-            assert_eq!(&request.password[..], b"secret");
-            let outcome =
-                if end.passwords_are_good { AuthOutcome::Accepted } else { AuthOutcome::Refused };
-            end.more |= end.session.authenticated(broker, outcome, *now);
-            busy = true;
-        }
-        busy
-    }
-
-    fn carry_out(&mut self, effect: Effect) {
-        let target = match &effect {
-            Effect::Deliver { connection, .. }
-            | Effect::Got { connection, .. }
-            | Effect::GotEmpty { connection, .. }
-            | Effect::ConsumerCancelled { connection, .. }
-            | Effect::CloseConnection { connection, .. } => Some(*connection),
-            Effect::PublishersBlocked { .. }
-            | Effect::PublishersUnblocked
-            | Effect::Received { .. } => None,
-        };
-        let Self { broker, ends, now, .. } = self;
-        for end in ends {
-            if target.is_none() || end.session.connection_id() == target {
-                end.session.effect(broker, effect.clone(), *now);
-            }
-        }
-    }
-
-    fn end(&mut self, client: Client) -> &mut End {
-        &mut self.ends[client.0]
+    fn end(&mut self, client: Client) -> &mut ScriptedClient {
+        &mut self.0.ends[client.0].client
     }
 }
 
-impl End {
-    /// The session's output goes to the client, if that reads.
-    fn write(&mut self, broker: &mut Broker, now: Timestamp) -> bool {
-        let bytes = self.session.output().to_bytes();
-        if bytes.is_empty() || !self.reads {
-            return false;
-        }
-        self.session.output().advance(bytes.len());
-        self.session.written(broker, bytes.len(), now);
+impl ScriptedClient {
+    fn take(&mut self, bytes_max: usize) -> Bytes {
+        let mut bytes = self.sent.to_bytes();
+        bytes.truncate(bytes_max);
+        self.sent.advance(bytes.len());
+        bytes
+    }
+}
+
+impl node::Client for ScriptedClient {
+    fn take_sent(&mut self) -> Bytes {
+        self.take(if self.read_bytes == 0 { usize::MAX } else { self.read_bytes })
+    }
+
+    fn reads(&self) -> bool {
+        self.reads
+    }
+
+    fn verify(&self, request: &AuthRequest) -> AuthOutcome {
+        assert_eq!(&request.password[..], b"secret");
+        if self.passwords_are_good { AuthOutcome::Accepted } else { AuthOutcome::Refused }
+    }
+
+    fn receive(&mut self, bytes: Bytes) {
         self.reader.push(bytes);
         while let Some(frame) = self.reader.next().expect("the session writes good frames") {
             match frame.kind {
@@ -502,7 +377,6 @@ impl End {
                 self.inbox.extend(self.partial.take().map(|(received, _)| received));
             }
         }
-        true
     }
 }
 
