@@ -1,21 +1,14 @@
 //! What happens next: events by their virtual time, and those of one time in the order in which they were made.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 /// Events to come. Time is in microseconds.
 #[derive(Debug)]
 pub struct Agenda<E> {
     now_us: u64,
     made: u64,
-    heap: BinaryHeap<Reverse<Entry<E>>>,
-}
-
-#[derive(Debug)]
-struct Entry<E> {
-    at_us: u64,
-    number: u64,
-    event: E,
+    /// By their time and their number.
+    events: BTreeMap<(u64, u64), E>,
 }
 
 impl<E> Default for Agenda<E> {
@@ -28,7 +21,7 @@ impl<E> Agenda<E> {
     /// No events; it is 0 µs.
     #[must_use]
     pub const fn new() -> Self {
-        Self { now_us: 0, made: 0, heap: BinaryHeap::new() }
+        Self { now_us: 0, made: 0, events: BTreeMap::new() }
     }
 
     /// The time of the last event that was taken, or to which it was found that there is none.
@@ -45,51 +38,23 @@ impl<E> Agenda<E> {
     /// Makes an event at a time, or now if that is over.
     pub fn at(&mut self, at_us: u64, event: E) {
         self.made += 1;
-        let at_us = at_us.max(self.now_us);
-        self.heap.push(Reverse(Entry { at_us, number: self.made, event }));
+        self.events.insert((at_us.max(self.now_us), self.made), event);
     }
 
     /// When the next event is due.
     #[must_use]
     pub fn next_us(&self) -> Option<u64> {
-        self.heap.peek().map(|Reverse(first)| first.at_us)
+        self.events.first_key_value().map(|((at_us, _), _)| *at_us)
     }
 
     /// The next event that is due by `until_us`; else the time is `until_us` then.
     pub fn next_until(&mut self, until_us: u64) -> Option<E> {
-        if self.next_us().is_none_or(|at_us| at_us > until_us) {
+        let Some(at_us) = self.next_us().filter(|at_us| *at_us <= until_us) else {
             self.now_us = self.now_us.max(until_us);
             return None;
-        }
-        let Reverse(entry) = self.heap.pop()?;
-        self.now_us = entry.at_us;
-        Some(entry.event)
-    }
-}
-
-impl<E> Entry<E> {
-    const fn key(&self) -> (u64, u64) {
-        (self.at_us, self.number)
-    }
-}
-
-impl<E> PartialEq for Entry<E> {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl<E> Eq for Entry<E> {}
-
-impl<E> PartialOrd for Entry<E> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<E> Ord for Entry<E> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key().cmp(&other.key())
+        };
+        self.now_us = at_us;
+        self.events.pop_first().map(|(_, event)| event)
     }
 }
 
