@@ -4,6 +4,8 @@
 //! its tests. Start with [`seeds`] and [`Agenda`].
 
 mod agenda;
+#[cfg(feature = "node")]
+pub mod amqp_client;
 #[cfg(feature = "broker")]
 pub mod broker;
 pub mod datagram_network;

@@ -4,14 +4,16 @@
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use quelea_amqp_codec::ConnectionConfig;
 use quelea_amqp_codec::frame::PROTOCOL_HEADER;
 use quelea_amqp_codec::method::{Method, basic, channel, connection};
-use quelea_amqp_codec::{ConnectionConfig, FrameKind, FrameReader, Output};
 use quelea_amqp_session::{AuthOutcome, AuthRequest, Notice, Session};
 use quelea_broker::{Broker, BrokerConfig};
 use quelea_model::{Properties, Table, Value};
 use quelea_store::{MemStore, StoreState};
+use quelea_testkit::amqp_client::AmqpClient;
+pub(crate) use quelea_testkit::amqp_client::Received;
 use quelea_testkit::broker::{memory_of, open_log, open_memory, start};
 use quelea_testkit::disk::FakeDisk;
 use quelea_testkit::node::{self, Node, START};
@@ -26,37 +28,15 @@ pub(crate) struct Client(usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct On(pub(crate) Client, pub(crate) u16);
 
-/// What a client got.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Received {
-    pub(crate) channel: u16,
-    pub(crate) method: Method,
-    pub(crate) content: Option<(Bytes, Bytes)>,
-}
-
-impl Received {
-    /// The content's body as text.
-    pub(crate) fn body(&self) -> &str {
-        let (_, body) = self.content.as_ref().expect("a method with content");
-        std::str::from_utf8(body).expect("the tests send text")
-    }
-}
-
 /// The client's end of a connection.
 pub(crate) struct ScriptedClient {
-    /// What the client has sent and the session has not read.
-    sent: Output,
+    wire: AmqpClient,
     /// Bytes of one read of the session; 0 is all.
     read_bytes: usize,
-    reader: FrameReader,
-    /// Method and properties of a content whose body is not complete.
-    partial: Option<(Received, u64)>,
     inbox: VecDeque<Received>,
-    frame_max: u32,
     /// Whether the client reads.
     reads: bool,
     passwords_are_good: bool,
-    heartbeats: usize,
 }
 
 impl Deref for SessionTest {
@@ -119,15 +99,11 @@ impl SessionTest {
     /// A connection that has said nothing yet.
     pub(crate) fn accept(&mut self, loopback: bool) -> Client {
         let client = ScriptedClient {
-            sent: Output::new(),
+            wire: AmqpClient::new(131_072),
             read_bytes: 0,
-            reader: FrameReader::new(131_072),
-            partial: None,
             inbox: VecDeque::new(),
-            frame_max: 131_072,
             reads: true,
             passwords_are_good: true,
-            heartbeats: 0,
         };
         Client(self.0.accept(client, loopback))
     }
@@ -193,11 +169,11 @@ impl SessionTest {
     }
 
     pub(crate) fn send_on(&mut self, on: On, method: impl Into<Method>) {
-        self.end(on.0).sent.method(on.1, &method.into());
+        self.end(on.0).wire.sent.method(on.1, &method.into());
     }
 
     pub(crate) fn send_bytes(&mut self, client: Client, bytes: &[u8]) {
-        self.end(client).sent.put_slice(bytes);
+        self.end(client).wire.sent.put_slice(bytes);
     }
 
     /// Publishes without waiting.
@@ -208,11 +184,8 @@ impl SessionTest {
         properties: &Properties,
         body: &str,
     ) {
-        let mut wire = BytesMut::new();
-        properties.encode(&mut wire);
-        let end = self.end(on.0);
         let body = Bytes::copy_from_slice(body.as_bytes());
-        end.sent.content(on.1, &publish.into(), &wire, body, end.frame_max);
+        self.end(on.0).wire.publish(on.1, publish, properties, body);
     }
 
     /// Publishes to the default exchange.
@@ -280,7 +253,7 @@ impl SessionTest {
     }
 
     pub(crate) fn heartbeats(&mut self, client: Client) -> usize {
-        std::mem::take(&mut self.end(client).heartbeats)
+        std::mem::take(&mut self.end(client).wire.heartbeats)
     }
 
     /// The client stops or goes on reading.
@@ -313,7 +286,7 @@ impl SessionTest {
     pub(crate) fn receive_only(&mut self, client: Client) -> usize {
         let Node { broker, ends, now, .. } = &mut self.0;
         let end = &mut ends[client.0];
-        end.more = end.session.receive(broker, end.client.take(usize::MAX), *now);
+        end.more = end.session.receive(broker, end.client.wire.take_sent(usize::MAX), *now);
         std::iter::from_fn(|| end.session.poll_auth()).count()
     }
 
@@ -322,18 +295,9 @@ impl SessionTest {
     }
 }
 
-impl ScriptedClient {
-    fn take(&mut self, bytes_max: usize) -> Bytes {
-        let mut bytes = self.sent.to_bytes();
-        bytes.truncate(bytes_max);
-        self.sent.advance(bytes.len());
-        bytes
-    }
-}
-
 impl node::Client for ScriptedClient {
     fn take_sent(&mut self) -> Bytes {
-        self.take(if self.read_bytes == 0 { usize::MAX } else { self.read_bytes })
+        self.wire.take_sent(if self.read_bytes == 0 { usize::MAX } else { self.read_bytes })
     }
 
     fn reads(&self) -> bool {
@@ -346,37 +310,7 @@ impl node::Client for ScriptedClient {
     }
 
     fn receive(&mut self, bytes: Bytes) {
-        self.reader.push(bytes);
-        while let Some(frame) = self.reader.next().expect("the session writes good frames") {
-            match frame.kind {
-                FrameKind::Method => {
-                    let method = Method::decode(&frame.payload).expect("a good method");
-                    let has_content = method.has_content();
-                    let received = Received { channel: frame.channel, method, content: None };
-                    if has_content {
-                        self.partial = Some((received, 0));
-                    } else {
-                        self.inbox.push_back(received);
-                    }
-                }
-                FrameKind::Header => {
-                    let (received, left) = self.partial.as_mut().expect("a method before it");
-                    assert_eq!(received.channel, frame.channel);
-                    *left = u64::from_be_bytes(frame.payload[4..12].try_into().unwrap());
-                    received.content = Some((frame.payload.slice(12..), Bytes::new()));
-                }
-                FrameKind::Body => {
-                    let (received, left) = self.partial.as_mut().expect("a header before it");
-                    let (_, body) = received.content.as_mut().expect("a header before it");
-                    *left -= frame.payload.len() as u64;
-                    *body = Bytes::from([&body[..], &frame.payload[..]].concat());
-                }
-                FrameKind::Heartbeat => self.heartbeats += 1,
-            }
-            if matches!(&self.partial, Some((Received { content: Some(_), .. }, 0))) {
-                self.inbox.extend(self.partial.take().map(|(received, _)| received));
-            }
-        }
+        self.inbox.extend(self.wire.receive(bytes));
     }
 }
 
