@@ -32,7 +32,7 @@ PROGRAMS = {
 """Where each stands: the broker, the examples that are tested, and the directory's own tests of a metadata store."""
 QUICK_TARGETS = ["--lib", "--bins", "--tests"]
 """Examples are compiled by clippy already, and those in documentation rarely break by themselves."""
-QUICK_CASES = {"QUELEA_SIM_SEEDS": 20, "PROPTEST_CASES": 32}
+QUICK_CASES = {"QUELEA_SEEDS": 32, "PROPTEST_CASES": 32}
 _building = threading.Lock()
 _built: dict[str, Path] = {}
 

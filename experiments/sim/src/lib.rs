@@ -7,6 +7,5 @@
 pub mod flow;
 pub mod fluid;
 pub mod packets;
-pub mod seed;
 
-pub use seed::Seed;
+pub use quelea_testkit::Seed;

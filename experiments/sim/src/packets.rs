@@ -9,7 +9,6 @@
 //!
 //! Start with [`play`]; `simulation` is the run, `check` the promises, `directory`, `relay`, `client` the shells.
 
-mod agenda;
 mod args;
 mod check;
 mod client;
@@ -21,11 +20,9 @@ mod directory;
 mod event;
 pub mod exhaustive;
 pub mod fault;
-mod ids;
 mod keeping;
 mod lifecycle;
 mod machine;
-mod network;
 mod ownership;
 mod participant;
 pub mod plan;
@@ -36,13 +33,12 @@ mod run;
 mod shrink;
 mod simulation;
 mod store;
-mod trace;
 mod workload;
 
 pub use self::args::{PacketsArgs, replay};
 pub use self::fault::Fault;
-pub use self::network::Paths;
 pub use self::participant::Participant;
 pub use self::plan::{Family, Plan};
 pub use self::run::{Outcome, play};
 pub use self::shrink::shrink;
+pub use quelea_testkit::stream_network::Paths;

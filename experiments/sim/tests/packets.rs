@@ -1,33 +1,24 @@
-//! Nodes with faults, frame by frame. `QUELEA_SIM_SEED=n` plays one seed of each family, and
-//! `QUELEA_SIM_SEEDS=n` so many of each; `quelea-sim packets` does more.
+//! Nodes with faults, frame by frame. [`seeds`] says how to choose seeds; `quelea-sim packets` does more.
 
 use quelea_elastic_proto::frame::Acknowledge;
 use quelea_sim::Seed;
 use quelea_sim::packets::exhaustive::{Handshake, play_all};
 use quelea_sim::packets::{Family, Plan, play, replay};
+use quelea_testkit::seeds;
 
 /// Seeds of a family in an ordinary test run.
 const SEEDS: u64 = 25;
 /// Of a handshake's runs, every so many-th is played here, and all by `quelea-sim packets --exhaustive`.
 const STRIDE: usize = 11;
 
-fn number(name: &str) -> Option<u64> {
-    let value = std::env::var(name).ok()?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{name} is not a number")))
-}
-
 fn play_family(family: Family) {
-    let seeds = match number("QUELEA_SIM_SEED") {
-        Some(seed) => seed..=seed,
-        None => 1..=number("QUELEA_SIM_SEEDS").unwrap_or(SEEDS).max(1),
-    };
-    for seed in seeds {
-        let plan = Plan::draw(family, Seed(seed));
+    seeds::for_each(1..SEEDS + 1, |seed| {
+        let plan = Plan::draw(family, seed);
         if let Some(wrong) = play(&plan, false).wrong {
             let how = replay(&plan, &format!("--family {family} --seed {seed}"));
             panic!("{family} seed {seed}: {wrong}\n{how}");
         }
-    }
+    });
 }
 
 /// One test a family, so that they share the processors.

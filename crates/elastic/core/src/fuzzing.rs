@@ -28,7 +28,7 @@ const TURNS_MAX: usize = 10_000;
 /// stays within its limits, and the honest listener gets every message of the honest producer, once, in order.
 pub fn fuzz_relay(data: &[u8]) {
     let Some((&set_up, mut steps)) = data.split_first() else { return };
-    let mut world = World::new(set_up);
+    let mut world = RelayWorld::new(set_up);
     while let Some((&[what, amount], rest)) = steps.split_first_chunk() {
         steps = rest;
         let who = usize::from(what >> 4) % HOSTILE;
@@ -54,7 +54,7 @@ pub fn fuzz_relay(data: &[u8]) {
     world.check();
 }
 
-struct World {
+struct RelayWorld {
     relay: Relay,
     now: Time,
     hostile: [Option<Hostile>; HOSTILE],
@@ -79,7 +79,7 @@ struct Honest {
     output: BytesMut,
 }
 
-impl World {
+impl RelayWorld {
     fn new(set_up: u8) -> Self {
         let slow = match set_up & 0x03 {
             0 => SlowPolicy::DropNewest,

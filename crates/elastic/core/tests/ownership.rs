@@ -17,7 +17,7 @@ const QUEUE: &str = "prices";
 const HERE: &str = "10.0.0.1:5670";
 const THERE: &str = "10.0.0.2:5670";
 
-struct World {
+struct OwnershipWorld {
     ownership: Ownership,
     now: Time,
     entries: BTreeMap<String, Entry>,
@@ -29,7 +29,7 @@ struct World {
     warned: Vec<String>,
 }
 
-impl World {
+impl OwnershipWorld {
     fn new() -> Self {
         Self::with([])
     }
@@ -208,7 +208,7 @@ fn shard() -> Shard {
 
 #[test]
 fn a_vacant_queue_is_claimed_read_and_written_under_its_fence() {
-    let (mut world, fence) = World::owning();
+    let (mut world, fence) = OwnershipWorld::owning();
     world.claim();
     world.settle();
     assert_eq!(world.owned(), [0_u64; 0], "it has it");
@@ -223,7 +223,7 @@ fn a_vacant_queue_is_claimed_read_and_written_under_its_fence() {
 
 #[test]
 fn what_another_owns_is_not_claimed_and_its_owner_is_reported() {
-    let mut world = World::with([(shard().key(), THERE)]);
+    let mut world = OwnershipWorld::with([(shard().key(), THERE)]);
     world.claim();
     world.pass_ms(5_000);
     let disowned = world
@@ -235,7 +235,7 @@ fn what_another_owns_is_not_claimed_and_its_owner_is_reported() {
 
 #[test]
 fn the_shard_of_an_earlier_instance_is_taken_under_a_new_fence() {
-    let mut world = World::with([(shard().key(), HERE), (keys::queue(QUEUE), "record")]);
+    let mut world = OwnershipWorld::with([(shard().key(), HERE), (keys::queue(QUEUE), "record")]);
     let before = world.entries[&shard().key()].created.0;
     world.pass_ms(1_000);
     let owned = world.owned();
@@ -244,7 +244,7 @@ fn the_shard_of_an_earlier_instance_is_taken_under_a_new_fence() {
 
 #[test]
 fn a_taken_address_claims_nothing_until_the_other_is_gone() {
-    let mut world = World::with([(keys::directory(HERE), "another life")]);
+    let mut world = OwnershipWorld::with([(keys::directory(HERE), "another life")]);
     world.claim();
     world.pass_ms(20_000);
     assert!(world.ownership.fence(QUEUE).is_none());
@@ -257,7 +257,7 @@ fn a_taken_address_claims_nothing_until_the_other_is_gone() {
 
 #[test]
 fn an_unanswered_store_costs_the_lease_and_all_shards_in_time() {
-    let (mut world, _) = World::owning();
+    let (mut world, _) = OwnershipWorld::owning();
     // Something is under way that is never answered.
     world.give(Input::Claim { queue: "other".to_owned() });
     world.pass_in_silence(LEASE_TTL_MS);
@@ -273,7 +273,7 @@ fn an_unanswered_store_costs_the_lease_and_all_shards_in_time() {
 
 #[test]
 fn a_lease_that_the_store_has_ended_is_followed_by_another() {
-    let mut world = World::new();
+    let mut world = OwnershipWorld::new();
     world.claim();
     world.pass_ms(100);
     let fence = world.owned()[0];
@@ -301,7 +301,7 @@ fn a_vacant_shard_is_claimed_in_the_order_of_rank() {
     for (meant_more, waits) in [(false, false), (true, true)] {
         let (queue, other) = (keys::queue(QUEUE), keys::directory(&another(meant_more)));
         let mut world =
-            World::with([(queue, "record"), (other, "its life"), (shard().key(), THERE)]);
+            OwnershipWorld::with([(queue, "record"), (other, "its life"), (shard().key(), THERE)]);
         world.pass_ms(1_000);
         assert_eq!(world.owned(), [0_u64; 0]);
         world.entries.remove(&shard().key()).expect("it is there");
@@ -317,7 +317,7 @@ fn a_vacant_shard_is_claimed_in_the_order_of_rank() {
 
 #[test]
 fn a_refused_write_finds_who_has_the_shard_before_the_watch_does() {
-    let (mut world, fence) = World::owning();
+    let (mut world, fence) = OwnershipWorld::owning();
     world.let_another_take_it();
     assert_eq!(world.saved(fence), Some(Err(SaveError::Fenced)));
     assert_eq!(world.lost, [(shard(), Some(THERE.to_owned()))]);
@@ -326,7 +326,7 @@ fn a_refused_write_finds_who_has_the_shard_before_the_watch_does() {
 
 #[test]
 fn a_shard_that_another_one_has_by_now_is_given_away() {
-    let (mut world, fence) = World::owning();
+    let (mut world, fence) = OwnershipWorld::owning();
     let entry = world.let_another_take_it();
     assert!(entry.created.0 > fence);
     world.give(Input::Changes(vec![Change::Put(entry)]));
@@ -337,7 +337,7 @@ fn a_shard_that_another_one_has_by_now_is_given_away() {
 /// What is put off does not keep anybody who comes from his turn.
 #[test]
 fn answers_begin_nothing_that_was_put_off() {
-    let mut world = World::new();
+    let mut world = OwnershipWorld::new();
     world.pass_ms(100);
     world.give(Input::Claim { queue: QUEUE.to_owned() });
     while let Some((call, request)) = world.asked.pop_front() {
@@ -359,7 +359,7 @@ fn answers_begin_nothing_that_was_put_off() {
 
 #[test]
 fn nothing_is_claimed_by_a_stale_cluster_view() {
-    let mut world = World::new();
+    let mut world = OwnershipWorld::new();
     world.pass_ms(100);
     world.give(Input::WatchLost);
     let look = world.asked.pop_front().expect("it looks again");
@@ -374,7 +374,7 @@ fn nothing_is_claimed_by_a_stale_cluster_view() {
 
 #[test]
 fn a_queue_has_one_write_under_way_and_all_together_64() {
-    let mut world = World::new();
+    let mut world = OwnershipWorld::new();
     world.settle();
     let write = |queue: String, save| Input::Write {
         queue,

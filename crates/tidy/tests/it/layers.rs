@@ -10,7 +10,7 @@ use crate::assert_none;
 
 /// Each room with what it may depend on, lowest first. A family knows another only through `core`; the
 /// exceptions are `core/node`, which drives `amqp/session`, and the rooms that join families.
-const LAYERS: [(&str, &[&str]); 23] = [
+const LAYERS: [(&str, &[&str]); 24] = [
     ("core/model", &[]),
     ("core/store", &["core/model"]),
     ("core/broker", &["core/model", "core/store"]),
@@ -43,8 +43,12 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ),
     ("management", KNOWS_ALL),
     ("server", KNOWS_ALL),
+    ("testkit", &["core/model", "core/store", "core/broker", "amqp/codec", "amqp/session"]),
     ("tidy", &[]),
 ];
+
+/// What the tests of every room may use, and nothing else of it: below any room, were it a part of the product.
+const TESTKIT: &str = "quelea-testkit";
 
 /// The rooms that join everything may depend on every room below them.
 const KNOWS_ALL: &[&str] = &["*"];
@@ -71,7 +75,8 @@ fn every_crate_depends_only_on_the_layers_below_it() {
             // A crate's tests may turn on a feature of the crate.
             let others = dependencies.iter().filter(|name| **name != found.package_of_room());
             for other in others.filter(|name| name.starts_with("quelea-")) {
-                if !rooms.get(other).is_some_and(|room| below.contains(room)) {
+                let is_test_only = section == "dev-dependencies" && other == TESTKIT;
+                if !is_test_only && !rooms.get(other).is_some_and(|room| below.contains(room)) {
                     faults.push(format!("{}: {section} name {other}", found.path));
                 }
             }
@@ -87,6 +92,14 @@ const APPARATUS: [&str; 2] = ["fuzzing", "testing"];
 fn the_product_compiles_nothing_that_only_tests_need() {
     let mut faults = Vec::new();
     for found in Repository::open().crates() {
+        if found.package_of_room() == TESTKIT {
+            continue;
+        }
+        for section in ["dependencies", "build-dependencies"] {
+            if found.dependencies(section).iter().any(|name| name == TESTKIT) {
+                faults.push(format!("{}: {section} name {TESTKIT}", found.path));
+            }
+        }
         let dependencies = found.manifest.get("dependencies").and_then(|table| table.as_table());
         for (name, dependency) in dependencies.into_iter().flatten() {
             let features = dependency.get("features").and_then(|features| features.as_array());

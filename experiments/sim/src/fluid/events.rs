@@ -1,7 +1,9 @@
-//! What is to happen at which second: a heap, in the order of time and then of entry.
+//! What happens to a queue at which second of its agenda.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use quelea_testkit::Agenda;
+
+/// Microseconds, the agenda's unit.
+const SECOND: u64 = 1_000_000;
 
 /// Something that happens to a queue by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,32 +30,18 @@ pub(super) enum Event {
     Found { relay: u64 },
 }
 
-#[derive(Default)]
-pub(super) struct Events {
-    heap: BinaryHeap<Reverse<(u32, u64, Event)>>,
-    entered: u64,
+/// Enters what happens after so many seconds, at least one.
+pub(super) fn enter(agenda: &mut Agenda<Event>, now: u32, seconds: f64, event: Event) {
+    let wait = seconds.clamp(1.0, f64::from(u32::MAX / 2)) as u32;
+    agenda.at(u64::from(now + wait) * SECOND, event);
 }
 
-impl Events {
-    /// Enters what happens after so many seconds, at least one.
-    pub(super) fn after(&mut self, now: u32, seconds: f64, event: Event) {
-        let wait = seconds.clamp(1.0, f64::from(u32::MAX / 2)) as u32;
-        self.entered += 1;
-        self.heap.push(Reverse((now + wait, self.entered, event)));
-    }
+/// When the next one is.
+pub(super) fn next_at(agenda: &Agenda<Event>) -> Option<u32> {
+    agenda.next_us().map(|at_us| (at_us / SECOND) as u32)
+}
 
-    /// When the next one is.
-    pub(super) fn next_at(&self) -> Option<u32> {
-        self.heap.peek().map(|Reverse((at, _, _))| *at)
-    }
-
-    /// The next that is due.
-    pub(super) fn pop(&mut self, now: u32) -> Option<Event> {
-        let Reverse((at, _, event)) = *self.heap.peek()?;
-        if at > now {
-            return None;
-        }
-        self.heap.pop();
-        Some(event)
-    }
+/// The next that is due.
+pub(super) fn take(agenda: &mut Agenda<Event>, now: u32) -> Option<Event> {
+    agenda.next_until(u64::from(now) * SECOND)
 }

@@ -4,9 +4,10 @@ use std::f64::consts::TAU;
 
 use fastrand::Rng;
 use quelea_elastic_core::plan::{History, RelayState, Snapshot};
+use quelea_testkit::Agenda;
 
 use super::chance;
-use super::events::{Event, Events};
+use super::events::{self, Event};
 use super::figures::{Counter, Figures, Second};
 use super::gate::{Gate, LOOK_S};
 use super::producers::{NOWHERE, Producers};
@@ -40,7 +41,7 @@ pub(super) struct Queue<'a> {
     factor: f64,
     pub(super) producers: Producers,
     pub(super) relays: Relays,
-    pub(super) events: Events,
+    pub(super) events: Agenda<Event>,
     /// Slots of the producers that move.
     pub(super) moving: Vec<u32>,
     /// Slots of the producers that no relay could be found for.
@@ -88,7 +89,7 @@ impl<'a> Queue<'a> {
             factor: 1.0,
             producers: Producers::default(),
             relays: Relays::default(),
-            events: Events::default(),
+            events: Agenda::new(),
             moving: Vec::new(),
             homeless: Vec::new(),
             generation: 1,
@@ -118,7 +119,7 @@ impl<'a> Queue<'a> {
             self.join(rate);
         }
         self.counter.sum.joins = 0;
-        self.events.after(0, DAY_STEP_S, Event::Day);
+        events::enter(&mut self.events, 0, DAY_STEP_S, Event::Day);
         self.enter_join();
         self.enter_flash();
     }
@@ -144,7 +145,7 @@ impl<'a> Queue<'a> {
             self.spent_micros = 0.0;
         }
         self.finish_moves();
-        while let Some(event) = self.events.pop(self.now) {
+        while let Some(event) = events::take(&mut self.events, self.now) {
             self.happen(event);
         }
         self.house_all();
@@ -167,12 +168,12 @@ impl<'a> Queue<'a> {
             return 0;
         }
         let look = (self.now / LOOK_S + 1) * LOOK_S;
-        let next = self.events.next_at().map_or(look, |at| at.min(look));
+        let next = events::next_at(&self.events).map_or(look, |at| at.min(look));
         next.min(self.scenario.seconds).saturating_sub(self.now + 1)
     }
 
     fn happens_at(&self, second: u32) -> bool {
-        let is_due = self.events.next_at().is_some_and(|at| at <= second);
+        let is_due = events::next_at(&self.events).is_some_and(|at| at <= second);
         is_due || !self.moving.is_empty() || !self.homeless.is_empty()
     }
 
@@ -202,7 +203,7 @@ impl<'a> Queue<'a> {
         match event {
             Event::Day => {
                 self.revalue();
-                self.events.after(self.now, DAY_STEP_S, Event::Day);
+                events::enter(&mut self.events, self.now, DAY_STEP_S, Event::Day);
             }
             Event::Join => {
                 let rate = self.draw_rate();
@@ -214,7 +215,7 @@ impl<'a> Queue<'a> {
                 self.producers.burst[slot as usize] = chance::burst(&mut self.rng);
                 self.revalue_one(slot as usize);
                 let lasts = chance::waiting(&mut self.rng, self.scenario.burst_s);
-                self.events.after(self.now, lasts, Event::Calm { slot, life });
+                events::enter(&mut self.events, self.now, lasts, Event::Calm { slot, life });
             }
             Event::Calm { slot, life } if self.producers.is(slot, life) => {
                 self.producers.burst[slot as usize] = 1.0;
@@ -225,7 +226,7 @@ impl<'a> Queue<'a> {
                 self.flash = chance::flash(&mut self.rng);
                 self.revalue();
                 let lasts = chance::waiting(&mut self.rng, FLASH_S);
-                self.events.after(self.now, lasts, Event::FlashOver);
+                events::enter(&mut self.events, self.now, lasts, Event::FlashOver);
             }
             Event::FlashOver => {
                 self.flash = 1.0;
@@ -261,20 +262,20 @@ impl<'a> Queue<'a> {
     fn enter_join(&mut self) {
         let mean = self.scenario.stay_s / f64::from(self.scenario.producers.max(1));
         let wait = chance::waiting(&mut self.rng, mean);
-        self.events.after(self.now, wait, Event::Join);
+        events::enter(&mut self.events, self.now, wait, Event::Join);
     }
 
     fn enter_flash(&mut self) {
         if self.scenario.flash_every_s > 0.0 {
             let wait = chance::waiting(&mut self.rng, self.scenario.flash_every_s);
-            self.events.after(self.now, wait, Event::Flash);
+            events::enter(&mut self.events, self.now, wait, Event::Flash);
         }
     }
 
     fn enter_burst(&mut self, slot: u32, life: u32) {
         if self.scenario.burst_every_s > 0.0 {
             let wait = chance::waiting(&mut self.rng, self.scenario.burst_every_s);
-            self.events.after(self.now, wait, Event::Burst { slot, life });
+            events::enter(&mut self.events, self.now, wait, Event::Burst { slot, life });
         }
     }
 
@@ -282,7 +283,7 @@ impl<'a> Queue<'a> {
         let producer = self.producers.join(self.now, rate, self.factor as f32);
         let (slot, life) = (producer as u32, self.producers.life[producer]);
         let stays = chance::waiting(&mut self.rng, self.scenario.stay_s);
-        self.events.after(self.now, stays, Event::Leave { slot, life });
+        events::enter(&mut self.events, self.now, stays, Event::Leave { slot, life });
         self.enter_burst(slot, life);
         self.counter.sum.joins += 1;
         self.house(slot);
@@ -362,7 +363,7 @@ impl<'a> Queue<'a> {
             return;
         }
         let boots = chance::between(&mut self.fate, self.scenario.boot_s);
-        self.events.after(self.now, boots, Event::Booted { relay });
+        events::enter(&mut self.events, self.now, boots, Event::Booted { relay });
     }
 
     fn serve(&mut self, slot: usize) {
@@ -374,7 +375,7 @@ impl<'a> Queue<'a> {
         if self.scenario.relay_life_s > 0.0 {
             let lives = chance::waiting(&mut self.fate, self.scenario.relay_life_s);
             let relay = self.relays.id[slot];
-            self.events.after(self.now, lives, Event::Crash { relay });
+            events::enter(&mut self.events, self.now, lives, Event::Crash { relay });
         }
     }
 
@@ -383,7 +384,7 @@ impl<'a> Queue<'a> {
         self.relays.fall_silent(slot);
         self.counter.sum.crashes += 1;
         let found = if self.fate.f64() < DEAD_BUT_CONNECTED { FOUND_S.1 } else { FOUND_S.0 };
-        self.events.after(self.now, found, Event::Found { relay });
+        events::enter(&mut self.events, self.now, found, Event::Found { relay });
     }
 
     /// As the directory does it (directory/failover.rs): another relay is asked for, and the dead one's

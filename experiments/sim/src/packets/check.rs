@@ -8,9 +8,9 @@ use quelea_elastic_core::directory;
 use quelea_elastic_proto::frame::GapCause;
 use quelea_elastic_proto::session::Event;
 use quelea_elastic_proto::{ClientId, Time};
+use quelea_testkit::Trace;
 
 use crate::packets::participant::Participant;
-use crate::packets::trace::Trace;
 use crate::packets::workload::topic;
 
 /// What is known of one run so far.

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use bytes::{Bytes, BytesMut};
 use quelea_elastic_proto::session::{Link, Output, Session};
 use quelea_elastic_proto::{Fence, Frame, Search, Time};
+use quelea_testkit::stream_network::ConnId;
 
 use crate::packets::client_connection::{ClientConnection, Received};
 use crate::packets::context::Context;
-use crate::packets::ids::ConnId;
 
 /// A session with the connections that it wants.
 pub(super) struct Client<S> {

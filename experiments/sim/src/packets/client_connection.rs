@@ -4,9 +4,9 @@ use bytes::Bytes;
 use quelea_elastic_proto::frame::{Hello, Role};
 use quelea_elastic_proto::limits::VERSION;
 use quelea_elastic_proto::{Frame, FrameBuffer, Time};
+use quelea_testkit::stream_network::ConnId;
 
 use crate::packets::context::{Context, read_into};
-use crate::packets::ids::ConnId;
 
 /// As in the client library, milliseconds.
 const HEARTBEAT_MS: u64 = 1_000;

@@ -4,12 +4,11 @@ use bytes::BytesMut;
 use quelea_elastic_core::ownership::{Call, Request};
 use quelea_elastic_proto::frame::Frame;
 use quelea_elastic_proto::{FrameBuffer, Time};
+use quelea_testkit::Agenda;
+use quelea_testkit::stream_network::{ConnId, Incarnation, StreamNetwork};
 
-use crate::packets::agenda::Agenda;
 use crate::packets::check::Check;
 use crate::packets::event::{Event, ProviderCall};
-use crate::packets::ids::{ConnId, Incarnation};
-use crate::packets::network::Network;
 use crate::packets::participant::Participant;
 
 /// Lent to a machine for one signal.
@@ -19,7 +18,7 @@ pub(super) struct Context<'a> {
     /// By the machine's clock.
     pub(super) now: Time,
     pub(super) agenda: &'a mut Agenda<Event>,
-    pub(super) net: &'a mut Network,
+    pub(super) net: &'a mut StreamNetwork<Participant>,
     pub(super) check: &'a mut Check,
     /// The process ends after this signal.
     pub(super) exits: bool,

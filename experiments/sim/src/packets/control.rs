@@ -7,9 +7,9 @@ use quelea_elastic_proto::frame::WireError;
 use quelea_elastic_proto::frame::{Hello, Role};
 use quelea_elastic_proto::limits::VERSION;
 use quelea_elastic_proto::{Fence, Frame, FrameBuffer, RelayId, Search, Time};
+use quelea_testkit::stream_network::ConnId;
 
 use crate::packets::context::{Context, read_into};
-use crate::packets::ids::ConnId;
 
 /// As in the shell, milliseconds.
 const ANSWER_MS_MAX: u64 = 3_000;

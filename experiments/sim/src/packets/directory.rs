@@ -11,10 +11,10 @@ use quelea_elastic_core::ownership::{Answer, Call, Input as OwnershipInput};
 use quelea_elastic_proto::frame::{Role, Welcome};
 use quelea_elastic_proto::limits::VERSION;
 use quelea_elastic_proto::{Frame, FrameBuffer, RelayId, Time};
+use quelea_testkit::stream_network::{ConnId, SocketEvent};
 
 use crate::packets::context::{Context, read_into};
 use crate::packets::event::{ProviderAnswer, ProviderCall, Signal};
-use crate::packets::ids::ConnId;
 use crate::packets::ownership::Ownership;
 use crate::packets::workload::QUEUE;
 
@@ -67,13 +67,13 @@ impl DirectoryNode {
 
     pub(super) fn handle(&mut self, cx: &mut Context<'_>, signal: Signal) {
         match signal {
-            Signal::Accepted(conn) => {
+            Signal::Socket(SocketEvent::Accepted(conn)) => {
                 let line =
                     AcceptedConnection { buffer: FrameBuffer::new(), peer: None, heard: cx.now };
                 self.lines.insert(conn, line);
             }
-            Signal::Bytes(conn, bytes) => self.read(cx, conn, &bytes),
-            Signal::Closed(conn) => self.gone(cx, conn),
+            Signal::Socket(SocketEvent::Bytes(conn, bytes)) => self.read(cx, conn, &bytes),
+            Signal::Socket(SocketEvent::Closed(conn)) => self.gone(cx, conn),
             Signal::Store(call, answer) => self.ownership.answered(cx, call, answer),
             Signal::Changes(changes) => {
                 self.ownership.changed(cx, changes);

@@ -1,11 +1,10 @@
 //! What happens in a run, and what machines get.
 
-use bytes::Bytes;
 use quelea_elastic_core::directory::{Input, RelayHandle, RelaySpec};
 use quelea_elastic_core::ownership::meta::Change;
 use quelea_elastic_core::ownership::{Answer, Call, Request};
+use quelea_testkit::stream_network::{ConnId, Incarnation, NodeId, Side, SocketEvent, StreamEvent};
 
-use crate::packets::ids::{ConnId, Incarnation, NodeId, Side};
 use crate::packets::participant::Participant;
 
 /// Something that happens.
@@ -41,6 +40,15 @@ pub(super) enum Event {
     Command(usize),
 }
 
+impl From<StreamEvent> for Event {
+    fn from(event: StreamEvent) -> Self {
+        match event {
+            StreamEvent::Arrive(conn, side) => Self::Arrive(conn, side),
+            StreamEvent::Socket(to, event) => Self::Signal(to, Signal::Socket(event)),
+        }
+    }
+}
+
 /// What a machine gets.
 #[derive(Debug)]
 pub(super) enum Signal {
@@ -48,16 +56,8 @@ pub(super) enum Signal {
     Boot,
     /// Its deadline has come.
     Timer,
-    /// A connection that it opened is there.
-    Connected(ConnId),
-    /// Somebody has connected.
-    Accepted(ConnId),
-    /// Bytes came.
-    Bytes(ConnId, Bytes),
-    /// The connection is over, or could not be made.
-    Closed(ConnId),
-    /// The connection takes more again.
-    Writable(ConnId),
+    /// Something of a connection.
+    Socket(SocketEvent),
     /// The store answers.
     Store(Call, Answer),
     /// The store notifies of changes.

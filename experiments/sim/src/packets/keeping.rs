@@ -8,10 +8,10 @@ use quelea_elastic_core::relay::Relay;
 use quelea_elastic_proto::frame::{Hello, Role, Welcome};
 use quelea_elastic_proto::limits::VERSION;
 use quelea_elastic_proto::{Frame, FrameBuffer, MessageSeq, Time};
+use quelea_testkit::stream_network::{ConnId, SocketEvent};
 
 use crate::packets::context::{Context, read_into};
 use crate::packets::event::Signal;
-use crate::packets::ids::ConnId;
 use crate::packets::workload::QUEUE;
 
 /// Where the keeper is.
@@ -146,13 +146,13 @@ pub(super) struct KeeperNode {
 impl KeeperNode {
     pub(super) fn handle(&mut self, cx: &mut Context<'_>, signal: Signal) {
         match signal {
-            Signal::Accepted(conn) => {
+            Signal::Socket(SocketEvent::Accepted(conn)) => {
                 self.lines.insert(conn, FrameBuffer::new());
             }
-            Signal::Closed(conn) => {
+            Signal::Socket(SocketEvent::Closed(conn)) => {
                 self.lines.remove(&conn);
             }
-            Signal::Bytes(conn, bytes) => {
+            Signal::Socket(SocketEvent::Bytes(conn, bytes)) => {
                 let Some(buffer) = self.lines.get_mut(&conn) else { return };
                 read_into(buffer, &bytes);
                 while let Ok(Some(frame)) = buffer.next_frame() {

@@ -5,15 +5,14 @@ use quelea_elastic_core::ownership::keys::Shard;
 use quelea_elastic_core::plan::RelayState;
 use quelea_elastic_proto::ClientId;
 use quelea_elastic_proto::frame::Acknowledge;
+use quelea_testkit::stream_network::{CutRule, Incarnation, NodeId};
 
 use crate::packets::clock::Clock;
 use crate::packets::directory::DirectoryNode;
 use crate::packets::event::{Event, Signal};
 use crate::packets::fault::{Fault, FaultKind, Moment, ProviderMode};
-use crate::packets::ids::{Incarnation, NodeId};
 use crate::packets::keeping::{KEEPER, KeeperNode};
 use crate::packets::machine::Node;
-use crate::packets::network::CutRule;
 use crate::packets::participant::Participant;
 use crate::packets::program::{ListenerNode, ProducerNode};
 use crate::packets::relay::RelayNode;

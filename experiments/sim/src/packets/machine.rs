@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use quelea_elastic_proto::Time;
+use quelea_testkit::stream_network::{Incarnation, NodeId};
 
 use crate::packets::clock::Clock;
 use crate::packets::context::Context;
 use crate::packets::directory::DirectoryNode;
 use crate::packets::event::{Event, Signal};
-use crate::packets::ids::{Incarnation, NodeId};
 use crate::packets::keeping::KeeperNode;
 use crate::packets::participant::Participant;
 use crate::packets::program::{ListenerNode, ProducerNode};

@@ -6,10 +6,10 @@ use std::str::FromStr;
 use fastrand::Rng;
 use quelea_elastic_core::directory::Relocation;
 use quelea_elastic_proto::frame::{Acknowledge, SlowPolicy};
+use quelea_testkit::stream_network::Paths;
 
 use crate::Seed;
 use crate::packets::fault::{Fault, FaultKind, Moment, ProviderMode};
-use crate::packets::network::Paths;
 use crate::packets::participant::Participant;
 
 /// What a run is about. Everything else is drawn.

@@ -8,6 +8,7 @@ use quelea_elastic_proto::session::{
     Event, ListenerConfig, ListenerSession, ProducerConfig, ProducerSession, PublishError,
 };
 use quelea_elastic_proto::{ClientId, Time};
+use quelea_testkit::stream_network::SocketEvent;
 
 use crate::packets::client::Client;
 use crate::packets::context::Context;
@@ -46,9 +47,9 @@ impl ProducerNode {
 
     pub(super) fn handle(&mut self, cx: &mut Context<'_>, signal: Signal) {
         match signal {
-            Signal::Connected(conn) => self.client.connected(cx, conn),
-            Signal::Closed(conn) => self.client.closed(cx, conn),
-            Signal::Bytes(conn, bytes) => self.client.read(cx, conn, &bytes),
+            Signal::Socket(SocketEvent::Connected(conn)) => self.client.connected(cx, conn),
+            Signal::Socket(SocketEvent::Closed(conn)) => self.client.closed(cx, conn),
+            Signal::Socket(SocketEvent::Bytes(conn, bytes)) => self.client.read(cx, conn, &bytes),
             Signal::Publish(messages) => self.owed += messages,
             _ => {}
         }
@@ -125,9 +126,9 @@ impl ListenerNode {
 
     pub(super) fn handle(&mut self, cx: &mut Context<'_>, signal: Signal) {
         match signal {
-            Signal::Connected(conn) => self.client.connected(cx, conn),
-            Signal::Closed(conn) => self.client.closed(cx, conn),
-            Signal::Bytes(conn, bytes) => self.client.read(cx, conn, &bytes),
+            Signal::Socket(SocketEvent::Connected(conn)) => self.client.connected(cx, conn),
+            Signal::Socket(SocketEvent::Closed(conn)) => self.client.closed(cx, conn),
+            Signal::Socket(SocketEvent::Bytes(conn, bytes)) => self.client.read(cx, conn, &bytes),
             _ => {}
         }
         self.client.turn(cx);

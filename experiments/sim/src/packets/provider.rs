@@ -1,9 +1,9 @@
 //! The provider: starts and ends relay processes as `quelea_elastic_directory::provider` promises, or does not.
 
 use quelea_elastic_core::directory::{RelayHandle, RelaySpec};
+use quelea_testkit::stream_network::NodeId;
 
 use crate::packets::fault::ProviderMode;
-use crate::packets::ids::NodeId;
 use crate::packets::participant::Participant;
 
 /// A process that was started.

@@ -7,11 +7,11 @@ use bytes::{Bytes, BytesMut};
 use quelea_elastic_core::directory::RelaySpec;
 use quelea_elastic_core::relay::{Port, Relay, RelayConfig, default_settings};
 use quelea_elastic_proto::{Frame, FrameBuffer, Time};
+use quelea_testkit::stream_network::{ConnId, SocketEvent};
 
 use crate::packets::context::{Context, read_into};
 use crate::packets::control::Control;
 use crate::packets::event::Signal;
-use crate::packets::ids::ConnId;
 use crate::packets::keeping::Keeping;
 use crate::packets::workload::QUEUE;
 
@@ -85,12 +85,12 @@ impl RelayNode {
     pub(super) fn handle(&mut self, cx: &mut Context<'_>, signal: Signal) {
         self.core.begin_turn(cx.now);
         match signal {
-            Signal::Accepted(conn) => self.accept(cx, conn),
-            Signal::Connected(conn) => {
+            Signal::Socket(SocketEvent::Accepted(conn)) => self.accept(cx, conn),
+            Signal::Socket(SocketEvent::Connected(conn)) => {
                 self.control.connected(cx, conn);
                 self.keeping.connected(cx, conn);
             }
-            Signal::Bytes(conn, bytes) => {
+            Signal::Socket(SocketEvent::Bytes(conn, bytes)) => {
                 if self.sockets.contains_key(&conn) {
                     self.read(cx, conn, &bytes);
                 } else if self.control.owns(conn) {
@@ -99,7 +99,7 @@ impl RelayNode {
                     self.keeping.read(cx, &mut self.core, conn, &bytes);
                 }
             }
-            Signal::Closed(conn) => {
+            Signal::Socket(SocketEvent::Closed(conn)) => {
                 if let Some(socket) = self.sockets.remove(&conn) {
                     self.ports.remove(&socket.port);
                     self.core.disconnected(socket.port);
@@ -107,7 +107,7 @@ impl RelayNode {
                 self.control.closed(cx, conn);
                 self.keeping.closed(cx, &mut self.core, conn);
             }
-            Signal::Writable(conn) => {
+            Signal::Socket(SocketEvent::Writable(conn)) => {
                 if let Some(socket) = self.sockets.get_mut(&conn) {
                     socket.blocked = false;
                     let port = socket.port;

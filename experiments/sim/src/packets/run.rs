@@ -1,10 +1,10 @@
 //! Playing a plan to its end, and what came of it.
 
+use quelea_testkit::stream_network::Incarnation;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::packets::event::{Event, Signal};
-use crate::packets::ids::Incarnation;
 use crate::packets::participant::Participant;
 use crate::packets::plan::Plan;
 use crate::packets::simulation::Simulation;

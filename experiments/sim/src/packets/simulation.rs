@@ -7,16 +7,17 @@ use quelea_elastic_core::directory::{Input, RelaySpec};
 use quelea_elastic_core::ownership::{Call, LEASE_TTL_MS, Request};
 use quelea_elastic_core::plan::{Action, RelayState};
 use quelea_elastic_proto::frame::Acknowledge;
+use quelea_testkit::Agenda;
+use quelea_testkit::stream_network::{
+    Arrival, ConnId, Incarnation, NodeId, Side, SocketEvent, StreamNetwork,
+};
 
-use crate::packets::agenda::Agenda;
 use crate::packets::check::{Check, Promise};
 use crate::packets::context::Context;
 use crate::packets::event::{Event, ProviderAnswer, ProviderCall, Signal};
 use crate::packets::fault::{FaultKind, Moment, ProviderMode};
-use crate::packets::ids::{ConnId, Incarnation, NodeId, Side};
 use crate::packets::keeping::KEEPER;
 use crate::packets::machine::Machine;
-use crate::packets::network::{Arrival, Network};
 use crate::packets::participant::Participant;
 use crate::packets::plan::{Command, Plan};
 use crate::packets::provider::{Provider, Start};
@@ -38,7 +39,7 @@ const GRACE_US: u64 = 5_000_000;
 pub(super) struct Simulation {
     pub(super) plan: Plan,
     pub(super) agenda: Agenda<Event>,
-    pub(super) net: Network,
+    pub(super) net: StreamNetwork<Participant>,
     pub(super) machines: Vec<Machine>,
     pub(super) store: Store,
     pub(super) provider: Provider,
@@ -59,7 +60,7 @@ impl Simulation {
         let bound = clients * (plan.ring_bytes_max + (64 << 10)) * 4;
         let mut world = Self {
             agenda: Agenda::new(),
-            net: Network::new(plan.paths, plan.seed.rng("network")),
+            net: StreamNetwork::new(plan.paths, plan.seed.rng("network")),
             machines: Vec::new(),
             store: Store::new(LEASE_TTL_MS * 1_000),
             provider: Provider::new(),
@@ -207,12 +208,12 @@ impl Simulation {
         };
         match net.arrive(agenda, conn, side, alive, |node| machines[node].silent) {
             Arrival::Nothing => {}
-            Arrival::For(incarnation, signal) => self.signal(incarnation, signal),
+            Arrival::For(incarnation, event) => self.signal(incarnation, Signal::Socket(event)),
             Arrival::Knock(node) => {
                 let incarnation = self.machines[node].current_incarnation(node);
                 self.net.accept(&mut self.agenda, conn, incarnation);
                 if let Some(incarnation) = incarnation {
-                    self.signal(incarnation, Signal::Accepted(conn));
+                    self.signal(incarnation, Signal::Socket(SocketEvent::Accepted(conn)));
                 }
             }
         }

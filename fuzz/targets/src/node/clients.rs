@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use quelea_amqp_codec::ShortStr;
 use quelea_amqp_codec::frame::PROTOCOL_HEADER;
 use quelea_amqp_codec::method::{Method, basic, channel, connection, queue};
-use quelea_amqp_codec::{FrameKind, FrameReader, Output, ShortStr};
-use quelea_model::{Properties, PropertyView};
+use quelea_model::Properties;
+use quelea_testkit::amqp_client::{AmqpClient, Received};
+use quelea_testkit::node::Client;
 
 use super::script::Verdict;
 
@@ -20,24 +22,21 @@ const TAGS_PICKED: usize = 4;
 const PICKS_OF_KNOWN: u8 = 250;
 
 /// The client's end of a connection.
-pub(super) struct Client {
-    sent: Output,
-    reader: FrameReader,
+pub(super) struct FuzzClient {
+    wire: AmqpClient,
     /// Of each channel: the tags of the deliveries that it has not settled.
     tags: BTreeMap<u16, Vec<u64>>,
     /// Of each channel: the tag of its last delivery.
     last_tags: BTreeMap<u16, u64>,
-    /// Of each channel: bytes of the body that have to come; `None`: the header comes next.
-    contents: BTreeMap<u16, Option<u64>>,
     /// Whether it takes what the session writes.
     pub(super) reads: bool,
 }
 
-impl Client {
+impl FuzzClient {
     /// Sends the whole handshake at once, as a client may that knows what will be asked.
     pub(super) fn new() -> Self {
-        let mut sent = Output::new();
-        sent.put_slice(PROTOCOL_HEADER);
+        let mut wire = AmqpClient::new(FRAME_MAX);
+        wire.sent.put_slice(PROTOCOL_HEADER);
         let start_ok = connection::StartOk {
             mechanism: ShortStr::from_static("PLAIN"),
             response: Bytes::from_static(b"\0guest\0guest"),
@@ -47,33 +46,20 @@ impl Client {
         let tune_ok = connection::TuneOk { channel_max: 100, frame_max: FRAME_MAX, heartbeat: 60 };
         let open = connection::Open { virtual_host: ShortStr::from_static("/") };
         for method in [Method::from(start_ok), tune_ok.into(), open.into()] {
-            sent.method(0, &method);
+            wire.sent.method(0, &method);
         }
         for channel in [1, 2] {
-            sent.method(channel, &channel::Open {}.into());
+            wire.sent.method(channel, &channel::Open {}.into());
         }
-        Self {
-            sent,
-            reader: FrameReader::new(FRAME_MAX),
-            tags: BTreeMap::new(),
-            last_tags: BTreeMap::new(),
-            contents: BTreeMap::new(),
-            reads: true,
-        }
-    }
-
-    pub(super) fn take_sent(&mut self) -> Bytes {
-        let bytes = self.sent.to_bytes();
-        self.sent.advance(bytes.len());
-        bytes
+        Self { wire, tags: BTreeMap::new(), last_tags: BTreeMap::new(), reads: true }
     }
 
     pub(super) fn send(&mut self, channel: u16, method: &Method) {
-        self.sent.method(channel, method);
+        self.wire.sent.method(channel, method);
     }
 
     pub(super) fn send_raw(&mut self, bytes: &[u8]) {
-        self.sent.put_slice(bytes);
+        self.wire.sent.put_slice(bytes);
     }
 
     pub(super) fn publish(
@@ -83,9 +69,7 @@ impl Client {
         properties: &Properties,
         body: Bytes,
     ) {
-        let mut wire = BytesMut::new();
-        properties.encode(&mut wire);
-        self.sent.content(channel, &publish.into(), &wire, body, FRAME_MAX);
+        self.wire.publish(channel, publish, properties, body);
     }
 
     /// Settles one of its oldest deliveries; says 0 if there is none, and now and then nonsense.
@@ -118,58 +102,10 @@ impl Client {
         self.send(channel, &delete.into());
     }
 
-    /// Takes what the session wrote.
-    pub(super) fn receive(&mut self, bytes: Bytes) {
-        // After anything but its own protocol a server may answer with the one that it speaks.
-        if bytes.starts_with(PROTOCOL_HEADER) {
-            return;
-        }
-        self.reader.push(bytes);
-        loop {
-            match self.reader.next() {
-                Ok(Some(frame)) => self.frame(frame.kind, frame.channel, &frame.payload),
-                Ok(None) => return,
-                Err(error) => panic!("the output is no frame: {error}"),
-            }
-        }
-    }
-
-    fn frame(&mut self, kind: FrameKind, channel: u16, payload: &Bytes) {
-        match (kind, self.contents.get(&channel).copied()) {
-            (FrameKind::Heartbeat, _) => assert_eq!(channel, 0, "a heartbeat's channel"),
-            (FrameKind::Method, None) => match Method::decode(payload) {
-                Ok(method) => self.method(channel, method),
-                Err(error) => panic!("the output is no method: {error}"),
-            },
-            (FrameKind::Header, Some(None)) => {
-                let fixed: [u8; 12] = payload[..12].try_into().expect("12 bytes");
-                let size = u64::from_be_bytes(fixed[4..].try_into().expect("8 bytes"));
-                let properties = PropertyView::new(&payload[12..]).check();
-                assert!(properties.is_ok(), "{properties:?}");
-                self.wait_for_body(channel, size);
-            }
-            (FrameKind::Body, Some(Some(size))) => {
-                let rest = size.checked_sub(payload.len() as u64).expect("no more than was said");
-                self.wait_for_body(channel, rest);
-            }
-            (kind, expected) => panic!("{kind:?} on channel {channel} while at {expected:?}"),
-        }
-    }
-
-    fn wait_for_body(&mut self, channel: u16, rest: u64) {
-        match rest {
-            0 => self.contents.remove(&channel),
-            rest => self.contents.insert(channel, Some(rest)),
-        };
-    }
-
     fn method(&mut self, channel: u16, method: Method) {
         match method {
             Method::BasicDeliver(deliver) => self.delivery(channel, deliver.delivery_tag),
             Method::BasicGetOk(got) => self.delivery(channel, got.delivery_tag),
-            Method::BasicReturn(_) => {
-                self.contents.insert(channel, None);
-            }
             Method::ChannelClose(_) => {
                 self.forget(channel);
                 self.send(channel, &channel::CloseOk {}.into());
@@ -192,6 +128,26 @@ impl Client {
         let last = self.last_tags.insert(channel, tag).unwrap_or(0);
         assert!(tag > last, "delivery tag {tag} after {last}");
         self.tags.entry(channel).or_default().push(tag);
-        self.contents.insert(channel, None);
+    }
+}
+
+impl Client for FuzzClient {
+    fn take_sent(&mut self) -> Bytes {
+        self.wire.take_sent(usize::MAX)
+    }
+
+    fn receive(&mut self, bytes: Bytes) {
+        for Received { channel, method, .. } in self.wire.receive(bytes) {
+            self.method(channel, method);
+        }
+    }
+
+    fn reads(&self) -> bool {
+        self.reads
+    }
+
+    /// Whoever is closed comes back.
+    fn successor(&self) -> Option<Self> {
+        Some(Self::new())
     }
 }

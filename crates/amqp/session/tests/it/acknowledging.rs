@@ -4,10 +4,10 @@ use quelea_amqp_codec::method::{Method, basic};
 
 use crate::consuming::{consume, deliveries};
 use crate::declaring::{count, queue};
-use crate::node::{Node, On};
+use crate::session_test::{On, SessionTest};
 
 /// A consumer with five deliveries that are not acknowledged.
-fn five_deliveries(node: &mut Node) -> On {
+fn five_deliveries(node: &mut SessionTest) -> On {
     let on = node.channel();
     node.call(on, queue("q"));
     for body in ["a", "b", "c", "d", "e"] {
@@ -21,13 +21,13 @@ fn five_deliveries(node: &mut Node) -> On {
     on
 }
 
-fn unacknowledged(node: &Node) -> u64 {
+fn unacknowledged(node: &SessionTest) -> u64 {
     node.broker.queue("/", "q").expect("the queue").messages_unacknowledged
 }
 
 #[test]
 fn one_several_or_all_deliveries_are_acknowledged() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = five_deliveries(&mut node);
     node.send_on(on, basic::Ack { delivery_tag: 4, multiple: false });
     node.settle();
@@ -43,7 +43,7 @@ fn one_several_or_all_deliveries_are_acknowledged() {
 
 #[test]
 fn refused_deliveries_go_back_or_away() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = five_deliveries(&mut node);
     node.send_on(on, basic::Reject { delivery_tag: 1, requeue: false });
     node.send_on(on, basic::Reject { delivery_tag: 2, requeue: true });
@@ -56,7 +56,7 @@ fn refused_deliveries_go_back_or_away() {
 #[test]
 fn a_delivery_that_is_not_there_closes_the_channel() {
     let unknown = |method: fn(u64) -> Method, id: u16| {
-        let mut node = Node::new();
+        let mut node = SessionTest::new();
         let on = five_deliveries(&mut node);
         let text = "PRECONDITION_FAILED - unknown delivery tag 9".to_owned();
         assert_eq!(node.refused(on, method(9)), (406, text, 60, id));
@@ -70,14 +70,14 @@ fn a_delivery_that_is_not_there_closes_the_channel() {
     );
 }
 
-fn count_after_close(node: &mut Node) -> u32 {
+fn count_after_close(node: &mut SessionTest) -> u32 {
     let on = node.channel();
     count(node, on, "q")
 }
 
 #[test]
 fn acknowledging_twice_closes_the_channel() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = five_deliveries(&mut node);
     node.send_on(on, basic::Ack { delivery_tag: 1, multiple: false });
     let (code, text, ..) = node.refused(on, basic::Ack { delivery_tag: 1, multiple: false });
@@ -86,7 +86,7 @@ fn acknowledging_twice_closes_the_channel() {
 
 #[test]
 fn recover_puts_everything_back() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = five_deliveries(&mut node);
     assert_eq!(node.call(on, basic::Recover { requeue: true }), basic::RecoverOk {}.into());
     assert_eq!(count(&mut node, on, "q"), 5);
@@ -105,7 +105,7 @@ fn recover_to_the_same_consumer_is_not_implemented_as_in_rabbitmq() {
         (Method::from(basic::Recover { requeue: false }), 110),
         (Method::from(basic::RecoverAsync { requeue: false }), 100),
     ] {
-        let mut node = Node::new();
+        let mut node = SessionTest::new();
         let on = node.channel();
         let text = "NOT_IMPLEMENTED - requeue=false".to_owned();
         assert_eq!(node.refused(on, method), (540, text, 60, id));

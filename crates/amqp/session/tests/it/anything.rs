@@ -9,7 +9,7 @@ use quelea_model::{Properties, Table, Value};
 
 use crate::consuming::consume;
 use crate::declaring::{bind, durable_queue, exchange, exclusive_queue, queue};
-use crate::node::{Client, Node, On, persistent, to};
+use crate::session_test::{Client, On, SessionTest, persistent, to};
 
 /// Clients of a run, and channels that each uses.
 const CLIENTS: usize = 3;
@@ -123,7 +123,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn connect(node: &mut Node) -> Client {
+fn connect(node: &mut SessionTest) -> Client {
     let client = node.connect();
     for number in 1..=CHANNELS {
         node.open_channel(client, number);
@@ -132,7 +132,7 @@ fn connect(node: &mut Node) -> Client {
 }
 
 /// Does what a good client does when its channel or its connection was closed.
-fn come_back(node: &mut Node, client: &mut Client) {
+fn come_back(node: &mut SessionTest, client: &mut Client) {
     for received in node.all(*client) {
         match received.method {
             Method::ChannelClose(_) => {
@@ -151,7 +151,7 @@ fn come_back(node: &mut Node, client: &mut Client) {
 }
 
 fn run(steps: Vec<Step>) {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let mut clients: Vec<Client> = (0..CLIENTS).map(|_| connect(&mut node)).collect();
     for step in steps {
         match step {
@@ -169,7 +169,7 @@ fn run(steps: Vec<Step>) {
             }
             Step::Reads(client, reads) => node.reads(clients[client], reads),
             Step::Disk { slow, full } => {
-                node.disk_is_slow(slow);
+                node.is_disk_slow = slow;
                 node.disk_is_full(full);
             }
             Step::Turn => {
@@ -187,8 +187,8 @@ fn run(steps: Vec<Step>) {
 
 /// The trouble is over: who is still connected is served, and when all have gone, so is what was
 /// theirs.
-fn ends_clean(node: &mut Node, clients: &[Client]) {
-    node.disk_is_slow(false);
+fn ends_clean(node: &mut SessionTest, clients: &[Client]) {
+    node.is_disk_slow = false;
     node.disk_is_full(false);
     for client in clients {
         node.reads(*client, true);
@@ -228,7 +228,7 @@ proptest! {
 
 #[test]
 fn a_publish_to_no_queue_at_all_is_forgotten() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let client = connect(&mut node);
     node.publish(On(client, 1), to("nowhere"), &Properties::default(), "x");
     node.settle();

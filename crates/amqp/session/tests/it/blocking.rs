@@ -6,14 +6,14 @@ use quelea_model::Table;
 
 use crate::consuming::{consume, deliveries};
 use crate::declaring::{durable_queue, queue};
-use crate::node::{Node, On};
+use crate::session_test::{On, SessionTest};
 
 fn blocked(method: &Method) -> bool {
     matches!(method, Method::ConnectionBlocked(_))
 }
 
 /// A client that has published to the durable queue `q`.
-fn publisher(node: &mut Node) -> On {
+fn publisher(node: &mut SessionTest) -> On {
     let on = node.channel();
     node.call(on, durable_queue("q"));
     node.publish_persistent(on, "q", "before");
@@ -23,7 +23,7 @@ fn publisher(node: &mut Node) -> On {
 
 #[test]
 fn publishers_are_notified_and_held_back_until_the_disk_has_space() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = publisher(&mut node);
     node.disk_is_full(true);
     node.settle();
@@ -50,7 +50,7 @@ fn publishers_are_notified_and_held_back_until_the_disk_has_space() {
 
 #[test]
 fn who_only_consumes_goes_on_and_is_not_notified() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let publisher = publisher(&mut node);
     let consumer = node.channel();
     node.disk_is_full(true);
@@ -68,7 +68,7 @@ fn who_only_consumes_goes_on_and_is_not_notified() {
 
 #[test]
 fn who_connects_meanwhile_is_notified_when_it_publishes() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     publisher(&mut node);
     node.disk_is_full(true);
     node.settle();
@@ -85,7 +85,7 @@ fn who_connects_meanwhile_is_notified_when_it_publishes() {
 
 #[test]
 fn who_does_not_understand_the_notice_is_held_back_in_silence() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     publisher(&mut node);
     let client = node.accept(true);
     node.open(client, "guest", "/", Table::new());
@@ -104,7 +104,7 @@ fn who_does_not_understand_the_notice_is_held_back_in_silence() {
 
 #[test]
 fn a_blocked_client_is_not_dropped_for_heartbeats_that_nobody_reads() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = publisher(&mut node);
     node.disk_is_full(true);
     node.settle();
@@ -123,7 +123,7 @@ fn a_blocked_client_is_not_dropped_for_heartbeats_that_nobody_reads() {
 
 #[test]
 fn a_publisher_to_a_memory_queue_is_held_back_too() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = publisher(&mut node);
     node.call(on, queue("m"));
     node.disk_is_full(true);

@@ -6,7 +6,7 @@ use quelea_broker::CloseReason;
 
 use crate::consuming::consume;
 use crate::declaring::{count, declared, durable_queue, exclusive_queue, queue};
-use crate::node::{Node, On};
+use crate::session_test::{On, SessionTest};
 
 fn close_channel() -> channel::Close {
     channel::Close { reply_code: 200, reply_text: "bye".into(), ..Default::default() }
@@ -18,7 +18,7 @@ fn close() -> connection::Close {
 
 #[test]
 fn a_channel_is_closed_and_opened_again() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, queue("q"));
     node.publish_to(on, "q", "a");
@@ -31,7 +31,7 @@ fn a_channel_is_closed_and_opened_again() {
 
 #[test]
 fn exclusive_queues_are_gone_before_close_ok() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let (first, second) = (node.channel(), node.channel());
     node.call(first, exclusive_queue("mine"));
     let (code, ..) =
@@ -51,7 +51,7 @@ fn exclusive_queues_are_gone_before_close_ok() {
 
 #[test]
 fn a_socket_that_breaks_releases_all() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, exclusive_queue("mine"));
     node.call(on, durable_queue("q"));
@@ -66,7 +66,7 @@ fn a_socket_that_breaks_releases_all() {
 
 #[test]
 fn deliveries_for_a_closed_channel_are_dropped_and_counted_as_taken() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     let other = node.open_channel(on.0, 2);
     node.call(on, queue("q"));
@@ -83,7 +83,7 @@ fn deliveries_for_a_closed_channel_are_dropped_and_counted_as_taken() {
 
 #[test]
 fn deliveries_for_a_closed_channel_do_not_reach_its_successor() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     let other = node.open_channel(on.0, 2);
     node.call(on, queue("q"));
@@ -103,7 +103,7 @@ fn deliveries_for_a_closed_channel_do_not_reach_its_successor() {
 
 #[test]
 fn the_broker_says_goodbye_when_it_stops() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.shut_down();
     let text = "CONNECTION_FORCED - broker forced connection closure with reason 'shutdown'";
@@ -117,7 +117,7 @@ fn the_broker_says_goodbye_when_it_stops() {
 
 #[test]
 fn an_operator_closes_a_connection() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let (on, other) = (node.channel(), node.channel());
     let connection = node.session(on.0).connection_id().unwrap();
     let reason = CloseReason::Administrator { reason: "Closed via management plugin".to_owned() };
@@ -131,7 +131,7 @@ fn an_operator_closes_a_connection() {
 
 #[test]
 fn what_comes_after_a_close_is_not_looked_at() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.send_on(on, queue_methods::Purge { queue: "missing".into(), no_wait: false });
     node.send_on(on, queue("q"));
@@ -151,7 +151,7 @@ fn what_comes_after_a_close_is_not_looked_at() {
 
 #[test]
 fn a_soft_error_leaves_the_other_channels_alone() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     let other = node.open_channel(on.0, 2);
     node.refused(on, queue_methods::Purge { queue: "missing".into(), no_wait: false });
@@ -168,7 +168,7 @@ fn a_soft_error_leaves_the_other_channels_alone() {
 
 #[test]
 fn both_sides_may_close_at_the_same_time() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.shut_down();
     node.send(on.0, close());
@@ -181,7 +181,7 @@ fn both_sides_may_close_at_the_same_time() {
 
 #[test]
 fn both_sides_may_close_a_channel_at_the_same_time() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.send_on(on, queue_methods::Purge { queue: "missing".into(), no_wait: false });
     node.send_on(on, close_channel());

@@ -4,7 +4,7 @@ use quelea_amqp_codec::method::{Method, basic, confirm, queue as queue_methods};
 use quelea_model::{Properties, Table, Value};
 
 use crate::declaring::{durable_queue, queue};
-use crate::node::{Node, On, to};
+use crate::session_test::{On, SessionTest, to};
 
 fn ack(delivery_tag: u64, multiple: bool) -> Method {
     basic::Ack { delivery_tag, multiple }.into()
@@ -15,7 +15,7 @@ fn nack(delivery_tag: u64, multiple: bool) -> Method {
 }
 
 /// A channel in confirm mode and a durable queue `q`.
-fn publisher(node: &mut Node) -> On {
+fn publisher(node: &mut SessionTest) -> On {
     let on = node.channel();
     assert_eq!(node.call(on, confirm::Select { no_wait: false }), confirm::SelectOk {}.into());
     node.call(on, durable_queue("q"));
@@ -24,7 +24,7 @@ fn publisher(node: &mut Node) -> On {
 
 #[test]
 fn what_waits_for_nothing_is_confirmed_at_the_turns_end() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = publisher(&mut node);
     node.publish_to(on, "q", "a");
     node.settle();
@@ -38,16 +38,16 @@ fn what_waits_for_nothing_is_confirmed_at_the_turns_end() {
 
 #[test]
 fn persistent_messages_are_confirmed_when_they_are_on_the_disk() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = publisher(&mut node);
-    node.disk_is_slow(true);
+    node.is_disk_slow = true;
     for _ in 0..10 {
         node.publish_persistent(on, "q", "safe");
     }
     node.settle();
     assert_eq!(node.all(on.0), []);
     assert_eq!(node.session(on.0).report().unconfirmed, 10);
-    node.disk_is_slow(false);
+    node.is_disk_slow = false;
     node.settle();
     assert_eq!(node.methods(on.0), [ack(10, true)]);
     assert_eq!(node.session(on.0).report().unconfirmed, 0);
@@ -55,21 +55,21 @@ fn persistent_messages_are_confirmed_when_they_are_on_the_disk() {
 
 #[test]
 fn a_transient_message_does_not_overtake_a_persistent_one() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = publisher(&mut node);
-    node.disk_is_slow(true);
+    node.is_disk_slow = true;
     node.publish_persistent(on, "q", "safe");
     node.publish_to(on, "q", "quick");
     node.settle();
     assert_eq!(node.all(on.0), []);
-    node.disk_is_slow(false);
+    node.is_disk_slow = false;
     node.settle();
     assert_eq!(node.methods(on.0), [ack(2, true)]);
 }
 
 #[test]
 fn each_channel_counts_for_itself() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = publisher(&mut node);
     let other = node.open_channel(on.0, 2);
     let plain = node.open_channel(on.0, 3);
@@ -87,7 +87,7 @@ fn each_channel_counts_for_itself() {
 
 #[test]
 fn counting_starts_with_confirm_select_and_never_again() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, queue("q"));
     node.publish_to(on, "q", "before");
@@ -103,7 +103,7 @@ fn counting_starts_with_confirm_select_and_never_again() {
 
 #[test]
 fn a_returned_message_is_confirmed_after_its_return() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = publisher(&mut node);
     let publish = basic::Publish { mandatory: true, ..to("nowhere") };
     node.publish(on, publish, &Properties::default(), "lost");
@@ -115,14 +115,14 @@ fn a_returned_message_is_confirmed_after_its_return() {
 
 #[test]
 fn rejected_messages_are_told_in_their_place() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = publisher(&mut node);
     let arguments = Table::from_iter([
         ("x-max-length", Value::I32(1)),
         ("x-overflow", Value::text("reject-publish")),
     ]);
     node.call(on, queue_methods::Declare { arguments, ..durable_queue("full") });
-    node.disk_is_slow(true);
+    node.is_disk_slow = true;
     node.publish_persistent(on, "q", "1");
     node.publish_persistent(on, "full", "2");
     node.publish_persistent(on, "full", "3 is rejected");
@@ -130,16 +130,16 @@ fn rejected_messages_are_told_in_their_place() {
     node.publish_persistent(on, "q", "5");
     node.settle();
     assert_eq!(node.all(on.0), [], "nothing is said out of order");
-    node.disk_is_slow(false);
+    node.is_disk_slow = false;
     node.settle();
     assert_eq!(node.methods(on.0), [ack(2, true), nack(4, true), ack(5, false)]);
 }
 
 #[test]
 fn confirms_are_forgotten_with_their_channel() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = publisher(&mut node);
-    node.disk_is_slow(true);
+    node.is_disk_slow = true;
     node.publish_persistent(on, "q", "1");
     let missing = basic::Publish { exchange: "missing".into(), ..Default::default() };
     node.publish(on, missing, &Properties::default(), "2");
@@ -147,7 +147,7 @@ fn confirms_are_forgotten_with_their_channel() {
     let (code, text, class, method) = node.closed(on.0);
     assert_eq!((code, class, method), (404, 60, 40));
     assert_eq!(text, "NOT_FOUND - no exchange 'missing' in vhost '/'");
-    node.disk_is_slow(false);
+    node.is_disk_slow = false;
     node.settle();
     assert_eq!(node.all(on.0), []);
     assert_eq!(node.session(on.0).report().unconfirmed, 0);

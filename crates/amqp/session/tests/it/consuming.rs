@@ -4,7 +4,7 @@ use quelea_amqp_codec::method::{Method, basic, queue as queue_methods};
 use quelea_model::{Properties, Table};
 
 use crate::declaring::queue;
-use crate::node::{Node, On, Received, to};
+use crate::session_test::{On, Received, SessionTest, to};
 
 pub(crate) fn consume(queue: &str, tag: &str) -> basic::Consume {
     basic::Consume { queue: queue.into(), consumer_tag: tag.into(), ..Default::default() }
@@ -23,7 +23,7 @@ pub(crate) fn deliveries(received: &[Received]) -> Vec<(u64, &str)> {
     deliveries.collect()
 }
 
-fn publish_all(node: &mut Node, on: On, bodies: &[&str]) {
+fn publish_all(node: &mut SessionTest, on: On, bodies: &[&str]) {
     for body in bodies {
         node.publish_to(on, "q", body);
     }
@@ -32,7 +32,7 @@ fn publish_all(node: &mut Node, on: On, bodies: &[&str]) {
 
 #[test]
 fn a_consumer_gets_what_is_there_and_what_comes() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, queue("q"));
     publish_all(&mut node, on, &["a"]);
@@ -52,7 +52,7 @@ fn a_consumer_gets_what_is_there_and_what_comes() {
 
 #[test]
 fn consume_ok_comes_before_the_first_delivery() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, queue("q"));
     publish_all(&mut node, on, &["a"]);
@@ -65,7 +65,7 @@ fn consume_ok_comes_before_the_first_delivery() {
 
 #[test]
 fn the_broker_makes_up_a_tag() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, queue("q"));
     let Method::BasicConsumeOk(answer) = node.call(on, consume("q", "")) else {
@@ -80,7 +80,7 @@ fn the_broker_makes_up_a_tag() {
 
 #[test]
 fn nothing_is_delivered_after_cancel_ok() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     let other = node.open_channel(on.0, 2);
     node.call(on, queue("q"));
@@ -103,7 +103,7 @@ fn nothing_is_delivered_after_cancel_ok() {
 
 #[test]
 fn cancelling_what_is_not_there_is_no_error() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     let cancel = basic::Cancel { consumer_tag: "ghost".into(), no_wait: false };
     let answer = basic::CancelOk { consumer_tag: "ghost".into() };
@@ -115,7 +115,7 @@ fn cancelling_what_is_not_there_is_no_error() {
 
 #[test]
 fn prefetch_holds_deliveries_back_until_they_are_acknowledged() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, queue("q"));
     let qos = basic::Qos { prefetch_count: 2, ..Default::default() };
@@ -133,7 +133,7 @@ fn prefetch_holds_deliveries_back_until_they_are_acknowledged() {
 
 #[test]
 fn a_consumer_whose_queue_goes_is_told_if_it_wants_to_know() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     let deaf = node.accept(true);
     node.open(deaf, "guest", "/", Table::new());
@@ -151,7 +151,7 @@ fn a_consumer_whose_queue_goes_is_told_if_it_wants_to_know() {
 
 #[test]
 fn two_channels_have_tags_and_numbers_of_their_own() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     let other = node.open_channel(on.0, 2);
     node.call(on, queue("q"));
@@ -168,7 +168,7 @@ fn two_channels_have_tags_and_numbers_of_their_own() {
 
 #[test]
 fn a_message_is_delivered_again_with_its_mark() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, queue("q"));
     node.publish(on, to("q"), &Properties::default(), "a");

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use quelea_amqp_codec::method::{Method, basic, confirm, tx};
-use quelea_store::fake_disk::{FakeDisk, Survival};
+use quelea_testkit::disk::{FakeDisk, Survival};
 
 use crate::consuming::consume;
 use crate::declaring::durable_queue;
-use crate::node::{Node, On};
+use crate::session_test::{On, SessionTest};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -38,7 +38,7 @@ struct Known {
 }
 
 struct Story {
-    node: Node,
+    node: SessionTest,
     publisher: On,
     transaction: On,
     consumer: On,
@@ -48,7 +48,7 @@ struct Story {
 
 impl Story {
     fn begin(log: &FakeDisk) -> Self {
-        let mut node = Node::on_log(log.clone());
+        let mut node = SessionTest::on_log(log.clone());
         let (publisher, transaction, consumer) = (node.channel(), node.channel(), node.channel());
         node.call(publisher, durable_queue("q"));
         node.call(publisher, confirm::Select { no_wait: false });
@@ -139,7 +139,7 @@ impl Known {
 
 /// All messages of the queue after a restart.
 fn found(log: FakeDisk) -> BTreeMap<String, usize> {
-    let mut node = Node::on_log(log);
+    let mut node = SessionTest::on_log(log);
     let on = node.channel();
     node.call(on, basic::Consume { no_ack: true, ..consume("q", "me") });
     let mut found = BTreeMap::new();
@@ -184,10 +184,10 @@ proptest! {
 #[test]
 fn a_queue_whose_declare_ok_came_survives_the_machine() {
     let log = FakeDisk::new();
-    let mut node = Node::on_log(log.clone());
+    let mut node = SessionTest::on_log(log.clone());
     let on = node.channel();
     node.call(on, durable_queue("q"));
-    let mut node = Node::on_log(log.crash(Survival::Nothing, 1));
+    let mut node = SessionTest::on_log(log.crash(Survival::Nothing, 1));
     let on = node.channel();
     node.call(on, consume("q", "me"));
 }
@@ -195,7 +195,7 @@ fn a_queue_whose_declare_ok_came_survives_the_machine() {
 #[test]
 fn many_publishes_share_a_sync_and_a_confirm() {
     let log = FakeDisk::new();
-    let mut node = Node::on_log(log.clone());
+    let mut node = SessionTest::on_log(log.clone());
     let on = node.channel();
     node.call(on, durable_queue("q"));
     node.call(on, confirm::Select { no_wait: false });

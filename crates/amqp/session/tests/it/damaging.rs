@@ -7,7 +7,7 @@ use quelea_amqp_codec::method::{basic, confirm, queue as queue_methods, tx};
 
 use crate::consuming::{consume, deliveries};
 use crate::declaring::{bind, durable_queue, exchange, queue};
-use crate::node::{Node, persistent, to};
+use crate::session_test::{SessionTest, persistent, to};
 
 /// What a client sends after the handshake, with a bit of everything.
 fn conversation() -> BytesMut {
@@ -41,7 +41,7 @@ proptest! {
         cut in proptest::option::of(any::<prop::sample::Index>()),
         read_bytes in 0_usize..200,
     ) {
-        let mut node = Node::new();
+        let mut node = SessionTest::new();
         let (victim, other) = (node.channel(), node.channel());
         node.call(other, queue("safe"));
         node.call(other, consume("safe", "me"));

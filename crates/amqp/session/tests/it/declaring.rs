@@ -3,7 +3,7 @@
 use quelea_amqp_codec::method::{Method, access, basic, channel, exchange, queue};
 use quelea_model::{Properties, Table, Value};
 
-use crate::node::{Node, On};
+use crate::session_test::{On, SessionTest};
 
 pub(crate) fn exchange(name: &str, kind: &str) -> exchange::Declare {
     exchange::Declare { exchange: name.into(), kind: kind.into(), ..Default::default() }
@@ -38,7 +38,7 @@ fn passive(name: &str) -> queue::Declare {
     queue::Declare { passive: true, ..queue(name) }
 }
 
-pub(crate) fn count(node: &mut Node, on: On, name: &str) -> u32 {
+pub(crate) fn count(node: &mut SessionTest, on: On, name: &str) -> u32 {
     match node.call(on, passive(name)) {
         Method::QueueDeclareOk(declared) => declared.message_count,
         other => panic!("{other:?}"),
@@ -47,7 +47,7 @@ pub(crate) fn count(node: &mut Node, on: On, name: &str) -> u32 {
 
 #[test]
 fn an_exchange_is_declared_found_and_deleted() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     assert_eq!(node.call(on, exchange("logs", "topic")), exchange::DeclareOk {}.into());
     let found = exchange::Declare { passive: true, ..exchange("logs", "topic") };
@@ -59,7 +59,7 @@ fn an_exchange_is_declared_found_and_deleted() {
 
 #[test]
 fn a_queue_is_declared_found_purged_and_deleted() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     assert_eq!(node.call(on, queue("q")), declared("q", 0, 0));
     for body in ["a", "b", "c"] {
@@ -76,7 +76,7 @@ fn a_queue_is_declared_found_purged_and_deleted() {
 
 #[test]
 fn the_broker_makes_up_a_name_and_the_channel_remembers_it() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     let Method::QueueDeclareOk(answer) = node.call(on, exclusive_queue("")) else {
         panic!("declare-ok");
@@ -95,7 +95,7 @@ fn the_broker_makes_up_a_name_and_the_channel_remembers_it() {
 
 #[test]
 fn a_binding_routes_until_it_is_removed() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, queue("q"));
     assert_eq!(node.call(on, bind("q", "amq.direct", "k")), queue::BindOk {}.into());
@@ -118,7 +118,7 @@ fn a_binding_routes_until_it_is_removed() {
 
 #[test]
 fn exchanges_are_bound_to_exchanges() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, exchange("inner", "fanout"));
     node.call(on, queue("q"));
@@ -145,7 +145,7 @@ fn exchanges_are_bound_to_exchanges() {
 
 #[test]
 fn who_does_not_wait_gets_no_answer() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     let no_wait = true;
     node.send_on(on, exchange::Declare { no_wait, ..exchange("e", "fanout") });
@@ -169,7 +169,7 @@ fn who_does_not_wait_gets_no_answer() {
 
 #[test]
 fn a_queue_knows_its_arguments() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     let arguments = Table::from_iter([("x-max-length", Value::I32(2))]);
     node.call(on, queue::Declare { arguments, ..queue("short") });
@@ -181,7 +181,7 @@ fn a_queue_knows_its_arguments() {
 
 #[test]
 fn realms_and_flow_are_answered() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     let request = access::Request { realm: "/data".into(), ..Default::default() };
     assert_eq!(node.call(on, request), access::RequestOk { ticket: 1 }.into());

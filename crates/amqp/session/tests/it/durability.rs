@@ -6,30 +6,30 @@ use quelea_amqp_codec::method::{
 
 use crate::consuming::consume;
 use crate::declaring::{bind, declared, durable_queue, exchange, queue};
-use crate::node::{Node, On};
+use crate::session_test::{On, SessionTest};
 
 /// Sends a method while the disk is slow; its answer must not come before the disk is done.
 fn waits_for_the_disk(
-    node: &mut Node,
+    node: &mut SessionTest,
     on: On,
     method: impl Into<Method>,
     answer: impl Into<Method>,
 ) {
     let (method, answer) = (method.into(), answer.into());
     let name = method.name();
-    node.disk_is_slow(true);
+    node.is_disk_slow = true;
     node.send_on(on, method);
     node.settle();
     assert_eq!(node.all(on.0), [], "{name} was answered too early");
     assert!(node.session(on.0).wants_input(), "{name} keeps the session from reading");
-    node.disk_is_slow(false);
+    node.is_disk_slow = false;
     node.settle();
     assert_eq!(node.methods(on.0), [answer], "{name}");
 }
 
 #[test]
 fn durable_topology_is_acknowledged_when_it_is_on_the_disk() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     let durable = true;
     waits_for_the_disk(&mut node, on, durable_queue("q"), declared("q", 0, 0));
@@ -59,9 +59,9 @@ fn durable_topology_is_acknowledged_when_it_is_on_the_disk() {
 
 #[test]
 fn transient_topology_waits_for_nothing() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
-    node.disk_is_slow(true);
+    node.is_disk_slow = true;
     assert_eq!(node.call(on, queue("q")), declared("q", 0, 0));
     assert_eq!(node.call(on, exchange("e", "fanout")), exchange_methods::DeclareOk {}.into());
     assert_eq!(node.call(on, bind("q", "e", "")), queue_methods::BindOk {}.into());
@@ -69,15 +69,15 @@ fn transient_topology_waits_for_nothing() {
 
 #[test]
 fn methods_behind_an_answer_that_waits_keep_their_order() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
-    node.disk_is_slow(true);
+    node.is_disk_slow = true;
     node.send_on(on, durable_queue("q"));
     node.send_on(on, consume("q", "me"));
     node.send_on(on, basic::Qos::default());
     node.settle();
     assert_eq!(node.all(on.0), []);
-    node.disk_is_slow(false);
+    node.is_disk_slow = false;
     node.settle();
     let expected: [Method; 3] = [
         declared("q", 0, 0),
@@ -89,10 +89,10 @@ fn methods_behind_an_answer_that_waits_keep_their_order() {
 
 #[test]
 fn an_answer_that_waits_does_not_hold_up_other_channels() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     let other = node.open_channel(on.0, 2);
-    node.disk_is_slow(true);
+    node.is_disk_slow = true;
     node.send_on(on, durable_queue("q"));
     node.settle();
     assert_eq!(node.call(other, basic::Qos::default()), basic::QosOk {}.into());
@@ -100,9 +100,9 @@ fn an_answer_that_waits_does_not_hold_up_other_channels() {
 
 #[test]
 fn a_session_that_waits_reads_no_further_and_goes_on_by_itself() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
-    node.disk_is_slow(true);
+    node.is_disk_slow = true;
     for number in 0..5 {
         node.send_on(on, durable_queue(&format!("q{number}")));
     }
@@ -110,7 +110,7 @@ fn a_session_that_waits_reads_no_further_and_goes_on_by_itself() {
     assert!(!node.session(on.0).wants_input());
     assert!(node.session(on.0).is_stalled());
     assert_eq!(node.broker.queues(None).len(), 1);
-    node.disk_is_slow(false);
+    node.is_disk_slow = false;
     node.settle();
     assert_eq!(node.all(on.0).len(), 5);
     assert!(node.session(on.0).wants_input());
@@ -118,14 +118,14 @@ fn a_session_that_waits_reads_no_further_and_goes_on_by_itself() {
 
 #[test]
 fn who_leaves_before_the_answer_leaves_nothing_behind() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
-    node.disk_is_slow(true);
+    node.is_disk_slow = true;
     node.send_on(on, durable_queue("q"));
     node.send_on(on, durable_queue("r"));
     node.settle();
     node.disconnect(on.0);
-    node.disk_is_slow(false);
+    node.is_disk_slow = false;
     node.settle();
     assert_eq!(node.all(on.0), []);
     assert_eq!(node.broker.connections().len(), 0);

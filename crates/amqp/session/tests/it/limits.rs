@@ -6,11 +6,11 @@ use quelea_model::{Properties, Table, Value, limits};
 
 use crate::consuming::consume;
 use crate::declaring::{exclusive_queue, queue};
-use crate::node::{Node, On};
+use crate::session_test::{On, SessionTest};
 
 #[test]
 fn a_client_that_never_reads_is_bounded_and_loses_nothing() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let (publisher, consumer) = (node.channel(), node.channel());
     node.call(publisher, queue("q"));
     node.call(consumer, basic::Consume { no_ack: true, ..consume("q", "me") });
@@ -31,7 +31,7 @@ fn a_client_that_never_reads_is_bounded_and_loses_nothing() {
 
 #[test]
 fn a_client_that_writes_before_it_reads_a_large_delivery_is_read() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, queue("q"));
     node.call(on, queue("answers"));
@@ -51,7 +51,7 @@ fn a_client_that_writes_before_it_reads_a_large_delivery_is_read() {
 
 #[test]
 fn a_client_that_asks_and_never_reads_is_not_read_either() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, queue("q"));
     for _ in 0..100 {
@@ -73,7 +73,7 @@ fn a_client_that_asks_and_never_reads_is_not_read_either() {
 
 #[test]
 fn more_channels_than_agreed_end_the_connection() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let client = node.connect();
     for number in 1..=limits::CHANNELS_MAX {
         node.send_on(On(client, number), channel::Open {});
@@ -92,7 +92,7 @@ fn more_channels_than_agreed_end_the_connection() {
 fn endless_declares_reach_a_limit() {
     let limits =
         BrokerConfig { exclusive_queues_per_connection_max: 50, ..BrokerConfig::default() };
-    let mut node = Node::with_limits(limits);
+    let mut node = SessionTest::with_limits(limits);
     let on = node.channel();
     for _ in 0..51 {
         node.send_on(on, exclusive_queue(""));
@@ -106,7 +106,7 @@ fn endless_declares_reach_a_limit() {
 
 #[test]
 fn a_call_carries_out_a_bounded_number_of_events() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, queue("q"));
     for _ in 0..2 * quelea_amqp_session::EVENTS_PER_CALL_MAX {
@@ -122,11 +122,11 @@ fn a_call_carries_out_a_bounded_number_of_events() {
 
 #[test]
 fn confirms_that_wait_stop_the_reading_at_the_limit() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, confirm::Select { no_wait: false });
     node.call(on, crate::declaring::durable_queue("q"));
-    node.disk_is_slow(true);
+    node.is_disk_slow = true;
     // In this store every persistent message is a batch of its own, and so a run of its own.
     for _ in 0..limits::REPLIES_WAITING_MAX + 100 {
         node.publish_persistent(on, "q", "x");
@@ -135,7 +135,7 @@ fn confirms_that_wait_stop_the_reading_at_the_limit() {
     assert!(!node.session(on.0).wants_input());
     let unconfirmed = node.session(on.0).report().unconfirmed;
     assert_eq!(unconfirmed, limits::REPLIES_WAITING_MAX as u64);
-    node.disk_is_slow(false);
+    node.is_disk_slow = false;
     node.settle();
     assert_eq!(node.session(on.0).report().unconfirmed, 0);
     assert!(node.session(on.0).wants_input());
@@ -143,7 +143,7 @@ fn confirms_that_wait_stop_the_reading_at_the_limit() {
 
 #[test]
 fn a_message_too_large_for_its_consumers_frames_closes_one_channel() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let publisher = node.channel();
     let dead = [
         ("x-dead-letter-exchange", Value::text("")),
@@ -171,7 +171,7 @@ fn a_message_too_large_for_its_consumers_frames_closes_one_channel() {
 
 #[test]
 fn a_header_too_long_for_the_consumer_is_left_out() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let publisher = node.channel();
     let dead = [
         ("x-dead-letter-exchange", Value::text("")),

@@ -5,14 +5,14 @@ use quelea_amqp_session::{Notice, SessionState};
 use quelea_broker::BrokerConfig;
 use quelea_model::{Table, Value};
 
-use crate::node::{Node, capabilities};
+use crate::session_test::{SessionTest, capabilities};
 
 const REFUSED: &str = "ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN. \
                        For details see the broker logfile.";
 
 #[test]
 fn a_client_logs_in_and_opens_a_virtual_host() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let client = node.connect();
     let opened = Notice::Opened { user: "guest".to_owned(), vhost: "/".to_owned() };
     assert_eq!(node.notices(client), [opened]);
@@ -29,7 +29,7 @@ fn a_client_logs_in_and_opens_a_virtual_host() {
 
 #[test]
 fn a_wrong_password_is_refused_with_rabbitmqs_words() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let client = node.accept(true);
     node.password_is_wrong(client);
     node.log_in(client, "guest", capabilities());
@@ -44,7 +44,7 @@ fn a_wrong_password_is_refused_with_rabbitmqs_words() {
 
 #[test]
 fn a_client_without_the_capability_is_dropped_without_a_word() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let client = node.accept(true);
     node.password_is_wrong(client);
     node.log_in(client, "guest", Table::new());
@@ -54,7 +54,7 @@ fn a_client_without_the_capability_is_dropped_without_a_word() {
 
 #[test]
 fn guest_may_only_come_from_loopback() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let client = node.accept(false);
     node.log_in(client, "guest", capabilities());
     assert_eq!(node.closed(client), (403, REFUSED.to_owned(), 0, 0));
@@ -67,7 +67,7 @@ fn guest_may_only_come_from_loopback() {
 
 #[test]
 fn a_missing_virtual_host_and_a_forbidden_one_are_refused() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     node.add_vhost("private");
     node.add_user("alice");
     for (vhost, text) in [
@@ -84,7 +84,7 @@ fn a_missing_virtual_host_and_a_forbidden_one_are_refused() {
 #[test]
 fn connections_have_a_limit() {
     let limits = BrokerConfig { connections_max: 1, ..BrokerConfig::default() };
-    let mut node = Node::with_limits(limits);
+    let mut node = SessionTest::with_limits(limits);
     let first = node.connect();
     let second = node.accept(true);
     node.open(second, "guest", "/", capabilities());
@@ -97,7 +97,7 @@ fn connections_have_a_limit() {
 
 #[test]
 fn a_refused_amqplain_login_names_its_mechanism() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let client = node.accept(true);
     node.password_is_wrong(client);
     node.send_bytes(client, quelea_amqp_codec::frame::PROTOCOL_HEADER);
@@ -120,7 +120,7 @@ fn a_refused_amqplain_login_names_its_mechanism() {
 
 #[test]
 fn a_session_reads_nothing_while_a_login_is_verified() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let client = node.accept(true);
     node.send_bytes(client, quelea_amqp_codec::frame::PROTOCOL_HEADER);
     node.settle();
@@ -140,7 +140,7 @@ fn a_session_reads_nothing_while_a_login_is_verified() {
 
 #[test]
 fn a_new_secret_is_accepted() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let client = node.connect();
     let secret = connection::UpdateSecret {
         new_secret: bytes::Bytes::from_static(b"fresh"),
@@ -153,7 +153,7 @@ fn a_new_secret_is_accepted() {
 
 #[test]
 fn a_handshake_that_never_ends_is_cut_off() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let client = node.accept(true);
     node.advance(9_999);
     assert!(!node.session(client).is_finished());
@@ -163,7 +163,7 @@ fn a_handshake_that_never_ends_is_cut_off() {
 
 #[test]
 fn heartbeats_are_sent_and_missed_ones_end_the_connection() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let client = node.connect();
     node.advance(119_000);
     assert!(node.heartbeats(client) >= 2);
@@ -176,7 +176,7 @@ fn heartbeats_are_sent_and_missed_ones_end_the_connection() {
 
 #[test]
 fn a_connection_that_has_a_name_of_its_own_reports_it() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let client = node.accept(true);
     let mut properties = capabilities();
     properties.set("connection_name", Value::text("orders"));

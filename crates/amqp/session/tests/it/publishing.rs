@@ -5,9 +5,9 @@ use quelea_amqp_codec::method::{Method, basic, queue as queue_methods};
 use quelea_model::{Properties, Table, Value};
 
 use crate::declaring::{bind, exchange, queue};
-use crate::node::{Node, On, Received, to};
+use crate::session_test::{On, Received, SessionTest, to};
 
-pub(crate) fn get(node: &mut Node, on: On, queue: &str) -> Option<Received> {
+pub(crate) fn get(node: &mut SessionTest, on: On, queue: &str) -> Option<Received> {
     node.send_on(on, basic::Get { queue: queue.into(), no_ack: true });
     node.settle();
     let answer = node.next(on.0);
@@ -20,7 +20,7 @@ pub(crate) fn get(node: &mut Node, on: On, queue: &str) -> Option<Received> {
 
 #[test]
 fn what_is_published_can_be_got_with_its_properties() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, queue("q"));
     let properties = Properties {
@@ -49,7 +49,7 @@ fn what_is_published_can_be_got_with_its_properties() {
 
 #[test]
 fn an_empty_body_is_a_message_too() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, queue("q"));
     node.publish_to(on, "q", "");
@@ -59,7 +59,7 @@ fn an_empty_body_is_a_message_too() {
 
 #[test]
 fn a_body_of_many_frames_arrives_whole() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, queue("q"));
     let body = "0123456789".repeat(50_000);
@@ -69,7 +69,7 @@ fn a_body_of_many_frames_arrives_whole() {
 
 #[test]
 fn a_mandatory_message_that_no_queue_takes_comes_back_whole() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, exchange("logs", "topic"));
     let publish = |mandatory| basic::Publish {
@@ -102,7 +102,7 @@ fn a_mandatory_message_that_no_queue_takes_comes_back_whole() {
 
 #[test]
 fn channels_interleave_their_content() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     let other = node.open_channel(on.0, 2);
     node.call(on, queue("q"));
@@ -118,7 +118,7 @@ fn channels_interleave_their_content() {
 
 #[test]
 fn gets_that_are_sent_without_waiting_are_answered_in_order() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, queue("q"));
     node.publish_to(on, "q", "a");
@@ -137,7 +137,7 @@ fn gets_that_are_sent_without_waiting_are_answered_in_order() {
 
 #[test]
 fn a_reply_finds_the_one_who_asked() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let (client, server) = (node.channel(), node.channel());
     node.call(server, queue("rpc"));
     let consume = basic::Consume {

@@ -7,7 +7,7 @@ use quelea_model::{Properties, Table, Value};
 
 use crate::consuming::consume;
 use crate::declaring::{bind, durable_queue, exchange, exclusive_queue, queue};
-use crate::node::{Node, On, capabilities, to};
+use crate::session_test::{On, SessionTest, capabilities, to};
 
 const LOCKED: &str = "RESOURCE_LOCKED - cannot obtain exclusive access to locked queue 'mine' in \
                       vhost '/'. It could be originally declared on another connection or the \
@@ -15,8 +15,8 @@ const LOCKED: &str = "RESOURCE_LOCKED - cannot obtain exclusive access to locked
 
 /// A node with a queue `q`, a durable one `d`, an exchange `e`, a queue `mine` of another
 /// connection, and a queue `theirs` with an exclusive consumer.
-fn populated() -> (Node, On) {
-    let mut node = Node::new();
+fn populated() -> (SessionTest, On) {
+    let mut node = SessionTest::new();
     let owner = node.channel();
     node.call(owner, exclusive_queue("mine"));
     node.call(owner, queue("theirs"));
@@ -81,7 +81,7 @@ fn a_queue_that_the_channel_never_declared() {
         consume("", "").into(),
         get(""),
     ] {
-        let mut node = Node::new();
+        let mut node = SessionTest::new();
         let on = node.channel();
         let (class_id, method_id) = (method.class_id(), method.method_id());
         let refusal = node.refused(on, method);
@@ -252,7 +252,7 @@ fn a_method_that_only_servers_send_ends_the_connection() {
 
 #[test]
 fn a_method_on_a_channel_that_is_not_open_ends_the_connection() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let client = node.connect();
     let (code, ..) = node.refused(On(client, 9), basic::Qos::default());
     assert_eq!(code, 504);

@@ -6,11 +6,11 @@ use quelea_model::Properties;
 
 use crate::consuming::consume;
 use crate::declaring::{bind, durable_queue, exchange, queue};
-use crate::node::{Node, Received, to};
+use crate::session_test::{Received, SessionTest, to};
 
 /// A conversation with a bit of everything, and all that the client got in it.
 fn conversation(read_bytes: usize) -> Vec<Received> {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.read_bytes(on.0, read_bytes);
     node.send_on(on, exchange("logs", "topic"));
@@ -79,7 +79,7 @@ proptest! {
 
 #[test]
 fn a_queue_of_a_thousand_messages_survives_being_split_in_every_frame() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, queue("q"));
     node.read_bytes(on.0, 7);

@@ -6,10 +6,10 @@ use quelea_amqp_codec::method::{
 use quelea_model::{Properties, Table, Value, limits};
 
 use crate::declaring::{count, durable_queue, exchange, queue};
-use crate::node::{Node, On, to};
+use crate::session_test::{On, SessionTest, to};
 
 /// A transactional channel and a queue `q`.
-fn transaction(node: &mut Node) -> On {
+fn transaction(node: &mut SessionTest) -> On {
     let on = node.channel();
     node.call(on, durable_queue("q"));
     assert_eq!(node.call(on, tx::Select {}), tx::SelectOk {}.into());
@@ -17,14 +17,14 @@ fn transaction(node: &mut Node) -> On {
 }
 
 /// Ready and unacknowledged messages of `q`.
-fn messages(node: &Node) -> (u64, u64) {
+fn messages(node: &SessionTest) -> (u64, u64) {
     let queue = node.broker.queue("/", "q").expect("the queue");
     (queue.messages_ready, queue.messages_unacknowledged)
 }
 
 #[test]
 fn publishes_are_seen_when_they_are_committed() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = transaction(&mut node);
     for body in ["a", "b", "c"] {
         node.publish_persistent(on, "q", body);
@@ -39,7 +39,7 @@ fn publishes_are_seen_when_they_are_committed() {
 
 #[test]
 fn a_rollback_forgets_publishes_and_acknowledgements() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = transaction(&mut node);
     node.publish_persistent(on, "q", "a");
     node.call(on, tx::Commit {});
@@ -55,7 +55,7 @@ fn a_rollback_forgets_publishes_and_acknowledgements() {
 
 #[test]
 fn acknowledgements_count_when_they_are_committed() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = transaction(&mut node);
     for body in ["a", "b", "c", "d"] {
         node.publish_persistent(on, "q", body);
@@ -75,21 +75,21 @@ fn acknowledgements_count_when_they_are_committed() {
 
 #[test]
 fn commit_ok_waits_for_the_disk() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = transaction(&mut node);
-    node.disk_is_slow(true);
+    node.is_disk_slow = true;
     node.publish_persistent(on, "q", "a");
     node.send_on(on, tx::Commit {});
     node.settle();
     assert_eq!(node.all(on.0), []);
-    node.disk_is_slow(false);
+    node.is_disk_slow = false;
     node.settle();
     assert_eq!(node.methods(on.0), [tx::CommitOk {}.into()]);
 }
 
 #[test]
 fn a_wrong_publish_or_tag_is_refused_at_once() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = transaction(&mut node);
     let missing = basic::Publish { exchange: "missing".into(), ..Default::default() };
     node.publish(on, missing, &Properties::default(), "x");
@@ -103,7 +103,7 @@ fn a_wrong_publish_or_tag_is_refused_at_once() {
 
 #[test]
 fn a_failed_operation_does_not_keep_back_the_rest_of_the_commit() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = transaction(&mut node);
     let other = node.channel();
     node.call(other, exchange("fleeting", "fanout"));
@@ -120,7 +120,7 @@ fn a_failed_operation_does_not_keep_back_the_rest_of_the_commit() {
 
 #[test]
 fn a_full_queue_fails_the_commit() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = transaction(&mut node);
     let arguments = Table::from_iter([
         ("x-max-length", Value::I32(1)),
@@ -135,7 +135,7 @@ fn a_full_queue_fails_the_commit() {
 
 #[test]
 fn mandatory_messages_come_back_when_they_are_committed() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = transaction(&mut node);
     let publish = basic::Publish { mandatory: true, ..to("nowhere") };
     node.publish(on, publish, &Properties::default(), "lost");
@@ -151,7 +151,7 @@ fn mandatory_messages_come_back_when_they_are_committed() {
 
 #[test]
 fn transactions_end_with_their_channel() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = transaction(&mut node);
     node.publish_persistent(on, "q", "never");
     node.settle();
@@ -162,7 +162,7 @@ fn transactions_end_with_their_channel() {
 
 #[test]
 fn a_channel_is_transactional_or_confirms() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, tx::Select {});
     let text = "PRECONDITION_FAILED - cannot switch from tx to confirm mode".to_owned();
@@ -176,7 +176,7 @@ fn a_channel_is_transactional_or_confirms() {
 #[test]
 fn commit_and_rollback_need_a_transaction() {
     for (method, id) in [(Method::from(tx::Commit {}), 20), (tx::Rollback {}.into(), 30)] {
-        let mut node = Node::new();
+        let mut node = SessionTest::new();
         let on = node.channel();
         let text = "PRECONDITION_FAILED - channel is not transactional".to_owned();
         assert_eq!(node.refused(on, method), (406, text, 90, id));
@@ -185,7 +185,7 @@ fn commit_and_rollback_need_a_transaction() {
 
 #[test]
 fn transactions_have_a_limit_of_operations() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = transaction(&mut node);
     for _ in 0..=limits::TX_OPERATIONS_MAX {
         node.publish_to(on, "q", "");
@@ -197,7 +197,7 @@ fn transactions_have_a_limit_of_operations() {
 
 #[test]
 fn transactions_have_a_limit_of_bytes_that_all_channels_share() {
-    let mut node = Node::new();
+    let mut node = SessionTest::new();
     let on = transaction(&mut node);
     let body = "x".repeat(limits::TX_BYTES_MAX / 8);
     for number in 2..9 {

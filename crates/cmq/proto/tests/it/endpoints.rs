@@ -5,7 +5,7 @@ use std::time::Duration;
 use quelea_cmq_proto::wire::Kind;
 use quelea_cmq_proto::{Config, DestinationOptions, Event, Mode, PushError};
 
-use crate::pair::{Fate, MAILBOX, Pair, messages};
+use crate::pair::{EndpointPair, Fate, MAILBOX, messages};
 
 fn lossy() -> DestinationOptions {
     DestinationOptions::default()
@@ -36,7 +36,7 @@ pub(crate) fn losing_every(nth: u64) -> Box<dyn FnMut(&crate::pair::Datagram) ->
 #[test]
 fn what_is_pushed_is_delivered_in_every_mode() {
     for mode in ALL_MODES {
-        let mut pair = Pair::new(Config::default());
+        let mut pair = EndpointPair::new(Config::default());
         let to = pair.destination(in_mode(mode));
         let sent = messages(20_000, 64);
         pair.push_all(to, &sent);
@@ -52,7 +52,7 @@ fn what_is_pushed_is_delivered_in_every_mode() {
 
 #[test]
 fn a_batch_leaves_whole_at_its_timeout() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EndpointPair::new(Config::default());
     let to = pair.destination(lossy());
     let sent = messages(100, 64);
     pair.push_all(to, &sent);
@@ -67,7 +67,7 @@ fn a_batch_leaves_whole_at_its_timeout() {
 #[test]
 fn nothing_is_due_when_all_is_done() {
     for mode in ALL_MODES {
-        let mut pair = Pair::new(Config::default());
+        let mut pair = EndpointPair::new(Config::default());
         let to = pair.destination(in_mode(mode));
         assert_eq!(pair.client.next_deadline(), None);
         pair.push_all(to, messages(1_000, 100));
@@ -79,7 +79,7 @@ fn nothing_is_due_when_all_is_done() {
 
 #[test]
 fn losses_of_a_lossy_flow_are_counted_to_the_message() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EndpointPair::new(Config::default());
     pair.network = losing_every(10);
     let to = pair.destination(lossy());
     pair.push_all(to, messages(50_000, 64));
@@ -104,7 +104,7 @@ fn reliable_modes_deliver_everything_once_whatever_is_lost() {
         Mode::ReliableUntil(Duration::from_secs(50)),
     ] {
         for nth in [2, 7, 50] {
-            let mut pair = Pair::new(Config::default());
+            let mut pair = EndpointPair::new(Config::default());
             pair.network = losing_every(nth);
             let to = pair.destination(in_mode(mode));
             let sent = messages(10_000, 100);
@@ -124,7 +124,7 @@ fn reliable_modes_deliver_everything_once_whatever_is_lost() {
 #[test]
 fn large_messages_go_in_fragments_in_every_mode() {
     for mode in ALL_MODES {
-        let mut pair = Pair::new(Config::default());
+        let mut pair = EndpointPair::new(Config::default());
         let to = pair.destination(in_mode(mode));
         let sent: Vec<Vec<u8>> = [10, 1_195, 1_196, 1_232, 5_000, 100_000, 1 << 20, 3]
             .iter()
@@ -140,7 +140,7 @@ fn large_messages_go_in_fragments_in_every_mode() {
 #[test]
 fn a_receiver_that_takes_nothing_holds_the_sender_back() {
     for mode in [Mode::Lossy, Mode::ReliableUnordered, Mode::ReliableOrdered] {
-        let mut pair = Pair::new(Config::default());
+        let mut pair = EndpointPair::new(Config::default());
         pair.pops = false;
         let to = pair.destination(in_mode(mode));
         let mut pushed = 0;
@@ -170,7 +170,7 @@ fn a_receiver_that_takes_nothing_holds_the_sender_back() {
 #[test]
 fn a_closed_destination_says_so_when_all_has_arrived_and_is_forgotten() {
     for mode in ALL_MODES {
-        let mut pair = Pair::new(Config::default());
+        let mut pair = EndpointPair::new(Config::default());
         pair.network = losing_every(5);
         let to = pair.destination(in_mode(mode));
         pair.push_all(to, messages(5_000, 100));
@@ -197,7 +197,7 @@ fn a_closed_destination_says_so_when_all_has_arrived_and_is_forgotten() {
 #[test]
 fn what_comes_twice_or_late_is_delivered_once() {
     for mode in [Mode::Lossy, Mode::ReliableUnordered, Mode::ReliableOrdered] {
-        let mut pair = Pair::new(Config::default());
+        let mut pair = EndpointPair::new(Config::default());
         let mut count = 0_u64;
         pair.network = Box::new(move |_| {
             count += 1;
@@ -222,7 +222,7 @@ fn what_comes_twice_or_late_is_delivered_once() {
 #[test]
 fn a_restarted_receiver_gets_what_the_first_had_not_taken() {
     for mode in [Mode::ReliableUnordered, Mode::ReliableOrdered] {
-        let mut pair = Pair::new(Config::default());
+        let mut pair = EndpointPair::new(Config::default());
         let to = pair.destination(in_mode(mode));
         let (first, second) = (messages(5_000, 100), messages(3_000, 90));
         pair.push_all(to, &first);

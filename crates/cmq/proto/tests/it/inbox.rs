@@ -13,7 +13,7 @@ use bytes::{Bytes, BytesMut};
 use quelea_cmq_proto::wire::{Header, Kind};
 use quelea_cmq_proto::{Config, DestinationOptions, Mode, Time};
 
-use crate::pair::{Datagram, Fate, Pair};
+use crate::pair::{Datagram, EndpointPair, Fate};
 
 fn in_mode(mode: Mode) -> DestinationOptions {
     DestinationOptions { mode, ..DestinationOptions::default() }
@@ -24,7 +24,7 @@ fn in_mode(mode: Mode) -> DestinationOptions {
 struct Recording(Rc<RefCell<Vec<Datagram>>>);
 
 impl Recording {
-    fn of(pair: &mut Pair) -> Self {
+    fn of(pair: &mut EndpointPair) -> Self {
         let recording = Self::default();
         let taken = recording.clone();
         pair.network = Box::new(move |datagram| {
@@ -46,7 +46,7 @@ impl Recording {
 }
 
 /// Gives the server a datagram that its peer did not send.
-fn forge(pair: &mut Pair, from: SocketAddr, bytes: &[u8]) {
+fn forge(pair: &mut EndpointPair, from: SocketAddr, bytes: &[u8]) {
     pair.server.on_datagrams(from, BytesMut::from(bytes), bytes.len(), pair.now);
 }
 
@@ -59,8 +59,11 @@ fn reheaded(bytes: &[u8], change: impl FnOnce(&mut Header)) -> Vec<u8> {
     bytes
 }
 
-fn pair_in(mode: Mode, messages: &[Vec<u8>]) -> (Pair, Recording, quelea_cmq_proto::DestinationId) {
-    let mut pair = Pair::new(Config::default());
+fn pair_in(
+    mode: Mode,
+    messages: &[Vec<u8>],
+) -> (EndpointPair, Recording, quelea_cmq_proto::DestinationId) {
+    let mut pair = EndpointPair::new(Config::default());
     let recording = Recording::of(&mut pair);
     let to = pair.destination(in_mode(mode));
     pair.push_all(to, messages);

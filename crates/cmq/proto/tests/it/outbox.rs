@@ -12,7 +12,7 @@ use quelea_cmq_proto::{
 };
 
 use crate::endpoints::in_mode;
-use crate::pair::{Fate, MAILBOX, Pair, messages};
+use crate::pair::{EndpointPair, Fate, MAILBOX, messages};
 
 fn key(port: u16) -> Key {
     Key::new(SocketAddr::from(([10, 0, 0, 9], port)), 1)
@@ -222,7 +222,7 @@ fn new_trains_obey_a_changed_path_and_old_ones_may_fragment() {
 
 #[test]
 fn repetitions_on_a_path_that_became_smaller_may_be_fragmented() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EndpointPair::new(Config::default());
     let to = pair.destination(in_mode(Mode::ReliableOrdered));
     pair.network = Box::new(|datagram| {
         if datagram.bytes.len() > 600 && !datagram.may_fragment {
@@ -243,7 +243,7 @@ fn repetitions_on_a_path_that_became_smaller_may_be_fragmented() {
 
 #[test]
 fn a_group_is_sent_to_without_credit_and_answers_nothing() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EndpointPair::new(Config::default());
     let group = Key::new(SocketAddr::from(([239, 1, 2, 3], 2_000)), MAILBOX.0);
     pair.server_address = group.address;
     let now = pair.now;
@@ -259,7 +259,7 @@ fn a_group_is_sent_to_without_credit_and_answers_nothing() {
 
 #[test]
 fn a_mailbox_that_opens_later_gets_what_reliable_senders_kept() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EndpointPair::new(Config::default());
     let key = Key::new(pair.server_address, 99);
     let now = pair.now;
     let to = pair.client.destination(key, in_mode(Mode::ReliableOrdered), now).unwrap();
@@ -276,7 +276,7 @@ fn a_mailbox_that_opens_later_gets_what_reliable_senders_kept() {
 
 #[test]
 fn a_receiver_that_is_gone_is_given_up_and_reported() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EndpointPair::new(Config::default());
     let to = pair.destination(in_mode(Mode::ReliableOrdered));
     pair.network = Box::new(|_| Fate::Lost);
     pair.push_all(to, messages(100, 100));
@@ -303,7 +303,7 @@ fn a_receiver_that_is_gone_is_given_up_and_reported() {
 fn the_original_is_spoken_as_it_was() {
     for wire in [Wire::ClassicString, Wire::ClassicBytes] {
         let config = Config { wire, ..Config::classic() };
-        let mut pair = Pair::new(config);
+        let mut pair = EndpointPair::new(config);
         pair.server.open_mailbox(Mailbox(0), MailboxOptions::default()).unwrap();
         let now = pair.now;
         let key = Key::new(pair.server_address, 5);
@@ -332,7 +332,7 @@ fn the_original_is_spoken_as_it_was() {
 fn no_datagram_can_do_more_than_be_counted() {
     let mut rng = fastrand::Rng::with_seed(11);
     for config in [Config::default(), Config::classic()] {
-        let mut pair = Pair::new(config);
+        let mut pair = EndpointPair::new(config);
         pair.server.open_other_mailboxes(MailboxOptions::default()).unwrap();
         let to = pair.destination(DestinationOptions::default());
         pair.push_all(to, messages(100, 50));
@@ -363,7 +363,7 @@ fn no_datagram_can_do_more_than_be_counted() {
     }
 }
 
-fn is_closed(pair: &Pair, id: DestinationId) -> bool {
+fn is_closed(pair: &EndpointPair, id: DestinationId) -> bool {
     pair.client.destination_stats(id).is_none()
 }
 
@@ -407,7 +407,7 @@ proptest! {
     ) {
         let key = quelea_cmq_proto::config::PreSharedKey([4; 32]);
         let config = Config { pre_shared_key: sealed.then_some(key), ..Config::default() };
-        let mut pair = Pair::new(config);
+        let mut pair = EndpointPair::new(config);
         pair.server.open_other_mailboxes(MailboxOptions::default()).unwrap();
         let modes: Vec<Mode> = modes
             .into_iter()
@@ -420,7 +420,7 @@ proptest! {
                 if count % 4 == 0 { Fate::Lost } else { Fate::Arrives }
             });
         }
-        let open = |pair: &mut Pair, nth: usize| {
+        let open = |pair: &mut EndpointPair, nth: usize| {
             let key = Key::new(pair.server_address, 100 + nth as u64);
             let now = pair.now;
             pair.client.destination(key, in_mode(modes[nth]), now)
@@ -476,7 +476,7 @@ proptest! {
 
 #[test]
 fn a_destination_tells_what_is_known_of_it() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EndpointPair::new(Config::default());
     let to = pair.destination(in_mode(Mode::ReliableOrdered));
     pair.push_all(to, messages(10, 100));
     let before = pair.client.destination_stats(to).unwrap();
@@ -491,7 +491,7 @@ fn a_destination_tells_what_is_known_of_it() {
 
 #[test]
 fn a_key_is_free_as_soon_as_its_destination_is_closed() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EndpointPair::new(Config::default());
     let first = pair.destination(in_mode(Mode::ReliableOrdered));
     pair.push_all(first, [b"first"]);
     let now = pair.now;
@@ -510,7 +510,7 @@ fn a_key_is_free_as_soon_as_its_destination_is_closed() {
 fn a_receiver_that_is_gone_amid_new_keys_wakes_nobody_in_vain() {
     let key = quelea_cmq_proto::config::PreSharedKey([4; 32]);
     let config = Config { pre_shared_key: Some(key), ..Config::default() };
-    let mut pair = Pair::new(config.clone());
+    let mut pair = EndpointPair::new(config.clone());
     let to = pair.destination(in_mode(Mode::ReliableOrdered));
     pair.push_all(to, messages(100, 100));
     pair.run();
@@ -537,7 +537,7 @@ fn a_destination_that_is_refused_goes_when_it_is_closed() {
     let cases =
         [(Mode::Lossy, false), (Mode::ReliableOrdered, true), (Mode::ReliableOrdered, false)];
     for (mode, arrives) in cases {
-        let mut pair = Pair::new(Config::default());
+        let mut pair = EndpointPair::new(Config::default());
         let to = pair.destination(in_mode(mode));
         if !arrives {
             pair.server.close_mailbox(MAILBOX);

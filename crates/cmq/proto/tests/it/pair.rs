@@ -10,6 +10,7 @@ use quelea_cmq_proto::{
     Config, Delivery, DestinationId, DestinationOptions, Endpoint, Event, Key, Mailbox,
     MailboxOptions, PushError, Time,
 };
+use quelea_testkit::Agenda;
 
 /// The mailbox that is open at the server.
 pub(crate) const MAILBOX: Mailbox = Mailbox(7);
@@ -49,7 +50,7 @@ pub(crate) enum Fate {
 type Network = Box<dyn FnMut(&Datagram) -> Fate>;
 type Flips = Box<dyn FnMut(&mut [u8])>;
 
-pub(crate) struct Pair {
+pub(crate) struct EndpointPair {
     pub(crate) client: Endpoint,
     pub(crate) server: Endpoint,
     pub(crate) client_address: SocketAddr,
@@ -71,11 +72,10 @@ pub(crate) struct Pair {
     /// Calls of the kernel.
     pub(crate) calls: u64,
     pub(crate) sent_by_server: u64,
-    under_way: BTreeMap<(Time, u64), Datagram>,
-    order: u64,
+    under_way: Agenda<Datagram>,
 }
 
-impl Pair {
+impl EndpointPair {
     pub(crate) fn new(config: Config) -> Self {
         Self::with(config.clone(), config)
     }
@@ -97,8 +97,7 @@ impl Pair {
             sent: BTreeMap::new(),
             calls: 0,
             sent_by_server: 0,
-            under_way: BTreeMap::new(),
-            order: 0,
+            under_way: Agenda::new(),
         };
         pair.server.open_mailbox(MAILBOX, MailboxOptions::default()).unwrap();
         pair
@@ -191,7 +190,7 @@ impl Pair {
     }
 
     fn next_time(&self) -> Option<Time> {
-        let arrival = self.under_way.keys().next().map(|(time, _)| *time);
+        let arrival = self.under_way.next_us().map(Time::from_us);
         [arrival, self.client.next_deadline(), self.server.next_deadline()]
             .into_iter()
             .flatten()
@@ -223,9 +222,8 @@ impl Pair {
                         Fate::Late(us) => (1, us),
                     };
                     for _ in 0..copies {
-                        self.order += 1;
                         let at = self.now.after_us(LATENCY_US + late_us);
-                        self.under_way.insert((at, self.order), datagram.clone());
+                        self.under_way.at(at.as_us(), datagram.clone());
                     }
                 }
             }
@@ -235,11 +233,7 @@ impl Pair {
 
     /// What arrives by now.
     fn arrive(&mut self) {
-        while let Some(entry) = self.under_way.first_entry() {
-            if entry.key().0 > self.now {
-                return;
-            }
-            let datagram = entry.remove();
+        while let Some(datagram) = self.under_way.next_until(self.now.as_us()) {
             let segment_bytes = datagram.bytes.len();
             let mut bytes = BytesMut::from(&datagram.bytes[..]);
             (self.flips)(&mut bytes);

@@ -32,13 +32,13 @@ fn header(kind: Kind, sequence: u64) -> Header {
 }
 
 /// Both ends of a flow after their handshake.
-struct Pair {
+struct EndpointPair {
     greeting: Greeting,
     sender: Box<FlowSeal>,
     receiver: Reception,
 }
 
-impl Pair {
+impl EndpointPair {
     fn new(receiver_salt: [u8; 16]) -> Self {
         Self::of(header(Kind::Data, 0), receiver_salt)
     }
@@ -80,7 +80,7 @@ fn opened(seal: &mut FlowSeal, segment: &[u8]) -> Result<Vec<u8>, Rejected> {
 
 #[test]
 fn what_one_end_seals_the_other_opens() {
-    let mut pair = Pair::new([2; 16]);
+    let mut pair = EndpointPair::new([2; 16]);
     for (kind, number) in [(Kind::Data, 0), (Kind::Parity, 1), (Kind::Probe, 0), (Kind::Data, 9)] {
         let segment = pair.send(kind, number);
         assert!(!segment.windows(BODY.len()).any(|part| part == BODY), "it is encrypted");
@@ -96,7 +96,7 @@ fn what_one_end_seals_the_other_opens() {
 
 #[test]
 fn a_change_of_any_bit_is_noticed() {
-    let mut pair = Pair::new([2; 16]);
+    let mut pair = EndpointPair::new([2; 16]);
     let segment = pair.send(Kind::Data, 5);
     for at in 0..segment.len() {
         for bit in 0..8 {
@@ -181,21 +181,21 @@ fn another_key_opens_nothing() {
 #[test]
 fn a_datagram_of_another_flow_session_or_handshake_opens_nothing() {
     let flow = header(Kind::Data, 0);
-    let segment = Pair::new([2; 16]).send(Kind::Data, 0);
+    let segment = EndpointPair::new([2; 16]).send(Kind::Data, 0);
     for (what, other) in [
-        ("flow", Pair::of(Header { flow: 4, ..flow }, [2; 16])),
-        ("session", Pair::of(Header { session: 4, ..flow }, [2; 16])),
-        ("handshake", Pair::new([3; 16])),
+        ("flow", EndpointPair::of(Header { flow: 4, ..flow }, [2; 16])),
+        ("session", EndpointPair::of(Header { session: 4, ..flow }, [2; 16])),
+        ("handshake", EndpointPair::new([3; 16])),
     ] {
         let mut other = other;
         assert_eq!(other.receive(&segment), Err(Rejected::NotAuthentic), "another {what}");
     }
-    Pair::new([2; 16]).receive(&segment).expect("the same salts make the same keys");
+    EndpointPair::new([2; 16]).receive(&segment).expect("the same salts make the same keys");
 }
 
 #[test]
 fn an_end_does_not_take_its_own_datagrams() {
-    let mut pair = Pair::new([2; 16]);
+    let mut pair = EndpointPair::new([2; 16]);
     let data = pair.send(Kind::Data, 0);
     assert_eq!(opened(&mut pair.sender, &data), Err(Rejected::NotAuthentic));
     let status = sealed(&mut pair.receiver.seal, header(Kind::Status, 0)).unwrap();
@@ -211,7 +211,7 @@ fn an_end_does_not_take_its_own_datagrams() {
 
 #[test]
 fn a_datagram_that_was_taken_is_not_taken_again() {
-    let mut pair = Pair::new([2; 16]);
+    let mut pair = EndpointPair::new([2; 16]);
     let early = pair.send(Kind::Data, 0);
     let parity = pair.send(Kind::Parity, 1);
     let segment = pair.send(Kind::Data, 7);
@@ -232,7 +232,7 @@ fn a_datagram_that_was_taken_is_not_taken_again() {
 
 #[test]
 fn a_probe_or_a_status_is_not_taken_twice() {
-    let mut pair = Pair::new([2; 16]);
+    let mut pair = EndpointPair::new([2; 16]);
     let probe = pair.send(Kind::Probe, 0);
     pair.receive(&probe).unwrap();
     assert_eq!(pair.receive(&probe), Err(Rejected::Replayed));
@@ -250,7 +250,7 @@ fn a_probe_or_a_status_is_not_taken_twice() {
 
 #[test]
 fn no_number_is_sealed_twice() {
-    let mut pair = Pair::new([2; 16]);
+    let mut pair = EndpointPair::new([2; 16]);
     pair.send(Kind::Data, 5);
     for number in [5, 4, 0] {
         let again = sealed(&mut pair.sender, header(Kind::Parity, number));
@@ -267,7 +267,7 @@ fn no_number_is_sealed_twice() {
 
 #[test]
 fn keys_change_as_numbers_rise_and_older_ones_still_open() {
-    let mut pair = Pair::new([2; 16]);
+    let mut pair = EndpointPair::new([2; 16]);
     let sequences = [0, KEY_DATAGRAMS - 1, KEY_DATAGRAMS, 5 * KEY_DATAGRAMS, NUMBER_MAX];
     let segments = sequences.map(|sequence| pair.send(Kind::Data, sequence));
     for segment in segments.iter().chain(segments.iter().rev()) {
@@ -280,7 +280,7 @@ fn keys_change_as_numbers_rise_and_older_ones_still_open() {
 #[test]
 fn what_was_recorded_means_nothing_to_a_receiver_that_was_restarted() {
     let keyring = keyring();
-    let mut pair = Pair::new([2; 16]);
+    let mut pair = EndpointPair::new([2; 16]);
     let recorded_data = pair.send(Kind::Data, 0);
     let recorded_hello = pair.greeting.hello(&keyring, header(Kind::Data, 0));
     let parsed = Header::parse(&recorded_hello).unwrap();
@@ -313,7 +313,7 @@ fn what_was_recorded_means_nothing_to_a_receiver_that_was_restarted() {
 
 #[test]
 fn what_the_peer_sent_is_not_recovered_as_ones_own() {
-    let mut pair = Pair::new([2; 16]);
+    let mut pair = EndpointPair::new([2; 16]);
     let mut segment = pair.send(Kind::Data, 0);
     assert_eq!(pair.receiver.seal.recover(&mut segment).err(), Some(Rejected::NotAuthentic));
     assert!(pair.sender.recover(&mut segment[..40]).is_err());
@@ -322,7 +322,7 @@ fn what_the_peer_sent_is_not_recovered_as_ones_own() {
 #[test]
 fn a_hello_that_is_said_again_changes_no_keys() {
     let keyring = keyring();
-    let mut pair = Pair::new([2; 16]);
+    let mut pair = EndpointPair::new([2; 16]);
     let first = pair.greeting.hello(&keyring, header(Kind::Data, 0));
     let second = pair.greeting.hello(&keyring, header(Kind::Data, 0));
     for hello in [&first, &second, &second] {
@@ -376,12 +376,12 @@ fn a_group_reads_what_any_member_sends_and_others_do_not() {
     }
     let mut other = FlowSeal::group_receiver(&keyring(), head.session + 1, head.flow);
     assert_eq!(opened(&mut other, &segment), Err(Rejected::NotAuthentic));
-    assert_eq!(Pair::new([2; 16]).receive(&segment), Err(Rejected::NotAuthentic));
+    assert_eq!(EndpointPair::new([2; 16]).receive(&segment), Err(Rejected::NotAuthentic));
 }
 
 #[test]
 fn what_is_not_sealed_is_not_opened() {
-    let mut pair = Pair::new([2; 16]);
+    let mut pair = EndpointPair::new([2; 16]);
     let mut segment = pair.send(Kind::Data, 0);
     segment[3] &= !flags::SEALED;
     assert_eq!(pair.receive(&segment), Err(Rejected::NotAuthentic));
@@ -426,7 +426,7 @@ fn salts_come_from_the_seed_and_never_twice() {
 
 #[test]
 fn nothing_secret_is_printed() {
-    let pair = Pair::new([2; 16]);
+    let pair = EndpointPair::new([2; 16]);
     let texts = [
         format!("{:?}", PreSharedKey([7; 32])),
         format!("{:?}", keyring()),

@@ -14,7 +14,7 @@ use quelea_cmq_proto::{
 };
 
 use crate::endpoints::{ALL_MODES, in_mode, losing_every, sort};
-use crate::pair::{Datagram, Fate, MAILBOX, Pair, messages};
+use crate::pair::{Datagram, EndpointPair, Fate, MAILBOX, messages};
 
 fn sealed() -> Config {
     with_key(7)
@@ -27,7 +27,7 @@ fn with_key(byte: u8) -> Config {
 #[test]
 fn what_is_pushed_is_delivered_sealed_in_every_mode() {
     for mode in ALL_MODES {
-        let mut pair = Pair::new(sealed());
+        let mut pair = EndpointPair::new(sealed());
         let to = pair.destination(in_mode(mode));
         let secret = b"a secret that nobody on the way may read".to_vec();
         let seen = Rc::new(RefCell::new(0));
@@ -56,7 +56,7 @@ fn what_is_pushed_is_delivered_sealed_in_every_mode() {
 #[test]
 fn a_handshake_survives_losses_and_so_does_everything_else() {
     for mode in [Mode::ReliableUnordered, Mode::ReliableOrdered] {
-        let mut pair = Pair::new(sealed());
+        let mut pair = EndpointPair::new(sealed());
         let mut count = 0;
         pair.network = Box::new(move |_| {
             count += 1;
@@ -76,7 +76,7 @@ fn a_handshake_survives_losses_and_so_does_everything_else() {
 #[test]
 fn peers_with_another_key_or_none_get_nothing_and_leave_no_trace() {
     for client in [with_key(8), Config::default()] {
-        let mut pair = Pair::with(client, sealed());
+        let mut pair = EndpointPair::with(client, sealed());
         let to = pair.destination(in_mode(Mode::ReliableOrdered));
         pair.push_all(to, [b"hello"]);
         pair.run_for(Duration::from_secs(70));
@@ -92,7 +92,7 @@ fn peers_with_another_key_or_none_get_nothing_and_leave_no_trace() {
         );
     }
     // And one with a key takes nothing from one without.
-    let mut pair = Pair::with(sealed(), Config::default());
+    let mut pair = EndpointPair::with(sealed(), Config::default());
     let to = pair.destination(in_mode(Mode::Lossy));
     pair.push_all(to, [b"hello"]);
     pair.run_for(Duration::from_secs(1));
@@ -103,7 +103,7 @@ fn peers_with_another_key_or_none_get_nothing_and_leave_no_trace() {
 #[test]
 fn what_was_recorded_is_worth_nothing_neither_now_nor_after_a_restart() {
     for mode in [Mode::Lossy, Mode::ReliableUnordered] {
-        let mut pair = Pair::new(sealed());
+        let mut pair = EndpointPair::new(sealed());
         let recorded = Rc::new(RefCell::new(Vec::new()));
         let tape = Rc::clone(&recorded);
         pair.network = Box::new(move |datagram: &Datagram| {
@@ -115,7 +115,7 @@ fn what_was_recorded_is_worth_nothing_neither_now_nor_after_a_restart() {
         pair.push_all(to, &sent);
         pair.run();
         assert_eq!(pair.received.len(), 500);
-        let play = |pair: &mut Pair| {
+        let play = |pair: &mut EndpointPair| {
             for datagram in recorded.borrow().iter() {
                 if datagram.to == pair.server_address {
                     let bytes = BytesMut::from(&datagram.bytes[..]);
@@ -137,7 +137,7 @@ fn what_was_recorded_is_worth_nothing_neither_now_nor_after_a_restart() {
 #[test]
 fn a_restarted_receiver_gets_new_keys_and_what_it_had_not_taken() {
     for mode in [Mode::ReliableUnordered, Mode::ReliableOrdered, Mode::Lossy] {
-        let mut pair = Pair::new(sealed());
+        let mut pair = EndpointPair::new(sealed());
         let to = pair.destination(in_mode(mode));
         let (first, second) = (messages(2_000, 100), messages(1_500, 90));
         pair.push_all(to, &first);
@@ -157,7 +157,7 @@ fn a_restarted_receiver_gets_new_keys_and_what_it_had_not_taken() {
 
 #[test]
 fn changed_bits_are_never_delivered() {
-    let mut pair = Pair::new(sealed());
+    let mut pair = EndpointPair::new(sealed());
     let to = pair.destination(in_mode(Mode::ReliableOrdered));
     let mut rng = fastrand::Rng::with_seed(5);
     pair.flips = Box::new(move |bytes| {
@@ -179,7 +179,7 @@ fn parity_recovers_losses_without_a_repetition_sealed_or_not() {
         for (repair, nth) in
             [(Repair::Xor { data: 8 }, 20), (Repair::ReedSolomon { data: 16, parity: 4 }, 7)]
         {
-            let mut pair = Pair::new(config.clone());
+            let mut pair = EndpointPair::new(config.clone());
             pair.network = losing_every(nth);
             let to = pair.destination(DestinationOptions { repair, ..Default::default() });
             let mut sent = messages(10_000, 100);
@@ -201,7 +201,7 @@ fn parity_recovers_losses_without_a_repetition_sealed_or_not() {
 fn nobody_is_greeted_for_ever() {
     for (mode, closed) in [(Mode::Lossy, false), (Mode::Lossy, true), (Mode::LatestOnly, true)] {
         for answers in [0, 30] {
-            let mut pair = Pair::new(sealed());
+            let mut pair = EndpointPair::new(sealed());
             let to = pair.destination(in_mode(mode));
             let mut count = 0;
             pair.network = Box::new(move |_| {
@@ -225,8 +225,8 @@ fn nobody_is_greeted_for_ever() {
 
 /// A pair whose server acknowledges nothing yet, in the midst of a large message: a part of its
 /// fragments has come, and data is lost as long as the switch says so.
-fn cut_in_the_midst(config: Config, mode: Mode) -> (Pair, DestinationId, Rc<Cell<bool>>) {
-    let mut pair = Pair::new(config);
+fn cut_in_the_midst(config: Config, mode: Mode) -> (EndpointPair, DestinationId, Rc<Cell<bool>>) {
+    let mut pair = EndpointPair::new(config);
     let to = pair.destination(in_mode(mode));
     pair.push_all(to, messages(1, 100_000));
     pair.client.flush(to, pair.now);
@@ -306,7 +306,7 @@ fn to_group(sender: &mut Endpoint, message: &[u8], now: Time) -> BytesMut {
     BytesMut::from(&sender.poll_transmit(now).unwrap().bytes[..])
 }
 
-fn deliver(pair: &mut Pair, from: SocketAddr, datagram: &BytesMut) -> usize {
+fn deliver(pair: &mut EndpointPair, from: SocketAddr, datagram: &BytesMut) -> usize {
     pair.server.on_datagrams(from, datagram.clone(), datagram.len(), pair.now);
     let mut delivered = 0;
     while let Some(delivery) = pair.server.poll_delivery() {
@@ -318,7 +318,7 @@ fn deliver(pair: &mut Pair, from: SocketAddr, datagram: &BytesMut) -> usize {
 
 #[test]
 fn a_recorded_group_datagram_is_delivered_once_from_any_address() {
-    let mut pair = Pair::new(sealed());
+    let mut pair = EndpointPair::new(sealed());
     let (first, second) =
         (to_group(&mut pair.client, b"1", pair.now), to_group(&mut pair.client, b"2", pair.now));
     let forged = |port| SocketAddr::from(([10, 9, 9, 9], port));
@@ -332,7 +332,7 @@ fn a_recorded_group_datagram_is_delivered_once_from_any_address() {
 
 #[test]
 fn a_recorded_group_datagram_ends_no_session_of_its_sender() {
-    let mut pair = Pair::new(sealed());
+    let mut pair = EndpointPair::new(sealed());
     let to = pair.destination(in_mode(Mode::ReliableOrdered));
     pair.push_all(to, messages(10, 50));
     pair.run();

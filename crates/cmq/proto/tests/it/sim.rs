@@ -1,56 +1,29 @@
 //! Endpoints on a network that does all that a network may do, in virtual time. A [`plan::Plan`] is
-//! drawn from a seed; [`world::World`] carries it out; [`model::Model`] knows what was pushed and says
-//! what each mode promises. A seed that fails is printed, and `QUELEA_SIM_SEED=n` runs it alone.
-//! `QUELEA_SIM_SEEDS=n` runs so many of each family, from `QUELEA_SIM_FIRST` on, and
-//! `QUELEA_SIM_LOG=1` prints every datagram.
+//! drawn from a seed; [`endpoint_world::EndpointWorld`] carries it out; [`model::Model`] knows what was
+//! pushed and says what each mode promises. [`seeds`] says how to choose seeds; `QUELEA_SIM_LOG=1` prints
+//! every datagram.
 
+mod endpoint_world;
 mod message;
 mod model;
-mod network;
-mod node;
 mod plan;
-mod trace;
-mod world;
+mod process;
 
+use endpoint_world::{EndpointWorld, Report};
 use plan::{Family, Fault, FaultKind, Plan, START_US};
 use quelea_cmq_proto::Mode;
-use world::{Report, World};
+use quelea_testkit::{Seed, seeds};
 
 /// Seeds of a family in an ordinary test run.
 const SEEDS: u64 = 200;
 
-fn number(name: &str) -> Option<u64> {
-    #[allow(clippy::disallowed_methods)] // This is the shell of the test, not the core.
-    let value = std::env::var(name).ok()?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{name} is not a number")))
+fn run(family: Family, seed: Seed) -> Report {
+    EndpointWorld::new(Plan::draw(family, seed)).run()
 }
 
-fn run(family: Family, seed: u64) -> Report {
-    World::new(Plan::draw(family, seed)).run()
-}
-
-/// Runs the family's seeds; says which one failed, and how to run it again.
 fn run_family(family: Family) {
-    let seeds = match number("QUELEA_SIM_SEED") {
-        Some(seed) => seed..=seed,
-        None => {
-            let first = number("QUELEA_SIM_FIRST").unwrap_or(0);
-            first..=first + number("QUELEA_SIM_SEEDS").unwrap_or(SEEDS).max(1) - 1
-        }
-    };
     let mut sum = Report::default();
-    for seed in seeds {
-        let outcome = std::panic::catch_unwind(|| run(family, seed));
-        match outcome {
-            Ok(report) => sum.add(&report),
-            Err(cause) => {
-                eprintln!(
-                    "replay with: QUELEA_SIM_SEED={seed} cargo test -p quelea-cmq-proto {family:?}"
-                );
-                std::panic::resume_unwind(cause);
-            }
-        }
-    }
+    seeds::for_each(0..SEEDS, |seed| sum.add(&run(family, seed)));
     eprintln!("{family:?}: {sum:?}");
 }
 
@@ -83,7 +56,7 @@ families! {
 #[test]
 fn the_same_seed_gives_the_same_trace() {
     for family in Family::ALL {
-        let (first, second, other) = (run(family, 7), run(family, 7), run(family, 8));
+        let [first, second, other] = [7, 7, 8].map(|seed| run(family, Seed(seed)));
         assert_eq!(first, second, "{family:?}");
         assert_ne!(first.trace, other.trace, "{family:?}: the seed changes nothing");
     }
@@ -104,7 +77,7 @@ fn cut_off(mode: Mode, from: usize, to: usize) -> Plan {
 fn a_partition_causes_no_storm() {
     for mode in [Mode::Lossy, Mode::ReliableUnordered, Mode::ReliableOrdered] {
         for (from, to) in [(0, 1), (1, 0)] {
-            let mut world = World::new(cut_off(mode, from, to));
+            let mut world = EndpointWorld::new(cut_off(mode, from, to));
             world.run_until(START_US + 100_000);
             let before = world.sent();
             world.run_until(START_US + 9_900_000);
@@ -126,7 +99,7 @@ fn a_consumer_that_stalls_causes_no_storm() {
             until_us: START_US + 10_000_000,
             kind: FaultKind::Stall { node: 1 },
         });
-        let mut world = World::new(plan);
+        let mut world = EndpointWorld::new(plan);
         world.run_until(START_US + 100_000);
         let before = world.sent();
         world.run_until(START_US + 9_900_000);
@@ -143,7 +116,7 @@ fn a_lost_tail_costs_milliseconds() {
     plan.flows[0].burst = 1;
     plan.flows[0].gap_us = 10_000;
     plan.path.loss.0 = 0.014;
-    let report = World::new(plan).run();
+    let report = EndpointWorld::new(plan).run();
     assert!(report.lost > 5, "{report:?}");
     assert!(report.virtual_ms < 10_000 + 20, "{report:?}");
 }
@@ -156,7 +129,7 @@ fn a_full_window_of_datagrams_is_repeated_from() {
     plan.path.delay_us = 20_000;
     plan.path.loss.0 = 0.1;
     plan.receive_window_bytes = 64 << 20;
-    let report = World::new(plan).run();
+    let report = EndpointWorld::new(plan).run();
     assert!(report.lost > 1_000, "{report:?}");
 }
 
@@ -170,7 +143,7 @@ fn isolated_losses_cost_less_than_a_tenth_of_the_rate() {
         plan.path.delay_us = 500;
         plan.path.rate = Some((10.0, 400_000));
         plan.path.loss.0 = loss;
-        World::new(plan).run().virtual_ms
+        EndpointWorld::new(plan).run().virtual_ms
     };
     let (without, with) = (takes_ms(0.0), takes_ms(0.014));
     assert!(with * 10 <= without * 11, "{without} ms without loss, {with} ms with");

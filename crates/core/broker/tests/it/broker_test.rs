@@ -1,6 +1,5 @@
 //! A broker with its clients, in virtual time: what a story acts on.
 
-use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -9,8 +8,9 @@ use quelea_broker::{
     ReceivedMessage,
 };
 use quelea_model::{Message, Timestamp};
-use quelea_store::fake_disk::{FakeDisk, Survival};
-use quelea_store::{Durability, LogStore, MemStore, Options, Recovered, Store, StoreState, Ticket};
+use quelea_store::{Durability, MemStore, StoreState, Ticket};
+use quelea_testkit::broker::{memory_of, open_log, open_memory, start};
+use quelea_testkit::disk::{FakeDisk, Survival};
 
 /// What the broker stands on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,18 +69,14 @@ pub(crate) struct BrokerTest {
 impl BrokerTest {
     pub(crate) fn new(config: BrokerConfig, store_kind: StoreKind) -> Self {
         let now = Timestamp::from_millis(1_000_000);
-        let (store, recovered, crash_image) = match store_kind {
-            StoreKind::Memory => {
-                let (store, recovered) = recover(MemStore::new());
-                (store, recovered, CrashImage::Memory)
-            }
+        let (opened, crash_image) = match store_kind {
+            StoreKind::Memory => (open_memory(MemStore::new()), CrashImage::Memory),
             StoreKind::Log(segment_bytes) => {
                 let disk = FakeDisk::new();
-                let (store, recovered) = open_log(&disk, segment_bytes, now);
-                (store, recovered, CrashImage::Log(disk, segment_bytes))
+                (open_log(&disk, segment_bytes, now), CrashImage::Log(disk, segment_bytes))
             }
         };
-        let broker = start(config.clone(), store, recovered, now);
+        let broker = start(config.clone(), opened, now);
         let (clients, blocked, promises) = (BTreeMap::new(), Vec::new(), Vec::new());
         let received = BTreeMap::new();
         let mut test =
@@ -112,14 +108,14 @@ impl BrokerTest {
     }
 
     fn restart(&mut self, survival: Survival, seed: u64) {
-        let (store, recovered) = match &mut self.crash_image {
-            CrashImage::Memory => recover(std::mem::take(memory_of(&mut self.broker))),
+        let opened = match &mut self.crash_image {
+            CrashImage::Memory => open_memory(std::mem::take(memory_of(&mut self.broker))),
             CrashImage::Log(disk, segment_bytes) => {
                 *disk = disk.crash(survival, seed);
                 open_log(disk, *segment_bytes, self.now)
             }
         };
-        self.broker = start(self.config.clone(), store, recovered, self.now);
+        self.broker = start(self.config.clone(), opened, self.now);
         self.clients.clear();
         self.promises.clear();
         self.settle();
@@ -287,32 +283,4 @@ fn by_connection(
     connection: ConnectionId,
 ) -> Option<&mut Client> {
     clients.values_mut().find(|client| client.connection == connection)
-}
-
-/// The broker's store, in memory.
-fn memory_of(broker: &mut Broker) -> &mut MemStore {
-    let store: &mut dyn Any = broker.store_mut();
-    store.downcast_mut().expect("the story has no log")
-}
-
-fn recover(store: MemStore) -> (Box<dyn Store>, Recovered) {
-    let recovered = store.recover();
-    (Box::new(store), recovered)
-}
-
-fn open_log(disk: &FakeDisk, segment_bytes: u32, now: Timestamp) -> (Box<dyn Store>, Recovered) {
-    let options = Options { segment_bytes, ..Options::default() };
-    let (store, recovered) = LogStore::open(disk, options, now).unwrap();
-    (Box::new(store), recovered)
-}
-
-fn start(
-    config: BrokerConfig,
-    store: Box<dyn Store>,
-    recovered: Recovered,
-    now: Timestamp,
-) -> Broker {
-    let mut broker = Broker::new(config, store, recovered, 7, now).unwrap();
-    broker.bootstrap("");
-    broker
 }

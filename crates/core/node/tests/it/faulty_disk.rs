@@ -7,7 +7,7 @@ use std::time::Duration;
 use quelea_amqp_codec::method::Method;
 use quelea_node::Stopped;
 use quelea_store::StoreState;
-use quelea_store::fake_disk::{Call, FakeDisk};
+use quelea_testkit::disk::{Call, FakeDisk};
 
 use crate::client::{Client, PERSISTENT};
 use crate::server::Server;

@@ -4,14 +4,14 @@ use quelea_elastic_core::directory::{Definition, Input, Settings};
 use quelea_elastic_core::sla::Sla;
 use quelea_elastic_proto::RelayId;
 
-use crate::world::{FakeRelay, QUEUE, World};
+use crate::world::{DirectoryWorld, FakeRelay, QUEUE};
 
 #[test]
 fn relays_min_starts_nothing_that_the_budget_does_not_pay_for() {
     // The price has risen since the definition was taken: it pays for one relay's second.
     let price = 3_600_000_000;
     let mut world =
-        World::with(Settings { relay_cost_per_hour_micros: price, ..Settings::default() });
+        DirectoryWorld::with(Settings { relay_cost_per_hour_micros: price, ..Settings::default() });
     let sla = Sla { relays_min: 3, budget_per_hour_micros: 1_000_000, ..Sla::default() };
     let definition = Definition { sla, ..Definition::default() };
     world.give(Input::Define { queue: QUEUE.to_owned(), definition });
@@ -27,7 +27,7 @@ fn relays_min_starts_nothing_that_the_budget_does_not_pay_for() {
 
 #[test]
 fn relays_that_still_boot_are_stopped_when_the_agreement_allows_fewer() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let with = |relays_min, relays_max| {
         let sla = Sla { relays_min, relays_max, ..Sla::default() };
         Input::Define {

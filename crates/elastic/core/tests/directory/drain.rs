@@ -5,10 +5,10 @@ use quelea_elastic_core::plan::{Action, RelayState};
 use quelea_elastic_proto::RelayId;
 use quelea_elastic_proto::frame::Frame;
 
-use crate::world::{FakeListener, FakeProducer, FakeRelay, QUEUE, World};
+use crate::world::{DirectoryWorld, FakeListener, FakeProducer, FakeRelay, QUEUE};
 
 struct Scene {
-    world: World,
+    world: DirectoryWorld,
     relays: Vec<FakeRelay>,
     producer: FakeProducer,
     listener: FakeListener,
@@ -16,7 +16,7 @@ struct Scene {
 
 /// A producer at relay 1, none at relay 2, a listener at both; relay 1 drains.
 fn scene() -> Scene {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     world.give(Input::Define { queue: QUEUE.to_owned(), definition: Definition::default() });
     world.act(Action::Start { count: 1 });
     let relays = vec![FakeRelay::register(&mut world, 1), FakeRelay::register(&mut world, 2)];
@@ -45,7 +45,7 @@ fn a_draining_relay_gets_drain_and_no_new_producer() {
 #[test]
 fn the_provider_learns_which_relay_goes_and_when_at_the_latest() {
     let Scene { mut world, .. } = scene();
-    let drains = |world: &World| -> Vec<(RelayId, String, u64)> {
+    let drains = |world: &DirectoryWorld| -> Vec<(RelayId, String, u64)> {
         let drains = world.effects.iter().filter_map(|effect| match effect {
             Effect::DrainRelay { relay, name, deadline_ms, .. } => {
                 Some((*relay, name.clone(), *deadline_ms))
@@ -110,7 +110,7 @@ fn a_relay_that_dies_while_it_drains_is_not_replaced() {
 
 #[test]
 fn a_producer_on_its_way_to_a_relay_that_drains_turns_back() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     world.give(Input::Define { queue: QUEUE.to_owned(), definition: Definition::default() });
     let mut listener = FakeListener::open(&mut world, 11);
     FakeRelay::register(&mut world, 1);

@@ -4,10 +4,10 @@ use quelea_elastic_core::directory::{Definition, Input, ProviderOutcome};
 use quelea_elastic_proto::RelayId;
 use quelea_elastic_proto::frame::Frame;
 
-use crate::world::{FakeListener, FakeProducer, FakeRelay, QUEUE, World};
+use crate::world::{DirectoryWorld, FakeListener, FakeProducer, FakeRelay, QUEUE};
 
 struct Scene {
-    world: World,
+    world: DirectoryWorld,
     relays: Vec<FakeRelay>,
     producers: Vec<FakeProducer>,
     listener: FakeListener,
@@ -15,7 +15,7 @@ struct Scene {
 
 /// Two relays with a producer each, and a listener at both.
 fn scene() -> Scene {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let mut definition = Definition::default();
     definition.sla.relays_min = 2;
     world.give(Input::Define { queue: QUEUE.to_owned(), definition });

@@ -4,11 +4,11 @@ use quelea_elastic_core::directory::{Definition, Effect, Input, ProviderOutcome}
 use quelea_elastic_core::plan::RelayState;
 use quelea_elastic_proto::RelayId;
 
-use crate::world::{Answers, FakeListener, FakeProducer, FakeRelay, QUEUE, World};
+use crate::world::{Answers, DirectoryWorld, FakeListener, FakeProducer, FakeRelay, QUEUE};
 
 #[test]
 fn the_first_producer_makes_the_queue_and_gets_a_registered_relay() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let mut producer = FakeProducer::open(&mut world, 1);
     assert_eq!(world.started(), [RelayId(1)]);
     assert_eq!(producer.assigned(&mut world), None, "no relay has registered");
@@ -23,7 +23,7 @@ fn the_first_producer_makes_the_queue_and_gets_a_registered_relay() {
 
 #[test]
 fn a_relay_is_in_the_record_before_it_is_started() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     FakeProducer::open(&mut world, 1);
     let saved = world.effects.iter().position(|effect| matches!(effect, Effect::Save { .. }));
     let started =
@@ -35,7 +35,7 @@ fn a_relay_is_in_the_record_before_it_is_started() {
 
 #[test]
 fn a_relay_is_started_only_when_the_store_answers() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     world.store_answers = Answers::Failing;
     FakeProducer::open(&mut world, 1);
     world.give(Input::Owned {
@@ -53,7 +53,7 @@ fn a_relay_is_started_only_when_the_store_answers() {
 
 #[test]
 fn a_relay_that_is_not_recorded_as_up_gets_no_clients() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let mut listener = FakeListener::open(&mut world, 11);
     let mut producer = FakeProducer::open(&mut world, 1);
     world.store_answers = Answers::Failing;
@@ -74,7 +74,7 @@ fn a_relay_that_is_not_recorded_as_up_gets_no_clients() {
 
 #[test]
 fn a_relay_recorded_as_up_goes_on_without_the_store() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     FakeProducer::open(&mut world, 1);
     let mut relay = FakeRelay::register(&mut world, 1);
     world.store_answers = Answers::Failing;
@@ -91,7 +91,7 @@ fn a_relay_recorded_as_up_goes_on_without_the_store() {
 
 #[test]
 fn a_producer_waits_until_all_listeners_are_at_its_relay() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let mut listeners = [FakeListener::open(&mut world, 11), FakeListener::open(&mut world, 12)];
     let mut producer = FakeProducer::open(&mut world, 1);
     FakeRelay::register(&mut world, 1);
@@ -104,7 +104,7 @@ fn a_producer_waits_until_all_listeners_are_at_its_relay() {
 
 #[test]
 fn a_silent_listener_delays_one_producer_up_to_the_deadline() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let mut dull = FakeListener::open(&mut world, 11);
     let mut first = FakeProducer::open(&mut world, 1);
     FakeRelay::register(&mut world, 1);
@@ -121,7 +121,7 @@ fn a_silent_listener_delays_one_producer_up_to_the_deadline() {
 
 #[test]
 fn producers_are_spread_over_the_relays() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let mut definition = Definition::default();
     definition.sla.relays_min = 3;
     world.give(Input::Define { queue: QUEUE.to_owned(), definition });
@@ -139,7 +139,7 @@ fn producers_are_spread_over_the_relays() {
 
 #[test]
 fn a_heavy_producer_counts_more_than_a_light_one() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let mut definition = Definition::default();
     definition.sla.relays_min = 2;
     world.give(Input::Define { queue: QUEUE.to_owned(), definition });
@@ -160,7 +160,7 @@ fn a_heavy_producer_counts_more_than_a_light_one() {
 
 #[test]
 fn starts_back_off_while_the_provider_fails_and_users_get_a_notice() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     world.provider_answers = Answers::Failing;
     let producer = FakeProducer::open(&mut world, 1);
     world.pass_ms(60_000);
@@ -177,7 +177,7 @@ fn starts_back_off_while_the_provider_fails_and_users_get_a_notice() {
 
 #[test]
 fn a_relay_that_never_registers_is_ended_and_another_one_is_started() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     FakeProducer::open(&mut world, 1);
     world.pass_ms(14_000);
     assert_eq!(world.started(), [RelayId(1)]);
@@ -188,7 +188,7 @@ fn a_relay_that_never_registers_is_ended_and_another_one_is_started() {
 
 #[test]
 fn a_deleted_queue_ends_its_relays_and_its_record() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let producer = FakeProducer::open(&mut world, 1);
     FakeRelay::register(&mut world, 1);
     world.mail(producer.peer);
@@ -201,7 +201,7 @@ fn a_deleted_queue_ends_its_relays_and_its_record() {
 
 #[test]
 fn a_deleted_queues_slow_relays_do_not_stall_the_directory() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     FakeProducer::open(&mut world, 1);
     FakeRelay::register(&mut world, 1);
     world.provider_answers = Answers::Never;
@@ -222,7 +222,7 @@ fn a_deleted_queues_slow_relays_do_not_stall_the_directory() {
 
 #[test]
 fn a_relay_whose_start_is_in_doubt_is_ended_before_forgotten() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     world.provider_answers = Answers::Never;
     FakeProducer::open(&mut world, 1);
     let unknown = ProviderOutcome::Unknown("no answer within 10 s".to_owned());

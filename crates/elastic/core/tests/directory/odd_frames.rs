@@ -6,7 +6,7 @@ use quelea_elastic_proto::frame::{
 };
 use quelea_elastic_proto::{ClientId, Epoch, MessageSeq, RelayId};
 
-use crate::world::{FakeProducer, FakeRelay, QUEUE, World};
+use crate::world::{DirectoryWorld, FakeProducer, FakeRelay, QUEUE};
 
 fn open(queue: &str) -> Frame {
     Frame::OpenProducer(OpenProducer {
@@ -17,7 +17,7 @@ fn open(queue: &str) -> Frame {
     })
 }
 
-fn error(world: &mut World, role: Role, frame: Frame) -> WireError {
+fn error(world: &mut DirectoryWorld, role: Role, frame: Frame) -> WireError {
     let peer = world.connect(role);
     world.say(peer, frame);
     match world.mail(peer).as_slice() {
@@ -28,7 +28,7 @@ fn error(world: &mut World, role: Role, frame: Frame) -> WireError {
 
 #[test]
 fn a_queues_name_has_its_limits() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     for name in [String::new(), "x".repeat(256), "a\u{7}b".to_owned()] {
         let error = error(&mut world, Role::Client, open(&name));
         assert_eq!((error.code, error.field.as_str()), (ErrorCode::Queue, "queue"), "{error:?}");
@@ -38,7 +38,7 @@ fn a_queues_name_has_its_limits() {
 
 #[test]
 fn each_role_may_send_only_what_is_its_own() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let report = || Frame::Report(Report::default());
     for (role, frame) in [
         (Role::Relay, open(QUEUE)),
@@ -57,14 +57,14 @@ fn each_role_may_send_only_what_is_its_own() {
 
 #[test]
 fn a_report_before_register_is_out_of_order() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let error = error(&mut world, Role::Relay, Frame::Report(Report::default()));
     assert_eq!(error.code, ErrorCode::Order);
 }
 
 #[test]
 fn a_client_cannot_speak_for_another_one() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     FakeRelay::register(&mut world, 1);
     let mut honest = FakeProducer::open(&mut world, 1);
     FakeRelay::register(&mut world, 1);
@@ -82,7 +82,7 @@ fn a_client_cannot_speak_for_another_one() {
 
 #[test]
 fn a_connection_may_open_only_so_many_queues() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let peer = world.connect(Role::Client);
     for number in 0..limits::QUEUES_PER_PEER_MAX {
         world.say(peer, open(&format!("queue {number}")));
@@ -97,7 +97,7 @@ fn a_connection_may_open_only_so_many_queues() {
 
 #[test]
 fn a_listener_that_claims_too_many_relays_is_refused() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let attached = (0..5_000).map(RelayId).collect();
     let (queue, listener) = (QUEUE.to_owned(), ClientId(1));
     let frame = Frame::OpenListener(OpenListener { queue, listener, attached });
@@ -106,7 +106,7 @@ fn a_listener_that_claims_too_many_relays_is_refused() {
 
 #[test]
 fn what_is_said_of_an_unopened_queue_is_refused_and_harmless() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let (queue, client) = (QUEUE.to_owned(), ClientId(1));
     let frame = Frame::RelayLost { queue, client, relay: RelayId(1), cause: String::new() };
     assert_eq!(error(&mut world, Role::Client, frame).field, "queue");

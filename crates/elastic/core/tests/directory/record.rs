@@ -5,7 +5,7 @@ use quelea_elastic_core::directory::{Definition, Input, ProviderOutcome, RelayHa
 use quelea_elastic_proto::RelayId;
 use quelea_elastic_proto::frame::{Frame, NoticeCode};
 
-use crate::world::{Answers, FakeListener, QUEUE, World};
+use crate::world::{Answers, DirectoryWorld, FakeListener, QUEUE};
 
 /// As many as a listener can be sent.
 const MOST: u32 = 4_096;
@@ -16,7 +16,7 @@ fn of_most() -> Definition {
     definition
 }
 
-fn define(world: &mut World, definition: Definition) {
+fn define(world: &mut DirectoryWorld, definition: Definition) {
     world.give(Input::Define { queue: QUEUE.to_owned(), definition });
 }
 
@@ -37,7 +37,7 @@ fn a_definition_too_large_for_a_record_names_what_fits() {
 
 #[test]
 fn no_relay_is_started_for_which_the_record_has_no_room() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     world.provider_answers = Answers::Never;
     let listener = FakeListener::open(&mut world, 1);
     define(&mut world, of_most());
@@ -57,8 +57,8 @@ fn no_relay_is_started_for_which_the_record_has_no_room() {
 }
 
 /// A queue with 600 relays that have not registered, whose names are longer than any that is known.
-fn grown_too_long() -> World {
-    let mut world = World::new();
+fn grown_too_long() -> DirectoryWorld {
+    let mut world = DirectoryWorld::new();
     world.provider_answers = Answers::Never;
     let mut definition = of_most();
     definition.sla.relays_min = 600;

@@ -5,17 +5,17 @@ use quelea_elastic_core::plan::Action;
 use quelea_elastic_proto::frame::Frame;
 use quelea_elastic_proto::{ClientId, RelayId};
 
-use crate::world::{FakeListener, FakeProducer, FakeRelay, QUEUE, World};
+use crate::world::{DirectoryWorld, FakeListener, FakeProducer, FakeRelay, QUEUE};
 
 struct Scene {
-    world: World,
+    world: DirectoryWorld,
     producer: FakeProducer,
     listener: FakeListener,
 }
 
 /// A producer and a listener at relay 1; relay 2 is asked for.
 fn scene(relocation: Relocation) -> Scene {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let definition = Definition { relocation, ..Definition::default() };
     world.give(Input::Define { queue: QUEUE.to_owned(), definition });
     let mut listener = FakeListener::open(&mut world, 11);
@@ -27,7 +27,7 @@ fn scene(relocation: Relocation) -> Scene {
     Scene { world, producer, listener }
 }
 
-fn go(world: &mut World) {
+fn go(world: &mut DirectoryWorld) {
     world.act(Action::Move { producer: ClientId(1), from: RelayId(1), to: RelayId(2) });
 }
 
@@ -140,7 +140,7 @@ fn an_old_word_of_a_producers_place_does_not_undo_a_move() {
 
 #[test]
 fn a_slot_that_outlives_its_producers_move_is_fenced() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let mut definition = Definition::default();
     definition.sla.relays_min = 2;
     world.give(Input::Define { queue: QUEUE.to_owned(), definition });
@@ -166,7 +166,7 @@ fn a_slot_that_outlives_its_producers_move_is_fenced() {
 
 #[test]
 fn an_operators_moves_take_turns_and_say_why_one_is_refused() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let mut definition = Definition::default();
     definition.sla.relays_min = 2;
     world.give(Input::Define { queue: QUEUE.to_owned(), definition });

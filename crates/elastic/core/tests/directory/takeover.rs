@@ -7,10 +7,12 @@ use quelea_elastic_proto::frame::{Frame, Role};
 use quelea_elastic_proto::limits::{ADDRESS_BYTES_MAX, DIRECTORIES_MAX};
 use quelea_elastic_proto::{Fence, RelayId};
 
-use crate::world::{Answers, FakeListener, FakeProducer, FakeRelay, QUEUE, World, register};
+use crate::world::{
+    Answers, DirectoryWorld, FakeListener, FakeProducer, FakeRelay, QUEUE, register,
+};
 
 struct Scene {
-    world: World,
+    world: DirectoryWorld,
     relay: FakeRelay,
     producer: FakeProducer,
     listener: FakeListener,
@@ -18,7 +20,7 @@ struct Scene {
 
 /// One of each, all of which have lost their directory; the next one does not know of the queue yet.
 fn scene() -> Scene {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let mut listener = FakeListener::open(&mut world, 11);
     let mut producer = FakeProducer::open(&mut world, 1);
     let mut relay = FakeRelay::register(&mut world, 1);
@@ -148,7 +150,7 @@ fn a_relay_knows_its_producers_before_they_come_back() {
 
 #[test]
 fn what_runs_without_a_record_is_ended() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let stray = RelayHandle {
         relay: RelayId(9),
         request: "prices/3/9".to_owned(),
@@ -173,7 +175,7 @@ fn a_relay_in_the_record_that_does_not_run_is_replaced() {
 
 #[test]
 fn a_promised_start_is_repeated_with_the_same_request() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     world.provider_answers = Answers::Never;
     FakeProducer::open(&mut world, 1);
     let start = world.effects.iter().find(|effect| matches!(effect, Effect::StartRelay { .. }));
@@ -188,7 +190,7 @@ fn a_promised_start_is_repeated_with_the_same_request() {
 
 #[test]
 fn a_stop_that_was_only_promised_is_asked_for_again() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     world.give(Input::Define { queue: QUEUE.to_owned(), definition: Definition::default() });
     FakeRelay::register(&mut world, 1);
     world.provider_answers = Answers::Never;
@@ -202,7 +204,7 @@ fn a_stop_that_was_only_promised_is_asked_for_again() {
 
 #[test]
 fn a_drain_goes_on() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let mut definition = Definition::default();
     definition.sla.relays_min = 2;
     world.give(Input::Define { queue: QUEUE.to_owned(), definition });
@@ -222,7 +224,7 @@ fn a_drain_goes_on() {
 
 #[test]
 fn a_change_of_directories_is_announced_to_relays_and_clients() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let mut definition = Definition::default();
     definition.sla.relays_min = 1;
     world.give(Input::Define { queue: QUEUE.to_owned(), definition });
@@ -257,7 +259,7 @@ fn a_change_of_directories_is_announced_to_relays_and_clients() {
 
 #[test]
 fn directories_are_announced_to_some_connections_at_a_time() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let count = 2 * ANNOUNCED_AT_ONCE_MAX + 1;
     for number in 0..count {
         let input = Input::Connected { peer: Peer(1_000 + number as u64), role: Role::Client };
@@ -284,7 +286,7 @@ fn directories_are_announced_to_some_connections_at_a_time() {
 
 #[test]
 fn clients_of_a_failing_claim_are_redirected_and_the_claim_stays() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     world.store_answers = Answers::Never;
     let producer = FakeProducer::open(&mut world, 1);
     let mut definition = Definition::default();
@@ -310,7 +312,7 @@ fn clients_of_a_failing_claim_are_redirected_and_the_claim_stays() {
 
 #[test]
 fn a_disowned_queue_is_redirected_to_its_owner_and_forgotten() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let producer = FakeProducer::open(&mut world, 1);
     let relay = FakeRelay::register(&mut world, 1);
     world.mail(producer.peer);
@@ -330,7 +332,7 @@ fn a_disowned_queue_is_redirected_to_its_owner_and_forgotten() {
 
 #[test]
 fn an_owner_whose_record_is_refused_stops_at_once() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     let producer = FakeProducer::open(&mut world, 1);
     world.mail(producer.peer);
     world.effects.clear();
@@ -344,7 +346,7 @@ fn an_owner_whose_record_is_refused_stops_at_once() {
 
 #[test]
 fn a_relay_that_has_seen_a_later_owner_is_not_commanded() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     FakeProducer::open(&mut world, 1);
     let peer = world.connect(Role::Relay);
     world.effects.clear();
@@ -356,7 +358,7 @@ fn a_relay_that_has_seen_a_later_owner_is_not_commanded() {
 
 #[test]
 fn a_second_process_for_one_request_is_stopped() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     FakeProducer::open(&mut world, 1);
     let first = FakeRelay::register(&mut world, 1);
     world.mail(first.peer);
@@ -369,7 +371,7 @@ fn a_second_process_for_one_request_is_stopped() {
 
 #[test]
 fn a_record_of_a_later_version_is_not_touched() {
-    let mut world = World::new();
+    let mut world = DirectoryWorld::new();
     world.store.insert(QUEUE.to_owned(), r#"{"v":2,"queues":[]}"#.into());
     let producer = FakeProducer::open(&mut world, 1);
     let received = world.mail(producer.peer);

@@ -26,7 +26,7 @@ pub(crate) enum Answers {
 }
 
 /// A directory and its surroundings.
-pub(crate) struct World {
+pub(crate) struct DirectoryWorld {
     pub(crate) now: Time,
     pub(crate) directory: Directory,
     pub(crate) fence: u64,
@@ -40,7 +40,7 @@ pub(crate) struct World {
     next_peer: u64,
 }
 
-impl World {
+impl DirectoryWorld {
     pub(crate) fn new() -> Self {
         Self::with(Settings::default())
     }
@@ -227,7 +227,7 @@ pub(crate) fn register(relay: u64, request: &str, address: &str, fence: Fence) -
 
 impl FakeRelay {
     /// The relay that the provider was asked for last registers.
-    pub(crate) fn register(world: &mut World, id: u64) -> Self {
+    pub(crate) fn register(world: &mut DirectoryWorld, id: u64) -> Self {
         let peer = world.connect(Role::Relay);
         let request = world.running.get(&RelayId(id)).map(|handle| handle.request.clone());
         let request = request.unwrap_or_else(|| format!("request of {id}"));
@@ -236,24 +236,28 @@ impl FakeRelay {
         relay
     }
 
-    pub(crate) fn register_again(&mut self, world: &mut World) {
+    pub(crate) fn register_again(&mut self, world: &mut DirectoryWorld) {
         let address = format!("127.0.0.1:{}", 7_000 + self.id.0);
         world.say(self.peer, register(self.id.0, &self.request, &address, Fence(0)));
     }
 
-    pub(crate) fn reconnect(&mut self, world: &mut World) {
+    pub(crate) fn reconnect(&mut self, world: &mut DirectoryWorld) {
         self.peer = world.connect(Role::Relay);
         self.register_again(world);
     }
 
     /// A heartbeat with so many listeners, and no producer.
-    pub(crate) fn report_listeners(&mut self, world: &mut World, listeners: u32) {
+    pub(crate) fn report_listeners(&mut self, world: &mut DirectoryWorld, listeners: u32) {
         self.report.listeners = listeners;
         self.report(world, &[]);
     }
 
     /// A heartbeat, a second after the last one, with these producers.
-    pub(crate) fn report(&mut self, world: &mut World, producers: &[(&FakeProducer, u64)]) {
+    pub(crate) fn report(
+        &mut self,
+        world: &mut DirectoryWorld,
+        producers: &[(&FakeProducer, u64)],
+    ) {
         self.report.number += 1;
         self.report.uptime_ms += 1_000;
         let mut all = Vec::new();
@@ -283,14 +287,14 @@ pub(crate) struct FakeProducer {
 }
 
 impl FakeProducer {
-    pub(crate) fn open(world: &mut World, id: u128) -> Self {
+    pub(crate) fn open(world: &mut DirectoryWorld, id: u128) -> Self {
         let peer = world.connect(Role::Client);
         let mut producer = Self { id: ClientId(id), peer, relay: None, epoch: Epoch::default() };
         producer.open_again(world);
         producer
     }
 
-    pub(crate) fn open_again(&mut self, world: &mut World) {
+    pub(crate) fn open_again(&mut self, world: &mut DirectoryWorld) {
         world.say(
             self.peer,
             Frame::OpenProducer(OpenProducer {
@@ -303,7 +307,7 @@ impl FakeProducer {
     }
 
     /// The PRODUCE_AT that has come, if one has.
-    pub(crate) fn assigned(&mut self, world: &mut World) -> Option<(RelayId, Epoch)> {
+    pub(crate) fn assigned(&mut self, world: &mut DirectoryWorld) -> Option<(RelayId, Epoch)> {
         world.mail(self.peer).into_iter().rev().find_map(|frame| match frame {
             Frame::ProduceAt { epoch, relay, .. } => Some((relay.relay, epoch)),
             _ => None,
@@ -311,7 +315,7 @@ impl FakeProducer {
     }
 
     /// Goes where it was assigned, and says so.
-    pub(crate) fn follow(&mut self, world: &mut World) -> RelayId {
+    pub(crate) fn follow(&mut self, world: &mut DirectoryWorld) -> RelayId {
         let (relay, epoch) = self.assigned(world).expect("PRODUCE_AT came");
         assert!(epoch > self.epoch, "epochs grow");
         (self.relay, self.epoch) = (Some(relay), epoch);
@@ -320,7 +324,7 @@ impl FakeProducer {
         relay
     }
 
-    pub(crate) fn lost(&mut self, world: &mut World, relay: RelayId) {
+    pub(crate) fn lost(&mut self, world: &mut DirectoryWorld, relay: RelayId) {
         let (queue, client, cause) = (QUEUE.to_owned(), self.id, "reset".to_owned());
         world.say(self.peer, Frame::RelayLost { queue, client, relay, cause });
     }
@@ -334,14 +338,14 @@ pub(crate) struct FakeListener {
 }
 
 impl FakeListener {
-    pub(crate) fn open(world: &mut World, id: u128) -> Self {
+    pub(crate) fn open(world: &mut DirectoryWorld, id: u128) -> Self {
         let peer = world.connect(Role::Client);
         let mut listener = Self { id: ClientId(id), peer, relays: Vec::new() };
         listener.open_again(world);
         listener
     }
 
-    pub(crate) fn open_again(&mut self, world: &mut World) {
+    pub(crate) fn open_again(&mut self, world: &mut DirectoryWorld) {
         world.say(
             self.peer,
             Frame::OpenListener(OpenListener {
@@ -353,13 +357,16 @@ impl FakeListener {
     }
 
     /// Its directory is another one now.
-    pub(crate) fn reconnect(&mut self, world: &mut World) {
+    pub(crate) fn reconnect(&mut self, world: &mut DirectoryWorld) {
         self.peer = world.connect(Role::Client);
         self.open_again(world);
     }
 
     /// The last LISTEN_AT that has come, if one has.
-    pub(crate) fn assigned(&mut self, world: &mut World) -> Option<(u64, Vec<RelayAddress>)> {
+    pub(crate) fn assigned(
+        &mut self,
+        world: &mut DirectoryWorld,
+    ) -> Option<(u64, Vec<RelayAddress>)> {
         world.mail(self.peer).into_iter().rev().find_map(|frame| match frame {
             Frame::ListenAt { generation, relays, .. } => Some((generation, relays)),
             _ => None,
@@ -367,7 +374,7 @@ impl FakeListener {
     }
 
     /// Listens where it was assigned, and says so.
-    pub(crate) fn follow(&mut self, world: &mut World) -> Vec<RelayId> {
+    pub(crate) fn follow(&mut self, world: &mut DirectoryWorld) -> Vec<RelayId> {
         let (generation, relays) = self.assigned(world).expect("LISTEN_AT came");
         self.relays = relays.iter().map(|relay| relay.relay).collect();
         let (queue, listener, relays) = (QUEUE.to_owned(), self.id, self.relays.clone());
@@ -375,7 +382,7 @@ impl FakeListener {
         self.relays.clone()
     }
 
-    pub(crate) fn lost(&mut self, world: &mut World, relay: RelayId) {
+    pub(crate) fn lost(&mut self, world: &mut DirectoryWorld, relay: RelayId) {
         let (queue, client, cause) = (QUEUE.to_owned(), self.id, "reset".to_owned());
         world.say(self.peer, Frame::RelayLost { queue, client, relay, cause });
     }

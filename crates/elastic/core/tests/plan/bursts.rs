@@ -3,16 +3,16 @@
 use quelea_elastic_core::plan::Policy;
 use quelea_elastic_core::sla::Sla;
 
-use crate::world::{MB, World, ten_mb};
+use crate::world::{MB, PlannerWorld, ten_mb};
 
 /// A relay with so many equal producers, together this share of its limit, and three with room.
-fn overloaded(producers: usize, load: f64) -> World {
+fn overloaded(producers: usize, load: f64) -> PlannerWorld {
     let rate = load * 10.0 / producers as f64;
-    World::with(ten_mb(), Policy::Steady, &[&vec![rate; producers], &[1.0], &[1.0], &[1.0]])
+    PlannerWorld::with(ten_mb(), Policy::Steady, &[&vec![rate; producers], &[1.0], &[1.0], &[1.0]])
 }
 
 /// Seconds until no relay is above its limit.
-fn seconds_until_relieved(world: &mut World) -> u32 {
+fn seconds_until_relieved(world: &mut PlannerWorld) -> u32 {
     let mut seconds = 0;
     while world.highest() > 1.0 {
         world.tick();
@@ -75,7 +75,7 @@ fn what_is_twice_the_limit_is_not_left_alone_for_a_burst() {
 #[test]
 fn a_full_core_is_too_much_without_any_agreed_limit() {
     let relays: &[&[f64]] = &[&[2.5, 2.5, 2.5, 2.5], &[2.0, 3.0], &[2.0, 3.0]];
-    let mut world = World::with(Sla::default(), Policy::Steady, relays);
+    let mut world = PlannerWorld::with(Sla::default(), Policy::Steady, relays);
     world.cores = 1.0;
     let first = *world.relays.keys().next().unwrap();
     world.run(30);

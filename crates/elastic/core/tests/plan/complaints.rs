@@ -5,7 +5,7 @@ use quelea_elastic_core::plan::{Action, Policy, RelayState};
 use quelea_elastic_core::sla::Sla;
 use quelea_elastic_proto::frame::NoticeCode;
 
-use crate::world::{MB, World, ten_mb};
+use crate::world::{MB, PlannerWorld, ten_mb};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
@@ -17,7 +17,7 @@ proptest! {
         other in prop::collection::vec(0.2..4.0, 0..12),
     ) {
         let sla = Sla { relays_min: 2, relays_max: 2, ..ten_mb() };
-        let mut world = World::with(sla, Policy::Steady, &[&one, &other]);
+        let mut world = PlannerWorld::with(sla, Policy::Steady, &[&one, &other]);
         world.run(1_800);
         let most = world.producers.values().map(|producer| producer.moves).max().unwrap_or(0);
         prop_assert!(most <= 1, "a producer moved {most} times: {:#?}", world.log);
@@ -27,7 +27,7 @@ proptest! {
 /// Planned again on a report from before the last moves: overshoot (redpanda#29241).
 #[test]
 fn a_plan_waits_until_the_last_ones_effect_is_seen() {
-    let mut world = World::with(ten_mb(), Policy::Steady, &[&[3.5, 3.5, 3.5, 1.0], &[1.0]]);
+    let mut world = PlannerWorld::with(ten_mb(), Policy::Steady, &[&[3.5, 3.5, 3.5, 1.0], &[1.0]]);
     world.tick();
     let begun = world.moves();
     assert!(begun > 0, "{:?}", world.last);
@@ -42,7 +42,8 @@ fn a_plan_waits_until_the_last_ones_effect_is_seen() {
 /// A relay whose reports are missing is neither a source nor a target.
 #[test]
 fn a_stale_report_decides_nothing() {
-    let mut world = World::with(ten_mb(), Policy::Steady, &[&[3.5, 3.5, 3.5], &[0.5], &[2.0, 2.0]]);
+    let mut world =
+        PlannerWorld::with(ten_mb(), Policy::Steady, &[&[3.5, 3.5, 3.5], &[0.5], &[2.0, 2.0]]);
     world.relays.values_mut().nth(1).unwrap().silent = true;
     world.tick_without_plan();
     world.tick_without_plan();
@@ -61,7 +62,8 @@ fn a_stale_report_decides_nothing() {
 /// A new relay stays empty (nats-server#343, cruise-control#906).
 #[test]
 fn a_new_relay_does_not_stay_empty() {
-    let mut world = World::with(ten_mb(), Policy::Steady, &[&[3.1, 3.1, 3.1], &[3.1, 3.1, 3.0]]);
+    let mut world =
+        PlannerWorld::with(ten_mb(), Policy::Steady, &[&[3.1, 3.1, 3.1], &[3.1, 3.1, 3.0]]);
     world.run(240);
     let new: Vec<_> = world.relays.keys().skip(2).copied().collect();
     assert!(!new.is_empty(), "{:#?}", world.last);
@@ -71,7 +73,7 @@ fn a_new_relay_does_not_stay_empty() {
 /// One that cannot be helped causes one notice, and no relay is started in vain.
 #[test]
 fn a_single_producer_that_fills_a_relay_causes_only_a_notice() {
-    let mut world = World::with(ten_mb(), Policy::Steady, &[&[10.5]]);
+    let mut world = PlannerWorld::with(ten_mb(), Policy::Steady, &[&[10.5]]);
     world.run(300);
     let notices = world.log.iter().filter(|(_, planned)| {
         matches!(planned.action, Action::Notify { code: NoticeCode::Unsplittable })
@@ -84,7 +86,7 @@ fn a_single_producer_that_fills_a_relay_causes_only_a_notice() {
 #[test]
 fn many_small_producers_leave_a_relay_that_drains_within_seconds() {
     let small = [0.02; 40];
-    let mut world = World::with(ten_mb(), Policy::Steady, &[&[1.0; 3], &[1.0; 3], &small]);
+    let mut world = PlannerWorld::with(ten_mb(), Policy::Steady, &[&[1.0; 3], &[1.0; 3], &small]);
     let last = *world.relays.keys().last().unwrap();
     world.relays.get_mut(&last).unwrap().state = RelayState::Draining;
     let mut seconds = 0;
@@ -103,7 +105,7 @@ fn a_limit_of_a_kilobyte_is_kept_like_one_of_ten_megabytes() {
         let limit = (10.0 * MB * scale) as u64;
         let sla = Sla { bytes_in_per_s_max: limit, ..ten_mb() };
         let relays = [&[3.5 * scale, 3.5 * scale, 3.5 * scale][..], &[0.5 * scale][..]];
-        let mut world = World::with(sla, Policy::Steady, &relays);
+        let mut world = PlannerWorld::with(sla, Policy::Steady, &relays);
         world.run(30);
         world.log.into_iter().map(|(at, planned)| (at, planned.action)).collect::<Vec<_>>()
     };

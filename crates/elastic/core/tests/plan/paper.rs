@@ -7,10 +7,10 @@ use quelea_elastic_core::sla::Sla;
 use quelea_elastic_proto::frame::NoticeCode;
 use quelea_elastic_proto::{ClientId, Time};
 
-use crate::world::{MB, World, ten_mb};
+use crate::world::{MB, PlannerWorld, ten_mb};
 
 /// The producers that were moved, in this order.
-fn moved(world: &World) -> Vec<u128> {
+fn moved(world: &PlannerWorld) -> Vec<u128> {
     let moved = |action: &Action| match action {
         Action::Move { producer, .. } => Some(producer.0),
         _ => None,
@@ -18,7 +18,7 @@ fn moved(world: &World) -> Vec<u128> {
     world.log.iter().filter_map(|(_, planned)| moved(&planned.action)).collect()
 }
 
-fn scaled(world: &World) -> Vec<(Time, bool)> {
+fn scaled(world: &PlannerWorld) -> Vec<(Time, bool)> {
     let deed = |action: &Action| match action {
         Action::Start { .. } => Some(true),
         Action::Drain { .. } => Some(false),
@@ -30,12 +30,12 @@ fn scaled(world: &World) -> Vec<(Time, bool)> {
 #[test]
 fn d2_the_paper_fills_the_new_relay_until_it_is_overloaded_itself() {
     let full: &[&[f64]] = &[&[3.0; 8]];
-    let mut paper = World::with(ten_mb(), Policy::Paper, full);
+    let mut paper = PlannerWorld::with(ten_mb(), Policy::Paper, full);
     paper.run(10);
     let new = *paper.relays.keys().last().unwrap();
     assert!(paper.carried(new) > 10.0 * MB, "{}", paper.carried(new));
 
-    let mut steady = World::with(ten_mb(), Policy::Steady, full);
+    let mut steady = PlannerWorld::with(ten_mb(), Policy::Steady, full);
     for _ in 0..60 {
         steady.tick();
         let others = steady.relays.keys().skip(1);
@@ -47,11 +47,11 @@ fn d2_the_paper_fills_the_new_relay_until_it_is_overloaded_itself() {
 
 #[test]
 fn d3_overloaded_relays_with_one_producer_end_the_loop_with_a_notice() {
-    let mut paper = World::with(ten_mb(), Policy::Paper, &[&[12.0], &[12.0]]);
+    let mut paper = PlannerWorld::with(ten_mb(), Policy::Paper, &[&[12.0], &[12.0]]);
     paper.run(200);
     assert_eq!(moved(&paper), Vec::<u128>::new());
 
-    let mut steady = World::with(ten_mb(), Policy::Steady, &[&[12.0], &[12.0]]);
+    let mut steady = PlannerWorld::with(ten_mb(), Policy::Steady, &[&[12.0], &[12.0]]);
     steady.run(200);
     assert_eq!(moved(&steady), Vec::<u128>::new());
     let notified =
@@ -63,7 +63,7 @@ fn d3_overloaded_relays_with_one_producer_end_the_loop_with_a_notice() {
 #[test]
 fn d4_a_load_that_comes_and_goes_makes_the_paper_flap() {
     let flaps = |policy| {
-        let mut world = World::with(ten_mb(), policy, &[&[5.5, 5.5]]);
+        let mut world = PlannerWorld::with(ten_mb(), policy, &[&[5.5, 5.5]]);
         for phase in 0..12 {
             let rate = if phase % 2 == 0 { 5.5 } else { 2.0 };
             for producer in world.producers.values_mut() {
@@ -83,7 +83,7 @@ fn d4_a_load_that_comes_and_goes_makes_the_paper_flap() {
 #[test]
 fn d4_the_paper_adds_one_relay_a_trigger_steady_all_missing() {
     let started = |policy| {
-        let mut world = World::with(ten_mb(), policy, &[&[3.0; 12]]);
+        let mut world = PlannerWorld::with(ten_mb(), policy, &[&[3.0; 12]]);
         world.run(5);
         world.started()
     };
@@ -95,7 +95,7 @@ fn d4_the_paper_adds_one_relay_a_trigger_steady_all_missing() {
 fn d5_the_paper_moves_the_biggest_producer_where_a_small_one_suffices() {
     let sla = Sla { relays_max: 2, ..ten_mb() };
     let first = |policy| {
-        let mut world = World::with(sla.clone(), policy, &[&[4.1, 3.9, 2.6], &[1.0]]);
+        let mut world = PlannerWorld::with(sla.clone(), policy, &[&[4.1, 3.9, 2.6], &[1.0]]);
         world.run(5);
         moved(&world).first().copied()
     };
@@ -108,7 +108,7 @@ fn d5_the_paper_moves_the_biggest_producer_where_a_small_one_suffices() {
 fn the_paper_ranks_by_messages_and_so_moves_what_is_small() {
     let sla = Sla { relays_max: 2, ..ten_mb() };
     let first = |policy| {
-        let mut world = World::with(sla.clone(), policy, &[&[6.0, 0.5, 4.0], &[1.0]]);
+        let mut world = PlannerWorld::with(sla.clone(), policy, &[&[6.0, 0.5, 4.0], &[1.0]]);
         world.producers.get_mut(&ClientId(2)).unwrap().message = 100.0;
         world.run(5);
         moved(&world).first().copied()

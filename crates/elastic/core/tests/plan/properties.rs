@@ -7,7 +7,7 @@ use quelea_elastic_core::plan::{Action, Policy, RelayState, Snapshot, plan};
 use quelea_elastic_core::sla::Sla;
 use quelea_elastic_proto::RelayId;
 
-use crate::world::{MB, World, ten_mb};
+use crate::world::{MB, PlannerWorld, ten_mb};
 
 /// plan/tuning.rs: what moves may fill a relay to, as a share of the limit.
 const ROOM: f64 = 0.90;
@@ -22,9 +22,9 @@ fn queues() -> impl Strategy<Value = Vec<Vec<f64>>> {
     prop::collection::vec(prop::collection::vec(rate, 0..10), 1..6)
 }
 
-fn world(relays: &[Vec<f64>], sla: Sla) -> World {
+fn world(relays: &[Vec<f64>], sla: Sla) -> PlannerWorld {
     let relays: Vec<&[f64]> = relays.iter().map(Vec::as_slice).collect();
-    World::with(sla, Policy::Steady, &relays)
+    PlannerWorld::with(sla, Policy::Steady, &relays)
 }
 
 /// What each relay's producers are estimated to need, by the higher average, as shares of the limit.

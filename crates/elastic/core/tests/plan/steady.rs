@@ -2,12 +2,14 @@
 
 use quelea_elastic_core::plan::{Action, Policy};
 
-use crate::world::{MB, World, ten_mb};
+use crate::world::{MB, PlannerWorld, ten_mb};
 
 #[test]
 fn a_queue_without_relays_gets_its_fewest() {
-    let mut world =
-        World::new(quelea_elastic_core::sla::Sla { relays_min: 3, ..ten_mb() }, Policy::Steady);
+    let mut world = PlannerWorld::new(
+        quelea_elastic_core::sla::Sla { relays_min: 3, ..ten_mb() },
+        Policy::Steady,
+    );
     world.tick();
     assert_eq!(world.last.actions[0].action, Action::Start { count: 3 });
     assert!(world.last.actions[0].reason.contains("relays_min 3"), "{:?}", world.last);
@@ -17,7 +19,7 @@ fn a_queue_without_relays_gets_its_fewest() {
 
 #[test]
 fn a_hot_relay_is_relieved_by_a_new_one_within_five_seconds() {
-    let mut world = World::with(ten_mb(), Policy::Steady, &[&[1.0, 1.0, 1.0, 1.0]]);
+    let mut world = PlannerWorld::with(ten_mb(), Policy::Steady, &[&[1.0, 1.0, 1.0, 1.0]]);
     world.boot_ms = Some(500);
     world.run(20);
     assert!(world.log.is_empty(), "{:?}", world.log);
@@ -34,7 +36,7 @@ fn a_hot_relay_is_relieved_by_a_new_one_within_five_seconds() {
 
 #[test]
 fn a_producer_that_never_moved_has_no_cool_down_after_a_start() {
-    let mut world = World::with(ten_mb(), Policy::Steady, &[&[3.5, 3.5, 3.5], &[1.0]]);
+    let mut world = PlannerWorld::with(ten_mb(), Policy::Steady, &[&[3.5, 3.5, 3.5], &[1.0]]);
     world.now = quelea_elastic_proto::Time::ZERO;
     world.run(10);
     assert_eq!(world.moves(), 1, "{:?} {:?}", world.log, world.last.remarks);
@@ -42,14 +44,14 @@ fn a_producer_that_never_moved_has_no_cool_down_after_a_start() {
 
 #[test]
 fn load_that_fits_is_left_alone() {
-    let mut world = World::with(ten_mb(), Policy::Steady, &[&[3.0, 3.0], &[2.0, 3.0]]);
+    let mut world = PlannerWorld::with(ten_mb(), Policy::Steady, &[&[3.0, 3.0], &[2.0, 3.0]]);
     world.run(3_000);
     assert!(world.log.is_empty(), "{:?}", world.log);
 }
 
 #[test]
 fn every_reason_names_the_kpi_its_limit_and_its_value() {
-    let mut world = World::with(ten_mb(), Policy::Steady, &[&[3.5, 3.5, 3.5], &[1.0]]);
+    let mut world = PlannerWorld::with(ten_mb(), Policy::Steady, &[&[3.5, 3.5, 3.5], &[1.0]]);
     world.run(10);
     let (_, moved) = &world.log[0];
     assert!(matches!(moved.action, Action::Move { .. }), "{:?}", world.log);
@@ -62,7 +64,8 @@ fn every_reason_names_the_kpi_its_limit_and_its_value() {
 
 #[test]
 fn an_idle_relay_drains_after_twelve_minutes_and_stops_when_empty() {
-    let mut world = World::with(ten_mb(), Policy::Steady, &[&[1.0, 1.0], &[1.0, 0.5], &[0.5]]);
+    let mut world =
+        PlannerWorld::with(ten_mb(), Policy::Steady, &[&[1.0, 1.0], &[1.0, 0.5], &[0.5]]);
     world.run(720);
     assert!(world.log.is_empty(), "{:?}", world.log);
     world.run(10);

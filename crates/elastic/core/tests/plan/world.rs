@@ -16,7 +16,7 @@ pub(crate) const MB: f64 = 1e6;
 /// Samples that a monitor keeps.
 const SAMPLES: usize = 16;
 
-pub(crate) struct World {
+pub(crate) struct PlannerWorld {
     pub(crate) now: Time,
     pub(crate) sla: Sla,
     pub(crate) policy: Policy,
@@ -68,7 +68,7 @@ pub(crate) fn ten_mb() -> Sla {
     Sla { bytes_in_per_s_max: 10_000_000, ..Sla::default() }
 }
 
-impl World {
+impl PlannerWorld {
     pub(crate) fn new(sla: Sla, policy: Policy) -> Self {
         Self {
             now: Time::ZERO.plus_ms(10_000_000),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use quelea_elastic_zmtp::{AllowedKeys, Error, Event, ZmtpTime, frame_parts};
 
-use crate::pair::{Pair, Seen, curve_client, curve_server, key, take};
+use crate::pair::{ConnectionPair, Seen, curve_client, curve_server, key, take};
 
 fn only(number: u8) -> AllowedKeys {
     AllowedKeys::Only(BTreeSet::from([key(number).public()]))
@@ -13,21 +13,21 @@ fn only(number: u8) -> AllowedKeys {
 
 #[test]
 fn a_client_is_known_by_its_key() {
-    let (at_a, at_b) = Pair::new(curve_server(only(2)), curve_client(2, 1)).run();
+    let (at_a, at_b) = ConnectionPair::new(curve_server(only(2)), curve_client(2, 1)).run();
     assert_eq!(at_a.peer().key, Some(key(2).public()));
     assert_eq!(at_b.peer().key, Some(key(1).public()));
 }
 
 #[test]
 fn a_client_with_an_unknown_key_is_denied_and_told() {
-    let (at_a, at_b) = Pair::new(curve_server(only(2)), curve_client(3, 1)).run();
+    let (at_a, at_b) = ConnectionPair::new(curve_server(only(2)), curve_client(3, 1)).run();
     assert_eq!(at_a.error, Some(Error::Denied { who: format!("key {}", key(3).public()) }));
     assert_eq!(at_b.error, Some(Error::Refused { reason: "400".to_owned() }));
 }
 
 #[test]
 fn who_does_not_know_the_servers_key_is_told_nothing() {
-    let mut pair = Pair::new(curve_server(AllowedKeys::All), curve_client(2, 9));
+    let mut pair = ConnectionPair::new(curve_server(AllowedKeys::All), curve_client(2, 9));
     let (at_a, at_b) = pair.run();
     assert_eq!(at_a.error, Some(Error::Box { command: "HELLO" }));
     assert!(at_b.error.is_none() && at_b.events.is_empty());
@@ -38,7 +38,7 @@ fn who_does_not_know_the_servers_key_is_told_nothing() {
 fn no_changed_byte_of_the_handshake_gets_in() {
     let transcript = client_transcript();
     for at in 64..transcript.len() {
-        let mut pair = Pair::new(curve_server(AllowedKeys::All), curve_client(2, 1));
+        let mut pair = ConnectionPair::new(curve_server(AllowedKeys::All), curve_client(2, 1));
         let mut changed = transcript.clone();
         changed[at] ^= 0x10;
         let mut seen = Seen::default();
@@ -51,7 +51,7 @@ fn no_changed_byte_of_the_handshake_gets_in() {
 
 /// What a client writes to this server: always the same, since all randomness is given.
 fn client_transcript() -> Vec<u8> {
-    let mut pair = Pair::new(curve_server(AllowedKeys::All), curve_client(2, 1));
+    let mut pair = ConnectionPair::new(curve_server(AllowedKeys::All), curve_client(2, 1));
     let mut written = Vec::new();
     loop {
         let to_a = pair.b.take_output();
@@ -67,7 +67,7 @@ fn client_transcript() -> Vec<u8> {
 
 #[test]
 fn messages_are_sealed_and_opened() {
-    let mut pair = Pair::ready(curve_server(AllowedKeys::All), curve_client(2, 1));
+    let mut pair = ConnectionPair::ready(curve_server(AllowedKeys::All), curve_client(2, 1));
     for parts in [&[&b"topic"[..], b"body"][..], &[b""], &[b"", b"", &[7; 300]]] {
         let message = frame_parts(parts);
         let sealed = pair.b.seal(&message).unwrap();
@@ -81,7 +81,7 @@ fn messages_are_sealed_and_opened() {
 #[test]
 fn a_message_can_neither_be_changed_nor_repeated_nor_sent_openly() {
     let message = frame_parts(&[b"a", b"b"]);
-    let fresh = || Pair::ready(curve_server(AllowedKeys::All), curve_client(2, 1));
+    let fresh = || ConnectionPair::ready(curve_server(AllowedKeys::All), curve_client(2, 1));
     let sealed = fresh().b.seal(&message).unwrap();
     for at in 0..sealed.len() {
         let mut pair = fresh();
@@ -106,7 +106,7 @@ fn a_message_can_neither_be_changed_nor_repeated_nor_sent_openly() {
 
 #[test]
 fn heartbeats_and_subscriptions_are_sealed_too() {
-    let mut pair = Pair::ready(curve_server(AllowedKeys::All), curve_client(2, 1));
+    let mut pair = ConnectionPair::ready(curve_server(AllowedKeys::All), curve_client(2, 1));
     pair.a.subscribe(b"secret");
     let output = pair.a.take_output();
     assert!(!output.windows(6).any(|six| six == b"secret"));

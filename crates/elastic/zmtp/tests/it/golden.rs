@@ -5,7 +5,7 @@ use quelea_elastic_zmtp::{
     AllowedKeys, Connection, Heartbeat, Security, Settings, SocketType, ZmtpTime, frame_parts,
 };
 
-use crate::pair::{Pair, Seen, curve_client, curve_server, settings, take, user, users};
+use crate::pair::{ConnectionPair, Seen, curve_client, curve_server, settings, take, user, users};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -21,7 +21,7 @@ fn the_greeting() {
 
 #[test]
 fn a_null_handshake() {
-    let mut pair = Pair::new(Security::Null, Security::Null);
+    let mut pair = ConnectionPair::new(Security::Null, Security::Null);
     let greeting = pair.b.take_output();
     take(&mut pair.a, ZmtpTime(0), &greeting, &mut Seen::default());
     let written = pair.a.take_output();
@@ -33,7 +33,7 @@ fn a_null_handshake() {
 
 #[test]
 fn a_plain_handshake() {
-    let mut pair = Pair::new(users(), user("ada", "lovelace"));
+    let mut pair = ConnectionPair::new(users(), user("ada", "lovelace"));
     let (mut client, mut server) = (Vec::new(), Vec::new());
     for _ in 0..5 {
         let (to_server, to_client) = (pair.b.take_output(), pair.a.take_output());
@@ -58,7 +58,7 @@ fn a_plain_handshake() {
 /// All bytes of both sides with given keys and randomness, and a message each way.
 #[test]
 fn a_curve_connection() {
-    let mut pair = Pair::new(curve_server(AllowedKeys::All), curve_client(2, 1));
+    let mut pair = ConnectionPair::new(curve_server(AllowedKeys::All), curve_client(2, 1));
     let mut transcript = String::new();
     for _ in 0..4 {
         carry("client", &mut pair.b, &mut pair.a, &mut transcript);
@@ -87,7 +87,8 @@ fn carry(name: &str, from: &mut Connection, to: &mut Connection, transcript: &mu
 fn a_ping_says_for_how_long_we_may_be_silent() {
     let heartbeat = Heartbeat { interval_ms: 1_000, timeout_ms: 0, ttl_ms: 2_550 };
     let ours = Settings { heartbeat, ..settings(SocketType::Xsub) };
-    let mut pair = Pair::of(ours, Security::Null, settings(SocketType::Pub), Security::Null);
+    let mut pair =
+        ConnectionPair::of(ours, Security::Null, settings(SocketType::Pub), Security::Null);
     pair.run();
     pair.a.handle_timeout(ZmtpTime(1_000)).unwrap();
     // In tenths of a second, rounded up.

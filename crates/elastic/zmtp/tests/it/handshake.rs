@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use quelea_elastic_zmtp::{Connection, Error, Security, Settings, SocketType, ZmtpTime, limits};
 
-use crate::pair::{Pair, Seen, curve_client, mechanisms, settings, take, user, users};
+use crate::pair::{ConnectionPair, Seen, curve_client, mechanisms, settings, take, user, users};
 
 #[test]
 fn both_ends_know_each_other_after_each_mechanism() {
@@ -11,7 +11,7 @@ fn both_ends_know_each_other_after_each_mechanism() {
         let mechanism = a.mechanism();
         let named =
             Settings { identity: Bytes::from_static(b"the one"), ..settings(SocketType::Xpub) };
-        let mut pair = Pair::of(settings(SocketType::Sub), a, named, b);
+        let mut pair = ConnectionPair::of(settings(SocketType::Sub), a, named, b);
         let (at_a, at_b) = pair.run();
         assert_eq!(at_a.peer().socket_type, SocketType::Xpub, "{mechanism}");
         assert_eq!(at_a.peer().identity, "the one");
@@ -23,7 +23,7 @@ fn both_ends_know_each_other_after_each_mechanism() {
 
 #[test]
 fn a_user_is_let_in_by_name_and_password_only() {
-    let mut right = Pair::new(users(), user("ada", "lovelace"));
+    let mut right = ConnectionPair::new(users(), user("ada", "lovelace"));
     assert_eq!(right.run().0.peer().user.as_deref(), Some("ada"));
     let wrong = [
         ("ada", "Lovelace"),
@@ -34,7 +34,7 @@ fn a_user_is_let_in_by_name_and_password_only() {
         ("nobody", "x"),
     ];
     for (name, password) in wrong {
-        let (at_a, at_b) = Pair::new(users(), user(name, password)).run();
+        let (at_a, at_b) = ConnectionPair::new(users(), user(name, password)).run();
         assert_eq!(
             at_a.error,
             Some(Error::Denied { who: format!("user {name:?}") }),
@@ -44,18 +44,18 @@ fn a_user_is_let_in_by_name_and_password_only() {
         assert_eq!(at_b.error, Some(Error::Refused { reason: "400".to_owned() }));
         assert!(at_a.events.is_empty() && at_b.events.is_empty());
     }
-    Pair::ready(users(), user("nobody", ""));
+    ConnectionPair::ready(users(), user("nobody", ""));
 }
 
 #[test]
 fn different_mechanisms_end_it_with_both_names() {
-    let (at_a, at_b) = Pair::new(users(), Security::Null).run();
+    let (at_a, at_b) = ConnectionPair::new(users(), Security::Null).run();
     assert_eq!(
         at_a.error.unwrap().to_string(),
         "the mechanism is PLAIN here, the peer's is \"NULL\""
     );
     assert!(matches!(at_b.error, Some(Error::Mechanism { ours: "NULL", .. })));
-    let (at_a, _) = Pair::new(Security::Null, curve_client(2, 1)).run();
+    let (at_a, _) = ConnectionPair::new(Security::Null, curve_client(2, 1)).run();
     assert!(matches!(at_a.error, Some(Error::Mechanism { .. })));
 }
 
@@ -63,7 +63,7 @@ fn different_mechanisms_end_it_with_both_names() {
 fn sockets_that_do_not_belong_together_part() {
     for (a, b) in [(SocketType::Xsub, SocketType::Sub), (SocketType::Xpub, SocketType::Pub)] {
         for (at_a, at_b) in mechanisms() {
-            let (at_a, at_b) = Pair::of(settings(a), at_a, settings(b), at_b).run();
+            let (at_a, at_b) = ConnectionPair::of(settings(a), at_a, settings(b), at_b).run();
             let who = [at_a.error, at_b.error];
             assert!(
                 who.iter().flatten().any(|error| matches!(error, Error::SocketType { .. })),
@@ -128,7 +128,7 @@ fn a_handshake_that_does_not_end_is_ended() {
 
 #[test]
 fn nothing_is_read_after_an_error() {
-    let mut pair = Pair::new(users(), user("ada", "wrong"));
+    let mut pair = ConnectionPair::new(users(), user("ada", "wrong"));
     let (at_a, _) = pair.run();
     assert!(at_a.error.is_some());
     let mut seen = Seen::default();

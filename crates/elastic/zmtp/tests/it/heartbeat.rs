@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use quelea_elastic_zmtp::{Error, Heartbeat, Security, Settings, SocketType, ZmtpTime};
 
-use crate::pair::{Pair, Seen, mechanisms, settings, take};
+use crate::pair::{ConnectionPair, Seen, mechanisms, settings, take};
 
-fn beating(heartbeat: Heartbeat, a: Security, b: Security) -> Pair {
+fn beating(heartbeat: Heartbeat, a: Security, b: Security) -> ConnectionPair {
     let ours = Settings { heartbeat, ..settings(SocketType::Xsub) };
-    let mut pair = Pair::of(ours, a, settings(SocketType::Pub), b);
+    let mut pair = ConnectionPair::of(ours, a, settings(SocketType::Pub), b);
     pair.run();
     pair
 }
@@ -69,7 +69,7 @@ fn a_peer_that_promises_to_be_heard_is_held_to_it() {
 
 #[test]
 fn a_pong_brings_the_pings_context_back() {
-    let mut pair = Pair::ready(Security::Null, Security::Null);
+    let mut pair = ConnectionPair::ready(Security::Null, Security::Null);
     take(&mut pair.a, ZmtpTime(0), b"\x04\x0a\x04PING\x00\x0aabc", &mut Seen::default());
     assert_eq!(pair.a.take_output(), Bytes::from_static(b"\x04\x08\x04PONGabc"));
     let mut seen = Seen::default();
@@ -82,7 +82,8 @@ fn a_pong_brings_the_pings_context_back() {
 #[test]
 fn a_peer_of_3_0_is_not_asked() {
     let ours = Settings { heartbeat: BEAT, ..settings(SocketType::Xsub) };
-    let mut pair = Pair::of(ours, Security::Null, settings(SocketType::Pub), Security::Null);
+    let mut pair =
+        ConnectionPair::of(ours, Security::Null, settings(SocketType::Pub), Security::Null);
     let mut old = pair.b.take_output().to_vec();
     old[11] = 0;
     take(&mut pair.a, ZmtpTime(0), &old, &mut Seen::default());

@@ -8,7 +8,7 @@ use quelea_elastic_zmtp::{
     SocketType, Users, ZmtpTime,
 };
 
-pub(crate) struct Pair {
+pub(crate) struct ConnectionPair {
     pub(crate) a: Connection,
     pub(crate) b: Connection,
     pub(crate) now: ZmtpTime,
@@ -30,7 +30,7 @@ impl Seen {
     }
 }
 
-impl Pair {
+impl ConnectionPair {
     /// An XSUB and a PUB.
     pub(crate) fn new(a: Security, b: Security) -> Self {
         Self::of(settings(SocketType::Xsub), a, settings(SocketType::Pub), b)

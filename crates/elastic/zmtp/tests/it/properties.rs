@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use quelea_elastic_zmtp::{Event, Parts, PublicKey, SecretKey, ZmtpTime, frame_parts, fuzzing};
 
-use crate::pair::{Pair, Seen, mechanisms, take};
+use crate::pair::{ConnectionPair, Seen, mechanisms, take};
 
 fn parts() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let part = prop_oneof![
@@ -29,7 +29,7 @@ proptest! {
         cuts in prop::collection::vec(1usize..700, 1..20),
     ) {
         let (a, b) = mechanisms().swap_remove(which);
-        let mut pair = Pair::ready(a, b);
+        let mut pair = ConnectionPair::ready(a, b);
         let mut wire = Vec::new();
         for message in &messages {
             wire.extend_from_slice(&pair.b.seal(&framed(message)).expect("ready"));

@@ -152,7 +152,7 @@ fn what_contradicts_its_flow_is_counted_by_cause() {
 fn conversation() -> Vec<Datagram> {
     let mut all = Vec::new();
     for mode in MODES {
-        let mut pair = Pair::new(Config::default());
+        let mut pair = EndpointPair::new(Config::default());
         let recording = Recording::of(&mut pair);
         let to = pair.destination(in_mode(mode));
         pair.push_all(to, messages(40, 100));
@@ -167,7 +167,7 @@ fn conversation() -> Vec<Datagram> {
 
 #[test]
 fn no_piece_of_a_datagram_stops_an_endpoint() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EndpointPair::new(Config::default());
     let (client, server) = (pair.client_address, pair.server_address);
     // The recorded flow is this one: the endpoints' numbers are the same each time.
     pair.destination(in_mode(Mode::ReliableOrdered));
@@ -210,7 +210,7 @@ fn no_noise_stops_an_endpoint_or_harms_a_flow() {
     let recorded = conversation();
     let mut random = fastrand::Rng::with_seed(4_711);
     for mode in MODES {
-        let mut pair = Pair::new(Config::default());
+        let mut pair = EndpointPair::new(Config::default());
         let to = pair.destination(in_mode(mode));
         let sent = messages(1_000, 99);
         for part in sent.chunks(20) {
@@ -237,7 +237,7 @@ fn no_noise_stops_an_endpoint_or_harms_a_flow() {
 
 #[test]
 fn a_mailbox_that_is_opened_late_gets_what_is_repeated() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EndpointPair::new(Config::default());
     pair.server.close_mailbox(MAILBOX);
     let to = pair.destination(in_mode(Mode::ReliableOrdered));
     let sent = messages(100, 100);

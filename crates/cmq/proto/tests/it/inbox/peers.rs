@@ -22,12 +22,12 @@ fn to_the(nth: u64, fate: Fate) -> Box<dyn FnMut(&Datagram) -> Fate> {
 }
 
 /// What the server knows of the client.
-fn known(pair: &Pair) -> Peer {
+fn known(pair: &EndpointPair) -> Peer {
     pair.server.peer(pair.client_address, MAILBOX).expect("it has sent")
 }
 
 /// Each message in a datagram of its own.
-fn push_apart(pair: &mut Pair, to: DestinationId, count: usize) {
+fn push_apart(pair: &mut EndpointPair, to: DestinationId, count: usize) {
     for message in messages(count, 40) {
         pair.push_all(to, [message]);
         pair.client.flush(to, pair.now);
@@ -37,8 +37,8 @@ fn push_apart(pair: &mut Pair, to: DestinationId, count: usize) {
 }
 
 /// Twenty messages in twenty datagrams, to one of which something happens.
-fn story(mode: Mode, network: Box<dyn FnMut(&Datagram) -> Fate>) -> (Pair, PeerCounts) {
-    let mut pair = Pair::new(Config::default());
+fn story(mode: Mode, network: Box<dyn FnMut(&Datagram) -> Fate>) -> (EndpointPair, PeerCounts) {
+    let mut pair = EndpointPair::new(Config::default());
     pair.network = network;
     let to = pair.destination(in_mode(mode));
     push_apart(&mut pair, to, 20);
@@ -126,7 +126,7 @@ fn duplicates_are_counted_of_the_peer_in_every_mode() {
 #[test]
 fn with_a_key_replays_are_counted_of_the_peer_as_duplicates() {
     let key = Some(PreSharedKey([7; 32]));
-    let mut pair = Pair::new(Config { pre_shared_key: key, ..Config::default() });
+    let mut pair = EndpointPair::new(Config { pre_shared_key: key, ..Config::default() });
     pair.network = to_the(5, Fate::Twice);
     let to = pair.destination(in_mode(Mode::Lossy));
     push_apart(&mut pair, to, 20);
@@ -151,7 +151,7 @@ fn what_comes_too_late_counts_as_lost_and_as_late() {
 
 #[test]
 fn what_parity_brings_back_is_counted_of_the_peer() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EndpointPair::new(Config::default());
     pair.network = to_the(2, Fate::Lost);
     let repair = Repair::Xor { data: 4 };
     let to = pair.destination(DestinationOptions { repair, ..in_mode(Mode::Lossy) });
@@ -165,7 +165,7 @@ fn what_parity_brings_back_is_counted_of_the_peer() {
 
 #[test]
 fn what_its_mailbox_has_no_room_for_is_counted_of_the_peer() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EndpointPair::new(Config::default());
     pair.server.close_mailbox(MAILBOX);
     let options = MailboxOptions { bytes_max: 5_000, ..MailboxOptions::default() };
     pair.server.open_mailbox(MAILBOX, options).unwrap();
@@ -181,7 +181,7 @@ fn what_its_mailbox_has_no_room_for_is_counted_of_the_peer() {
 #[test]
 fn a_peer_that_is_started_anew_keeps_what_was_counted_of_it() {
     for mode in ALL_MODES {
-        let mut pair = Pair::new(Config::default());
+        let mut pair = EndpointPair::new(Config::default());
         pair.network = to_the(5, Fate::Twice);
         let mut sessions = Vec::new();
         for life in 0..3 {
@@ -208,7 +208,7 @@ fn a_peer_that_is_started_anew_keeps_what_was_counted_of_it() {
 
 #[test]
 fn what_a_restarted_peer_left_missing_is_counted() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EndpointPair::new(Config::default());
     pair.network = to_the(5, Fate::Lost);
     let to = pair.destination(in_mode(Mode::ReliableOrdered));
     for message in messages(6, 40) {
@@ -230,7 +230,7 @@ fn what_a_restarted_peer_left_missing_is_counted() {
 
 #[test]
 fn each_mailbox_of_a_peer_is_counted_by_itself() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EndpointPair::new(Config::default());
     let other = Mailbox(8);
     pair.server.open_mailbox(other, MailboxOptions::default()).unwrap();
     let key = Key { address: pair.server_address, mailbox: other };
@@ -250,7 +250,7 @@ fn each_mailbox_of_a_peer_is_counted_by_itself() {
 
 #[test]
 fn what_was_counted_of_peers_that_are_forgotten_is_not_lost() {
-    let mut pair = Pair::new(Config { flows_max: 2, ..Config::default() });
+    let mut pair = EndpointPair::new(Config { flows_max: 2, ..Config::default() });
     for number in 8..20 {
         let mailbox = Mailbox(number);
         pair.server.open_mailbox(mailbox, MailboxOptions::default()).unwrap();

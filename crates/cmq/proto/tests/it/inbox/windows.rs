@@ -17,9 +17,9 @@ const MODES: [Mode; 5] = [
 ];
 
 /// A pair whose server has a mailbox of so many bytes, which nobody pops.
-fn unpopped(bytes_max: usize, receive_window_bytes: usize) -> Pair {
+fn unpopped(bytes_max: usize, receive_window_bytes: usize) -> EndpointPair {
     let config = Config { receive_window_bytes, ..Config::default() };
-    let mut pair = Pair::new(config);
+    let mut pair = EndpointPair::new(config);
     pair.server.close_mailbox(MAILBOX);
     let options = MailboxOptions { bytes_max, ..MailboxOptions::default() };
     pair.server.open_mailbox(MAILBOX, options).unwrap();
@@ -28,7 +28,11 @@ fn unpopped(bytes_max: usize, receive_window_bytes: usize) -> Pair {
 }
 
 /// Pushes until the sender has no more room; returns how many it took.
-fn push_until_full(pair: &mut Pair, to: quelea_cmq_proto::DestinationId, all: &[Vec<u8>]) -> usize {
+fn push_until_full(
+    pair: &mut EndpointPair,
+    to: quelea_cmq_proto::DestinationId,
+    all: &[Vec<u8>],
+) -> usize {
     for (at, message) in all.iter().enumerate() {
         let mut waited = 0;
         while let Err(refused) = pair.push(to, message) {
@@ -122,7 +126,7 @@ fn what_is_popped_slowly_comes_slowly_and_whole() {
 
 #[test]
 fn an_application_that_acknowledges_holds_the_sender_back_until_it_does() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EndpointPair::new(Config::default());
     pair.server.close_mailbox(MAILBOX);
     let options = MailboxOptions { acknowledged_by_application: true, ..MailboxOptions::default() };
     pair.server.open_mailbox(MAILBOX, options).unwrap();
@@ -148,7 +152,7 @@ fn an_application_that_acknowledges_holds_the_sender_back_until_it_does() {
 #[test]
 fn what_is_never_acknowledged_takes_bounded_memory() {
     for mode in MODES.into_iter().filter(|mode| mode.is_reliable()) {
-        let mut pair = Pair::new(Config::default());
+        let mut pair = EndpointPair::new(Config::default());
         pair.server.close_mailbox(MAILBOX);
         let acknowledged_by_application = true;
         let options = MailboxOptions { acknowledged_by_application, ..MailboxOptions::default() };
@@ -158,7 +162,7 @@ fn what_is_never_acknowledged_takes_bounded_memory() {
         let all = messages(2 * WINDOW_DATAGRAMS_MAX, 700);
         let (mut rest, mut tokens) = (&all[..], Vec::new());
         // So long that each takes a datagram of its own; popped at once.
-        let mut turn = |pair: &mut Pair| {
+        let mut turn = |pair: &mut EndpointPair| {
             while let Some((message, others)) = rest.split_first()
                 && pair.push(to, message).is_ok()
             {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use quelea_cmq_proto::Mode;
 
 use super::message::Name;
-use super::node::End;
 use super::plan::{Family, Plan};
+use super::process::End;
 
 /// Everything that the application knows of one flow in one life of its sender.
 #[derive(Debug, Default)]

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use quelea_cmq_proto::{Mode, Repair};
+use quelea_testkit::Seed;
+use quelea_testkit::datagram_network::Path;
 
 /// What a run is about. Everything else is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +71,7 @@ impl Family {
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) family: Family,
-    pub(crate) seed: u64,
+    pub(crate) seed: Seed,
     pub(crate) nodes: usize,
     /// Whether addresses are loopback ones, where there is no congestion window.
     pub(crate) loopback: bool,
@@ -108,24 +110,6 @@ pub(crate) struct Flow {
     pub(crate) repair: Repair,
 }
 
-/// What all paths between the nodes are like.
-#[derive(Clone, Debug)]
-pub(crate) struct Path {
-    pub(crate) delay_us: u64,
-    pub(crate) jitter_us: u64,
-    pub(crate) duplicated: f64,
-    /// Those that take the long way.
-    pub(crate) detoured: f64,
-    pub(crate) detour_us: u64,
-    /// Loss in the good state and in the bad one, and the chances to go from one to the other
-    /// (Gilbert and Elliott's model).
-    pub(crate) loss: (f64, f64),
-    pub(crate) turns: (f64, f64),
-    /// Bytes a microsecond, and what the queue before that holds.
-    pub(crate) rate: Option<(f64, u64)>,
-    pub(crate) path_bytes: usize,
-}
-
 /// Something that goes wrong for a while.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
@@ -157,11 +141,11 @@ pub(crate) const START_US: u64 = 1_000_000;
 const FAULTS_US: u64 = 300_000;
 
 impl Plan {
-    pub(crate) fn draw(family: Family, seed: u64) -> Self {
-        let mut rng = Rng::with_seed(seed ^ ((family as u64 + 1) << 56));
+    pub(crate) fn draw(family: Family, seed: Seed) -> Self {
+        let mut rng = Rng::with_seed(seed.0 ^ ((family as u64 + 1) << 56));
         let rng = &mut rng;
         let nodes = rng.usize(2..=3);
-        let path = Path::draw(rng);
+        let path = draw_path(rng);
         let flows = (0..rng.usize(1..=3)).map(|_| Flow::draw(family, nodes, rng)).collect();
         let mut plan = Self {
             family,
@@ -184,7 +168,7 @@ impl Plan {
 
     /// Two nodes, one flow that pushes everything at once, and a path without faults.
     pub(crate) fn plain(mode: Mode, messages: u32) -> Self {
-        let mut plan = Self::draw(Family::Lossy, 0);
+        let mut plan = Self::draw(Family::Lossy, Seed(0));
         plan.nodes = 2;
         plan.loopback = true;
         plan.flows.truncate(1);
@@ -202,17 +186,7 @@ impl Plan {
             credit: true,
             repair: Repair::None,
         };
-        plan.path = Path {
-            delay_us: 20,
-            jitter_us: 0,
-            duplicated: 0.0,
-            detoured: 0.0,
-            detour_us: 0,
-            loss: (0.0, 0.0),
-            turns: (0.0, 1.0),
-            rate: None,
-            path_bytes: 1_472,
-        };
+        plan.path = Path::lossless(20, 1_472);
         plan.faults.clear();
         plan.receive_window_bytes = 212_992;
         plan.mailbox_bytes = 64 << 20;
@@ -324,38 +298,31 @@ impl Flow {
     }
 }
 
-impl Path {
-    fn draw(rng: &mut Rng) -> Self {
-        let delay_us = *pick(rng, &[15, 200, 2_000, 20_000]);
-        let jitter_us = if rng.bool() { delay_us / 2 } else { 0 };
-        let loss = *pick(
-            rng,
-            &[
-                // None; the paper's; much; bursts of a few; bursts that take all.
-                ((0.0, 0.0), (0.0, 1.0)),
-                ((0.014, 0.0), (0.0, 1.0)),
-                ((0.2, 0.0), (0.0, 1.0)),
-                ((0.001, 0.5), (0.02, 0.3)),
-                ((0.0, 1.0), (0.005, 0.05)),
-            ],
-        );
-        Self {
-            delay_us,
-            jitter_us,
-            duplicated: *pick(rng, &[0.0, 0.0, 0.02]),
-            detoured: *pick(rng, &[0.0, 0.0, 0.03]),
-            detour_us: delay_us * 3,
-            loss: loss.0,
-            turns: loss.1,
-            rate: *pick(rng, &[None, None, Some((10.0, 100_000)), Some((100.0, 300_000))]),
-            path_bytes: *pick(rng, &[1_232, 1_472, 8_972, 65_507]),
-        }
-    }
-
-    /// How long a datagram lives at most.
-    pub(crate) fn life_us(&self) -> u64 {
-        let queued = self.rate.map_or(0, |(rate, queue)| (queue as f64 / rate) as u64 + 10_000);
-        self.delay_us + self.jitter_us + self.detour_us + queued
+/// What all paths between the nodes are like.
+fn draw_path(rng: &mut Rng) -> Path {
+    let delay_us = *pick(rng, &[15, 200, 2_000, 20_000]);
+    let jitter_us = if rng.bool() { delay_us / 2 } else { 0 };
+    let loss = *pick(
+        rng,
+        &[
+            // None; the paper's; much; bursts of a few; bursts that take all.
+            ((0.0, 0.0), (0.0, 1.0)),
+            ((0.014, 0.0), (0.0, 1.0)),
+            ((0.2, 0.0), (0.0, 1.0)),
+            ((0.001, 0.5), (0.02, 0.3)),
+            ((0.0, 1.0), (0.005, 0.05)),
+        ],
+    );
+    Path {
+        delay_us,
+        jitter_us,
+        duplicated: *pick(rng, &[0.0, 0.0, 0.02]),
+        detoured: *pick(rng, &[0.0, 0.0, 0.03]),
+        detour_us: delay_us * 3,
+        loss: loss.0,
+        turns: loss.1,
+        rate: *pick(rng, &[None, None, Some((10.0, 100_000)), Some((100.0, 300_000))]),
+        path_bytes: *pick(rng, &[1_232, 1_472, 8_972, 65_507]),
     }
 }
 

@@ -1,8 +1,7 @@
 //! Moves, deaths and cuts at every moment that a seed can find.
 
-use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 use quelea_elastic_proto::frame::Acknowledge;
+use quelea_testkit::{Seed, seeds};
 
 use super::seen::{Seen, of_producer};
 use super::world::{SessionWorld, Who};
@@ -146,62 +145,63 @@ const CALM: Faults =
 const MOVES: Faults = Faults { moves: true, ..CALM };
 const ALL: Faults = Faults { moves: true, kills: true, cuts: true, ..CALM };
 
-fn config() -> ProptestConfig {
-    let rng_seed = match ProptestConfig::default().rng_seed {
-        RngSeed::Random => RngSeed::Fixed(5),
-        given => given,
-    };
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() {
-        ProptestConfig::default().cases
-    } else {
-        40
-    };
-    ProptestConfig { cases, rng_seed, ..ProptestConfig::default() }
+/// The same seeds in each run: a rare order of events is looked for by `QUELEA_SEEDS`, not by everybody's
+/// test run.
+fn for_seeds(property: impl Fn(u64)) {
+    seeds::for_each(0..40, |Seed(seed)| property(seed));
 }
 
-proptest! {
-    // The same seeds in each run: a rare order of events is looked for by PROPTEST_CASES and
-    // PROPTEST_RNG_SEED, not by everybody's test run.
-    #![proptest_config(config())]
+#[test]
+fn moves_lose_repeat_and_reorder_nothing() {
+    for_seeds(|seed| {
+        assert_eq!(missing(seed, Acknowledge::Relayed, MOVES), 0);
+        assert_eq!(missing(seed, Acknowledge::Delivered, MOVES), 0);
+    });
+}
 
-    #[test]
-    fn moves_lose_repeat_and_reorder_nothing(seed in any::<u64>()) {
-        prop_assert_eq!(missing(seed, Acknowledge::Relayed, MOVES), 0);
-        prop_assert_eq!(missing(seed, Acknowledge::Delivered, MOVES), 0);
-    }
+#[test]
+fn deaths_of_relays_lose_nothing_that_waits_for_listeners() {
+    for_seeds(|seed| {
+        assert_eq!(missing(seed, Acknowledge::Delivered, ALL), 0);
+        assert_eq!(missing(seed, Acknowledge::Stored, ALL), 0);
+    });
+}
 
-    #[test]
-    fn deaths_of_relays_lose_nothing_that_waits_for_listeners(seed in any::<u64>()) {
-        prop_assert_eq!(missing(seed, Acknowledge::Delivered, ALL), 0);
-        prop_assert_eq!(missing(seed, Acknowledge::Stored, ALL), 0);
-    }
-
-    #[test]
-    fn deaths_of_relays_are_told_where_nothing_waits(seed in any::<u64>()) {
+#[test]
+fn deaths_of_relays_are_told_where_nothing_waits() {
+    for_seeds(|seed| {
         missing(seed, Acknowledge::Relayed, ALL);
-    }
+    });
+}
 
-    #[test]
-    fn a_producers_cuts_lose_nothing(seed in any::<u64>()) {
+#[test]
+fn a_producers_cuts_lose_nothing() {
+    for_seeds(|seed| {
         let faults = Faults { cuts: true, moves: true, ..CALM };
-        prop_assert_eq!(missing(seed, Acknowledge::Relayed, faults), 0);
-    }
+        assert_eq!(missing(seed, Acknowledge::Relayed, faults), 0);
+    });
+}
 
-    #[test]
-    fn a_listeners_cuts_are_told(seed in any::<u64>()) {
+#[test]
+fn a_listeners_cuts_are_told() {
+    for_seeds(|seed| {
         let faults = Faults { listener_cuts: true, moves: true, ..CALM };
         missing(seed, Acknowledge::Relayed, faults);
-    }
+    });
+}
 
-    #[test]
-    fn deaths_of_relays_that_listeners_had_lost_are_told(seed in any::<u64>()) {
+#[test]
+fn deaths_of_relays_that_listeners_had_lost_are_told() {
+    for_seeds(|seed| {
         missing(seed, Acknowledge::Delivered, Faults { listener_cuts: true, ..ALL });
         missing(seed, Acknowledge::Stored, Faults { listener_cuts: true, ..ALL });
-    }
+    });
+}
 
-    #[test]
-    fn deaths_of_relays_where_listeners_never_were_are_told(seed in any::<u64>()) {
+#[test]
+fn deaths_of_relays_where_listeners_never_were_are_told() {
+    for_seeds(|seed| {
         missing(seed, Acknowledge::Delivered, Faults { prompt: true, ..ALL });
         missing(seed, Acknowledge::Delivered, Faults { prompt: true, listener_cuts: true, ..ALL });
-    }
+    });
 }

@@ -1,4 +1,4 @@
-//! Carries a plan out, event by event.
+//! Carries a plan out, event by event: processes with endpoints, what they push and pop, and the faults.
 
 use std::net::SocketAddr;
 
@@ -7,13 +7,12 @@ use quelea_cmq_proto::wire::probe::Probe;
 use quelea_cmq_proto::wire::status::Status;
 use quelea_cmq_proto::wire::{HEADER_BYTES, Header, Kind};
 use quelea_cmq_proto::{Event, PushError, Time};
+use quelea_testkit::datagram_network::{DatagramNetwork, Train};
+use quelea_testkit::{Trace, seeds};
 
 use super::model::Model;
-use super::network::Network;
-use super::node::Node;
-use super::number;
 use super::plan::{FaultKind, Plan, START_US};
-use super::trace::Trace;
+use super::process::Process;
 
 /// When the drivers have learned that the path became narrower.
 const PATH_LEARNED_US: u64 = 5_000;
@@ -68,12 +67,12 @@ enum Begun {
     Over,
 }
 
-pub(crate) struct World {
+pub(crate) struct EndpointWorld {
     plan: Plan,
     now_us: u64,
-    nodes: Vec<Node>,
+    nodes: Vec<Process>,
     addresses: Vec<SocketAddr>,
-    network: Network,
+    network: DatagramNetwork,
     model: Model,
     pushers: Vec<Pusher>,
     faults: Vec<Begun>,
@@ -89,9 +88,9 @@ pub(crate) struct World {
     log: bool,
 }
 
-impl World {
+impl EndpointWorld {
     pub(crate) fn new(plan: Plan) -> Self {
-        let mut rng = Rng::with_seed(plan.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut rng = Rng::with_seed(plan.seed.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let net = if plan.loopback { "127.0.0" } else { "10.1.2" };
         let addresses: Vec<SocketAddr> =
             (1..=plan.nodes).map(|node| format!("{net}.{node}:4711").parse().unwrap()).collect();
@@ -103,8 +102,13 @@ impl World {
         });
         let mut world = Self {
             now_us: START_US,
-            nodes: addresses.iter().map(|&address| Node::down(address)).collect(),
-            network: Network::new(plan.path.clone(), plan.nodes, plan.whole_trains, rng.fork()),
+            nodes: addresses.iter().map(|&address| Process::down(address)).collect(),
+            network: DatagramNetwork::new(
+                plan.path.clone(),
+                plan.nodes,
+                plan.whole_trains,
+                rng.fork(),
+            ),
             model: Model::new(&plan),
             pushers: pushers.collect(),
             faults: vec![Begun::NotYet; plan.faults.len()],
@@ -113,7 +117,7 @@ impl World {
             strangers: (0, 0),
             trace: Trace::default(),
             turns_now: 0,
-            log: number("QUELEA_SIM_LOG").is_some(),
+            log: seeds::number("QUELEA_SIM_LOG").is_some(),
             addresses,
             rng,
             plan,
@@ -171,7 +175,7 @@ impl World {
         self.pushers.iter().all(|pusher| pusher.left == 0)
             && self.faults.iter().all(|&fault| fault == Begun::Over)
             && self.network.is_empty()
-            && self.nodes.iter().all(Node::is_settled)
+            && self.nodes.iter().all(Process::is_settled)
     }
 
     /// Datagrams that were sent so far.
@@ -188,7 +192,7 @@ impl World {
 
     /// When something happens next.
     fn next_us(&self) -> Option<u64> {
-        let timers = self.nodes.iter().filter_map(Node::next_us);
+        let timers = self.nodes.iter().filter_map(Process::next_us);
         let pushers = self.pushers.iter().filter(|pusher| pusher.left > 0 && !pusher.blocked);
         let faults =
             self.plan.faults.iter().zip(&self.faults).filter_map(|(fault, begun)| match begun {
@@ -311,21 +315,25 @@ impl World {
     fn transmit(&mut self, node: usize) -> bool {
         let now = self.now();
         let mut sent = false;
-        let Node { endpoint: Some(endpoint), address, .. } = &mut self.nodes[node] else {
+        let Process { endpoint: Some(endpoint), address, .. } = &mut self.nodes[node] else {
             return false;
         };
         while let Some(transmit) = endpoint.poll_transmit(now) {
             sent = true;
             let to = self.addresses.iter().position(|&address| address == transmit.to);
-            if to.is_none() {
-                self.strangers.1 += transmit.bytes.len() as u64;
-            }
+            let segment_bytes = transmit.segment_bytes.unwrap_or(transmit.bytes.len());
             if self.log {
-                let segment_bytes = transmit.segment_bytes.unwrap_or(transmit.bytes.len());
                 eprintln!("{} {node} sends to {}:", self.now_us, transmit.to);
                 log(self.now_us, node, &transmit.bytes, segment_bytes);
             }
-            self.network.send(self.now_us, *address, node, to, &transmit);
+            let Some(to) = to else {
+                self.strangers.1 += transmit.bytes.len() as u64;
+                continue;
+            };
+            let (bytes, may_fragment) = (transmit.bytes, transmit.may_fragment);
+            let train =
+                Train { source: *address, from: node, to, bytes, segment_bytes, may_fragment };
+            self.network.send(self.now_us, &train);
         }
         sent
     }
@@ -345,7 +353,8 @@ impl World {
 
     fn take(&mut self, node: usize) -> bool {
         let now = self.now();
-        let Node { endpoint: Some(endpoint), ring, stalled, closings, .. } = &mut self.nodes[node]
+        let Process { endpoint: Some(endpoint), ring, stalled, closings, .. } =
+            &mut self.nodes[node]
         else {
             return false;
         };

@@ -17,7 +17,7 @@ use super::plan::Plan;
 /// A mailbox takes what it waits for, though it is full: one datagram more.
 const BEYOND_BYTES: usize = 65_507;
 
-/// How a node stands at the end of a run.
+/// How a process stands at the end of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct End {
     pub(crate) life: u16,
@@ -26,7 +26,7 @@ pub(crate) struct End {
 }
 
 #[derive(Debug)]
-pub(crate) struct Node {
+pub(crate) struct Process {
     pub(crate) address: SocketAddr,
     /// None while the process is down.
     pub(crate) endpoint: Option<Endpoint>,
@@ -42,7 +42,7 @@ pub(crate) struct Node {
     pub(crate) destinations: Vec<(usize, DestinationId)>,
 }
 
-impl Node {
+impl Process {
     pub(crate) const fn down(address: SocketAddr) -> Self {
         Self {
             address,
@@ -72,8 +72,8 @@ impl Node {
             pre_shared_key: plan.sealed.then_some(PreSharedKey([7; 32])),
             ..Config::default()
         };
-        let mut rng =
-            Rng::with_seed(plan.seed ^ ((number as u64) << 48) ^ (u64::from(self.life) << 40));
+        let own = ((number as u64) << 48) ^ (u64::from(self.life) << 40);
+        let mut rng = Rng::with_seed(plan.seed.0 ^ own);
         let mut seed = [0; 32];
         rng.fill(&mut seed);
         let mut endpoint = Endpoint::new(config, seed, now);

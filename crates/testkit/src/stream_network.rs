@@ -7,13 +7,53 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use fastrand::Rng;
 
-use crate::packets::agenda::Agenda;
-use crate::packets::event::{Event, Signal};
-use crate::packets::ids::{ConnId, Incarnation, NodeId, Side};
-use crate::packets::participant::Participant;
+use crate::Agenda;
 
 /// After a cut has ended it takes so long until what was lost is sent again.
 const SENT_AGAIN_US: u64 = 200_000;
+
+/// A machine's place in the run. Never used twice.
+pub type NodeId = usize;
+
+/// A machine from its boot to its death.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Incarnation {
+    /// The machine.
+    pub node: NodeId,
+    /// Which of its lives it is.
+    pub number: u32,
+}
+
+/// A connection. Never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ConnId(pub u64);
+
+/// Who opened a connection has side 0.
+pub type Side = usize;
+
+/// What the network puts into the agenda of a run.
+#[derive(Debug)]
+pub enum StreamEvent {
+    /// What was sent arrives at one side of a connection: to be given to [`StreamNetwork::arrive`].
+    Arrive(ConnId, Side),
+    /// For a machine.
+    Socket(Incarnation, SocketEvent),
+}
+
+/// What a machine learns of its connections.
+#[derive(Debug)]
+pub enum SocketEvent {
+    /// A connection that it opened is there.
+    Connected(ConnId),
+    /// Somebody has connected.
+    Accepted(ConnId),
+    /// Bytes came.
+    Bytes(ConnId, Bytes),
+    /// The connection is over, or could not be made.
+    Closed(ConnId),
+    /// The connection takes more again.
+    Writable(ConnId),
+}
 
 /// What travels.
 #[derive(Debug)]
@@ -57,10 +97,13 @@ struct Conn {
 
 /// A rule that nothing gets from one participant to another; `None` is everybody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CutRule {
-    pub(super) from: Option<Participant>,
-    pub(super) to: Option<Participant>,
-    pub(super) fault: usize,
+pub struct CutRule<P> {
+    /// Whose bytes do not get through.
+    pub from: Option<P>,
+    /// To whom.
+    pub to: Option<P>,
+    /// The fault whose end mends it.
+    pub fault: usize,
 }
 
 /// How connections are.
@@ -76,43 +119,46 @@ pub struct Paths {
     pub segment_bytes: usize,
 }
 
-/// All connections.
+/// All connections between participants, whatever those are called. A run's own events hold the network's.
 #[derive(Debug)]
-pub(super) struct Network {
+pub struct StreamNetwork<P> {
     paths: Paths,
     rng: Rng,
     conns: BTreeMap<ConnId, Conn>,
     last: u64,
     addresses: BTreeMap<String, NodeId>,
-    participants: Vec<Participant>,
-    cuts: Vec<CutRule>,
+    participants: Vec<P>,
+    cuts: Vec<CutRule<P>>,
 }
 
 /// What became of an arrival.
-pub(super) enum Arrival {
+pub enum Arrival {
     /// Nothing for now.
     Nothing,
     /// For the machine of this incarnation.
-    For(Incarnation, Signal),
+    For(Incarnation, SocketEvent),
     /// Somebody connects to this machine: whether it lives is to be seen.
     Knock(NodeId),
 }
 
-impl Network {
-    pub(super) fn new(paths: Paths, rng: Rng) -> Self {
+impl<P: Copy + Eq> StreamNetwork<P> {
+    /// No machines yet; jitter and chances come of `rng`.
+    #[must_use]
+    pub fn new(paths: Paths, rng: Rng) -> Self {
         let (conns, addresses) = (BTreeMap::new(), BTreeMap::new());
         Self { paths, rng, conns, last: 0, addresses, participants: Vec::new(), cuts: Vec::new() }
     }
 
     /// A machine is to be found at its address from now on.
-    pub(super) fn add(&mut self, participant: Participant, address: String) {
+    pub fn add(&mut self, participant: P, address: String) {
         self.addresses.insert(address, self.participants.len());
         self.participants.push(participant);
     }
 
-    pub(super) fn connect(
+    /// Begins to connect to an address.
+    pub fn connect<E: From<StreamEvent>>(
         &mut self,
-        agenda: &mut Agenda<Event>,
+        agenda: &mut Agenda<E>,
         from: Incarnation,
         address: &str,
     ) -> ConnId {
@@ -120,8 +166,8 @@ impl Network {
         let id = ConnId(self.last);
         let Some(&to) = self.addresses.get(address) else {
             // Nobody is there, and nobody says so: as a name that is not found.
-            let event = Event::Signal(from, Signal::Closed(id));
-            agenda.after(self.paths.delay_us, event);
+            let event = StreamEvent::Socket(from, SocketEvent::Closed(id));
+            agenda.after(self.paths.delay_us, event.into());
             return id;
         };
         let opener = End { incarnation: Some(from), open: true, reads: true };
@@ -140,9 +186,9 @@ impl Network {
     }
 
     /// Sends bytes, however many: who bounds what it sends asks [`Self::room`] before.
-    pub(super) fn send(
+    pub fn send<E: From<StreamEvent>>(
         &mut self,
-        agenda: &mut Agenda<Event>,
+        agenda: &mut Agenda<E>,
         id: ConnId,
         node: NodeId,
         bytes: &Bytes,
@@ -159,8 +205,8 @@ impl Network {
         }
     }
 
-    /// How many bytes the socket takes now. If none, [`Signal::Writable`] comes when it does.
-    pub(super) fn room(&mut self, id: ConnId, node: NodeId) -> usize {
+    /// How many bytes the socket takes now. If none, [`SocketEvent::Writable`] comes when it does.
+    pub fn room(&mut self, id: ConnId, node: NodeId) -> usize {
         let buffer_bytes = self.paths.buffer_bytes;
         let Some(conn) = self.conns.get_mut(&id) else { return buffer_bytes };
         let way = &mut conn.ways[1 - conn.nodes.iter().position(|of| *of == node).unwrap_or(0)];
@@ -170,9 +216,9 @@ impl Network {
     }
 
     /// Whether what comes is taken, or waits in the socket.
-    pub(super) fn set_reads(
+    pub fn set_reads<E: From<StreamEvent>>(
         &mut self,
-        agenda: &mut Agenda<Event>,
+        agenda: &mut Agenda<E>,
         id: ConnId,
         node: NodeId,
         reads: bool,
@@ -185,13 +231,18 @@ impl Network {
         conn.ends[side].reads = reads;
         if reads {
             for _ in 0..std::mem::take(&mut conn.ways[side].put_off) {
-                agenda.after(0, Event::Arrive(id, side));
+                agenda.after(0, StreamEvent::Arrive(id, side).into());
             }
         }
     }
 
     /// Ends this side in order: what was sent before still arrives.
-    pub(super) fn close(&mut self, agenda: &mut Agenda<Event>, id: ConnId, node: NodeId) {
+    pub fn close<E: From<StreamEvent>>(
+        &mut self,
+        agenda: &mut Agenda<E>,
+        id: ConnId,
+        node: NodeId,
+    ) {
         let Some(conn) = self.conns.get_mut(&id) else { return };
         let side = conn.side_of(node);
         if std::mem::replace(&mut conn.ends[side].open, false) {
@@ -201,9 +252,9 @@ impl Network {
     }
 
     /// A machine's incarnation is over. Its connections end with a word, unless it is `silent`.
-    pub(super) fn died(
+    pub fn died<E: From<StreamEvent>>(
         &mut self,
-        agenda: &mut Agenda<Event>,
+        agenda: &mut Agenda<E>,
         incarnation: Incarnation,
         silent: bool,
     ) {
@@ -233,7 +284,7 @@ impl Network {
     }
 
     /// Breaks all connections between two participants.
-    pub(super) fn reset(&mut self, agenda: &mut Agenda<Event>, a: Participant, b: Participant) {
+    pub fn reset<E: From<StreamEvent>>(&mut self, agenda: &mut Agenda<E>, a: P, b: P) {
         let between = |conn: &Conn| {
             let participants = conn.nodes.map(|node| self.participants[node]);
             participants == [a, b] || participants == [b, a]
@@ -252,44 +303,48 @@ impl Network {
         }
     }
 
-    pub(super) fn cut(&mut self, rule: CutRule) {
+    /// Nothing gets through from now on where the rule says so.
+    pub fn cut(&mut self, rule: CutRule<P>) {
         self.cuts.push(rule);
     }
 
     /// The cuts of a fault end, and what they held back is sent again.
-    pub(super) fn heal(&mut self, agenda: &mut Agenda<Event>, fault: usize) {
+    pub fn heal<E: From<StreamEvent>>(&mut self, agenda: &mut Agenda<E>, fault: usize) {
         self.cuts.retain(|rule| rule.fault != fault);
         self.send_again(agenda);
     }
 
     /// What was held back is sent again.
-    pub(super) fn send_again(&mut self, agenda: &mut Agenda<Event>) {
+    pub fn send_again<E: From<StreamEvent>>(&mut self, agenda: &mut Agenda<E>) {
         for (id, conn) in &mut self.conns {
             for side in 0..2 {
                 if conn.ends[side].reads {
                     for _ in 0..std::mem::take(&mut conn.ways[side].put_off) {
-                        agenda.after(SENT_AGAIN_US, Event::Arrive(*id, side));
+                        agenda.after(SENT_AGAIN_US, StreamEvent::Arrive(*id, side).into());
                     }
                 }
             }
         }
     }
 
-    pub(super) fn is_cut(&self, from: Participant, to: Participant) -> bool {
-        let is = |rule: Option<Participant>, participant| rule.is_none_or(|of| of == participant);
+    /// Whether a rule keeps bytes from getting there.
+    #[must_use]
+    pub fn is_cut(&self, from: P, to: P) -> bool {
+        let is = |rule: Option<P>, participant| rule.is_none_or(|of| of == participant);
         self.cuts.iter().any(|rule| is(rule.from, from) && is(rule.to, to))
     }
 
     /// Whose the side is.
-    pub(super) fn receiver(&self, id: ConnId, side: Side) -> Option<NodeId> {
+    #[must_use]
+    pub fn receiver(&self, id: ConnId, side: Side) -> Option<NodeId> {
         self.conns.get(&id).map(|conn| conn.nodes[side])
     }
 
     /// Something gets to one side: `is_alive` says whether a incarnation goes on, `is_silent` whether a
     /// machine is gone without anybody to say so.
-    pub(super) fn arrive(
+    pub fn arrive<E: From<StreamEvent>>(
         &mut self,
-        agenda: &mut Agenda<Event>,
+        agenda: &mut Agenda<E>,
         id: ConnId,
         side: Side,
         is_alive: impl Fn(Incarnation) -> bool,
@@ -333,27 +388,27 @@ impl Network {
                 if std::mem::take(&mut way.wants_room)
                     && let Some(sender) = conn.ends[1 - side].incarnation
                 {
-                    let event = Event::Signal(sender, Signal::Writable(id));
-                    agenda.after(self.paths.delay_us, event);
+                    let event = StreamEvent::Socket(sender, SocketEvent::Writable(id));
+                    agenda.after(self.paths.delay_us, event.into());
                 }
-                Arrival::For(incarnation, Signal::Bytes(id, bytes))
+                Arrival::For(incarnation, SocketEvent::Bytes(id, bytes))
             }
-            Item::Established => Arrival::For(incarnation, Signal::Connected(id)),
+            Item::Established => Arrival::For(incarnation, SocketEvent::Connected(id)),
             Item::Fin | Item::Syn => {
                 conn.ends[side].open = false;
                 if conn.ends[1 - side].open {
                     self.put(agenda, id, 1 - side, Item::Fin);
                 }
                 self.forget_if_over(id);
-                Arrival::For(incarnation, Signal::Closed(id))
+                Arrival::For(incarnation, SocketEvent::Closed(id))
             }
         }
     }
 
     /// A machine takes a connection; `None`: nobody listens there.
-    pub(super) fn accept(
+    pub fn accept<E: From<StreamEvent>>(
         &mut self,
-        agenda: &mut Agenda<Event>,
+        agenda: &mut Agenda<E>,
         id: ConnId,
         by: Option<Incarnation>,
     ) {
@@ -369,11 +424,17 @@ impl Network {
     }
 
     /// How long a request and its answer take between a machine and a service.
-    pub(super) fn delay_us(&mut self) -> u64 {
+    pub fn delay_us(&mut self) -> u64 {
         self.paths.delay_us + self.rng.u64(0..=self.paths.jitter_us)
     }
 
-    fn put(&mut self, agenda: &mut Agenda<Event>, id: ConnId, side: Side, item: Item) {
+    fn put<E: From<StreamEvent>>(
+        &mut self,
+        agenda: &mut Agenda<E>,
+        id: ConnId,
+        side: Side,
+        item: Item,
+    ) {
         let delay = self.delay_us();
         let Some(conn) = self.conns.get_mut(&id) else { return };
         let way = &mut conn.ways[side];
@@ -382,7 +443,7 @@ impl Network {
         }
         way.items.push_back(item);
         way.last_us = way.last_us.max(agenda.now_us() + delay);
-        agenda.at(way.last_us, Event::Arrive(id, side));
+        agenda.at(way.last_us, StreamEvent::Arrive(id, side).into());
     }
 
     fn forget_if_over(&mut self, id: ConnId) {
