@@ -345,7 +345,7 @@ impl Queues for EmbeddedQueues {
 }
 
 fn find_key(core: &Core, calls: &BrokerCalls, id: &str) -> Option<AccessKey> {
-    let key = core.broker.access_key(id)?;
+    let key = core.broker.access().keys().get(id)?;
     let user =
         User { name: Some(Arc::clone(&key.user)), account: calls.account(key.vhost.as_str()) };
     Some(AccessKey { user, secret: Arc::clone(&key.secret), enabled: key.enabled })
