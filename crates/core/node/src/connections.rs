@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use quelea_amqp_codec::CloseCause;
-use quelea_amqp_session::{AuthOutcome, AuthRequest, Notice, Peer, SessionConfig, SessionReport};
+use quelea_amqp_session::{AuthOutcome, AuthRequest, Notice, Peer, SessionConfig};
 use quelea_broker::{Broker, ConnectionId, Effect};
 use quelea_model::Timestamp;
 use quelea_store::Progress;
@@ -83,10 +83,6 @@ impl Connections {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty()
-    }
-
-    pub(crate) fn reports(&mut self) -> Vec<SessionReport> {
-        self.open.iter_mut().map(|(_, connection)| connection.session.report()).collect()
     }
 
     #[inline]

@@ -11,7 +11,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use quelea_amqp_session::SessionReport;
 use quelea_broker::{
     Broker, ChannelId, ConnectionId, Effect, OpenError, Receive, ReceiveError, ReceiveId,
     ReceivedMessage,
@@ -66,11 +65,6 @@ impl Core {
     #[must_use]
     pub fn counters(&self) -> NetCounters {
         NetCounters { turns: self.schedule.turns(), ..self.connections.counters() }
-    }
-
-    /// What every connection reports of itself, those in their handshake included.
-    pub fn sessions(&mut self) -> Vec<SessionReport> {
-        self.connections.reports()
     }
 
     /// Begins to stop: see `stop.rs`. Does nothing if it has begun.

@@ -215,7 +215,7 @@ impl Queues for EmbeddedQueues {
                 if attributes::from_broker(&old.attributes) != seen.attributes {
                     return Err(Fault::Conflict);
                 }
-                let vhost = core.broker.queue_vhost(id).ok_or(Fault::NoSuchQueue)?;
+                let (vhost, _) = core.broker.queue_name_of(id).ok_or(Fault::NoSuchQueue)?;
                 let tags = attributes::from_broker(&old.tags);
                 let account = calls.account(vhost.as_str());
                 let new = attributes::to_broker(&attributes, &tags, &account, now)?;

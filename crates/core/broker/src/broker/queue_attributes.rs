@@ -137,12 +137,6 @@ impl Broker {
         self.deleted_queues.when(vhost, name)
     }
 
-    /// The virtual host of a queue.
-    #[must_use]
-    pub fn queue_vhost(&self, id: QueueId) -> Option<&VhostName> {
-        self.messaging.queues.get(id).map(|queue| &queue.vhost_name)
-    }
-
     /// The virtual host and the name of a queue.
     #[must_use]
     pub fn queue_name_of(&self, id: QueueId) -> Option<(&VhostName, &QueueName)> {

@@ -40,7 +40,7 @@ pub enum ExchangeKind {
 }
 
 impl ExchangeKind {
-    /// All types, by their number on disk.
+    /// All types.
     pub const ALL: [Self; 4] = [Self::Direct, Self::Fanout, Self::Topic, Self::Headers];
 
     /// Finds a type by the name that `exchange.declare` carries.

@@ -37,7 +37,7 @@ impl StoredMove {
             (HAS_DESTINATION, self.destination.is_some()),
             (HAS_RATE, self.per_second_max.is_some()),
         ]);
-        out.u8(number_of(self.state));
+        out.one_of(&STATES, &self.state);
         out.u32(self.destination.map_or(0, |queue| queue.0));
         out.u32(self.per_second_max.unwrap_or(0));
         out.u64(self.before.0);
@@ -55,12 +55,7 @@ impl StoredMove {
         let number = key.u64("number of the task")?;
         let bits = [HAS_DESTINATION, HAS_RATE];
         let [has_destination, has_rate] = value.flags("flags", bits)?;
-        let at = value.at();
-        let state = value.u8("state")?;
-        let state = STATES
-            .into_iter()
-            .find(|known| number_of(*known) == state)
-            .ok_or_else(|| value.error("state", at, format!("unknown number {state}")))?;
+        let state = value.one_of("state", &STATES)?;
         let destination = QueueId(value.u32("destination")?);
         let per_second_max = value.u32("messages a second")?;
         Ok(Self {
@@ -78,24 +73,13 @@ impl StoredMove {
     }
 }
 
-const STATES: [MoveTaskState; 7] = [
-    MoveTaskState::Running,
-    MoveTaskState::Completed,
-    MoveTaskState::Cancelled,
-    MoveTaskState::Failed(MoveFailure::SourceUnknown),
-    MoveTaskState::Failed(MoveFailure::DestinationGone),
-    MoveTaskState::Failed(MoveFailure::DestinationFull),
-    MoveTaskState::Failed(MoveFailure::SourceGone),
+/// States with their numbers on disk.
+const STATES: [(u8, MoveTaskState); 7] = [
+    (1, MoveTaskState::Running),
+    (2, MoveTaskState::Completed),
+    (3, MoveTaskState::Cancelled),
+    (4, MoveTaskState::Failed(MoveFailure::SourceUnknown)),
+    (5, MoveTaskState::Failed(MoveFailure::DestinationGone)),
+    (6, MoveTaskState::Failed(MoveFailure::DestinationFull)),
+    (7, MoveTaskState::Failed(MoveFailure::SourceGone)),
 ];
-
-const fn number_of(state: MoveTaskState) -> u8 {
-    match state {
-        MoveTaskState::Running => 1,
-        MoveTaskState::Completed => 2,
-        MoveTaskState::Cancelled => 3,
-        MoveTaskState::Failed(MoveFailure::SourceUnknown) => 4,
-        MoveTaskState::Failed(MoveFailure::DestinationGone) => 5,
-        MoveTaskState::Failed(MoveFailure::DestinationFull) => 6,
-        MoveTaskState::Failed(MoveFailure::SourceGone) => 7,
-    }
-}
