@@ -62,7 +62,7 @@ impl Broker {
                 }
                 Item::Move(stored) => {
                     let id = self.known_queue(&stored.vhost, &stored.queue, "a move task")?;
-                    self.move_tasks.restore(id, &stored, now);
+                    self.move_tasks.restore(id, stored, now);
                 }
             }
         }
