@@ -7,6 +7,7 @@ mod connections;
 mod elastic;
 mod exchanges;
 mod health;
+mod listing;
 mod overview;
 mod permissions;
 mod queues;
@@ -16,16 +17,25 @@ mod vhosts;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
 use axum::routing::{MethodRouter, delete, get, put};
+use axum::{Json, Router};
 use prometheus_client::collector::Collector;
+use quelea_broker::access::{Permission, TopicPermission};
+use quelea_broker::report::{
+    BindingReport, ChannelReport, ConnectionReport, ConsumerReport, ExchangeReport, QueueReport,
+    VhostReport,
+};
+use quelea_model::Table;
 use quelea_node::{Authenticator, CoreHandle};
 use quelea_sqs_server::SqsCounters;
-use serde_json::Value as Json;
+use serde_json::Value;
 use tokio::net::TcpListener;
 
+use self::listing::{list, list_all, list_in};
 use crate::error::ApiError;
+use crate::json::to_table;
 use crate::metrics;
 use crate::state::ApiState;
 
@@ -93,39 +103,39 @@ fn node_routes() -> Router<ApiState> {
         .route("/whoami", get(users::whoami))
         .route("/health/checks/alarms", get(health::alarms))
         .route("/health/checks/local-alarms", get(health::alarms))
-        .route("/health/checks/virtual-hosts", get(health::virtual_hosts))
+        .route("/health/checks/virtual-hosts", get(health::alive))
         .route("/health/checks/port-listener/{port}", get(health::alive))
         .route("/health/checks/protocol-listener/{protocol}", get(health::alive))
         .route("/health/checks/is-in-service", get(health::alive))
-        .route("/connections", get(connections::list))
+        .route("/connections", get(list::<ConnectionReport>))
         .route("/connections/{name}", get(connections::one).delete(connections::close))
         .route("/connections/{name}/channels", get(connections::channels_of))
-        .route("/vhosts/{vhost}/connections", get(connections::list_in))
-        .route("/channels", get(connections::channels))
-        .route("/consumers", get(connections::consumers))
-        .route("/consumers/{vhost}", get(connections::consumers_in))
+        .route("/vhosts/{vhost}/connections", get(list_in::<ConnectionReport>))
+        .route("/channels", get(list::<ChannelReport>))
+        .route("/consumers", get(list::<ConsumerReport>))
+        .route("/consumers/{vhost}", get(list_in::<ConsumerReport>))
 }
 
 fn object_routes() -> Router<ApiState> {
     Router::new()
-        .route("/queues", get(queues::list))
-        .route("/queues/{vhost}", get(queues::list_in))
+        .route("/queues", get(list::<QueueReport>))
+        .route("/queues/{vhost}", get(list_in::<QueueReport>))
         .route(
             "/queues/{vhost}/{name}",
             get(queues::one).put(queues::declare).delete(queues::delete),
         )
         .route("/queues/{vhost}/{name}/contents", delete(queues::purge))
         .route("/queues/{vhost}/{name}/bindings", get(bindings::of_queue))
-        .route("/exchanges", get(exchanges::list))
-        .route("/exchanges/{vhost}", get(exchanges::list_in))
+        .route("/exchanges", get(list::<ExchangeReport>))
+        .route("/exchanges/{vhost}", get(list_in::<ExchangeReport>))
         .route(
             "/exchanges/{vhost}/{name}",
             get(exchanges::one).put(exchanges::declare).delete(exchanges::delete),
         )
         .route("/exchanges/{vhost}/{name}/bindings/source", get(bindings::from_exchange))
         .route("/exchanges/{vhost}/{name}/bindings/destination", get(bindings::to_exchange))
-        .route("/bindings", get(bindings::list))
-        .route("/bindings/{vhost}", get(bindings::list_in))
+        .route("/bindings", get(list::<BindingReport>))
+        .route("/bindings/{vhost}", get(list_in::<BindingReport>))
         .route(
             "/bindings/{vhost}/e/{source}/q/{destination}",
             get(bindings::queue_pair).post(bindings::bind_queue),
@@ -138,7 +148,7 @@ fn object_routes() -> Router<ApiState> {
 
 fn access_routes() -> Router<ApiState> {
     Router::new()
-        .route("/vhosts", get(vhosts::list))
+        .route("/vhosts", get(list::<VhostReport>))
         .route("/vhosts/{vhost}", get(vhosts::one).put(vhosts::put).delete(vhosts::delete))
         .route("/vhosts/{vhost}/permissions", get(permissions::of_vhost))
         .route("/accounts", get(accounts::list))
@@ -151,12 +161,12 @@ fn access_routes() -> Router<ApiState> {
         .route("/users", get(users::list))
         .route("/users/{user}", get(users::one).put(users::put).delete(users::delete))
         .route("/users/{user}/permissions", get(permissions::of_user))
-        .route("/permissions", get(permissions::list))
+        .route("/permissions", get(list_all::<Permission>))
         .route(
             "/permissions/{vhost}/{user}",
             get(permissions::one).put(permissions::put).delete(permissions::delete),
         )
-        .route("/topic-permissions", get(permissions::list_topic))
+        .route("/topic-permissions", get(list_all::<TopicPermission>))
         .route(
             "/topic-permissions/{vhost}/{user}",
             get(permissions::one_topic)
@@ -165,27 +175,42 @@ fn access_routes() -> Router<ApiState> {
         )
 }
 
+/// What is answered with JSON.
+type JsonAnswer = Result<Json<Value>, ApiError>;
+
+/// What is answered with a status alone.
+type StatusAnswer = Result<StatusCode, ApiError>;
+
 /// A field of a request's object: absent is `None`, another type is an error with its name.
-pub(crate) fn text_field<'a>(body: &'a Json, field: &str) -> Result<Option<&'a str>, ApiError> {
+pub(crate) fn text_field<'a>(body: &'a Value, field: &str) -> Result<Option<&'a str>, ApiError> {
     match &body[field] {
-        Json::Null => Ok(None),
-        Json::String(text) => Ok(Some(text)),
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text)),
         other => Err(ApiError::bad(format!("{field} must be a string, it is {other}"))),
     }
 }
 
 /// A text that has to be there.
-pub(crate) fn required_field<'a>(body: &'a Json, field: &str) -> Result<&'a str, ApiError> {
+pub(crate) fn required_field<'a>(body: &'a Value, field: &str) -> Result<&'a str, ApiError> {
     text_field(body, field)?.ok_or_else(|| ApiError::bad(format!("{field} is missing")))
 }
 
 /// A boolean; RabbitMQ's tools also send it as text.
-pub(crate) fn flag_field(body: &Json, field: &str, default: bool) -> Result<bool, ApiError> {
+pub(crate) fn flag_field(body: &Value, field: &str, default: bool) -> Result<bool, ApiError> {
     match &body[field] {
-        Json::Null => Ok(default),
-        Json::Bool(flag) => Ok(*flag),
-        Json::String(text) if text == "true" => Ok(true),
-        Json::String(text) if text == "false" => Ok(false),
+        Value::Null => Ok(default),
+        Value::Bool(flag) => Ok(*flag),
+        Value::String(text) if text == "true" => Ok(true),
+        Value::String(text) if text == "false" => Ok(false),
         other => Err(ApiError::bad(format!("{field} must be true or false, it is {other}"))),
+    }
+}
+
+/// The `arguments` of a queue, an exchange or a binding; none if they are absent.
+pub(crate) fn arguments_field(body: &Value) -> Result<Table, ApiError> {
+    match &body["arguments"] {
+        Value::Null => Ok(Table::new()),
+        Value::Object(object) => to_table(object).map_err(ApiError::bad),
+        _ => Err(ApiError::bad("arguments must be an object")),
     }
 }

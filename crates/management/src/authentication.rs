@@ -38,17 +38,19 @@ impl ApiUser {
 
     /// Refuses everybody but administrators.
     pub(crate) fn require_administrator(&self) -> Result<(), ApiError> {
-        match self.is_administrator() {
-            true => Ok(()),
-            false => Err(ApiError::Forbidden("Not administrator user".to_owned())),
+        if self.is_administrator() {
+            Ok(())
+        } else {
+            Err(ApiError::Forbidden("Not administrator user".to_owned()))
         }
     }
 
     /// Refuses everybody but administrators and monitoring users.
     pub(crate) fn require_monitoring(&self) -> Result<(), ApiError> {
-        match self.is_monitoring() {
-            true => Ok(()),
-            false => Err(ApiError::Forbidden("Not monitor user".to_owned())),
+        if self.is_monitoring() {
+            Ok(())
+        } else {
+            Err(ApiError::Forbidden("Not monitor user".to_owned()))
         }
     }
 
@@ -59,9 +61,10 @@ impl ApiUser {
 
     /// Refuses virtual hosts that may not be shown.
     pub(crate) fn require_vhost(&self, vhost: &str) -> Result<(), ApiError> {
-        match self.sees(vhost) {
-            true => Ok(()),
-            false => Err(ApiError::Forbidden("User not authorised to access virtual host".into())),
+        if self.sees(vhost) {
+            Ok(())
+        } else {
+            Err(ApiError::Forbidden("User not authorised to access virtual host".into()))
         }
     }
 }
@@ -103,22 +106,20 @@ struct KnownUser {
 }
 
 async fn look_up(api: &ApiState, name: String) -> Result<Option<KnownUser>, ApiError> {
-    api.core
-        .call(move |core| {
-            let user = core.broker.user(&name)?;
-            Some(KnownUser {
-                hash: Arc::from(&*user.password_hash),
-                tags: user.tags.iter().map(ToString::to_string).collect(),
-                vhosts: core
-                    .broker
-                    .permissions()
-                    .filter(|p| *p.user == *name)
-                    .map(|p| p.vhost.as_str().to_owned())
-                    .collect(),
-            })
+    api.ask(move |core| {
+        let accounts = core.broker.access().accounts();
+        let user = accounts.user(&name)?;
+        Some(KnownUser {
+            hash: Arc::from(&*user.password_hash),
+            tags: user.tags.iter().map(ToString::to_string).collect(),
+            vhosts: accounts
+                .permissions()
+                .filter(|p| *p.user == *name)
+                .map(|p| p.vhost.as_str().to_owned())
+                .collect(),
         })
-        .await
-        .map_err(|_| ApiError::Stopping)
+    })
+    .await
 }
 
 /// What was verified within the last minute is remembered; the rest costs tens of milliseconds on a

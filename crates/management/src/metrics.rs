@@ -2,6 +2,7 @@
 
 mod sqs;
 
+use std::fmt;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -9,6 +10,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
@@ -20,8 +22,7 @@ use quelea_sqs_server::SqsCounters;
 
 /// `GET /metrics`.
 pub(crate) async fn text(State(api): State<ApiState>) -> Result<Response, ApiError> {
-    let overview =
-        api.core.call(|core| core.broker.overview()).await.map_err(|_| ApiError::Stopping)?;
+    let overview = api.ask(|core| core.broker.overview()).await?;
     let body = render(overview, api.sqs, &api.collectors).map_err(ApiError::bad)?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(CONTENT_TYPE, kind)], body).into_response())
@@ -31,7 +32,7 @@ fn render(
     overview: Overview,
     sqs: Option<Arc<SqsCounters>>,
     collectors: &[Arc<dyn Collector>],
-) -> Result<String, std::fmt::Error> {
+) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("quelea");
     registry.register_collector(Box::new(Snapshot(overview)));
     if let Some(counters) = sqs {
@@ -50,7 +51,7 @@ fn render(
 struct Shared(Arc<dyn Collector>);
 
 impl Collector for Shared {
-    fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.0.encode(encoder)
     }
 }
@@ -59,7 +60,7 @@ impl Collector for Shared {
 struct Snapshot(Overview);
 
 impl Collector for Snapshot {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.objects(&mut encoder)?;
         self.messages(&mut encoder)?;
         self.dropped(&mut encoder)?;
@@ -68,7 +69,7 @@ impl Collector for Snapshot {
 }
 
 impl Snapshot {
-    fn objects(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+    fn objects(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let Self(overview) = self;
         gauge(encoder, "connections", "Open connections", overview.connections as u64)?;
         gauge(encoder, "channels", "Open channels", overview.channels as u64)?;
@@ -88,7 +89,7 @@ impl Snapshot {
         gauge(encoder, "publishers_blocked", "1 while publishers are blocked", blocked)
     }
 
-    fn messages(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+    fn messages(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let passed = &self.0.counters;
         for (name, help, value) in [
             ("messages_published", "Messages taken from publishers", passed.publish),
@@ -109,15 +110,11 @@ impl Snapshot {
 
     /// Messages that ended without reaching anybody, by cause; those with a dead letter exchange
     /// also count as dead-lettered.
-    fn dropped(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+    fn dropped(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let passed = &self.0.counters;
         let help = "Messages that ended without a consumer, by cause";
-        let mut family = encoder.encode_descriptor(
-            "messages_dropped",
-            help,
-            None,
-            prometheus_client::metrics::MetricType::Counter,
-        )?;
+        let mut family =
+            encoder.encode_descriptor("messages_dropped", help, None, MetricType::Counter)?;
         for (cause, value) in [
             ("unroutable", passed.drop_unroutable),
             ("expired", passed.expired),
@@ -133,7 +130,7 @@ impl Snapshot {
         Ok(())
     }
 
-    fn log(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+    fn log(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let log = &self.0.store;
         for (name, help, value) in [
             ("log_appended_bytes", "Bytes of records encoded", log.appended_bytes),
@@ -157,32 +154,24 @@ impl Snapshot {
     }
 }
 
-fn gauge(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    value: u64,
-) -> Result<(), std::fmt::Error> {
-    let gauge = ConstGauge::new(value);
-    gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)
+fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
+    metric(encoder, name, help, None, &ConstGauge::new(value))
 }
 
-fn bytes(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    value: u64,
-) -> Result<(), std::fmt::Error> {
-    let gauge = ConstGauge::new(value);
-    gauge.encode(encoder.encode_descriptor(name, help, Some(&Unit::Bytes), gauge.metric_type())?)
+fn bytes(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
+    metric(encoder, name, help, Some(&Unit::Bytes), &ConstGauge::new(value))
 }
 
-fn counter(
+fn counter(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
+    metric(encoder, name, help, None, &ConstCounter::new(value))
+}
+
+fn metric(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
-    value: u64,
-) -> Result<(), std::fmt::Error> {
-    let counter = ConstCounter::new(value);
-    counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)
+    unit: Option<&Unit>,
+    metric: &impl EncodeMetric,
+) -> fmt::Result {
+    metric.encode(encoder.encode_descriptor(name, help, unit, metric.metric_type())?)
 }

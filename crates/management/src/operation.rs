@@ -1,8 +1,7 @@
 //! Changes to the broker: run on the core thread, answered when they are durable.
 
-use quelea_broker::binding::BindError;
 use quelea_broker::error::{
-    AdminError, BindingError, DeclareQueueError, ExchangeError, QueueError,
+    AdminError, BindingError, DeclareQueueError, ExchangeError, QueueError, ResourceError,
 };
 use quelea_broker::{Broker, ChannelId, ConnectionInfo};
 use quelea_model::Timestamp;
@@ -21,12 +20,7 @@ pub(crate) async fn done<E>(
 where
     E: Into<ApiError> + Send + 'static,
 {
-    let ticket = api
-        .core
-        .call(move |core| change(core))
-        .await
-        .map_err(|_| ApiError::Stopping)?
-        .map_err(Into::into)?;
+    let ticket = api.ask(change).await?.map_err(Into::into)?;
     api.core.reached(ticket).await.map_err(|_| ApiError::Stopping)
 }
 
@@ -70,32 +64,51 @@ pub(crate) const fn existed(there: bool) -> Result<(), ApiError> {
     if there { Ok(()) } else { Err(ApiError::NotFound) }
 }
 
-macro_rules! refusals {
-    ($($error:ident: forbidden = $forbidden:pat, missing = $missing:pat,)*) => {$(
-        impl From<$error> for ApiError {
-            fn from(error: $error) -> Self {
-                match error {
-                    $forbidden => Self::Forbidden(error.to_string()),
-                    $missing => Self::NotFound,
-                    _ => Self::bad(error),
-                }
-            }
+impl From<ResourceError> for ApiError {
+    fn from(error: ResourceError) -> Self {
+        match error {
+            ResourceError::AccessRefused(_) => Self::Forbidden(error.to_string()),
+            ResourceError::NoSuchQueue(_) | ResourceError::NoSuchExchange(_) => Self::NotFound,
+            _ => Self::bad(error),
         }
-    )*};
+    }
 }
 
-refusals! {
-    DeclareQueueError:
-        forbidden = DeclareQueueError::AccessRefused(_),
-        missing = DeclareQueueError::NoSuchQueue(_),
-    QueueError: forbidden = QueueError::AccessRefused(_), missing = QueueError::NoSuchQueue(_),
-    ExchangeError:
-        forbidden = ExchangeError::AccessRefused(_),
-        missing = ExchangeError::NoSuchExchange(_),
-    BindingError:
-        forbidden = BindingError::AccessRefused(_),
-        missing = BindingError::NoSuchQueue(_)
-            | BindingError::Bind(BindError::NoSuchExchange { .. }),
+impl From<DeclareQueueError> for ApiError {
+    fn from(error: DeclareQueueError) -> Self {
+        match error {
+            DeclareQueueError::Resource(error) => error.into(),
+            _ => Self::bad(error),
+        }
+    }
+}
+
+impl From<QueueError> for ApiError {
+    fn from(error: QueueError) -> Self {
+        match error {
+            QueueError::Resource(error) => error.into(),
+            _ => Self::bad(error),
+        }
+    }
+}
+
+impl From<ExchangeError> for ApiError {
+    fn from(error: ExchangeError) -> Self {
+        match error {
+            ExchangeError::AccessRefused(_) => Self::Forbidden(error.to_string()),
+            ExchangeError::NoSuchExchange(_) => Self::NotFound,
+            _ => Self::bad(error),
+        }
+    }
+}
+
+impl From<BindingError> for ApiError {
+    fn from(error: BindingError) -> Self {
+        match error {
+            BindingError::Resource(error) => error.into(),
+            _ => Self::bad(error),
+        }
+    }
 }
 
 impl From<AdminError> for ApiError {

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
-use quelea_node::{Authenticator, CoreHandle};
+use quelea_node::{Authenticator, Core, CoreHandle};
 use quelea_sqs_server::SqsCounters;
+
+use crate::error::ApiError;
 
 /// What every handler needs; cheap to clone.
 #[derive(Clone)]
@@ -21,4 +23,17 @@ pub(crate) struct ApiState {
     pub(crate) sqs: Option<Arc<SqsCounters>>,
     /// What other fronts count.
     pub(crate) collectors: Arc<[Arc<dyn Collector>]>,
+}
+
+impl ApiState {
+    /// What `question` finds out on the core thread.
+    ///
+    /// # Errors
+    /// [`ApiError::Stopping`].
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Core) -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        self.core.call(question).await.map_err(|_| ApiError::Stopping)
+    }
 }

@@ -80,11 +80,6 @@ impl Confirms {
         self.runs.len()
     }
 
-    /// Publishes that are not confirmed yet.
-    pub(crate) const fn unconfirmed(&self) -> u64 {
-        self.published - self.settled
-    }
-
     fn push(&mut self, ticket: Ticket, verdict: Verdict) {
         self.published += 1;
         // What waits for nothing waits for those before it, since confirms leave in order.
@@ -137,10 +132,10 @@ mod tests {
             confirms.accepted(ticket);
         }
         assert_eq!(confirms.settle(Progress::default()), None);
-        assert_eq!(confirms.unconfirmed(), 3);
+        assert_eq!(confirms.waiting(), 3);
         assert_eq!(confirms.settle(log.sync()), confirm(3, true, Verdict::Accepted));
         assert_eq!(confirms.settle(log.sync()), None);
-        assert_eq!(confirms.unconfirmed(), 0);
+        assert_eq!(confirms.waiting(), 0);
     }
 
     #[test]

@@ -10,12 +10,11 @@ use quelea_amqp_codec::ReplyCode::{
     self, AccessRefused, CommandInvalid, NotAllowed, NotFound, NotImplemented, PreconditionFailed,
     ResourceLocked,
 };
-use quelea_broker::binding::{BindError, UnbindError};
 use quelea_broker::error::{
     BindingError, ConsumeError, DeclareQueueError, ExchangeError, GetError, OpenError,
-    PublishError, QueueError, UnknownDeliveryTag,
+    PublishError, QueueError, ResourceError, UnknownDeliveryTag,
 };
-use quelea_broker::exchange::{DeclareExchangeError, DeleteExchangeError, RouteError};
+use quelea_broker::exchange::RouteError;
 
 use crate::transaction::TransactionFull;
 
@@ -61,13 +60,23 @@ impl<E: HasReplyCode> From<E> for Failure {
     }
 }
 
+impl HasReplyCode for ResourceError {
+    fn code(&self) -> Option<ReplyCode> {
+        Some(match self {
+            Self::ChannelGone(_) => return None,
+            Self::NoSuchQueue(_) | Self::NoSuchExchange(_) | Self::NoQueueDeclared(_) => NotFound,
+            Self::AccessRefused(_) => AccessRefused,
+            Self::QueueLocked(_) => ResourceLocked,
+        })
+    }
+}
+
 impl HasReplyCode for DeclareQueueError {
     fn code(&self) -> Option<ReplyCode> {
         Some(match self {
             Self::ChannelGone(_) => return None,
-            Self::NoSuchQueue(_) | Self::NoQueueDeclared(_) => NotFound,
-            Self::AccessRefused(_) | Self::ReservedName(_) => AccessRefused,
-            Self::QueueLocked(_) => ResourceLocked,
+            Self::Resource(error) => return error.code(),
+            Self::ReservedName(_) => AccessRefused,
             Self::InvalidName(_)
             | Self::ArgumentsTooLarge(_)
             | Self::Inequivalent(_)
@@ -81,9 +90,7 @@ impl HasReplyCode for QueueError {
     fn code(&self) -> Option<ReplyCode> {
         Some(match self {
             Self::ChannelGone(_) => return None,
-            Self::NoSuchQueue(_) | Self::NoQueueDeclared(_) => NotFound,
-            Self::AccessRefused(_) => AccessRefused,
-            Self::QueueLocked(_) => ResourceLocked,
+            Self::Resource(error) => return error.code(),
             Self::QueueInUse(_) => PreconditionFailed,
         })
     }
@@ -94,23 +101,17 @@ impl HasReplyCode for ExchangeError {
         Some(match self {
             Self::ChannelGone(_) => return None,
             Self::NoSuchExchange(_) => NotFound,
-            Self::AccessRefused(_) => AccessRefused,
-            Self::InvalidName(_) | Self::ArgumentsTooLarge(_) => PreconditionFailed,
+            Self::AccessRefused(_)
+            | Self::DefaultExchange(_)
+            | Self::ReservedName(_)
+            | Self::System { .. } => AccessRefused,
+            Self::InvalidName(_)
+            | Self::ArgumentsTooLarge(_)
+            | Self::ArgumentType { .. }
+            | Self::Inequivalent(_)
+            | Self::InUse { .. }
+            | Self::TooMany { .. } => PreconditionFailed,
             Self::UnknownType(_) => CommandInvalid,
-            Self::Declare(error) => match error {
-                DeclareExchangeError::DefaultExchange
-                | DeclareExchangeError::ReservedName { .. } => AccessRefused,
-                DeclareExchangeError::Inequivalent { .. }
-                | DeclareExchangeError::ArgumentType { .. }
-                | DeclareExchangeError::TooMany { .. } => PreconditionFailed,
-            },
-            Self::Delete(error) => match error {
-                DeleteExchangeError::DefaultExchange | DeleteExchangeError::System { .. } => {
-                    AccessRefused
-                }
-                DeleteExchangeError::InUse { .. } => PreconditionFailed,
-                DeleteExchangeError::NotFound { .. } => NotFound,
-            },
         })
     }
 }
@@ -119,18 +120,12 @@ impl HasReplyCode for BindingError {
     fn code(&self) -> Option<ReplyCode> {
         Some(match self {
             Self::ChannelGone(_) => return None,
-            Self::NoSuchQueue(_) | Self::NoQueueDeclared(_) => NotFound,
-            Self::AccessRefused(_) => AccessRefused,
-            Self::QueueLocked(_) => ResourceLocked,
-            Self::ArgumentsTooLarge(_) => PreconditionFailed,
-            Self::Bind(error) => match error {
-                BindError::NoSuchExchange { .. } | BindError::NoSuchQueue { .. } => NotFound,
-                BindError::DefaultExchange => AccessRefused,
-                BindError::MatchType { .. }
-                | BindError::MatchValue { .. }
-                | BindError::TooMany { .. } => PreconditionFailed,
-            },
-            Self::Unbind(UnbindError::DefaultExchange) => AccessRefused,
+            Self::Resource(error) => return error.code(),
+            Self::DefaultExchange(_) => AccessRefused,
+            Self::ArgumentsTooLarge(_)
+            | Self::MatchType { .. }
+            | Self::MatchValue { .. }
+            | Self::TooMany { .. } => PreconditionFailed,
         })
     }
 }
@@ -145,7 +140,7 @@ impl HasReplyCode for PublishError {
             | Self::NoReplyConsumer
             | Self::InvalidProperties(_) => PreconditionFailed,
             Self::Route(error) => match error {
-                RouteError::NoSuchExchange { .. } => NotFound,
+                RouteError::NoSuchExchange(_) => NotFound,
                 RouteError::HeaderType { .. } | RouteError::TooManyKeys { .. } => {
                     PreconditionFailed
                 }
@@ -158,9 +153,8 @@ impl HasReplyCode for ConsumeError {
     fn code(&self) -> Option<ReplyCode> {
         Some(match self {
             Self::ChannelGone(_) => return None,
-            Self::NoSuchQueue(_) | Self::NoQueueDeclared(_) => NotFound,
-            Self::AccessRefused(_) | Self::ExclusivelyConsumed(_) => AccessRefused,
-            Self::QueueLocked(_) => ResourceLocked,
+            Self::Resource(error) => return error.code(),
+            Self::ExclusivelyConsumed(_) => AccessRefused,
             Self::InvalidArgument(_)
             | Self::ArgumentsTooLarge(_)
             | Self::ReplyConsumerAcknowledges
@@ -174,9 +168,8 @@ impl HasReplyCode for GetError {
     fn code(&self) -> Option<ReplyCode> {
         Some(match self {
             Self::ChannelGone(_) => return None,
-            Self::NoSuchQueue(_) | Self::NoQueueDeclared(_) => NotFound,
-            Self::AccessRefused(_) | Self::ExclusivelyConsumed(_) => AccessRefused,
-            Self::QueueLocked(_) => ResourceLocked,
+            Self::Resource(error) => return error.code(),
+            Self::ExclusivelyConsumed(_) => AccessRefused,
             Self::LimitReached(_) => PreconditionFailed,
         })
     }

@@ -34,7 +34,6 @@ mod notice;
 mod publish;
 mod queue_methods;
 mod reply;
-mod report;
 mod session;
 mod transaction;
 mod tx;
@@ -42,7 +41,6 @@ mod tx;
 pub use configuration::{Peer, SessionConfig};
 pub use login::{AuthOutcome, AuthRequest};
 pub use notice::Notice;
-pub use report::{SessionReport, SessionState};
 pub use session::{EVENTS_PER_CALL_MAX, Session};
 
 /// The protocol's name in reports.

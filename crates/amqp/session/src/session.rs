@@ -63,8 +63,6 @@ pub struct Session {
     pub(crate) notices: Notices,
     /// Which bytes of the output are deliveries.
     deliveries: Deliveries,
-    pub(crate) traffic: Traffic,
-    pub(crate) connected_at: Timestamp,
 }
 
 /// How far a connection has come.
@@ -80,15 +78,6 @@ pub(crate) enum Phase {
     Open,
     /// Over; there may be output left.
     Closed,
-}
-
-/// What went over the wire.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Traffic {
-    pub(crate) bytes_in: u64,
-    pub(crate) bytes_out: u64,
-    pub(crate) reads: u64,
-    pub(crate) writes: u64,
 }
 
 impl Session {
@@ -115,15 +104,11 @@ impl Session {
             notified_blocked: false,
             notices: Notices::default(),
             deliveries: Deliveries::default(),
-            traffic: Traffic::default(),
-            connected_at: now,
         }
     }
 
     /// Takes what was read, and carries out what [`Session::process`] does.
     pub fn receive(&mut self, broker: &mut Broker, data: Bytes, now: Timestamp) -> bool {
-        self.traffic.bytes_in += data.len() as u64;
-        self.traffic.reads += 1;
         self.wire.receive(data, now);
         self.process(broker, now)
     }
@@ -194,8 +179,6 @@ impl Session {
 
     /// The shell wrote `bytes` of the output, and advanced it: the broker may deliver as many more.
     pub fn written(&mut self, broker: &mut Broker, bytes: usize, now: Timestamp) {
-        self.traffic.bytes_out += bytes as u64;
-        self.traffic.writes += 1;
         let position = self.wire.output().written();
         self.deliveries.written(position);
         if let Some(connection) = self.connection {

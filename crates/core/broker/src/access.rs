@@ -14,19 +14,32 @@ use quelea_model::VhostName;
 use crate::error::{AccessRefused, AdminError, ResourceKind};
 use crate::log::Log;
 use crate::topology::Item;
-use accounts::Accounts;
+pub use accounts::Accounts;
 pub use error::AccessError;
-use keys::AccessKeys;
+pub use keys::AccessKeys;
 pub use permission::{Operation, Permission, TopicPermission, User};
 
 /// Users, permissions and access keys. Whether a vhost exists is the caller's matter.
 #[derive(Debug, Default)]
-pub(crate) struct Access {
-    accounts: Accounts,
+pub struct Access {
+    /// Users and permissions. What is changed here, as when it is recovered, is not written again.
+    pub(crate) accounts: Accounts,
     pub(crate) keys: AccessKeys,
 }
 
 impl Access {
+    /// Users and their permissions.
+    #[must_use]
+    pub const fn accounts(&self) -> &Accounts {
+        &self.accounts
+    }
+
+    /// Access keys.
+    #[must_use]
+    pub const fn keys(&self) -> &AccessKeys {
+        &self.keys
+    }
+
     /// Refuses what a user's permissions do not allow with a queue or exchange of that name.
     ///
     /// # Errors
@@ -67,47 +80,6 @@ impl Access {
             return Ok(());
         }
         Err(refused(user, vhost, operation, ResourceKind::Topic, routing_key))
-    }
-
-    /// Whether a user's permissions allow an operation with a queue or exchange of that name.
-    pub(crate) fn allows(
-        &mut self,
-        user: &str,
-        vhost: &str,
-        operation: Operation,
-        name: &str,
-    ) -> bool {
-        self.accounts.check(user, vhost, operation, name)
-    }
-
-    /// Whether a user may open a vhost at all: it has permissions there, be they empty.
-    pub(crate) fn may_open(&self, user: &str, vhost: &str) -> bool {
-        self.accounts.may_open(user, vhost)
-    }
-
-    /// Moves with every change of users and permissions.
-    pub(crate) const fn epoch(&self) -> u64 {
-        self.accounts.epoch()
-    }
-
-    /// The user of that name.
-    pub(crate) fn user(&self, name: &str) -> Option<&User> {
-        self.accounts.user(name)
-    }
-
-    /// All users, by name.
-    pub(crate) fn users(&self) -> impl Iterator<Item = &User> {
-        self.accounts.users()
-    }
-
-    /// All permissions, by user and vhost.
-    pub(crate) fn permissions(&self) -> impl Iterator<Item = &Permission> {
-        self.accounts.permissions()
-    }
-
-    /// All topic permissions, by user, vhost and exchange.
-    pub(crate) fn topic_permissions(&self) -> impl Iterator<Item = &TopicPermission> {
-        self.accounts.topic_permissions()
     }
 
     /// Creates or replaces a user, who keeps its permissions.
@@ -213,11 +185,6 @@ impl Access {
         let (permissions, topic_permissions) = self.accounts.remove_vhost(vhost.as_str());
         unpersist_permissions(log, permissions, topic_permissions);
         self.keys.remove(log, |key| key.vhost == *vhost);
-    }
-
-    /// The users and permissions themselves, for what is recovered and need not be written again.
-    pub(crate) const fn accounts_mut(&mut self) -> &mut Accounts {
-        &mut self.accounts
     }
 
     fn user_exists(&self, user: &str) -> Result<(), AdminError> {

@@ -49,5 +49,5 @@ pub use request::{
 };
 pub use routing::{binding, exchange};
 pub use sqs::move_tasks::report::{
-    MoveFailure, MoveTaskId, MoveTaskReport, MoveTaskState, NoMoveTaskId,
+    MoveFailure, MoveProgress, MoveTaskId, MoveTaskReport, MoveTaskState, NoMoveTaskId,
 };

@@ -123,8 +123,6 @@ pub struct QueueReport {
     pub memory_bytes: usize,
     /// Messages whose body is in memory, in bytes.
     pub resident_bytes: usize,
-    /// Since when it has had neither consumer nor use.
-    pub idle_since: Option<Timestamp>,
     /// What passed.
     pub counters: MessageCounters,
 }
@@ -265,10 +263,6 @@ pub struct ConsumerReport {
 pub struct VhostReport {
     /// Its name.
     pub name: VhostName,
-    /// For people.
-    pub description: String,
-    /// For people and tools.
-    pub tags: Vec<String>,
     /// Queues in it.
     pub queues: usize,
     /// Ready messages in it.

@@ -9,6 +9,8 @@ mod route_cache;
 pub(crate) mod router;
 pub(crate) mod vhost;
 
+use std::borrow::Cow;
+
 use quelea_model::{QueueId, Table, VhostName};
 use rustc_hash::FxHashMap;
 use slotmap::SlotMap;
@@ -161,7 +163,7 @@ impl Routing {
 pub(crate) struct BindRequest<'a> {
     pub(crate) source: &'a str,
     pub(crate) destination: Destination,
-    pub(crate) key: &'a str,
+    pub(crate) key: Cow<'a, str>,
     pub(crate) arguments: &'a Table,
 }
 

@@ -165,6 +165,14 @@ const AUTO_DELETE: u8 = 1;
 const INTERNAL: u8 = 2;
 const EXCLUSIVE: u8 = 2;
 
+/// Exchange types with their numbers on disk.
+const EXCHANGE_KINDS: [(u8, ExchangeKind); 4] = [
+    (1, ExchangeKind::Direct),
+    (2, ExchangeKind::Fanout),
+    (3, ExchangeKind::Topic),
+    (4, ExchangeKind::Headers),
+];
+
 const TO_QUEUE: u8 = 1;
 const TO_EXCHANGE: u8 = 2;
 
@@ -238,7 +246,7 @@ impl Item {
                 out.text(&permission.read);
             }
             Self::Exchange(_, exchange) => {
-                out.u8(exchange_kind_number(exchange.kind));
+                out.one_of(&EXCHANGE_KINDS, &exchange.kind);
                 out.flags(&[(AUTO_DELETE, exchange.auto_delete), (INTERNAL, exchange.internal)]);
                 out.table(&exchange.arguments);
             }
@@ -379,22 +387,9 @@ fn decode_exchange(
     value: &mut Reader<'_>,
 ) -> Result<ExchangeSpec, TopologyError> {
     let name = key.name("exchange name", ExchangeName::parse)?;
-    let at = value.at();
-    let number = value.u8("exchange type")?;
-    let kind = ExchangeKind::ALL.into_iter().find(|kind| exchange_kind_number(*kind) == number);
-    let kind =
-        kind.ok_or_else(|| value.error("exchange type", at, format!("unknown number {number}")))?;
+    let kind = value.one_of("exchange type", &EXCHANGE_KINDS)?;
     let [auto_delete, internal] = value.flags("flags", [AUTO_DELETE, INTERNAL])?;
     let arguments = value.table("arguments")?;
     // What is stored is durable.
     Ok(ExchangeSpec { name, kind, durable: true, auto_delete, internal, arguments })
-}
-
-const fn exchange_kind_number(kind: ExchangeKind) -> u8 {
-    match kind {
-        ExchangeKind::Direct => 1,
-        ExchangeKind::Fanout => 2,
-        ExchangeKind::Topic => 3,
-        ExchangeKind::Headers => 4,
-    }
 }

@@ -91,7 +91,7 @@ impl Table {
     /// # Errors
     /// [`TableError`] with the offset at which the bytes stop making sense.
     pub fn decode(content: &[u8]) -> Result<Self, TableError> {
-        let mut reader = Reader { bytes: content, at: 0, entries: 0 };
+        let mut reader = Reader { bytes: content, at: 0, count: 0 };
         reader.table(content.len(), 0)
     }
 
@@ -100,7 +100,7 @@ impl Table {
     /// # Errors
     /// The same as [`Table::decode`]'s.
     pub fn check(content: &[u8]) -> Result<(), TableError> {
-        let mut reader = Reader { bytes: content, at: 0, entries: 0 };
+        let mut reader = Reader { bytes: content, at: 0, count: 0 };
         reader.check_table(content.len(), 0)
     }
 
@@ -269,55 +269,40 @@ fn sized(out: &mut BytesMut, content: impl FnOnce(&mut BytesMut)) {
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
-    entries: usize,
+    count: usize,
 }
 
 impl<'a> Reader<'a> {
     fn table(&mut self, len: usize, depth: usize) -> Result<Table, TableError> {
+        self.entries(len, depth, |r| Ok((Box::from(r.name()?), r.value(depth)?))).map(Table)
+    }
+
+    fn check_table(&mut self, len: usize, depth: usize) -> Result<(), TableError> {
+        self.entries(len, depth, |r| r.name().and_then(|_| r.check_value(depth))).map(drop)
+    }
+
+    /// What a table or an array of `len` bytes holds. What `entry` makes of each may be nothing, which
+    /// takes no memory.
+    fn entries<T>(
+        &mut self,
+        len: usize,
+        depth: usize,
+        entry: impl Fn(&mut Self) -> Result<T, TableError>,
+    ) -> Result<Vec<T>, TableError> {
         let end = self.enter(len, depth)?;
         let mut entries = Vec::new();
         while self.at < end {
             self.count()?;
-            entries.push((Box::from(self.name()?), self.value(depth)?));
+            entries.push(entry(self)?);
         }
         self.leave(end)?;
-        Ok(Table(entries))
-    }
-
-    fn check_table(&mut self, len: usize, depth: usize) -> Result<(), TableError> {
-        let end = self.enter(len, depth)?;
-        while self.at < end {
-            self.count()?;
-            self.name()?;
-            self.check_value(depth)?;
-        }
-        self.leave(end)
-    }
-
-    fn check_array(&mut self, len: usize, depth: usize) -> Result<(), TableError> {
-        let end = self.enter(len, depth)?;
-        while self.at < end {
-            self.count()?;
-            self.check_value(depth)?;
-        }
-        self.leave(end)
+        Ok(entries)
     }
 
     fn name(&mut self) -> Result<&'a str, TableError> {
         let at = self.at;
         let len = usize::from(self.take::<1>()?[0]);
         std::str::from_utf8(self.slice(len)?).map_err(|_| TableError::NotUtf8 { at })
-    }
-
-    fn array(&mut self, len: usize, depth: usize) -> Result<Vec<Value>, TableError> {
-        let end = self.enter(len, depth)?;
-        let mut values = Vec::new();
-        while self.at < end {
-            self.count()?;
-            values.push(self.value(depth)?);
-        }
-        self.leave(end)?;
-        Ok(values)
     }
 
     fn value(&mut self, depth: usize) -> Result<Value, TableError> {
@@ -338,7 +323,7 @@ impl<'a> Reader<'a> {
             b'x' => Value::ByteArray(self.long()?),
             b'A' => {
                 let len = self.len()?;
-                Value::Array(self.array(len, depth + 1)?)
+                Value::Array(self.entries(len, depth + 1, |r| r.value(depth + 1))?)
             }
             b'T' => Value::Timestamp(u64::from_be_bytes(self.take()?)),
             b'F' => {
@@ -362,7 +347,7 @@ impl<'a> Reader<'a> {
             b'S' | b'x' => self.len()?,
             b'A' => {
                 let len = self.len()?;
-                return self.check_array(len, depth + 1);
+                return self.entries(len, depth + 1, |r| r.check_value(depth + 1)).map(drop);
             }
             b'F' => {
                 let len = self.len()?;
@@ -391,8 +376,8 @@ impl<'a> Reader<'a> {
     }
 
     const fn count(&mut self) -> Result<(), TableError> {
-        self.entries += 1;
-        if self.entries > TABLE_ENTRIES_MAX { Err(TableError::TooManyEntries) } else { Ok(()) }
+        self.count += 1;
+        if self.count > TABLE_ENTRIES_MAX { Err(TableError::TooManyEntries) } else { Ok(()) }
     }
 
     fn len(&mut self) -> Result<usize, TableError> {

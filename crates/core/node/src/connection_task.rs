@@ -109,8 +109,10 @@ fn poll(
     reader: &mut OwnedReadHalf,
     cx: &mut Context<'_>,
 ) -> Poll<Step> {
-    let phase = core.connections.poll_phase(slot, cx.waker());
-    if core.connections[slot].write_blocked && phase != Phase::Gone {
+    let connection = &mut core.connections[slot];
+    connection.set_waker(cx.waker());
+    let phase = connection.phase;
+    if connection.write_blocked && phase != Phase::Gone {
         // Woken because the socket may take more: the turn writes.
         core.connections.mark_dirty(slot);
         core.schedule.request_turn();

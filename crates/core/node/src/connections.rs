@@ -2,22 +2,21 @@
 
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
-use std::task::Waker;
 
 use bytes::BytesMut;
 use quelea_amqp_codec::CloseCause;
-use quelea_amqp_session::{AuthOutcome, AuthRequest, Notice, Peer, SessionConfig, SessionReport};
+use quelea_amqp_session::{AuthOutcome, AuthRequest, Notice, Peer, SessionConfig};
 use quelea_broker::{Broker, ConnectionId, Effect};
 use quelea_model::Timestamp;
 use quelea_store::Progress;
 use slab::Slab;
+use slotmap::SecondaryMap;
 use tokio::net::tcp::OwnedWriteHalf;
 
 use crate::authenticator::Credentials;
 use crate::connection::{ARENA_BYTES, Connection, LINGER_MS, Phase, Written};
 use crate::counters::NetCounters;
 use crate::logins::{LoginResult, Logins};
-use crate::slots::ConnectionSlots;
 use crate::timers::Timers;
 
 /// One line of the log for all connections that are refused in this time.
@@ -26,7 +25,8 @@ const REFUSALS_LOGGED_EVERY_MS: u64 = 10_000;
 /// The connections by their slots.
 pub(crate) struct Connections {
     open: Slab<Connection>,
-    slots: ConnectionSlots,
+    /// Where the broker's connections are among these.
+    slots: SecondaryMap<ConnectionId, usize>,
     generation: u64,
     session_config: Arc<SessionConfig>,
     connections_max: usize,
@@ -62,7 +62,7 @@ impl Connections {
     pub(crate) fn new(session_config: SessionConfig, connections_max: usize) -> Self {
         Self {
             open: Slab::new(),
-            slots: ConnectionSlots::default(),
+            slots: SecondaryMap::new(),
             generation: 0,
             session_config: Arc::new(session_config),
             connections_max,
@@ -85,13 +85,9 @@ impl Connections {
         self.open.is_empty()
     }
 
-    pub(crate) fn reports(&mut self) -> Vec<SessionReport> {
-        self.open.iter_mut().map(|(_, connection)| connection.session.report()).collect()
-    }
-
     #[inline]
     pub(crate) fn slot(&self, connection: ConnectionId) -> Option<usize> {
-        self.slots.slot(connection)
+        self.slots.get(connection).copied()
     }
 
     /// Slots of connections whose session is alive.
@@ -315,7 +311,8 @@ impl Connections {
         logins: &Logins,
         now: Timestamp,
     ) {
-        let hash = broker.user(&request.user).map(|user| user.password_hash.as_ref().into());
+        let user = broker.access().accounts().user(&request.user);
+        let hash = user.map(|user| user.password_hash.as_ref().into());
         let credentials = Credentials { user: request.user, password: request.password, hash };
         if let Some(verified) = logins.check(slot, self.open[slot].generation, credentials) {
             self.logged_in(slot, verified, broker, now);
@@ -405,13 +402,6 @@ impl Connections {
         connection.session.written(broker, bytes, now);
         self.counters.bytes_sent += bytes as u64;
         true
-    }
-
-    /// The connection's task looks at it: returns how far it has come.
-    pub(crate) fn poll_phase(&mut self, slot: usize, waker: &Waker) -> Phase {
-        let connection = &mut self.open[slot];
-        connection.set_waker(waker);
-        connection.phase
     }
 }
 

@@ -11,13 +11,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use quelea_amqp_session::SessionReport;
 use quelea_broker::{
-    Broker, ChannelId, ConnectionId, Effect, OpenError, Receive, ReceiveId, ReceivedMessage,
+    Broker, ChannelId, ConnectionId, Effect, OpenError, Receive, ReceiveError, ReceiveId,
+    ReceivedMessage,
 };
 use quelea_model::{QueueId, Timestamp};
 use quelea_store::Ticket;
+use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::{self, UnboundedSender};
+use tokio::sync::oneshot;
 
 use crate::connections::Connections;
 use crate::counters::NetCounters;
@@ -25,23 +27,14 @@ use crate::internal_connections::{InternalClient, InternalConnections};
 use crate::log_threads::LogThreads;
 use crate::logins::Logins;
 use crate::promises::{Promise, Promises};
-use crate::receives::{ReceiveAnswer, Receives};
 use crate::schedule::TurnSchedule;
 use crate::stop::Stop;
 
 /// What another thread has the core run.
 pub(crate) type Call = Box<dyn FnOnce(&mut Core) + Send>;
 
-/// What the core is made of, but for its broker.
-pub(crate) struct CoreParts {
-    pub(crate) schedule: TurnSchedule,
-    pub(crate) connections: Connections,
-    pub(crate) log: LogThreads,
-    pub(crate) logins: Logins,
-    pub(crate) calls: mpsc::Receiver<Call>,
-    pub(crate) stop_timeout_ms: u64,
-    pub(crate) queues_epoch: Arc<AtomicU64>,
-}
+/// Takes the answer to a receive: the messages, or `None` if the queue was deleted meanwhile.
+pub type ReceiveAnswer = oneshot::Sender<Result<Option<Vec<ReceivedMessage>>, ReceiveError>>;
 
 /// The broker and all that drives it. Other threads reach it through [`crate::CoreHandle`].
 pub struct Core {
@@ -54,30 +47,14 @@ pub struct Core {
     pub(crate) logins: Logins,
     pub(crate) calls: mpsc::Receiver<Call>,
     pub(crate) promises: Promises<Self>,
-    receives: Receives,
+    /// The callers of receives that wait for messages; as many as the broker admits receives.
+    pub(crate) receives: FxHashMap<ReceiveId, ReceiveAnswer>,
     pub(crate) stop: Stop,
-    stop_timeout_ms: u64,
-    queues_epoch: Arc<AtomicU64>,
+    pub(crate) stop_timeout_ms: u64,
+    pub(crate) queues_epoch: Arc<AtomicU64>,
 }
 
 impl Core {
-    pub(crate) fn new(broker: Broker, parts: CoreParts) -> Self {
-        Self {
-            schedule: parts.schedule,
-            connections: parts.connections,
-            internal: InternalConnections::default(),
-            log: parts.log,
-            logins: parts.logins,
-            calls: parts.calls,
-            promises: Promises::new(broker.progress()),
-            receives: Receives::default(),
-            stop: Stop::default(),
-            stop_timeout_ms: parts.stop_timeout_ms,
-            queues_epoch: parts.queues_epoch,
-            broker,
-        }
-    }
-
     /// The time of this turn.
     #[must_use]
     pub const fn now(&self) -> Timestamp {
@@ -88,11 +65,6 @@ impl Core {
     #[must_use]
     pub fn counters(&self) -> NetCounters {
         NetCounters { turns: self.schedule.turns(), ..self.connections.counters() }
-    }
-
-    /// What every connection reports of itself, those in their handshake included.
-    pub fn sessions(&mut self) -> Vec<SessionReport> {
-        self.connections.reports()
     }
 
     /// Begins to stop: see `stop.rs`. Does nothing if it has begun.
@@ -122,7 +94,7 @@ impl Core {
     ) -> Option<ReceiveId> {
         match self.broker.receive(self.now(), queue, receive) {
             Ok(id) => {
-                self.receives.add(id, answer);
+                self.receives.insert(id, answer);
                 Some(id)
             }
             Err(error) => {
@@ -137,13 +109,13 @@ impl Core {
     pub fn cancel_receive(&mut self, queue: QueueId, receive: ReceiveId) {
         // If its answer is on its way, nobody takes it, and its messages go back.
         self.broker.cancel_receive(queue, receive);
-        self.receives.remove(receive);
+        self.receives.remove(&receive);
     }
 
     /// Answers a receive when the store has come so far; if it never does, nothing matters any more.
     pub(crate) fn answer_receive(&mut self, effect: Effect) {
         let Effect::Received { receive, messages, ticket } = effect else { return };
-        let answer = self.receives.remove(receive);
+        let answer = self.receives.remove(&receive);
         self.when_reached(
             ticket,
             Box::new(move |core| {

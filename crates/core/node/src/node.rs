@@ -13,6 +13,7 @@ use quelea_broker::error::{AdminError, RecoveryError};
 use quelea_broker::{Broker, BrokerConfig};
 use quelea_model::Timestamp;
 use quelea_store::{Disk, LogStore, OpenError, Options, Recovered, RecoveryReport, Store};
+use rustc_hash::FxHashMap;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::{Notify, mpsc};
 
@@ -20,16 +21,18 @@ use crate::authenticator::Authenticator;
 use crate::clock::Clock;
 use crate::connection_task;
 use crate::connections::Connections;
-use crate::core::{Call, Core, CoreParts, SharedCore};
+use crate::core::{Call, Core, SharedCore};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::file_disk::FileDisk;
 use crate::handle::CoreHandle;
+use crate::internal_connections::InternalConnections;
 use crate::listener::{ListenError, listen};
 use crate::local_core;
 use crate::log_threads::LogThreads;
 use crate::logins::Logins;
+use crate::promises::Promises;
 use crate::schedule::TurnSchedule;
-use crate::stop::Stopped;
+use crate::stop::{Stop, Stopped};
 use crate::turn;
 
 /// Directory of the log within the data directory.
@@ -303,21 +306,25 @@ fn start_core(runtime: &LocalRuntime, start: CoreStart) -> Result<Started, Start
     let report = recovered.report.clone();
     recovered.after_crash = lock.as_ref().is_some_and(DataDir::after_crash);
     let mut broker = open_broker(&config, Box::new(store), recovered, &path, clock)?;
-    if broker.users().next().is_none() {
+    if broker.access().accounts().users().next().is_none() {
         let (user, password) = (&config.bootstrap_user, &config.bootstrap_password);
         bootstrap(&mut broker, &authenticator, user, password, clock.now())
             .map_err(|reason| StartError::Bootstrap { user: user.clone(), reason })?;
     }
-    let parts = CoreParts {
+    let core = SharedCore::new(Core {
         schedule: TurnSchedule::new(clock, Arc::clone(&wake)),
         connections: Connections::new(config.session, config.connections_max),
+        internal: InternalConnections::default(),
         log: LogThreads::start(&disk, &wake).map_err(system("start the log's threads"))?,
         logins: Logins::new(authenticator, Arc::clone(&wake)),
         calls,
+        promises: Promises::new(broker.progress()),
+        receives: FxHashMap::default(),
+        stop: Stop::default(),
         stop_timeout_ms: config.stop_timeout_ms,
         queues_epoch,
-    };
-    let core = SharedCore::new(Core::new(broker, parts));
+        broker,
+    });
     let _inside = runtime.enter();
     for listener in listeners {
         let listener = tokio::net::TcpListener::from_std(listener)

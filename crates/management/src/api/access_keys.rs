@@ -10,21 +10,19 @@ use quelea_broker::{AccessKey, NewAccessKey};
 use serde_json::{Value, json};
 
 use super::accounts::{account_of, vhost_of};
-use super::{required_field, text_field};
+use super::listing::array;
+use super::{JsonAnswer, StatusAnswer, required_field, text_field};
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
 use crate::operation::done;
 use crate::state::ApiState;
 
 /// `GET /api/access-keys`: without secrets.
-pub(crate) async fn list(
-    State(api): State<ApiState>,
-    user: ApiUser,
-) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn list(State(api): State<ApiState>, user: ApiUser) -> JsonAnswer {
     user.require_administrator()?;
-    let keys = api.core.call(|core| core.broker.access_keys().cloned().collect::<Vec<_>>()).await;
-    let keys = keys.map_err(|_| ApiError::Stopping)?;
-    Ok(Json(keys.iter().map(|key| to_json(&api, key)).collect()))
+    let keys =
+        api.ask(|core| core.broker.access().keys().iter().cloned().collect::<Vec<_>>()).await?;
+    Ok(array(keys.iter().map(|key| to_json(&api, key))))
 }
 
 /// `GET /api/access-keys/{id}`: without its secret.
@@ -32,11 +30,10 @@ pub(crate) async fn one(
     State(api): State<ApiState>,
     user: ApiUser,
     Path(id): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> JsonAnswer {
     user.require_administrator()?;
-    let key = api.core.call(move |core| core.broker.access_key(&id).cloned()).await;
-    let key = key.map_err(|_| ApiError::Stopping)?.ok_or(ApiError::NotFound)?;
-    Ok(Json(to_json(&api, &key)))
+    let key = api.ask(move |core| core.broker.access().keys().get(&id).cloned()).await?;
+    Ok(Json(to_json(&api, &key.ok_or(ApiError::NotFound)?)))
 }
 
 /// `POST /api/access-keys` with `user` and `account`, which is that of virtual host `/` if absent.
@@ -69,7 +66,7 @@ pub(crate) async fn enable(
     user: ApiUser,
     Path(id): Path<String>,
     Json(body): Json<Value>,
-) -> Result<StatusCode, ApiError> {
+) -> StatusAnswer {
     user.require_administrator()?;
     let Value::Bool(enabled) = body["enabled"] else {
         return Err(ApiError::bad("enabled must be true or false"));
@@ -83,7 +80,7 @@ pub(crate) async fn delete(
     State(api): State<ApiState>,
     user: ApiUser,
     Path(id): Path<String>,
-) -> Result<StatusCode, ApiError> {
+) -> StatusAnswer {
     user.require_administrator()?;
     done(&api, move |core| core.broker.delete_access_key(core.now(), &id)).await?;
     Ok(StatusCode::NO_CONTENT)

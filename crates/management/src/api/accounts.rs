@@ -7,6 +7,8 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
+use super::vhosts::exists;
+use super::{JsonAnswer, StatusAnswer};
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
 use crate::operation::{done, existed};
@@ -19,18 +21,15 @@ const DEFAULT_VHOST: &str = "/";
 const ACCOUNT_LENGTH_MAX: usize = 64;
 
 /// `GET /api/accounts`: those that the user may see.
-pub(crate) async fn list(
-    State(api): State<ApiState>,
-    user: ApiUser,
-) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn list(State(api): State<ApiState>, user: ApiUser) -> JsonAnswer {
     let fetch = |core: &mut quelea_node::Core| {
         let mut keys: BTreeMap<String, usize> = BTreeMap::new();
-        for key in core.broker.access_keys() {
+        for key in core.broker.access().keys().iter() {
             *keys.entry(key.vhost.as_str().to_owned()).or_default() += 1;
         }
         (core.broker.vhosts(), keys)
     };
-    let (vhosts, keys) = api.core.call(fetch).await.map_err(|_| ApiError::Stopping)?;
+    let (vhosts, keys) = api.ask(fetch).await?;
     let seen = vhosts.iter().filter(|vhost| user.sees(vhost.name.as_str())).map(|vhost| {
         let name = vhost.name.as_str();
         json!({
@@ -49,7 +48,7 @@ pub(crate) async fn put(
     State(api): State<ApiState>,
     user: ApiUser,
     Path(account): Path<String>,
-) -> Result<StatusCode, ApiError> {
+) -> StatusAnswer {
     user.require_administrator()?;
     check(&account)?;
     let vhost = vhost_of(&api, &account).to_owned();
@@ -70,7 +69,7 @@ pub(crate) async fn delete(
     State(api): State<ApiState>,
     user: ApiUser,
     Path(account): Path<String>,
-) -> Result<StatusCode, ApiError> {
+) -> StatusAnswer {
     user.require_administrator()?;
     let vhost = vhost_of(&api, &account).to_owned();
     existed(exists(&api, &vhost).await?)?;
@@ -86,12 +85,6 @@ pub(super) fn vhost_of<'a>(api: &ApiState, account: &'a str) -> &'a str {
 /// The account that a virtual host is.
 pub(super) fn account_of<'a>(api: &'a ApiState, vhost: &'a str) -> &'a str {
     if vhost == DEFAULT_VHOST { &api.account_id } else { vhost }
-}
-
-async fn exists(api: &ApiState, vhost: &str) -> Result<bool, ApiError> {
-    let vhosts = api.core.call(|core| core.broker.vhosts()).await;
-    let vhosts = vhosts.map_err(|_| ApiError::Stopping)?;
-    Ok(vhosts.iter().any(|known| known.name.as_str() == vhost))
 }
 
 /// An account is a part of its queues' URLs and ARNs.

@@ -5,15 +5,13 @@ use axum::extract::State;
 use quelea_broker::report::{MessageCounters, Overview};
 use serde_json::{Value, json};
 
+use super::JsonAnswer;
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
 /// `GET /api/overview`.
-pub(crate) async fn overview(
-    State(api): State<ApiState>,
-    _user: ApiUser,
-) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn overview(State(api): State<ApiState>, _user: ApiUser) -> JsonAnswer {
     let overview = fetch(&api).await?;
     let exchange_types = ["direct", "fanout", "headers", "topic"];
     let exchange_types = exchange_types.map(|name| json!({ "name": name, "enabled": true }));
@@ -44,10 +42,7 @@ pub(crate) async fn overview(
 }
 
 /// `GET /api/nodes`: one node.
-pub(crate) async fn nodes(
-    State(api): State<ApiState>,
-    user: ApiUser,
-) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn nodes(State(api): State<ApiState>, user: ApiUser) -> JsonAnswer {
     user.require_monitoring()?;
     let overview = fetch(&api).await?;
     Ok(Json(json!([{
@@ -63,7 +58,7 @@ pub(crate) async fn nodes(
 }
 
 async fn fetch(api: &ApiState) -> Result<Overview, ApiError> {
-    api.core.call(|core| core.broker.overview()).await.map_err(|_| ApiError::Stopping)
+    api.ask(|core| core.broker.overview()).await
 }
 
 /// RabbitMQ's names for what passed.

@@ -3,49 +3,29 @@
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use quelea_broker::DeclareQueue;
 use quelea_broker::report::{QueueReport, QueueState};
+use quelea_broker::{Broker, DeclareQueue};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::flag_field;
+use super::listing::Listed;
 use super::overview::message_stats;
+use super::{JsonAnswer, StatusAnswer, arguments_field, flag_field};
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
-use crate::json::{from_table, to_table};
+use crate::json::from_table;
 use crate::operation::{done_as, existed};
 use crate::state::ApiState;
-
-/// `GET /api/queues`.
-pub(crate) async fn list(
-    State(api): State<ApiState>,
-    user: ApiUser,
-) -> Result<Json<Value>, ApiError> {
-    let queues = fetch(&api, None).await?;
-    let seen = queues.iter().filter(|queue| user.sees(queue.vhost.as_str()));
-    Ok(Json(Value::Array(seen.map(|queue| to_json(queue, &api)).collect())))
-}
-
-/// `GET /api/queues/{vhost}`.
-pub(crate) async fn list_in(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path(vhost): Path<String>,
-) -> Result<Json<Value>, ApiError> {
-    user.require_vhost(&vhost)?;
-    let queues = fetch(&api, Some(vhost)).await?;
-    Ok(Json(Value::Array(queues.iter().map(|queue| to_json(queue, &api)).collect())))
-}
 
 /// `GET /api/queues/{vhost}/{name}`.
 pub(crate) async fn one(
     State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, name)): Path<(String, String)>,
-) -> Result<Json<Value>, ApiError> {
+) -> JsonAnswer {
     user.require_vhost(&vhost)?;
     let queue = fetch_one(&api, vhost, name).await?;
-    queue.map(|queue| Json(to_json(&queue, &api))).ok_or(ApiError::NotFound)
+    queue.map(|queue| Json(queue.to_json(&api))).ok_or(ApiError::NotFound)
 }
 
 /// `PUT /api/queues/{vhost}/{name}` with `durable` (default true), `auto_delete` and `arguments`.
@@ -55,13 +35,9 @@ pub(crate) async fn declare(
     user: ApiUser,
     Path((vhost, name)): Path<(String, String)>,
     Json(body): Json<Value>,
-) -> Result<StatusCode, ApiError> {
+) -> StatusAnswer {
     let known = fetch_one(&api, vhost.clone(), name.clone()).await?.is_some();
-    let arguments = match &body["arguments"] {
-        Value::Null => quelea_model::Table::new(),
-        Value::Object(object) => to_table(object).map_err(ApiError::bad)?,
-        _ => return Err(ApiError::bad("arguments must be an object")),
-    };
+    let arguments = arguments_field(&body)?;
     let request = DeclareQueue {
         name,
         durable: flag_field(&body, "durable", true)?,
@@ -91,7 +67,7 @@ pub(crate) async fn delete(
     user: ApiUser,
     Path((vhost, name)): Path<(String, String)>,
     Query(query): Query<DeleteQuery>,
-) -> Result<StatusCode, ApiError> {
+) -> StatusAnswer {
     existed(fetch_one(&api, vhost.clone(), name.clone()).await?.is_some())?;
     done_as(&api, &user, vhost, move |broker, now, channel| {
         broker
@@ -107,7 +83,7 @@ pub(crate) async fn purge(
     State(api): State<ApiState>,
     user: ApiUser,
     Path((vhost, name)): Path<(String, String)>,
-) -> Result<StatusCode, ApiError> {
+) -> StatusAnswer {
     existed(fetch_one(&api, vhost.clone(), name.clone()).await?.is_some())?;
     done_as(&api, &user, vhost, move |broker, now, channel| {
         broker.purge_queue(now, channel, &name).map(|purged| purged.ticket)
@@ -116,46 +92,50 @@ pub(crate) async fn purge(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn fetch(api: &ApiState, vhost: Option<String>) -> Result<Vec<QueueReport>, ApiError> {
-    let queues = api.core.call(move |core| core.broker.queues(vhost.as_deref())).await;
-    queues.map_err(|_| ApiError::Stopping)
-}
-
 async fn fetch_one(
     api: &ApiState,
     vhost: String,
     name: String,
 ) -> Result<Option<QueueReport>, ApiError> {
-    let queue = api.core.call(move |core| core.broker.queue(&vhost, &name)).await;
-    queue.map_err(|_| ApiError::Stopping)
+    api.ask(move |core| core.broker.queue(&vhost, &name)).await
 }
 
-fn to_json(queue: &QueueReport, api: &ApiState) -> Value {
-    let waiting = queue.messages_unacknowledged + queue.messages_in_transit;
-    json!({
-        "name": queue.name.as_str(),
-        "vhost": queue.vhost.as_str(),
-        "type": queue.kind,
-        "node": &*api.node,
-        "durable": queue.durable,
-        "exclusive": queue.exclusive,
-        "auto_delete": queue.auto_delete,
-        "arguments": from_table(&queue.arguments),
-        "policy": null,
-        "state": match queue.state {
-            QueueState::Running => "running",
-            QueueState::Idle => "idle",
-        },
-        "messages": queue.messages_ready + waiting + queue.messages_delayed,
-        "messages_ready": queue.messages_ready,
-        "messages_unacknowledged": waiting,
-        "messages_delayed": queue.messages_delayed,
-        "message_bytes_ready": queue.message_bytes_ready,
-        "consumers": queue.consumers,
-        "consumers_with_credit": queue.consumers_with_credit,
-        "single_active_consumer_tag": queue.single_active_consumer_tag.as_deref(),
-        "memory": queue.memory_bytes,
-        "resident_bytes": queue.resident_bytes,
-        "message_stats": message_stats(&queue.counters),
-    })
+impl Listed for QueueReport {
+    fn fetch(broker: &Broker, vhost: Option<&str>) -> Vec<Self> {
+        broker.queues(vhost)
+    }
+
+    fn vhost(&self) -> &str {
+        self.vhost.as_str()
+    }
+
+    fn to_json(&self, api: &ApiState) -> Value {
+        let waiting = self.messages_unacknowledged + self.messages_in_transit;
+        json!({
+            "name": self.name.as_str(),
+            "vhost": self.vhost.as_str(),
+            "type": self.kind,
+            "node": &*api.node,
+            "durable": self.durable,
+            "exclusive": self.exclusive,
+            "auto_delete": self.auto_delete,
+            "arguments": from_table(&self.arguments),
+            "policy": null,
+            "state": match self.state {
+                QueueState::Running => "running",
+                QueueState::Idle => "idle",
+            },
+            "messages": self.messages_ready + waiting + self.messages_delayed,
+            "messages_ready": self.messages_ready,
+            "messages_unacknowledged": waiting,
+            "messages_delayed": self.messages_delayed,
+            "message_bytes_ready": self.message_bytes_ready,
+            "consumers": self.consumers,
+            "consumers_with_credit": self.consumers_with_credit,
+            "single_active_consumer_tag": self.single_active_consumer_tag.as_deref(),
+            "memory": self.memory_bytes,
+            "resident_bytes": self.resident_bytes,
+            "message_stats": message_stats(&self.counters),
+        })
+    }
 }

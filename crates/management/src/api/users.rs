@@ -6,7 +6,8 @@ use axum::http::StatusCode;
 use quelea_broker::access::User;
 use serde_json::{Value, json};
 
-use super::text_field;
+use super::listing::array;
+use super::{JsonAnswer, StatusAnswer, text_field};
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
 use crate::operation::{done, existed};
@@ -18,14 +19,12 @@ pub(crate) async fn whoami(user: ApiUser) -> Json<Value> {
 }
 
 /// `GET /api/users`.
-pub(crate) async fn list(
-    State(api): State<ApiState>,
-    user: ApiUser,
-) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn list(State(api): State<ApiState>, user: ApiUser) -> JsonAnswer {
     user.require_administrator()?;
-    let users = api.core.call(|core| core.broker.users().cloned().collect::<Vec<_>>()).await;
-    let users = users.map_err(|_| ApiError::Stopping)?;
-    Ok(Json(Value::Array(users.iter().map(to_json).collect())))
+    let users = api
+        .ask(|core| core.broker.access().accounts().users().cloned().collect::<Vec<_>>())
+        .await?;
+    Ok(array(users.iter().map(to_json)))
 }
 
 /// `GET /api/users/{user}`.
@@ -33,7 +32,7 @@ pub(crate) async fn one(
     State(api): State<ApiState>,
     user: ApiUser,
     Path(name): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> JsonAnswer {
     user.require_administrator()?;
     fetch(&api, name).await?.as_ref().map(to_json).map(Json).ok_or(ApiError::NotFound)
 }
@@ -45,7 +44,7 @@ pub(crate) async fn put(
     user: ApiUser,
     Path(name): Path<String>,
     Json(body): Json<Value>,
-) -> Result<StatusCode, ApiError> {
+) -> StatusAnswer {
     user.require_administrator()?;
     let tags = tags(&body)?;
     let hash = match (text_field(&body, "password")?, text_field(&body, "password_hash")?) {
@@ -68,7 +67,7 @@ pub(crate) async fn delete(
     State(api): State<ApiState>,
     user: ApiUser,
     Path(name): Path<String>,
-) -> Result<StatusCode, ApiError> {
+) -> StatusAnswer {
     user.require_administrator()?;
     existed(fetch(&api, name.clone()).await?.is_some())?;
     done(&api, move |core| core.broker.delete_user(core.now(), &name)).await?;
@@ -76,8 +75,7 @@ pub(crate) async fn delete(
 }
 
 async fn fetch(api: &ApiState, name: String) -> Result<Option<User>, ApiError> {
-    let user = api.core.call(move |core| core.broker.user(&name).cloned()).await;
-    user.map_err(|_| ApiError::Stopping)
+    api.ask(move |core| core.broker.access().accounts().user(&name).cloned()).await
 }
 
 async fn hash(api: &ApiState, password: &str) -> Result<String, ApiError> {

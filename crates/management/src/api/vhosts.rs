@@ -3,35 +3,28 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use quelea_broker::Broker;
 use quelea_broker::report::VhostReport;
 use serde_json::{Value, json};
 
+use super::listing::{Listed, fetch};
 use super::overview::message_stats;
+use super::{JsonAnswer, StatusAnswer};
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
 use crate::operation::{done, existed};
 use crate::state::ApiState;
-
-/// `GET /api/vhosts`: those that the user may see.
-pub(crate) async fn list(
-    State(api): State<ApiState>,
-    user: ApiUser,
-) -> Result<Json<Value>, ApiError> {
-    let vhosts = fetch(&api).await?;
-    let seen = vhosts.iter().filter(|v| user.sees(v.name.as_str())).map(to_json);
-    Ok(Json(Value::Array(seen.collect())))
-}
 
 /// `GET /api/vhosts/{vhost}`.
 pub(crate) async fn one(
     State(api): State<ApiState>,
     user: ApiUser,
     Path(vhost): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> JsonAnswer {
     user.require_vhost(&vhost)?;
-    let vhosts = fetch(&api).await?;
-    let found = vhosts.iter().find(|v| v.name.as_str() == vhost);
-    found.map(to_json).map(Json).ok_or(ApiError::NotFound)
+    let vhosts = fetch::<VhostReport>(&api, None).await?;
+    let found = vhosts.iter().find(|known| known.vhost() == vhost).ok_or(ApiError::NotFound)?;
+    Ok(Json(found.to_json(&api)))
 }
 
 /// `PUT /api/vhosts/{vhost}`: 201 if it is new, 204 if it was there. Its maker gets all permissions.
@@ -39,14 +32,12 @@ pub(crate) async fn put(
     State(api): State<ApiState>,
     user: ApiUser,
     Path(vhost): Path<String>,
-) -> Result<StatusCode, ApiError> {
+) -> StatusAnswer {
     user.require_administrator()?;
-    let name = vhost.clone();
-
-    let known = fetch(&api).await?.iter().any(|v| v.name.as_str() == vhost);
-    if known {
+    if exists(&api, &vhost).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
+    let name = vhost.clone();
     done(&api, move |core| core.broker.put_vhost(core.now(), &name)).await?;
     done(&api, move |core| {
         core.broker.set_permissions(core.now(), &user.name, &vhost, ".*", ".*", ".*")
@@ -60,25 +51,37 @@ pub(crate) async fn delete(
     State(api): State<ApiState>,
     user: ApiUser,
     Path(vhost): Path<String>,
-) -> Result<StatusCode, ApiError> {
+) -> StatusAnswer {
     user.require_administrator()?;
-    existed(fetch(&api).await?.iter().any(|v| v.name.as_str() == vhost))?;
+    existed(exists(&api, &vhost).await?)?;
     done(&api, move |core| core.broker.delete_vhost(core.now(), &vhost)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn fetch(api: &ApiState) -> Result<Vec<VhostReport>, ApiError> {
-    api.core.call(|core| core.broker.vhosts()).await.map_err(|_| ApiError::Stopping)
+/// Whether there is a virtual host of that name.
+pub(super) async fn exists(api: &ApiState, vhost: &str) -> Result<bool, ApiError> {
+    let vhosts = fetch::<VhostReport>(api, None).await?;
+    Ok(vhosts.iter().any(|known| known.vhost() == vhost))
 }
 
-fn to_json(vhost: &VhostReport) -> Value {
-    json!({
-        "name": vhost.name.as_str(),
-        "queues": vhost.queues,
-        "messages": vhost.messages_ready + vhost.messages_unacknowledged,
-        "messages_ready": vhost.messages_ready,
-        "messages_unacknowledged": vhost.messages_unacknowledged,
-        "message_stats": message_stats(&vhost.counters),
-        "tracing": false,
-    })
+impl Listed for VhostReport {
+    fn fetch(broker: &Broker, _vhost: Option<&str>) -> Vec<Self> {
+        broker.vhosts()
+    }
+
+    fn vhost(&self) -> &str {
+        self.name.as_str()
+    }
+
+    fn to_json(&self, _api: &ApiState) -> Value {
+        json!({
+            "name": self.name.as_str(),
+            "queues": self.queues,
+            "messages": self.messages_ready + self.messages_unacknowledged,
+            "messages_ready": self.messages_ready,
+            "messages_unacknowledged": self.messages_unacknowledged,
+            "message_stats": message_stats(&self.counters),
+            "tracing": false,
+        })
+    }
 }

@@ -1,6 +1,6 @@
 //! The SQS front's counters.
 
-use std::fmt::Error;
+use std::fmt;
 use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
@@ -17,7 +17,7 @@ use quelea_sqs_server::{Outcome, SqsCounters};
 pub(super) struct SqsSnapshot(pub(super) Arc<SqsCounters>);
 
 impl Collector for SqsSnapshot {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let Self(counters) = self;
         self.requests(&mut encoder)?;
         gauge(&mut encoder, "sqs_connections", "Open SQS connections", counters.connections())?;
@@ -46,7 +46,7 @@ impl Collector for SqsSnapshot {
 
 impl SqsSnapshot {
     /// All of them, those that nobody asked for too: a rate needs the zero before the first.
-    fn requests(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+    fn requests(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let help = "SQS requests, by operation and by how they ended";
         let mut family =
             encoder.encode_descriptor("sqs_requests", help, None, MetricType::Counter)?;

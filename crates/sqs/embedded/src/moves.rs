@@ -69,10 +69,11 @@ fn task(
     source: QueueId,
     report: &MoveTaskReport,
 ) -> Result<MoveTask, Fault> {
+    let progress = &report.progress;
     let source = reference(calls, core, source).ok_or(Fault::NoSuchQueue)?;
     // A destination that is gone has no name any more.
-    let destination = report.destination.and_then(|queue| reference(calls, core, queue));
-    let (state, failure_reason) = match report.state {
+    let destination = progress.destination.and_then(|queue| reference(calls, core, queue));
+    let (state, failure_reason) = match progress.state {
         BrokerState::Running => (MoveTaskState::Running, None),
         BrokerState::Completed => (MoveTaskState::Completed, None),
         BrokerState::Cancelled => (MoveTaskState::Cancelled, None),
@@ -82,11 +83,11 @@ fn task(
         handle: (state == MoveTaskState::Running).then(|| report.id.to_string()),
         state,
         source,
-        task: NewMoveTask { destination, messages_per_second_max: report.per_second_max },
-        moved: report.moved,
-        to_move: report.to_move,
+        task: NewMoveTask { destination, messages_per_second_max: progress.per_second_max },
+        moved: progress.moved,
+        to_move: progress.to_move,
         failure_reason,
-        started_at_ms: report.started_at.as_millis(),
+        started_at_ms: progress.started_at.as_millis(),
     })
 }
 

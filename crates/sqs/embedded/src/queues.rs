@@ -215,7 +215,7 @@ impl Queues for EmbeddedQueues {
                 if attributes::from_broker(&old.attributes) != seen.attributes {
                     return Err(Fault::Conflict);
                 }
-                let vhost = core.broker.queue_vhost(id).ok_or(Fault::NoSuchQueue)?;
+                let (vhost, _) = core.broker.queue_name_of(id).ok_or(Fault::NoSuchQueue)?;
                 let tags = attributes::from_broker(&old.tags);
                 let account = calls.account(vhost.as_str());
                 let new = attributes::to_broker(&attributes, &tags, &account, now)?;
@@ -345,7 +345,7 @@ impl Queues for EmbeddedQueues {
 }
 
 fn find_key(core: &Core, calls: &BrokerCalls, id: &str) -> Option<AccessKey> {
-    let key = core.broker.access_key(id)?;
+    let key = core.broker.access().keys().get(id)?;
     let user =
         User { name: Some(Arc::clone(&key.user)), account: calls.account(key.vhost.as_str()) };
     Some(AccessKey { user, secret: Arc::clone(&key.secret), enabled: key.enabled })

@@ -29,8 +29,8 @@ pub(crate) async fn receive(
     let begun = Arc::new(Begun::default());
     let begins = Arc::clone(&begun);
     let posted = calls.core().post(move |core| {
-        if let Some(vhost) = core.broker.queue_vhost(id).cloned() {
-            let _ = begins.queue.set((vhost, core.broker.queue_is_fifo(id)));
+        if let Some((vhost, _)) = core.broker.queue_name_of(id) {
+            let _ = begins.queue.set((vhost.clone(), core.broker.queue_is_fifo(id)));
         }
         if let Some(receive) = core.receive(id, wanted, sender) {
             let _ = begins.receive.set(receive);

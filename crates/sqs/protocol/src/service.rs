@@ -16,6 +16,7 @@ mod tags;
 mod visibility;
 
 use core::net::IpAddr;
+use core::pin::Pin;
 use std::sync::Arc;
 
 use crate::names::{arn_of_queue, path_of_queue, queue_of_url};
@@ -73,70 +74,52 @@ impl<Q: Queues> Service<Q> {
     pub async fn handle(&self, caller: &Caller, request: Request) -> Result<Reply, Error> {
         // Each operation has a box of its own: 100,000 waiting receives must not each hold the room
         // that the largest operation needs.
-        match request {
-            Request::SendMessage(request) => Box::pin(self.send_message(caller, request)).await,
-            Request::ReceiveMessage(request) => {
-                Box::pin(self.receive_message(caller, request)).await
-            }
-            Request::DeleteMessage(request) => Box::pin(self.delete_message(caller, request)).await,
+        let operation: Pin<Box<dyn Future<Output = Result<Reply, Error>> + Send>> = match request {
+            Request::SendMessage(request) => Box::pin(self.send_message(caller, request)),
+            Request::ReceiveMessage(request) => Box::pin(self.receive_message(caller, request)),
+            Request::DeleteMessage(request) => Box::pin(self.delete_message(caller, request)),
             Request::SendMessageBatch(request) => {
-                Box::pin(self.send_message_batch(caller, request)).await
+                Box::pin(self.send_message_batch(caller, request))
             }
             Request::DeleteMessageBatch(request) => {
-                Box::pin(self.delete_message_batch(caller, request)).await
+                Box::pin(self.delete_message_batch(caller, request))
             }
             Request::ChangeMessageVisibility(request) => {
-                Box::pin(self.change_message_visibility(caller, request)).await
+                Box::pin(self.change_message_visibility(caller, request))
             }
             Request::ChangeMessageVisibilityBatch(request) => {
-                Box::pin(self.change_message_visibility_batch(caller, request)).await
+                Box::pin(self.change_message_visibility_batch(caller, request))
             }
-            other => Box::pin(self.handle_rare(caller, other)).await,
-        }
-    }
-
-    /// Operations on queues themselves.
-    async fn handle_rare(&self, caller: &Caller, request: Request) -> Result<Reply, Error> {
-        match request {
-            Request::CreateQueue(request) => self.create_queue(caller, request).await,
-            Request::DeleteQueue(request) => self.delete_queue(caller, request).await,
-            Request::GetQueueUrl(request) => self.get_queue_url(caller, request).await,
-            Request::ListQueues(request) => self.list_queues(caller, request).await,
-            Request::PurgeQueue(request) => self.purge_queue(caller, request).await,
+            Request::CreateQueue(request) => Box::pin(self.create_queue(caller, request)),
+            Request::DeleteQueue(request) => Box::pin(self.delete_queue(caller, request)),
+            Request::GetQueueUrl(request) => Box::pin(self.get_queue_url(caller, request)),
+            Request::ListQueues(request) => Box::pin(self.list_queues(caller, request)),
+            Request::PurgeQueue(request) => Box::pin(self.purge_queue(caller, request)),
             Request::GetQueueAttributes(request) => {
-                self.get_queue_attributes(caller, request).await
+                Box::pin(self.get_queue_attributes(caller, request))
             }
             Request::SetQueueAttributes(request) => {
-                self.set_queue_attributes(caller, request).await
+                Box::pin(self.set_queue_attributes(caller, request))
             }
-            Request::TagQueue(request) => self.tag_queue(caller, request).await,
-            Request::UntagQueue(request) => self.untag_queue(caller, request).await,
-            Request::ListQueueTags(request) => self.list_queue_tags(caller, request).await,
-            Request::AddPermission(request) => self.add_permission(caller, request).await,
-            Request::RemovePermission(request) => self.remove_permission(caller, request).await,
+            Request::TagQueue(request) => Box::pin(self.tag_queue(caller, request)),
+            Request::UntagQueue(request) => Box::pin(self.untag_queue(caller, request)),
+            Request::ListQueueTags(request) => Box::pin(self.list_queue_tags(caller, request)),
+            Request::AddPermission(request) => Box::pin(self.add_permission(caller, request)),
+            Request::RemovePermission(request) => Box::pin(self.remove_permission(caller, request)),
             Request::ListDeadLetterSourceQueues(request) => {
-                self.list_dead_letter_source_queues(caller, request).await
+                Box::pin(self.list_dead_letter_source_queues(caller, request))
             }
             Request::StartMessageMoveTask(request) => {
-                self.start_message_move_task(caller, request).await
+                Box::pin(self.start_message_move_task(caller, request))
             }
             Request::CancelMessageMoveTask(request) => {
-                self.cancel_message_move_task(caller, request).await
+                Box::pin(self.cancel_message_move_task(caller, request))
             }
             Request::ListMessageMoveTasks(request) => {
-                self.list_message_move_tasks(caller, request).await
+                Box::pin(self.list_message_move_tasks(caller, request))
             }
-            Request::SendMessage(_)
-            | Request::SendMessageBatch(_)
-            | Request::ReceiveMessage(_)
-            | Request::DeleteMessage(_)
-            | Request::DeleteMessageBatch(_)
-            | Request::ChangeMessageVisibility(_)
-            | Request::ChangeMessageVisibilityBatch(_) => {
-                // `handle` has taken these.
-                Err(refusal::error(ErrorKind::InternalFailure, "the request took a wrong turn"))
-            }
-        }
+        };
+        operation.await
     }
 
     /// The queue that a request names, if the caller may do that with it.

@@ -34,7 +34,7 @@ pub(crate) struct RemovedUser {
 
 /// Users, tags, permissions. Whether a vhost exists is the caller's matter.
 #[derive(Debug, Default)]
-pub(crate) struct Accounts {
+pub struct Accounts {
     users: BTreeMap<Arc<str>, Account>,
     permissions: usize,
     topic_permissions: usize,
@@ -69,12 +69,13 @@ impl Accounts {
     }
 
     /// The user of that name.
-    pub(crate) fn user(&self, name: &str) -> Option<&User> {
+    #[must_use]
+    pub fn user(&self, name: &str) -> Option<&User> {
         self.users.get(name).map(|account| &account.user)
     }
 
     /// All users, by name.
-    pub(crate) fn users(&self) -> impl Iterator<Item = &User> {
+    pub fn users(&self) -> impl Iterator<Item = &User> {
         self.users.values().map(|account| &account.user)
     }
 
@@ -123,7 +124,7 @@ impl Accounts {
     }
 
     /// All permissions, by user and vhost.
-    pub(crate) fn permissions(&self) -> impl Iterator<Item = &Permission> {
+    pub fn permissions(&self) -> impl Iterator<Item = &Permission> {
         let accounts = self.users.values();
         accounts.flat_map(|account| account.permissions.values().map(|(permission, _)| permission))
     }
@@ -167,7 +168,7 @@ impl Accounts {
     }
 
     /// All topic permissions, by user, vhost and exchange.
-    pub(crate) fn topic_permissions(&self) -> impl Iterator<Item = &TopicPermission> {
+    pub fn topic_permissions(&self) -> impl Iterator<Item = &TopicPermission> {
         let vhosts = self.users.values().flat_map(|account| account.topics.values());
         vhosts.flat_map(|exchanges| exchanges.values().map(|(permission, _)| permission))
     }

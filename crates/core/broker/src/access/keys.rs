@@ -17,19 +17,20 @@ const LENGTHS: std::ops::RangeInclusive<usize> = 16..=128;
 
 /// All keys, by id.
 #[derive(Debug, Default)]
-pub(crate) struct AccessKeys {
+pub struct AccessKeys {
     keys: BTreeMap<Arc<str>, AccessKey>,
     epoch: u64,
 }
 
 impl AccessKeys {
     /// The key of that id, enabled or not.
-    pub(crate) fn get(&self, id: &str) -> Option<&AccessKey> {
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<&AccessKey> {
         self.keys.get(id)
     }
 
     /// All keys, by id.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &AccessKey> {
+    pub fn iter(&self) -> impl Iterator<Item = &AccessKey> {
         self.keys.values()
     }
 

@@ -6,9 +6,10 @@ use quelea_model::{Timestamp, VhostName};
 use quelea_store::{Durability, Ticket};
 
 use super::Broker;
-use crate::access::access_key::{AccessKey, NewAccessKey};
+use crate::access::Access;
+use crate::access::access_key::NewAccessKey;
 use crate::access::keys::check_texts;
-use crate::access::permission::{Permission, TopicPermission, User};
+use crate::access::permission::{Permission, TopicPermission};
 use crate::clients::connection::Connection;
 use crate::effect::CloseReason;
 use crate::error::AdminError;
@@ -25,7 +26,7 @@ impl Broker {
     ///
     /// `guest_password_hash` is a PHC string.
     pub fn bootstrap(&mut self, guest_password_hash: &str) -> bool {
-        if self.routing.vhost_count() > 0 || self.access.users().next().is_some() {
+        if self.routing.vhost_count() > 0 || self.access.accounts.users().next().is_some() {
             return false;
         }
         let now = Timestamp::ZERO;
@@ -37,15 +38,10 @@ impl Broker {
         done
     }
 
-    /// The user of that name.
+    /// Users, permissions and access keys.
     #[must_use]
-    pub fn user(&self, name: &str) -> Option<&User> {
-        self.access.user(name)
-    }
-
-    /// All users, by name.
-    pub fn users(&self) -> impl Iterator<Item = &User> {
-        self.access.users()
+    pub const fn access(&self) -> &Access {
+        &self.access
     }
 
     /// Creates or replaces a user, who keeps its permissions.
@@ -112,11 +108,6 @@ impl Broker {
         Ok(self.messaging.ticket(Durability::Fsync))
     }
 
-    /// All permissions, by user and vhost.
-    pub fn permissions(&self) -> impl Iterator<Item = &Permission> {
-        self.access.permissions()
-    }
-
     /// Sets or replaces a user's permissions in a vhost. Each is a regular expression that the
     /// whole name must fit; the empty one fits nothing.
     ///
@@ -156,11 +147,6 @@ impl Broker {
         self.vhost_id(vhost)?;
         let written = self.access.clear_permission(&mut self.messaging.log, user, vhost)?;
         Ok(self.messaging.topology_ticket(written))
-    }
-
-    /// All topic permissions, by user, vhost and exchange.
-    pub fn topic_permissions(&self) -> impl Iterator<Item = &TopicPermission> {
-        self.access.topic_permissions()
     }
 
     /// Sets or replaces a user's permissions on the routing keys of a topic exchange.
@@ -205,17 +191,6 @@ impl Broker {
         Ok(self.messaging.topology_ticket(written))
     }
 
-    /// The key of that id, enabled or not.
-    #[must_use]
-    pub fn access_key(&self, id: &str) -> Option<&AccessKey> {
-        self.access.keys.get(id)
-    }
-
-    /// All keys, by id.
-    pub fn access_keys(&self) -> impl Iterator<Item = &AccessKey> {
-        self.access.keys.iter()
-    }
-
     /// Makes a key. The user needs no permissions in the virtual host yet.
     ///
     /// # Errors
@@ -226,7 +201,8 @@ impl Broker {
         new: NewAccessKey<'_>,
     ) -> Result<Ticket, AdminError> {
         check_texts(&new)?;
-        let Some(user) = self.access.user(new.user).map(|user| Arc::clone(&user.name)) else {
+        let Some(user) = self.access.accounts.user(new.user).map(|user| Arc::clone(&user.name))
+        else {
             return Err(AdminError::NoSuchUser { user: new.user.to_owned() });
         };
         let vhost = self.vhost_id(new.vhost)?;

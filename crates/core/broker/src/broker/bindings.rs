@@ -1,17 +1,18 @@
 //! Binding queues and exchanges to exchanges: permissions, the router, the log.
 
+use std::borrow::Cow;
+
 use quelea_model::{ExchangeName, Timestamp};
 use quelea_store::Ticket;
 
 use super::Broker;
-use super::find_queue::FindQueueError;
 use crate::access::Operation;
 use crate::argument_bounds::check_arguments;
-use crate::error::{BindingError, ChannelGone, ResourceKind};
+use crate::error::{BindingError, ChannelGone, NoSuchExchange, ResourceError, ResourceKind};
 use crate::ids::ChannelId;
 use crate::request::{ExchangeBinding, QueueBinding};
 use crate::routing::BindRequest;
-use crate::routing::binding::{BindError, Destination};
+use crate::routing::binding::Destination;
 use crate::routing::exchange::ExchangeKind;
 
 impl Broker {
@@ -25,13 +26,8 @@ impl Broker {
         channel: ChannelId,
         request: &QueueBinding,
     ) -> Result<Ticket, BindingError> {
-        let id = self.find_queue(channel, &request.queue, Operation::Write)?;
-        let name = self.messaging.queues.get(id).ok_or(ChannelGone)?.name.clone();
-        let key = binding_key(request, name.as_str()).to_owned();
-        self.permit_source(channel, &request.exchange, &key)?;
-        let destination = Destination::Queue(id, name);
-        let (source, arguments) = (request.exchange.as_str(), &request.arguments);
-        self.bind(channel, &BindRequest { source, destination, key: &key, arguments })
+        let request = self.queue_bind_request(channel, request)?;
+        self.bind(channel, &request)
     }
 
     /// queue.unbind. A binding, exchange or queue that is not there is no error, as in RabbitMQ.
@@ -44,17 +40,11 @@ impl Broker {
         channel: ChannelId,
         request: &QueueBinding,
     ) -> Result<Ticket, BindingError> {
-        let id = match self.find_queue(channel, &request.queue, Operation::Write) {
-            Ok(id) => id,
-            Err(FindQueueError::NoSuchQueue(_)) => return Ok(Ticket::NONE),
-            Err(error) => return Err(error.into()),
-        };
-        let name = self.messaging.queues.get(id).ok_or(ChannelGone)?.name.clone();
-        let key = binding_key(request, name.as_str()).to_owned();
-        self.permit_source(channel, &request.exchange, &key)?;
-        let destination = Destination::Queue(id, name);
-        let (source, arguments) = (request.exchange.as_str(), &request.arguments);
-        self.unbind(channel, &BindRequest { source, destination, key: &key, arguments })
+        match self.queue_bind_request(channel, request) {
+            Ok(request) => self.unbind(channel, &request),
+            Err(ResourceError::NoSuchQueue(_)) => Ok(Ticket::NONE),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// exchange.bind. bind-ok leaves when the ticket is reached.
@@ -67,10 +57,8 @@ impl Broker {
         channel: ChannelId,
         request: &ExchangeBinding,
     ) -> Result<Ticket, BindingError> {
-        let destination = self.exchange_destination(channel, request)?;
-        let source = request.source.as_str();
-        let (key, arguments) = (request.routing_key.as_str(), &request.arguments);
-        self.bind(channel, &BindRequest { source, destination, key, arguments })
+        let request = self.exchange_bind_request(channel, request)?;
+        self.bind(channel, &request)
     }
 
     /// exchange.unbind. A binding or exchange that is not there is no error, as in RabbitMQ.
@@ -83,30 +71,46 @@ impl Broker {
         channel: ChannelId,
         request: &ExchangeBinding,
     ) -> Result<Ticket, BindingError> {
-        let destination = self.exchange_destination(channel, request)?;
-        let source = request.source.as_str();
-        let (key, arguments) = (request.routing_key.as_str(), &request.arguments);
-        self.unbind(channel, &BindRequest { source, destination, key, arguments })
+        let request = self.exchange_bind_request(channel, request)?;
+        self.unbind(channel, &request)
     }
 
-    fn exchange_destination(
+    /// What [`QueueBinding`] asks for, permitted. An empty key together with an empty queue name
+    /// stands for the queue's name (AMQP 0-9-1, queue.bind, routing-key).
+    fn queue_bind_request<'a>(
         &mut self,
         channel: ChannelId,
-        request: &ExchangeBinding,
-    ) -> Result<Destination, BindingError> {
+        request: &'a QueueBinding,
+    ) -> Result<BindRequest<'a>, ResourceError> {
+        let id = self.find_queue(channel, &request.queue, Operation::Write)?;
+        let name = self.messaging.queues.get(id).ok_or(ChannelGone)?.name.clone();
+        let key = match request.queue.is_empty() && request.routing_key.is_empty() {
+            true => Cow::Owned(name.to_string()),
+            false => Cow::Borrowed(request.routing_key.as_str()),
+        };
+        self.permit_source(channel, &request.exchange, &key)?;
+        let destination = Destination::Queue(id, name);
+        let (source, arguments) = (request.exchange.as_str(), &request.arguments);
+        Ok(BindRequest { source, destination, key, arguments })
+    }
+
+    /// What [`ExchangeBinding`] asks for, permitted.
+    fn exchange_bind_request<'a>(
+        &mut self,
+        channel: ChannelId,
+        request: &'a ExchangeBinding,
+    ) -> Result<BindRequest<'a>, ResourceError> {
         let state = self.messaging.clients.channel(channel)?;
         let (kind, destination) = (ResourceKind::Exchange, request.destination.as_str());
-        let vhost = &state.vhost_name;
-        self.access.authorize(&state.user, vhost, Operation::Write, kind, destination)?;
-        self.permit_source(channel, &request.source, &request.routing_key)?;
-        match ExchangeName::parse(destination) {
-            Ok(name) => Ok(Destination::Exchange(name)),
-            // What is not a name names nothing.
-            Err(_) => {
-                let vhost = self.messaging.clients.channel(channel)?.vhost_name.clone();
-                Err(BindError::NoSuchExchange { exchange: Box::from(destination), vhost }.into())
-            }
-        }
+        let vhost = state.vhost_name.clone();
+        self.access.authorize(&state.user, &vhost, Operation::Write, kind, destination)?;
+        let (source, key) = (request.source.as_str(), request.routing_key.as_str());
+        self.permit_source(channel, source, key)?;
+        // What is not a name names nothing.
+        let destination = ExchangeName::parse(destination)
+            .map_err(|_| NoSuchExchange { vhost, exchange: destination.to_owned() })?;
+        let (destination, key) = (Destination::Exchange(destination), Cow::Borrowed(key));
+        Ok(BindRequest { source, destination, key, arguments: &request.arguments })
     }
 
     /// Read on the exchange that messages come from, and on the topic if it is a topic exchange.
@@ -115,7 +119,7 @@ impl Broker {
         channel: ChannelId,
         source: &str,
         key: &str,
-    ) -> Result<(), BindingError> {
+    ) -> Result<(), ResourceError> {
         let clients = &self.messaging.clients;
         let state = clients.channel(channel)?;
         let (user, vhost, operation) = (&state.user, &state.vhost_name, Operation::Read);
@@ -147,15 +151,5 @@ impl Broker {
         let vhost = self.messaging.clients.channel(channel)?.vhost;
         let written = self.routing.unbind(&mut self.messaging.log, vhost, request)?;
         Ok(self.messaging.topology_ticket(written))
-    }
-}
-
-/// An empty key together with an empty queue name stands for the queue's name (AMQP 0-9-1,
-/// queue.bind, routing-key).
-fn binding_key<'a>(request: &'a QueueBinding, queue: &'a str) -> &'a str {
-    if request.queue.is_empty() && request.routing_key.is_empty() {
-        queue
-    } else {
-        &request.routing_key
     }
 }

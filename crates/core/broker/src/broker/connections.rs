@@ -30,7 +30,7 @@ impl Broker {
         let Some((id, found)) = found else {
             return Err(OpenError::NoSuchVhost { vhost });
         };
-        if !self.access.may_open(&user, &vhost) {
+        if !self.access.accounts.may_open(&user, &vhost) {
             return Err(OpenError::Refused { vhost, user });
         }
         let limit = self.config.connections_max;

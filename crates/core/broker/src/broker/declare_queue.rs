@@ -10,7 +10,7 @@ use crate::argument_bounds::check_arguments;
 use crate::clients::reply_to::{REPLY_KEY_PREFIX, REPLY_TO};
 use crate::error::{
     ChannelGone, DeclareQueueError, Inequivalent, InvalidArgument, InvalidName, LimitReached,
-    NoSuchQueue, QueueLocked, ReservedName, ResourceKind,
+    NoSuchQueue, QueueLocked, ReservedName, ResourceError, ResourceKind,
 };
 use crate::ids::{ChannelId, VhostId};
 use crate::messaging::Messaging;
@@ -46,7 +46,8 @@ impl Broker {
         let known = self.messaging.queues.find(vhost, &name);
         let ticket = match known {
             None if request.passive => {
-                return Err(NoSuchQueue { vhost: vhost_name, queue: name }.into());
+                let error = NoSuchQueue { vhost: vhost_name, queue: name };
+                return Err(ResourceError::from(error).into());
             }
             None => self.declare_new(now, channel, &name, request)?,
             Some(id) => {
@@ -97,11 +98,11 @@ impl Broker {
         let state = self.messaging.clients.channel(channel)?;
         let connection = state.connection;
         let queue = self.messaging.queues.get_mut(id).ok_or(ChannelGone)?;
-        check_lock(queue, connection)?;
+        check_lock(queue, connection).map_err(ResourceError::from)?;
         if !request.passive {
             if request.exclusive != queue.is_exclusive() {
                 let (vhost, queue) = (queue.vhost_name.clone(), queue.name.clone());
-                return Err(QueueLocked { vhost, queue }.into());
+                return Err(ResourceError::from(QueueLocked { vhost, queue }).into());
             }
             check_equivalent(queue, request)?;
             queue.used_at = now;
@@ -167,7 +168,7 @@ impl Broker {
         channel: ChannelId,
         name: &str,
         arguments: &Table,
-    ) -> Result<(), DeclareQueueError> {
+    ) -> Result<(), ResourceError> {
         let state = self.messaging.clients.channel(channel)?;
         let mut authorize = |operation, kind, name: &str| {
             self.access.authorize(&state.user, &state.vhost_name, operation, kind, name)
@@ -238,7 +239,8 @@ impl Broker {
         let state = self.messaging.clients.channel_mut(channel)?;
         let vhost = state.vhost_name.clone();
         if name != REPLY_TO && self.messaging.clients.find_reply_consumer(name).is_none() {
-            return Err(NoSuchQueue { vhost, queue: name.to_owned() }.into());
+            let error = NoSuchQueue { vhost, queue: name.to_owned() };
+            return Err(ResourceError::from(error).into());
         }
         let name = QueueName::parse(name).map_err(|e| InvalidName(e.to_string()))?;
         Ok(QueueDeclared { name, messages: 0, consumers: 1, ticket: Ticket::NONE })

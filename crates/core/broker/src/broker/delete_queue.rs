@@ -4,9 +4,8 @@ use quelea_model::{QueueId, Timestamp};
 use quelea_store::Ticket;
 
 use super::Broker;
-use super::find_queue::FindQueueError;
 use crate::access::Operation;
-use crate::error::{NoSuchQueueId, QueueError, QueueInUse};
+use crate::error::{NoSuchQueueId, QueueError, QueueInUse, ResourceError};
 use crate::ids::ChannelId;
 use crate::messaging::{Messaging, Purge};
 use crate::reply::{Purged, QueueDeleted};
@@ -55,7 +54,7 @@ impl Broker {
     ) -> Result<QueueDeleted, QueueError> {
         let id = match self.find_queue(channel, name, Operation::Configure) {
             Ok(id) => id,
-            Err(FindQueueError::NoSuchQueue(_)) => {
+            Err(ResourceError::NoSuchQueue(_)) => {
                 return Ok(QueueDeleted { messages: 0, ticket: Ticket::NONE });
             }
             Err(error) => return Err(error.into()),

@@ -9,7 +9,7 @@ use crate::argument_bounds::check_arguments;
 use crate::error::{ChannelGone, ExchangeError, InvalidName, NoSuchExchange, ResourceKind};
 use crate::ids::ChannelId;
 use crate::request::DeclareExchange;
-use crate::routing::exchange::{DeleteExchangeError, ExchangeKind, ExchangeSpec};
+use crate::routing::exchange::{ExchangeKind, ExchangeSpec};
 
 impl Broker {
     /// exchange.declare, passive or not. declare-ok leaves when the ticket is reached.
@@ -72,7 +72,7 @@ impl Broker {
         self.access.authorize(&state.user, &state.vhost_name, Operation::Configure, kind, name)?;
         match self.routing.delete_exchange(&mut self.messaging.log, vhost, name, if_unused) {
             Ok(written) => Ok(self.messaging.topology_ticket(written)),
-            Err(ExchangeError::Delete(DeleteExchangeError::NotFound { .. })) => Ok(Ticket::NONE),
+            Err(ExchangeError::NoSuchExchange(_)) => Ok(Ticket::NONE),
             Err(error) => Err(error),
         }
     }

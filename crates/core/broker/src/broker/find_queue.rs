@@ -4,41 +4,9 @@ use quelea_model::QueueId;
 
 use super::Broker;
 use crate::access::Operation;
-use crate::clients::Clients;
-use crate::clients::channel::Channel;
-use crate::error::{
-    AccessRefused, BindingError, ChannelGone, ConsumeError, DeclareQueueError, GetError,
-    NoQueueDeclared, NoSuchQueue, QueueError, QueueLocked, ResourceKind,
-};
+use crate::error::{NoQueueDeclared, NoSuchQueue, QueueLocked, ResourceError, ResourceKind};
 use crate::ids::{ChannelId, ConnectionId};
 use crate::queues::queue::Queue;
-
-/// Why a queue cannot be used; a part of every operation's error.
-pub(super) enum FindQueueError {
-    ChannelGone(ChannelGone),
-    NoQueueDeclared(NoQueueDeclared),
-    AccessRefused(AccessRefused),
-    NoSuchQueue(NoSuchQueue),
-    QueueLocked(QueueLocked),
-}
-
-macro_rules! part_of {
-    ($($error:ident),*) => {
-        $(impl From<FindQueueError> for $error {
-            fn from(error: FindQueueError) -> Self {
-                match error {
-                    FindQueueError::ChannelGone(e) => Self::ChannelGone(e),
-                    FindQueueError::NoQueueDeclared(e) => Self::NoQueueDeclared(e),
-                    FindQueueError::AccessRefused(e) => Self::AccessRefused(e),
-                    FindQueueError::NoSuchQueue(e) => Self::NoSuchQueue(e),
-                    FindQueueError::QueueLocked(e) => Self::QueueLocked(e),
-                }
-            }
-        })*
-    };
-}
-
-part_of!(DeclareQueueError, QueueError, BindingError, ConsumeError, GetError);
 
 impl Broker {
     /// The queue of that name, or for an empty one the channel's last declared queue, with the
@@ -48,19 +16,16 @@ impl Broker {
         channel: ChannelId,
         name: &str,
         operation: Operation,
-    ) -> Result<QueueId, FindQueueError> {
+    ) -> Result<QueueId, ResourceError> {
         let name = self.queue_name(channel, name)?;
-        let state = channel_state(&self.messaging.clients, channel)?;
+        let state = self.messaging.clients.channel(channel)?;
         let (user, vhost, kind) = (&state.user, &state.vhost_name, ResourceKind::Queue);
-        self.access
-            .authorize(user, vhost, operation, kind, &name)
-            .map_err(FindQueueError::AccessRefused)?;
+        self.access.authorize(user, vhost, operation, kind, &name)?;
         let Some(id) = self.messaging.queues.find(state.vhost, &name) else {
-            let error = NoSuchQueue { vhost: vhost.clone(), queue: name };
-            return Err(FindQueueError::NoSuchQueue(error));
+            return Err(NoSuchQueue { vhost: vhost.clone(), queue: name }.into());
         };
         if let Some(queue) = self.messaging.queues.get(id) {
-            check_lock(queue, state.connection).map_err(FindQueueError::QueueLocked)?;
+            check_lock(queue, state.connection)?;
         }
         Ok(id)
     }
@@ -70,17 +35,13 @@ impl Broker {
         &self,
         channel: ChannelId,
         name: &str,
-    ) -> Result<String, FindQueueError> {
+    ) -> Result<String, ResourceError> {
         if !name.is_empty() {
             return Ok(name.to_owned());
         }
-        let state = channel_state(&self.messaging.clients, channel)?;
-        state.last_queue.clone().ok_or(FindQueueError::NoQueueDeclared(NoQueueDeclared))
+        let state = self.messaging.clients.channel(channel)?;
+        Ok(state.last_queue.clone().ok_or(NoQueueDeclared)?)
     }
-}
-
-fn channel_state(clients: &Clients, channel: ChannelId) -> Result<&Channel, FindQueueError> {
-    clients.channel(channel).map_err(FindQueueError::ChannelGone)
 }
 
 /// Refuses another connection's exclusive queue.

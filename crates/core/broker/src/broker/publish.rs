@@ -10,7 +10,7 @@ use quelea_store::Ticket;
 use super::Broker;
 use crate::access::Operation;
 use crate::clients::reply_to::{REPLY_KEY_PREFIX, REPLY_TO};
-use crate::error::{ChannelGone, PublishError, ResourceKind};
+use crate::error::{ChannelGone, NoSuchExchange, PublishError, ResourceKind};
 use crate::ids::ChannelId;
 use crate::messaging::MessageOptions;
 use crate::reply::Published;
@@ -99,7 +99,7 @@ impl Broker {
     ) -> Result<PublishTarget, PublishError> {
         let state = self.messaging.clients.channel(channel)?;
         let router = self.routing.router_mut(state.vhost).ok_or(ChannelGone)?;
-        let epochs = (router.epoch(), self.access.epoch());
+        let epochs = (router.epoch(), self.access.accounts.epoch());
         let known = state.last_route.find(exchange, routing_key, epochs.0, epochs.1);
         match known {
             Some(queues) if !has_headers => return Ok(PublishTarget::Queues(Arc::clone(queues))),
@@ -138,8 +138,8 @@ impl Broker {
         self.access.authorize(user, vhost, operation, ResourceKind::Exchange, exchange)?;
         let router = self.routing.router(state.vhost).ok_or(ChannelGone)?;
         let Some(spec) = router.exchange(exchange) else {
-            let (exchange, vhost) = (Box::from(exchange), vhost.clone());
-            return Err(RouteError::NoSuchExchange { exchange, vhost }.into());
+            let (exchange, vhost) = (exchange.to_owned(), vhost.clone());
+            return Err(RouteError::from(NoSuchExchange { vhost, exchange }).into());
         };
         if spec.internal {
             let vhost = vhost.clone();
@@ -185,7 +185,7 @@ impl Broker {
         if **user == *user_id {
             return Ok(());
         }
-        let account = self.access.user(user);
+        let account = self.access.accounts.user(user);
         if account.is_some_and(|user| user.tags.iter().any(|tag| &**tag == "impersonator")) {
             return Ok(());
         }

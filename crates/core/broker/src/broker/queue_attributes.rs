@@ -29,7 +29,7 @@ impl Broker {
 
     /// What a user's permissions allow with a queue of that name, whether it exists or not.
     pub fn queue_permits(&mut self, user: &str, vhost: &str, name: &str) -> QueuePermits {
-        let mut may = |operation| self.access.allows(user, vhost, operation, name);
+        let mut may = |operation| self.access.accounts.check(user, vhost, operation, name);
         QueuePermits {
             configure: may(Operation::Configure),
             write: may(Operation::Write),
@@ -42,7 +42,7 @@ impl Broker {
     #[must_use]
     pub fn queues_epoch(&self) -> u64 {
         let (queues, access) = (self.messaging.queues.epoch(), &self.access);
-        queues.wrapping_add(access.keys.epoch()).wrapping_add(access.epoch())
+        queues.wrapping_add(access.keys.epoch()).wrapping_add(access.accounts.epoch())
     }
 
     /// Makes a durable queue with these attributes.
@@ -135,12 +135,6 @@ impl Broker {
     #[must_use]
     pub fn queue_deleted_at(&self, vhost: &str, name: &str) -> Option<Timestamp> {
         self.deleted_queues.when(vhost, name)
-    }
-
-    /// The virtual host of a queue.
-    #[must_use]
-    pub fn queue_vhost(&self, id: QueueId) -> Option<&VhostName> {
-        self.messaging.queues.get(id).map(|queue| &queue.vhost_name)
     }
 
     /// The virtual host and the name of a queue.

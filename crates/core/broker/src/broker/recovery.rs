@@ -8,14 +8,14 @@ use quelea_store::{Deduplication, EntryFlags, QueueIndex, Recovered, Visibility}
 
 use super::Broker;
 use crate::access::access_key::AccessKey;
-use crate::error::RecoveryError;
+use crate::error::{ExchangeError, RecoveryError};
 use crate::ids::VhostId;
 use crate::messaging::Messaging;
 use crate::queues::queue::arguments::QueueArguments;
 use crate::queues::queue::invisible::{InvisibleMessage, InvisibleMessages};
 use crate::queues::queue::{NewQueue, release};
 use crate::routing::binding::Destination;
-use crate::routing::exchange::{DeclareExchangeError, ExchangeSpec};
+use crate::routing::exchange::ExchangeSpec;
 use crate::topology::{Item, StoredBinding, StoredDestination, StoredQueue};
 
 impl Broker {
@@ -30,15 +30,15 @@ impl Broker {
             match Item::decode(key, value)? {
                 Item::Vhost(vhost) => self.add_vhost(vhost),
                 Item::User(user) => {
-                    let accounts = self.access.accounts_mut();
+                    let accounts = &mut self.access.accounts;
                     let put = accounts.put_user(&user.name, &user.password_hash, &user.tags);
                     put.map_err(inconsistent)?;
                 }
                 Item::Permission(permission) => {
-                    self.access.accounts_mut().set_permission(permission).map_err(inconsistent)?;
+                    self.access.accounts.set_permission(permission).map_err(inconsistent)?;
                 }
                 Item::TopicPermission(permission) => {
-                    let set = self.access.accounts_mut().set_topic_permission(permission);
+                    let set = self.access.accounts.set_topic_permission(permission);
                     set.map_err(inconsistent)?;
                 }
                 Item::Exchange(vhost, spec) => {
@@ -62,7 +62,7 @@ impl Broker {
                 }
                 Item::Move(stored) => {
                     let id = self.known_queue(&stored.vhost, &stored.queue, "a move task")?;
-                    self.move_tasks.restore(id, &stored, now);
+                    self.move_tasks.restore(id, stored, now);
                 }
             }
         }
@@ -74,7 +74,7 @@ impl Broker {
         let id = self.known_vhost(vhost)?;
         match self.routing.router_mut(id).map(|router| router.declare(spec)) {
             // Names that were free once may be reserved now.
-            None | Some(Ok(_) | Err(DeclareExchangeError::ReservedName { .. })) => Ok(()),
+            None | Some(Ok(_) | Err(ExchangeError::ReservedName(_))) => Ok(()),
             Some(Err(error)) => Err(inconsistent(error)),
         }
     }
@@ -166,7 +166,7 @@ impl Broker {
 
     fn recover_access_key(&mut self, key: AccessKey) -> Result<(), RecoveryError> {
         self.known_vhost(key.vhost.as_str())?;
-        if self.access.user(&key.user).is_none() {
+        if self.access.accounts.user(&key.user).is_none() {
             let AccessKey { id, user, .. } = &key;
             return Err(inconsistent(format!(
                 "access key '{id}' is of user '{user}', who is not there"

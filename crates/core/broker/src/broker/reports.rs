@@ -241,7 +241,6 @@ impl Broker {
             owner: queue.owner,
             memory_bytes: queue.ready.index_bytes() + queue.ready.resident_bytes(),
             resident_bytes: queue.ready.resident_bytes(),
-            idle_since: (is_idle && queue.consumers.is_empty()).then_some(queue.used_at),
             counters: queue.counters,
         }
     }
@@ -249,8 +248,6 @@ impl Broker {
     fn vhost_report(&self, id: VhostId, vhost: &Vhost) -> VhostReport {
         let mut report = VhostReport {
             name: vhost.name.clone(),
-            description: vhost.description.to_string(),
-            tags: vhost.tags.iter().map(ToString::to_string).collect(),
             queues: 0,
             messages_ready: 0,
             messages_unacknowledged: 0,

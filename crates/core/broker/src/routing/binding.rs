@@ -1,7 +1,6 @@
 //! Bindings: an edge from an exchange to a queue or to another exchange.
 
-use quelea_model::limits::BINDINGS_PER_VHOST_MAX;
-use quelea_model::{ExchangeName, QueueId, QueueName, Table, VhostName};
+use quelea_model::{ExchangeName, QueueId, QueueName, Table};
 
 use super::exchange::ExchangeSpec;
 
@@ -36,56 +35,4 @@ pub struct Removed {
     pub bindings: Vec<Binding>,
     /// Exchanges: the one that was deleted, and those that auto-deleted in turn.
     pub exchanges: Vec<ExchangeSpec>,
-}
-
-/// Why two ends were not bound.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BindError {
-    /// One end is the default exchange (403 ACCESS_REFUSED).
-    #[error("operation not permitted on the default exchange")]
-    DefaultExchange,
-    /// There is no such exchange (404 NOT_FOUND).
-    #[error("no exchange '{exchange}' in vhost '{vhost}'")]
-    NoSuchExchange {
-        /// The name.
-        exchange: Box<str>,
-        /// The vhost.
-        vhost: VhostName,
-    },
-    /// There is no such queue (404 NOT_FOUND).
-    #[error("no queue '{queue}' in vhost '{vhost}'")]
-    NoSuchQueue {
-        /// The name.
-        queue: QueueName,
-        /// The vhost.
-        vhost: VhostName,
-    },
-    /// A headers exchange's `x-match` is of another type than text (406 PRECONDITION_FAILED).
-    #[error("Invalid x-match field type {found}; expected longstr")]
-    MatchType {
-        /// The type that was found.
-        found: &'static str,
-    },
-    /// A headers exchange's `x-match` has an unknown value (406 PRECONDITION_FAILED).
-    #[error(
-        "Invalid x-match field value <<\"{found}\">>; expected all, any, all-with-x, or any-with-x"
-    )]
-    MatchValue {
-        /// The value that was found.
-        found: String,
-    },
-    /// The vhost holds as many bindings as it may (406 PRECONDITION_FAILED).
-    #[error("binding limit of {BINDINGS_PER_VHOST_MAX} in vhost '{vhost}' is reached")]
-    TooMany {
-        /// The vhost.
-        vhost: VhostName,
-    },
-}
-
-/// Why a binding was not removed. A binding that is not there is no error, as in RabbitMQ.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum UnbindError {
-    /// One end is the default exchange (403 ACCESS_REFUSED).
-    #[error("operation not permitted on the default exchange")]
-    DefaultExchange,
 }

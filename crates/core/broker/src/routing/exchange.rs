@@ -12,8 +12,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
-use quelea_model::limits::EXCHANGES_PER_VHOST_MAX;
 use quelea_model::{ExchangeName, Table, Value, VhostName};
+
+use crate::error::{ExchangeError, NoSuchExchange};
 
 /// The prefix that only the broker may give to new names (AMQP 0-9-1 §1.5, `amq.`).
 pub const RESERVED_PREFIX: &str = "amq.";
@@ -39,7 +40,7 @@ pub enum ExchangeKind {
 }
 
 impl ExchangeKind {
-    /// All types, by their number on disk.
+    /// All types.
     pub const ALL: [Self; 4] = [Self::Direct, Self::Fanout, Self::Topic, Self::Headers];
 
     /// Finds a type by the name that `exchange.declare` carries.
@@ -107,11 +108,11 @@ impl ExchangeSpec {
     /// Checks the types of the arguments that have a meaning.
     ///
     /// # Errors
-    /// [`DeclareExchangeError::ArgumentType`].
-    pub fn check_arguments(&self, vhost: &VhostName) -> Result<(), DeclareExchangeError> {
+    /// [`ExchangeError::ArgumentType`].
+    pub fn check_arguments(&self, vhost: &VhostName) -> Result<(), ExchangeError> {
         match self.arguments.get(ALTERNATE_EXCHANGE) {
             None | Some(Value::LongString(_)) => Ok(()),
-            Some(value) => Err(DeclareExchangeError::ArgumentType {
+            Some(value) => Err(ExchangeError::ArgumentType {
                 exchange: self.name.clone(),
                 vhost: vhost.clone(),
                 argument: ALTERNATE_EXCHANGE,
@@ -121,105 +122,12 @@ impl ExchangeSpec {
     }
 }
 
-/// Why an exchange was not declared. The texts are RabbitMQ's, since programs match on them.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum DeclareExchangeError {
-    /// The empty name (403 ACCESS_REFUSED).
-    #[error("operation not permitted on the default exchange")]
-    DefaultExchange,
-    /// A new name that begins with [`RESERVED_PREFIX`] (403 ACCESS_REFUSED).
-    #[error("exchange name '{exchange}' contains reserved prefix 'amq.*'")]
-    ReservedName {
-        /// The name that was asked for.
-        exchange: ExchangeName,
-    },
-    /// It exists and differs (406 PRECONDITION_FAILED).
-    #[error(
-        "inequivalent arg '{field}' for exchange '{exchange}' in vhost '{vhost}': \
-         received {received} but current is {current}"
-    )]
-    Inequivalent {
-        /// The exchange.
-        exchange: ExchangeName,
-        /// Its vhost.
-        vhost: VhostName,
-        /// `type`, `durable`, `auto_delete`, `internal` or an argument's name.
-        field: &'static str,
-        /// What the declaration says, in words: `'topic'`, `none`, `the value 'x' of type 'longstr'`.
-        received: String,
-        /// What the exchange has, in the same words.
-        current: String,
-    },
-    /// An argument of the wrong type (406 PRECONDITION_FAILED).
-    #[error(
-        "invalid type '{found}' for arg '{argument}' in exchange '{exchange}' in vhost '{vhost}'"
-    )]
-    ArgumentType {
-        /// The exchange.
-        exchange: ExchangeName,
-        /// Its vhost.
-        vhost: VhostName,
-        /// The argument.
-        argument: &'static str,
-        /// The type that was found.
-        found: &'static str,
-    },
-    /// The vhost holds as many exchanges as it may (406 PRECONDITION_FAILED).
-    #[error(
-        "cannot declare exchange '{exchange}' in vhost '{vhost}': \
-         exchange limit of {EXCHANGES_PER_VHOST_MAX} is reached"
-    )]
-    TooMany {
-        /// The exchange.
-        exchange: ExchangeName,
-        /// Its vhost.
-        vhost: VhostName,
-    },
-}
-
-/// Why an exchange was not deleted.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DeleteExchangeError {
-    /// The empty name (403 ACCESS_REFUSED).
-    #[error("operation not permitted on the default exchange")]
-    DefaultExchange,
-    /// One of the broker's own (403 ACCESS_REFUSED).
-    #[error("deletion of system exchange '{exchange}' in vhost '{vhost}' not allowed")]
-    System {
-        /// The name.
-        exchange: Box<str>,
-        /// The vhost.
-        vhost: VhostName,
-    },
-    /// It has bindings and the client asked for if-unused (406 PRECONDITION_FAILED).
-    #[error("exchange '{exchange}' in vhost '{vhost}' in use")]
-    InUse {
-        /// The exchange.
-        exchange: ExchangeName,
-        /// Its vhost.
-        vhost: VhostName,
-    },
-    /// There is none of that name. RabbitMQ answers delete-ok all the same.
-    #[error("no exchange '{exchange}' in vhost '{vhost}'")]
-    NotFound {
-        /// The name.
-        exchange: Box<str>,
-        /// The vhost.
-        vhost: VhostName,
-    },
-}
-
 /// Why a message could not even be tried on an exchange.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RouteError {
     /// There is none of that name (404 NOT_FOUND).
-    #[error("no exchange '{exchange}' in vhost '{vhost}'")]
-    NoSuchExchange {
-        /// The name.
-        exchange: Box<str>,
-        /// The vhost.
-        vhost: VhostName,
-    },
+    #[error(transparent)]
+    NoSuchExchange(#[from] NoSuchExchange),
     /// `CC` or `BCC` is not an array of texts (406 PRECONDITION_FAILED).
     #[error("invalid message: {{unacceptable_type_in_header,\"{header}\",{found}}}")]
     HeaderType {

@@ -18,13 +18,15 @@ use quelea_model::{ExchangeName, QueueId, QueueName, Table, Value, VhostName};
 use rustc_hash::{FxHashMap, FxHashSet};
 use slab::Slab;
 
-use super::binding::{BindError, Binding, Destination};
+use super::binding::{Binding, Destination};
 use super::exchange::headers::{BindingKey, HeadersPattern};
 use super::exchange::targets::{ExchangeKey, RouteMatches, Target};
-use super::exchange::{
-    ALTERNATE_EXCHANGE, ByText, DeclareExchangeError, ExchangeKind, ExchangeSpec, RESERVED_PREFIX,
-};
+use super::exchange::{ALTERNATE_EXCHANGE, ByText, ExchangeKind, ExchangeSpec, RESERVED_PREFIX};
 use super::route_cache::RouteCache;
+use crate::error::{
+    BindingError, DefaultExchange, ExchangeError, Inequivalent, NoSuchExchange, NoSuchQueue,
+    ReservedName, ResourceError, ResourceKind,
+};
 use edges::{Edge, Edges};
 use matcher::Matcher;
 
@@ -108,10 +110,10 @@ impl Router {
     /// Declares an exchange; `true` if it is new, `false` if an equivalent one existed.
     ///
     /// # Errors
-    /// [`DeclareExchangeError`].
-    pub(crate) fn declare(&mut self, spec: ExchangeSpec) -> Result<bool, DeclareExchangeError> {
+    /// [`ExchangeError`].
+    pub(crate) fn declare(&mut self, spec: ExchangeSpec) -> Result<bool, ExchangeError> {
         if spec.name.as_str().is_empty() {
-            return Err(DeclareExchangeError::DefaultExchange);
+            return Err(DefaultExchange.into());
         }
         spec.check_arguments(&self.vhost)?;
         if let Some(existing) = self.exchange(spec.name.as_str()) {
@@ -119,11 +121,12 @@ impl Router {
             return Ok(false);
         }
         if spec.name.as_str().starts_with(RESERVED_PREFIX) {
-            return Err(DeclareExchangeError::ReservedName { exchange: spec.name });
+            let (kind, name) = (ResourceKind::Exchange, spec.name.to_string());
+            return Err(ReservedName { kind, name }.into());
         }
         if self.exchanges.len() >= EXCHANGES_PER_VHOST_MAX {
             let vhost = self.vhost.clone();
-            return Err(DeclareExchangeError::TooMany { exchange: spec.name, vhost });
+            return Err(ExchangeError::TooMany { exchange: spec.name, vhost });
         }
         self.insert_exchange(spec);
         self.epoch += 1;
@@ -148,21 +151,21 @@ impl Router {
     /// Binds. Returns the new binding, for the log and the reports; `None` if it existed.
     ///
     /// # Errors
-    /// [`BindError`].
+    /// [`BindingError`].
     pub(crate) fn bind(
         &mut self,
         source: &str,
         destination: &Destination,
         key: &str,
         arguments: &Table,
-    ) -> Result<Option<Binding>, BindError> {
+    ) -> Result<Option<Binding>, BindingError> {
         let source = self.exchange_to_bind(source)?;
         let (target, durable) = match destination {
             Destination::Queue(id, name) => match self.queues.get(id) {
                 Some(queue) => (Target::Queue(*id), queue.durable),
                 None => {
-                    let (queue, vhost) = (name.clone(), self.vhost.clone());
-                    return Err(BindError::NoSuchQueue { queue, vhost });
+                    let (queue, vhost) = (name.to_string(), self.vhost.clone());
+                    return Err(ResourceError::from(NoSuchQueue { vhost, queue }).into());
                 }
             },
             Destination::Exchange(name) => {
@@ -178,7 +181,7 @@ impl Router {
             return Ok(None);
         }
         if self.edges.len() >= BINDINGS_PER_VHOST_MAX {
-            return Err(BindError::TooMany { vhost: self.vhost.clone() });
+            return Err(BindingError::TooMany { vhost: self.vhost.clone() });
         }
         let binding = self.insert_edge(edge, pattern);
         self.epoch += 1;
@@ -232,10 +235,16 @@ impl Router {
         &self,
         have: &ExchangeSpec,
         want: &ExchangeSpec,
-    ) -> Result<(), DeclareExchangeError> {
-        let unequal = |field, received: String, current: String| {
-            let (exchange, vhost) = (have.name.clone(), self.vhost.clone());
-            Err(DeclareExchangeError::Inequivalent { exchange, vhost, field, received, current })
+    ) -> Result<(), Inequivalent> {
+        let unequal = |field: &str, received: String, current: String| {
+            Err(Inequivalent {
+                kind: ResourceKind::Exchange,
+                vhost: self.vhost.clone(),
+                name: have.name.to_string(),
+                field: String::from(field),
+                received,
+                current,
+            })
         };
         if have.kind != want.kind {
             return unequal("type", quoted(want.kind), quoted(have.kind));
@@ -256,14 +265,16 @@ impl Router {
         }
     }
 
-    fn exchange_to_bind(&self, name: &str) -> Result<ExchangeKey, BindError> {
+    fn exchange_to_bind(&self, name: &str) -> Result<ExchangeKey, BindingError> {
         if name.is_empty() {
-            return Err(BindError::DefaultExchange);
+            return Err(DefaultExchange.into());
         }
-        self.exchange_names.get(name).copied().ok_or_else(|| BindError::NoSuchExchange {
-            exchange: Box::from(name),
-            vhost: self.vhost.clone(),
-        })
+        let key = self.exchange_names.get(name).copied();
+        Ok(key.ok_or_else(|| ResourceError::from(self.no_such_exchange(name)))?)
+    }
+
+    fn no_such_exchange(&self, name: &str) -> NoSuchExchange {
+        NoSuchExchange { vhost: self.vhost.clone(), exchange: name.to_owned() }
     }
 
     fn insert_edge(&mut self, edge: Edge, pattern: Option<HeadersPattern>) -> Binding {

@@ -21,7 +21,7 @@ use crate::queues::Queues;
 use crate::queues::queue::dead_letters::DeadLetterReason;
 use crate::queues::queue::{Choice, Queue};
 use crate::topology::{Item, StoredMove};
-use report::{MoveFailure, MoveTaskId, MoveTaskReport, MoveTaskState};
+use report::{MoveFailure, MoveProgress, MoveTaskId, MoveTaskReport, MoveTaskState};
 use task::MoveTask;
 
 /// Messages that one task moves before everything else has its turn.
@@ -89,8 +89,7 @@ impl MoveTasks {
         let tasks = self.by_source.entry(source).or_default();
         let number = tasks.back().map_or(1, |last| last.id.number + 1);
         let id = MoveTaskId { source, number };
-        tasks.push_back(MoveTask {
-            id,
+        let progress = MoveProgress {
             destination,
             per_second_max,
             state: MoveTaskState::Running,
@@ -98,11 +97,8 @@ impl MoveTasks {
             moved: 0,
             to_move,
             started_at: now,
-            second: now,
-            moved_in_second: 0,
-            not_before: None,
-            noted_at: now,
-        });
+        };
+        tasks.push_back(MoveTask::new(id, progress, now));
         let forgotten = if tasks.len() > MOVE_TASKS_KEPT { tasks.pop_front() } else { None };
         self.running.push(source);
         if let Some(item) = forgotten.and_then(|task| stored(&messaging.queues, &task)) {
@@ -124,11 +120,11 @@ impl MoveTasks {
     ) -> Result<u64, MoveError> {
         let tasks = self.by_source.get(&id.source);
         let task = tasks.and_then(|tasks| tasks.iter().find(|task| task.id == id));
-        let state = task.ok_or(MoveError::NoSuchTask { task: id })?.state;
+        let MoveProgress { state, moved, .. } =
+            task.ok_or(MoveError::NoSuchTask { task: id })?.progress;
         if state != MoveTaskState::Running {
             return Err(MoveError::Over { task: id, state });
         }
-        let moved = task.map_or(0, |task| task.moved);
         self.end(messaging, id.source, MoveTaskState::Cancelled);
         Ok(moved)
     }
@@ -200,7 +196,7 @@ impl MoveTasks {
         if !task.may_move(now) {
             return Some(MoveStop::Waits);
         }
-        let (before, destination) = (task.before, task.destination);
+        let MoveProgress { before, destination, .. } = task.progress;
         let queue = messaging.queues.get_mut(source)?;
         let choice = queue.choose(None, None);
         let seq = match choice {
@@ -231,7 +227,7 @@ impl MoveTasks {
         match move_taken(messaging, source, destination, &message, now) {
             Ok(()) => {
                 if let Some(task) = self.running_mut(source) {
-                    task.has_moved(now);
+                    task.has_moved();
                 }
                 None
             }
@@ -245,7 +241,7 @@ impl MoveTasks {
     fn end(&mut self, messaging: &mut Messaging, source: QueueId, state: MoveTaskState) {
         self.running.retain(|running| *running != source);
         if let Some(task) = self.running_mut(source) {
-            task.state = state;
+            task.progress.state = state;
             task.not_before = None;
         }
         self.persist(messaging, source);
@@ -254,7 +250,7 @@ impl MoveTasks {
     /// Writes how far a task is, now and then.
     fn persist_progress(&mut self, messaging: &mut Messaging, source: QueueId, now: Timestamp) {
         if let Some(task) = self.running_mut(source)
-            && task.moved > 0
+            && task.progress.moved > 0
             && now.since_ms(task.noted_at) >= NOTED_EVERY_MS
         {
             task.noted_at = now;
@@ -281,13 +277,10 @@ impl MoveTasks {
     }
 
     /// A task that was stored, of a queue that is there.
-    pub(crate) fn restore(&mut self, source: QueueId, stored: &StoredMove, now: Timestamp) {
-        self.put(MoveTask::restored(source, stored, now));
-    }
-
-    fn put(&mut self, task: MoveTask) {
-        let source = task.id.source;
-        if task.state == MoveTaskState::Running {
+    pub(crate) fn restore(&mut self, source: QueueId, stored: StoredMove, now: Timestamp) {
+        let id = MoveTaskId { source, number: stored.number };
+        let task = MoveTask::new(id, stored.progress, now);
+        if task.is_running() {
             self.running.push(source);
         }
         let tasks = self.by_source.entry(source).or_default();
@@ -298,12 +291,12 @@ impl MoveTasks {
 
     fn running(&self, source: QueueId) -> Option<&MoveTask> {
         let task = self.by_source.get(&source)?.back()?;
-        (task.state == MoveTaskState::Running).then_some(task)
+        task.is_running().then_some(task)
     }
 
     fn running_mut(&mut self, source: QueueId) -> Option<&mut MoveTask> {
         let task = self.by_source.get_mut(&source)?.back_mut()?;
-        (task.state == MoveTaskState::Running).then_some(task)
+        task.is_running().then_some(task)
     }
 }
 

@@ -13,9 +13,9 @@ const FAIR: u8 = 4;
 const RETENTION: u8 = 8;
 const REDRIVE: u8 = 16;
 
-const AS_DECLARED: u8 = 0;
-const OS: u8 = 1;
-const FSYNC: u8 = 2;
+/// Durabilities with their numbers on disk; none is as the queue was declared.
+const DURABILITIES: [(u8, Option<Durability>); 3] =
+    [(0, None), (1, Some(Durability::Os)), (2, Some(Durability::Fsync))];
 
 /// A queue's attributes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,11 +41,7 @@ impl StoredAttributes {
             (RETENTION, settings.retention_ms.is_some()),
             (REDRIVE, settings.redrive.is_some()),
         ]);
-        out.u8(match settings.durability {
-            None | Some(Durability::None) => AS_DECLARED,
-            Some(Durability::Os) => OS,
-            Some(Durability::Fsync) => FSYNC,
-        });
+        out.one_of(&DURABILITIES, &settings.durability.filter(|d| *d != Durability::None));
         out.u64(settings.delay_ms);
         out.u64(settings.retention_ms.unwrap_or(0));
         out.u32(u32::from(settings.order_hint));
@@ -65,15 +61,7 @@ impl StoredAttributes {
         let bits = [FIFO, BY_GROUP, FAIR, RETENTION, REDRIVE];
         let [fifo, deduplicates_by_group, fair, has_retention, has_redrive] =
             value.flags("flags", bits)?;
-        let at = value.at();
-        let durability = match value.u8("durability")? {
-            AS_DECLARED => None,
-            OS => Some(Durability::Os),
-            FSYNC => Some(Durability::Fsync),
-            number => {
-                return Err(value.error("durability", at, format!("unknown number {number}")));
-            }
-        };
+        let durability = value.one_of("durability", &DURABILITIES)?;
         let delay_ms = value.u64("delay")?;
         let retention_ms = value.u64("retention")?;
         let order_hint = small(value, "order hint")?;

@@ -38,6 +38,12 @@ impl Writer {
         self.u8(set.fold(0, |all, (bit, _)| all | bit));
     }
 
+    /// The number of a value that `all` has one for.
+    pub(super) fn one_of<T: PartialEq>(&mut self, all: &[(u8, T)], value: &T) {
+        let found = all.iter().find(|(_, known)| known == value);
+        self.u8(found.expect("every value that is stored has a number").0);
+    }
+
     /// Texts come from frames and requests, which end long before 4 GiB.
     pub(super) fn text(&mut self, text: &str) {
         self.u32(text.len() as u32);
@@ -108,6 +114,20 @@ impl<'a> Reader<'a> {
 
     pub(super) fn u64(&mut self, what: &'static str) -> Result<u64, TopologyError> {
         Ok(u64::from_le_bytes(self.array(what)?))
+    }
+
+    /// The value that has the next number among `all`.
+    pub(super) fn one_of<T: Clone>(
+        &mut self,
+        what: &'static str,
+        all: &[(u8, T)],
+    ) -> Result<T, TopologyError> {
+        let at = self.at;
+        let number = self.u8(what)?;
+        let found = all.iter().find(|(known, _)| *known == number);
+        found
+            .map(|(_, value)| value.clone())
+            .ok_or_else(|| self.error(what, at, format!("unknown number {number}")))
     }
 
     /// The values of known bits; any other must be 0.

@@ -4,7 +4,7 @@ use quelea_model::{QueueId, QueueName, Seq, Timestamp, VhostName};
 
 use super::TopologyError;
 use super::codec::{Reader, Writer};
-use crate::sqs::move_tasks::report::{MoveFailure, MoveTaskState};
+use crate::sqs::move_tasks::report::{MoveFailure, MoveProgress, MoveTaskState};
 
 const HAS_DESTINATION: u8 = 1;
 const HAS_RATE: u8 = 2;
@@ -16,13 +16,7 @@ pub(crate) struct StoredMove {
     /// The source.
     pub(crate) queue: QueueName,
     pub(crate) number: u64,
-    pub(crate) destination: Option<QueueId>,
-    pub(crate) per_second_max: Option<u32>,
-    pub(crate) state: MoveTaskState,
-    pub(crate) before: Seq,
-    pub(crate) moved: u64,
-    pub(crate) to_move: u64,
-    pub(crate) started_at: Timestamp,
+    pub(crate) progress: MoveProgress,
 }
 
 impl StoredMove {
@@ -33,17 +27,18 @@ impl StoredMove {
     }
 
     pub(super) fn write_value(&self, out: &mut Writer) {
+        let task = &self.progress;
         out.flags(&[
-            (HAS_DESTINATION, self.destination.is_some()),
-            (HAS_RATE, self.per_second_max.is_some()),
+            (HAS_DESTINATION, task.destination.is_some()),
+            (HAS_RATE, task.per_second_max.is_some()),
         ]);
-        out.u8(number_of(self.state));
-        out.u32(self.destination.map_or(0, |queue| queue.0));
-        out.u32(self.per_second_max.unwrap_or(0));
-        out.u64(self.before.0);
-        out.u64(self.moved);
-        out.u64(self.to_move);
-        out.u64(self.started_at.as_millis());
+        out.one_of(&STATES, &task.state);
+        out.u32(task.destination.map_or(0, |queue| queue.0));
+        out.u32(task.per_second_max.unwrap_or(0));
+        out.u64(task.before.0);
+        out.u64(task.moved);
+        out.u64(task.to_move);
+        out.u64(task.started_at.as_millis());
     }
 
     pub(super) fn read(
@@ -55,18 +50,10 @@ impl StoredMove {
         let number = key.u64("number of the task")?;
         let bits = [HAS_DESTINATION, HAS_RATE];
         let [has_destination, has_rate] = value.flags("flags", bits)?;
-        let at = value.at();
-        let state = value.u8("state")?;
-        let state = STATES
-            .into_iter()
-            .find(|known| number_of(*known) == state)
-            .ok_or_else(|| value.error("state", at, format!("unknown number {state}")))?;
+        let state = value.one_of("state", &STATES)?;
         let destination = QueueId(value.u32("destination")?);
         let per_second_max = value.u32("messages a second")?;
-        Ok(Self {
-            vhost,
-            queue,
-            number,
+        let progress = MoveProgress {
             destination: has_destination.then_some(destination),
             per_second_max: has_rate.then_some(per_second_max),
             state,
@@ -74,28 +61,18 @@ impl StoredMove {
             moved: value.u64("messages moved")?,
             to_move: value.u64("messages to move")?,
             started_at: Timestamp::from_millis(value.u64("time of the start")?),
-        })
+        };
+        Ok(Self { vhost, queue, number, progress })
     }
 }
 
-const STATES: [MoveTaskState; 7] = [
-    MoveTaskState::Running,
-    MoveTaskState::Completed,
-    MoveTaskState::Cancelled,
-    MoveTaskState::Failed(MoveFailure::SourceUnknown),
-    MoveTaskState::Failed(MoveFailure::DestinationGone),
-    MoveTaskState::Failed(MoveFailure::DestinationFull),
-    MoveTaskState::Failed(MoveFailure::SourceGone),
+/// States with their numbers on disk.
+const STATES: [(u8, MoveTaskState); 7] = [
+    (1, MoveTaskState::Running),
+    (2, MoveTaskState::Completed),
+    (3, MoveTaskState::Cancelled),
+    (4, MoveTaskState::Failed(MoveFailure::SourceUnknown)),
+    (5, MoveTaskState::Failed(MoveFailure::DestinationGone)),
+    (6, MoveTaskState::Failed(MoveFailure::DestinationFull)),
+    (7, MoveTaskState::Failed(MoveFailure::SourceGone)),
 ];
-
-const fn number_of(state: MoveTaskState) -> u8 {
-    match state {
-        MoveTaskState::Running => 1,
-        MoveTaskState::Completed => 2,
-        MoveTaskState::Cancelled => 3,
-        MoveTaskState::Failed(MoveFailure::SourceUnknown) => 4,
-        MoveTaskState::Failed(MoveFailure::DestinationGone) => 5,
-        MoveTaskState::Failed(MoveFailure::DestinationFull) => 6,
-        MoveTaskState::Failed(MoveFailure::SourceGone) => 7,
-    }
-}

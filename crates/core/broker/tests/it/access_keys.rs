@@ -29,7 +29,7 @@ fn create(test: &mut BrokerTest, id: &str) {
 }
 
 fn ids(test: &BrokerTest) -> Vec<String> {
-    test.broker.access_keys().map(|key| key.id.to_string()).collect()
+    test.broker.access().keys().iter().map(|key| key.id.to_string()).collect()
 }
 
 const OLD: &str = "AKIAIOSFODNN7EXAMPLE";
@@ -43,12 +43,12 @@ fn a_key_is_replaced_while_the_other_is_in_use() {
     create(&mut test, NEW);
     assert_eq!(ids(&test), [OLD, NEW]);
     test.broker.enable_access_key(now, OLD, false).unwrap();
-    let old = test.broker.access_key(OLD).unwrap();
+    let old = test.broker.access().keys().get(OLD).unwrap();
     assert!(!old.enabled);
     assert_eq!((&*old.user, old.vhost.as_str(), &*old.secret), ("ada", "111122223333", SECRET));
-    assert!(test.broker.access_key(NEW).unwrap().enabled);
+    assert!(test.broker.access().keys().get(NEW).unwrap().enabled);
     test.broker.enable_access_key(now, OLD, true).unwrap();
-    assert!(test.broker.access_key(OLD).unwrap().enabled);
+    assert!(test.broker.access().keys().get(OLD).unwrap().enabled);
     test.broker.delete_access_key(now, OLD).unwrap();
     assert_eq!(ids(&test), [NEW]);
 }
@@ -84,7 +84,7 @@ fn keys_survive_a_crash_as_they_were_last() {
         create(&mut test, OLD);
         create(&mut test, NEW);
         create(&mut test, "AKIAIOSFODNN9EXAMPLE");
-        let made = test.broker.access_key(NEW).unwrap().clone();
+        let made = test.broker.access().keys().get(NEW).unwrap().clone();
         let now = test.now;
         test.broker.enable_access_key(now, OLD, false).unwrap();
         let last = test.broker.delete_access_key(now, "AKIAIOSFODNN9EXAMPLE").unwrap();
@@ -92,8 +92,8 @@ fn keys_survive_a_crash_as_they_were_last() {
         test.settle();
         test.power_cut(1);
         assert_eq!(ids(&test), [OLD, NEW]);
-        assert!(!test.broker.access_key(OLD).unwrap().enabled);
-        assert_eq!(test.broker.access_key(NEW), Some(&made));
+        assert!(!test.broker.access().keys().get(OLD).unwrap().enabled);
+        assert_eq!(test.broker.access().keys().get(NEW), Some(&made));
     }
 }
 
@@ -167,6 +167,6 @@ fn a_user_has_no_more_keys_than_the_limit() {
 fn a_key_is_printed_without_its_secret() {
     let mut test = test(StoreKind::Memory);
     create(&mut test, OLD);
-    let text = format!("{:?}", test.broker.access_key(OLD).unwrap());
+    let text = format!("{:?}", test.broker.access().keys().get(OLD).unwrap());
     assert!(text.contains(OLD) && text.contains("ada") && !text.contains(SECRET), "{text}");
 }

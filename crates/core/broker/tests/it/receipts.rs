@@ -113,13 +113,13 @@ impl Callers {
             _ => {
                 let tasks = test.broker.move_tasks(queue(test, line)?);
                 let said = tasks.iter().map(|task| {
-                    let state = match task.state {
+                    let state = match task.progress.state {
                         MoveTaskState::Running => "running".to_owned(),
                         MoveTaskState::Completed => "completed".to_owned(),
                         MoveTaskState::Cancelled => "cancelled".to_owned(),
                         MoveTaskState::Failed(failure) => format!("failed: {failure}"),
                     };
-                    format!("{}/{} {state}", task.moved, task.to_move)
+                    format!("{}/{} {state}", task.progress.moved, task.progress.to_move)
                 });
                 let said = said.collect::<Vec<_>>().join(", ");
                 Ok(if said.is_empty() { String::from("none") } else { said })

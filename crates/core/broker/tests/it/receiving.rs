@@ -383,14 +383,14 @@ impl Pair {
         self.test.promise(ticket);
         self.rest();
         let task = self.test.broker.move_tasks(self.ids[1]).remove(0);
-        assert_eq!(task.state, MoveTaskState::Completed);
+        assert_eq!(task.progress.state, MoveTaskState::Completed);
         let mut moved = 0;
         while let Some(place) = self.naive[1].next(now, None) {
             let known = self.naive[1].messages.remove(place);
             self.naive[0].messages.push(known.moved(now));
             moved += 1;
         }
-        assert_eq!(task.moved, moved);
+        assert_eq!(task.progress.moved, moved);
     }
 
     fn get(&mut self) {

@@ -69,7 +69,9 @@ fn a_consumer_that_never_reads_has_bounded_output() {
             assert_eq!(listener.next().unwrap().body, n.to_string());
         }
     }
-    let waiting = server.call(|core| core.sessions().iter().map(|s| s.output_bytes).max());
+    let waiting = server.call(|core| {
+        core.broker.connections().iter().map(|connection| connection.output_waiting_bytes).max()
+    });
     let waiting = waiting.unwrap();
     assert!(waiting > 0, "the sockets took everything: the test needs more messages");
     assert!(waiting <= 2 * OUTPUT_BYTES_MAX, "{waiting} bytes wait for one connection");

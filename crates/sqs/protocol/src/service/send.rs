@@ -1,6 +1,5 @@
 //! SendMessage and SendMessageBatch.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,9 +7,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Caller, Service, Target, batch};
 use crate::action::{
-    MessageAttributeValue, MessageSystemAttributeValue, SendMessageBatchRequest,
-    SendMessageBatchRequestEntry, SendMessageBatchResult, SendMessageBatchResultEntry,
-    SendMessageRequest, SendMessageResult,
+    MessageAttributeValue, SendMessageBatchRequest, SendMessageBatchRequestEntry,
+    SendMessageBatchResult, SendMessageBatchResultEntry, SendMessageRequest, SendMessageResult,
 };
 use crate::attributes::{MESSAGE_BYTES_MAX, effective, is_fifo, number};
 use crate::md5::{md5_of_attributes, md5_of_body};
@@ -61,7 +59,7 @@ impl<Q: Queues> Service<Q> {
         let mut valid = Vec::with_capacity(ids.len());
         let mut messages = Vec::with_capacity(ids.len());
         for (id, entry) in ids.into_iter().zip(request.entries) {
-            match rules.check(caller, entry.into()) {
+            match rules.check(caller, entry) {
                 Ok(Checked { message, sums }) => {
                     valid.push((id, sums));
                     messages.push(message);
@@ -96,38 +94,17 @@ fn no_outcome() -> Error {
     refusal::error(ErrorKind::InternalFailure, "the store gave no outcome")
 }
 
-/// A message as it is asked for, alone or in a batch.
-struct Draft {
-    body: Option<String>,
-    delay_s: Option<i64>,
-    attributes: BTreeMap<String, MessageAttributeValue>,
-    system_attributes: BTreeMap<String, MessageSystemAttributeValue>,
-    deduplication_id: Option<String>,
-    group_id: Option<String>,
-}
-
-impl From<SendMessageRequest> for Draft {
+/// A message alone is checked as one of a batch, but for its id.
+impl From<SendMessageRequest> for SendMessageBatchRequestEntry {
     fn from(request: SendMessageRequest) -> Self {
         Self {
-            body: request.message_body,
-            delay_s: request.delay_seconds,
-            attributes: request.message_attributes,
-            system_attributes: request.message_system_attributes,
-            deduplication_id: request.message_deduplication_id,
-            group_id: request.message_group_id,
-        }
-    }
-}
-
-impl From<SendMessageBatchRequestEntry> for Draft {
-    fn from(entry: SendMessageBatchRequestEntry) -> Self {
-        Self {
-            body: entry.message_body,
-            delay_s: entry.delay_seconds,
-            attributes: entry.message_attributes,
-            system_attributes: entry.message_system_attributes,
-            deduplication_id: entry.message_deduplication_id,
-            group_id: entry.message_group_id,
+            id: None,
+            message_body: request.message_body,
+            delay_seconds: request.delay_seconds,
+            message_attributes: request.message_attributes,
+            message_system_attributes: request.message_system_attributes,
+            message_deduplication_id: request.message_deduplication_id,
+            message_group_id: request.message_group_id,
         }
     }
 }
@@ -186,24 +163,28 @@ impl Rules {
         }
     }
 
-    fn check(&self, caller: &Caller, draft: Draft) -> Result<Checked, Error> {
-        let body = draft.body.filter(|body| !body.is_empty());
+    fn check(
+        &self,
+        caller: &Caller,
+        entry: SendMessageBatchRequestEntry,
+    ) -> Result<Checked, Error> {
+        let body = entry.message_body.filter(|body| !body.is_empty());
         let body = body.ok_or_else(|| refusal::missing("MessageBody"))?;
         // Before the rest is looked at, so that a message far too long costs little.
         self.check_bytes(body.len() as u64)?;
-        let attributes = check_attributes(&draft.attributes)?;
+        let attributes = check_attributes(&entry.message_attributes)?;
         self.check_bytes(message_bytes(&body, &attributes))?;
         check_body(&body)?;
-        let trace_header = check_system_attributes(&draft.system_attributes)?;
-        let deduplication_id = draft.deduplication_id.filter(|id| !id.is_empty());
-        let group_id = draft.group_id.filter(|id| !id.is_empty());
+        let trace_header = check_system_attributes(&entry.message_system_attributes)?;
+        let deduplication_id = entry.message_deduplication_id.filter(|id| !id.is_empty());
+        let group_id = entry.message_group_id.filter(|id| !id.is_empty());
         if let Some(id) = &deduplication_id {
             check_id(id, "MessageDeduplicationId")?;
         }
         if let Some(id) = &group_id {
             check_id(id, "MessageGroupId")?;
         }
-        let delay_ms = self.check_delay(draft.delay_s)?;
+        let delay_ms = self.check_delay(entry.delay_seconds)?;
         let deduplication_id = match self.is_fifo {
             true => Some(self.fifo_id(&body, group_id.as_deref(), deduplication_id)?),
             false => match deduplication_id {

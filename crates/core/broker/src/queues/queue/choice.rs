@@ -31,7 +31,7 @@ impl Queue {
             }
             // Of a fair queue: from before there were groups.
             let is_older = groups.ordering() == Ordering::Fair
-                && self.ready.front_seq().is_none_or(|seq| !groups.knows(seq));
+                && self.ready.head_seq().is_none_or(|seq| !groups.knows(seq));
             if is_older {
                 return self.choose_plainly(random);
             }

@@ -169,14 +169,6 @@ impl ReadyMessages {
         self.levels.iter().find_map(|level| level.index.paged_range_of(seq))
     }
 
-    /// The number of the first message; `None` if there is none or it is paged out.
-    pub(crate) fn front_seq(&self) -> Option<Seq> {
-        match self.first()?.index.front() {
-            Front::Entry { entry, .. } => Some(entry.seq),
-            Front::Paged(_) | Front::Empty => None,
-        }
-    }
-
     /// Entries from this number on that are not paged out, in order within each priority.
     pub(crate) fn entries_from(&self, seq: Seq) -> impl Iterator<Item = &Entry> {
         self.levels.iter().flat_map(move |level| level.index.entries_from(seq))
@@ -294,26 +286,20 @@ impl ReadyMessages {
 
     /// Drops bodies that the log has, the ones that are needed last first. Returns the bytes.
     pub(crate) fn evict(&mut self, bytes_wanted: usize) -> usize {
-        let mut freed = 0;
-        for level in self.levels.iter_mut().rev() {
-            if freed >= bytes_wanted {
-                break;
-            }
-            freed += level.index.evict(bytes_wanted - freed);
-        }
-        freed
+        self.free(bytes_wanted, QueueIndex::evict)
     }
 
     /// Pages out index entries. Returns the bytes.
     pub(crate) fn page_out(&mut self, bytes_wanted: usize) -> usize {
-        let mut freed = 0;
-        for level in self.levels.iter_mut().rev() {
-            if freed >= bytes_wanted {
-                break;
-            }
-            freed += level.index.page_out(bytes_wanted - freed);
-        }
-        freed
+        self.free(bytes_wanted, QueueIndex::page_out)
+    }
+
+    /// Has the lowest priorities free memory first, until it is enough.
+    fn free(&mut self, wanted: usize, free: impl Fn(&mut QueueIndex, usize) -> usize) -> usize {
+        self.levels.iter_mut().rev().fold(0, |freed, level| match wanted.saturating_sub(freed) {
+            0 => freed,
+            left => freed + free(&mut level.index, left),
+        })
     }
 
     /// Some messages that are only in memory.

@@ -10,7 +10,7 @@ use quelea_model::{Table, Value};
 use rustc_hash::FxHashMap;
 
 use super::targets::{RouteMatches, Target};
-use crate::routing::binding::BindError;
+use crate::error::BindingError;
 
 const MATCH: &str = "x-match";
 
@@ -62,8 +62,8 @@ impl HeadersPattern {
     /// Reads a binding's arguments.
     ///
     /// # Errors
-    /// [`BindError::MatchType`] or [`BindError::MatchValue`] for a wrong `x-match`.
-    pub(crate) fn parse(arguments: &Table) -> Result<Self, BindError> {
+    /// [`BindingError::MatchType`] or [`BindingError::MatchValue`] for a wrong `x-match`.
+    pub(crate) fn parse(arguments: &Table) -> Result<Self, BindingError> {
         let (any, with_x) = match arguments.get(MATCH) {
             None => (false, false),
             Some(Value::LongString(text)) => match &text[..] {
@@ -73,10 +73,10 @@ impl HeadersPattern {
                 b"any-with-x" => (true, true),
                 other => {
                     let found = String::from_utf8_lossy(other).into_owned();
-                    return Err(BindError::MatchValue { found });
+                    return Err(BindingError::MatchValue { found });
                 }
             },
-            Some(other) => return Err(BindError::MatchType { found: other.type_name() }),
+            Some(other) => return Err(BindingError::MatchType { found: other.type_name() }),
         };
         let mut terms: Vec<(Box<str>, Option<Value>)> = arguments
             .iter()
@@ -277,9 +277,9 @@ mod tests {
     #[test]
     fn a_wrong_x_match_is_refused_with_what_was_found() {
         let error = HeadersPattern::parse(&table(&[("x-match", Value::text("some"))])).unwrap_err();
-        assert_eq!(error, BindError::MatchValue { found: "some".into() });
+        assert_eq!(error, BindingError::MatchValue { found: "some".into() });
         let error = HeadersPattern::parse(&table(&[("x-match", Value::Bool(true))])).unwrap_err();
-        assert_eq!(error, BindError::MatchType { found: "bool" });
+        assert_eq!(error, BindingError::MatchType { found: "bool" });
     }
 
     #[test]

@@ -4,32 +4,33 @@ use quelea_model::{QueueId, Table};
 
 use super::edges::{self, Edge};
 use super::{Binding, BindingKey, Destination, ExchangeKey, Router, Target};
-use crate::routing::binding::{Removed, UnbindError};
-use crate::routing::exchange::{DeleteExchangeError, RESERVED_PREFIX};
+use crate::error::{DefaultExchange, ExchangeError};
+use crate::routing::binding::Removed;
+use crate::routing::exchange::RESERVED_PREFIX;
 
 impl Router {
     /// Removes a binding. One that is not there, or whose ends are not, is no error.
     ///
     /// # Errors
-    /// [`UnbindError::DefaultExchange`].
+    /// [`DefaultExchange`].
     pub(crate) fn unbind(
         &mut self,
         source: &str,
         destination: &Destination,
         key: &str,
         arguments: &Table,
-    ) -> Result<Removed, UnbindError> {
+    ) -> Result<Removed, DefaultExchange> {
         let target = match destination {
             Destination::Queue(id, _) => Some(Target::Queue(*id)),
             Destination::Exchange(name) if name.as_str().is_empty() => {
-                return Err(UnbindError::DefaultExchange);
+                return Err(DefaultExchange);
             }
             Destination::Exchange(name) => {
                 self.exchange_names.get(name.as_str()).copied().map(Target::Exchange)
             }
         };
         if source.is_empty() {
-            return Err(UnbindError::DefaultExchange);
+            return Err(DefaultExchange);
         }
         let mut removed = Removed::default();
         let source = self.exchange_names.get(source).copied();
@@ -46,27 +47,22 @@ impl Router {
     /// Deletes an exchange and the bindings at both of its ends.
     ///
     /// # Errors
-    /// [`DeleteExchangeError`].
-    pub(crate) fn delete(
-        &mut self,
-        name: &str,
-        if_unused: bool,
-    ) -> Result<Removed, DeleteExchangeError> {
+    /// [`ExchangeError`].
+    pub(crate) fn delete(&mut self, name: &str, if_unused: bool) -> Result<Removed, ExchangeError> {
         if name.is_empty() {
-            return Err(DeleteExchangeError::DefaultExchange);
+            return Err(DefaultExchange.into());
         }
         let vhost = || self.vhost.clone();
         if name.starts_with(RESERVED_PREFIX) {
-            return Err(DeleteExchangeError::System { exchange: Box::from(name), vhost: vhost() });
+            return Err(ExchangeError::System { exchange: name.to_owned(), vhost: vhost() });
         }
         let Some(key) = self.exchange_names.get(name).copied() else {
-            let exchange = Box::from(name);
-            return Err(DeleteExchangeError::NotFound { exchange, vhost: vhost() });
+            return Err(self.no_such_exchange(name).into());
         };
         let exchange = &self.exchanges[key.0 as usize];
         if if_unused && !exchange.outgoing.is_empty() {
             let exchange = exchange.spec.name.clone();
-            return Err(DeleteExchangeError::InUse { exchange, vhost: vhost() });
+            return Err(ExchangeError::InUse { exchange, vhost: vhost() });
         }
         let mut removed = Removed::default();
         self.remove_exchanges(vec![key], &mut removed);

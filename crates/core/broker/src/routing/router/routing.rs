@@ -35,8 +35,7 @@ impl Router {
             return Ok(route.clone());
         }
         let Some(key) = self.exchange_names.get(exchange).copied() else {
-            let (exchange, vhost) = (Box::from(exchange), self.vhost.clone());
-            return Err(RouteError::NoSuchExchange { exchange, vhost });
+            return Err(self.no_such_exchange(exchange).into());
         };
         let mut keys: Vec<&str> = Vec::with_capacity(1 + copies.len());
         keys.push(routing_key);

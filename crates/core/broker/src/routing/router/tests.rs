@@ -6,7 +6,7 @@ use quelea_model::{Properties, PropertyView};
 
 use super::*;
 use crate::routing::binding::Removed;
-use crate::routing::exchange::{DeleteExchangeError, RouteError};
+use crate::routing::exchange::RouteError;
 
 const PLAIN: [u8; 2] = [0, 0];
 
@@ -176,7 +176,7 @@ fn an_equivalent_declaration_is_answered_at_the_limit_of_exchanges() {
         router.declare(spec(&format!("x{at}"), ExchangeKind::Direct)).unwrap();
     }
     let error = router.declare(spec("one more", ExchangeKind::Direct)).unwrap_err();
-    assert!(matches!(error, DeclareExchangeError::TooMany { .. }), "{error}");
+    assert!(matches!(error, ExchangeError::TooMany { .. }), "{error}");
     assert!(!router.declare(spec("x10", ExchangeKind::Direct)).unwrap());
     router.delete("x10", true).unwrap();
     assert!(router.declare(spec("one more", ExchangeKind::Direct)).unwrap());
@@ -246,7 +246,7 @@ fn a_headers_exchange_sees_each_message_anew() {
     }
     let wrong = Table::from_iter([("x-match", Value::text("most"))]);
     let error = router.bind("amq.headers", &queue(1), "", &wrong).unwrap_err();
-    assert_eq!(error, BindError::MatchValue { found: "most".into() });
+    assert_eq!(error, BindingError::MatchValue { found: "most".into() });
     // Elsewhere x-match means nothing.
     assert!(router.bind("amq.direct", &queue(1), "", &wrong).is_ok());
 }
@@ -300,7 +300,7 @@ fn a_deleted_exchange_takes_the_bindings_at_both_ends_with_it() {
     assert_eq!((removed.bindings.len(), removed.exchanges.len()), (3, 1));
     assert!(route(&mut router, "amq.fanout", "k").is_empty());
     assert_eq!(router.binding_count(), 0);
-    assert!(matches!(router.delete("x", false), Err(DeleteExchangeError::NotFound { .. })));
+    assert!(matches!(router.delete("x", false), Err(ExchangeError::NoSuchExchange(_))));
     // Bindings to it as a destination are no use of it.
     router.declare(spec("x", ExchangeKind::Direct)).unwrap();
     bind(&mut router, "amq.fanout", &to_exchange("x"), "");

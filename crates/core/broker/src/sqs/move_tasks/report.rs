@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use quelea_model::{QueueId, Timestamp};
+use quelea_model::{QueueId, Seq, Timestamp};
 use thiserror::Error;
 
 /// A task. As text it is the handle that cancels it.
@@ -74,12 +74,21 @@ pub enum MoveFailure {
 pub struct MoveTaskReport {
     /// The task.
     pub id: MoveTaskId,
+    /// How far it is.
+    pub progress: MoveProgress,
+}
+
+/// What was asked of a task, and how far it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MoveProgress {
     /// Where to; `None`: where each message came from.
     pub destination: Option<QueueId>,
     /// Messages a second at most.
     pub per_second_max: Option<u32>,
-    /// How far it is.
+    /// Whether it runs, or how it ended.
     pub state: MoveTaskState,
+    /// It moves messages with smaller numbers.
+    pub(crate) before: Seq,
     /// Messages moved so far.
     pub moved: u64,
     /// Messages that were visible when it began.

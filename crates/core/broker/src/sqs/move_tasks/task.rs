@@ -1,22 +1,15 @@
 //! One move task: what was asked for, and how far it is.
 
-use quelea_model::{QueueId, Seq, Timestamp};
+use quelea_model::Timestamp;
 
-use super::report::{MoveTaskId, MoveTaskReport, MoveTaskState};
+use super::report::{MoveProgress, MoveTaskId, MoveTaskReport, MoveTaskState};
 use crate::queues::queue::Queue;
 use crate::topology::StoredMove;
 
 #[derive(Clone, Debug)]
 pub(crate) struct MoveTask {
     pub(crate) id: MoveTaskId,
-    pub(crate) destination: Option<QueueId>,
-    pub(crate) per_second_max: Option<u32>,
-    pub(crate) state: MoveTaskState,
-    /// It moves messages with smaller numbers.
-    pub(crate) before: Seq,
-    pub(crate) moved: u64,
-    pub(crate) to_move: u64,
-    pub(crate) started_at: Timestamp,
+    pub(crate) progress: MoveProgress,
     /// When the second began in which it moved `moved_in_second`.
     pub(crate) second: Timestamp,
     pub(crate) moved_in_second: u32,
@@ -27,9 +20,14 @@ pub(crate) struct MoveTask {
 }
 
 impl MoveTask {
+    /// A task that begins, or goes on, now.
+    pub(super) const fn new(id: MoveTaskId, progress: MoveProgress, now: Timestamp) -> Self {
+        Self { id, progress, second: now, moved_in_second: 0, not_before: None, noted_at: now }
+    }
+
     /// Whether its rate lets it move a message now. A second begins with its first message.
     pub(super) fn may_move(&mut self, now: Timestamp) -> bool {
-        let Some(max) = self.per_second_max else {
+        let Some(max) = self.progress.per_second_max else {
             return true;
         };
         let end = self.second.plus_ms(1_000);
@@ -42,21 +40,17 @@ impl MoveTask {
         may
     }
 
-    pub(super) fn has_moved(&mut self, _now: Timestamp) {
-        self.moved += 1;
+    pub(super) fn has_moved(&mut self) {
+        self.progress.moved += 1;
         self.moved_in_second = self.moved_in_second.saturating_add(1);
     }
 
+    pub(super) fn is_running(&self) -> bool {
+        self.progress.state == MoveTaskState::Running
+    }
+
     pub(super) fn report(&self) -> MoveTaskReport {
-        MoveTaskReport {
-            id: self.id,
-            destination: self.destination,
-            per_second_max: self.per_second_max,
-            state: self.state,
-            moved: self.moved,
-            to_move: self.to_move,
-            started_at: self.started_at,
-        }
+        MoveTaskReport { id: self.id, progress: self.progress.clone() }
     }
 
     pub(super) fn stored(&self, queue: &Queue) -> StoredMove {
@@ -64,30 +58,7 @@ impl MoveTask {
             vhost: queue.vhost_name.clone(),
             queue: queue.name.clone(),
             number: self.id.number,
-            destination: self.destination,
-            per_second_max: self.per_second_max,
-            state: self.state,
-            before: self.before,
-            moved: self.moved,
-            to_move: self.to_move,
-            started_at: self.started_at,
-        }
-    }
-
-    pub(super) fn restored(source: QueueId, stored: &StoredMove, now: Timestamp) -> Self {
-        Self {
-            id: MoveTaskId { source, number: stored.number },
-            destination: stored.destination,
-            per_second_max: stored.per_second_max,
-            state: stored.state,
-            before: stored.before,
-            moved: stored.moved,
-            to_move: stored.to_move,
-            started_at: stored.started_at,
-            second: now,
-            moved_in_second: 0,
-            not_before: None,
-            noted_at: now,
+            progress: self.progress.clone(),
         }
     }
 }
