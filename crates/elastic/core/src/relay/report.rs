@@ -97,12 +97,4 @@ impl Relay {
     pub const fn fence(&self) -> Fence {
         self.fence
     }
-
-    /// Checks a directory's fence, and remembers it.
-    ///
-    /// # Errors
-    /// If a higher one was seen.
-    pub fn check_fence(&mut self, fence: Fence) -> Result<(), WireError> {
-        self.see_fence(fence)
-    }
 }
