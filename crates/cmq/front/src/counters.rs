@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -106,13 +106,7 @@ impl Collector for DatagramCounters {
                 &self.not_forwarded,
             ),
         ] {
-            let counter = ConstCounter::new(value.load(Relaxed));
-            counter.encode(encoder.encode_descriptor(
-                name,
-                help,
-                None,
-                counter.metric_type(),
-            )?)?;
+            encode(&mut encoder, name, help, &ConstCounter::new(value.load(Relaxed)))?;
         }
         let help = "Messages from CMQ peers that reached no queue, by cause";
         let mut family =
@@ -123,12 +117,7 @@ impl Collector for DatagramCounters {
         }
         let gauge = ConstGauge::new(self.forwarding.load(Relaxed));
         let help = "Forwards that consume from their queues now";
-        gauge.encode(encoder.encode_descriptor(
-            "cmq_forwards_active",
-            help,
-            None,
-            gauge.metric_type(),
-        )?)?;
+        encode(&mut encoder, "cmq_forwards_active", help, &gauge)?;
         self.encode_socket(encoder)
     }
 }
@@ -146,6 +135,15 @@ impl DatagramCounters {
         }
         Ok(())
     }
+}
+
+fn encode(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    metric: &impl EncodeMetric,
+) -> Result<(), Error> {
+    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
 }
 
 #[cfg(test)]

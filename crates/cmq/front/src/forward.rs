@@ -11,10 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use quelea_broker::{ChannelId, ConnectionId, Consume, ConsumeError, Effect, OpenError};
+use quelea_broker::{Consume, ConsumeError, Effect, OpenError};
 use quelea_cmq::{Config, Dest, DestinationOptions, Endpoint, Key, Outcome, PushError};
 use quelea_model::Message;
-use quelea_node::{Backoff, CoreHandle, CoreStopped};
+use quelea_node::{
+    Backoff, CoreHandle, CoreStopped, InternalChannel, LogOnce, stopped, stops_before_retry,
+};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -23,7 +25,6 @@ use crate::counters::DatagramCounters;
 use crate::peer::{Peer, local_address};
 use crate::publish::inside;
 use crate::settings::ForwardSettings;
-use crate::stop::stopped;
 
 /// Bytes that are pushed before their acknowledgement is waited for.
 const BATCH_BYTES_MAX: usize = 8 << 20;
@@ -65,13 +66,6 @@ enum Trouble {
     GivenUp,
 }
 
-/// A consumer of the queue.
-struct Subscription {
-    connection: ConnectionId,
-    channel: ChannelId,
-    effects: UnboundedReceiver<Effect>,
-}
-
 /// What a stop found.
 enum Stop {
     /// The queue has the acknowledgements of all that was pushed.
@@ -90,29 +84,20 @@ struct Batch {
 impl Forward {
     /// Runs until `stop` changes or the core stops.
     pub(crate) async fn run(self, mut stop: watch::Receiver<bool>) {
-        let mut backoff = Backoff::new();
-        let mut logged = None;
+        let (mut backoff, mut log) = (Backoff::new(), LogOnce::default());
         loop {
-            let trouble = match self.live(&mut backoff, &mut logged, &mut stop).await {
+            let trouble = match self.live(&mut backoff, &mut log, &mut stop).await {
                 Ok(()) | Err(Trouble::CoreStopped(_)) => return,
                 Err(trouble) => trouble,
             };
-            self.log_once(&mut logged, &trouble);
-            tokio::select! {
-                biased;
-                () = stopped(&mut stop) => return,
-                () = tokio::time::sleep(backoff.next_wait()) => {}
+            let reason = trouble.to_string();
+            if log.is_new(&reason) {
+                let ForwardSettings { queue, vhost, to, .. } = &self.settings;
+                tracing::warn!(%queue, %vhost, %to, reason, "a queue is not forwarded for now");
             }
-        }
-    }
-
-    /// Says what is wrong when it begins to be.
-    fn log_once(&self, logged: &mut Option<String>, trouble: &Trouble) {
-        let reason = trouble.to_string();
-        if logged.as_ref() != Some(&reason) {
-            let ForwardSettings { queue, vhost, to, .. } = &self.settings;
-            tracing::warn!(%queue, %vhost, %to, reason, "a queue is not forwarded for now");
-            *logged = Some(reason);
+            if stops_before_retry(&mut stop, &mut backoff).await {
+                return;
+            }
         }
     }
 
@@ -120,7 +105,7 @@ impl Forward {
     async fn live(
         &self,
         backoff: &mut Backoff,
-        logged: &mut Option<String>,
+        log: &mut LogOnce,
         stop: &mut watch::Receiver<bool>,
     ) -> Result<(), Trouble> {
         let settings = &self.settings;
@@ -135,7 +120,7 @@ impl Forward {
         let dest = endpoint.dest(Key::new(address, settings.to.mailbox), options)?;
         let mut subscription = self.subscribe(&endpoint).await?;
         self.counters.forwarding.fetch_add(1, Relaxed);
-        let served = self.serve(&mut subscription, &dest, backoff, logged, stop).await;
+        let served = self.serve(&mut subscription, &dest, backoff, log, stop).await;
         self.counters.forwarding.fetch_sub(1, Relaxed);
         let connection = subscription.connection;
         let detached = self.core.call(move |core| core.detach(connection)).await;
@@ -147,7 +132,7 @@ impl Forward {
         served.map(drop)
     }
 
-    async fn subscribe(&self, endpoint: &Endpoint) -> Result<Subscription, Trouble> {
+    async fn subscribe(&self, endpoint: &Endpoint) -> Result<InternalChannel, Trouble> {
         let (sender, effects) = unbounded_channel();
         let local = endpoint.local_addr().to_string();
         let (user, settings) = (Arc::clone(&self.user), self.settings.clone());
@@ -166,15 +151,15 @@ impl Forward {
             Ok((connection, channel))
         });
         let (connection, channel) = subscribed.await??;
-        Ok(Subscription { connection, channel, effects })
+        Ok(InternalChannel { connection, channel, effects })
     }
 
     async fn serve(
         &self,
-        subscription: &mut Subscription,
+        subscription: &mut InternalChannel,
         dest: &Dest,
         backoff: &mut Backoff,
-        logged: &mut Option<String>,
+        log: &mut LogOnce,
         stop: &mut watch::Receiver<bool>,
     ) -> Result<Stop, Trouble> {
         loop {
@@ -205,7 +190,7 @@ impl Forward {
                     return Err(trouble);
                 }
             }
-            if logged.take().is_some() {
+            if log.resolved() {
                 let ForwardSettings { queue, vhost, to, .. } = &self.settings;
                 tracing::info!(%queue, %vhost, %to, "the queue is forwarded again");
             }
@@ -245,12 +230,12 @@ impl Forward {
     /// Acknowledges to the queue, or requeues.
     async fn settle(
         &self,
-        subscription: &Subscription,
+        subscription: &InternalChannel,
         settled: Settled,
     ) -> Result<(), CoreStopped> {
         self.counters.forwarded.fetch_add(settled.count, Relaxed);
         self.counters.not_forwarded.fetch_add(settled.unfit.len() as u64, Relaxed);
-        let Subscription { connection, channel, .. } = *subscription;
+        let InternalChannel { connection, channel, .. } = *subscription;
         self.core
             .post(move |core| {
                 let now = core.now();

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use quelea_broker::Effect;
 use quelea_cmq::{Message, Queue, Receipt};
 use quelea_model::{Properties, Table, Value};
-use quelea_node::{CoreHandle, CoreStopped, Promise};
+use quelea_node::{CoreHandle, CoreStopped, Promise, stopped};
 use quelea_store::Ticket;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_channel};
 use tokio::sync::watch;
@@ -24,7 +24,6 @@ use tokio::task::{JoinHandle, spawn_local};
 use crate::counters::{Cause, DatagramCounters};
 use crate::publish::{Outcome, Outgoing, Publishers};
 use crate::route::Routes;
-use crate::stop::stopped;
 
 /// A batch takes the core's thread for about a millisecond at most.
 const BATCH_MESSAGES_MAX: usize = 1_024;

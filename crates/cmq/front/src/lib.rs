@@ -11,7 +11,6 @@ mod peer;
 mod publish;
 mod route;
 mod settings;
-mod stop;
 
 pub use counters::{Cause, DatagramCounters};
 pub use front::{DatagramFront, DatagramStartError};

@@ -11,10 +11,9 @@ use crate::config::PreSharedKey;
 use crate::limits::{DATAGRAM_BYTES_MAX, REPAIR_HELD_BYTES_MAX, STATUS_RANGES_MAX};
 use crate::repair::FecDecoder;
 use crate::seal::{FlowSeal, Greeting, Keyring, Reception};
-use crate::wire::challenge::Challenge;
 use crate::wire::data::{self, Fragment, Messages};
 use crate::wire::flags;
-use crate::wire::hello::Hello;
+use crate::wire::handshake::Handshake;
 use crate::wire::parity::Parity;
 use crate::wire::probe::Probe;
 use crate::wire::refusal::Refusal;
@@ -93,12 +92,8 @@ fn check_body(header: &Header, body: &[u8], decoder: &mut FecDecoder) -> Result<
             assert!(head.first + u64::from(head.data) <= header.sequence);
             decoder.on_parity(header, head, parity);
         }
-        Kind::Hello => {
-            Hello::read(body, sealed)?.write(&mut again);
-            assert!(body.starts_with(&again));
-        }
-        Kind::Challenge => {
-            Challenge::read(body, sealed)?.write(&mut again);
+        Kind::Hello | Kind::Challenge => {
+            Handshake::read(body, sealed)?.write(&mut again);
             assert!(body.starts_with(&again));
         }
         Kind::Refusal => {

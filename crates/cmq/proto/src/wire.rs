@@ -3,11 +3,10 @@
 //! A datagram is a [`header::Header`] and a body. Nothing here keeps state: what is wrong with a
 //! datagram is a [`Malformed`], and nothing of a datagram is used before all of it was checked.
 
-pub mod challenge;
 pub mod data;
 pub mod flags;
+pub mod handshake;
 pub mod header;
-pub mod hello;
 pub mod malformed;
 pub mod parity;
 pub mod probe;

@@ -3,7 +3,7 @@
 use quelea_broker::{Broker, ChannelId, ConnectionId, ConnectionInfo, Effect, OpenError};
 use quelea_model::Timestamp;
 use rustc_hash::FxHashMap;
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 /// Where effects for connections without a socket go. What waits there is bounded by the consumers'
 /// prefetch and the connection's output budget, as for any client.
@@ -62,6 +62,17 @@ impl InternalConnections {
             broker.close_connection(now, connection);
         }
     }
+}
+
+/// The way of such a client into the broker.
+#[derive(Debug)]
+pub struct InternalChannel {
+    /// The connection.
+    pub connection: ConnectionId,
+    /// Its one channel.
+    pub channel: ChannelId,
+    /// What the broker has for it.
+    pub effects: UnboundedReceiver<Effect>,
 }
 
 /// Who a connection inside this process is, for permissions and for people.

@@ -8,9 +8,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use quelea_broker::{ChannelId, ConnectionId, Effect};
+use quelea_broker::{ChannelId, Effect};
 use quelea_elastic_client::{Client, Event, Listener};
-use quelea_node::{Backoff, Core, CoreHandle, CoreStopped, InternalClient, Promise};
+use quelea_node::{
+    Backoff, Core, CoreHandle, CoreStopped, InternalChannel, InternalClient, LogOnce, Promise,
+    stopped, stops_before_retry,
+};
 use quelea_store::Ticket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
@@ -19,11 +22,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::counters::BridgeCounters;
 use crate::fault::BridgeFault;
-use crate::log_once::LogOnce;
 use crate::message::Outgoing;
 use crate::publish::{Obstacle, publish};
 use crate::settings::DeliverySettings;
-use crate::stop::{CLOSE_MAX, opened, stopped, stops_before_retry};
+use crate::stop::{CLOSE_MAX, opened};
 
 /// A batch takes the core's thread for about a millisecond at most.
 const BATCH_MESSAGES_MAX: usize = 1_024;
@@ -42,13 +44,6 @@ pub(crate) struct Delivery {
     pub(crate) user: Arc<str>,
     pub(crate) body_bytes_max: usize,
     pub(crate) counters: Arc<BridgeCounters>,
-}
-
-/// The way into the broker.
-struct BrokerChannel {
-    connection: ConnectionId,
-    channel: ChannelId,
-    effects: UnboundedReceiver<Effect>,
 }
 
 /// What was taken at once.
@@ -74,7 +69,7 @@ struct Attempt {
 /// What changes while messages are delivered.
 struct Session {
     listener: Listener,
-    broker: Option<BrokerChannel>,
+    broker: Option<InternalChannel>,
     batch: Option<Batch>,
     /// Attempts that the store has not reached.
     unstored: usize,
@@ -237,7 +232,7 @@ impl Delivery {
             Some(obstacle) => {
                 // A channel that is gone is not there the next time either.
                 if !obstacle.passes()
-                    && let Some(BrokerChannel { connection, .. }) = session.broker.take()
+                    && let Some(InternalChannel { connection, .. }) = session.broker.take()
                 {
                     self.core.call(move |core| core.detach(connection)).await?;
                 }
@@ -255,7 +250,7 @@ impl Delivery {
         Ok(())
     }
 
-    async fn open(&self) -> Result<BrokerChannel, BridgeFault> {
+    async fn open(&self) -> Result<InternalChannel, BridgeFault> {
         let (sender, effects) = unbounded_channel();
         let (user, settings) = (Arc::clone(&self.user), Arc::clone(&self.settings));
         let opened = self.core.call(move |core| {
@@ -268,7 +263,7 @@ impl Delivery {
             )
         });
         let (connection, channel) = opened.await??;
-        Ok(BrokerChannel { connection, channel, effects })
+        Ok(InternalChannel { connection, channel, effects })
     }
 }
 
@@ -349,7 +344,7 @@ async fn await_store(
 }
 
 /// Waits until the broker closes the connection; for ever if there is none.
-async fn closed(broker: Option<&mut BrokerChannel>) -> Result<BridgeFault, CoreStopped> {
+async fn closed(broker: Option<&mut InternalChannel>) -> Result<BridgeFault, CoreStopped> {
     let Some(broker) = broker else { return std::future::pending().await };
     loop {
         let effect = broker.effects.recv().await.ok_or(CoreStopped)?;

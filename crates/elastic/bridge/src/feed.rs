@@ -12,19 +12,21 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use quelea_broker::{ChannelId, ConnectionId, Consume, Effect};
 use quelea_elastic_client::{Client, Error, MessageSeq, Producer, PublishError};
-use quelea_node::{Backoff, Core, CoreHandle, CoreStopped, InternalClient};
+use quelea_node::{
+    Backoff, Core, CoreHandle, CoreStopped, InternalChannel, InternalClient, LogOnce, stopped,
+    stops_before_retry,
+};
 use quelea_store::Ticket;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::counters::BridgeCounters;
 use crate::declare;
 use crate::fault::BridgeFault;
-use crate::log_once::LogOnce;
 use crate::message::{Incoming, Unfeedable};
 use crate::settings::FeedSettings;
-use crate::stop::{CLOSE_MAX, opened, stopped, stops_before_retry};
+use crate::stop::{CLOSE_MAX, opened};
 
 /// Deliveries that are looked at before the broker is answered.
 const BATCH_MESSAGES_MAX: usize = 1_024;
@@ -36,13 +38,6 @@ pub(crate) struct Feed {
     pub(crate) settings: Arc<FeedSettings>,
     pub(crate) user: Arc<str>,
     pub(crate) counters: Arc<BridgeCounters>,
-}
-
-/// A consumer of the durable queue.
-struct Consumer {
-    connection: ConnectionId,
-    channel: ChannelId,
-    effects: UnboundedReceiver<Effect>,
 }
 
 /// Messages on their way, oldest first. There are no more than the prefetch.
@@ -111,7 +106,7 @@ impl Feed {
     }
 
     /// Declares, binds and consumes the durable queue.
-    async fn consume(&self) -> Result<Consumer, BridgeFault> {
+    async fn consume(&self) -> Result<InternalChannel, BridgeFault> {
         let (sender, effects) = unbounded_channel();
         let (user, settings) = (Arc::clone(&self.user), Arc::clone(&self.settings));
         let consuming =
@@ -120,12 +115,12 @@ impl Feed {
                 Err(fault) => (Err(fault), Ticket::NONE),
             });
         let (connection, channel) = consuming.await??;
-        Ok(Consumer { connection, channel, effects })
+        Ok(InternalChannel { connection, channel, effects })
     }
 
     async fn serve(
         &self,
-        consumer: &mut Consumer,
+        consumer: &mut InternalChannel,
         producer: &Producer,
         backoff: &mut Backoff,
         log: &mut LogOnce,
@@ -156,7 +151,7 @@ impl Feed {
     fn take(
         &self,
         first: Effect,
-        consumer: &mut Consumer,
+        consumer: &mut InternalChannel,
         in_flight: &mut InFlight,
         settlement: &mut Settlement,
     ) -> Result<(), BridgeFault> {
@@ -242,11 +237,15 @@ impl Feed {
         }
     }
 
-    async fn settle(&self, consumer: &Consumer, settlement: Settlement) -> Result<(), CoreStopped> {
+    async fn settle(
+        &self,
+        consumer: &InternalChannel,
+        settlement: Settlement,
+    ) -> Result<(), CoreStopped> {
         if settlement == Settlement::default() {
             return Ok(());
         }
-        let Consumer { connection, channel, .. } = *consumer;
+        let InternalChannel { connection, channel, .. } = *consumer;
         let settle = move |core: &mut Core| {
             let now = core.now();
             // A tag is unknown if the connection was closed meanwhile: all of it went back then.
@@ -267,7 +266,7 @@ impl Feed {
     /// Waits a moment for what is published: what is acknowledged need not come again.
     async fn end(
         &self,
-        consumer: &Consumer,
+        consumer: &InternalChannel,
         producer: &Producer,
         mut in_flight: InFlight,
     ) -> Result<(), BridgeFault> {

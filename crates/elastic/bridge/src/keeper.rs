@@ -16,9 +16,9 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinSet, spawn_local};
 
 use crate::counters::BridgeCounters;
-use crate::stop::stopped;
 use connection::Connection;
 use ledger::Ledger;
+use quelea_node::stopped;
 
 /// Relays at once: as many as a queue may have.
 const CONNECTIONS_MAX: usize = quelea_elastic_proto::limits::RELAYS_MAX;

@@ -11,7 +11,6 @@ mod fault;
 mod feed;
 mod front;
 mod keeper;
-mod log_once;
 mod message;
 mod publish;
 mod settings;

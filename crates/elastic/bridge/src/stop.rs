@@ -1,10 +1,10 @@
-//! How long the bridge waits, and how it stops waiting.
+//! How long the bridge waits.
 
 use std::time::Duration;
 
-use quelea_node::Backoff;
+use quelea_node::stopped;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::fault::BridgeFault;
 
@@ -13,12 +13,6 @@ pub(crate) const CLOSE_MAX: Duration = Duration::from_secs(1);
 
 /// How long an elastic queue may take to have a relay before that counts as a fault.
 const RELAY_MAX: Duration = Duration::from_secs(10);
-
-/// Waits until the bridge stops; at once if it does already.
-pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // Whoever could stop it and is gone has stopped it.
-    let _ = stop.wait_for(|stop| *stop).await;
-}
 
 /// Returns the elastic queue's producer or listener, `None` if the bridge stops before.
 ///
@@ -35,17 +29,5 @@ pub(crate) async fn opened<T>(
             let opened = opened.map_err(|_| BridgeFault::NoRelay(RELAY_MAX.as_secs()))?;
             Ok(Some(opened?))
         }
-    }
-}
-
-/// Waits before the next try; returns whether the bridge stops instead.
-pub(crate) async fn stops_before_retry(
-    stop: &mut watch::Receiver<bool>,
-    backoff: &mut Backoff,
-) -> bool {
-    tokio::select! {
-        biased;
-        () = stopped(stop) => true,
-        () = sleep(backoff.next_wait()) => false,
     }
 }

@@ -44,16 +44,15 @@ pub enum Event {
 
 impl Listener {
     pub(super) fn start(site: Arc<Site>, config: ListenerConfig) -> Result<Self, Error> {
-        let (id, queue) = (config.listener, config.queue.clone().into());
-        let shared = Arc::new(Shared::new(ListenerSession::new(config)?));
+        let (id, queue) = (config.listener, config.queue.clone());
+        let shared = Arc::new(Shared::new(ListenerSession::new(config)?, queue, id));
         tokio::spawn(Driver::new(Arc::clone(&shared), site, id.0 as u64));
-        let control = ListenerControl { shared, queue, id };
-        Ok(Self { control, batch: VecDeque::new() })
+        Ok(Self { control: ListenerControl { shared }, batch: VecDeque::new() })
     }
 
     pub(super) async fn attached(&self, within: Duration) -> Result<(), Error> {
-        let ListenerControl { shared, queue, .. } = &self.control;
-        shared.wait_opened(queue, within, |state| state.session.is_listening()).await
+        let shared = &self.control.shared;
+        shared.wait_opened(within, |state| state.session.is_listening()).await
     }
 
     /// The next message, gap or notice. Each producer's messages come in their order, each once. It may
@@ -143,8 +142,8 @@ impl Listener {
 
     /// Who we are.
     #[must_use]
-    pub const fn id(&self) -> ClientId {
-        self.control.id
+    pub fn id(&self) -> ClientId {
+        self.control.id()
     }
 
     /// What has happened so far.
@@ -176,8 +175,6 @@ impl Drop for Listener {
 #[derive(Clone, Debug)]
 pub struct ListenerControl {
     shared: Arc<Shared<ListenerSession>>,
-    queue: Arc<str>,
-    id: ClientId,
 }
 
 impl ListenerControl {
@@ -217,21 +214,21 @@ impl ListenerControl {
 
     /// Who we are.
     #[must_use]
-    pub const fn id(&self) -> ClientId {
-        self.id
+    pub fn id(&self) -> ClientId {
+        self.shared.id
     }
 
     /// The queue's name.
     #[must_use]
     pub fn queue(&self) -> &str {
-        &self.queue
+        &self.shared.queue
     }
 
     /// What went wrong last, if anything did: a directory that was lost, or what was refused. The
     /// listener sees to it by itself; this is for people who wonder why nothing comes.
     #[must_use]
     pub fn last_error(&self) -> Option<String> {
-        self.shared.lock().last_error.clone()
+        self.shared.last_error()
     }
 
     /// What has happened so far.
@@ -243,12 +240,7 @@ impl ListenerControl {
     /// Leaves the queue, and waits until that was sent to the directory. Who waits for messages is woken, is given
     /// what is here, and then [`Error::Closed`].
     pub async fn close(&self) {
-        {
-            let mut state = self.shared.lock();
-            state.session.close();
-            state.wake_driver();
-        }
-        let _over = self.shared.wait_for(|_| None::<()>).await; // Closed, or it was over before.
+        let _over = self.shared.close(ListenerSession::close).await; // Closed, or it was over before.
     }
 }
 

@@ -20,21 +20,20 @@ use crate::site::Site;
 #[derive(Debug)]
 pub struct Producer {
     shared: Arc<Shared<ProducerSession>>,
-    queue: String,
-    id: ClientId,
 }
 
 impl Producer {
     pub(super) fn start(site: Arc<Site>, config: ProducerConfig) -> Self {
         let (id, queue) = (config.producer, config.queue.clone());
-        let shared = Arc::new(Shared::new(ProducerSession::new(config, Time::ZERO)));
+        let session = ProducerSession::new(config, Time::ZERO);
+        let shared = Arc::new(Shared::new(session, queue, id));
         tokio::spawn(Driver::new(Arc::clone(&shared), site, id.0 as u64));
-        Self { shared, queue, id }
+        Self { shared }
     }
 
     pub(super) async fn attached(&self, within: Duration) -> Result<(), Error> {
         let opened = |state: &State<ProducerSession>| state.session.relay().is_some();
-        self.shared.wait_opened(&self.queue, within, opened).await
+        self.shared.wait_opened(within, opened).await
     }
 
     /// Publishes a message of two parts: the topic, which prefixes are compared with, and the body.
@@ -173,20 +172,20 @@ impl Producer {
     /// The queue's name.
     #[must_use]
     pub fn queue(&self) -> &str {
-        &self.queue
+        &self.shared.queue
     }
 
     /// What went wrong last, if anything did: a directory that was lost, or what was refused. The
     /// producer sees to it by itself; this is for people who wonder why it waits.
     #[must_use]
     pub fn last_error(&self) -> Option<String> {
-        self.shared.lock().last_error.clone()
+        self.shared.last_error()
     }
 
     /// Who we are to the queue's listeners.
     #[must_use]
-    pub const fn id(&self) -> ClientId {
-        self.id
+    pub fn id(&self) -> ClientId {
+        self.shared.id
     }
 
     /// Where messages go now, if there is a relay.
@@ -211,15 +210,7 @@ impl Producer {
     /// # Errors
     /// If the producer is over before.
     pub async fn close(&self) -> Result<(), Error> {
-        {
-            let mut state = self.shared.lock();
-            state.session.close();
-            state.wake_driver();
-        }
-        match self.shared.wait_for(|_| None::<()>).await {
-            Err(Error::Closed) | Ok(()) => Ok(()),
-            Err(error) => Err(error),
-        }
+        self.shared.close(ProducerSession::close).await
     }
 }
 

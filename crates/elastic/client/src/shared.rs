@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
+use quelea_elastic_proto::ClientId;
 use quelea_elastic_proto::limits::SESSION_EVENTS_MAX;
 use quelea_elastic_proto::session::SessionEvent;
 use tokio::sync::Notify;
@@ -15,6 +16,9 @@ use crate::Error;
 /// what one read brought.
 #[derive(Debug)]
 pub(super) struct Shared<S> {
+    /// The queue's name, and who we are to it.
+    pub(super) queue: String,
+    pub(super) id: ClientId,
     state: Mutex<State<S>>,
     /// The session's state has changed in a way that somebody may wait for.
     pub(super) changed: Notify,
@@ -42,7 +46,7 @@ pub(super) struct State<S> {
 }
 
 impl<S> Shared<S> {
-    pub(super) fn new(session: S) -> Self {
+    pub(super) fn new(session: S, queue: String, id: ClientId) -> Self {
         let state = State {
             session,
             driver: None,
@@ -54,7 +58,7 @@ impl<S> Shared<S> {
             failure: None,
             dropped: false,
         };
-        Self { state: Mutex::new(state), changed: Notify::new() }
+        Self { queue, id, state: Mutex::new(state), changed: Notify::new() }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State<S>> {
@@ -88,16 +92,34 @@ impl<S> Shared<S> {
     /// As [`Shared::wait_for`], for a queue that is opened.
     pub(super) async fn wait_opened(
         &self,
-        queue: &str,
         within: Duration,
         mut opened: impl FnMut(&State<S>) -> bool,
     ) -> Result<(), Error> {
         let opened = self.wait_for(|state| opened(state).then_some(()));
         tokio::time::timeout(within, opened).await.unwrap_or_else(|_| {
-            let last_error = self.lock().last_error.clone();
-            let cause = last_error.unwrap_or_else(|| "there is no relay yet".to_owned());
-            Err(Error::NotOpened { queue: queue.to_owned(), within, cause })
+            let cause = self.last_error().unwrap_or_else(|| "there is no relay yet".to_owned());
+            Err(Error::NotOpened { queue: self.queue.clone(), within, cause })
         })
+    }
+
+    /// Closes the session, and waits until it is over.
+    ///
+    /// # Errors
+    /// If it was over before for another reason.
+    pub(super) async fn close(&self, close: impl FnOnce(&mut S)) -> Result<(), Error> {
+        {
+            let mut state = self.lock();
+            close(&mut state.session);
+            state.wake_driver();
+        }
+        match self.wait_for(|_| None::<()>).await {
+            Err(Error::Closed) | Ok(()) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn last_error(&self) -> Option<String> {
+        self.lock().last_error.clone()
     }
 
     /// The handle is gone: the driver ends.

@@ -352,12 +352,6 @@ impl Relay {
         self.spill_is_due(index);
     }
 
-    /// Nothing is left to write to this client.
-    #[must_use]
-    pub fn is_written(&self, port: Port) -> bool {
-        self.index(port).is_none_or(|index| self.clients[index as usize].ring.is_empty())
-    }
-
     /// When [`Relay::tick`] is due.
     #[must_use]
     pub fn deadline(&self) -> Time {

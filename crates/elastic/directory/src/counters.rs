@@ -127,13 +127,7 @@ impl Collector for DirectoryCounters {
             ),
             ("elastic_saves", "Records given to the metadata store", count(&self.saves)),
         ] {
-            let counter = ConstCounter::new(value);
-            counter.encode(encoder.encode_descriptor(
-                name,
-                help,
-                None,
-                counter.metric_type(),
-            )?)?;
+            encode(&mut encoder, name, help, &ConstCounter::new(value))?;
         }
         let help = "Decisions and observations, by kind";
         let mut family =
@@ -164,8 +158,7 @@ fn gauges(totals: &Totals, encoder: &mut DescriptorEncoder<'_>) -> Result<(), st
             totals.left_behind,
         ),
     ] {
-        let gauge = ConstGauge::new(value);
-        gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+        encode(encoder, name, help, &ConstGauge::new(value))?;
     }
     for (name, help, value) in [
         ("elastic_messages_in_per_s", "Messages in of all relays", totals.messages_in_per_s),
@@ -173,8 +166,7 @@ fn gauges(totals: &Totals, encoder: &mut DescriptorEncoder<'_>) -> Result<(), st
         ("elastic_bytes_in_per_s", "Bytes in of all relays", totals.bytes_in_per_s),
         ("elastic_bytes_out_per_s", "Bytes out of all relays", totals.bytes_out_per_s),
     ] {
-        let gauge = ConstGauge::new(value);
-        gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+        encode(encoder, name, help, &ConstGauge::new(value))?;
     }
     let help = "Relays of the queues that are owned, by state";
     let mut family = encoder.encode_descriptor("elastic_relays", help, None, MetricType::Gauge)?;
@@ -182,4 +174,13 @@ fn gauges(totals: &Totals, encoder: &mut DescriptorEncoder<'_>) -> Result<(), st
         ConstGauge::new(value).encode(family.encode_family(&[("state", *state)])?)?;
     }
     Ok(())
+}
+
+fn encode(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    metric: &impl EncodeMetric,
+) -> Result<(), std::fmt::Error> {
+    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
 }

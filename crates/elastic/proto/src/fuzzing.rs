@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use crate::error::FrameError;
 use crate::session::{
     Event, Link, ListenerConfig, ListenerSession, Output, ProducerConfig, ProducerSession,
+    Session as _,
 };
 use crate::wire::Kind;
 use crate::{ClientId, Frame, FrameBuffer, Time};

@@ -1,14 +1,15 @@
-//! The frames on the wire: headers, kinds, how each is written and read.
+//! The frames on the wire: how each is laid out, headers, and how they are written and read.
 
 mod buffer;
 mod decode;
 mod encode;
+mod form;
 mod header;
-mod kind;
+mod layout;
 mod reader;
 mod writer;
 
 pub use buffer::FrameBuffer;
 pub use encode::{data_header, encode_data};
 pub use header::{DataHeader, FrameHeader};
-pub use kind::Kind;
+pub use layout::Kind;

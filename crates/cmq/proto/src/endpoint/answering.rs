@@ -8,7 +8,7 @@ use super::{Endpoint, Transmit};
 use crate::inbox::Answer;
 use crate::seal::HANDSHAKE_BYTES;
 use crate::time::Time;
-use crate::wire::challenge::Challenge;
+use crate::wire::handshake::Handshake;
 use crate::wire::status::STATUS_BYTES_MIN;
 use crate::wire::{HEADER_BYTES, Header, flags};
 
@@ -31,7 +31,7 @@ impl Endpoint {
                 }
                 Answer::Challenge { to, header, cookie } => {
                     bytes = begin(&header, cookie.len());
-                    Challenge::Cookie(cookie).write(&mut bytes);
+                    Handshake::Cookie(cookie).write(&mut bytes);
                     (to, header)
                 }
                 Answer::Refusal { to, header, why } => {

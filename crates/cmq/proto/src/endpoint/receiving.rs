@@ -12,8 +12,7 @@ use crate::config::MailboxOptions;
 use crate::inbox::{Arrived, Taken};
 use crate::key::Mailbox;
 use crate::time::Time;
-use crate::wire::challenge::Challenge;
-use crate::wire::hello::Hello;
+use crate::wire::handshake::Handshake;
 use crate::wire::probe::Probe;
 use crate::wire::refusal::Refusal;
 use crate::wire::status::Status;
@@ -136,7 +135,7 @@ impl Endpoint {
             Kind::Parity => return self.inbox.on_parity(arrived),
             Kind::Probe => self.inbox.on_probe(arrived, &Probe::read(body)?),
             Kind::Hello => {
-                if let Hello::Cookie(cookie) = Hello::read(body, false)? {
+                if let Handshake::Cookie(cookie) = Handshake::read(body, false)? {
                     self.inbox.on_hello(arrived, cookie);
                 }
             }
@@ -163,7 +162,7 @@ impl Endpoint {
                 self.outbox.on_status(slot, header.sequence, &status, now);
             }
             Kind::Challenge => {
-                if let Challenge::Cookie(cookie) = Challenge::read(body, false)? {
+                if let Handshake::Cookie(cookie) = Handshake::read(body, false)? {
                     self.outbox.on_cookie(slot, cookie);
                 }
             }

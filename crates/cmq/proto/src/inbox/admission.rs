@@ -14,7 +14,7 @@ use crate::key::Mailbox;
 use crate::limits::TRAIN_SEGMENTS_MAX;
 use crate::time::Time;
 use crate::wire::flags::{self, FlowMode};
-use crate::wire::hello::COOKIE_BYTES;
+use crate::wire::handshake::COOKIE_BYTES;
 use crate::wire::probe::Probe;
 use crate::wire::refusal::Refusal;
 use crate::wire::{HEADER_BYTES, Header};

@@ -11,7 +11,7 @@ use crate::inbox::lru::LruLists;
 use crate::limits::FLOWS_UNPROVEN_MAX;
 use crate::seal::{FlowSeal, HANDSHAKE_BYTES, Keyring, Reception, Rejected};
 use crate::wire::Header;
-use crate::wire::hello::SALT_BYTES;
+use crate::wire::handshake::SALT_BYTES;
 
 #[derive(Debug)]
 struct Entry {

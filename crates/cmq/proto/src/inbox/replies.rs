@@ -8,7 +8,7 @@ use crate::inbox::flow::{COMMON_FLAGS, FlowKey};
 use crate::inbox::reporting::Answer;
 use crate::key::Mailbox;
 use crate::time::Time;
-use crate::wire::hello::COOKIE_BYTES;
+use crate::wire::handshake::COOKIE_BYTES;
 use crate::wire::refusal::{REFUSAL_BYTES, Refusal};
 use crate::wire::{HEADER_BYTES, Header, Kind};
 

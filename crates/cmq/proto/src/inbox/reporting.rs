@@ -8,7 +8,7 @@ use crate::inbox::delays::Delay;
 use crate::inbox::mailboxes::MailboxRef;
 use crate::limits::STATUS_RANGES_MAX;
 use crate::time::Time;
-use crate::wire::hello::COOKIE_BYTES;
+use crate::wire::handshake::COOKIE_BYTES;
 use crate::wire::refusal::Refusal;
 use crate::wire::status::{STATUS_BYTES_MIN, Status};
 use crate::wire::{HEADER_BYTES, Header, Kind};

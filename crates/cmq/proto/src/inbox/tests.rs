@@ -19,7 +19,7 @@ use crate::key::Mailbox;
 use crate::time::Time;
 use crate::wire::data::{Fragment, write_message};
 use crate::wire::flags::{self, FlowMode};
-use crate::wire::hello::COOKIE_BYTES;
+use crate::wire::handshake::COOKIE_BYTES;
 use crate::wire::probe::Probe;
 use crate::wire::status::Status;
 use crate::wire::{HEADER_BYTES, Header, Kind, Malformed};

@@ -15,7 +15,7 @@ use crate::mode::{Mode, Repair};
 use crate::time::Time;
 use crate::transmit::Transmit;
 use crate::wire::flags::{self, FlowMode};
-use crate::wire::hello::{COOKIE_BYTES, Hello};
+use crate::wire::handshake::{COOKIE_BYTES, Handshake};
 use crate::wire::probe::{PROBE_BYTES, Probe};
 use crate::wire::{HEADER_BYTES, Header, Kind};
 
@@ -254,7 +254,7 @@ impl Outbox {
         let header = self.small_header(slot, Kind::Hello);
         let mut bytes = BytesMut::with_capacity(HEADER_BYTES + COOKIE_BYTES);
         bytes.extend_from_slice(&header.to_bytes());
-        Hello::Cookie(cookie).write(&mut bytes);
+        Handshake::Cookie(cookie).write(&mut bytes);
         let hello = self.small(slot, bytes);
         self.replies.push_back(hello);
     }

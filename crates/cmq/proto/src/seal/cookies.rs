@@ -5,7 +5,7 @@ use core::net::{IpAddr, SocketAddr};
 use ring::hmac;
 
 use crate::time::Time;
-use crate::wire::hello::COOKIE_BYTES;
+use crate::wire::handshake::COOKIE_BYTES;
 
 /// How long a cookie is new. It is good for that long and once more.
 const PERIOD_US: u64 = 60_000_000;

@@ -7,7 +7,7 @@ use ring::hkdf;
 use crate::limits::WINDOW_DATAGRAMS_MAX;
 use crate::seal::direction::Direction;
 use crate::seal::{Keyring, REPLAY_NUMBERS, Rejected, ReplayWindow, SealError, TAG_BYTES};
-use crate::wire::hello::SALT_BYTES;
+use crate::wire::handshake::SALT_BYTES;
 use crate::wire::{HEADER_BYTES, Header, Kind, NUMBER_MAX, flags};
 
 /// The names of the directions, in the derivation of their keys.

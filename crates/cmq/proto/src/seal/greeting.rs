@@ -2,7 +2,7 @@
 
 use crate::seal::keyring::HANDSHAKE_BYTES;
 use crate::seal::{FlowSeal, Keyring, Rejected};
-use crate::wire::hello::SALT_BYTES;
+use crate::wire::handshake::SALT_BYTES;
 use crate::wire::{HEADER_BYTES, Header, Kind, flags};
 
 /// A sender's part of a flow's handshake. It lasts as long as the flow: HELLO is said again when the

@@ -5,7 +5,7 @@ use ring::{hkdf, hmac};
 use crate::config::PreSharedKey;
 use crate::seal::{HANDSHAKE_TAG_BYTES, Rejected};
 use crate::wire::HEADER_BYTES;
-use crate::wire::hello::SALT_BYTES;
+use crate::wire::handshake::SALT_BYTES;
 
 /// Bytes of a HELLO or CHALLENGE of those who share a key: a header, a salt, a tag. They are equal, so
 /// that an answer is never larger than what it answers.

@@ -2,7 +2,7 @@
 
 use crate::seal::keyring::HANDSHAKE_BYTES;
 use crate::seal::{FlowSeal, Keyring, Rejected};
-use crate::wire::hello::SALT_BYTES;
+use crate::wire::handshake::SALT_BYTES;
 use crate::wire::{HEADER_BYTES, Header, Kind, flags};
 
 /// A receiver's part of a flow's handshake, and the flow's seal.

@@ -2,7 +2,7 @@
 
 use ring::hmac;
 
-use crate::wire::hello::SALT_BYTES;
+use crate::wire::handshake::SALT_BYTES;
 
 /// Salts and session numbers, no two the same: a keyed hash of a counter, the key being the seed that
 /// the endpoint was given. Nobody without the seed can predict the next one.

@@ -5,9 +5,6 @@ use bytes::BufMut;
 
 use crate::wire::Malformed;
 
-/// Bytes of the largest number that a length can be: 32 bits.
-pub const LENGTH_BYTES_MAX: usize = 5;
-
 /// Bytes that `value` takes.
 #[must_use]
 pub const fn encoded_bytes(value: u64) -> usize {

@@ -7,10 +7,9 @@ use quelea_cmq_proto::repair::{FecDecoder, GroupEncoder};
 use quelea_cmq_proto::seal::{
     Answer, FlowSeal, Greeting, KEY_DATAGRAMS, Keyring, Reception, TAG_BYTES,
 };
-use quelea_cmq_proto::wire::challenge::Challenge;
 use quelea_cmq_proto::wire::data::{self, Fragment, Messages};
 use quelea_cmq_proto::wire::flags::{self, FlowMode};
-use quelea_cmq_proto::wire::hello::Hello;
+use quelea_cmq_proto::wire::handshake::Handshake;
 use quelea_cmq_proto::wire::parity::Parity;
 use quelea_cmq_proto::wire::probe::Probe;
 use quelea_cmq_proto::wire::refusal::Refusal;
@@ -168,15 +167,15 @@ fn parities_are_as_on_the_page() {
 fn greetings_without_a_key_are_as_on_the_page() {
     let cookie = [1, 2, 3, 4, 5, 6, 7, 8];
     let mut body = Vec::new();
-    Challenge::Cookie(cookie).write(&mut body);
+    Handshake::Cookie(cookie).write(&mut body);
     let challenge = header(Kind::Challenge, flags::CREDIT, 0, 0, 0);
     let body = check("cookie-challenge", challenge, &body);
-    assert_eq!(Challenge::read(&body, false), Ok(Challenge::Cookie(cookie)));
+    assert_eq!(Handshake::read(&body, false), Ok(Handshake::Cookie(cookie)));
 
     let mut body = Vec::new();
-    Hello::Cookie(cookie).write(&mut body);
+    Handshake::Cookie(cookie).write(&mut body);
     let body = check("cookie-hello", header(Kind::Hello, flags::CREDIT, 0, 0, 0), &body);
-    assert_eq!(Hello::read(&body, false), Ok(Hello::Cookie(cookie)));
+    assert_eq!(Handshake::read(&body, false), Ok(Handshake::Cookie(cookie)));
 
     let mut body = Vec::new();
     Refusal::NoSuchMailbox.write(&mut body);

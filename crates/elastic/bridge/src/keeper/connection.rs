@@ -28,7 +28,7 @@ use super::Keeper;
 use super::batch::{Batch, Run};
 use super::durable_publisher::{Attempt, DurablePublisher, Position, PublisherError};
 use super::ledger::Ledger;
-use crate::stop::stopped;
+use quelea_node::stopped;
 
 /// How often a relay says something; silent for three times as long it is gone.
 const HEARTBEAT_MS: u32 = 10_000;

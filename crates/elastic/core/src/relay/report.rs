@@ -1,7 +1,6 @@
 //! What a relay says of itself: REPORT, and its counters.
 
-use quelea_elastic_proto::Fence;
-use quelea_elastic_proto::frame::{ProducerReport, Report, WireError};
+use quelea_elastic_proto::frame::{ProducerReport, Report};
 use quelea_elastic_proto::limits::REPORT_PRODUCERS_MAX;
 
 use crate::relay::producer::State;
@@ -90,19 +89,5 @@ impl Relay {
     #[must_use]
     pub fn clients(&self) -> (usize, usize) {
         (self.by_producer.len(), self.listeners.len())
-    }
-
-    /// The highest fence that was seen.
-    #[must_use]
-    pub const fn fence(&self) -> Fence {
-        self.fence
-    }
-
-    /// Checks a directory's fence, and remembers it.
-    ///
-    /// # Errors
-    /// If a higher one was seen.
-    pub fn check_fence(&mut self, fence: Fence) -> Result<(), WireError> {
-        self.see_fence(fence)
     }
 }

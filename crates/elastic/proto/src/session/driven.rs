@@ -1,12 +1,13 @@
 //! What a driver needs of a session: the same of a producer's and a listener's.
 
-use crate::session::{Link, ListenerSession, Output, ProducerSession, SessionEvent};
+use crate::session::{Link, Output, SessionEvent};
 use crate::{Frame, FrameError, Time};
 use bytes::Bytes;
 
 /// A session, as those see it who carry its connections: sockets, or a simulator's.
 pub trait Session: Send + 'static {
-    /// What to do next, until there is nothing.
+    /// What to do next. It is to be asked after each `handle_*`, after publishing and after taking events,
+    /// until it says `None`.
     fn poll(&mut self) -> Option<Output>;
     /// Returns the next event for the program, beside messages.
     fn poll_event(&mut self) -> Option<SessionEvent>;
@@ -34,54 +35,3 @@ pub trait Session: Send + 'static {
     /// Whether the program has something to take.
     fn has_events(&self) -> bool;
 }
-
-macro_rules! delegate {
-    ($session:ident, $wants_more:expr, $has_events:expr) => {
-        impl Session for $session {
-            fn poll(&mut self) -> Option<Output> {
-                self.poll()
-            }
-            fn poll_event(&mut self) -> Option<SessionEvent> {
-                self.poll_event()
-            }
-            fn next_deadline(&self) -> Option<Time> {
-                self.next_deadline()
-            }
-            fn handle_timeout(&mut self, now: Time) {
-                self.handle_timeout(now);
-            }
-            fn handle_directory_connected(&mut self, now: Time) {
-                self.handle_directory_connected(now);
-            }
-            fn handle_directory_lost(&mut self) {
-                self.handle_directory_lost();
-            }
-            fn handle_directory_frame(&mut self, frame: Frame, now: Time) {
-                self.handle_directory_frame(frame, now);
-            }
-            fn handle_connected(&mut self, link: Link, now: Time) {
-                self.handle_connected(link, now);
-            }
-            fn handle_frames(
-                &mut self,
-                link: Link,
-                frames: Bytes,
-                now: Time,
-            ) -> Result<(), FrameError> {
-                self.handle_frames(link, frames, now)
-            }
-            fn handle_lost(&mut self, link: Link, cause: &str, now: Time) {
-                self.handle_lost(link, cause, now);
-            }
-            fn wants_more_of(&self, link: Link) -> bool {
-                $wants_more(self, link)
-            }
-            fn has_events(&self) -> bool {
-                $has_events(self)
-            }
-        }
-    };
-}
-
-delegate!(ProducerSession, |_: &Self, _| true, |_: &Self| false);
-delegate!(ListenerSession, Self::wants_more_of, |session: &Self| session.waiting_events() > 0);

@@ -23,13 +23,11 @@ use self::links::LinkState;
 use self::manual_acks::ManualAcks;
 use self::state::{Producer, ProducerSlot};
 use crate::error::FrameError;
-use crate::frame::{
-    Acknowledge, ErrorCode, Frame, GapCause, OpenListener, RelayAddress, SlowPolicy, WireError,
-};
+use crate::frame::{Acknowledge, Frame, GapCause, OpenListener, RelayAddress, SlowPolicy};
 use crate::limits::{LISTENER_BYTES_MAX, LISTENER_EVENTS_MAX, PREFIX_BYTES_MAX, PREFIXES_MAX};
 use crate::parts::{self, Parts};
 use crate::session::outbox::Outbox;
-use crate::session::{Link, Output, SessionEvent};
+use crate::session::{Link, Output, Session, SessionEvent};
 use crate::{ClientId, Fence, MessageSeq, RelayId, Time};
 
 /// Who listens to what.
@@ -193,6 +191,7 @@ impl ListenerSession {
             check_prefix(prefix)?;
         }
         let manual_acks = config.acknowledge_by_hand.then(ManualAcks::default);
+        let outbox = Outbox::new(config.queue.clone(), config.listener);
         Ok(Self {
             config,
             manual_acks,
@@ -212,7 +211,7 @@ impl ListenerSession {
             events_bytes: 0,
             held_bytes: 0,
             last_ping: 0,
-            outbox: Outbox::default(),
+            outbox,
             closed: false,
             stats: ListenerStats::default(),
         })
@@ -245,20 +244,10 @@ impl ListenerSession {
         Ok(())
     }
 
-    /// What to do next. It is to be asked after each `handle_*` and `take_events` until it says `None`.
-    pub fn poll(&mut self) -> Option<Output> {
-        self.outbox.poll()
-    }
-
-    /// Whether [`ListenerSession::poll`] has something: asked by who wakes the driver.
+    /// Whether [`Session::poll`] has something: asked by who wakes the driver.
     #[must_use]
     pub fn has_output(&self) -> bool {
         !self.outbox.is_empty()
-    }
-
-    /// Returns the next event for the program, beside messages.
-    pub fn poll_event(&mut self) -> Option<SessionEvent> {
-        self.outbox.poll_event()
     }
 
     /// Swaps all that is there for the program with `into`, which is empty: the program has these
@@ -292,16 +281,6 @@ impl ListenerSession {
         self.has_room() && self.events_bytes + self.held_bytes < LISTENER_BYTES_MAX
     }
 
-    /// Whether more is to be read from this relay. As [`ListenerSession::wants_more`], but while
-    /// messages are held the relays that hold none are read on: they may owe what is waited for.
-    #[must_use]
-    pub fn wants_more_of(&self, link: Link) -> bool {
-        self.wants_more()
-            || (self.has_room()
-                && self.events_bytes < LISTENER_BYTES_MAX
-                && self.link(link).is_some_and(|state| !self.holds(state)))
-    }
-
     fn has_room(&self) -> bool {
         self.events.len() < LISTENER_EVENTS_MAX
             && !self.manual_acks.as_ref().is_some_and(ManualAcks::is_full)
@@ -319,40 +298,68 @@ impl ListenerSession {
         self.stats
     }
 
-    /// There is a greeted connection to a directory.
-    pub fn handle_directory_connected(&mut self, now: Time) {
+    /// Leaves the queue.
+    pub fn close(&mut self) {
+        if std::mem::replace(&mut self.closed, true) {
+            return;
+        }
+        let links = std::mem::take(&mut self.links);
+        for state in links.iter().filter(|state| state.is_attached()) {
+            self.outbox.send(state.link, &Frame::Bye("the listener is closed".to_owned()));
+        }
+        links.iter().for_each(|state| self.outbox.close(state.link));
+        self.open_retry_at = None;
+        self.outbox.leave_queue();
+    }
+}
+
+impl Session for ListenerSession {
+    fn poll(&mut self) -> Option<Output> {
+        self.outbox.poll()
+    }
+
+    fn poll_event(&mut self) -> Option<SessionEvent> {
+        self.outbox.poll_event()
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        let links = self.links.iter().filter_map(LinkState::deadline);
+        let producers = self.waiting.iter().filter_map(|index| self.producers[*index].wait_until);
+        links.chain(producers).chain(self.open_retry_at).min()
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        if self.open_retry_at.is_some_and(|at| at <= now) {
+            self.send_open(now);
+        }
+        self.links_timeout(now);
+        self.producers_timeout(now);
+        self.send_received_if_idle();
+    }
+
+    fn handle_directory_connected(&mut self, now: Time) {
         self.outbox.directory_connected();
         self.announced = None;
         self.send_open(now);
     }
 
-    /// It is gone; the session goes on at its relays.
-    pub fn handle_directory_lost(&mut self) {
+    fn handle_directory_lost(&mut self) {
         self.outbox.directory_lost();
         self.open_retry_at = None;
     }
 
-    /// A frame from the directory, which concerns this queue and this listener or everybody.
-    pub fn handle_directory_frame(&mut self, frame: Frame, now: Time) {
+    fn handle_directory_frame(&mut self, frame: Frame, now: Time) {
         match frame {
             Frame::ListenAt { queue, listener, fence, generation, relays }
                 if queue == self.config.queue && listener == self.config.listener =>
             {
                 self.listen_at(fence, generation, relays, now);
             }
-            Frame::Notice { queue, code, text } if queue == self.config.queue => {
-                self.outbox.report(SessionEvent::Notice { code, text });
-            }
-            Frame::Error(error) => self.outbox.report(SessionEvent::Refused(error)),
-            _ => {} // Not for listeners.
+            other => self.outbox.report_of_directory(other),
         }
     }
 
-    /// Whole frames that came from a relay.
-    ///
-    /// # Errors
-    /// If one is none: the connection is to be given up, with `handle_lost`.
-    pub fn handle_frames(
+    fn handle_frames(
         &mut self,
         link: Link,
         mut frames: Bytes,
@@ -370,40 +377,30 @@ impl ListenerSession {
         Ok(())
     }
 
-    /// When [`ListenerSession::handle_timeout`] is to be called.
-    #[must_use]
-    pub fn next_deadline(&self) -> Option<Time> {
-        let links = self.links.iter().filter_map(LinkState::deadline);
-        let producers = self.waiting.iter().filter_map(|index| self.producers[*index].wait_until);
-        links.chain(producers).chain(self.open_retry_at).min()
+    fn handle_connected(&mut self, link: Link, now: Time) {
+        self.connected(link, now);
     }
 
-    /// Time has passed.
-    pub fn handle_timeout(&mut self, now: Time) {
-        if self.open_retry_at.is_some_and(|at| at <= now) {
-            self.send_open(now);
-        }
-        self.links_timeout(now);
-        self.producers_timeout(now);
+    fn handle_lost(&mut self, link: Link, cause: &str, now: Time) {
+        self.lost(link, cause, None, true, now);
         self.send_received_if_idle();
     }
 
-    /// Leaves the queue.
-    pub fn close(&mut self) {
-        if std::mem::replace(&mut self.closed, true) {
-            return;
-        }
-        let links = std::mem::take(&mut self.links);
-        for state in links.iter().filter(|state| state.is_attached()) {
-            self.outbox.send(state.link, &Frame::Bye("the listener is closed".to_owned()));
-        }
-        links.iter().for_each(|state| self.outbox.close(state.link));
-        let (queue, client) = (self.config.queue.clone(), self.config.listener);
-        self.outbox.send_to_directory(Frame::Close { queue, client });
-        self.open_retry_at = None;
-        self.outbox.report(SessionEvent::Closed);
+    /// As [`ListenerSession::wants_more`], but while messages are held the relays that hold none are read
+    /// on: they may owe what is waited for.
+    fn wants_more_of(&self, link: Link) -> bool {
+        self.wants_more()
+            || (self.has_room()
+                && self.events_bytes < LISTENER_BYTES_MAX
+                && self.link(link).is_some_and(|state| !self.holds(state)))
     }
 
+    fn has_events(&self) -> bool {
+        self.waiting_events() > 0
+    }
+}
+
+impl ListenerSession {
     fn send_open(&mut self, now: Time) {
         self.open_retry_at = None;
         if !self.outbox.has_directory() || self.closed {
@@ -429,9 +426,7 @@ impl ListenerSession {
                 let seen = self.generation;
                 ("generation", format!("generation: {generation} is below the last one, {seen}"))
             };
-            let field = field.to_owned();
-            let error = WireError { code: ErrorCode::Fenced, field, text, fatal: false };
-            self.outbox.send_to_directory(Frame::Error(error));
+            self.outbox.refuse_fenced(field, text);
             return;
         }
         if self.closed {

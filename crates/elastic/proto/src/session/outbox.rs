@@ -4,14 +4,17 @@ use std::collections::VecDeque;
 
 use bytes::BytesMut;
 
-use crate::Frame;
-use crate::frame::RelayAddress;
+use crate::frame::{ErrorCode, RelayAddress, WireError};
 use crate::limits::SESSION_EVENTS_MAX;
 use crate::session::{Link, Output, SessionEvent};
+use crate::{ClientId, Frame, RelayId};
 
 /// Outputs and events of a session, in order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Outbox {
+    /// Whose session it is.
+    queue: String,
+    client: ClientId,
     outputs: VecDeque<Output>,
     events: VecDeque<SessionEvent>,
     /// There is a greeted connection to a directory.
@@ -20,6 +23,11 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
+    pub(super) fn new(queue: String, client: ClientId) -> Self {
+        let (outputs, events) = (VecDeque::new(), VecDeque::new());
+        Self { queue, client, outputs, events, has_directory: false, last_link: 0 }
+    }
+
     pub(super) fn poll(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
@@ -73,6 +81,36 @@ impl Outbox {
     pub(super) fn send_to_directory(&mut self, frame: Frame) {
         if self.has_directory {
             self.outputs.push_back(Output::Directory(frame));
+        }
+    }
+
+    /// A witness for a failover.
+    pub(super) fn report_relay_lost(&mut self, relay: RelayId, cause: &str) {
+        let (queue, client, cause) = (self.queue.clone(), self.client, cause.to_owned());
+        self.send_to_directory(Frame::RelayLost { queue, client, relay, cause });
+    }
+
+    /// Refuses what the directory says, since `field` is older than what was seen.
+    pub(super) fn refuse_fenced(&mut self, field: &str, text: String) {
+        let (code, field) = (ErrorCode::Fenced, field.to_owned());
+        self.send_to_directory(Frame::Error(WireError { code, field, text, fatal: false }));
+    }
+
+    /// The last that the directory and the program hear of the session.
+    pub(super) fn leave_queue(&mut self) {
+        let (queue, client) = (self.queue.clone(), self.client);
+        self.send_to_directory(Frame::Close { queue, client });
+        self.report(SessionEvent::Closed);
+    }
+
+    /// What a directory says for the program.
+    pub(super) fn report_of_directory(&mut self, frame: Frame) {
+        match frame {
+            Frame::Notice { queue, code, text } if queue == self.queue => {
+                self.report(SessionEvent::Notice { code, text });
+            }
+            Frame::Error(error) => self.report(SessionEvent::Refused(error)),
+            _ => {} // Not for this session.
         }
     }
 

@@ -28,7 +28,7 @@ use crate::limits::{
 };
 use crate::parts::{self, PartsError};
 use crate::session::outbox::Outbox;
-use crate::session::{Link, Output, SessionEvent};
+use crate::session::{Link, Output, Session, SessionEvent};
 use crate::{ClientId, Epoch, Fence, MessageSeq, RelayId, Time};
 
 /// Who produces where.
@@ -127,6 +127,7 @@ impl ProducerSession {
     #[must_use]
     pub fn new(mut config: ProducerConfig, now: Time) -> Self {
         config.window_bytes = config.window_bytes.max(PRODUCER_WINDOW_BYTES_MIN);
+        let outbox = Outbox::new(config.queue.clone(), config.producer);
         Self {
             config,
             window: Window::new(),
@@ -141,12 +142,12 @@ impl ProducerSession {
             open_retry_at: None,
             paused_at: Some(now),
             phase: Phase::Open,
-            outbox: Outbox::default(),
+            outbox,
             stats: ProducerStats::default(),
         }
     }
 
-    /// Takes a message: it is sent by one of the next [`ProducerSession::poll`]s, and kept until it is
+    /// Takes a message: it is sent by one of the next [`Session::poll`]s, and kept until it is
     /// acknowledged. Returns its number.
     ///
     /// # Errors
@@ -220,82 +221,13 @@ impl ProducerSession {
         self.stats
     }
 
-    /// What to do next. It is to be asked after each `handle_*` and after publishing, until it says
-    /// `None`.
-    pub fn poll(&mut self) -> Option<Output> {
-        self.outbox.poll().or_else(|| self.poll_messages())
-    }
-
-    /// Whether [`ProducerSession::poll`] has something: asked by who wakes the driver.
+    /// Whether [`Session::poll`] has something: asked by who wakes the driver.
     #[must_use]
     pub fn has_output(&self) -> bool {
         let can_send = self
             .open_attachment()
             .is_some_and(|attachment| attachment.sent_bytes < attachment.credit_bytes);
         !self.outbox.is_empty() || (can_send && self.window.sent() < self.window.next())
-    }
-
-    /// Returns the next event for the program.
-    pub fn poll_event(&mut self) -> Option<SessionEvent> {
-        self.outbox.poll_event()
-    }
-
-    /// When [`ProducerSession::handle_timeout`] is to be called.
-    #[must_use]
-    pub fn next_deadline(&self) -> Option<Time> {
-        let attach = self.attaching.as_ref().map(|attaching| attaching.deadline);
-        let deferred_move = self.deferred_move.as_ref().map(|deferred_move| deferred_move.deadline);
-        attach.into_iter().chain(deferred_move).chain(self.open_retry_at).min()
-    }
-
-    /// Time has passed.
-    pub fn handle_timeout(&mut self, now: Time) {
-        if self.attaching.as_ref().is_some_and(|attaching| attaching.deadline <= now) {
-            self.abandon_attach();
-            self.attach_failed("no answer to ATTACH in time", now);
-        }
-        self.give_up_deferred_move(now);
-        if self.open_retry_at.is_some_and(|at| at <= now) {
-            self.send_open(now);
-        }
-    }
-
-    /// There is a greeted connection to a directory.
-    pub fn handle_directory_connected(&mut self, now: Time) {
-        self.outbox.directory_connected();
-        self.send_open(now);
-    }
-
-    /// It is gone; the session goes on at its relay.
-    pub fn handle_directory_lost(&mut self) {
-        self.outbox.directory_lost();
-        self.open_retry_at = None;
-    }
-
-    /// A frame from the directory, which concerns this queue and this producer or everybody.
-    pub fn handle_directory_frame(&mut self, frame: Frame, now: Time) {
-        match frame {
-            Frame::ProduceAt { queue, producer, fence, epoch, relay }
-                if queue == self.config.queue && producer == self.config.producer =>
-            {
-                self.produce_at(fence, epoch, relay, now);
-            }
-            Frame::RelayLost { queue, client, relay, cause }
-                if queue == self.config.queue && client == self.config.producer =>
-            {
-                while let Some(attachment) =
-                    self.attachments.iter().find(|attachment| attachment.relay == relay)
-                {
-                    self.attachments_lost(attachment.link, &cause, now);
-                }
-                self.resume_deferred_move(now);
-            }
-            Frame::Notice { queue, code, text } if queue == self.config.queue => {
-                self.outbox.report(SessionEvent::Notice { code, text });
-            }
-            Frame::Error(error) => self.outbox.report(SessionEvent::Refused(error)),
-            _ => {} // Not for producers.
-        }
     }
 
     /// A frame from a relay.
@@ -320,11 +252,73 @@ impl ProducerSession {
         self.resume_deferred_move(now);
     }
 
-    /// Whole frames from a relay.
-    ///
-    /// # Errors
-    /// If one is none: the connection is to be given up, with `handle_lost`.
-    pub fn handle_frames(
+    /// No more is published. When all is acknowledged, the queue is left, and [`SessionEvent::Closed`] comes.
+    pub fn close(&mut self) {
+        if self.phase == Phase::Open {
+            self.phase = Phase::Closing;
+            self.close_if_done();
+        }
+    }
+}
+
+impl Session for ProducerSession {
+    fn poll(&mut self) -> Option<Output> {
+        self.outbox.poll().or_else(|| self.poll_messages())
+    }
+
+    fn poll_event(&mut self) -> Option<SessionEvent> {
+        self.outbox.poll_event()
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        let attach = self.attaching.as_ref().map(|attaching| attaching.deadline);
+        let deferred_move = self.deferred_move.as_ref().map(|deferred_move| deferred_move.deadline);
+        attach.into_iter().chain(deferred_move).chain(self.open_retry_at).min()
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        if self.attaching.as_ref().is_some_and(|attaching| attaching.deadline <= now) {
+            self.abandon_attach();
+            self.attach_failed("no answer to ATTACH in time", now);
+        }
+        self.give_up_deferred_move(now);
+        if self.open_retry_at.is_some_and(|at| at <= now) {
+            self.send_open(now);
+        }
+    }
+
+    fn handle_directory_connected(&mut self, now: Time) {
+        self.outbox.directory_connected();
+        self.send_open(now);
+    }
+
+    fn handle_directory_lost(&mut self) {
+        self.outbox.directory_lost();
+        self.open_retry_at = None;
+    }
+
+    fn handle_directory_frame(&mut self, frame: Frame, now: Time) {
+        match frame {
+            Frame::ProduceAt { queue, producer, fence, epoch, relay }
+                if queue == self.config.queue && producer == self.config.producer =>
+            {
+                self.produce_at(fence, epoch, relay, now);
+            }
+            Frame::RelayLost { queue, client, relay, cause }
+                if queue == self.config.queue && client == self.config.producer =>
+            {
+                while let Some(attachment) =
+                    self.attachments.iter().find(|attachment| attachment.relay == relay)
+                {
+                    self.attachments_lost(attachment.link, &cause, now);
+                }
+                self.resume_deferred_move(now);
+            }
+            other => self.outbox.report_of_directory(other),
+        }
+    }
+
+    fn handle_frames(
         &mut self,
         link: Link,
         mut frames: Bytes,
@@ -336,8 +330,11 @@ impl ProducerSession {
         Ok(())
     }
 
-    /// The connection is gone, or could not be made.
-    pub fn handle_lost(&mut self, link: Link, cause: &str, now: Time) {
+    fn handle_connected(&mut self, link: Link, _now: Time) {
+        self.connected(link);
+    }
+
+    fn handle_lost(&mut self, link: Link, cause: &str, now: Time) {
         if self.attaching.as_ref().is_some_and(|attaching| attaching.link == link) {
             self.attach_failed(cause, now);
         }
@@ -345,14 +342,16 @@ impl ProducerSession {
         self.resume_deferred_move(now);
     }
 
-    /// No more is published. When all is acknowledged, the queue is left, and [`SessionEvent::Closed`] comes.
-    pub fn close(&mut self) {
-        if self.phase == Phase::Open {
-            self.phase = Phase::Closing;
-            self.close_if_done();
-        }
+    fn wants_more_of(&self, _link: Link) -> bool {
+        true
     }
 
+    fn has_events(&self) -> bool {
+        false
+    }
+}
+
+impl ProducerSession {
     fn refused(&mut self, link: Link, error: WireError, now: Time) {
         let cause = error.text.clone();
         let fenced = error.code == ErrorCode::Fenced;
@@ -393,9 +392,7 @@ impl ProducerSession {
     fn produce_at(&mut self, fence: Fence, epoch: Epoch, relay: RelayAddress, now: Time) {
         if fence < self.fence {
             let text = format!("fence: {} is below the highest seen, {}", fence.0, self.fence.0);
-            let field = "fence".to_owned();
-            let error = WireError { code: ErrorCode::Fenced, field, text, fatal: false };
-            self.outbox.send_to_directory(Frame::Error(error));
+            self.outbox.refuse_fenced("fence", text);
             return;
         }
         self.fence = fence;
@@ -430,16 +427,14 @@ impl ProducerSession {
         links.sort_unstable();
         links.dedup();
         links.into_iter().for_each(|link| self.outbox.close(link));
-        let (queue, client) = (self.config.queue.clone(), self.config.producer);
-        self.outbox.send_to_directory(Frame::Close { queue, client });
         self.phase = Phase::Closed;
         self.deferred_move = None;
         self.open_retry_at = None;
-        self.outbox.report(SessionEvent::Closed);
+        self.outbox.leave_queue();
     }
 }
 
-/// What [`ProducerSession::poll`] gives of messages.
+/// What [`Session::poll`] gives of messages.
 impl ProducerSession {
     fn poll_messages(&mut self) -> Option<Output> {
         let attachment =

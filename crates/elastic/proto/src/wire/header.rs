@@ -1,7 +1,9 @@
 //! The header that all frames begin with, and DATA's longer one.
 
 use crate::error::{Fault, FrameError, FrameName};
-use crate::limits::{DATA_HEADER_BYTES, FRAME_HEADER_BYTES};
+use crate::limits::{
+    CONTROL_BYTES_MAX, DATA_HEADER_BYTES, FRAME_HEADER_BYTES, KEEP_BYTES_MAX, MESSAGE_BYTES_MAX,
+};
 use crate::wire::Kind;
 use crate::{MessageSeq, Slot};
 
@@ -49,6 +51,18 @@ impl FrameHeader {
     #[must_use]
     pub const fn frame_bytes(&self) -> usize {
         FRAME_HEADER_BYTES + self.body_bytes
+    }
+}
+
+impl Kind {
+    /// The greatest body of this kind, in bytes.
+    #[must_use]
+    pub const fn body_bytes_max(self) -> usize {
+        match self {
+            Self::Data => DATA_HEADER_BYTES - FRAME_HEADER_BYTES + MESSAGE_BYTES_MAX,
+            Self::Keep => KEEP_BYTES_MAX,
+            _ => CONTROL_BYTES_MAX,
+        }
     }
 }
 

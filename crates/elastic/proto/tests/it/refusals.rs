@@ -110,7 +110,7 @@ fn what_may_not_be_sent_is_not_written() {
         attached: vec![RelayId(1); RELAYS_MAX + 1],
     });
     let text = open.encode(&mut out).unwrap_err().to_string();
-    assert_eq!(text, "OPEN_LISTENER: field relays: 4097 is more than the limit of 4096");
+    assert_eq!(text, "OPEN_LISTENER: field attached: 4097 is more than the limit of 4096");
     let attach = Frame::AttachListener(AttachListener {
         queue: "q".to_owned(),
         listener: ClientId(1),

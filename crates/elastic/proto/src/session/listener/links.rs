@@ -153,7 +153,7 @@ impl ListenerSession {
     }
 
     /// The connection is there (WELCOME need not be).
-    pub fn handle_connected(&mut self, link: Link, now: Time) {
+    pub(super) fn connected(&mut self, link: Link, now: Time) {
         let Some(state) = self.link_mut(link) else { return };
         if !matches!(state.phase, Phase::Connecting { .. }) {
             return;
@@ -250,13 +250,15 @@ impl ListenerSession {
 
     /// The connection is gone, or could not be made. It is made again after a while, if the directory
     /// does not say otherwise.
-    pub fn handle_lost(&mut self, link: Link, cause: &str, now: Time) {
-        self.lost(link, cause, None, true, now);
-        self.send_received_if_idle();
-    }
-
     /// `missed`: why messages may go past us from now on, if that is known; `dead`: the relay may be.
-    fn lost(&mut self, link: Link, cause: &str, missed: Option<GapCause>, dead: bool, now: Time) {
+    pub(super) fn lost(
+        &mut self,
+        link: Link,
+        cause: &str,
+        missed: Option<GapCause>,
+        dead: bool,
+        now: Time,
+    ) {
         let Some(state) = self.link_mut(link) else { return };
         if matches!(state.phase, Phase::Lost { .. }) {
             return;
@@ -276,13 +278,7 @@ impl ListenerSession {
         slots.sort_unstable();
         self.stats.relays_lost += u64::from(was_attached);
         if dead && (was_attached || first) {
-            let (queue, client) = (self.config.queue.clone(), self.config.listener);
-            self.outbox.send_to_directory(Frame::RelayLost {
-                queue,
-                client,
-                relay,
-                cause: cause.to_owned(),
-            });
+            self.outbox.report_relay_lost(relay, cause);
         }
         let unreachable =
             |state: &LinkState| state.link != link && !state.knows_us && !state.is_coming();
@@ -314,7 +310,7 @@ impl ListenerSession {
                 self.outbox.connect(link, state.relay.clone());
             } else {
                 self.outbox.close(link);
-                self.handle_lost(link, "no answer to ATTACH in time", now);
+                self.lost(link, "no answer to ATTACH in time", None, true, now);
             }
         }
     }

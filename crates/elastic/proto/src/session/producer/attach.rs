@@ -49,7 +49,7 @@ impl ProducerSession {
                 self.finish_open_attachment();
                 self.paused_at.get_or_insert(now);
             }
-            self.handle_connected(link, now);
+            self.connected(link);
         } else {
             self.outbox.connect(link, relay);
         }
@@ -63,11 +63,11 @@ impl ProducerSession {
         let attaching =
             PendingAttach { link, relay, epoch, begun, deadline, asked: false, again: true };
         self.attaching = Some(attaching);
-        self.handle_connected(link, now);
+        self.connected(link);
     }
 
     /// The connection is there (WELCOME need not be).
-    pub fn handle_connected(&mut self, link: Link, _now: Time) {
+    pub(super) fn connected(&mut self, link: Link) {
         let Some(attaching) = &mut self.attaching else { return };
         if attaching.link != link || attaching.asked {
             return;

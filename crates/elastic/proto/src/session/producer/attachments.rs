@@ -107,13 +107,7 @@ impl ProducerSession {
         self.outbox.close(link);
         self.owed = true;
         self.stats.failovers += 1;
-        let (queue, client) = (self.config.queue.clone(), self.config.producer);
-        self.outbox.send_to_directory(Frame::RelayLost {
-            queue,
-            client,
-            relay,
-            cause: cause.to_owned(),
-        });
+        self.outbox.report_relay_lost(relay, cause);
         if open {
             self.paused_at.get_or_insert(now);
         }

@@ -11,7 +11,7 @@ use quelea_elastic_proto::limits::{
 };
 use quelea_elastic_proto::session::{
     Event, GapNotice, Link, ListenerConfig, ListenerSession, Output, ProducerConfig,
-    ProducerSession, PublishError, SessionEvent, SubscribeError,
+    ProducerSession, PublishError, Session as _, SessionEvent, SubscribeError,
 };
 use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot, Time, parts};
 

@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use quelea_elastic_proto::frame::{Acknowledge, Frame, RelayAddress, Start};
 use quelea_elastic_proto::session::{
     Event, Link, ListenerConfig, ListenerSession, Output, ProducerConfig, ProducerSession,
+    Session as _,
 };
 use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot, Time, parts};
 

@@ -2,11 +2,11 @@
 
 /// What was logged last, so that a fault that lasts is logged when it begins, and not at each attempt.
 #[derive(Debug, Default)]
-pub(crate) struct LogOnce(Option<String>);
+pub struct LogOnce(Option<String>);
 
 impl LogOnce {
     /// Returns whether this is to be logged: it is not what was logged last.
-    pub(crate) fn is_new(&mut self, reason: &str) -> bool {
+    pub fn is_new(&mut self, reason: &str) -> bool {
         if self.0.as_deref() == Some(reason) {
             return false;
         }
@@ -15,7 +15,7 @@ impl LogOnce {
     }
 
     /// It goes on; returns whether there was a fault that was logged.
-    pub(crate) fn resolved(&mut self) -> bool {
+    pub fn resolved(&mut self) -> bool {
         self.0.take().is_some()
     }
 }

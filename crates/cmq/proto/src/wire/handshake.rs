@@ -1,20 +1,27 @@
-//! The receiver's answer to HELLO, or to data from an address that is not proven.
+//! What a sender says first, or when it is challenged (HELLO), and the receiver's answer to it, or to data
+//! from an address that is not proven (CHALLENGE).
 
 use bytes::BufMut;
 
 use crate::wire::Malformed;
-use crate::wire::hello::{COOKIE_BYTES, SALT_BYTES};
 
-/// A CHALLENGE's body without the tag. Which it is, the header's flag SEALED says.
+/// Bytes of a salt.
+pub const SALT_BYTES: usize = 16;
+
+/// Bytes of a cookie.
+pub const COOKIE_BYTES: usize = 8;
+
+/// The body of a HELLO or a CHALLENGE without the tag. Which it is, the header's flag SEALED says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Challenge {
-    /// Without a key: a cookie, to be given back in a HELLO.
+pub enum Handshake {
+    /// Without a key: a CHALLENGE's cookie, which the HELLO returns to prove that the sender gets what is
+    /// sent to its address.
     Cookie([u8; COOKIE_BYTES]),
-    /// With a key: the receiver's salt, for the same flow's keys. A tag follows.
+    /// With a key: the salt of who says it, of which the flow's keys are made. A tag follows.
     Salt([u8; SALT_BYTES]),
 }
 
-impl Challenge {
+impl Handshake {
     /// Appends the body, without the tag.
     pub fn write(&self, body: &mut impl BufMut) {
         match self {
