@@ -1,7 +1,7 @@
 //! What the simulations of several crates share: seeds, virtual time, networks that fail, a disk that
 //! crashes, a node. It must never be part of the product (only `dev-dependencies` name it, and the
-//! apparatus), read a clock, or know what one protocol means: a world of a state machine stands beside
-//! its tests. Start with [`seeds`] and [`Agenda`].
+//! apparatus), read a clock, or hold what one simulation alone needs: that stands beside its tests.
+//! Start with [`seeds`] and [`Agenda`].
 
 mod agenda;
 #[cfg(feature = "node")]
