@@ -19,6 +19,8 @@ pub(crate) enum ApiError {
     BadRequest(String),
     /// The broker is stopping.
     Stopping,
+    /// Not HTTP as the API takes it, such as a body that is not JSON: the status and what is wrong.
+    Malformed(StatusCode, String),
     /// The operating system refused; says what.
     System(String),
 }
@@ -38,6 +40,7 @@ impl IntoResponse for ApiError {
             }
             Self::Forbidden(reason) => (StatusCode::FORBIDDEN, "access_refused", reason),
             Self::NotFound => (StatusCode::NOT_FOUND, "Object Not Found", "Not Found".to_owned()),
+            Self::Malformed(status, text) => return (status, text).into_response(),
             Self::BadRequest(reason) => (StatusCode::BAD_REQUEST, "bad_request", reason),
             Self::System(reason) => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error", reason),
             Self::Stopping => (

@@ -6,6 +6,7 @@
 
 mod api;
 mod authentication;
+mod call;
 mod error;
 mod json;
 mod metrics;

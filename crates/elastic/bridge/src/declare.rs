@@ -1,6 +1,7 @@
 //! What the bridge declares by itself: durable queues, and their bindings. Whatever is there already is
 //! used as it is.
 
+use quelea_broker::error::ResourceError;
 use quelea_broker::{BindingError, ChannelId, DeclareQueue, DeclareQueueError, QueueBinding};
 use quelea_node::Core;
 use quelea_store::Ticket;
@@ -16,7 +17,7 @@ pub(crate) fn durable_queue(
     let name = queue.to_owned();
     let passive = DeclareQueue { name, passive: true, ..DeclareQueue::default() };
     match core.broker.declare_queue(now, channel, &passive) {
-        Err(DeclareQueueError::NoSuchQueue(_)) => {}
+        Err(DeclareQueueError::Resource(ResourceError::NoSuchQueue(_))) => {}
         declared => return declared.map(|declared| declared.ticket),
     }
     let durable = DeclareQueue { passive: false, durable: true, ..passive };

@@ -2,7 +2,6 @@
 //! answer to the request that makes it.
 
 use axum::Json;
-use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,13 +11,14 @@ use serde_json::{Value, json};
 use super::accounts::{account_of, vhost_of};
 use super::listing::array;
 use super::{JsonAnswer, StatusAnswer, required_field, text_field};
-use crate::authentication::ApiUser;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::done;
 use crate::state::ApiState;
 
 /// `GET /api/access-keys`: without secrets.
-pub(crate) async fn list(State(api): State<ApiState>, user: ApiUser) -> JsonAnswer {
+pub(crate) async fn list(call: Call) -> JsonAnswer {
+    let (api, user, []) = call.parts();
     user.require_administrator()?;
     let keys =
         api.ask(|core| core.broker.access().keys().iter().cloned().collect::<Vec<_>>()).await?;
@@ -26,11 +26,8 @@ pub(crate) async fn list(State(api): State<ApiState>, user: ApiUser) -> JsonAnsw
 }
 
 /// `GET /api/access-keys/{id}`: without its secret.
-pub(crate) async fn one(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path(id): Path<String>,
-) -> JsonAnswer {
+pub(crate) async fn one(call: Call) -> JsonAnswer {
+    let (api, user, [id]) = call.parts();
     user.require_administrator()?;
     let key = api.ask(move |core| core.broker.access().keys().get(&id).cloned()).await?;
     Ok(Json(to_json(&api, &key.ok_or(ApiError::NotFound)?)))
@@ -38,11 +35,8 @@ pub(crate) async fn one(
 
 /// `POST /api/access-keys` with `user` and `account`, which is that of virtual host `/` if absent.
 /// 201 with the key and its secret, which is shown this once.
-pub(crate) async fn create(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Json(body): Json<Value>,
-) -> Result<(StatusCode, Json<Value>), ApiError> {
+pub(crate) async fn create(call: Call) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let (api, user, [], body) = call.parts_and_body().await?;
     user.require_administrator()?;
     let owner = required_field(&body, "user")?.to_owned();
     let account = text_field(&body, "account")?.unwrap_or(&api.account_id).to_owned();
@@ -61,12 +55,8 @@ pub(crate) async fn create(
 }
 
 /// `PUT /api/access-keys/{id}` with `enabled`.
-pub(crate) async fn enable(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path(id): Path<String>,
-    Json(body): Json<Value>,
-) -> StatusAnswer {
+pub(crate) async fn enable(call: Call) -> StatusAnswer {
+    let (api, user, [id], body) = call.parts_and_body().await?;
     user.require_administrator()?;
     let Value::Bool(enabled) = body["enabled"] else {
         return Err(ApiError::bad("enabled must be true or false"));
@@ -76,11 +66,8 @@ pub(crate) async fn enable(
 }
 
 /// `DELETE /api/access-keys/{id}`.
-pub(crate) async fn delete(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path(id): Path<String>,
-) -> StatusAnswer {
+pub(crate) async fn delete(call: Call) -> StatusAnswer {
+    let (api, user, [id]) = call.parts();
     user.require_administrator()?;
     done(&api, move |core| core.broker.delete_access_key(core.now(), &id)).await?;
     Ok(StatusCode::NO_CONTENT)

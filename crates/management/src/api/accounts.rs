@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::vhosts::exists;
 use super::{JsonAnswer, StatusAnswer};
-use crate::authentication::ApiUser;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::{done, existed};
 use crate::state::ApiState;
@@ -21,7 +20,8 @@ const DEFAULT_VHOST: &str = "/";
 const ACCOUNT_LENGTH_MAX: usize = 64;
 
 /// `GET /api/accounts`: those that the user may see.
-pub(crate) async fn list(State(api): State<ApiState>, user: ApiUser) -> JsonAnswer {
+pub(crate) async fn list(call: Call) -> JsonAnswer {
+    let (api, user, []) = call.parts();
     let fetch = |core: &mut quelea_node::Core| {
         let mut keys: BTreeMap<String, usize> = BTreeMap::new();
         for key in core.broker.access().keys().iter() {
@@ -44,11 +44,8 @@ pub(crate) async fn list(State(api): State<ApiState>, user: ApiUser) -> JsonAnsw
 
 /// `PUT /api/accounts/{account}`: 201 if it is new, 204 if it was there. Its maker gets all
 /// permissions.
-pub(crate) async fn put(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path(account): Path<String>,
-) -> StatusAnswer {
+pub(crate) async fn put(call: Call) -> StatusAnswer {
+    let (api, user, [account]) = call.parts();
     user.require_administrator()?;
     check(&account)?;
     let vhost = vhost_of(&api, &account).to_owned();
@@ -65,11 +62,8 @@ pub(crate) async fn put(
 }
 
 /// `DELETE /api/accounts/{account}`, with its queues and access keys.
-pub(crate) async fn delete(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path(account): Path<String>,
-) -> StatusAnswer {
+pub(crate) async fn delete(call: Call) -> StatusAnswer {
+    let (api, user, [account]) = call.parts();
     user.require_administrator()?;
     let vhost = vhost_of(&api, &account).to_owned();
     existed(exists(&api, &vhost).await?)?;

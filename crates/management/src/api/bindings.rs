@@ -1,7 +1,5 @@
 //! `/api/bindings`, and the bindings of a queue or an exchange.
 
-use axum::Json;
-use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use quelea_broker::report::BindingReport;
 use quelea_broker::{Broker, ExchangeBinding, QueueBinding};
@@ -9,45 +7,33 @@ use serde_json::{Value, json};
 
 use super::listing::{Listed, matching_in};
 use super::{JsonAnswer, StatusAnswer, arguments_field, text_field};
-use crate::authentication::ApiUser;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::json::from_table;
 use crate::operation::done_as;
 use crate::state::ApiState;
 
 /// `GET /api/queues/{vhost}/{name}/bindings`.
-pub(crate) async fn of_queue(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path((vhost, name)): Path<(String, String)>,
-) -> JsonAnswer {
+pub(crate) async fn of_queue(call: Call) -> JsonAnswer {
+    let (api, user, [vhost, name]) = call.parts();
     matching_in(&api, &user, vhost, |b: &BindingReport| b.to_queue && b.destination == name).await
 }
 
 /// `GET /api/exchanges/{vhost}/{name}/bindings/source`.
-pub(crate) async fn from_exchange(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path((vhost, name)): Path<(String, String)>,
-) -> JsonAnswer {
+pub(crate) async fn from_exchange(call: Call) -> JsonAnswer {
+    let (api, user, [vhost, name]) = call.parts();
     matching_in(&api, &user, vhost, |b: &BindingReport| b.source == name).await
 }
 
 /// `GET /api/exchanges/{vhost}/{name}/bindings/destination`.
-pub(crate) async fn to_exchange(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path((vhost, name)): Path<(String, String)>,
-) -> JsonAnswer {
+pub(crate) async fn to_exchange(call: Call) -> JsonAnswer {
+    let (api, user, [vhost, name]) = call.parts();
     matching_in(&api, &user, vhost, |b: &BindingReport| !b.to_queue && b.destination == name).await
 }
 
 /// `GET /api/bindings/{vhost}/e/{source}/q/{destination}`.
-pub(crate) async fn queue_pair(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path((vhost, source, destination)): Path<(String, String, String)>,
-) -> JsonAnswer {
+pub(crate) async fn queue_pair(call: Call) -> JsonAnswer {
+    let (api, user, [vhost, source, destination]) = call.parts();
     matching_in(&api, &user, vhost, |b: &BindingReport| {
         b.to_queue && b.source == source && b.destination == destination
     })
@@ -55,11 +41,8 @@ pub(crate) async fn queue_pair(
 }
 
 /// `GET /api/bindings/{vhost}/e/{source}/e/{destination}`.
-pub(crate) async fn exchange_pair(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path((vhost, source, destination)): Path<(String, String, String)>,
-) -> JsonAnswer {
+pub(crate) async fn exchange_pair(call: Call) -> JsonAnswer {
+    let (api, user, [vhost, source, destination]) = call.parts();
     matching_in(&api, &user, vhost, |b: &BindingReport| {
         !b.to_queue && b.source == source && b.destination == destination
     })
@@ -67,12 +50,8 @@ pub(crate) async fn exchange_pair(
 }
 
 /// `POST /api/bindings/{vhost}/e/{source}/q/{destination}` with `routing_key` and `arguments`.
-pub(crate) async fn bind_queue(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path((vhost, source, destination)): Path<(String, String, String)>,
-    Json(body): Json<Value>,
-) -> StatusAnswer {
+pub(crate) async fn bind_queue(call: Call) -> StatusAnswer {
+    let (api, user, [vhost, source, destination], body) = call.parts_and_body().await?;
     let (routing_key, arguments) = (routing_key(&body)?, arguments_field(&body)?);
     let request = QueueBinding { queue: destination, exchange: source, routing_key, arguments };
     done_as(&api, &user, vhost, move |broker, now, channel| {
@@ -83,12 +62,8 @@ pub(crate) async fn bind_queue(
 }
 
 /// `POST /api/bindings/{vhost}/e/{source}/e/{destination}` with `routing_key` and `arguments`.
-pub(crate) async fn bind_exchange(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path((vhost, source, destination)): Path<(String, String, String)>,
-    Json(body): Json<Value>,
-) -> StatusAnswer {
+pub(crate) async fn bind_exchange(call: Call) -> StatusAnswer {
+    let (api, user, [vhost, source, destination], body) = call.parts_and_body().await?;
     let (routing_key, arguments) = (routing_key(&body)?, arguments_field(&body)?);
     let request = ExchangeBinding { destination, source, routing_key, arguments };
     done_as(&api, &user, vhost, move |broker, now, channel| {

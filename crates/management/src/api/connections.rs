@@ -1,8 +1,7 @@
 //! `/api/connections`, `/api/channels` and `/api/consumers`.
 
 use axum::Json;
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use quelea_broker::report::{ChannelReport, ConnectionReport, ConsumerReport};
 use quelea_broker::{Broker, CloseReason};
 use serde_json::{Value, json};
@@ -10,18 +9,15 @@ use serde_json::{Value, json};
 use super::listing::{Listed, fetch, matching};
 use super::overview::message_stats;
 use super::{JsonAnswer, StatusAnswer};
-use crate::authentication::ApiUser;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::json::from_table;
 use crate::operation::existed;
 use crate::state::ApiState;
 
 /// `GET /api/connections/{name}`.
-pub(crate) async fn one(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path(name): Path<String>,
-) -> JsonAnswer {
+pub(crate) async fn one(call: Call) -> JsonAnswer {
+    let (api, user, [name]) = call.parts();
     let found = find(&api, &name).await?;
     user.require_vhost(found.vhost())?;
     Ok(Json(found.to_json(&api)))
@@ -29,18 +25,14 @@ pub(crate) async fn one(
 
 /// `DELETE /api/connections/{name}`: closes it with 320 `CONNECTION_FORCED` and the text of the
 /// header `X-Reason`.
-pub(crate) async fn close(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-) -> StatusAnswer {
+pub(crate) async fn close(call: Call) -> StatusAnswer {
+    let reason = call.headers().get("x-reason").and_then(|value| value.to_str().ok());
+    let reason = reason.unwrap_or("Closed via management plugin").to_owned();
+    let (api, user, [name]) = call.parts();
     let found = find(&api, &name).await?;
     if found.user != user.name {
         user.require_administrator()?;
     }
-    let reason = headers.get("x-reason").and_then(|value| value.to_str().ok());
-    let reason = reason.unwrap_or("Closed via management plugin").to_owned();
     let id = found.id;
     let reason = CloseReason::Administrator { reason };
     existed(api.ask(move |core| core.broker.request_close(id, reason)).await?)?;
@@ -48,11 +40,8 @@ pub(crate) async fn close(
 }
 
 /// `GET /api/connections/{name}/channels`.
-pub(crate) async fn channels_of(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path(name): Path<String>,
-) -> JsonAnswer {
+pub(crate) async fn channels_of(call: Call) -> JsonAnswer {
+    let (api, user, [name]) = call.parts();
     let is_wanted = |c: &ChannelReport| c.connection_name == name && user.sees(c.vhost());
     matching(&api, is_wanted).await
 }

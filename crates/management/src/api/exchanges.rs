@@ -1,7 +1,6 @@
 //! `/api/exchanges`.
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use quelea_broker::report::ExchangeReport;
 use quelea_broker::{Broker, DeclareExchange};
@@ -10,18 +9,15 @@ use serde_json::{Value, json};
 
 use super::listing::{Listed, fetch};
 use super::{JsonAnswer, StatusAnswer, arguments_field, flag_field, required_field};
-use crate::authentication::ApiUser;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::json::from_table;
 use crate::operation::{done_as, existed};
 use crate::state::ApiState;
 
 /// `GET /api/exchanges/{vhost}/{name}`; the default exchange is called `amq.default` here.
-pub(crate) async fn one(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path((vhost, name)): Path<(String, String)>,
-) -> JsonAnswer {
+pub(crate) async fn one(call: Call) -> JsonAnswer {
+    let (api, user, [vhost, name]) = call.parts();
     user.require_vhost(&vhost)?;
     let found = fetch_one(&api, vhost, &name).await?;
     found.map(|exchange| Json(exchange.to_json(&api))).ok_or(ApiError::NotFound)
@@ -29,12 +25,8 @@ pub(crate) async fn one(
 
 /// `PUT /api/exchanges/{vhost}/{name}` with `type`, `durable` (default true), `auto_delete`,
 /// `internal` and `arguments`. 201 if it is new, 204 if it was there.
-pub(crate) async fn declare(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path((vhost, name)): Path<(String, String)>,
-    Json(body): Json<Value>,
-) -> StatusAnswer {
+pub(crate) async fn declare(call: Call) -> StatusAnswer {
+    let (api, user, [vhost, name], body) = call.parts_and_body().await?;
     let known = fetch_one(&api, vhost.clone(), &name).await?.is_some();
     let arguments = arguments_field(&body)?;
     let request = DeclareExchange {
@@ -61,12 +53,9 @@ pub(crate) struct DeleteQuery {
 }
 
 /// `DELETE /api/exchanges/{vhost}/{name}`, with `?if-unused=true`.
-pub(crate) async fn delete(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path((vhost, name)): Path<(String, String)>,
-    Query(query): Query<DeleteQuery>,
-) -> StatusAnswer {
+pub(crate) async fn delete(call: Call) -> StatusAnswer {
+    let query: DeleteQuery = call.query()?;
+    let (api, user, [vhost, name]) = call.parts();
     existed(fetch_one(&api, vhost.clone(), &name).await?.is_some())?;
     done_as(&api, &user, vhost, move |broker, now, channel| {
         broker.delete_exchange(now, channel, &name, query.if_unused)

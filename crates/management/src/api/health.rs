@@ -1,16 +1,15 @@
 //! `/api/health/checks/…`: 200 with `{"status": "ok"}`, or 503 with the reason.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::authentication::ApiUser;
+use crate::call::Call;
 use crate::error::ApiError;
-use crate::state::ApiState;
 
 /// Fails while publishers are blocked: the disk is full, or has failed.
-pub(crate) async fn alarms(State(api): State<ApiState>, _user: ApiUser) -> Answer {
+pub(crate) async fn alarms(call: Call) -> Answer {
+    let (api, _, []) = call.parts();
     let blocked = api.ask(|core| core.broker.publishers_blocked().map(str::to_owned)).await?;
     Ok(match blocked {
         None => ok(),
@@ -22,7 +21,8 @@ pub(crate) async fn alarms(State(api): State<ApiState>, _user: ApiUser) -> Answe
 }
 
 /// The core thread answers. All virtual hosts are served by the one node: they are up when it does.
-pub(crate) async fn alive(State(api): State<ApiState>, _user: ApiUser) -> Answer {
+pub(crate) async fn alive(call: Call) -> Answer {
+    let (api, _, []) = call.parts();
     api.ask(|_| ()).await?;
     Ok(ok())
 }

@@ -1,12 +1,12 @@
 //! What the lists of all kinds of objects have in common.
 
 use axum::Json;
-use axum::extract::{Path, State};
 use quelea_broker::Broker;
 use serde_json::Value;
 
 use super::JsonAnswer;
 use crate::authentication::ApiUser;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
@@ -24,22 +24,21 @@ pub(super) trait Listed: Sized + Send + 'static {
 }
 
 /// `GET /api/KIND`: those that the user may see.
-pub(super) async fn list<T: Listed>(State(api): State<ApiState>, user: ApiUser) -> JsonAnswer {
+pub(super) async fn list<T: Listed>(call: Call) -> JsonAnswer {
+    let (api, user, []) = call.parts();
     matching(&api, |object: &T| user.sees(object.vhost())).await
 }
 
 /// `GET /api/KIND` of what only administrators see.
-pub(super) async fn list_all<T: Listed>(State(api): State<ApiState>, user: ApiUser) -> JsonAnswer {
+pub(super) async fn list_all<T: Listed>(call: Call) -> JsonAnswer {
+    let (api, user, []) = call.parts();
     user.require_administrator()?;
     matching(&api, |_: &T| true).await
 }
 
 /// `GET /api/KIND/{vhost}`.
-pub(super) async fn list_in<T: Listed>(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path(vhost): Path<String>,
-) -> JsonAnswer {
+pub(super) async fn list_in<T: Listed>(call: Call) -> JsonAnswer {
+    let (api, user, [vhost]) = call.parts();
     matching_in(&api, &user, vhost, |_: &T| true).await
 }
 

@@ -1,17 +1,17 @@
 //! `/api/overview` and `/api/nodes`.
 
 use axum::Json;
-use axum::extract::State;
 use quelea_broker::report::{MessageCounters, Overview};
 use serde_json::{Value, json};
 
 use super::JsonAnswer;
-use crate::authentication::ApiUser;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
 /// `GET /api/overview`.
-pub(crate) async fn overview(State(api): State<ApiState>, _user: ApiUser) -> JsonAnswer {
+pub(crate) async fn overview(call: Call) -> JsonAnswer {
+    let (api, _, []) = call.parts();
     let overview = fetch(&api).await?;
     let exchange_types = ["direct", "fanout", "headers", "topic"];
     let exchange_types = exchange_types.map(|name| json!({ "name": name, "enabled": true }));
@@ -42,7 +42,8 @@ pub(crate) async fn overview(State(api): State<ApiState>, _user: ApiUser) -> Jso
 }
 
 /// `GET /api/nodes`: one node.
-pub(crate) async fn nodes(State(api): State<ApiState>, user: ApiUser) -> JsonAnswer {
+pub(crate) async fn nodes(call: Call) -> JsonAnswer {
+    let (api, user, []) = call.parts();
     user.require_monitoring()?;
     let overview = fetch(&api).await?;
     Ok(Json(json!([{

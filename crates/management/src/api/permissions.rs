@@ -1,7 +1,6 @@
 //! `/api/permissions` and `/api/topic-permissions`.
 
 use axum::Json;
-use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use quelea_broker::Broker;
 use quelea_broker::access::{Permission, TopicPermission};
@@ -9,37 +8,28 @@ use serde_json::{Value, json};
 
 use super::listing::{Listed, array, fetch, matching};
 use super::{JsonAnswer, StatusAnswer, required_field, text_field};
-use crate::authentication::ApiUser;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::{done, existed};
 use crate::state::ApiState;
 
 /// `GET /api/users/{user}/permissions`.
-pub(crate) async fn of_user(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path(name): Path<String>,
-) -> JsonAnswer {
+pub(crate) async fn of_user(call: Call) -> JsonAnswer {
+    let (api, user, [name]) = call.parts();
     user.require_administrator()?;
     matching(&api, |p: &Permission| *p.user == *name).await
 }
 
 /// `GET /api/vhosts/{vhost}/permissions`.
-pub(crate) async fn of_vhost(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path(vhost): Path<String>,
-) -> JsonAnswer {
+pub(crate) async fn of_vhost(call: Call) -> JsonAnswer {
+    let (api, user, [vhost]) = call.parts();
     user.require_administrator()?;
     matching(&api, |p: &Permission| p.vhost() == vhost).await
 }
 
 /// `GET /api/permissions/{vhost}/{user}`.
-pub(crate) async fn one(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path((vhost, name)): Path<(String, String)>,
-) -> JsonAnswer {
+pub(crate) async fn one(call: Call) -> JsonAnswer {
+    let (api, user, [vhost, name]) = call.parts();
     user.require_administrator()?;
     let permissions = fetch::<Permission>(&api, None).await?;
     let found = permissions.iter().find(|p| p.vhost() == vhost && *p.user == *name);
@@ -47,12 +37,8 @@ pub(crate) async fn one(
 }
 
 /// `PUT /api/permissions/{vhost}/{user}` with `configure`, `write` and `read`.
-pub(crate) async fn put(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path((vhost, name)): Path<(String, String)>,
-    Json(body): Json<Value>,
-) -> StatusAnswer {
+pub(crate) async fn put(call: Call) -> StatusAnswer {
+    let (api, user, [vhost, name], body) = call.parts_and_body().await?;
     user.require_administrator()?;
     let [configure, write, read] = texts(&body, ["configure", "write", "read"])?;
     done(&api, move |core| {
@@ -63,11 +49,8 @@ pub(crate) async fn put(
 }
 
 /// `DELETE /api/permissions/{vhost}/{user}`.
-pub(crate) async fn delete(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path((vhost, name)): Path<(String, String)>,
-) -> StatusAnswer {
+pub(crate) async fn delete(call: Call) -> StatusAnswer {
+    let (api, user, [vhost, name]) = call.parts();
     user.require_administrator()?;
     let permissions = fetch::<Permission>(&api, None).await?;
     existed(permissions.iter().any(|p| p.vhost() == vhost && *p.user == *name))?;
@@ -76,11 +59,8 @@ pub(crate) async fn delete(
 }
 
 /// `GET /api/topic-permissions/{vhost}/{user}`: a list, one entry an exchange.
-pub(crate) async fn one_topic(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path((vhost, name)): Path<(String, String)>,
-) -> JsonAnswer {
+pub(crate) async fn one_topic(call: Call) -> JsonAnswer {
+    let (api, user, [vhost, name]) = call.parts();
     user.require_administrator()?;
     let mut permissions = fetch::<TopicPermission>(&api, None).await?;
     permissions.retain(|p| p.vhost() == vhost && *p.user == *name);
@@ -89,12 +69,8 @@ pub(crate) async fn one_topic(
 }
 
 /// `PUT /api/topic-permissions/{vhost}/{user}` with `exchange`, `write` and `read`.
-pub(crate) async fn put_topic(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path((vhost, name)): Path<(String, String)>,
-    Json(body): Json<Value>,
-) -> StatusAnswer {
+pub(crate) async fn put_topic(call: Call) -> StatusAnswer {
+    let (api, user, [vhost, name], body) = call.parts_and_body().await?;
     user.require_administrator()?;
     let [exchange, write, read] = texts(&body, ["exchange", "write", "read"])?;
     done(&api, move |core| {
@@ -105,14 +81,9 @@ pub(crate) async fn put_topic(
 }
 
 /// `DELETE /api/topic-permissions/{vhost}/{user}`: of one `exchange` if the body names it, or all.
-pub(crate) async fn delete_topic(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path((vhost, name)): Path<(String, String)>,
-    body: Option<Json<Value>>,
-) -> StatusAnswer {
+pub(crate) async fn delete_topic(call: Call) -> StatusAnswer {
+    let (api, user, [vhost, name], body) = call.parts_and_optional_body().await?;
     user.require_administrator()?;
-    let body = body.map_or(Value::Null, |Json(body)| body);
     let exchange = text_field(&body, "exchange")?.map(str::to_owned);
     let permissions = fetch::<TopicPermission>(&api, None).await?;
     existed(permissions.iter().any(|p| p.vhost() == vhost && *p.user == *name))?;

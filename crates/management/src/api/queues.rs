@@ -1,7 +1,6 @@
 //! `/api/queues`.
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use quelea_broker::report::{QueueReport, QueueState};
 use quelea_broker::{Broker, DeclareQueue};
@@ -11,18 +10,15 @@ use serde_json::{Value, json};
 use super::listing::Listed;
 use super::overview::message_stats;
 use super::{JsonAnswer, StatusAnswer, arguments_field, flag_field};
-use crate::authentication::ApiUser;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::json::from_table;
 use crate::operation::{done_as, existed};
 use crate::state::ApiState;
 
 /// `GET /api/queues/{vhost}/{name}`.
-pub(crate) async fn one(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path((vhost, name)): Path<(String, String)>,
-) -> JsonAnswer {
+pub(crate) async fn one(call: Call) -> JsonAnswer {
+    let (api, user, [vhost, name]) = call.parts();
     user.require_vhost(&vhost)?;
     let queue = fetch_one(&api, vhost, name).await?;
     queue.map(|queue| Json(queue.to_json(&api))).ok_or(ApiError::NotFound)
@@ -30,12 +26,8 @@ pub(crate) async fn one(
 
 /// `PUT /api/queues/{vhost}/{name}` with `durable` (default true), `auto_delete` and `arguments`.
 /// 201 if it is new, 204 if it was there.
-pub(crate) async fn declare(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path((vhost, name)): Path<(String, String)>,
-    Json(body): Json<Value>,
-) -> StatusAnswer {
+pub(crate) async fn declare(call: Call) -> StatusAnswer {
+    let (api, user, [vhost, name], body) = call.parts_and_body().await?;
     let known = fetch_one(&api, vhost.clone(), name.clone()).await?.is_some();
     let arguments = arguments_field(&body)?;
     let request = DeclareQueue {
@@ -62,12 +54,9 @@ pub(crate) struct DeleteQuery {
 }
 
 /// `DELETE /api/queues/{vhost}/{name}`, with `?if-empty=true` and `?if-unused=true`.
-pub(crate) async fn delete(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path((vhost, name)): Path<(String, String)>,
-    Query(query): Query<DeleteQuery>,
-) -> StatusAnswer {
+pub(crate) async fn delete(call: Call) -> StatusAnswer {
+    let query: DeleteQuery = call.query()?;
+    let (api, user, [vhost, name]) = call.parts();
     existed(fetch_one(&api, vhost.clone(), name.clone()).await?.is_some())?;
     done_as(&api, &user, vhost, move |broker, now, channel| {
         broker
@@ -79,11 +68,8 @@ pub(crate) async fn delete(
 }
 
 /// `DELETE /api/queues/{vhost}/{name}/contents`.
-pub(crate) async fn purge(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path((vhost, name)): Path<(String, String)>,
-) -> StatusAnswer {
+pub(crate) async fn purge(call: Call) -> StatusAnswer {
+    let (api, user, [vhost, name]) = call.parts();
     existed(fetch_one(&api, vhost.clone(), name.clone()).await?.is_some())?;
     done_as(&api, &user, vhost, move |broker, now, channel| {
         broker.purge_queue(now, channel, &name).map(|purged| purged.ticket)

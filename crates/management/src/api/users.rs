@@ -1,25 +1,26 @@
 //! `/api/users` and `/api/whoami`.
 
 use axum::Json;
-use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use quelea_broker::access::User;
 use serde_json::{Value, json};
 
 use super::listing::array;
 use super::{JsonAnswer, StatusAnswer, text_field};
-use crate::authentication::ApiUser;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::{done, existed};
 use crate::state::ApiState;
 
 /// `GET /api/whoami`.
-pub(crate) async fn whoami(user: ApiUser) -> Json<Value> {
+pub(crate) async fn whoami(call: Call) -> Json<Value> {
+    let (_, user, []) = call.parts();
     Json(json!({ "name": user.name, "tags": user.tags }))
 }
 
 /// `GET /api/users`.
-pub(crate) async fn list(State(api): State<ApiState>, user: ApiUser) -> JsonAnswer {
+pub(crate) async fn list(call: Call) -> JsonAnswer {
+    let (api, user, []) = call.parts();
     user.require_administrator()?;
     let users = api
         .ask(|core| core.broker.access().accounts().users().cloned().collect::<Vec<_>>())
@@ -28,23 +29,16 @@ pub(crate) async fn list(State(api): State<ApiState>, user: ApiUser) -> JsonAnsw
 }
 
 /// `GET /api/users/{user}`.
-pub(crate) async fn one(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path(name): Path<String>,
-) -> JsonAnswer {
+pub(crate) async fn one(call: Call) -> JsonAnswer {
+    let (api, user, [name]) = call.parts();
     user.require_administrator()?;
     fetch(&api, name).await?.as_ref().map(to_json).map(Json).ok_or(ApiError::NotFound)
 }
 
 /// `PUT /api/users/{user}` with `password`, or with `password_hash` (a PHC string that this API gave),
 /// and `tags`, comma-separated text or a list. 201 if the user is new, 204 if it was changed.
-pub(crate) async fn put(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path(name): Path<String>,
-    Json(body): Json<Value>,
-) -> StatusAnswer {
+pub(crate) async fn put(call: Call) -> StatusAnswer {
+    let (api, user, [name], body) = call.parts_and_body().await?;
     user.require_administrator()?;
     let tags = tags(&body)?;
     let hash = match (text_field(&body, "password")?, text_field(&body, "password_hash")?) {
@@ -63,11 +57,8 @@ pub(crate) async fn put(
 }
 
 /// `DELETE /api/users/{user}`.
-pub(crate) async fn delete(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path(name): Path<String>,
-) -> StatusAnswer {
+pub(crate) async fn delete(call: Call) -> StatusAnswer {
+    let (api, user, [name]) = call.parts();
     user.require_administrator()?;
     existed(fetch(&api, name.clone()).await?.is_some())?;
     done(&api, move |core| core.broker.delete_user(core.now(), &name)).await?;

@@ -1,7 +1,6 @@
 //! `/api/vhosts`.
 
 use axum::Json;
-use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use quelea_broker::Broker;
 use quelea_broker::report::VhostReport;
@@ -10,17 +9,14 @@ use serde_json::{Value, json};
 use super::listing::{Listed, fetch};
 use super::overview::message_stats;
 use super::{JsonAnswer, StatusAnswer};
-use crate::authentication::ApiUser;
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::{done, existed};
 use crate::state::ApiState;
 
 /// `GET /api/vhosts/{vhost}`.
-pub(crate) async fn one(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path(vhost): Path<String>,
-) -> JsonAnswer {
+pub(crate) async fn one(call: Call) -> JsonAnswer {
+    let (api, user, [vhost]) = call.parts();
     user.require_vhost(&vhost)?;
     let vhosts = fetch::<VhostReport>(&api, None).await?;
     let found = vhosts.iter().find(|known| known.vhost() == vhost).ok_or(ApiError::NotFound)?;
@@ -28,11 +24,8 @@ pub(crate) async fn one(
 }
 
 /// `PUT /api/vhosts/{vhost}`: 201 if it is new, 204 if it was there. Its maker gets all permissions.
-pub(crate) async fn put(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path(vhost): Path<String>,
-) -> StatusAnswer {
+pub(crate) async fn put(call: Call) -> StatusAnswer {
+    let (api, user, [vhost]) = call.parts();
     user.require_administrator()?;
     if exists(&api, &vhost).await? {
         return Ok(StatusCode::NO_CONTENT);
@@ -47,11 +40,8 @@ pub(crate) async fn put(
 }
 
 /// `DELETE /api/vhosts/{vhost}`.
-pub(crate) async fn delete(
-    State(api): State<ApiState>,
-    user: ApiUser,
-    Path(vhost): Path<String>,
-) -> StatusAnswer {
+pub(crate) async fn delete(call: Call) -> StatusAnswer {
+    let (api, user, [vhost]) = call.parts();
     user.require_administrator()?;
     existed(exists(&api, &vhost).await?)?;
     done(&api, move |core| core.broker.delete_vhost(core.now(), &vhost)).await?;

@@ -1,0 +1,94 @@
+//! A request of the API, taken apart in one place for all of its handlers: each of them is compiled for this
+//! one argument instead of an extractor of its own for every part.
+
+use axum::Json;
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::{FromRequest, FromRequestParts, Query, RawPathParams, Request};
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::authentication::ApiUser;
+use crate::error::ApiError;
+use crate::state::ApiState;
+
+/// A request of a user who has signed in.
+pub(crate) struct Call {
+    api: ApiState,
+    user: ApiUser,
+    /// The values of the route's parameters, in their order.
+    path: Vec<String>,
+    request: Request,
+}
+
+impl FromRequest<ApiState> for Call {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, api: &ApiState) -> Result<Self, ApiError> {
+        let (mut parts, body) = request.into_parts();
+        let user = ApiUser::from_request_parts(&mut parts, api).await?;
+        let path = match RawPathParams::from_request_parts(&mut parts, api).await {
+            Ok(path) => path.iter().map(|(_, value)| value.to_owned()).collect(),
+            Err(RawPathParamsRejection::MissingPathParams(_)) => Vec::new(),
+            Err(refused) => return Err(ApiError::Malformed(refused.status(), refused.body_text())),
+        };
+        Ok(Self { api: api.clone(), user, path, request: Request::from_parts(parts, body) })
+    }
+}
+
+impl Call {
+    /// What a handler needs of a route with `N` parameters.
+    pub(crate) fn parts<const N: usize>(self) -> (ApiState, ApiUser, [String; N]) {
+        (self.api, self.user, parameters(self.path))
+    }
+
+    /// The same with the body, which must be JSON and say so.
+    ///
+    /// # Errors
+    /// [`ApiError::Malformed`].
+    pub(crate) async fn parts_and_body<const N: usize>(
+        self,
+    ) -> Result<(ApiState, ApiUser, [String; N], Value), ApiError> {
+        let body = json(self.request).await?;
+        Ok((self.api, self.user, parameters(self.path), body))
+    }
+
+    /// The same where the body may be absent: then it is null.
+    ///
+    /// # Errors
+    /// [`ApiError::Malformed`].
+    pub(crate) async fn parts_and_optional_body<const N: usize>(
+        self,
+    ) -> Result<(ApiState, ApiUser, [String; N], Value), ApiError> {
+        if self.headers().contains_key(CONTENT_TYPE) {
+            return self.parts_and_body().await;
+        }
+        let (api, user, path) = self.parts();
+        Ok((api, user, path, Value::Null))
+    }
+
+    /// What the part of the address behind `?` says.
+    ///
+    /// # Errors
+    /// [`ApiError::Malformed`].
+    pub(crate) fn query<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
+        Query::try_from_uri(self.request.uri())
+            .map(|Query(query)| query)
+            .map_err(|refused| ApiError::Malformed(refused.status(), refused.body_text()))
+    }
+
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        self.request.headers()
+    }
+}
+
+async fn json(request: Request) -> Result<Value, ApiError> {
+    let body = Json::from_request(request, &()).await;
+    body.map(|Json(body)| body)
+        .map_err(|refused| ApiError::Malformed(refused.status(), refused.body_text()))
+}
+
+fn parameters<const N: usize>(path: Vec<String>) -> [String; N] {
+    path.try_into().expect("a handler takes as many parameters as its route has")
+}
