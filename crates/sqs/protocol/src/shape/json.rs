@@ -8,6 +8,8 @@ use super::wire::{Budget, Seed, Wire};
 use crate::{Error, ErrorKind};
 
 /// Reads a shape.
+// All operations inlined into one function would take the compiler a fifth longer for this crate.
+#[inline(never)]
 pub(crate) fn decode<S: Shape>(body: &[u8]) -> Result<S, Error> {
     let refused = |text| Error::new(ErrorKind::SerializationException, text);
     if body.is_empty() {
