@@ -190,10 +190,7 @@ impl Queue {
             return;
         }
         let driver = self.endpoint.driver();
-        let now = driver.clock.now();
-        let mut state = driver.lock();
-        state.proto.acknowledge(receipt.token, now);
-        driver.release_and_transmit(state);
+        driver.change(|state, now| state.proto.acknowledge(receipt.token, now));
     }
 
     /// Closes the mailbox: pops of other threads end once it is empty, and what is pushed to it is

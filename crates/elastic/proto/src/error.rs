@@ -81,6 +81,20 @@ pub enum Fault {
     },
 }
 
+impl WireError {
+    /// An error that does not end the connection.
+    #[must_use]
+    pub fn refusal(code: ErrorCode, field: &str, text: impl Into<String>) -> Self {
+        Self { code, field: field.to_owned(), text: text.into(), fatal: false }
+    }
+
+    /// An error after which nothing more is taken from the peer.
+    #[must_use]
+    pub fn fatal(code: ErrorCode, field: &str, text: impl Into<String>) -> Self {
+        Self { fatal: true, ..Self::refusal(code, field, text) }
+    }
+}
+
 impl From<FrameError> for WireError {
     /// As it is sent to the peer: after it nothing on the connection can be trusted.
     fn from(error: FrameError) -> Self {
@@ -91,6 +105,6 @@ impl From<FrameError> for WireError {
             }
             _ => ErrorCode::Malformed,
         };
-        Self { code, field: error.field.to_owned(), text: error.to_string(), fatal: true }
+        Self::fatal(code, error.field, error.to_string())
     }
 }

@@ -14,13 +14,12 @@ mod named;
 pub mod parts;
 mod search;
 pub mod session;
-mod time;
 pub mod wire;
 
 pub use error::FrameError;
 pub use frame::Frame;
 pub use ids::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot};
 pub use named::{Named, UnknownName};
+pub use quelea_model::Time;
 pub use search::Search;
-pub use time::Time;
 pub use wire::FrameBuffer;

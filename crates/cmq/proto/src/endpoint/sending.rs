@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 
 use super::{DestinationId, Endpoint, Transmit};
-use crate::time::Time;
+use crate::Time;
 
 impl Endpoint {
     /// The destination's batch leaves as soon as it may.
