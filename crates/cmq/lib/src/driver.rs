@@ -182,7 +182,7 @@ impl Driver {
         more
     }
 
-    /// Gives the kernel what was taken, whose buffers go back the next time. Returns whether a path
+    /// Sends what was taken, whose buffers go back the next time. Returns whether a path
     /// turned out to be shorter than was known, which gives more to send.
     fn send(&self, sending: &mut Sending) -> bool {
         let mut too_long = Vec::new();

@@ -158,7 +158,7 @@ impl Queue {
         popped
     }
 
-    /// Some of a delivery is left. Whoever waits did not see it while it was away.
+    /// Some of a delivery is left. Waiters did not see it while it was away.
     fn put_back(&self, delivery: Delivery) {
         self.ring.put_back(delivery);
         let driver = self.endpoint.driver();
@@ -244,7 +244,7 @@ struct Lent<'a> {
 }
 
 impl Lent<'_> {
-    /// Gives at most `max` messages; returns how many.
+    /// Passes at most `max` messages to `each`; returns how many.
     fn give(&mut self, max: usize, each: &mut impl FnMut(MessageRef<'_>)) -> usize {
         let Some(delivery) = &self.delivery else { return 0 };
         let count = delivery.count as usize;

@@ -340,7 +340,7 @@ impl Outbox {
         })
     }
 
-    /// Gives a train's buffer back for the next.
+    /// Returns a train's buffer for the next.
     pub(crate) fn recycle(&mut self, buffer: BytesMut) {
         self.pool.give(buffer);
     }

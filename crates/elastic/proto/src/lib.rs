@@ -21,5 +21,5 @@ pub use frame::Frame;
 pub use ids::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot};
 pub use named::{Named, UnknownName};
 pub use quelea_model::Time;
-pub use search::Search;
+pub use search::DirectorySearch;
 pub use wire::FrameBuffer;

@@ -56,7 +56,7 @@ impl Endpoint {
         !self.challenges.is_empty() || self.inbox.has_answer() || self.outbox.has_transmit()
     }
 
-    /// Gives a lossy train's buffer back for the next batch.
+    /// Returns a lossy train's buffer for the next batch.
     pub fn recycle(&mut self, buffer: BytesMut) {
         self.outbox.recycle(buffer);
     }

@@ -108,7 +108,7 @@ impl Inbox {
         }
     }
 
-    /// A sender gives back a cookie: its address is its own, for all flows of its session.
+    /// A sender returns a cookie: its address is its own, for all flows of its session.
     pub fn on_hello(&mut self, arrived: &Arrived<'_>, cookie: [u8; COOKIE_BYTES]) {
         let key = arrived.key();
         if !self.cookies.is_good(cookie, key.from, key.session, key.number, arrived.now) {

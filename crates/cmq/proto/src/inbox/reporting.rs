@@ -34,7 +34,7 @@ pub enum Answer {
         to: SocketAddr,
         /// Its flow.
         header: Header,
-        /// What it has to give back.
+        /// What it has to return.
         cookie: [u8; COOKIE_BYTES],
     },
     /// The sender's datagrams are not taken.

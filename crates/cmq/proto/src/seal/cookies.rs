@@ -23,7 +23,7 @@ impl Cookies {
         Self { key: hmac::Key::new(hmac::HMAC_SHA256, seed) }
     }
 
-    /// The cookie that the flow's sender at `from` has to give back.
+    /// The cookie that the flow's sender at `from` has to return.
     #[must_use]
     pub fn cookie(
         &self,
