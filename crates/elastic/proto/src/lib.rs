@@ -4,6 +4,7 @@
 //! Start with [`frame::Frame`]; every limit is in [`limits`].
 
 pub mod error;
+mod fault;
 pub mod frame;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
