@@ -33,31 +33,22 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 8] = [
-        Self::Unroutable,
-        Self::NoExchange,
-        Self::NoVhost,
-        Self::Refused,
-        Self::TooLarge,
-        Self::QueueFull,
-        Self::NotLoopback,
-        Self::Invalid,
+    /// All of them in the order of their numbers, each with its label.
+    const LABELS: [(Self, &'static str); 8] = [
+        (Self::Unroutable, "unroutable"),
+        (Self::NoExchange, "no_exchange"),
+        (Self::NoVhost, "no_vhost"),
+        (Self::Refused, "refused"),
+        (Self::TooLarge, "too_large"),
+        (Self::QueueFull, "queue_full"),
+        (Self::NotLoopback, "not_loopback"),
+        (Self::Invalid, "invalid"),
     ];
 
     /// Its label.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unroutable => "unroutable",
-            Self::NoExchange => "no_exchange",
-            Self::NoVhost => "no_vhost",
-            Self::Refused => "refused",
-            Self::TooLarge => "too_large",
-            Self::QueueFull => "queue_full",
-            Self::NotLoopback => "not_loopback",
-            Self::Invalid => "invalid",
-        }
+        Self::LABELS[self as usize].1
     }
 }
 
@@ -66,7 +57,7 @@ impl Cause {
 pub struct DatagramCounters {
     pub(crate) received: AtomicU64,
     pub(crate) published: AtomicU64,
-    dropped: [AtomicU64; Cause::ALL.len()],
+    dropped: [AtomicU64; Cause::LABELS.len()],
     pub(crate) forwarded: AtomicU64,
     pub(crate) requeued: AtomicU64,
     pub(crate) not_forwarded: AtomicU64,
@@ -109,31 +100,15 @@ impl Collector for DatagramCounters {
             encode(&mut encoder, name, help, &ConstCounter::new(value.load(Relaxed)))?;
         }
         let help = "Messages from CMQ peers that reached no queue, by cause";
-        let mut family =
-            encoder.encode_descriptor("cmq_messages_dropped", help, None, MetricType::Counter)?;
-        for cause in Cause::ALL {
-            let labels = [("cause", cause.name())];
-            ConstCounter::new(self.dropped(cause)).encode(family.encode_family(&labels)?)?;
-        }
+        let dropped = Cause::LABELS.map(|(cause, label)| (label, self.dropped(cause)));
+        encode_by(&mut encoder, "cmq_messages_dropped", help, "cause", dropped)?;
         let gauge = ConstGauge::new(self.forwarding.load(Relaxed));
         let help = "Forwards that consume from their queues now";
         encode(&mut encoder, "cmq_forwards_active", help, &gauge)?;
-        self.encode_socket(encoder)
-    }
-}
-
-impl DatagramCounters {
-    /// What the library counted at the listener's socket.
-    fn encode_socket(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+        // What the library counted at the listener's socket.
         let Some(listener) = self.listener.get() else { return Ok(()) };
         let help = "What CMQ's listening socket counted, by the library's names";
-        let mut family =
-            encoder.encode_descriptor("cmq_listener", help, None, MetricType::Counter)?;
-        for (name, value) in listener.stats().counters() {
-            let labels = [("counter", name)];
-            ConstCounter::new(value).encode(family.encode_family(&labels)?)?;
-        }
-        Ok(())
+        encode_by(&mut encoder, "cmq_listener", help, "counter", listener.stats().counters())
     }
 }
 
@@ -146,6 +121,20 @@ fn encode(
     metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
 }
 
+fn encode_by(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    label: &str,
+    values: impl IntoIterator<Item = (&'static str, u64)>,
+) -> Result<(), Error> {
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (labelled, value) in values {
+        ConstCounter::new(value).encode(family.encode_family(&[(label, labelled)])?)?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,11 +142,12 @@ mod tests {
     #[test]
     fn a_cause_is_counted_in_its_own_place() {
         let counters = DatagramCounters::default();
-        for (place, cause) in Cause::ALL.into_iter().enumerate() {
+        for (place, (cause, label)) in Cause::LABELS.into_iter().enumerate() {
+            assert_eq!(cause.name(), label);
             counters.drop_messages(cause, place as u64 + 1);
         }
-        for (place, cause) in Cause::ALL.into_iter().enumerate() {
-            assert_eq!(counters.dropped(cause), place as u64 + 1, "{}", cause.name());
+        for (place, (cause, label)) in Cause::LABELS.into_iter().enumerate() {
+            assert_eq!(counters.dropped(cause), place as u64 + 1, "{label}");
         }
     }
 }

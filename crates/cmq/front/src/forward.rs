@@ -1,7 +1,7 @@
 //! From queues to peers: a consumer whose messages are pushed, and acknowledged to the queue when the
 //! peer has them.
 //!
-//! Whatever goes wrong ends the consumer, which gives back to the queue what is under way; after a
+//! Whatever goes wrong ends the consumer, which requeues what is under way; after a
 //! backoff all of it begins anew: the peer's name is looked up again, a new socket is opened, and the
 //! queue, which may have been declared again, is consumed again.
 

@@ -84,7 +84,7 @@ impl DatagramFront {
         self.address
     }
 
-    /// Takes and forwards nothing more, acknowledges what is safe, gives back what is under way, and
+    /// Takes and forwards nothing more, acknowledges what is safe, requeues what is under way, and
     /// waits until that is done. The broker has to run meanwhile.
     pub fn stop(self) {
         // Without a receiver it has stopped already.

@@ -18,7 +18,7 @@ impl Clock {
     /// Microseconds since the start; some 25 ns.
     pub(crate) fn now(&self) -> Time {
         let us = self.origin.elapsed().as_micros();
-        Time::from_us(u64::try_from(us).unwrap_or(u64::MAX))
+        Time::from_micros(u64::try_from(us).unwrap_or(u64::MAX))
     }
 
     /// The time so long from now.
@@ -30,5 +30,5 @@ impl Clock {
 /// How long it is until `deadline`; none without one. A microsecond more than none at all, because
 /// what is due is not due before its time.
 pub(crate) fn until(deadline: Option<Time>, now: Time) -> Option<Duration> {
-    deadline.map(|deadline| Duration::from_micros(deadline.us_since(now)))
+    deadline.map(|deadline| Duration::from_micros(deadline.since_us(now)))
 }

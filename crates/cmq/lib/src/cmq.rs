@@ -89,7 +89,7 @@ impl<T, C: Codec<T>> Cmq<T, C> {
         let clock = self.endpoint().driver().clock;
         let deadline = clock.after(within);
         loop {
-            let left = Duration::from_micros(deadline.us_since(clock.now()));
+            let left = Duration::from_micros(deadline.since_us(clock.now()));
             if let Some(value) = self.value_of(&self.queue.pop_timeout(left)?) {
                 return Some(value);
             }

@@ -186,11 +186,7 @@ impl Dest {
 
     /// Sends what is pending now.
     pub fn flush(&self) {
-        let driver = self.endpoint.driver();
-        let now = driver.clock.now();
-        let mut state = driver.lock();
-        state.proto.flush(self.id, now);
-        driver.release_and_transmit(state);
+        self.endpoint.driver().change(|state, now| state.proto.flush(self.id, now));
     }
 
     /// Flushes and waits until everything has left, and in reliable modes is acknowledged, at most so
@@ -252,11 +248,7 @@ impl Dest {
     /// acknowledged, where it is reliable). Later pushes of other handles fail with
     /// [`PushError::Closed`].
     pub fn close(self) {
-        let driver = self.endpoint.driver();
-        let now = driver.clock.now();
-        let mut state = driver.lock();
-        state.proto.close_destination(self.id, now);
-        driver.release_and_transmit(state);
+        self.endpoint.driver().change(|state, now| state.proto.close_destination(self.id, now));
     }
 }
 

@@ -108,6 +108,14 @@ impl Driver {
         (state, now)
     }
 
+    /// One use of the state.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut State, Time)) {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        change(&mut state, now);
+        self.release_and_transmit(state);
+    }
+
     /// Ends a use of the state: who has to act on what changed is woken, and what is to be sent is
     /// sent, by this thread.
     pub(crate) fn release_and_transmit(&self, state: MutexGuard<'_, State>) {
@@ -174,7 +182,7 @@ impl Driver {
         more
     }
 
-    /// Gives the kernel what was taken, whose buffers go back the next time. Returns whether a path
+    /// Sends what was taken, whose buffers go back the next time. Returns whether a path
     /// turned out to be shorter than was known, which gives more to send.
     fn send(&self, sending: &mut Sending) -> bool {
         let mut too_long = Vec::new();
@@ -319,12 +327,11 @@ impl Driver {
         if popped.is_empty() {
             return;
         }
-        let now = self.clock.now();
-        let mut state = self.lock();
-        for token in popped.drain(..) {
-            state.proto.popped(token, now);
-        }
-        self.release_and_transmit(state);
+        self.change(|state, now| {
+            for token in popped.drain(..) {
+                state.proto.popped(token, now);
+            }
+        });
     }
 
     /// Frees buffers: nothing is going on.

@@ -102,11 +102,7 @@ impl Endpoint {
 
     /// Sends what is pending to all destinations now.
     pub fn flush(&self) {
-        let driver = &self.0.driver;
-        let now = driver.clock.now();
-        let mut state = driver.lock();
-        state.proto.flush_all(now);
-        driver.release_and_transmit(state);
+        self.0.driver.change(|state, now| state.proto.flush_all(now));
     }
 
     /// What was counted so far.

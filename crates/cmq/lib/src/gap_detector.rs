@@ -86,7 +86,7 @@ impl GapDetector {
             let now = clock.now();
             let ask_at = self.report(now);
             let until = ask_at.map_or(deadline, |ask_at| ask_at.min(deadline));
-            let popped = self.queue.pop_timeout(Duration::from_micros(until.us_since(now)));
+            let popped = self.queue.pop_timeout(Duration::from_micros(until.since_us(now)));
             match popped.and_then(|message| self.senders.take(&message, now)) {
                 Some(numbered) => return Some(numbered),
                 None if self.queue.is_closed() || clock.now() >= deadline => return None,
@@ -283,8 +283,9 @@ mod tests {
         let (key, report_to) = key(number);
         let options = senders.options;
         senders.hear(key, report_to, 0);
-        let nothing = senders
-            .change(key, Time::from_us(1), |missing| (None::<()>, missing.expect(next, &options)));
+        let nothing = senders.change(key, Time::from_micros(1), |missing| {
+            (None::<()>, missing.expect(next, &options))
+        });
         assert_eq!(nothing, None);
     }
 
@@ -316,6 +317,6 @@ mod tests {
         let missing: u64 = senders.by_key.values().map(|sender| sender.missing.count()).sum();
         assert_eq!(missing, senders.missing);
         assert_eq!(senders.lost + missing, 100 * 4_096 + 3);
-        assert_eq!(senders.due(Time::from_us(1)).len(), REPORTS_MAX);
+        assert_eq!(senders.due(Time::from_micros(1)).len(), REPORTS_MAX);
     }
 }

@@ -19,7 +19,7 @@ use crate::waiter::Waiter;
 /// that a datagram waits for it when they have turned to something else.
 pub(crate) const TICK: Duration = Duration::from_millis(1);
 
-/// Who reads the socket, who waits beside, and who is to be woken.
+/// The leader, which reads the socket, the followers beside it, and those to be woken.
 #[derive(Debug, Default)]
 pub(crate) struct Leadership {
     leader: Option<Leader>,

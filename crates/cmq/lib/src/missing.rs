@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(missing.count(), 4);
         assert_eq!(missing.came(3, &options), (true, 0));
         assert_eq!(missing.came(3, &options), (false, 0));
-        let now = Time::from_us(1);
+        let now = Time::from_micros(1);
         assert_eq!(missing.ask(now, &options), (vec![1, 2, 4], 0));
         assert_eq!(missing.came(2, &options), (true, 0));
         assert_eq!(missing.came(2, &options), (false, 0));
@@ -234,7 +234,7 @@ mod tests {
         let mut missing = Missing::of_sender_at(0, &options);
         missing.came(0, &options);
         missing.expect(91, &options);
-        let (asked, _) = missing.ask(Time::from_us(1), &options);
+        let (asked, _) = missing.ask(Time::from_micros(1), &options);
         assert_eq!(asked, (1..=64).collect::<Vec<_>>());
         assert_eq!(missing.expect(161, &options), 60);
         assert!(!missing.forget(60));
@@ -251,7 +251,7 @@ mod tests {
         missing.came(0, &options);
         for number in 0..10_000_u64 {
             missing.came(number * 2, &options);
-            missing.ask(Time::from_us(1), &options);
+            missing.ask(Time::from_micros(1), &options);
             missing.forget(number * 2 - u64::from(number > 0));
         }
         assert_eq!(missing.count(), 0);

@@ -30,7 +30,7 @@ pub struct Peer {
 impl Peer {
     pub(crate) const fn of(peer: &proto::Peer, now: Time) -> Self {
         let proto::Peer { address, mailbox, session, mode, proven, last_heard, counts } = *peer;
-        let silent_for = Duration::from_micros(now.us_since(last_heard));
+        let silent_for = Duration::from_micros(now.since_us(last_heard));
         Self { address, mailbox, session, mode, proven, silent_for, counts }
     }
 }

@@ -158,7 +158,7 @@ impl Queue {
         popped
     }
 
-    /// Some of a delivery is left. Whoever waits did not see it while it was away.
+    /// Some of a delivery is left. Waiters did not see it while it was away.
     fn put_back(&self, delivery: Delivery) {
         self.ring.put_back(delivery);
         let driver = self.endpoint.driver();
@@ -190,10 +190,7 @@ impl Queue {
             return;
         }
         let driver = self.endpoint.driver();
-        let now = driver.clock.now();
-        let mut state = driver.lock();
-        state.proto.acknowledge(receipt.token, now);
-        driver.release_and_transmit(state);
+        driver.change(|state, now| state.proto.acknowledge(receipt.token, now));
     }
 
     /// Closes the mailbox: pops of other threads end once it is empty, and what is pushed to it is
@@ -247,7 +244,7 @@ struct Lent<'a> {
 }
 
 impl Lent<'_> {
-    /// Gives at most `max` messages; returns how many.
+    /// Passes at most `max` messages to `each`; returns how many.
     fn give(&mut self, max: usize, each: &mut impl FnMut(MessageRef<'_>)) -> usize {
         let Some(delivery) = &self.delivery else { return 0 };
         let count = delivery.count as usize;

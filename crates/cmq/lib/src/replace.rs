@@ -65,7 +65,7 @@ impl Replace {
         self.dest.push_until(&framed(mark, &[]), deadline)?;
         let mut replaced = 0;
         loop {
-            let left = Duration::from_micros(deadline.us_since(clock.now()));
+            let left = Duration::from_micros(deadline.since_us(clock.now()));
             let Some(report) = self.reports.pop_timeout(left) else { return Ok(replaced) };
             for lost in read_report(&report.bytes) {
                 replaced += usize::from(self.replace(lost, &mut instead, deadline)?);

@@ -69,7 +69,7 @@ impl Replay {
         self.dest.push_until(&bytes, deadline)?;
         let mut replayed = 0;
         loop {
-            let left = Duration::from_micros(deadline.us_since(clock.now()));
+            let left = Duration::from_micros(deadline.since_us(clock.now()));
             let Some(report) = self.reports.pop_timeout(left) else { return Ok(replayed) };
             for number in read_report(&report.bytes) {
                 replayed += usize::from(self.replay(number, deadline)?);

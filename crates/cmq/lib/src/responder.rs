@@ -120,7 +120,7 @@ impl Responder {
         let clock = self.queue.endpoint().driver().clock;
         let deadline = clock.after(within);
         loop {
-            let left = Duration::from_micros(deadline.us_since(clock.now()));
+            let left = Duration::from_micros(deadline.since_us(clock.now()));
             if let Some(request) = self.take(self.queue.pop_timeout(left)?) {
                 return Some(request);
             }

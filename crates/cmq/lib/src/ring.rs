@@ -23,9 +23,9 @@ pub(crate) struct Ring {
 #[derive(Debug, Default)]
 struct Inside {
     deliveries: VecDeque<Delivery>,
-    /// Used up; the state machine has to hear of them.
+    /// Used up; to be reported to the state machine.
     done: Vec<DeliveryToken>,
-    /// Who waits for a delivery. Changed only while the driver's state is locked too, so that nobody
+    /// Waiters for a delivery. Changed only while the driver's state is locked too, so that nobody
     /// falls asleep beside one.
     waiters: VecDeque<Waiter>,
     closed: bool,

@@ -156,7 +156,7 @@ impl State {
         }
     }
 
-    /// Wakes whoever waits for something else than a delivery, if it has come.
+    /// Wakes the waiters for something else than a delivery, if it has come.
     pub(crate) fn wake_ready(&mut self) {
         let mut at = 0;
         while at < self.waiting.len() {

@@ -1,4 +1,4 @@
-//! Waiting. Whoever waits reads the socket itself, so that what it waits for reaches it without a
+//! Waiting. A waiting thread reads the socket itself, so that what it waits for reaches it without a
 //! switch of threads; while one does, the others are parked and woken by it (see
 //! [`crate::leadership`]).
 

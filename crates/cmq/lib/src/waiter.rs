@@ -1,4 +1,4 @@
-//! Who waits, and how it is woken.
+//! A waiting thread or task, and how it is woken.
 
 use std::task::Waker;
 

@@ -24,7 +24,7 @@ pub struct Delivery {
     pub batch: Bytes,
     /// How many.
     pub count: u32,
-    /// Gives back credit, and acknowledges where the application does that.
+    /// Returns credit, and acknowledges where the application does that.
     pub token: DeliveryToken,
 }
 

@@ -11,6 +11,7 @@ mod unsealing;
 use core::net::IpAddr;
 use std::collections::VecDeque;
 
+use crate::Time;
 pub use crate::buffer::Buffer;
 use crate::classic::Element;
 use crate::config::{Config, DestinationOptions};
@@ -23,7 +24,6 @@ use crate::key::Key;
 use crate::outbox::{DestinationStats, Outbox};
 use crate::seal::Salts;
 use crate::stats::{Dropped, Stats};
-use crate::time::Time;
 pub use crate::transmit::Transmit;
 use unsealing::Opened;
 

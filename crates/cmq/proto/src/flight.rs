@@ -26,7 +26,7 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
-use crate::time::Time;
+use crate::Time;
 use crate::wire::status::Status;
 use budget::Budget;
 use congestion::Congestion;
@@ -264,7 +264,7 @@ impl Flight {
             return Outcome { impossible: !self.dead, ..Outcome::default() };
         }
         // Only the first answer is fresh: the network may double it.
-        let echo = (status.echo_us > 0).then(|| Time::from_us(status.echo_us));
+        let echo = (status.echo_us > 0).then(|| Time::from_micros(status.echo_us));
         let answers_probe =
             self.probed.is_some_and(|probed| !probed.answered && Some(probed.at) == echo);
         if self.is_restart(status, answers_probe) {
@@ -288,7 +288,7 @@ impl Flight {
         }
         let sampled = echo.filter(|_| answers_probe);
         if let Some(sent_at) = sampled {
-            self.round_trip.sample(now.us_since(sent_at), status.delay_us);
+            self.round_trip.sample(now.since_us(sent_at), status.delay_us);
             if self.closing == Closing::Asking {
                 self.closing = Closing::Answered;
             }

@@ -50,6 +50,7 @@ pub use peer_counts::PeerCounts;
 pub use receptions::Receptions;
 pub use reporting::Answer;
 
+use crate::Time;
 use crate::config::{Config, MailboxOptions};
 use crate::delivery::{Delivery, DeliveryToken};
 use crate::error::MailboxError;
@@ -66,7 +67,6 @@ use crate::inbox::replies::Replies;
 use crate::key::Mailbox;
 use crate::limits::PEERS_PAGE;
 use crate::seal::{Cookies, Salts};
-use crate::time::Time;
 use crate::wire::{Header, Kind};
 
 /// The receiving side of an endpoint.

@@ -23,7 +23,6 @@ pub mod outbox;
 pub mod repair;
 pub mod seal;
 pub mod stats;
-pub mod time;
 mod transmit;
 pub mod wire;
 
@@ -33,5 +32,5 @@ pub use inbox::{Peer, PeerCounts, PeerPage};
 pub use key::{Key, Mailbox};
 pub use mode::{Mode, Repair};
 pub use outbox::DestinationStats;
+pub use quelea_model::Time;
 pub use stats::Stats;
-pub use time::Time;

@@ -28,6 +28,7 @@ use std::collections::VecDeque;
 use bytes::BytesMut;
 pub use counters::{DestinationStats, Sending};
 
+use crate::Time;
 use crate::config::{Config, DestinationOptions, Wire};
 use crate::destination_id::DestinationId;
 use crate::error::{DestinationError, PushError};
@@ -38,7 +39,6 @@ use crate::limits;
 use crate::mode::Repair;
 use crate::repair::PARITY_OVERHEAD_BYTES;
 use crate::seal::{Keyring, Salts, TAG_BYTES};
-use crate::time::Time;
 use crate::transmit::Transmit;
 use crate::wire::data::framed_bytes;
 use deadlines::Deadlines;
@@ -340,7 +340,7 @@ impl Outbox {
         })
     }
 
-    /// Gives a train's buffer back for the next.
+    /// Returns a train's buffer for the next.
     pub(crate) fn recycle(&mut self, buffer: BytesMut) {
         self.pool.give(buffer);
     }

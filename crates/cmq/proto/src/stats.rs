@@ -19,7 +19,7 @@ pub struct Stats {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
     /// Malformed ones; a cause's place is its number.
-    pub malformed: [u64; Malformed::ALL.len()],
+    pub malformed: [u64; Malformed::COUNTERS.len()],
     /// Those that are not sealed as they should be.
     pub not_authentic: u64,
     /// Those that are authentic and were here before.

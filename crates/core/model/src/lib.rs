@@ -20,4 +20,4 @@ pub use names::{ExchangeName, NameError, QueueName, VhostName};
 pub use properties::{Properties, PropertyView};
 pub use table::{Table, TableError, Value};
 pub use text::same_text;
-pub use time::Timestamp;
+pub use time::{Time, Timestamp};

@@ -1,4 +1,6 @@
-//! Time as the core sees it: an argument, never a clock that is read.
+//! Time as state machines see it: an argument, never a clock that is read.
+
+use std::time::Duration;
 
 /// Milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,5 +32,57 @@ impl Timestamp {
     #[must_use]
     pub const fn since_ms(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// Microseconds on a monotonic clock of the driver's choice; only differences mean anything, so a step of the wall
+/// clock changes nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(u64);
+
+impl Time {
+    /// The clock's origin.
+    pub const ZERO: Self = Self(0);
+
+    /// From microseconds since the origin.
+    #[must_use]
+    pub const fn from_micros(us: u64) -> Self {
+        Self(us)
+    }
+
+    /// Microseconds since the origin.
+    #[must_use]
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// Later by `us` microseconds; stays at the largest time instead of wrapping.
+    #[must_use]
+    pub const fn plus_us(self, us: u64) -> Self {
+        Self(self.0.saturating_add(us))
+    }
+
+    /// Later by `ms` milliseconds; stays at the largest time instead of wrapping.
+    #[must_use]
+    pub const fn plus_ms(self, ms: u64) -> Self {
+        self.plus_us(ms.saturating_mul(1_000))
+    }
+
+    /// Later by `duration`; stays at the largest time instead of wrapping.
+    #[must_use]
+    pub fn after(self, duration: Duration) -> Self {
+        self.plus_us(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    /// Microseconds from `earlier` to `self`; 0 if `earlier` is not earlier.
+    #[must_use]
+    pub const fn since_us(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// Whole milliseconds from `earlier` to `self`; 0 if `earlier` is not earlier.
+    #[must_use]
+    pub const fn since_ms(self, earlier: Self) -> u64 {
+        self.since_us(earlier) / 1_000
     }
 }

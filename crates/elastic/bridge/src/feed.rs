@@ -2,7 +2,7 @@
 //! it has is published to the elastic queue. A message is acknowledged to the durable queue when the
 //! elastic queue has acknowledged it, as that queue means it.
 //!
-//! Whatever goes wrong ends the consumer, which gives back what is under way; after a backoff all of it
+//! Whatever goes wrong ends the consumer, which requeues what is under way; after a backoff all of it
 //! begins anew. So a message may come into the elastic queue twice, and is never lost on the way.
 
 use std::collections::VecDeque;

@@ -78,7 +78,7 @@ impl BridgeFront {
         self.keep_address
     }
 
-    /// Takes nothing more, acknowledges what is safe, gives back what is under way, and waits until
+    /// Takes nothing more, acknowledges what is safe, requeues what is under way, and waits until
     /// that is done. The broker has to run meanwhile.
     pub fn stop(self) {
         // Without a receiver it has stopped already.

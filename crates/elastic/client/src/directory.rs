@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::task::Context;
 
 use quelea_elastic_proto::frame::{Frame, WireError};
-use quelea_elastic_proto::{Search, Time};
+use quelea_elastic_proto::{DirectorySearch, Time};
 
 use crate::connection::{Connection, ReadOutcome};
 use crate::site::Site;
 
 pub(super) struct Directory {
     site: Arc<Site>,
-    search: Search,
+    search: DirectorySearch,
     connection: Option<Connection>,
     /// How the last one ended, until it is reported.
     last_error: Option<String>,
@@ -32,7 +32,7 @@ pub(super) enum DirectoryEvent {
 
 impl Directory {
     pub(super) fn new(site: Arc<Site>, jitter: u64, now: Time) -> Self {
-        let search = Search::anywhere(&site.directories, jitter);
+        let search = DirectorySearch::anywhere(&site.directories, jitter);
         Self {
             site,
             search,

@@ -237,8 +237,8 @@ impl ListenerControl {
         self.shared.lock().session.stats()
     }
 
-    /// Leaves the queue, and waits until that was sent to the directory. Who waits for messages is woken, is given
-    /// what is here, and then [`Error::Closed`].
+    /// Leaves the queue, and waits until that was sent to the directory. A waiting reader is woken, gets what is
+    /// here, and then [`Error::Closed`].
     pub async fn close(&self) {
         let _over = self.shared.close(ListenerSession::close).await; // Closed, or it was over before.
     }

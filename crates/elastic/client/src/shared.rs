@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use crate::Error;
 
-/// A session, and who waits for it. The lock is held for moments: to take one message, or to hand over
+/// A session, and its waiters. The lock is held for moments: to take one message, or to hand over
 /// what one read brought.
 #[derive(Debug)]
 pub(super) struct Shared<S> {

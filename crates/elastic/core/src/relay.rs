@@ -21,7 +21,6 @@ mod missed_listeners;
 mod overflow;
 mod prefix;
 mod producer;
-mod refusal;
 mod report;
 mod ring;
 mod slow;
@@ -202,7 +201,7 @@ impl Relay {
             self.counters.refused += 1;
             let text =
                 format!("{} connections are the limit of this relay", self.config.connections_max);
-            return Err(refusal::fatal(ErrorCode::Limit, "connections", text));
+            return Err(WireError::fatal(ErrorCode::Limit, "connections", text));
         }
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
@@ -400,7 +399,7 @@ impl Relay {
                 _ => continue,
             };
             self.counters.silent += 1;
-            self.refuse(index as u32, refusal::fatal(code, "", text));
+            self.refuse(index as u32, WireError::fatal(code, "", text));
         }
     }
 

@@ -52,7 +52,7 @@ pub(crate) async fn serve(
         Ok(Err(refusal)) => return refuse(socket, refusal.as_ref()).await,
         Err(_) => {
             let text = format!("no HELLO within {} s", HELLO_MAX.as_secs());
-            return refuse(socket, Some(&error(ErrorCode::Order, "", text))).await;
+            return refuse(socket, Some(&WireError::fatal(ErrorCode::Order, "", text))).await;
         }
     };
     let (sender, outgoing) = channel(WAITING_MAX);
@@ -80,7 +80,7 @@ async fn greet(
         }
     };
     let Frame::Hello(hello) = frame else {
-        return Err(Some(error(ErrorCode::Order, "", "the first frame must be HELLO".to_owned())));
+        return Err(Some(WireError::fatal(ErrorCode::Order, "", "the first frame must be HELLO")));
     };
     let role = check(&hello, site_key)?;
     buffer.greeted();
@@ -95,28 +95,22 @@ async fn greet(
 fn check(hello: &Hello, site_key: &SiteKey) -> Result<Role, WireError> {
     if hello.version != limits::VERSION {
         let text = format!("version must be {}, is {}", limits::VERSION, hello.version);
-        return Err(error(ErrorCode::Version, "version", text));
+        return Err(WireError::fatal(ErrorCode::Version, "version", text));
     }
-    if !site_key.key.is_empty() && !equal(&site_key.key, &hello.key) {
+    if !site_key.key.is_empty() && !hello.has_key(&site_key.key) {
         let text = format!(
             "key is not the one of elastic.key_file here; it has {} bytes",
             hello.key.len()
         );
-        return Err(error(ErrorCode::Key, "key", text));
+        return Err(WireError::fatal(ErrorCode::Key, "key", text));
     }
     match hello.role {
         Role::Keeper => {
-            let text = "role must be client, relay or directory here, is keeper".to_owned();
-            Err(error(ErrorCode::Value, "role", text))
+            let text = "role must be client, relay or directory here, is keeper";
+            Err(WireError::fatal(ErrorCode::Value, "role", text))
         }
         role => Ok(role),
     }
-}
-
-/// Takes as long for a wrong key as for the right one.
-fn equal(a: &[u8], b: &[u8]) -> bool {
-    let differing = a.iter().zip(b).fold(0, |differing, (a, b)| differing | (a ^ b));
-    a.len() == b.len() && differing == 0
 }
 
 /// Carries frames both ways until either side ends it; gives the error to send at last.
@@ -155,7 +149,7 @@ async fn exchange(
                 Ok(_) => return None,
                 Err(_) => {
                     let text = format!("no frame for {} s: PING at least each {} s", silence.as_secs(), HEARTBEAT.as_secs());
-                    return Some(error(ErrorCode::Order, "", text));
+                    return Some(WireError::fatal(ErrorCode::Order, "", text));
                 }
             },
             frame = outgoing.recv() => {
@@ -192,22 +186,4 @@ async fn refuse(mut socket: TcpStream, refusal: Option<&WireError>) {
         let _ = timeout(WRITE_MAX, socket.write_all(&out)).await;
     }
     let _ = timeout(WRITE_MAX, socket.shutdown()).await;
-}
-
-/// A fatal one.
-pub(crate) fn error(code: ErrorCode, field: &str, text: String) -> WireError {
-    WireError { code, field: field.to_owned(), text, fatal: true }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_same_key_is_equal() {
-        assert!(equal(b"secret", b"secret"));
-        assert!(
-            !equal(b"secret", b"secreT") && !equal(b"secret", b"secret1") && !equal(b"secret", b"")
-        );
-    }
 }

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+pub use crate::fault::Fault;
+use crate::fault::FieldError;
 use crate::frame::{ErrorCode, WireError};
 use crate::parts::PartsError;
 use crate::wire::Kind;
@@ -16,6 +18,12 @@ pub struct FrameError {
     pub field: &'static str,
     /// What is wrong with it.
     pub fault: Fault,
+}
+
+impl FrameError {
+    pub(crate) const fn of(kind: Kind, FieldError { field, fault }: FieldError) -> Self {
+        Self { frame: FrameName::Known(kind), field, fault }
+    }
 }
 
 /// A frame's name, or the number of one that has none.
@@ -36,49 +44,18 @@ impl std::fmt::Display for FrameName {
     }
 }
 
-/// What is wrong with a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Fault {
-    /// More than a limit of [`crate::limits`].
-    #[error("{value} is more than the limit of {limit}")]
-    Limit {
-        /// At most this.
-        limit: u64,
-        /// This it is.
-        value: u64,
-    },
-    /// The frame ends before the field does.
-    #[error("needs {needed} bytes and the frame has {left} left")]
-    Short {
-        /// Bytes of the field.
-        needed: u64,
-        /// Bytes that are left.
-        left: u64,
-    },
-    /// The frame goes on behind its last field.
-    #[error("{bytes} bytes are left behind it")]
-    Trailing {
-        /// How many.
-        bytes: u64,
-    },
-    /// A number that means nothing here.
-    #[error("{value} is none of its values")]
-    Unknown {
-        /// It.
-        value: u64,
-    },
-    /// Empty where it must not be.
-    #[error("is empty")]
-    Empty,
-    /// The parts of a message.
-    #[error(transparent)]
-    Message(PartsError),
-    /// Not UTF-8.
-    #[error("is not UTF-8 from byte {at} on")]
-    NotUtf8 {
-        /// The first byte that is wrong.
-        at: u64,
-    },
+impl WireError {
+    /// An error that does not end the connection.
+    #[must_use]
+    pub fn refusal(code: ErrorCode, field: &str, text: impl Into<String>) -> Self {
+        Self { code, field: field.to_owned(), text: text.into(), fatal: false }
+    }
+
+    /// An error after which nothing more is taken from the peer.
+    #[must_use]
+    pub fn fatal(code: ErrorCode, field: &str, text: impl Into<String>) -> Self {
+        Self { fatal: true, ..Self::refusal(code, field, text) }
+    }
 }
 
 impl From<FrameError> for WireError {
@@ -91,6 +68,6 @@ impl From<FrameError> for WireError {
             }
             _ => ErrorCode::Malformed,
         };
-        Self { code, field: error.field.to_owned(), text: error.to_string(), fatal: true }
+        Self::fatal(code, error.field, error.to_string())
     }
 }

@@ -142,6 +142,15 @@ pub struct Hello {
     pub key: Bytes,
 }
 
+impl Hello {
+    /// Whether it has this key. Takes as long for a wrong one as for the right one of the same length.
+    #[must_use]
+    pub fn has_key(&self, key: &[u8]) -> bool {
+        let differing = self.key.iter().zip(key).fold(0, |bits, (a, b)| bits | (a ^ b));
+        self.key.len() == key.len() && differing == 0
+    }
+}
+
 /// What a connection is for; the numbers are the wire's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -451,4 +460,17 @@ pub struct ProducerReport {
     pub bytes_out: u64,
     /// The producer speaks ZMTP: it cannot be moved.
     pub foreign: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_same_key_is_equal() {
+        let (name, key) = (String::new(), Bytes::from_static(b"secret"));
+        let hello = Hello { version: 1, role: Role::Client, name, key };
+        assert!(hello.has_key(b"secret"));
+        assert!(!hello.has_key(b"secreT") && !hello.has_key(b"secret1") && !hello.has_key(b""));
+    }
 }

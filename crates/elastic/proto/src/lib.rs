@@ -4,6 +4,7 @@
 //! Start with [`frame::Frame`]; every limit is in [`limits`].
 
 pub mod error;
+mod fault;
 pub mod frame;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -14,13 +15,12 @@ mod named;
 pub mod parts;
 mod search;
 pub mod session;
-mod time;
 pub mod wire;
 
 pub use error::FrameError;
 pub use frame::Frame;
 pub use ids::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot};
 pub use named::{Named, UnknownName};
-pub use search::Search;
-pub use time::Time;
+pub use quelea_model::Time;
+pub use search::DirectorySearch;
 pub use wire::FrameBuffer;

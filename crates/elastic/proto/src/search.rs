@@ -13,7 +13,7 @@ const FORMER_MAX: usize = 4;
 
 /// The addresses to try, in turn. [`Self::address`] says which to try, [`Self::lost`] that it was in vain, or is over.
 #[derive(Clone, Debug)]
-pub struct Search {
+pub struct DirectorySearch {
     /// Of the start, each once.
     first: Vec<String>,
     /// All, each once, in the order of a round.
@@ -31,7 +31,7 @@ pub struct Search {
     salt: u64,
 }
 
-impl Search {
+impl DirectorySearch {
     /// Begins with these directories, `host:port` each. Pauses differ with the salt: a thousand who lose a directory
     /// do not come to the next at once.
     ///
@@ -140,8 +140,8 @@ fn each_once(addresses: impl Iterator<Item = String>) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn search(first: &[&str]) -> Search {
-        Search::new(owned(first), 1)
+    fn search(first: &[&str]) -> DirectorySearch {
+        DirectorySearch::new(owned(first), 1)
     }
 
     fn owned(addresses: &[&str]) -> Vec<String> {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     /// The next so many tries, each in vain, with the pause after each.
-    fn tries(search: &mut Search, count: usize) -> Vec<(String, bool)> {
+    fn tries(search: &mut DirectorySearch, count: usize) -> Vec<(String, bool)> {
         let one = |_| {
             let address = search.address().to_owned();
             (address, search.lost(false, None) > 0)
@@ -175,7 +175,7 @@ mod tests {
         for salt in 0..6 {
             let mut order = ["a", "b", "c"];
             order.rotate_left(salt % 3);
-            let mut search = Search::anywhere(&addresses, salt as u64);
+            let mut search = DirectorySearch::anywhere(&addresses, salt as u64);
             assert_eq!(tries(&mut search, 6), rounds(&order, 2));
         }
     }

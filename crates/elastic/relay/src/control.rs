@@ -1,12 +1,12 @@
 //! The connection to the directory: registers, reports, takes commands. When it is lost the relay goes on
-//! serving, and this goes on trying, where [`Search`] says.
+//! serving, and this goes on trying, where [`DirectorySearch`] says.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
 use quelea_elastic_core::relay::Command;
-use quelea_elastic_proto::Search;
+use quelea_elastic_proto::DirectorySearch;
 use quelea_elastic_proto::frame::{Frame, Hello, Role};
 use quelea_elastic_proto::limits::VERSION;
 use rustix::time::{ClockId, clock_gettime};
@@ -27,7 +27,7 @@ const READ_BYTES: usize = 4_096;
 pub(crate) struct Control {
     node: SharedNode,
     directory: Directory,
-    search: Search,
+    search: DirectorySearch,
     key: Bytes,
     name: String,
     address: String,
@@ -61,7 +61,7 @@ impl Control {
         let text =
             |at: Option<SocketAddr>| at.map_or_else(String::new, |at| reachable(at, &address));
         let zmtp = (text(addresses.zmtp.producers), text(addresses.zmtp.listeners));
-        let search = Search::new(directory.addresses.iter().cloned(), directory.relay.0);
+        let search = DirectorySearch::new(directory.addresses.iter().cloned(), directory.relay.0);
         Self { node, directory, search, key: config.key.clone(), name, address, zmtp }
     }
 

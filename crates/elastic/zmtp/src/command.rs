@@ -38,8 +38,7 @@ impl Command {
 
 /// A command's name and what follows it.
 pub(crate) fn split(mut body: Bytes) -> Result<(Bytes, Bytes), Error> {
-    let malformed =
-        Error::Malformed { command: "", what: "its name is longer than the command, or empty" };
+    let malformed = Error::malformed("", "its name is longer than the command, or empty");
     let length = usize::from(*body.first().ok_or_else(|| malformed.clone())?);
     if length == 0 || body.len() <= length {
         return Err(malformed);
@@ -97,21 +96,17 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 
 fn parse_ping(rest: &Bytes) -> Result<Command, Error> {
     let Some(&[high, low]) = rest.get(..2) else {
-        return Err(Error::Malformed { command: "PING", what: "there is no time to live" });
+        return Err(Error::malformed("PING", "there is no time to live"));
     };
     let context = rest.slice(2..);
     if context.len() > CONTEXT_BYTES_MAX {
-        return Err(Error::Malformed {
-            command: "PING",
-            what: "the context has more than 16 bytes",
-        });
+        return Err(Error::malformed("PING", "the context has more than 16 bytes"));
     }
     Ok(Command::Ping { ttl_ms: u64::from(u16::from_be_bytes([high, low])) * 100, context })
 }
 
 fn reason(rest: &[u8]) -> Result<String, Error> {
-    let malformed =
-        Error::Malformed { command: "ERROR", what: "the reason is longer than the command" };
+    let malformed = Error::malformed("ERROR", "the reason is longer than the command");
     let (&length, rest) = rest.split_first().ok_or_else(|| malformed.clone())?;
     rest.get(..usize::from(length)).map(text).ok_or(malformed)
 }

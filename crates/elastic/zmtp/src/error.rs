@@ -58,3 +58,9 @@ pub enum Error {
     #[error("nothing came within the peer's own time to live of {ms} ms")]
     Ttl { ms: u64 },
 }
+
+impl Error {
+    pub(crate) const fn malformed(command: &'static str, what: &'static str) -> Self {
+        Self::Malformed { command, what }
+    }
+}

@@ -26,23 +26,19 @@ impl Metadata {
     ) -> Result<Self, Error> {
         let (mut theirs, mut identity) = (None, Bytes::new());
         while !bytes.is_empty() {
-            let (name, value) = take_property(&mut bytes).ok_or(Error::Malformed {
-                command,
-                what: "a property is longer than the command",
+            let (name, value) = take_property(&mut bytes).ok_or_else(|| {
+                Error::malformed(command, "a property is longer than the command")
             })?;
             if name.eq_ignore_ascii_case(b"Socket-Type") {
                 theirs = Some(value);
             } else if name.eq_ignore_ascii_case(b"Identity") {
                 if value.len() > IDENTITY_BYTES_MAX {
-                    return Err(Error::Malformed {
-                        command,
-                        what: "the Identity has more than 255 bytes",
-                    });
+                    return Err(Error::malformed(command, "the Identity has more than 255 bytes"));
                 }
                 identity = Bytes::copy_from_slice(&value);
             }
         }
-        let theirs = theirs.ok_or(Error::Malformed { command, what: "there is no Socket-Type" })?;
+        let theirs = theirs.ok_or_else(|| Error::malformed(command, "there is no Socket-Type"))?;
         match SocketType::parse(&theirs) {
             Some(socket_type) if socket_type.publishes() != ours.publishes() => {
                 Ok(Self { socket_type, identity })

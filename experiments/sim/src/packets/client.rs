@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
 use quelea_elastic_proto::session::{Link, Output, Session};
-use quelea_elastic_proto::{Fence, Frame, Search, Time};
+use quelea_elastic_proto::{DirectorySearch, Fence, Frame, Time};
 use quelea_testkit::stream_network::ConnId;
 
 use crate::packets::client_connection::{ClientConnection, Received};
@@ -14,7 +14,7 @@ use crate::packets::context::Context;
 /// A session with the connections that it wants.
 pub(super) struct Client<S> {
     pub(super) session: S,
-    search: Search,
+    search: DirectorySearch,
     directory: Option<ClientConnection>,
     greeted: bool,
     served: bool,
@@ -28,7 +28,7 @@ impl<S: Session> Client<S> {
     pub(super) fn new(session: S, directories: &[String], jitter: u64, now: Time) -> Self {
         Self {
             session,
-            search: Search::anywhere(directories, jitter),
+            search: DirectorySearch::anywhere(directories, jitter),
             directory: None,
             greeted: false,
             served: false,

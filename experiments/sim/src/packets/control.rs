@@ -6,7 +6,7 @@ use quelea_elastic_core::relay::{Command, Relay};
 use quelea_elastic_proto::frame::WireError;
 use quelea_elastic_proto::frame::{Hello, Role};
 use quelea_elastic_proto::limits::VERSION;
-use quelea_elastic_proto::{Fence, Frame, FrameBuffer, RelayId, Search, Time};
+use quelea_elastic_proto::{DirectorySearch, Fence, Frame, FrameBuffer, RelayId, Time};
 use quelea_testkit::stream_network::ConnId;
 
 use crate::packets::context::{Context, read_into};
@@ -35,7 +35,7 @@ pub(super) struct Control {
     relay: RelayId,
     request: String,
     address: String,
-    search: Search,
+    search: DirectorySearch,
     phase: Phase,
     /// When the phase is over, or the next report is due.
     due: Time,
@@ -58,7 +58,7 @@ impl Control {
             relay: spec.relay,
             request: spec.request.clone(),
             address,
-            search: Search::new(directories.iter().cloned(), spec.relay.0),
+            search: DirectorySearch::new(directories.iter().cloned(), spec.relay.0),
             phase: Phase::Backoff,
             due: now,
             conn: None,

@@ -5,6 +5,7 @@ use quelea_elastic_core::ownership::keys::Shard;
 use quelea_elastic_core::plan::RelayState;
 use quelea_elastic_proto::ClientId;
 use quelea_elastic_proto::frame::Acknowledge;
+use quelea_elastic_proto::session::Session as _;
 use quelea_testkit::stream_network::{CutRule, Incarnation, NodeId};
 
 use crate::packets::clock::Clock;

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use quelea_elastic_proto::frame::SlowPolicy;
 use quelea_elastic_proto::session::{
     Event, ListenerConfig, ListenerSession, ProducerConfig, ProducerSession, PublishError,
+    Session as _,
 };
 use quelea_elastic_proto::{ClientId, Time};
 use quelea_testkit::stream_network::SocketEvent;

@@ -66,7 +66,7 @@ pub(crate) struct NetCounters {
 
 /// A socket. Sending and receiving never wait for the network; `wait` does.
 pub(crate) trait Net: fmt::Debug + Send + Sync {
-    /// Gives all to the kernel, in their order; reports what it did not take.
+    /// Sends all in their order; reports what the kernel did not take.
     fn send(&self, transmits: &[Transmit], failed: &mut dyn FnMut(&Transmit, SendError));
 
     /// Takes what is there; returns whether there may be more.

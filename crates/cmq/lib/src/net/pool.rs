@@ -54,7 +54,7 @@ impl Pool {
         BytesMut::zeroed(BUFFER_BYTES)
     }
 
-    /// Gives back a buffer that was not used.
+    /// Returns a buffer that was not used.
     pub(crate) fn put_back(&mut self, buffer: BytesMut) {
         debug_assert_eq!(buffer.len(), BUFFER_BYTES, "a buffer comes back whole");
         self.free.push(buffer);

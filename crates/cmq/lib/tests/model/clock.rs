@@ -20,7 +20,7 @@ pub(crate) struct Clock;
 
 impl Clock {
     pub(crate) fn start() -> Self {
-        NOW.with(|now| now.set(Time::from_us(1)));
+        NOW.with(|now| now.set(Time::from_micros(1)));
         Self
     }
 
@@ -34,5 +34,5 @@ impl Clock {
 }
 
 pub(crate) fn until(deadline: Option<Time>, now: Time) -> Option<Duration> {
-    deadline.map(|deadline| Duration::from_micros(deadline.us_since(now)))
+    deadline.map(|deadline| Duration::from_micros(deadline.since_us(now)))
 }

@@ -5,9 +5,9 @@ use core::net::SocketAddr;
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::{Endpoint, Transmit};
+use crate::Time;
 use crate::inbox::Answer;
 use crate::seal::HANDSHAKE_BYTES;
-use crate::time::Time;
 use crate::wire::handshake::Handshake;
 use crate::wire::status::STATUS_BYTES_MIN;
 use crate::wire::{HEADER_BYTES, Header, flags};

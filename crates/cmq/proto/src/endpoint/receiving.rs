@@ -7,11 +7,11 @@ use core::ops::Range;
 use bytes::Bytes;
 
 use super::{Buffer, Delivery, DeliveryToken, Endpoint, Event, MailboxError};
+use crate::Time;
 use crate::classic::{self, Element};
 use crate::config::MailboxOptions;
 use crate::inbox::{Arrived, Taken};
 use crate::key::Mailbox;
-use crate::time::Time;
 use crate::wire::handshake::Handshake;
 use crate::wire::probe::Probe;
 use crate::wire::refusal::Refusal;

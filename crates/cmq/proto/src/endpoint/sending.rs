@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 
 use super::{DestinationId, Endpoint, Transmit};
-use crate::time::Time;
+use crate::Time;
 
 impl Endpoint {
     /// The destination's batch leaves as soon as it may.
@@ -56,7 +56,7 @@ impl Endpoint {
         !self.challenges.is_empty() || self.inbox.has_answer() || self.outbox.has_transmit()
     }
 
-    /// Gives a lossy train's buffer back for the next batch.
+    /// Returns a lossy train's buffer for the next batch.
     pub fn recycle(&mut self, buffer: BytesMut) {
         self.outbox.recycle(buffer);
     }

@@ -8,9 +8,9 @@ use bytes::BytesMut;
 
 use super::Endpoint;
 use super::receiving::segments;
+use crate::Time;
 use crate::inbox::{Arrived, Taken};
 use crate::seal::{FlowSeal, Rejected};
-use crate::time::Time;
 use crate::wire::{Header, Kind, Malformed, flags};
 
 /// What was opened.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::time::Time;
+use crate::Time;
 
 /// What the endpoint has to do for a destination.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! How much may be repeated. A path that loses because it is full must not be given more than before:
 //! other systems' repetition storms began so (Aeron #654: 0.3 to 8 Gbit/s).
 
-use crate::time::Time;
+use crate::Time;
 
 /// Repetitions earned: one for every [`SENT_PER_REPETITION`] datagrams sent, and [`BURST`] more in the
 /// time in which that many may be repeated on a path where nothing new is sent.
@@ -38,9 +38,9 @@ impl Budget {
     /// Takes one repetition, if there is one.
     pub(super) fn take(&mut self, now: Time, round_trip_us: u64) -> bool {
         let share_us = Self::share_us(round_trip_us);
-        let earned = now.us_since(self.refilled_at) / share_us;
+        let earned = now.since_us(self.refilled_at) / share_us;
         if earned > 0 {
-            self.refilled_at = self.refilled_at.after_us(earned * share_us);
+            self.refilled_at = self.refilled_at.plus_us(earned * share_us);
             let earned = u32::try_from(earned).unwrap_or(u32::MAX);
             self.shares = self.shares.saturating_add(earned).min(SHARES_MAX);
         }
@@ -54,7 +54,7 @@ impl Budget {
     /// When there will be one, at the latest.
     pub(super) fn ready_at(&self, round_trip_us: u64) -> Time {
         let missing = SENT_PER_REPETITION.saturating_sub(self.shares);
-        self.refilled_at.after_us(u64::from(missing) * Self::share_us(round_trip_us))
+        self.refilled_at.plus_us(u64::from(missing) * Self::share_us(round_trip_us))
     }
 
     fn share_us(round_trip_us: u64) -> u64 {
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_burst_then_a_fifth_of_what_is_sent() {
-        let now = Time::from_us(1);
+        let now = Time::from_micros(1);
         let mut budget = Budget::new(now);
         let burst = core::iter::repeat_with(|| budget.take(now, 0)).take_while(|&got| got).count();
         assert_eq!(burst, 32);
@@ -87,10 +87,10 @@ mod tests {
         while budget.take(now, 50_000) {}
         let ready = budget.ready_at(50_000);
         assert!(ready > now);
-        assert!(!budget.take(Time::from_us(ready.as_us() - 1), 50_000));
+        assert!(!budget.take(Time::from_micros(ready.as_micros() - 1), 50_000));
         assert!(budget.take(ready, 50_000));
         // Never more than the burst, however long nothing was repeated.
-        now = ready.after_us(3_600_000_000);
+        now = ready.plus_us(3_600_000_000);
         let burst = core::iter::repeat_with(|| budget.take(now, 50_000)).take_while(|&got| got);
         assert_eq!(burst.count(), 32);
     }

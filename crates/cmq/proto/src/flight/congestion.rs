@@ -9,7 +9,7 @@
 //! queue that overflows loses more than 5 % as soon as the window is a twentieth too large, so that
 //! congestion is still seen within a round trip or two.
 
-use crate::time::Time;
+use crate::Time;
 
 /// Losses that are put up with.
 const LOSS_PERCENT: u32 = 5;
@@ -90,7 +90,7 @@ impl Congestion {
         let known = self.arrived.saturating_add(self.lost).max(JUDGED_DATAGRAMS_MIN);
         let congested = u64::from(self.lost) * 100 > u64::from(known) * u64::from(LOSS_PERCENT);
         let enough = congested || known > JUDGED_DATAGRAMS_MIN;
-        if !enough || now.us_since(self.counted_since) < round_trip_us {
+        if !enough || now.since_us(self.counted_since) < round_trip_us {
             return;
         }
         if congested {
@@ -123,7 +123,7 @@ mod tests {
         let mut congestion = Congestion::new(Time::ZERO);
         let mut sum = 0;
         for round in 0..400_u64 {
-            let now = Time::from_us(round * 10_000);
+            let now = Time::from_micros(round * 10_000);
             let window = congestion.window_bytes().min(2_000_000);
             for sent in 1..=window / 2_000 {
                 if sent * 2_000 > capacity || rng.f64() * 100.0 < percent {

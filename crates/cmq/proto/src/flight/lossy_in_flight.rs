@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::time::Time;
+use crate::Time;
 
 /// The datagrams from the lowest that was not reported to the highest that was sent, 8 bytes each.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl LossyInFlight {
     pub(super) fn sent(&mut self, sequence: u64, charge: u32, now: Time) {
         debug_assert_eq!(sequence, self.next(), "sequences have no holes");
         #[allow(clippy::cast_possible_truncation)] // The low half is what is wanted.
-        self.entries.push_back(Entry { charge, sent_us: now.as_us() as u32 });
+        self.entries.push_back(Entry { charge, sent_us: now.as_micros() as u32 });
         self.charges += u64::from(charge);
     }
 
@@ -57,7 +57,7 @@ impl LossyInFlight {
             last = Some(entry);
         }
         #[allow(clippy::cast_possible_truncation)] // The low half is what is wanted.
-        let now_us = now.as_us() as u32;
+        let now_us = now.as_micros() as u32;
         last.filter(|_| self.first == below)
             .map(|entry| u64::from(now_us.wrapping_sub(entry.sent_us)))
     }
@@ -78,15 +78,15 @@ mod tests {
     fn what_passed_is_no_longer_counted_and_times_the_path() {
         let mut passing = LossyInFlight::new(7);
         // The clock's low half wraps between the two.
-        let start = Time::from_us(u64::from(u32::MAX) - 5);
+        let start = Time::from_micros(u64::from(u32::MAX) - 5);
         for sequence in 7..10 {
-            passing.sent(sequence, 1_000, start.after_us(sequence));
+            passing.sent(sequence, 1_000, start.plus_us(sequence));
         }
         assert_eq!((passing.charges(), passing.next()), (3_000, 10));
-        assert_eq!(passing.passed(9, start.after_us(108)), Some(100));
+        assert_eq!(passing.passed(9, start.plus_us(108)), Some(100));
         assert_eq!(passing.charges(), 1_000);
-        assert_eq!(passing.passed(9, start.after_us(200)), None, "it was reported before");
-        assert_eq!(passing.passed(10, start.after_us(209)), Some(200));
+        assert_eq!(passing.passed(9, start.plus_us(200)), None, "it was reported before");
+        assert_eq!(passing.passed(10, start.plus_us(209)), Some(200));
         assert!(passing.is_empty());
         assert_eq!(passing.next(), 10);
     }

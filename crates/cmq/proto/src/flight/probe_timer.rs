@@ -1,6 +1,6 @@
 //! The timer for what is under way and about which nothing is heard.
 
-use crate::time::Time;
+use crate::Time;
 
 /// When to ask. Sending does not move the deadline: an early one looks at the last activity and sets
 /// itself anew, so that a datagram costs one store.
@@ -87,11 +87,11 @@ impl ProbeTimer {
 
     /// How long the peer has not answered.
     pub(super) fn unanswered_us(&self, now: Time) -> u64 {
-        self.unanswered_since.map_or(0, |since| now.us_since(since))
+        self.unanswered_since.map_or(0, |since| now.since_us(since))
     }
 
     fn due(&self, wait_us: u64) -> Time {
-        self.active_at.after_us(self.wait_us(wait_us))
+        self.active_at.plus_us(self.wait_us(wait_us))
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
 
     fn ask_when_due(timer: &mut ProbeTimer) -> Time {
         let due = timer.deadline().unwrap();
-        assert!(!timer.fires(Time::from_us(due.as_us() - 1), 2_000));
+        assert!(!timer.fires(Time::from_micros(due.as_micros() - 1), 2_000));
         assert!(timer.fires(due, 2_000));
         timer.asked(due, 2_000);
         due
@@ -115,12 +115,12 @@ mod tests {
         let mut now = Time::ZERO;
         for _ in 0..12 {
             let due = ask_when_due(&mut timer);
-            waits.push(due.us_since(now));
+            waits.push(due.since_us(now));
             now = due;
         }
         assert_eq!(&waits[..4], &[2_000, 4_000, 8_000, 16_000]);
         assert_eq!(waits.last(), Some(&1_000_000));
-        assert_eq!(timer.unanswered_us(now), now.us_since(Time::from_us(2_000)));
+        assert_eq!(timer.unanswered_us(now), now.since_us(Time::from_micros(2_000)));
         timer.answered(true, now);
         assert_eq!((timer.wait_us(2_000), timer.unanswered_us(now)), (2_000, 0));
     }
@@ -129,11 +129,11 @@ mod tests {
     fn sending_puts_it_off_without_moving_the_deadline() {
         let mut timer = ProbeTimer::default();
         timer.sent(Time::ZERO, 2_000);
-        timer.sent(Time::from_us(1_500), 2_000);
-        assert_eq!(timer.deadline(), Some(Time::from_us(2_000)));
-        assert!(!timer.fires(Time::from_us(2_000), 2_000));
-        assert_eq!(timer.deadline(), Some(Time::from_us(3_500)));
-        assert!(timer.fires(Time::from_us(3_500), 2_000));
+        timer.sent(Time::from_micros(1_500), 2_000);
+        assert_eq!(timer.deadline(), Some(Time::from_micros(2_000)));
+        assert!(!timer.fires(Time::from_micros(2_000), 2_000));
+        assert_eq!(timer.deadline(), Some(Time::from_micros(3_500)));
+        assert!(timer.fires(Time::from_micros(3_500), 2_000));
     }
 
     #[test]
@@ -141,8 +141,8 @@ mod tests {
         let mut timer = ProbeTimer::default();
         timer.sent(Time::ZERO, 2_000);
         let asked = ask_when_due(&mut timer);
-        timer.answered(false, asked.after_us(100));
+        timer.answered(false, asked.plus_us(100));
         assert_eq!(timer.wait_us(2_000), 4_000);
-        assert_eq!(timer.unanswered_us(asked.after_us(9_000)), 0);
+        assert_eq!(timer.unanswered_us(asked.plus_us(9_000)), 0);
     }
 }

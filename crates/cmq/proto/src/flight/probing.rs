@@ -5,7 +5,7 @@ use super::{
     Action, Closing, Flight, INITIAL_WINDOW_BYTES, LOSSY_WAIT_US_MIN, Probed, SILENT_QUESTIONS,
     STATUS_DELAY_US, UnderWay, WAIT_US_INITIAL, WAIT_US_MIN,
 };
-use crate::time::Time;
+use crate::Time;
 
 impl Flight {
     pub(super) fn wait_us(&self) -> u64 {
@@ -33,7 +33,7 @@ impl Flight {
         let UnderWay::Reliable(reliable) = &self.under_way else { return None };
         let wanted = reliable.queue.floor_is_news() && !self.probe_wanted;
         let wait_us = self.probe_timer.wait_us(self.wait_us());
-        wanted.then(|| self.probed.map_or(Time::ZERO, |probed| probed.at.after_us(wait_us)))
+        wanted.then(|| self.probed.map_or(Time::ZERO, |probed| probed.at.plus_us(wait_us)))
     }
 
     /// When something that waits for nothing but the budget may be repeated.

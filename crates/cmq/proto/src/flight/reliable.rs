@@ -3,7 +3,7 @@
 use super::budget::Budget;
 use super::congestion::Congestion;
 use super::retransmission_queue::{News, RetransmissionQueue};
-use crate::time::Time;
+use crate::Time;
 
 #[derive(Debug)]
 pub(super) struct Reliable {

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::{REORDERED_MAX, Sent};
+use crate::Time;
 use crate::limits::{STATUS_RANGES_MAX, WINDOW_DATAGRAMS_MAX};
-use crate::time::Time;
 use crate::wire::status::Status;
 
 /// The datagrams of a reliable destination from the lowest that is not acknowledged.
@@ -185,7 +185,7 @@ impl RetransmissionQueue {
             && highest_was == Some(State::UnderWay)
             && !entry.repeated
         {
-            news.sample_us = Some(now.us_since(entry.sent_at));
+            news.sample_us = Some(now.since_us(entry.sent_at));
         }
         self.evidence = self.evidence.max(probed.unwrap_or(0));
         if status.highest >= self.highest {
@@ -389,7 +389,7 @@ impl RetransmissionQueue {
                 // What was sent for the first time behind this one was sent later still.
                 if entry.repeated { continue } else { break }
             }
-            let overdue_at = entry.sent_at.after_us(overdue_us);
+            let overdue_at = entry.sent_at.plus_us(overdue_us);
             if (later >= REORDERED_MAX && !entry.repeated) || (sent_before && overdue_at <= now) {
                 entry.state = State::Lost;
                 self.charges -= u64::from(entry.charge);

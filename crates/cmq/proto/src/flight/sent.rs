@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::time::Time;
+use crate::Time;
 
 /// A datagram that leaves for the first time.
 #[derive(Debug)]

@@ -6,12 +6,12 @@ use std::collections::{BTreeSet, VecDeque};
 
 use bytes::BytesMut;
 
+use crate::Time;
 use crate::config::{Config, DestinationOptions, MailboxOptions, PreSharedKey, WhenFull, Wire};
 use crate::endpoint::{Delivery, DestinationId, Endpoint, Event};
 use crate::key::{Key, Mailbox};
 use crate::limits::DATAGRAM_BYTES_MAX;
 use crate::mode::{Mode, Repair};
-use crate::time::Time;
 
 /// Steps of one run: enough for stories, few enough to try many.
 const STEPS_MAX: usize = 1_000;
@@ -127,7 +127,7 @@ impl Run {
         };
         let client_address = SocketAddr::from(([10, 0, 0, 1], 1_000));
         let server_address = SocketAddr::from(([10, 0, 0, 2], 2_000));
-        let now = Time::from_us(1);
+        let now = Time::from_micros(1);
         let mut client = Endpoint::new(config.clone(), [1; 32], now);
         let mut server = Endpoint::new(config, [2; 32], now);
         let mailbox = MailboxOptions { bytes_max: MAILBOX_BYTES, ..Default::default() };
@@ -338,7 +338,7 @@ impl Run {
     }
 
     fn wait(&mut self, us: u64) {
-        self.now = self.now.after_us(us);
+        self.now = self.now.plus_us(us);
         self.client.on_timer(self.now);
         self.server.on_timer(self.now);
         self.settle();

@@ -1,5 +1,6 @@
 //! How a flow comes to be known, proven and forgotten.
 
+use crate::Time;
 use crate::event::Event;
 use crate::inbox::Inbox;
 use crate::inbox::content::Arrived;
@@ -12,7 +13,6 @@ use crate::inbox::unacknowledged::Unacknowledged;
 use crate::inbox::window::Window;
 use crate::key::Mailbox;
 use crate::limits::TRAIN_SEGMENTS_MAX;
-use crate::time::Time;
 use crate::wire::flags::{self, FlowMode};
 use crate::wire::handshake::COOKIE_BYTES;
 use crate::wire::probe::Probe;
@@ -108,7 +108,7 @@ impl Inbox {
         }
     }
 
-    /// A sender gives back a cookie: its address is its own, for all flows of its session.
+    /// A sender returns a cookie: its address is its own, for all flows of its session.
     pub fn on_hello(&mut self, arrived: &Arrived<'_>, cookie: [u8; COOKIE_BYTES]) {
         let key = arrived.key();
         if !self.cookies.is_good(cookie, key.from, key.session, key.number, arrived.now) {
@@ -187,7 +187,7 @@ impl Inbox {
         // Who wants no word may be sending to a group: it is asked once.
         let asked = flow
             .challenged_at
-            .is_some_and(|at| !flow.wants_word() || now.us_since(at) < CHALLENGE_US);
+            .is_some_and(|at| !flow.wants_word() || now.since_us(at) < CHALLENGE_US);
         let bytes = HEADER_BYTES + COOKIE_BYTES;
         if asked || flow.may_be_sent < bytes {
             return;

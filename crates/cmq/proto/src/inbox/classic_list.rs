@@ -4,12 +4,12 @@ use core::net::SocketAddr;
 
 use bytes::Bytes;
 
+use crate::Time;
 use crate::delivery::{Delivery, DeliveryToken};
 use crate::inbox::Inbox;
 use crate::inbox::mailboxes::DELIVERY_BYTES;
 use crate::key::Mailbox;
 use crate::mode::Mode;
-use crate::time::Time;
 
 /// The key's integer is not in the original's datagrams: all are for this mailbox.
 const CLASSIC_MAILBOX: Mailbox = Mailbox(0);

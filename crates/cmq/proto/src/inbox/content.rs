@@ -5,8 +5,8 @@ use core::ops::Range;
 
 use bytes::Bytes;
 
+use crate::Time;
 use crate::inbox::flow::FlowKey;
-use crate::time::Time;
 use crate::wire::data::{self, Fragment};
 use crate::wire::{Header, Malformed, flags};
 

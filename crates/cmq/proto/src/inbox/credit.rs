@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::Time;
 use crate::inbox::flow_ref::FlowRef;
-use crate::time::Time;
 
 /// What a flow was granted.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl Credit {
     /// A flow has become active.
     pub(super) fn join(&mut self, flow: FlowRef, now: Time) {
         self.active += 1;
-        self.checks.push_back((now.after_us(ACTIVE_US), flow));
+        self.checks.push_back((now.plus_us(ACTIVE_US), flow));
     }
 
     /// A flow that was active is not any more.
@@ -74,11 +74,11 @@ impl Credit {
 
     /// It was heard of at `heard` and so stays active for a second from then on.
     pub(super) fn stay(&mut self, flow: FlowRef, heard: Time) {
-        self.checks.push_back((heard.after_us(ACTIVE_US), flow));
+        self.checks.push_back((heard.plus_us(ACTIVE_US), flow));
     }
 
     /// Whether a flow heard of at `heard` is active.
     pub(super) const fn is_active(heard: Time, now: Time) -> bool {
-        now.us_since(heard) < ACTIVE_US
+        now.since_us(heard) < ACTIVE_US
     }
 }

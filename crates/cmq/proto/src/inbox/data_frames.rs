@@ -1,5 +1,6 @@
 //! What becomes of a datagram of data: taken, or dropped and counted.
 
+use crate::Time;
 use crate::inbox::Inbox;
 use crate::inbox::content::{Arrived, Content};
 use crate::inbox::credit::KERNEL_BYTES;
@@ -9,7 +10,6 @@ use crate::inbox::mailboxes::DELIVERY_BYTES;
 use crate::inbox::waiting::{HELD_BYTES, Held, of_its_own};
 use crate::inbox::window::Place;
 use crate::limits::{TRAIN_SEGMENTS_MAX, WINDOW_DATAGRAMS_MAX};
-use crate::time::Time;
 use crate::wire::flags::{self, FlowMode};
 use crate::wire::{Header, Malformed};
 

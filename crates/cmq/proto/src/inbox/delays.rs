@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::Time;
 use crate::inbox::flow_ref::FlowRef;
-use crate::time::Time;
 
 /// Why to come back to a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Delays {
         let line = &mut self.lines[kind as usize];
         // A clock that went back must not hide what is behind.
         let earliest = line.back().map_or(Time::ZERO, |(due, _)| *due);
-        line.push_back((now.after_us(KINDS[kind as usize].1).max(earliest), flow));
+        line.push_back((now.plus_us(KINDS[kind as usize].1).max(earliest), flow));
     }
 
     /// When the first is due.
@@ -83,10 +83,10 @@ mod tests {
         let mut delays = Delays::default();
         assert_eq!(delays.next(), None);
         delays.arm(Delay::Gap, A, Time::ZERO);
-        delays.arm(Delay::Status, A, Time::from_us(100));
-        assert_eq!(delays.next(), Some(Time::from_us(100 + STATUS_DELAY_US)));
-        assert_eq!(delays.pop(Time::from_us(99 + STATUS_DELAY_US)), None);
-        let later = Time::from_us(GAP_DELAY_US);
+        delays.arm(Delay::Status, A, Time::from_micros(100));
+        assert_eq!(delays.next(), Some(Time::from_micros(100 + STATUS_DELAY_US)));
+        assert_eq!(delays.pop(Time::from_micros(99 + STATUS_DELAY_US)), None);
+        let later = Time::from_micros(GAP_DELAY_US);
         assert_eq!(delays.pop(later), Some((Delay::Status, A)));
         assert_eq!(delays.pop(later), Some((Delay::Gap, A)));
         assert_eq!(delays.pop(later), None);
@@ -95,9 +95,9 @@ mod tests {
     #[test]
     fn a_clock_that_goes_back_hides_nothing() {
         let mut delays = Delays::default();
-        delays.arm(Delay::Status, A, Time::from_us(500));
+        delays.arm(Delay::Status, A, Time::from_micros(500));
         delays.arm(Delay::Status, FlowRef { slot: 2, generation: 2 }, Time::ZERO);
-        let later = Time::from_us(500 + STATUS_DELAY_US);
+        let later = Time::from_micros(500 + STATUS_DELAY_US);
         assert!(delays.pop(later).is_some() && delays.pop(later).is_some());
     }
 }

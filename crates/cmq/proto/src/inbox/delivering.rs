@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use crate::Time;
 use crate::delivery::{Delivery, DeliveryToken};
 use crate::event::Event;
 use crate::inbox::Inbox;
@@ -9,7 +10,6 @@ use crate::inbox::delays::Delay;
 use crate::inbox::flow::Ending;
 use crate::inbox::partial::{PARTIAL_BYTES, Partial};
 use crate::inbox::waiting::{HELD_BYTES, Held, Waiting};
-use crate::time::Time;
 use crate::wire::data::Fragment;
 use crate::wire::flags::FlowMode;
 

@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 
+use crate::Time;
 use crate::inbox::Inbox;
 use crate::inbox::content::{Arrived, Content};
 use crate::inbox::data_frames::{Step, Taken};
 use crate::inbox::window::Place;
 use crate::repair::{FecDecoder, Recovered};
-use crate::time::Time;
 use crate::wire::parity::Parity;
 use crate::wire::{HEADER_BYTES, Header, Malformed, flags};
 

@@ -2,6 +2,7 @@
 
 use core::net::SocketAddr;
 
+use crate::Time;
 use crate::inbox::credit::FlowCredit;
 use crate::inbox::flow_ref::FlowRef;
 use crate::inbox::gaps::Gaps;
@@ -13,7 +14,6 @@ use crate::inbox::window::{Place, Window};
 use crate::key::Mailbox;
 use crate::mode::Mode;
 use crate::repair::FecDecoder;
-use crate::time::Time;
 use crate::wire::Header;
 use crate::wire::flags::{self, FlowMode};
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::time::Time;
+use crate::Time;
 
 /// Gaps of one flow that are kept apart; beyond, the two oldest become one.
 pub(super) const GAPS_MAX: usize = 256;
@@ -109,7 +109,7 @@ mod tests {
     fn gaps(of: &[(u64, u64, u64)]) -> Gaps {
         let mut gaps = Gaps::default();
         for &(first, past, messages) in of {
-            gaps.open(first, past, Some(messages), Time::from_us(first));
+            gaps.open(first, past, Some(messages), Time::from_micros(first));
         }
         gaps
     }
@@ -137,7 +137,7 @@ mod tests {
         let mut gaps = Gaps::default();
         let count = GAPS_MAX as u64 + 10;
         for at in 0..count {
-            gaps.open(2 * at, 2 * at + 1, Some(3), Time::from_us(at));
+            gaps.open(2 * at, 2 * at + 1, Some(3), Time::from_micros(at));
         }
         assert_eq!(gaps.list.len(), GAPS_MAX);
         assert_eq!(gaps.oldest(), Some(Time::ZERO));

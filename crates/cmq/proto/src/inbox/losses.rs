@@ -1,8 +1,8 @@
 //! What will not come any more.
 
+use crate::Time;
 use crate::inbox::Inbox;
 use crate::inbox::delays::{Delay, GAP_DELAY_US};
-use crate::time::Time;
 use crate::wire::flags::{self, FlowMode};
 
 /// An incomplete message of a flow that repeats nothing is given up at this age.
@@ -58,7 +58,7 @@ impl Inbox {
         loop {
             let flow = self.flows.at(slot);
             let Some(since) = flow.gaps.oldest() else { break };
-            if now.us_since(since) < GAP_DELAY_US {
+            if now.since_us(since) < GAP_DELAY_US {
                 flow.gaps_armed = true;
                 let at = flow.at;
                 self.delays.arm(Delay::Gap, at, now);
@@ -76,7 +76,7 @@ impl Inbox {
             self.release(slot, now);
             let flow = self.flows.at(slot);
             // One that still asks waits for room here, or cannot help it.
-            if flow.waiting.is_some() && now.us_since(flow.last_arrival) >= STALLED_US {
+            if flow.waiting.is_some() && now.since_us(flow.last_arrival) >= STALLED_US {
                 self.abandon(slot);
                 return;
             }
@@ -107,7 +107,7 @@ impl Inbox {
         }
         while let Some(waiting) = &self.flows.at(slot).waiting
             && let Some((&first, partial)) = waiting.partials.first_key_value()
-            && now.us_since(partial.since) >= PARTIAL_AGE_US
+            && now.since_us(partial.since) >= PARTIAL_AGE_US
         {
             self.give_up_partial(slot, first);
         }

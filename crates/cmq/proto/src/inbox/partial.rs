@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::time::Time;
+use crate::Time;
 use crate::wire::data::{Fragment, framed_bytes};
 use crate::wire::varint;
 

@@ -2,11 +2,11 @@
 
 use core::net::SocketAddr;
 
+use crate::Time;
 use crate::inbox::flow::Flow;
 use crate::inbox::peer_counts::PeerCounts;
 use crate::key::Mailbox;
 use crate::mode::Mode;
-use crate::time::Time;
 
 /// One sender's flow to a mailbox here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! A sender's questions, and how far it says that it has come.
 
+use crate::Time;
 use crate::inbox::Inbox;
 use crate::inbox::content::Arrived;
 use crate::inbox::flow::Ending;
 use crate::limits::WINDOW_DATAGRAMS_MAX;
-use crate::time::Time;
 use crate::wire::flags;
 use crate::wire::probe::Probe;
 

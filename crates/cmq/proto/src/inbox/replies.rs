@@ -3,11 +3,11 @@
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
+use crate::Time;
 use crate::inbox::content::Arrived;
 use crate::inbox::flow::{COMMON_FLAGS, FlowKey};
 use crate::inbox::reporting::Answer;
 use crate::key::Mailbox;
-use crate::time::Time;
 use crate::wire::handshake::COOKIE_BYTES;
 use crate::wire::refusal::{REFUSAL_BYTES, Refusal};
 use crate::wire::{HEADER_BYTES, Header, Kind};
@@ -57,8 +57,8 @@ impl Replies {
     pub(super) fn refuse(&mut self, arrived: &Arrived<'_>, why: Refusal) -> bool {
         let bytes = HEADER_BYTES + REFUSAL_BYTES + arrived.header.tag_bytes();
         let earliest =
-            Time::from_us(arrived.now.as_us().saturating_sub(REFUSALS_BURST * REFUSAL_US));
-        let paid = self.paid.max(earliest).after_us(REFUSAL_US);
+            Time::from_micros(arrived.now.as_micros().saturating_sub(REFUSALS_BURST * REFUSAL_US));
+        let paid = self.paid.max(earliest).plus_us(REFUSAL_US);
         if arrived.bytes < bytes || paid > arrived.now {
             return false;
         }

@@ -2,12 +2,12 @@
 
 use core::net::SocketAddr;
 
+use crate::Time;
 use crate::inbox::Inbox;
 use crate::inbox::credit::{Credit, INITIAL_WINDOW_BYTES, KERNEL_BYTES};
 use crate::inbox::delays::Delay;
 use crate::inbox::mailboxes::MailboxRef;
 use crate::limits::STATUS_RANGES_MAX;
-use crate::time::Time;
 use crate::wire::handshake::COOKIE_BYTES;
 use crate::wire::refusal::Refusal;
 use crate::wire::status::{STATUS_BYTES_MIN, Status};
@@ -34,7 +34,7 @@ pub enum Answer {
         to: SocketAddr,
         /// Its flow.
         header: Header,
-        /// What it has to give back.
+        /// What it has to return.
         cookie: [u8; COOKIE_BYTES],
     },
     /// The sender's datagrams are not taken.
@@ -118,7 +118,7 @@ impl Inbox {
             highest,
             window_bytes,
             lost_messages: flow.lost_messages,
-            delay_us: u32::try_from(now.us_since(since)).unwrap_or(u32::MAX),
+            delay_us: u32::try_from(now.since_us(since)).unwrap_or(u32::MAX),
             echo_us,
             ranges,
         };

@@ -11,12 +11,12 @@ use core::net::SocketAddr;
 
 use bytes::Bytes;
 
+use crate::Time;
 use crate::config::{Config, MailboxOptions};
 use crate::delivery::Delivery;
 use crate::event::Event;
 use crate::inbox::{Answer, Arrived, Inbox};
 use crate::key::Mailbox;
-use crate::time::Time;
 use crate::wire::data::{Fragment, write_message};
 use crate::wire::flags::{self, FlowMode};
 use crate::wire::handshake::COOKIE_BYTES;
@@ -129,7 +129,7 @@ impl Receiver {
     fn with(config: &Config, options: &MailboxOptions) -> Self {
         let mut inbox = Inbox::new(config, 1_000, [5; 32]);
         inbox.open(BOX, options).unwrap();
-        Self { inbox, now: Time::from_us(1_000_000), deliveries: Vec::new() }
+        Self { inbox, now: Time::from_micros(1_000_000), deliveries: Vec::new() }
     }
 
     fn take(&mut self, sender: &Sender, sent: &Sent) {
@@ -252,7 +252,7 @@ impl Receiver {
 
     /// Time passes, and what is due is done when it is.
     fn wait(&mut self, us: u64) {
-        let end = self.now.after_us(us);
+        let end = self.now.plus_us(us);
         while let Some(due) = self.inbox.next_deadline().filter(|due| *due <= end) {
             self.now = self.now.max(due);
             self.inbox.on_timer(self.now);

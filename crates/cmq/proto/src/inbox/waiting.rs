@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use crate::Time;
 use crate::inbox::partial::Partial;
-use crate::time::Time;
 
 /// A datagram that waits for those before it.
 #[derive(Debug)]

@@ -6,10 +6,10 @@ use bytes::BytesMut;
 
 use super::train::{Closed, Train};
 use super::{Outbox, pool};
+use crate::Time;
 use crate::classic::{self, Element};
 use crate::error::PushError;
 use crate::limits;
-use crate::time::Time;
 
 impl Train {
     /// An empty list in an empty buffer.

@@ -6,10 +6,10 @@ use core::net::SocketAddr;
 use bytes::{Bytes, BytesMut};
 
 use super::Outbox;
+use crate::Time;
 use crate::destination_id::DestinationId;
 use crate::event::Event;
 use crate::limits;
-use crate::time::Time;
 use crate::wire::status::Status;
 use crate::wire::{Header, Kind};
 

@@ -2,7 +2,7 @@
 
 use super::fifo::Fifo;
 use super::priority::PrioritySearchQueue;
-use crate::time::Time;
+use crate::Time;
 
 /// The deadlines of all open batches: a line for those destinations that have the endpoint's own
 /// timeout, the paper's priority search queue for those that have another.
@@ -92,7 +92,7 @@ mod tests {
     }
 
     fn us(oldest: Option<(Time, u32)>) -> Option<(u64, u32)> {
-        oldest.map(|(time, slot)| (time.as_us(), slot))
+        oldest.map(|(time, slot)| (time.as_micros(), slot))
     }
 
     proptest! {
@@ -105,8 +105,8 @@ mod tests {
                 match step {
                     Step::Push(slot) => {
                         if !paper.begun.contains_key(&slot) {
-                            fifo.arm(slot, Time::from_us(now + TIMEOUT_US));
-                            queue.set(slot, Time::from_us(now + TIMEOUT_US));
+                            fifo.arm(slot, Time::from_micros(now + TIMEOUT_US));
+                            queue.set(slot, Time::from_micros(now + TIMEOUT_US));
                         }
                         paper.push(slot, now, TIMEOUT_US);
                     }
@@ -146,7 +146,7 @@ mod tests {
                 match step {
                     Step::Push(slot) => {
                         if !paper.begun.contains_key(&slot) {
-                            let deadline = Time::from_us(now + timeout(slot));
+                            let deadline = Time::from_micros(now + timeout(slot));
                             if slot.is_multiple_of(2) {
                                 deadlines.arm_uniform(slot, deadline);
                             } else {
@@ -161,16 +161,16 @@ mod tests {
                     }
                     Step::Wait(us) => now += us,
                 }
-                while let Some((due, slot)) = deadlines.oldest().filter(|(d, _)| d.as_us() <= now) {
+                while let Some((due, slot)) = deadlines.oldest().filter(|(d, _)| d.as_micros() <= now) {
                     let (deadline, _, begun) = paper.begun[&slot];
-                    prop_assert_eq!(due.as_us(), deadline);
+                    prop_assert_eq!(due.as_micros(), deadline);
                     prop_assert_eq!(deadline, begun + timeout(slot));
                     prop_assert_eq!(Some(deadline), paper.oldest().map(|(time, _)| time));
                     paper.begun.remove(&slot);
                     deadlines.disarm(slot);
                 }
                 prop_assert_eq!(
-                    deadlines.oldest().map(|(time, _)| time.as_us()),
+                    deadlines.oldest().map(|(time, _)| time.as_micros()),
                     paper.oldest().map(|(time, _)| time)
                 );
             }
@@ -185,7 +185,7 @@ mod tests {
             for (slot, deadline) in changes {
                 match deadline {
                     Some(us) => {
-                        queue.set(slot, Time::from_us(us));
+                        queue.set(slot, Time::from_micros(us));
                         model.insert(slot, us);
                     }
                     None => {
@@ -194,10 +194,10 @@ mod tests {
                     }
                 }
                 let least = model.values().min().copied();
-                prop_assert_eq!(queue.oldest().map(|(time, _)| time.as_us()), least);
+                prop_assert_eq!(queue.oldest().map(|(time, _)| time.as_micros()), least);
                 for slot in 0..SLOTS {
                     prop_assert_eq!(
-                        queue.get(slot).map(Time::as_us),
+                        queue.get(slot).map(Time::as_micros),
                         model.get(&slot).copied()
                     );
                 }

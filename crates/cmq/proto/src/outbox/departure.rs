@@ -8,11 +8,11 @@ use super::parities::Parities;
 use super::scheduling::Scheduled;
 use super::sealing::seal_or_write;
 use super::train::{Closed, noted};
+use crate::Time;
 use crate::charge::charge;
 use crate::config::Wire;
 use crate::flight::{Action, Sent};
 use crate::mode::{Mode, Repair};
-use crate::time::Time;
 use crate::transmit::Transmit;
 use crate::wire::flags::{self, FlowMode};
 use crate::wire::handshake::{COOKIE_BYTES, Handshake};
@@ -238,7 +238,7 @@ impl Outbox {
         let mut bytes = BytesMut::with_capacity(HEADER_BYTES + PROBE_BYTES + tag_bytes);
         bytes.extend_from_slice(&header.to_bytes());
         let next_message = destination.next_message;
-        Probe { next, floor, next_message, sent_at_us: sent_at.as_us() }.write(&mut bytes);
+        Probe { next, floor, next_message, sent_at_us: sent_at.as_micros() }.write(&mut bytes);
         if let Some(sealing) = destination.busy.as_mut().and_then(|busy| busy.sealing.as_mut()) {
             bytes.put_bytes(0, tag_bytes);
             sealing.seal(header, &mut bytes).ok()?;

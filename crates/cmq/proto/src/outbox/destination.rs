@@ -8,9 +8,9 @@ use super::pool::Class;
 use super::profiles::ProfileId;
 use super::sealing::Sealing;
 use super::train::{Closed, Train};
+use crate::Time;
 use crate::flight::Flight;
 use crate::key::Key;
-use crate::time::Time;
 
 /// One destination.
 #[derive(Debug)]

@@ -3,10 +3,10 @@
 
 use super::Outbox;
 use super::destination::Ending;
+use crate::Time;
 use crate::config::Wire;
 use crate::destination_id::DestinationId;
 use crate::flight::Flight;
-use crate::time::Time;
 
 /// Between the first and the second farewell where no receiver answers, since none is asked for
 /// credit; twice as long before the next.
@@ -126,7 +126,7 @@ impl Outbox {
             return false;
         }
         *left -= 1;
-        *next_at = now.after_us(*wait_us);
+        *next_at = now.plus_us(*wait_us);
         *wait_us *= 2;
         self.set_timer(slot);
         true

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::time::Time;
+use crate::Time;
 
 /// Stale entries that are not worth a sweep.
 const STALE_MIN: usize = 64;
@@ -84,22 +84,22 @@ mod tests {
     #[test]
     fn what_is_taken_back_does_not_pile_up_behind_one_that_stays() {
         let mut fifo = Fifo::default();
-        fifo.arm(0, Time::from_us(1));
+        fifo.arm(0, Time::from_micros(1));
         for time in 2..100_000 {
-            fifo.arm(1, Time::from_us(time));
+            fifo.arm(1, Time::from_micros(time));
             fifo.disarm(1);
         }
         assert!(fifo.line.len() <= 2 + STALE_MIN, "{} entries", fifo.line.len());
-        assert_eq!(fifo.oldest(), Some((Time::from_us(1), 0)));
+        assert_eq!(fifo.oldest(), Some((Time::from_micros(1), 0)));
         assert_eq!(fifo.len(), 1);
     }
 
     #[test]
     fn a_clock_that_goes_backwards_changes_no_order() {
         let mut fifo = Fifo::default();
-        fifo.arm(0, Time::from_us(10));
-        fifo.arm(1, Time::from_us(9));
+        fifo.arm(0, Time::from_micros(10));
+        fifo.arm(1, Time::from_micros(9));
         fifo.disarm(0);
-        assert_eq!(fifo.oldest(), Some((Time::from_us(10), 1)));
+        assert_eq!(fifo.oldest(), Some((Time::from_micros(10), 1)));
     }
 }

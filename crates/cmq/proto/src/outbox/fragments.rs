@@ -108,8 +108,8 @@ mod tests {
 
     use super::super::train::noted;
     use super::*;
+    use crate::Time;
     use crate::limits;
-    use crate::time::Time;
 
     proptest! {
         #[test]

@@ -3,7 +3,7 @@
 //! array of places, and the priority half a binary heap. The crate `priority-queue` is not used: it
 //! hashes keys where an index does, and its licence is not among those of deny.toml.
 
-use crate::time::Time;
+use crate::Time;
 
 const NOWHERE: u32 = u32::MAX;
 

@@ -4,8 +4,8 @@ use super::Outbox;
 use super::destination::Ending;
 use super::sealing::Handshake;
 use super::train::Closed;
+use crate::Time;
 use crate::flight::{self, Action, Flight, FlightOptions};
-use crate::time::Time;
 
 /// A train that does not fit the credit goes in parts, but not in smaller ones than this: each is a
 /// call of the kernel.

@@ -5,9 +5,9 @@
 use bytes::{Bytes, BytesMut};
 
 use super::Outbox;
+use crate::Time;
 use crate::flight;
 use crate::seal::{Answer, FlowSeal, Greeting, Keyring, Rejected, SealError};
-use crate::time::Time;
 use crate::transmit::Transmit;
 use crate::wire::{Header, Kind, flags};
 
@@ -151,7 +151,7 @@ impl Outbox {
         let busy = self.destinations.at_mut(slot).busy.as_mut()?;
         let sealing = busy.sealing.as_mut()?;
         let asked = sealing.asked.as_mut()?;
-        asked.next_at = now.after_us(asked.wait_us);
+        asked.next_at = now.plus_us(asked.wait_us);
         asked.wait_us = (asked.wait_us * 2).min(HELLO_US_MAX);
         let hello = sealing.greeting.hello(keyring, header);
         self.counters.hellos += 1;
@@ -205,7 +205,7 @@ impl Outbox {
         let busy = destination.busy.as_mut();
         if let Some(sealing) = busy.and_then(|busy| busy.sealing.as_mut())
             && sealing.asked.is_none()
-            && sealing.challenged_at.after_us(UNHEARD_US) <= now
+            && sealing.challenged_at.plus_us(UNHEARD_US) <= now
         {
             sealing.asked = Some(Asked::now(now));
             self.enqueue(slot);

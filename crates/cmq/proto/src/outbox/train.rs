@@ -5,8 +5,8 @@ use bytes::{BufMut, BytesMut};
 
 use super::copying::append_framed;
 use super::pool;
+use crate::Time;
 use crate::limits;
-use crate::time::Time;
 use crate::wire::HEADER_BYTES;
 use crate::wire::data::framed_bytes;
 

@@ -4,7 +4,7 @@ use core::net::{IpAddr, SocketAddr};
 
 use ring::hmac;
 
-use crate::time::Time;
+use crate::Time;
 use crate::wire::handshake::COOKIE_BYTES;
 
 /// How long a cookie is new. It is good for that long and once more.
@@ -23,7 +23,7 @@ impl Cookies {
         Self { key: hmac::Key::new(hmac::HMAC_SHA256, seed) }
     }
 
-    /// The cookie that the flow's sender at `from` has to give back.
+    /// The cookie that the flow's sender at `from` has to return.
     #[must_use]
     pub fn cookie(
         &self,
@@ -32,7 +32,7 @@ impl Cookies {
         flow: u32,
         now: Time,
     ) -> [u8; COOKIE_BYTES] {
-        self.of_period(from, session, flow, now.as_us() / PERIOD_US).to_le_bytes()
+        self.of_period(from, session, flow, now.as_micros() / PERIOD_US).to_le_bytes()
     }
 
     /// Whether a cookie was made here for the flow of `from`, at most two minutes ago.
@@ -47,7 +47,7 @@ impl Cookies {
     ) -> bool {
         // One comparison of 64 bits takes the same time whatever differs.
         let cookie = u64::from_le_bytes(cookie);
-        let period = now.as_us() / PERIOD_US;
+        let period = now.as_micros() / PERIOD_US;
         cookie == self.of_period(from, session, flow, period)
             || period > 0 && cookie == self.of_period(from, session, flow, period - 1)
     }

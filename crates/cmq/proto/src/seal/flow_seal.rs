@@ -33,26 +33,16 @@ pub struct FlowSeal {
 }
 
 impl FlowSeal {
-    /// The seal of the flow's sender.
-    pub(super) fn sender(
+    /// The seal of the flow's sender or receiver, when both ends know each other's salt.
+    pub(super) fn of_salts(
+        is_sender: bool,
         keyring: &Keyring,
         header: &Header,
         sender_salt: &[u8; SALT_BYTES],
         receiver_salt: &[u8; SALT_BYTES],
     ) -> Self {
         let secret = keyring.flow_secret(sender_salt, receiver_salt);
-        Self::new(true, secret, header.session, header.flow)
-    }
-
-    /// The seal of the flow's receiver.
-    pub(super) fn receiver(
-        keyring: &Keyring,
-        header: &Header,
-        sender_salt: &[u8; SALT_BYTES],
-        receiver_salt: &[u8; SALT_BYTES],
-    ) -> Self {
-        let secret = keyring.flow_secret(sender_salt, receiver_salt);
-        Self::new(false, secret, header.session, header.flow)
+        Self::new(is_sender, secret, header.session, header.flow)
     }
 
     /// The seal of a flow to a multicast group, of its sender. Nobody answers there, so the keys are

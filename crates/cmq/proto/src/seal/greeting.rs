@@ -72,6 +72,7 @@ impl Greeting {
             return Ok(Answer::Same);
         }
         self.receiver_salt = Some(salt);
-        Ok(Answer::Keys(Box::new(FlowSeal::sender(keyring, header, &self.salt, &salt))))
+        let seal = FlowSeal::of_salts(true, keyring, header, &self.salt, &salt);
+        Ok(Answer::Keys(Box::new(seal)))
     }
 }

@@ -35,7 +35,7 @@ impl Reception {
     ) -> Result<(Self, [u8; HANDSHAKE_BYTES]), Rejected> {
         let sender_salt = verify(keyring, header, datagram)?;
         let receiver_salt = salt();
-        let seal = FlowSeal::receiver(keyring, header, &sender_salt, &receiver_salt);
+        let seal = FlowSeal::of_salts(false, keyring, header, &sender_salt, &receiver_salt);
         let new = Self { sender_salt, receiver_salt, attempt: header.sequence, seal };
         let challenge = new.challenge(keyring, header);
         Ok((new, challenge))

@@ -47,42 +47,22 @@ pub enum Malformed {
 }
 
 impl Malformed {
-    /// Every cause, in the order of the numbers.
-    pub const ALL: [Self; 13] = [
-        Self::Short,
-        Self::Magic,
-        Self::Version,
-        Self::Kind,
-        Self::Flags,
-        Self::Varint,
-        Self::Messages,
-        Self::Fragment,
-        Self::Status,
-        Self::Probe,
-        Self::Parity,
-        Self::Handshake,
-        Self::Classic,
+    /// All of them in the order of their numbers, each with the name of its counter.
+    pub const COUNTERS: [(Self, &'static str); 13] = [
+        (Self::Short, "malformed_short"),
+        (Self::Magic, "malformed_magic"),
+        (Self::Version, "malformed_version"),
+        (Self::Kind, "malformed_kind"),
+        (Self::Flags, "malformed_flags"),
+        (Self::Varint, "malformed_varint"),
+        (Self::Messages, "malformed_messages"),
+        (Self::Fragment, "malformed_fragment"),
+        (Self::Status, "malformed_status"),
+        (Self::Probe, "malformed_probe"),
+        (Self::Parity, "malformed_parity"),
+        (Self::Handshake, "malformed_handshake"),
+        (Self::Classic, "malformed_classic"),
     ];
-
-    /// The name in reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Short => "short",
-            Self::Magic => "magic",
-            Self::Version => "version",
-            Self::Kind => "kind",
-            Self::Flags => "flags",
-            Self::Varint => "varint",
-            Self::Messages => "messages",
-            Self::Fragment => "fragment",
-            Self::Status => "status",
-            Self::Probe => "probe",
-            Self::Parity => "parity",
-            Self::Handshake => "handshake",
-            Self::Classic => "classic",
-        }
-    }
 }
 
 #[cfg(test)]
@@ -91,8 +71,9 @@ mod tests {
 
     #[test]
     fn causes_stand_at_their_numbers() {
-        for (at, cause) in Malformed::ALL.into_iter().enumerate() {
-            assert_eq!(cause as usize, at, "{}", cause.name());
+        for (at, (cause, name)) in Malformed::COUNTERS.into_iter().enumerate() {
+            assert_eq!(cause as usize, at, "{name}");
+            assert_eq!(name, format!("malformed_{cause:?}").to_lowercase());
         }
     }
 }

@@ -56,7 +56,7 @@ fn a_batch_leaves_whole_at_its_timeout() {
     let to = pair.destination(lossy());
     let sent = messages(100, 64);
     pair.push_all(to, &sent);
-    assert_eq!(pair.client.next_deadline(), Some(pair.now.after_us(1_000)));
+    assert_eq!(pair.client.next_deadline(), Some(pair.now.plus_us(1_000)));
     pair.run_for(Duration::from_micros(999));
     assert_eq!(pair.client.stats().sent.trains, 0, "it is not old enough");
     pair.run_for(Duration::from_micros(51));

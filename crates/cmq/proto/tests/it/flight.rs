@@ -27,7 +27,7 @@ struct Scene {
 
 impl Scene {
     fn new(reliable: bool, loopback: bool) -> Self {
-        let now = Time::from_us(1_000_000);
+        let now = Time::from_micros(1_000_000);
         Self {
             flight: Flight::new(&FlightOptions::new(reliable, loopback), 0, now),
             now,
@@ -47,7 +47,7 @@ impl Scene {
     }
 
     fn wait(&mut self, us: u64) {
-        self.now = self.now.after_us(us);
+        self.now = self.now.plus_us(us);
     }
 
     fn send_until(&mut self, expires: Option<Time>) -> u64 {
@@ -110,7 +110,7 @@ impl Scene {
 
     fn answer(&mut self, probe: &Action) -> Outcome {
         let Action::Probe { sent_at, .. } = probe else { panic!("{probe:?} is no probe") };
-        let status = Status { echo_us: sent_at.as_us(), ..self.status() };
+        let status = Status { echo_us: sent_at.as_micros(), ..self.status() };
         self.hear(&status)
     }
 

@@ -32,7 +32,7 @@ fn open(endpoint: &mut Endpoint, port: u16, options: DestinationOptions) -> Dest
 }
 
 fn at(us: u64) -> Time {
-    Time::from_us(us)
+    Time::from_micros(us)
 }
 
 fn transmits(endpoint: &mut Endpoint, now: Time) -> Vec<Transmit> {
@@ -57,11 +57,11 @@ fn each_batch_leaves_when_its_own_timeout_says() {
     }
     let mut left = Vec::new();
     while let Some(due) = endpoint.next_deadline() {
-        endpoint.on_timer(at(due.as_us() - 1));
+        endpoint.on_timer(at(due.as_micros() - 1));
         assert!(!endpoint.has_transmit(), "nothing leaves before its time");
         endpoint.on_timer(due);
         let ports = transmits(&mut endpoint, due).iter().map(|it| it.to.port()).collect::<Vec<_>>();
-        left.push((due.as_us(), ports));
+        left.push((due.as_micros(), ports));
     }
     let expected = [(310, 2), (1_000, 1), (1_400, 4), (1_500, 5), (5_020, 3)];
     assert_eq!(left, expected.map(|(us, port)| (us, vec![port])));
@@ -316,7 +316,7 @@ fn the_original_is_spoken_as_it_was() {
         // 41 messages of four bytes are 500 bytes; the next would make 512, which is not below.
         let stats = pair.client.stats().sent;
         assert_eq!((stats.trains, stats.bytes), (3, 2 * 500 + 8 + 18 * 12), "{wire:?}");
-        assert_eq!(due, Some(now.after_us(200_000)), "the last list waits for its age");
+        assert_eq!(due, Some(now.plus_us(200_000)), "the last list waits for its age");
         assert!(pair.received == sent);
         assert_eq!(pair.sent_by_server, 0);
         let text = pair.push(to, &[0xFF, 0xFE]);

@@ -86,7 +86,7 @@ impl EndpointPair {
             server: Endpoint::new(server, [2; 32], Time::ZERO),
             client_address: "10.0.0.1:1000".parse().unwrap(),
             server_address: "10.0.0.2:2000".parse().unwrap(),
-            now: Time::from_us(1),
+            now: Time::from_micros(1),
             network: Box::new(|_| Fate::Arrives),
             flips: Box::new(|_| {}),
             pops: true,
@@ -190,7 +190,7 @@ impl EndpointPair {
     }
 
     fn next_time(&self) -> Option<Time> {
-        let arrival = self.under_way.next_us().map(Time::from_us);
+        let arrival = self.under_way.next_us().map(Time::from_micros);
         [arrival, self.client.next_deadline(), self.server.next_deadline()]
             .into_iter()
             .flatten()
@@ -222,8 +222,8 @@ impl EndpointPair {
                         Fate::Late(us) => (1, us),
                     };
                     for _ in 0..copies {
-                        let at = self.now.after_us(LATENCY_US + late_us);
-                        self.under_way.at(at.as_us(), datagram.clone());
+                        let at = self.now.plus_us(LATENCY_US + late_us);
+                        self.under_way.at(at.as_micros(), datagram.clone());
                     }
                 }
             }
@@ -233,7 +233,7 @@ impl EndpointPair {
 
     /// What arrives by now.
     fn arrive(&mut self) {
-        while let Some(datagram) = self.under_way.next_until(self.now.as_us()) {
+        while let Some(datagram) = self.under_way.next_until(self.now.as_micros()) {
             let segment_bytes = datagram.bytes.len();
             let mut bytes = BytesMut::from(&datagram.bytes[..]);
             (self.flips)(&mut bytes);

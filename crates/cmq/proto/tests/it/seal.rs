@@ -393,7 +393,7 @@ fn what_is_not_sealed_is_not_opened() {
 #[test]
 fn a_cookie_is_good_for_one_address_and_flow_and_two_minutes() {
     let cookies = Cookies::new(&[5; 32]);
-    let at = |seconds: u64| Time::from_us(seconds * 1_000_000);
+    let at = |seconds: u64| Time::from_micros(seconds * 1_000_000);
     let from: SocketAddr = "192.0.2.1:4711".parse().unwrap();
     let cookie = cookies.cookie(from, 1, 2, at(59));
     assert!(cookies.is_good(cookie, from, 1, 2, at(59)));

@@ -61,7 +61,7 @@ fn a_destination_that_is_idle_again_costs_little_in_every_mode() {
         let ids = make_all(&mut sender, USED, &options);
         let before = measure(|| drop(make_all(&mut endpoint(), USED, &options))).bytes_current;
         assert_eq!(before, 0, "all of an endpoint's memory goes with it");
-        let mut now = Time::from_us(1);
+        let mut now = Time::from_micros(1);
         let used = measure(|| {
             for (at, id) in ids.iter().enumerate() {
                 sender.push(*id, b"message", || now).unwrap();
@@ -100,7 +100,7 @@ fn exchange(sender: &mut Endpoint, receiver: &mut Endpoint, to: SocketAddr, now:
             continue;
         }
         let due = [sender.next_deadline(), receiver.next_deadline()].into_iter().flatten().min();
-        let Some(due) = due.filter(|due| due.us_since(*now) < 1_000_000) else { return };
+        let Some(due) = due.filter(|due| due.since_us(*now) < 1_000_000) else { return };
         *now = (*now).max(due);
         sender.on_timer(*now);
         receiver.on_timer(*now);

@@ -46,7 +46,7 @@ fn take(inbox: &mut Inbox, header: &Header, body: Vec<u8>) {
     let from = SocketAddr::from(([127, 0, 0, 1], header.session as u16));
     let buffer = bytes::Bytes::from(body);
     let (body, bytes) = (0..buffer.len(), HEADER_BYTES + buffer.len());
-    let now = Time::from_us(1);
+    let now = Time::from_micros(1);
     inbox.on_data(&Arrived { from, header, buffer: &buffer, body, bytes, now }).unwrap();
     while inbox.poll_answer(now).is_some() {}
 }
@@ -115,7 +115,7 @@ fn what_nobody_pops_takes_what_its_mailbox_may_hold() {
                 held.push(delivery);
             }
             for delivery in held {
-                inbox.popped(delivery.token, Time::from_us(1));
+                inbox.popped(delivery.token, Time::from_micros(1));
             }
         });
         // Twice the list of deliveries as it grows, and their buffers' own overhead.
@@ -145,7 +145,7 @@ fn flows_that_wait_for_room_and_are_forgotten_leave_nothing_behind() {
     let mut receiver = endpoint();
     let options = MailboxOptions { bytes_max: 1 << 20, ..MailboxOptions::default() };
     receiver.open_mailbox(Mailbox(7), options).unwrap();
-    let mut now = Time::from_us(1);
+    let mut now = Time::from_micros(1);
     let mut send = |session: u64, mode, sequence: u64| {
         let from = SocketAddr::from(([127, 0, 0, 1], session as u16));
         let mut datagram = BytesMut::zeroed(HEADER_BYTES);
@@ -184,7 +184,7 @@ fn a_forged_datagram_of_a_group_allocates_next_to_nothing() {
     let used = measure(|| {
         for datagram in buffers {
             let bytes = datagram.len();
-            receiver.on_datagrams(from, datagram, bytes, Time::from_us(1));
+            receiver.on_datagrams(from, datagram, bytes, Time::from_micros(1));
         }
     });
     assert_eq!(receiver.stats().dropped.not_authentic, 500);

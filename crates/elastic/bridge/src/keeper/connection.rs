@@ -14,7 +14,7 @@ use quelea_broker::Effect;
 use quelea_elastic_proto::frame::{ErrorCode, Hello, Role, Welcome, WireError};
 use quelea_elastic_proto::wire::FrameBuffer;
 use quelea_elastic_proto::{ClientId, Frame, FrameError, MessageSeq, limits};
-use quelea_node::{Backoff, Core, CoreStopped, InternalClient, Promise};
+use quelea_node::{Backoff, Core, CoreStopped, InternalClient, Promise, stopped};
 use quelea_store::Ticket;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -28,7 +28,6 @@ use super::Keeper;
 use super::batch::{Batch, Run};
 use super::durable_publisher::{Attempt, DurablePublisher, Position, PublisherError};
 use super::ledger::Ledger;
-use quelea_node::stopped;
 
 /// How often a relay says something; silent for three times as long it is gone.
 const HEARTBEAT_MS: u32 = 10_000;
@@ -127,11 +126,8 @@ impl Connection {
         match self.next_frame().await? {
             Frame::Hello(hello) => self.check(&hello)?,
             other => {
-                return Err(refuse(
-                    ErrorCode::Order,
-                    "hello",
-                    format!("got {}", other.kind().name()),
-                ));
+                let text = format!("got {}", other.kind().name());
+                return Err(refuse(ErrorCode::Order, "hello", text));
             }
         }
         self.buffer.greeted();
@@ -160,12 +156,8 @@ impl Connection {
             let text = format!("the keeper takes role Keeper, not {:?}", hello.role);
             return Err(refuse(ErrorCode::Value, "role", text));
         }
-        if !same_key(&hello.key, &self.keeper.key) {
-            return Err(refuse(
-                ErrorCode::Key,
-                "key",
-                "it is not the one that is asked for".to_owned(),
-            ));
+        if !hello.has_key(&self.keeper.key) {
+            return Err(refuse(ErrorCode::Key, "key", "it is not the one that is asked for"));
         }
         if self.keeper.loopback_only && !self.peer.ip().to_canonical().is_loopback() {
             let (user, peer) = (&self.keeper.user, self.peer);
@@ -186,13 +178,8 @@ impl Connection {
             self.reading.local_addr().map_or_else(|_| String::new(), |local| local.to_string());
         let opened = self.keeper.core.promise(move |core| {
             let name = format!("elastic queue {queue}");
-            let client = InternalClient {
-                user: &user,
-                vhost: &vhost,
-                local: &local,
-                name: &name,
-                protocol: "EQS 1",
-            };
+            let (user, vhost, local, name) = (&*user, &*vhost, &*local, &*name);
+            let client = InternalClient { user, vhost, local, name, protocol: "EQS 1" };
             match DurablePublisher::open(core, client, sender, queue.into(), target.into()) {
                 Ok((publisher, ticket)) => (Ok(publisher), ticket),
                 Err(error) => (Err(error), Ticket::NONE),
@@ -396,14 +383,8 @@ async fn write(mut writing: OwnedWriteHalf, mut frames: Receiver<Frame>) {
     let _ = writing.shutdown().await;
 }
 
-fn refuse(code: ErrorCode, field: &str, text: String) -> End {
-    End::Refused(WireError { code, field: field.to_owned(), text, fatal: true })
-}
-
-/// Takes the same time for every wrong key of a length.
-fn same_key(given: &[u8], asked: &[u8]) -> bool {
-    given.len() == asked.len()
-        && given.iter().zip(asked).fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
+fn refuse(code: ErrorCode, field: &str, text: impl Into<String>) -> End {
+    End::Refused(WireError::fatal(code, field, text))
 }
 
 fn lock(ledger: &std::sync::Mutex<Ledger>) -> MutexGuard<'_, Ledger> {

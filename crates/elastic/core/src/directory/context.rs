@@ -21,8 +21,7 @@ impl Context<'_> {
 
     /// Sends a peer what is wrong; the connection goes on.
     pub(super) fn refuse(&mut self, peer: Peer, code: ErrorCode, field: &str, text: String) {
-        let error = WireError { code, field: field.to_owned(), text, fatal: false };
-        self.send(peer, Frame::Error(error));
+        self.send(peer, Frame::Error(WireError::refusal(code, field, text)));
     }
 
     /// Sends a peer what is wrong, and ends the connection.
@@ -33,8 +32,7 @@ impl Context<'_> {
         field: &str,
         text: String,
     ) {
-        let error = WireError { code, field: field.to_owned(), text, fatal: true };
-        self.send(peer, Frame::Error(error));
+        self.send(peer, Frame::Error(WireError::fatal(code, field, text)));
         self.effects.push_back(Effect::Close { peer });
     }
 }

@@ -9,7 +9,6 @@ use quelea_elastic_proto::wire::{FrameHeader, Kind};
 use crate::relay::client::Phase;
 use crate::relay::limits::{CONTROL_BYTES_MAX, HEARTBEAT_MS, LINGER_MS};
 use crate::relay::overflow::Overflow;
-use crate::relay::refusal::{fatal, refusal};
 use crate::relay::ring::{Control, encoded};
 use crate::relay::{Port, Relay};
 
@@ -31,13 +30,17 @@ impl Relay {
                     let mut frame = frames.split_to(header.frame_bytes().min(frames.len()));
                     match Frame::decode(&mut frame) {
                         Ok(Some(frame)) => self.frame(client, frame),
-                        Ok(None) => {
-                            Err(fatal(ErrorCode::Malformed, "length", "a frame is not whole"))
-                        }
+                        Ok(None) => Err(WireError::fatal(
+                            ErrorCode::Malformed,
+                            "length",
+                            "a frame is not whole",
+                        )),
                         Err(error) => Err(error.into()),
                     }
                 }
-                Ok(None) => Err(fatal(ErrorCode::Malformed, "length", "a frame is not whole")),
+                Ok(None) => {
+                    Err(WireError::fatal(ErrorCode::Malformed, "length", "a frame is not whole"))
+                }
                 Err(error) => Err(error.into()),
             };
             if let Err(error) = outcome {
@@ -85,7 +88,9 @@ impl Relay {
         if self.clients[client as usize].phase == Phase::Greeting {
             return match frame {
                 Frame::Hello(hello) => self.hello(client, hello),
-                _ => Err(fatal(ErrorCode::Order, "kind", "the first frame must be HELLO")),
+                _ => {
+                    Err(WireError::fatal(ErrorCode::Order, "kind", "the first frame must be HELLO"))
+                }
             };
         }
         match frame {
@@ -123,7 +128,7 @@ impl Relay {
             other => {
                 let text =
                     format!("{} is no frame that a client sends to a relay", other.kind().name());
-                Err(fatal(ErrorCode::Order, "kind", text))
+                Err(WireError::fatal(ErrorCode::Order, "kind", text))
             }
         }
     }
@@ -131,15 +136,15 @@ impl Relay {
     fn hello(&mut self, client: u32, hello: Hello) -> Result<(), WireError> {
         if hello.version != VERSION {
             let text = format!("version {} is not spoken here, only {VERSION}", hello.version);
-            return Err(fatal(ErrorCode::Version, "version", text));
+            return Err(WireError::fatal(ErrorCode::Version, "version", text));
         }
         if hello.role != Role::Client {
             let text = format!("{:?} has no business at a relay: only Client has", hello.role);
-            return Err(fatal(ErrorCode::Value, "role", text));
+            return Err(WireError::fatal(ErrorCode::Value, "role", text));
         }
-        if !same_key(&self.config.key, &hello.key) {
+        if !hello.has_key(&self.config.key) {
             let text = if hello.key.is_empty() { "a key is needed" } else { "this is not the key" };
-            return Err(fatal(ErrorCode::Key, "key", text));
+            return Err(WireError::fatal(ErrorCode::Key, "key", text));
         }
         let state = &mut self.clients[client as usize];
         state.phase = Phase::Open;
@@ -156,7 +161,7 @@ impl Relay {
             return Ok(());
         }
         let text = format!("this relay serves {:?}, not {queue:?}", self.config.queue);
-        Err(refusal(ErrorCode::Queue, "queue", text))
+        Err(WireError::refusal(ErrorCode::Queue, "queue", text))
     }
 
     /// A frame for one client.
@@ -189,10 +194,4 @@ impl Relay {
         }
         self.mark_dirty(client);
     }
-}
-
-/// Compares all bytes, however early they differ, so that the time shows nothing of the key.
-fn same_key(ours: &[u8], theirs: &[u8]) -> bool {
-    let differing = ours.iter().zip(theirs).fold(0, |bits, (a, b)| bits | (a ^ b));
-    ours.len() == theirs.len() && differing == 0
 }

@@ -10,7 +10,6 @@ use quelea_elastic_proto::{RelayId, Slot};
 use crate::relay::Relay;
 use crate::relay::client::Kind;
 use crate::relay::limits::RING_BYTES_MIN;
-use crate::relay::refusal::refusal;
 
 /// What its driver has to do of a directory's command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +105,7 @@ impl Relay {
                     "{} is no frame that a directory sends to a relay",
                     other.kind().name()
                 );
-                Err(refusal(ErrorCode::Order, "kind", text))
+                Err(WireError::refusal(ErrorCode::Order, "kind", text))
             }
         }
     }

@@ -13,7 +13,6 @@ use crate::relay::Relay;
 use crate::relay::ledger::Holds;
 use crate::relay::limits::OVERDRAFT_BYTES;
 use crate::relay::producer::State;
-use crate::relay::refusal::fatal;
 use crate::relay::ring::Run;
 
 /// A filtered run that is smaller than the read it comes from by more than this factor is copied when
@@ -29,15 +28,19 @@ impl Relay {
         buffer_bytes: usize,
     ) -> Result<(), WireError> {
         let Some(header) = DataHeader::of_frame(frames) else {
-            return Err(fatal(ErrorCode::Malformed, "length", "a DATA frame is too short"));
+            return Err(WireError::fatal(
+                ErrorCode::Malformed,
+                "length",
+                "a DATA frame is too short",
+            ));
         };
         let index = self
             .slot_of(client, header.slot)
-            .map_err(|error| fatal(error.code, "slot", error.text))?;
+            .map_err(|error| WireError::fatal(error.code, "slot", error.text))?;
         let producer = &self.producers[index as usize];
         if producer.state != State::Started {
             let text = format!("DATA in slot {}, which is {:?}", header.slot.0, producer.state);
-            return Err(fatal(ErrorCode::Order, "slot", text));
+            return Err(WireError::fatal(ErrorCode::Order, "slot", text));
         }
         let first = producer.next;
         let mut run = RunExtent { slot: header.slot, next: first, bytes: 0 };
@@ -52,7 +55,7 @@ impl Relay {
                     "{} bytes were sent in slot {}, and {} granted",
                     producer.bytes, header.slot.0, producer.granted_bytes
                 );
-                return Err(fatal(ErrorCode::Limit, "credit", text));
+                return Err(WireError::fatal(ErrorCode::Limit, "credit", text));
             }
         }
         if outcome.is_err() {
@@ -74,7 +77,11 @@ impl Relay {
             let Some((frame, data)) =
                 frame.and_then(|frame| Some((frame, DataHeader::of_frame(frame)?)))
             else {
-                return Err(fatal(ErrorCode::Malformed, "length", "a DATA frame is too short"));
+                return Err(WireError::fatal(
+                    ErrorCode::Malformed,
+                    "length",
+                    "a DATA frame is too short",
+                ));
             };
             if data.slot != run.slot {
                 return Ok(());
@@ -84,7 +91,7 @@ impl Relay {
                     "message {} came in slot {}, and {} is the next one",
                     data.sequence.0, run.slot.0, run.next.0
                 );
-                return Err(fatal(ErrorCode::Order, "sequence", text));
+                return Err(WireError::fatal(ErrorCode::Order, "sequence", text));
             }
             if data.sequence.0 >= SEQUENCE_MAX {
                 // Listeners' decoders would refuse the number after it, and drop their connections.
@@ -92,7 +99,7 @@ impl Relay {
                     "message {} came in slot {}: its number must be below {SEQUENCE_MAX}",
                     data.sequence.0, run.slot.0
                 );
-                return Err(fatal(ErrorCode::Limit, "sequence", text));
+                return Err(WireError::fatal(ErrorCode::Limit, "sequence", text));
             }
             let message = &frame[DATA_HEADER_BYTES..];
             if let Err(error) = parts::check(message) {

@@ -11,7 +11,6 @@ use crate::relay::Relay;
 use crate::relay::client::{Kind, Listener};
 use crate::relay::ledger::Holds;
 use crate::relay::prefix::Change;
-use crate::relay::refusal::{fatal, refusal};
 
 impl Relay {
     /// ATTACH_LISTENER.
@@ -46,12 +45,12 @@ impl Relay {
         let slow = slow.unwrap_or(self.config.settings.slow);
         if slow == SlowPolicy::Spill && self.spill_bytes_max == 0 {
             let text = "Spill: this relay has no store to spill to; DropNewest, DropOldest, Disconnect and HoldProducers are known";
-            return Err(refusal(ErrorCode::Value, "slow", text));
+            return Err(WireError::refusal(ErrorCode::Value, "slow", text));
         }
         if self.clients[client as usize].listener.is_some() {
             let text =
                 "this connection has a listener already: change it by SUBSCRIBE and UNSUBSCRIBE";
-            return Err(refusal(ErrorCode::Order, "listener", text));
+            return Err(WireError::refusal(ErrorCode::Order, "listener", text));
         }
         // The same one again: its old connection is half-open.
         let same = |index: &&u32| {
@@ -63,7 +62,11 @@ impl Relay {
         if let Some(before) = self.listeners.iter().find(same).copied() {
             self.refuse(
                 before,
-                fatal(ErrorCode::Fenced, "listener", "it has attached again on another connection"),
+                WireError::fatal(
+                    ErrorCode::Fenced,
+                    "listener",
+                    "it has attached again on another connection",
+                ),
             );
         }
         self.clients[client as usize].listener = Some(Listener::new(id, slow, self.now));
@@ -105,7 +108,7 @@ impl Relay {
         let listener = clients[client as usize].listener.as_mut().ok_or_else(no_listener)?;
         let unknown = || {
             let text = format!("{prefix:?} is not subscribed to");
-            refusal(ErrorCode::Order, "prefix", text)
+            WireError::refusal(ErrorCode::Order, "prefix", text)
         };
         if prefix.is_empty() {
             listener.everything = listener.everything.checked_sub(1).ok_or_else(unknown)?;
@@ -218,20 +221,24 @@ fn check_prefix(prefix: &Bytes) -> Result<(), WireError> {
         return Ok(());
     }
     let text = format!("a prefix of {} bytes is longer than {PREFIX_BYTES_MAX}", prefix.len());
-    Err(refusal(ErrorCode::Limit, "prefix", text))
+    Err(WireError::refusal(ErrorCode::Limit, "prefix", text))
 }
 
 fn left() -> WireError {
-    fatal(ErrorCode::Unavailable, "relay", "a directory has the listeners leave this relay")
+    WireError::fatal(
+        ErrorCode::Unavailable,
+        "relay",
+        "a directory has the listeners leave this relay",
+    )
 }
 
 fn too_many_prefixes(prefixes: usize) -> WireError {
     let text = format!("{prefixes} prefixes are more than {PREFIXES_MAX}");
-    refusal(ErrorCode::Limit, "prefixes", text)
+    WireError::refusal(ErrorCode::Limit, "prefixes", text)
 }
 
 fn no_listener() -> WireError {
-    refusal(
+    WireError::refusal(
         ErrorCode::Order,
         "listener",
         "this connection has no listener: ATTACH_LISTENER comes first",

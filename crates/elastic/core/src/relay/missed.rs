@@ -11,7 +11,6 @@ use quelea_elastic_proto::{ClientId, MessageSeq};
 use crate::relay::Relay;
 use crate::relay::client::Kind;
 use crate::relay::producer::State;
-use crate::relay::refusal::refusal;
 use crate::relay::ring::{Control, encoded};
 
 impl Relay {
@@ -60,7 +59,7 @@ impl Relay {
                 "MISSED of producer {:032x}: no slot of it on this connection is between ATTACHED and START",
                 producer.0
             );
-            return Err(refusal(ErrorCode::Order, "producer", text));
+            return Err(WireError::refusal(ErrorCode::Order, "producer", text));
         };
         let pending = &mut producers[index as usize].pending_missed;
         if pending.len() == MISSED_MAX {
@@ -68,7 +67,7 @@ impl Relay {
                 "MISSED number {} in one slot: {MISSED_MAX} are the limit",
                 pending.len() + 1
             );
-            return Err(refusal(ErrorCode::Limit, "listener", text));
+            return Err(WireError::refusal(ErrorCode::Limit, "listener", text));
         }
         pending.push((listener, below));
         Ok(())

@@ -10,7 +10,6 @@ use crate::relay::limits::{
     FENCED_PRODUCERS_MAX, SLOTS_PER_CLIENT_MAX, WINDOW_BYTES, WINDOW_BYTES_MAX, WINDOW_BYTES_MIN,
 };
 use crate::relay::missed_listeners::MissedNumber;
-use crate::relay::refusal::refusal;
 use crate::relay::ring::{Control, encoded};
 use crate::relay::{Relay, client};
 
@@ -77,7 +76,7 @@ impl Relay {
         epoch: Epoch,
     ) -> Result<(), WireError> {
         if self.draining.is_some() {
-            return Err(refusal(
+            return Err(WireError::refusal(
                 ErrorCode::Unavailable,
                 "",
                 "this relay is draining: it takes no new producer",
@@ -87,7 +86,7 @@ impl Relay {
         self.check_left(fence)?;
         if self.clients[client as usize].slots.len() >= SLOTS_PER_CLIENT_MAX {
             let text = format!("{SLOTS_PER_CLIENT_MAX} producers on one connection are the limit");
-            return Err(refusal(ErrorCode::Limit, "producer", text));
+            return Err(WireError::refusal(ErrorCode::Limit, "producer", text));
         }
         self.check_epoch(id, epoch)?;
         self.end_producer(id);
@@ -145,14 +144,14 @@ impl Relay {
         let producer = &mut self.producers[index as usize];
         if producer.state != State::Attached {
             let text = format!("slot {} has started already", start.slot.0);
-            return Err(refusal(ErrorCode::Order, "slot", text));
+            return Err(WireError::refusal(ErrorCode::Order, "slot", text));
         }
         if (producer.id, producer.epoch) != (start.producer, start.epoch) {
             let text = format!(
                 "slot {} was attached for producer {:032x}, epoch {:#x}; START says {:032x}, {:#x}",
                 start.slot.0, producer.id.0, producer.epoch.0, start.producer.0, start.epoch.0
             );
-            return Err(refusal(ErrorCode::Value, "producer", text));
+            return Err(WireError::refusal(ErrorCode::Value, "producer", text));
         }
         self.start(index, start.first, start.previous);
         Ok(())
@@ -189,7 +188,7 @@ impl Relay {
                 producer.next.0,
                 if producer.state == State::Finished { ", and FIN came before" } else { "" }
             );
-            return Err(refusal(ErrorCode::Order, "next", text));
+            return Err(WireError::refusal(ErrorCode::Order, "next", text));
         }
         self.finish(index);
         Ok(())
@@ -261,7 +260,7 @@ impl Relay {
     pub(crate) fn compare_fence(&self, fence: Fence) -> Result<(), WireError> {
         if fence < self.fence {
             let text = format!("fence {} is over: {} was seen here", fence.0, self.fence.0);
-            return Err(refusal(ErrorCode::Fenced, "fence", text));
+            return Err(WireError::refusal(ErrorCode::Fenced, "fence", text));
         }
         Ok(())
     }
@@ -278,7 +277,7 @@ impl Relay {
         let found = slots.iter().find(|(of, _)| *of == slot).map(|(_, index)| *index);
         found.ok_or_else(|| {
             let text = format!("slot {} is none of this connection's", slot.0);
-            refusal(ErrorCode::Order, "slot", text)
+            WireError::refusal(ErrorCode::Order, "slot", text)
         })
     }
 
@@ -354,5 +353,5 @@ fn epoch_is_over(epoch: Epoch, least: Epoch) -> WireError {
     let (epoch, least) = (epoch.0, least.0);
     let text =
         format!("epoch {epoch:#x} is over for this producer: at least {least:#x} is asked for");
-    refusal(ErrorCode::Fenced, "epoch", text)
+    WireError::refusal(ErrorCode::Fenced, "epoch", text)
 }

@@ -1,7 +1,7 @@
 //! What happens when a listener does not keep up: its policy when its ring is full, and when producers
 //! stop waiting for it.
 
-use quelea_elastic_proto::frame::{ErrorCode, SlowPolicy};
+use quelea_elastic_proto::frame::{ErrorCode, SlowPolicy, WireError};
 use quelea_elastic_proto::{Slot, Time};
 
 use crate::relay::client::{Awaiting, Client};
@@ -11,7 +11,6 @@ use crate::relay::limits::{
     RING_ITEMS_LOW, RING_ITEMS_MAX, RING_MS_MAX,
 };
 use crate::relay::overflow::Overflow;
-use crate::relay::refusal::fatal;
 use crate::relay::ring::{Dropped, Run};
 use crate::relay::{Port, Relay, release_entry, release_in};
 
@@ -150,7 +149,7 @@ impl Relay {
             ),
         };
         self.counters.too_slow += 1;
-        self.refuse(index, fatal(ErrorCode::TooSlow, field, text));
+        self.refuse(index, WireError::fatal(ErrorCode::TooSlow, field, text));
     }
 
     /// One that held messages back does not any more.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Bytes, BytesMut};
-use quelea_elastic_proto::frame::{ErrorCode, Frame, Gap};
+use quelea_elastic_proto::frame::{ErrorCode, Frame, Gap, WireError};
 use quelea_elastic_proto::wire::{DataHeader, FrameHeader, Kind};
 use quelea_elastic_proto::{MessageSeq, Slot, Time};
 
@@ -16,7 +16,6 @@ use crate::relay::limits::{
     CONTROL_BYTES_MAX, SPILL_HELD_MAX, SPILL_READ_BYTES, SPILL_WRITE_BYTES,
 };
 use crate::relay::overflow::Overflow;
-use crate::relay::refusal::fatal;
 use crate::relay::ring::{Control, Ring, Run, add_to_gap, encoded};
 use crate::relay::{Port, Relay, release_in};
 
@@ -377,7 +376,7 @@ impl Relay {
         let Some(index) = self.index(port) else { return };
         self.counters.too_slow += 1;
         let text = format!("the messages that this client was too slow for are lost: {cause}");
-        self.refuse(index, fatal(ErrorCode::Unavailable, "spill", text));
+        self.refuse(index, WireError::fatal(ErrorCode::Unavailable, "spill", text));
     }
 
     /// A listener is gone, and all of it that is away.

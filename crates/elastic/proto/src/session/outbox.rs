@@ -92,8 +92,8 @@ impl Outbox {
 
     /// Refuses what the directory says, since `field` is older than what was seen.
     pub(super) fn refuse_fenced(&mut self, field: &str, text: String) {
-        let (code, field) = (ErrorCode::Fenced, field.to_owned());
-        self.send_to_directory(Frame::Error(WireError { code, field, text, fatal: false }));
+        let error = WireError::refusal(ErrorCode::Fenced, field, text);
+        self.send_to_directory(Frame::Error(error));
     }
 
     /// The last that the directory and the program hear of the session.

@@ -21,9 +21,11 @@ impl Frame {
         }
         let mut frame = input.split_to(header.frame_bytes());
         frame.advance(FRAME_HEADER_BYTES);
-        let mut reader = Reader::new(header.kind, frame);
-        let frame = Self::read(header.kind, &mut reader)?;
-        reader.end()?;
-        Ok(Some(frame))
+        let mut reader = Reader::new(frame);
+        let read = Self::read(header.kind, &mut reader).and_then(|frame| {
+            reader.end()?;
+            Ok(Some(frame))
+        });
+        read.map_err(|error| FrameError::of(header.kind, error))
     }
 }

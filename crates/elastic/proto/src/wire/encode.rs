@@ -17,9 +17,10 @@ impl Frame {
     /// # Errors
     /// If a field is beyond its limit; then `out` is as it was.
     pub fn encode(&self, out: &mut BytesMut) -> Result<(), FrameError> {
-        let mut writer = Writer::new(out, self.kind());
+        let kind = self.kind();
+        let mut writer = Writer::new(out, kind as u8);
         self.put(&mut writer);
-        writer.finish()
+        writer.finish(kind.body_bytes_max()).map_err(|error| FrameError::of(kind, error))
     }
 }
 

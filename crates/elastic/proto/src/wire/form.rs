@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::reader::{Read, Reader};
 use super::writer::Writer;
-use crate::error::Fault;
+use crate::fault::{Fault, FieldError};
 use crate::frame::{Acknowledge, ErrorCode, GapCause, NoticeCode, Role, SlowPolicy};
 use crate::limits::{MESSAGE_BYTES_MAX, SEQUENCE_MAX, TEXT_BYTES_MAX};
 use crate::parts;
@@ -88,7 +88,7 @@ macro_rules! enums {
                 let number = $number::read(from, field)?;
                 let mut values = Self::NAMES.iter().map(|(_, value)| *value);
                 let found = values.find(|value| *value as $number == number);
-                found.ok_or_else(|| from.unknown(field, u64::from(number)))
+                found.ok_or_else(|| unknown(field, u64::from(number)))
             }
         }
     )*};
@@ -103,6 +103,10 @@ enums! {
     GapCause as u8
 }
 
+const fn unknown(field: &'static str, value: u64) -> FieldError {
+    FieldError { field, fault: Fault::Unknown { value } }
+}
+
 /// 0 or 1.
 impl Field for bool {
     fn put(&self, to: &mut Writer<'_>, field: &'static str) {
@@ -113,7 +117,7 @@ impl Field for bool {
         match u8::read(from, field)? {
             0 => Ok(false),
             1 => Ok(true),
-            value => Err(from.unknown(field, u64::from(value))),
+            value => Err(unknown(field, u64::from(value))),
         }
     }
 }
@@ -128,7 +132,7 @@ impl Field for MessageSeq {
     fn read(from: &mut Reader, field: &'static str) -> Read<Self> {
         let value = u64::read(from, field)?;
         if value > SEQUENCE_MAX {
-            return Err(from.error(field, Fault::Limit { limit: SEQUENCE_MAX, value }));
+            return Err(FieldError { field, fault: Fault::Limit { limit: SEQUENCE_MAX, value } });
         }
         Ok(Self(value))
     }
@@ -218,7 +222,10 @@ impl Form<String> for Text {
         let bytes = ByteString(self.0).read(from, field)?;
         match std::str::from_utf8(&bytes) {
             Ok(text) => Ok(text.to_owned()),
-            Err(error) => Err(from.error(field, Fault::NotUtf8 { at: error.valid_up_to() as u64 })),
+            Err(error) => {
+                let fault = Fault::NotUtf8 { at: error.valid_up_to() as u64 };
+                Err(FieldError { field, fault })
+            }
         }
     }
 }
@@ -237,7 +244,7 @@ impl Form<String> for Name {
     fn read(&self, from: &mut Reader, field: &'static str) -> Read<String> {
         let text = Text(self.0).read(from, field)?;
         if text.is_empty() {
-            return Err(from.error(field, Fault::Empty));
+            return Err(FieldError { field, fault: Fault::Empty });
         }
         Ok(text)
     }
@@ -286,7 +293,7 @@ impl Form<Bytes> for Parts {
     #[inline]
     fn read(&self, from: &mut Reader, field: &'static str) -> Read<Bytes> {
         let parts = from.rest();
-        parts::check(&parts).map_err(|fault| from.error(field, Fault::Message(fault)))?;
+        parts::check(&parts).map_err(|fault| FieldError { field, fault: Fault::Message(fault) })?;
         Ok(parts)
     }
 }

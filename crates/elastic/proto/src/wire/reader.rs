@@ -2,41 +2,31 @@
 
 use bytes::{Buf as _, Bytes};
 
-use crate::error::{Fault, FrameError, FrameName};
-use crate::wire::Kind;
+use crate::fault::{Fault, FieldError};
 
 /// The body of one frame, what of it is not read yet.
-pub(super) struct Reader {
-    body: Bytes,
-    kind: Kind,
-}
+pub(super) struct Reader(Bytes);
 
-pub(super) type Read<T> = Result<T, FrameError>;
+pub(super) type Read<T> = Result<T, FieldError>;
 
 impl Reader {
-    pub(super) const fn new(kind: Kind, body: Bytes) -> Self {
-        Self { body, kind }
-    }
-
-    pub(super) const fn error(&self, field: &'static str, fault: Fault) -> FrameError {
-        FrameError { frame: FrameName::Known(self.kind), field, fault }
-    }
-
-    pub(super) const fn unknown(&self, field: &'static str, value: u64) -> FrameError {
-        self.error(field, Fault::Unknown { value })
+    pub(super) const fn new(body: Bytes) -> Self {
+        Self(body)
     }
 
     /// After the last field.
     pub(super) fn end(&self) -> Read<()> {
         match self.left() {
             0 => Ok(()),
-            bytes => Err(self.error("length", Fault::Trailing { bytes: bytes as u64 })),
+            bytes => {
+                Err(FieldError { field: "length", fault: Fault::Trailing { bytes: bytes as u64 } })
+            }
         }
     }
 
     /// Bytes that are not read yet.
     pub(super) const fn left(&self) -> usize {
-        self.body.len()
+        self.0.len()
     }
 
     pub(super) const fn need(&self, field: &'static str, needed: usize) -> Read<()> {
@@ -44,7 +34,7 @@ impl Reader {
             return Ok(());
         }
         let fault = Fault::Short { needed: needed as u64, left: self.left() as u64 };
-        Err(self.error(field, fault))
+        Err(FieldError { field, fault })
     }
 
     pub(super) const fn at_most(
@@ -56,19 +46,19 @@ impl Reader {
         if value <= limit {
             return Ok(());
         }
-        Err(self.error(field, Fault::Limit { limit: limit as u64, value: value as u64 }))
+        Err(FieldError { field, fault: Fault::Limit { limit: limit as u64, value: value as u64 } })
     }
 
     /// The next byte, which stays to be read.
     pub(super) fn peek(&self) -> Option<u8> {
-        self.body.first().copied()
+        self.0.first().copied()
     }
 
     #[inline]
     pub(super) fn array<const N: usize>(&mut self, field: &'static str) -> Read<[u8; N]> {
         self.need(field, N)?;
         let mut array = [0; N];
-        self.body.copy_to_slice(&mut array);
+        self.0.copy_to_slice(&mut array);
         Ok(array)
     }
 
@@ -76,11 +66,11 @@ impl Reader {
     pub(super) fn take(&mut self, field: &'static str, length: usize, limit: usize) -> Read<Bytes> {
         self.at_most(field, length, limit)?;
         self.need(field, length)?;
-        Ok(self.body.split_to(length))
+        Ok(self.0.split_to(length))
     }
 
     /// Bytes to the frame's end.
     pub(super) fn rest(&mut self) -> Bytes {
-        std::mem::take(&mut self.body)
+        std::mem::take(&mut self.0)
     }
 }

@@ -2,31 +2,29 @@
 
 use bytes::{BufMut, BytesMut};
 
-use crate::error::{Fault, FrameError, FrameName};
+use crate::fault::{Fault, FieldError};
 use crate::limits::FRAME_HEADER_BYTES;
-use crate::wire::Kind;
 
 /// One frame that is being written.
 pub(super) struct Writer<'a> {
     out: &'a mut BytesMut,
     begin: usize,
-    kind: Kind,
-    error: Option<FrameError>,
+    error: Option<FieldError>,
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(out: &'a mut BytesMut, kind: Kind) -> Self {
+    pub(super) fn new(out: &'a mut BytesMut, kind: u8) -> Self {
         let begin = out.len();
         out.put_u32_le(0); // The length, which `finish` knows.
-        out.put_u8(kind as u8);
+        out.put_u8(kind);
         out.put_bytes(0, 3);
-        Self { out, begin, kind, error: None }
+        Self { out, begin, error: None }
     }
 
     /// Completes the header. If a field was wrong, nothing of the frame stays.
-    pub(super) fn finish(mut self) -> Result<(), FrameError> {
+    pub(super) fn finish(mut self, body_bytes_max: usize) -> Result<(), FieldError> {
         let body = self.out.len() - self.begin - FRAME_HEADER_BYTES;
-        self.at_most("length", body, self.kind.body_bytes_max());
+        self.at_most("length", body, body_bytes_max);
         if let Some(error) = self.error {
             self.out.truncate(self.begin);
             return Err(error);
@@ -47,7 +45,6 @@ impl<'a> Writer<'a> {
     }
 
     pub(super) fn fail(&mut self, field: &'static str, fault: Fault) {
-        let frame = FrameName::Known(self.kind);
-        self.error.get_or_insert(FrameError { frame, field, fault });
+        self.error.get_or_insert(FieldError { field, fault });
     }
 }

@@ -58,7 +58,7 @@ impl CurveClient {
 
     fn welcome(&mut self, rest: &[u8], ours: &Metadata) -> Result<Step, Error> {
         if rest.len() != WELCOME_BYTES {
-            return Err(Error::Malformed { command: "WELCOME", what: "CURVE's has 168 bytes" });
+            return Err(Error::malformed("WELCOME", "CURVE's has 168 bytes"));
         }
         let nonce = random(b"WELCOME-", &rest[..16]);
         let mut sealed = BytesMut::from(&rest[16..]);

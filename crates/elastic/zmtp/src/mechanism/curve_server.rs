@@ -49,7 +49,7 @@ impl CurveServer {
 
     /// The client shows that it knows S: who does not learns nothing of us.
     fn hello(&self, rest: &[u8]) -> Result<PublicKey, Error> {
-        let malformed = |what| Error::Malformed { command: "HELLO", what };
+        let malformed = |what| Error::malformed("HELLO", what);
         if rest.len() != HELLO_BYTES {
             return Err(malformed("CURVE's has 200 bytes"));
         }
@@ -86,7 +86,7 @@ impl CurveServer {
         ours: &Metadata,
     ) -> Result<Step, Error> {
         const SEALED_AT: usize = Entropy::COOKIE_BYTES + 8;
-        let malformed = |what| Error::Malformed { command: "INITIATE", what };
+        let malformed = |what| Error::malformed("INITIATE", what);
         if rest.len() < SEALED_AT + TAG_BYTES + INITIATE_PLAIN_BYTES {
             return Err(malformed("CURVE's has at least 257 bytes"));
         }
@@ -115,10 +115,7 @@ impl CurveServer {
         let vouch = self.entropy.short_secret.with(&client).open(&nonce, &mut sealed);
         let vouch = vouch.ok_or(Error::Box { command: "INITIATE's vouch" })?;
         if vouch[..32] != short_client.0 || vouch[32..] != self.secret.public().0 {
-            return Err(Error::Malformed {
-                command: "INITIATE",
-                what: "the vouch is for other keys",
-            });
+            return Err(Error::malformed("INITIATE", "the vouch is for other keys"));
         }
         if self.clients.allows(&client) {
             Ok(client)

@@ -35,10 +35,7 @@ impl Server {
     fn hello(&self, rest: &[u8]) -> Result<String, Error> {
         let read = take(rest).and_then(|(user, rest)| Some((user, take(rest)?)));
         let Some((user, (password, []))) = read else {
-            return Err(Error::Malformed {
-                command: "HELLO",
-                what: "no name and password, and nothing else",
-            });
+            return Err(Error::malformed("HELLO", "no name and password, and nothing else"));
         };
         let name = command::text(user);
         if self.users.allows(user, password) {
@@ -75,7 +72,7 @@ impl Client {
     pub(crate) fn receive(&mut self, body: Bytes, ours: &Metadata) -> Result<Step, Error> {
         if !self.welcome {
             if !command::expect("WELCOME", body)?.is_empty() {
-                return Err(Error::Malformed { command: "WELCOME", what: "it is not empty" });
+                return Err(Error::malformed("WELCOME", "it is not empty"));
             }
             self.welcome = true;
             return Ok(Step::Send(with_metadata("INITIATE", ours)));

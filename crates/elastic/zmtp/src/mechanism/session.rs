@@ -55,10 +55,7 @@ impl CurveSession {
     /// The metadata of the server's READY.
     pub(crate) fn open_ready(&mut self, mut rest: &[u8]) -> Result<Bytes, Error> {
         if rest.len() < 8 + TAG_BYTES {
-            return Err(Error::Malformed {
-                command: "READY",
-                what: "CURVE's has at least 30 bytes",
-            });
+            return Err(Error::malformed("READY", "CURVE's has at least 30 bytes"));
         }
         self.received = rest.get_u64();
         let mut sealed = BytesMut::from(rest);
@@ -91,10 +88,7 @@ impl CurveSession {
             });
         }
         if frame.len() < CURVE_BYTES {
-            return Err(Error::Malformed {
-                command: "MESSAGE",
-                what: "CURVE's has at least 33 bytes",
-            });
+            return Err(Error::malformed("MESSAGE", "CURVE's has at least 33 bytes"));
         }
         let nonce = (&frame[NAME.len()..SEALED_AT]).get_u64();
         if nonce <= self.received {

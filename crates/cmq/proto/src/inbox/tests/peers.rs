@@ -83,7 +83,7 @@ fn a_cookie_of_another_proves_nothing() {
     receiver.hello(&sender, [0; 8]);
     assert_eq!(receiver.inbox.flow_count(), (0, 1));
     assert_eq!(receiver.inbox.counters().replayed, 2);
-    receiver.now = receiver.now.after_us(200_000_000);
+    receiver.now = receiver.now.plus_us(200_000_000);
     receiver.hello(&sender, cookie);
     assert_eq!(receiver.inbox.flow_count(), (0, 1), "it is too old");
 }

@@ -69,7 +69,7 @@ fn a_shut_window_is_probed_ever_more_seldom_until_it_opens() {
         assert!(!scene.flight.may_send(1));
         let began = scene.now;
         let mut questions = 0;
-        while scene.now.us_since(began) < 60_000_000 {
+        while scene.now.since_us(began) < 60_000_000 {
             for action in scene.next_actions() {
                 scene.answer(&action);
                 questions += 1;

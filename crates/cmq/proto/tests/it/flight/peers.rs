@@ -13,7 +13,7 @@ fn losses_are_reported_once_in_whatever_order_statuses_come() {
     scene.send(3);
     let actions = scene.next_actions();
     let Some(&Action::Probe { sent_at, .. }) = actions.last() else { panic!("{actions:?}") };
-    let answer = Status { echo_us: sent_at.as_us(), ..scene.status() };
+    let answer = Status { echo_us: sent_at.as_micros(), ..scene.status() };
     let newer = Status { lost_messages: 2, ..scene.status() };
     let reported = [(&newer, 5), (&answer, 4), (&newer, 6)]
         .map(|(status, number)| scene.flight.on_status(status, number, scene.now).lost_messages);
@@ -35,7 +35,7 @@ fn the_tail_of_a_lossy_flow_is_asked_for_and_then_settled() {
         received_below: 3,
         acknowledged_below: 3,
         lost_messages: 6,
-        echo_us: sent_at.as_us(),
+        echo_us: sent_at.as_micros(),
         ..scene.status()
     };
     assert_eq!(scene.hear(&status).lost_messages, 6);
@@ -58,7 +58,7 @@ fn a_silent_lossy_peer_is_forgotten_after_half_a_minute() {
         }
         questions += actions.len();
     }
-    let waited = scene.now.us_since(began);
+    let waited = scene.now.since_us(began);
     assert!((30_000_000..32_000_000).contains(&waited), "{waited}");
     assert!(questions < 45, "{questions} questions are a storm");
     assert!(scene.flight.is_settled() && !scene.flight.is_dead());
@@ -68,11 +68,11 @@ fn a_silent_lossy_peer_is_forgotten_after_half_a_minute() {
 #[test]
 fn what_expires_is_given_up_and_the_receiver_told() {
     let mut scene = Scene::reliable();
-    let expires = scene.now.after_us(20_000);
+    let expires = scene.now.plus_us(20_000);
     for _ in 0..4 {
         scene.send_until(Some(expires));
     }
-    let late = scene.now.after_us(500_000);
+    let late = scene.now.plus_us(500_000);
     scene.send_until(Some(late));
     scene.arrive([2]);
     scene.report();
@@ -87,7 +87,7 @@ fn what_expires_is_given_up_and_the_receiver_told() {
         }
     };
     assert_eq!(floor, 4);
-    assert!(scene.now.us_since(began) >= 20_000);
+    assert!(scene.now.since_us(began) >= 20_000);
     // Until the receiver has heard it, it is announced again.
     assert!(scene.next_actions().iter().any(|a| matches!(a, Action::Probe { floor: 4, .. })));
     let status = Status {
@@ -177,7 +177,7 @@ fn a_dead_peer_of_a_reliable_flow_is_given_up() {
         }
     };
     assert_eq!(messages, 18);
-    assert!((5_000_000..6_500_000).contains(&scene.now.us_since(began)));
+    assert!((5_000_000..6_500_000).contains(&scene.now.since_us(began)));
     assert!(datagrams < 40, "{datagrams} are a storm");
     assert!(scene.flight.is_dead() && !scene.flight.may_send(1));
     assert_eq!(scene.flight.next_deadline(), None);

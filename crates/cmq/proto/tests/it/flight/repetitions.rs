@@ -40,7 +40,7 @@ fn a_gap_that_is_overdue_is_repeated_without_more_behind_it() {
     let began = scene.now;
     let repeated = scene.tick();
     assert!(matches!(&repeated[..], [Action::Repeat(bytes)] if number(bytes) == 1), "{repeated:?}");
-    assert_eq!(scene.now.us_since(began), 2_500, "1.25 round trips after it left");
+    assert_eq!(scene.now.since_us(began), 2_500, "1.25 round trips after it left");
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_lost_tail_is_probed_and_repeated_after_the_answer() {
     scene.send(5);
     let began = scene.now;
     let actions = scene.next_actions();
-    assert_eq!(scene.now.us_since(began), 2_000);
+    assert_eq!(scene.now.since_us(began), 2_000);
     let [Action::Repeat(last), probe] = &actions[..] else { panic!("{actions:?}") };
     assert_eq!(number(last), 4);
     scene.arrive(4..5);
@@ -111,7 +111,7 @@ fn repetitions_are_bounded_by_the_budget_and_go_on_with_time() {
         let due = scene.tick();
         repeated += due.iter().filter(|action| matches!(action, Action::Repeat(_))).count();
     }
-    let took = scene.now.us_since(began);
+    let took = scene.now.since_us(began);
     assert!((100_000..200_000).contains(&took), "{took}: 32 in 4 ms");
 }
 

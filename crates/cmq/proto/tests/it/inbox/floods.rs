@@ -50,7 +50,7 @@ fn an_address_that_proves_nothing_gets_no_more_than_it_sent() {
         };
         came += bytes.len();
         forge(&mut pair, victim, &bytes);
-        pair.now = pair.now.after_us(500);
+        pair.now = pair.now.plus_us(500);
         pair.server.on_timer(pair.now);
         while let Some(transmit) = pair.server.poll_transmit(pair.now) {
             went += if transmit.to == victim { transmit.bytes.len() } else { 0 };

@@ -247,7 +247,7 @@ impl EndpointWorld {
     }
 
     const fn now(&self) -> Time {
-        Time::from_us(self.now_us)
+        Time::from_micros(self.now_us)
     }
 
     // Applications.

@@ -130,7 +130,7 @@ impl Process {
     }
 
     pub(crate) fn next_us(&self) -> Option<u64> {
-        self.endpoint.as_ref()?.next_deadline().map(Time::as_us)
+        self.endpoint.as_ref()?.next_deadline().map(Time::as_micros)
     }
 
     /// Memory is bounded whatever comes.

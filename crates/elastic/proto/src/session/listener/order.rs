@@ -64,8 +64,8 @@ impl ListenerSession {
         } else {
             ("slot", format!("START: slot {} has started already", start.slot.0))
         };
-        let (code, field) = (ErrorCode::Limit, field.to_owned());
-        self.outbox.report(SessionEvent::Refused(WireError { code, field, text, fatal: false }));
+        let error = WireError::refusal(ErrorCode::Limit, field, text);
+        self.outbox.report(SessionEvent::Refused(error));
     }
 
     /// A producer sends all from this slot's first message on again. What is held of that elsewhere is
