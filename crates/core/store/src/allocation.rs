@@ -9,6 +9,9 @@ use crate::{Disk, DiskFile};
 
 /// Zeros written and synced by one job: short enough that a stop does not wait for long.
 const ZEROS_PER_JOB: u32 = 4 * 1024 * 1024;
+/// So small a share of a segment stays free, for a checkpoint: on a full disk it may take one to free
+/// segments.
+const KEPT_FREE_SHARE: u32 = 16;
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// A job about a segment's file.
@@ -107,7 +110,7 @@ fn fill(
 }
 
 fn create(disk: &dyn Disk, name: &str, bytes: u32) -> io::Result<Arc<dyn DiskFile>> {
-    if disk.free_space()? < u64::from(bytes) {
+    if disk.free_space()? < u64::from(bytes) + u64::from(bytes / KEPT_FREE_SHARE) {
         return Err(io::ErrorKind::StorageFull.into());
     }
     let file = disk.create(name)?;

@@ -317,6 +317,7 @@ fn build(
             position: covered,
             bytes: base.bytes,
             appended_since: replayed_bytes,
+            retry_at: None,
         },
         state: StoreState::Healthy,
         stats: StoreStats::default(),

@@ -103,6 +103,12 @@ pub trait Store: Any + Send {
     /// Bytes appended and not yet written. The broker stops taking messages beyond a limit.
     fn pending_bytes(&self) -> usize;
 
+    /// Whether messages should be appended: what is appended already has its place on the disk, and room
+    /// is left behind it for what frees space. Everything else may be appended at any time.
+    fn has_room(&self) -> bool {
+        true
+    }
+
     /// Asks for bodies or a range; the answer comes by [`Store::poll_loaded`].
     fn load(&mut self, request: LoadRequest);
 

@@ -397,6 +397,11 @@ impl<S: Store> StoreHarness<S> {
         *self.store.state() == StoreState::Healthy
     }
 
+    /// Whether a broker with this limit takes publishes.
+    pub(crate) fn accepts(&self, pending_bytes_max: usize) -> bool {
+        self.store.has_room() && self.store.pending_bytes() < pending_bytes_max
+    }
+
     /// A whole checkpoint, nothing else happening.
     pub(crate) fn checkpoint(&mut self) {
         self.begin_checkpoint();
