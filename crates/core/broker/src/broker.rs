@@ -103,6 +103,7 @@ impl Broker {
         self.watch_store();
         let messaging = &mut self.messaging;
         let mut more = messaging.queues.take_loaded(&mut messaging.log);
+        messaging.report_missed();
         self.fire_timers(now);
         let messaging = &mut self.messaging;
         more |= messaging.dispatch_runnable(now);

@@ -11,7 +11,7 @@ mod schedule;
 use std::sync::Arc;
 
 use quelea_model::{QueueId, QueueName, Seq, Timestamp};
-use quelea_store::{QueuedMessage, Recovered};
+use quelea_store::{LoadError, QueuedMessage, Recovered};
 use rustc_hash::FxHashMap;
 use slotmap::SecondaryMap;
 
@@ -336,7 +336,12 @@ impl Queues {
         }
     }
 
-    /// Messages, and ranges of them, that could not be read since the start, and what was said last.
+    /// What was set aside since the last call because it cannot be read.
+    pub(crate) fn take_missed(&mut self) -> Vec<(QueueId, LoadError)> {
+        std::mem::take(&mut self.reads.unreported)
+    }
+
+    /// Messages that could not be read since the start, and what was said last.
     pub(crate) fn unreadable(&self) -> (u64, Option<&str>) {
         (self.reads.failed, self.reads.last_error.as_deref())
     }

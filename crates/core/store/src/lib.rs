@@ -50,7 +50,9 @@ pub use disk::{Disk, DiskFile};
 pub use entry::{Entry, EntryFlags, Location, NEVER};
 pub use index::QueueIndex;
 pub use job::{Job, JobDone, Lane};
-pub use load::{LoadError, LoadItem, LoadRequest, LoadWhat, Loaded, LoadedRange};
+pub use load::{
+    LoadError, LoadFault, LoadItem, LoadRequest, LoadWhat, Loaded, LoadedRange, Missed,
+};
 pub use log::LogStore;
 #[cfg(feature = "testing")]
 pub use mem::MemStore;

@@ -428,9 +428,9 @@ impl Store for LogStore {
         if before != self.appender.appended_bytes() {
             self.appended(before);
         }
-        let work = work
-            .or_else(|| self.poll_background())
-            .or_else(|| self.loads.poll(READS_MAX).map(|read| Work::Read(Box::new(read))))?;
+        let work = work.or_else(|| self.poll_background()).or_else(|| {
+            self.loads.poll(READS_MAX, self.now).map(|read| Work::Read(Box::new(read)))
+        })?;
         Some(Job { work })
     }
 
@@ -463,6 +463,10 @@ impl Store for LogStore {
                 }
                 match read.result {
                     ReadResult::Loaded(loaded) => self.loads.complete(Some(loaded)),
+                    ReadResult::Again(after_ms, read) => {
+                        self.stats.reads_retried += 1;
+                        self.loads.retry(self.now.plus_ms(after_ms), read);
+                    }
                     ReadResult::Segment(segment, content) => {
                         self.loads.complete(None);
                         if let Some(writer) = &mut self.checkpoint_writer {
@@ -481,10 +485,11 @@ impl Store for LogStore {
     }
 
     fn deadline(&self) -> Option<Timestamp> {
+        let read = self.loads.retry_at();
         if self.commit.failed().is_some() {
-            return None;
+            return read;
         }
-        [self.commit.deadline(), self.pool.retry_at()].into_iter().flatten().min()
+        [self.commit.deadline(), self.pool.retry_at(), read].into_iter().flatten().min()
     }
 
     fn wants_checkpoint(&self) -> bool {

@@ -26,6 +26,9 @@ pub(crate) enum ReadError {
     Io(#[from] std::io::Error),
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// A record lies there, but not the one that should.
+    #[error("{0}")]
+    Other(String),
 }
 
 impl RecordReader {

@@ -10,7 +10,7 @@ use crate::DiskFile;
 use crate::checkpoint_file::EntriesBlock;
 use crate::read_job::read_paged_range;
 use crate::record::{MessageRecord, Record, Seed};
-use crate::record_reader::RecordReader;
+use crate::record_reader::{ReadError, RecordReader};
 use crate::{
     Deduplication, Entry, EntryFlags, LoadedRange, Location, NEVER, OpenError, PagedRange,
     QueueIndex, Recovered, Visibility,
@@ -233,6 +233,7 @@ impl Replay {
                 }
             }
             Operation::Purge { queue, kept } => {
+                self.deduplications.remove(&queue);
                 let mut left = Vec::with_capacity(kept.len());
                 for seq in kept {
                     self.page_in(queue, seq)?;
@@ -334,10 +335,15 @@ impl Replay {
         };
         let mut reader = RecordReader::new(Arc::clone(&segment.file), segment.seed);
         read_paged_range(&mut reader, id, range, 0, &mut Vec::new()).map(Some).map_err(
-            |(offset, problem)| OpenError::Damaged {
-                file: segment.name.clone(),
-                offset: u64::from(offset),
-                problem,
+            |(offset, error)| match error {
+                ReadError::Io(source) => {
+                    OpenError::Io { action: "read", file: segment.name.clone(), source }
+                }
+                error => OpenError::Damaged {
+                    file: segment.name.clone(),
+                    offset: u64::from(offset),
+                    problem: error.to_string(),
+                },
             },
         )
     }

@@ -100,9 +100,7 @@ impl<'a> Scan<'a> {
             let parsed = match reader.record(at.offset, || READ_BYTES) {
                 Ok(parsed) => parsed,
                 Err(ReadError::Io(error)) => return Err(error),
-                Err(ReadError::Record(error)) => {
-                    return Ok(Ok(broken(at, &error.to_string())));
-                }
+                Err(error) => return Ok(Ok(broken(at, &error.to_string()))),
             };
             let Some(end) = at.offset.checked_add(parsed.len as u32) else {
                 return Ok(Ok(broken(at, "the record ends beyond any segment")));

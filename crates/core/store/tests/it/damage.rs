@@ -1,8 +1,10 @@
 //! Damage that no crash explains is reported with its place, never skipped.
 
+use std::io::ErrorKind;
+
 use quelea_model::QueueId;
-use quelea_store::fake_disk::{FakeDisk, Survival};
-use quelea_store::{Disk, LoadWhat, LogStore, OpenError, Store};
+use quelea_store::fake_disk::{Call, FakeDisk, Survival};
+use quelea_store::{Disk, LoadFault, LoadWhat, LogStore, Missed, OpenError, Store};
 
 use crate::harness::{StoreHarness, item, small, tiny};
 
@@ -158,12 +160,52 @@ fn a_body_that_cannot_be_read_is_reported_with_its_place() {
     let loaded = harness.load(QueueId(1), LoadWhat::Items(items));
     assert_eq!(loaded.messages.len(), 9);
     let [error] = &loaded.errors[..] else { panic!("{:?}", loaded.errors) };
-    assert!(error.seq.is_some() && error.location.offset <= 1_500);
+    let Missed::Message(seq) = error.missed else { panic!("{error}") };
+    assert!(error.location.offset <= 1_500);
+    assert_eq!(error.fault, LoadFault::Damage);
     assert_eq!(
         error.to_string(),
         format!(
-            "cannot read a message at byte {} of segment-00000001: the checksum is wrong",
-            error.location.offset
+            "cannot read message {} at byte {} of segment-00000001: the checksum is wrong",
+            seq.0, error.location.offset
         )
     );
+}
+
+/// Ten messages in the first segment, all on the disk.
+fn ten_messages() -> (StoreHarness<LogStore>, LoadWhat) {
+    let mut harness = StoreHarness::new(small());
+    for _ in 0..10 {
+        harness.publish(&[1], 400);
+    }
+    harness.settle();
+    let items = harness.ready[&QueueId(1)].entries().map(|(entry, _)| item(entry)).collect();
+    (harness, LoadWhat::Items(items))
+}
+
+#[test]
+fn what_the_disk_refuses_for_a_while_is_read_again() {
+    let (mut harness, items) = ten_messages();
+    harness.disk.fail(Call::Read, 0, 3, ErrorKind::Other);
+    let before = harness.now;
+    let loaded = harness.load(QueueId(1), items);
+    assert_eq!((loaded.messages.len(), loaded.errors.len()), (10, 0));
+    assert_eq!(harness.store.stats().reads_retried, 1);
+    assert_eq!(harness.now.since_ms(before), 100);
+    // It holds up nobody who wants to stop, and the segments are free again.
+    assert!(harness.store.is_idle());
+    harness.consume(1, 10);
+    harness.settle();
+    assert_eq!(harness.store.stats().live, 0);
+}
+
+#[test]
+fn what_the_disk_refuses_for_good_is_no_damage() {
+    let (mut harness, items) = ten_messages();
+    harness.disk.fail(Call::Read, 0, u64::MAX, ErrorKind::Other);
+    let before = harness.now;
+    let loaded = harness.load(QueueId(1), items);
+    assert_eq!((loaded.messages.len(), loaded.errors.len()), (0, 10));
+    assert!(loaded.errors.iter().all(|error| error.fault == LoadFault::Io));
+    assert_eq!(harness.now.since_ms(before), 100 + 400 + 1_600 + 6_400 + 25_600);
 }

@@ -271,6 +271,7 @@ impl<S: Store> StoreHarness<S> {
         self.store.append_purge(queue, &kept);
         let kept: BTreeSet<Seq> = kept.into_iter().collect();
         self.state.retain(|q, seq| q != queue || kept.contains(&seq));
+        self.state.deduplications.retain(|(q, _), _| *q != queue);
         self.moment();
     }
 
