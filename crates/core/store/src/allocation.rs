@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use crate::disk::write_all_at;
-use crate::segment::{SegmentFile, SegmentHeader};
+use crate::segment::{FORMAT_VERSION, SegmentFile, SegmentHeader};
 use crate::{Disk, DiskFile};
 
 /// Zeros written and synced by one job: short enough that a stop does not wait for long.
@@ -120,8 +120,16 @@ fn create(disk: &dyn Disk, name: &str, bytes: u32) -> io::Result<Arc<dyn DiskFil
 
 /// Makes a file a spare one, whatever it was.
 pub(crate) fn write_spare_header(file: &dyn DiskFile, bytes: u32, log_id: u64) -> io::Result<()> {
-    let header =
-        SegmentHeader { segment: 0, log_id, commit: 0, next_seq: 0, next_queue: 0, bytes, salt: 0 };
+    let header = SegmentHeader {
+        version: FORMAT_VERSION,
+        segment: 0,
+        log_id,
+        commit: 0,
+        next_seq: 0,
+        next_queue: 0,
+        bytes,
+        salt: 0,
+    };
     write_all_at(file, 0, vec![IoSlice::new(&header.encode())])?;
     file.sync_data()
 }

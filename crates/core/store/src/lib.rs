@@ -10,6 +10,7 @@ mod checkpoint_file;
 mod checkpoint_read;
 mod checkpoint_writer;
 mod chunk;
+mod commit_search;
 mod disk;
 mod entry;
 #[cfg(feature = "testing")]
@@ -62,7 +63,7 @@ pub use paged_range::PagedRange;
 pub use queued_message::{
     CheckpointCursor, Drained, Front, NextRead, QueuedMessage, QueuedMessageRef, UnstoredMessage,
 };
-pub use recovered::{OpenError, Recovered, RecoveryReport};
+pub use recovered::{DroppedTail, OpenError, Recovered, RecoveryReport};
 pub use stats::StoreStats;
 pub use store::{Store, StoreState};
 pub use ticket::{Durability, Progress, Ticket};

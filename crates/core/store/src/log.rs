@@ -465,7 +465,7 @@ impl Store for LogStore {
                     ReadResult::Loaded(loaded) => self.loads.complete(Some(loaded)),
                     ReadResult::Again(after_ms, read) => {
                         self.stats.reads_retried += 1;
-                        self.loads.retry(self.now.plus_ms(after_ms), read);
+                        self.loads.retry(self.now.plus_ms(after_ms), *read);
                     }
                     ReadResult::Segment(segment, content) => {
                         self.loads.complete(None);

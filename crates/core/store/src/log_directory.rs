@@ -188,6 +188,7 @@ impl FoundSegment {
             name: self.file.name.clone(),
             file: self.file.file.clone(),
             seed: self.seed(),
+            version: self.header.version,
         }
     }
 }

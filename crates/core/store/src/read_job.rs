@@ -63,7 +63,7 @@ pub(crate) struct ReadDone {
 pub(crate) enum ReadResult {
     Loaded(Loaded),
     /// The disk gave an error: the rest has to be read again, not before so many milliseconds.
-    Again(u64, ReadJob),
+    Again(u64, Box<ReadJob>),
     /// The content of a segment from its first byte on, or why there is none.
     Segment(u32, Result<Vec<u8>, String>),
 }
@@ -110,7 +110,7 @@ fn run_items(spans: Vec<ItemsOfSegment>, mut loaded: Loaded, attempt: u32) -> Re
         ReadResult::Loaded(loaded)
     } else {
         let job = ReadJob::Items { spans: refused, loaded, attempt: attempt + 1 };
-        ReadResult::Again(retry_after_ms(attempt), job)
+        ReadResult::Again(retry_after_ms(attempt), Box::new(job))
     };
     ReadDone { unpin, bytes, result }
 }
@@ -131,7 +131,7 @@ fn run_paged_range(
         Err((_, ReadError::Io(_))) if attempt < READ_ATTEMPTS_MAX => {
             loaded.messages.clear();
             let job = ReadJob::PagedRange { segment, range, loaded, attempt: attempt + 1 };
-            let result = ReadResult::Again(retry_after_ms(attempt), job);
+            let result = ReadResult::Again(retry_after_ms(attempt), Box::new(job));
             return ReadDone { unpin: Vec::new(), bytes, result };
         }
         Err((offset, error)) => {

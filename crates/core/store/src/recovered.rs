@@ -59,8 +59,24 @@ pub struct RecoveryReport {
     pub replayed_records: u64,
     /// Live (queue, message) pairs found.
     pub entries: u64,
-    /// Where the log ended in a batch that was never completed, and why it ends there.
-    pub dropped_tail: Option<String>,
+    /// What was cut off behind the last complete batch, if anything was.
+    pub dropped_tail: Option<DroppedTail>,
+}
+
+/// The end of the log that was dropped: nothing says that it ever was on the disk, so nothing in it was
+/// confirmed as synced.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{records} records or more from byte {offset} of {file} on: {problem}")]
+pub struct DroppedTail {
+    /// The last segment's file.
+    pub file: String,
+    /// Where the last complete batch ends.
+    pub offset: u32,
+    /// Why the log ends there.
+    pub problem: String,
+    /// Records that were found in batches which are not complete, or stand behind one. What is not readable is
+    /// not counted.
+    pub records: u64,
 }
 
 /// Why a log cannot be opened. Nothing was changed on the disk.

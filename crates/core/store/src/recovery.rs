@@ -8,18 +8,20 @@ use quelea_model::{QueueId, Seq, Timestamp};
 use crate::allocation::write_spare_header;
 use crate::appender::{Appender, Tail};
 use crate::checkpoint_read::{Base, read_checkpoint};
+use crate::commit_search::for_each_commit;
 use crate::disk::write_all_at;
 use crate::group_commit::GroupCommit;
 use crate::load_queue::LoadQueue;
 use crate::log::{LastCheckpoint, LogStore};
 use crate::log_directory::LogDirectory;
 use crate::record::{self, COMMIT_BYTES, Commit, Seed};
-use crate::replay::Replay;
+use crate::replay::{Replay, ReplaySegment};
 use crate::scan::{Scan, SegmentEnd, Tally};
-use crate::segment::{SEGMENT_HEADER_BYTES, Segment, Segments};
+use crate::segment::{FORMAT_VERSION, SEGMENT_HEADER_BYTES, Segment, Segments};
 use crate::segment_pool::SegmentPool;
 use crate::{
-    Disk, Location, OpenError, Options, Recovered, RecoveryReport, StoreState, StoreStats,
+    Disk, DroppedTail, Location, OpenError, Options, Recovered, RecoveryReport, StoreState,
+    StoreStats,
 };
 
 /// Commits of one opening. The next opening goes on with the next multiple, so that commits of a
@@ -34,8 +36,8 @@ struct End {
     fresh: bool,
     commit: u64,
     tallies: BTreeMap<u32, Tally>,
-    /// Why what follows was dropped.
-    dropped: Option<String>,
+    /// What follows and was dropped.
+    dropped: Option<DroppedTail>,
 }
 
 impl LogStore {
@@ -115,7 +117,7 @@ fn replay_log(
         match scan.segment(number, &segment, offset)? {
             SegmentEnd::Complete => {}
             SegmentEnd::Broken { offset, problem } if number == last => {
-                dropped = Some(format!("{} byte {offset}: {problem}", segment.name));
+                dropped = Some(check_torn(&scan, &segment, offset, problem)?);
             }
             SegmentEnd::Broken { offset, problem } => {
                 let offset = u64::from(offset);
@@ -128,12 +130,40 @@ fn replay_log(
     replay.discard();
     if position < base.synced {
         let file = directory.segment(position.segment)?.name;
-        let problem = dropped.unwrap_or_else(|| "the log ends here".to_owned());
+        let problem = dropped.map_or_else(|| "the log ends here".to_owned(), |tail| tail.problem);
         return Err(OpenError::Damaged { file, offset: u64::from(position.offset), problem });
     }
-    let tail = tallies.get(&last).map(|tally| tally.end);
-    let dropped = dropped.filter(|_| Some(position.offset) != tail || position.segment != last);
+    let dropped = dropped.filter(|tail| tail.records > 0);
     Ok(End { position, fresh, commit, tallies, dropped })
+}
+
+/// The last segment cannot be read from `offset` on: counts what is behind it. A crash tears off nothing that
+/// was on the disk, and the commits that follow say what was.
+fn check_torn(
+    scan: &Scan<'_>,
+    segment: &ReplaySegment,
+    offset: u32,
+    problem: String,
+) -> Result<DroppedTail, OpenError> {
+    let mut records = u64::from(scan.open_records);
+    let mut synced = 0;
+    for_each_commit(&*segment.file, offset, segment.seed, |_, commit| {
+        // Older ones are what an earlier crash had cut off.
+        if commit.number > scan.commit {
+            records += u64::from(commit.records);
+            synced = synced.max(commit.synced.filter(|at| *at < commit.number).unwrap_or(0));
+        }
+    })
+    .map_err(|source| io_error("read", &segment.name, source))?;
+    if synced > scan.commit {
+        let problem = format!("{problem}, and this had been on the disk");
+        return Err(OpenError::Damaged {
+            file: segment.name.clone(),
+            offset: u64::from(offset),
+            problem,
+        });
+    }
+    Ok(DroppedTail { file: segment.name.clone(), offset, problem, records })
 }
 
 /// Checks that every segment that is not there was declared free, and drops entries whose segments
@@ -228,19 +258,29 @@ fn begin_next_segment(tail: &mut Tail, options: &Options) {
 /// behind it has lower numbers, so it is never taken for a continuation of what comes now.
 fn mark_opening(
     tail: &mut Tail,
-    segment: &crate::replay::ReplaySegment,
+    segment: &ReplaySegment,
     options: &Options,
 ) -> Result<(), OpenError> {
     let number = (tail.commit | (COMMITS_PER_OPENING - 1)) + 1;
-    let segment_end = tail.offset as usize + 2 * COMMIT_BYTES > tail.capacity as usize;
-    let start = tail.offset;
-    let commit = Commit { continued: false, segment_end, records: 0, number, start, chain: 0 };
-    let bytes = record::commit_record(&commit, tail.seed);
+    // A segment of the older format is not gone on with.
+    let is_old = segment.version < FORMAT_VERSION;
+    let segment_end = is_old || tail.offset as usize + 2 * COMMIT_BYTES > tail.capacity as usize;
+    let commit = Commit {
+        continued: false,
+        segment_end,
+        records: 0,
+        number,
+        start: tail.offset,
+        chain: 0,
+        synced: (!is_old).then_some(tail.commit),
+    };
+    let mut bytes = Vec::with_capacity(COMMIT_BYTES);
+    record::encode_commit(&commit, tail.seed, &mut bytes);
     write_all_at(&*segment.file, u64::from(tail.offset), vec![IoSlice::new(&bytes)])
         .and_then(|()| segment.file.sync_data())
         .map_err(|source| io_error("mark", &segment.name, source))?;
     tail.commit = number;
-    tail.offset += COMMIT_BYTES as u32;
+    tail.offset += bytes.len() as u32;
     tail.fresh = false;
     if segment_end {
         begin_next_segment(tail, options);

@@ -22,6 +22,8 @@ pub(crate) struct ReplaySegment {
     pub(crate) name: String,
     pub(crate) file: Arc<dyn DiskFile>,
     pub(crate) seed: Seed,
+    /// Format of what lies in it.
+    pub(crate) version: u16,
 }
 
 /// The state that is being recovered.

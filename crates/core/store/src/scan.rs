@@ -25,6 +25,8 @@ pub(crate) struct Scan<'a> {
     pub(crate) committed_end: bool,
     /// What was found in each segment.
     pub(crate) tallies: BTreeMap<u32, Tally>,
+    /// Records since the last commit.
+    pub(crate) open_records: u32,
 }
 
 /// What a segment holds, as far as it was walked.
@@ -64,6 +66,7 @@ impl<'a> Scan<'a> {
             committed_commit: commit,
             committed_end: false,
             tallies: BTreeMap::new(),
+            open_records: 0,
         }
     }
 
@@ -96,6 +99,7 @@ impl<'a> Scan<'a> {
     ) -> io::Result<Result<SegmentEnd, OpenError>> {
         let mut group = Group::at(tally.start);
         loop {
+            self.open_records = group.records;
             let at = Location { segment: number, offset: tally.end };
             let parsed = match reader.record(at.offset, || READ_BYTES) {
                 Ok(parsed) => parsed,

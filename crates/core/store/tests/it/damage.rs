@@ -4,7 +4,9 @@ use std::io::ErrorKind;
 
 use quelea_model::QueueId;
 use quelea_store::fake_disk::{Call, FakeDisk, Survival};
-use quelea_store::{Disk, LoadFault, LoadWhat, LogStore, Missed, OpenError, Store};
+use quelea_store::{
+    Disk, DroppedTail, Durability, LoadFault, LoadWhat, LogStore, Missed, OpenError, Store,
+};
 
 use crate::harness::{StoreHarness, item, small, tiny};
 
@@ -47,17 +49,85 @@ fn a_flipped_bit_in_an_older_segment_is_found_at_its_record() {
     }
 }
 
-#[test]
-fn damage_in_the_last_segment_ends_the_log_without_a_later_checkpoint() {
+/// One batch after the other, each synced.
+fn synced_batches(count: usize) -> StoreHarness<LogStore> {
     let mut harness = StoreHarness::new(small());
-    for _ in 0..5 {
+    for _ in 0..count {
         harness.publish(&[1], 400);
         harness.sync();
     }
-    flip(&harness.disk, "segment-00000001", 1_500);
+    harness
+}
+
+fn dropped(harness: &StoreHarness<LogStore>) -> Option<DroppedTail> {
+    let disk = harness.disk.crash(Survival::All, 0);
+    LogStore::open(&disk, small(), harness.now).expect("it opens").1.report.dropped_tail
+}
+
+#[test]
+fn damage_that_a_later_commit_knows_to_have_been_on_the_disk_is_not_a_torn_end() {
+    // Wherever it lies in the first four batches; only of the fifth nobody says so.
+    let end = 512 + 4 * 500;
+    for offset in (512..end).step_by(9) {
+        let harness = synced_batches(5);
+        flip(&harness.disk, "segment-00000001", offset);
+        let error = open(&harness);
+        assert!(matches!(error, OpenError::Damaged { .. }), "byte {offset}: {error}");
+    }
+    let harness = synced_batches(5);
+    flip(&harness.disk, "segment-00000001", end + 200);
     let after = harness.try_crash(Survival::All, 0).expect("a torn end is no damage");
-    assert!(after.state.messages.len() < 5);
-    // The next one knows how far the log went when it was made.
+    assert_eq!(after.state.messages.len(), 4);
+    assert_eq!(dropped(&harness).map(|tail| tail.records), Some(1));
+}
+
+#[test]
+fn a_log_that_was_idle_for_a_second_has_no_torn_end() {
+    let mut harness = synced_batches(5);
+    harness.settle();
+    let due = harness.store.deadline().expect("it says what is on the disk");
+    assert_eq!(due.since_ms(harness.now), 1_000);
+    harness.now = due;
+    harness.settle();
+    assert_eq!(harness.store.deadline(), None, "it says so once");
+    let end = 512 + 5 * 500;
+    for offset in (512..end).step_by(9) {
+        let content = harness.disk.content("segment-00000001").expect("the file is there");
+        flip(&harness.disk, "segment-00000001", offset);
+        let error = open(&harness);
+        assert!(matches!(error, OpenError::Damaged { .. }), "byte {offset}: {error}");
+        harness.disk.set_content("segment-00000001", content);
+    }
+    // A lost range is damage as flipped bits are.
+    let mut content = harness.disk.content("segment-00000001").expect("the file is there");
+    content[1_024..1_536].fill(0);
+    harness.disk.set_content("segment-00000001", content);
+    assert!(matches!(open(&harness), OpenError::Damaged { .. }));
+}
+
+#[test]
+fn what_is_cut_off_behind_the_last_sync_is_counted() {
+    let mut harness = synced_batches(2);
+    for _ in 0..4 {
+        harness.publish(&[1], 400);
+        harness.publish(&[1], 400);
+        let ticket = harness.ticket(Durability::Os);
+        while !harness.is_reached(ticket) {
+            assert!(harness.step());
+        }
+    }
+    assert_eq!(dropped(&harness), None);
+    flip(&harness.disk, "segment-00000001", 512 + 2 * 500 + 100);
+    let tail = dropped(&harness).expect("eight messages are cut off");
+    // The one that is damaged cannot be counted by itself, but the commit of its batch can.
+    assert_eq!((tail.records, tail.file.as_str()), (8, "segment-00000001"));
+    let after =
+        harness.try_crash(Survival::All, 0).expect("nobody promised that it is on the disk");
+    assert_eq!(after.state.messages.len(), 2);
+}
+
+#[test]
+fn a_checkpoint_knows_how_far_the_log_was_on_the_disk() {
     let mut harness = StoreHarness::new(small());
     harness.publish(&[1], 400);
     harness.begin_checkpoint();
@@ -116,7 +186,7 @@ fn a_newer_format_is_refused_by_its_version() {
     content[8] = 9;
     harness.disk.set_content("segment-00000001", content);
     let error = open(&harness);
-    assert!(matches!(error, OpenError::Version { version: 9, known: 1, .. }), "{error}");
+    assert!(matches!(error, OpenError::Version { version: 9, known: 2, .. }), "{error}");
 }
 
 #[test]
