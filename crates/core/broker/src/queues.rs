@@ -63,7 +63,7 @@ impl Queues {
             by_vhost: SecondaryMap::new(),
             schedule: Schedule::default(),
             memory: Memory::default(),
-            reads: Reads::default(),
+            reads: Reads::recovered(&recovered.damage),
             next_seq,
             maybe_delivered_below: if recovered.after_crash { next_seq } else { Seq(0) },
             next_id: recovered.next_queue,

@@ -11,6 +11,7 @@ mod checkpoint_read;
 mod checkpoint_writer;
 mod chunk;
 mod commit_search;
+mod damage;
 mod disk;
 mod entry;
 #[cfg(feature = "testing")]
@@ -41,12 +42,14 @@ mod replay;
 mod scan;
 mod segment;
 mod segment_pool;
+mod skip;
 mod slot;
 mod stats;
 mod store;
 mod ticket;
 mod visibility;
 
+pub use damage::{Damage, LostMessages};
 pub use disk::{Disk, DiskFile};
 pub use entry::{Entry, EntryFlags, Location, NEVER};
 pub use index::QueueIndex;

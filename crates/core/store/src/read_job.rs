@@ -267,6 +267,38 @@ pub(crate) fn read_paged_range(
     Ok(found)
 }
 
+/// What can be read of a damaged range: the records up to the first whose length cannot be trusted.
+pub(crate) fn salvage_paged_range(
+    reader: &mut RecordReader,
+    queue: QueueId,
+    range: &PagedRange,
+) -> LoadedRange {
+    let mut found = LoadedRange { range: *range, entries: Vec::new(), expiries: Vec::new() };
+    let mut offset = range.first_offset;
+    while offset <= range.last_offset {
+        let len = match reader.record(offset, || READ_BYTES_MAX as usize) {
+            Ok(parsed) => {
+                if let Record::Message(record) | Record::Copy(record) = &parsed.record
+                    && range.covers(record.seq, record.priority, record.durable)
+                    && let Some(expiry) = record.expiry_in(queue)
+                {
+                    found.push(record, Location { segment: range.segment, offset }, expiry);
+                }
+                parsed.len
+            }
+            Err(_) => match reader.claimed_len(offset) {
+                Some(len) => len,
+                None => break,
+            },
+        };
+        offset = offset.saturating_add(len as u32);
+    }
+    if !found.expiries.is_empty() {
+        found.expiries.resize(found.entries.len(), NEVER);
+    }
+    found
+}
+
 impl LoadedRange {
     fn push(
         &mut self,

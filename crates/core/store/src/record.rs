@@ -199,6 +199,11 @@ pub(crate) fn parse(bytes: &[u8], seed: Seed) -> Result<Parsed<'_>, RecordError>
     Ok(Parsed { record: Record::decode(bytes)?, len, checksum })
 }
 
+/// What a whole record says whose checksum is wrong: any of it may be false.
+pub(crate) fn decode_damaged(bytes: &[u8]) -> Option<Record<'_>> {
+    if bytes.len() < RECORD_BYTES_MIN { None } else { Record::decode(bytes).ok() }
+}
+
 impl<'a> Record<'a> {
     /// Decodes a whole record whose checksum is right.
     fn decode(bytes: &'a [u8]) -> Result<Self, RecordError> {

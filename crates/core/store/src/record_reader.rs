@@ -64,6 +64,12 @@ impl RecordReader {
         Ok(record::parse(&self.buffer[from..from + len], self.seed)?)
     }
 
+    /// The length that a record claims whose checksum may be wrong, if one lies there.
+    pub(crate) fn claimed_len(&mut self, offset: u32) -> Option<usize> {
+        let read = self.read(u64::from(offset), RECORD_BYTES_MIN).ok()?;
+        record::record_len(&self.buffer[..read]).ok()
+    }
+
     /// Bytes in the buffer from an offset on.
     fn have(&self, offset: u64) -> usize {
         match offset.checked_sub(self.start) {

@@ -1,7 +1,7 @@
 //! Reading messages back from the log, ahead of the consumers and beside the publishers.
 
 use quelea_model::{QueueId, Seq, Timestamp};
-use quelea_store::{LoadError, LoadItem, LoadRequest, LoadWhat, Loaded, Missed};
+use quelea_store::{Damage, LoadError, LoadItem, LoadRequest, LoadWhat, Loaded, Missed};
 use rustc_hash::FxHashMap;
 
 use super::Queues;
@@ -34,6 +34,15 @@ pub(super) struct Reads {
 }
 
 impl Reads {
+    /// With what the start has left out already.
+    pub(super) fn recovered(damage: &[Damage]) -> Self {
+        Self {
+            failed: damage.iter().map(Damage::messages).sum(),
+            last_error: damage.last().map(ToString::to_string),
+            ..Self::default()
+        }
+    }
+
     /// Asks the store for something of a queue.
     pub(super) fn begin(
         &mut self,

@@ -5,7 +5,8 @@ use std::io::ErrorKind;
 use quelea_model::QueueId;
 use quelea_store::fake_disk::{Call, FakeDisk, Survival};
 use quelea_store::{
-    Disk, DroppedTail, Durability, LoadFault, LoadWhat, LogStore, Missed, OpenError, Store,
+    Damage, Disk, DroppedTail, Durability, LoadFault, LoadWhat, LogStore, LostMessages, Missed,
+    OpenError, Store,
 };
 
 use crate::harness::{StoreHarness, item, small, tiny};
@@ -153,6 +154,78 @@ fn a_missing_segment_is_named() {
     harness.disk.remove("segment-00000002").expect("it is there");
     let error = open(&harness);
     assert!(matches!(error, OpenError::Missing { segment: 2, .. }), "{error}");
+}
+
+#[test]
+fn a_segment_that_is_shorter_than_the_checkpoint_says_is_found_at_the_start() {
+    let mut harness = some_log();
+    harness.publish(&[2], 400);
+    harness.settle();
+    harness.checkpoint();
+    harness.settle();
+    harness.disk.cut("segment-00000002", 2_000);
+    let error = open(&harness);
+    let OpenError::Lost { damage, topology } = &error else { panic!("{error}") };
+    let [Damage { file, offset, lost, .. }] = &damage[..] else { panic!("{damage:?}") };
+    assert_eq!((file.as_str(), *offset), ("segment-00000002", 2_000));
+    let &[LostMessages { queue: Some(QueueId(1)), messages: Some(count), first, last }] = &lost[..]
+    else {
+        panic!("{lost:?}")
+    };
+    assert_eq!(count, last.0 - first.0 + 1);
+    assert!(count > 1 && topology.len() == 1);
+    let text = format!(
+        "segment-00000002 is damaged at byte 2000: the file ends here instead of at byte 3777; \
+         lost: {count} of queue 1, numbers from {} to {}",
+        first.0, last.0
+    );
+    assert_eq!(error.to_string(), text);
+    // Whoever accepts it gets the rest, and is told the same.
+    harness.options.accept_damage = true;
+    let mut after = harness.try_crash(Survival::All, 0).expect("it was accepted");
+    assert_eq!(after.state.messages.len() as u64, 31 - count);
+    after.settle();
+    assert!(after.store.wants_checkpoint(), "so that it is behind us");
+    after.checkpoint();
+    after.options.accept_damage = false;
+    let after = after.restart();
+    assert_eq!(after.state.messages.len() as u64, 31 - count);
+}
+
+#[test]
+fn accepted_damage_in_the_log_is_left_behind_by_the_next_checkpoint() {
+    let mut harness = synced_batches(5);
+    flip(&harness.disk, "segment-00000001", 1_300);
+    harness.options.accept_damage = true;
+    let mut after = harness.try_crash(Survival::All, 0).expect("it was accepted");
+    assert_eq!(after.state.messages.len(), 4);
+    after.publish(&[1], 400);
+    after.checkpoint();
+    after.options.accept_damage = false;
+    let after = after.restart();
+    assert_eq!(after.state.messages.len(), 5);
+}
+
+#[test]
+fn a_damaged_checkpoint_says_whether_the_log_can_rebuild_it() {
+    let mut harness = some_log();
+    harness.checkpoint();
+    harness.disk.cut("checkpoint-0000000001", 70);
+    let error = open(&harness).to_string();
+    assert!(
+        error.contains("still has all its segments and can rebuild it: move the file"),
+        "{error}"
+    );
+    harness.disk.remove("checkpoint-0000000001").expect("it is there");
+    let after = harness.try_crash(Survival::All, 0).expect("the log rebuilds it");
+    assert_eq!(after.state, harness.state);
+    // Not once the first segment is gone.
+    harness.consume(1, 20);
+    harness.checkpoint();
+    harness.settle();
+    harness.disk.cut("checkpoint-0000000002", 70);
+    let error = open(&harness).to_string();
+    assert!(error.contains("the log alone cannot rebuild it"), "{error}");
 }
 
 #[test]
