@@ -14,7 +14,7 @@ use crate::disk::write_all_at;
 use crate::group_commit::GroupCommit;
 use crate::load_queue::LoadQueue;
 use crate::log::{LastCheckpoint, LogStore};
-use crate::log_directory::LogDirectory;
+use crate::log_directory::{FoundSegment, LogDirectory};
 use crate::record::{self, COMMIT_BYTES, Commit, Seed};
 use crate::replay::{Replay, ReplaySegment};
 use crate::scan::{Scan, SegmentEnd, Tally};
@@ -120,33 +120,8 @@ fn replay_log(
             }
             scan.commit = before;
         }
-        let mut from = Some(offset);
-        while let Some(offset) = from.take() {
-            let SegmentEnd::Broken { offset, problem } = scan.segment(number, &segment, offset)?
-            else {
-                break;
-            };
-            let damage = if number != last {
-                Err(problem)
-            } else if let Some(len) = directory.cut_off(number) {
-                Err(format!("{problem}: the file ends at byte {len}"))
-            } else {
-                check_torn(&scan, &segment, offset, &problem)
-                    .map_err(|source| io_error("read", &segment.name, source))?
-            };
-            match damage {
-                Ok(tail) => dropped = Some(tail),
-                Err(problem) if scan.replay.accepts_damage => {
-                    from = scan
-                        .skip(&segment, offset, &problem)
-                        .map_err(|source| io_error("read", &segment.name, source))?;
-                }
-                Err(problem) => {
-                    let offset = u64::from(offset);
-                    return Err(OpenError::Damaged { file: segment.name, offset, problem });
-                }
-            }
-        }
+        let is_last = number == last;
+        dropped = replay_segment(&mut scan, directory, number, &segment, offset, is_last)?;
     }
     scan.end();
     let (position, fresh) = (scan.committed, scan.committed_end);
@@ -167,6 +142,42 @@ fn replay_log(
     }
     let dropped = dropped.filter(|tail| tail.records > 0);
     Ok(End { position, fresh, commit, tallies, dropped })
+}
+
+/// Replays a segment, skipping damage if that is accepted. Returns what is dropped of the last one.
+fn replay_segment(
+    scan: &mut Scan<'_>,
+    directory: &LogDirectory,
+    number: u32,
+    segment: &ReplaySegment,
+    offset: u32,
+    is_last: bool,
+) -> Result<Option<DroppedTail>, OpenError> {
+    let mut from = offset;
+    while let SegmentEnd::Broken { offset, problem } = scan.segment(number, segment, from)? {
+        let end = if !is_last {
+            Err(problem)
+        } else if let Some(len) = directory.cut_off(number) {
+            Err(format!("{problem}: the file ends at byte {len}"))
+        } else {
+            check_torn(scan, segment, offset, &problem)
+                .map_err(|source| io_error("read", &segment.name, source))?
+        };
+        let problem = match end {
+            Ok(tail) => return Ok(Some(tail)),
+            Err(problem) => problem,
+        };
+        if !scan.replay.accepts_damage {
+            let (file, offset) = (segment.name.clone(), u64::from(offset));
+            return Err(OpenError::Damaged { file, offset, problem });
+        }
+        let next = scan
+            .skip(segment, offset, &problem)
+            .map_err(|source| io_error("read", &segment.name, source))?;
+        let Some(next) = next else { break };
+        from = next;
+    }
+    Ok(None)
 }
 
 /// The last segment cannot be read from `offset` on: counts what is behind it. A crash tears off nothing that
@@ -393,26 +404,14 @@ fn build(
     }
     let mut segments = Segments::default();
     for (number, found) in directory.segments {
-        let tally = end.tallies.get(&number);
-        let needed = base.needed.iter().find(|needed| needed.number == number);
-        let mut segment = Segment::new(number, found.header.bytes, found.seed());
-        segment.live = live.get(&number).copied().unwrap_or(0);
-        if replay.is_freed(number) || (tally.is_none() && needed.is_none() && segment.live == 0) {
-            pool.recycle(found.file);
-            continue;
+        let live = live.get(&number).copied().unwrap_or(0);
+        match segment_of(number, &found, live, &base, &end, &replay) {
+            Some(segment) => {
+                let file = Some(found.file);
+                segments.add(Segment { file, ..segment });
+            }
+            None => pool.recycle(found.file),
         }
-        segment.end = tally.map_or(0, |t| t.end).max(needed.map_or(0, |n| n.end));
-        segment.end = segment.end.max(SEGMENT_HEADER_BYTES);
-        if options.accept_damage {
-            // Else the next checkpoint would miss again what is lost.
-            let len = found.file.file.len().unwrap_or(u64::MAX);
-            segment.end = segment.end.min(u32::try_from(len).unwrap_or(u32::MAX));
-        }
-        let pairs = tally.map_or(0, |t| t.pairs).saturating_add(needed.map_or(0, |n| n.pairs));
-        segment.pairs = pairs.max(segment.live);
-        segment.replayed = tally.is_some_and(|t| t.topology) || replay.moved_from.contains(&number);
-        segment.file = Some(found.file);
-        segments.add(segment);
     }
     if tail.fresh {
         segments.add(Segment::new(tail.segment, tail.capacity, tail.seed));
@@ -462,4 +461,33 @@ fn build(
     };
     replay.fill(&mut recovered);
     (store, recovered)
+}
+
+/// The account of a segment without its file; `None` if nothing needs it.
+fn segment_of(
+    number: u32,
+    found: &FoundSegment,
+    live: u32,
+    base: &Base,
+    end: &End,
+    replay: &Replay,
+) -> Option<Segment> {
+    let tally = end.tallies.get(&number);
+    let needed = base.needed.iter().find(|needed| needed.number == number);
+    if replay.is_freed(number) || (tally.is_none() && needed.is_none() && live == 0) {
+        return None;
+    }
+    let mut segment = Segment::new(number, found.header.bytes, found.seed());
+    segment.live = live;
+    segment.end = tally.map_or(0, |t| t.end).max(needed.map_or(0, |n| n.end));
+    segment.end = segment.end.max(SEGMENT_HEADER_BYTES);
+    if !replay.damage.is_empty() {
+        // Else the next checkpoint would miss again what is lost.
+        let len = found.file.file.len().unwrap_or(u64::MAX);
+        segment.end = segment.end.min(u32::try_from(len).unwrap_or(u32::MAX));
+    }
+    let pairs = tally.map_or(0, |t| t.pairs).saturating_add(needed.map_or(0, |n| n.pairs));
+    segment.pairs = pairs.max(live);
+    segment.replayed = tally.is_some_and(|t| t.topology) || replay.moved_from.contains(&number);
+    Some(segment)
 }
