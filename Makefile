@@ -60,9 +60,10 @@ bench-compare: ## Builds a commit and this tree, and compares their CPU time a m
 	$(if $(BASE),,$(error bench-compare needs BASE=COMMIT))
 	CARGO_TARGET_DIR=$(TARGET) $(PYTHON) experiments/peers/bench_compare.py $(BASE) $(ARGUMENTS)
 
-soak: build bench-build ## CMQ for ten minutes: nothing lost, memory flat; then kills the broker 200 times under load, and elastic queues' processes 100 times (SOAK_SECONDS=600 ROUNDS=200 KILLS=100)
+soak: build bench-build ## CMQ for ten minutes: nothing lost, memory flat; then kills the broker 200 times under load, damages its log at 48 places, and kills elastic queues' processes 100 times (SOAK_SECONDS=600 ROUNDS=200 PLACES=48 KILLS=100)
 	$(BINARY) bench cmq-soak --duration-s $${SOAK_SECONDS:-600}
 	QUELEA_KILL_ROUNDS=$${ROUNDS:-200} $(PYTHON) tests/run.py --binary $(BINARY) kill
+	QUELEA_DAMAGE_PLACES=$${PLACES:-48} QUELEA_DAMAGE_MESSAGES=20001 $(PYTHON) tests/run.py --binary $(BINARY) damage
 	QUELEA_ELASTIC_KILLS=$${KILLS:-100} $(PYTHON) tests/run.py --binary $(BINARY) elastic_failover
 
 fuzz: ## Replays and extends the fuzz corpora (SECONDS_EACH=60); needs cargo-fuzz and a nightly toolchain

@@ -103,6 +103,7 @@ fn node_routes() -> Router<ApiState> {
         .route("/whoami", get(users::whoami))
         .route("/health/checks/alarms", get(health::alarms))
         .route("/health/checks/local-alarms", get(health::alarms))
+        .route("/health/checks/unreadable-messages", get(health::unreadable_messages))
         .route("/health/checks/virtual-hosts", get(health::alive))
         .route("/health/checks/port-listener/{port}", get(health::alive))
         .route("/health/checks/protocol-listener/{protocol}", get(health::alive))

@@ -83,6 +83,12 @@ impl Snapshot {
             "Messages delivered and not acknowledged",
             overview.messages_unacknowledged,
         )?;
+        gauge(
+            encoder,
+            "messages_unreadable",
+            "Messages set aside since the log does not give them back",
+            overview.messages_unreadable,
+        )?;
         bytes(encoder, "resident", "Bodies in memory", overview.resident_bytes as u64)?;
         bytes(encoder, "index", "Index entries in memory", overview.index_bytes as u64)?;
         let blocked = u64::from(overview.publishers_blocked.is_some());
@@ -143,6 +149,8 @@ impl Snapshot {
             ("log_checkpoints", "Checkpoints finished", log.checkpoints),
             ("log_checkpoints_failed", "Checkpoints that the disk refused", log.checkpoints_failed),
             ("log_read_bytes", "Bytes read for consumers", log.read_bytes),
+            ("log_reads_retried", "Reads that the disk refused, tried again", log.reads_retried),
+            ("messages_lost", "Messages that the log did not give back", self.0.unreadable),
         ] {
             counter(encoder, name, help, value)?;
         }

@@ -72,6 +72,9 @@ pub(crate) struct Log {
     /// less often. A message that does not fit gets a file of its own.
     #[schemars(with = "ByteSize", range(min = MIB, max = GIB))]
     pub(crate) segment_bytes: u32,
+    /// Whether to start although messages are lost, without them: a log that is damaged or misses a
+    /// segment is refused else. Each of them is named in an error. For one start, not for good.
+    pub(crate) accept_damage: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -136,7 +139,7 @@ impl Default for Http {
 
 impl Default for Log {
     fn default() -> Self {
-        Self { segment_bytes: limits::SEGMENT_BYTES }
+        Self { segment_bytes: limits::SEGMENT_BYTES, accept_damage: false }
     }
 }
 

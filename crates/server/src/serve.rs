@@ -136,6 +136,9 @@ fn announce_ready(node: &Node, fronts: &Fronts, connections_max: usize, started:
         or_dash(fronts.cmq.as_ref(), CmqFront::address),
         or_dash(fronts.elastic.as_ref(), ElasticDirectory::address),
     );
+    if let Some(tail) = &node.recovery().dropped_tail {
+        tracing::warn!(%tail, "the end of the log was cut off: it was not on the disk as a whole");
+    }
     let (pid, data_dir) = (std::process::id(), node.data_dir().display().to_string());
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -149,7 +152,6 @@ fn announce_ready(node: &Node, fronts: &Fronts, connections_max: usize, started:
         connections_max,
         recovered_messages = node.recovery().entries,
         replayed_bytes = node.recovery().replayed_bytes,
-        dropped_tail = node.recovery().dropped_tail.as_deref(),
         start_ms = started.elapsed().as_millis() as u64,
         "started"
     );

@@ -198,6 +198,7 @@ impl<C: Client> Node<C> {
             | Effect::CloseConnection { connection, .. } => Some(*connection),
             Effect::PublishersBlocked { .. }
             | Effect::PublishersUnblocked
+            | Effect::MessagesUnreadable { .. }
             | Effect::Received { .. } => None,
         };
         for end in &mut self.ends {

@@ -87,6 +87,8 @@ impl Session {
             }
             Effect::PublishersBlocked { reason } => self.blocked(&reason),
             Effect::PublishersUnblocked => self.unblocked(),
+            // Not for clients.
+            Effect::MessagesUnreadable { .. } => {}
         }
     }
 

@@ -103,6 +103,7 @@ impl Broker {
         self.watch_store();
         let messaging = &mut self.messaging;
         let mut more = messaging.queues.take_loaded(&mut messaging.log);
+        messaging.report_missed();
         self.fire_timers(now);
         let messaging = &mut self.messaging;
         more |= messaging.dispatch_runnable(now);
@@ -146,12 +147,12 @@ impl Broker {
         self.blocked.as_deref()
     }
 
-    /// Whether it is time to read more from publishers: they are not blocked, and what waits to be
-    /// written and to be spilled is within its bound.
+    /// Whether it is time to read more from publishers: they are not blocked, what waits to be
+    /// written and to be spilled is within its bound, and the disk has a place for it.
     #[must_use]
     pub fn accepts_publishes(&self) -> bool {
         self.blocked.is_none()
-            && self.messaging.log.store.pending_bytes() < self.config.store_pending_bytes_max
+            && self.messaging.log.has_room(self.config.store_pending_bytes_max)
             && !self.messaging.queues.memory.is_crowded(&self.config)
     }
 

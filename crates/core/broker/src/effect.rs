@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use quelea_model::Message;
-use quelea_store::Ticket;
+use quelea_model::{Message, QueueName, VhostName};
+use quelea_store::{LoadError, Ticket};
 
 use crate::ids::{ChannelId, ConnectionId, ReceiveId};
 use crate::reply::ReceivedMessage;
@@ -88,6 +88,15 @@ pub enum Effect {
     },
     /// connection.unblocked.
     PublishersUnblocked,
+    /// Messages were set aside since the log does not give them back. For the log of the program.
+    MessagesUnreadable {
+        /// Their queue's virtual host.
+        vhost: VhostName,
+        /// Their queue.
+        queue: QueueName,
+        /// Which messages, where, and why.
+        error: LoadError,
+    },
 }
 
 /// Why the broker closes a connection on its own.

@@ -51,3 +51,4 @@ pub use routing::{binding, exchange};
 pub use sqs::move_tasks::report::{
     MoveFailure, MoveProgress, MoveTaskId, MoveTaskReport, MoveTaskState, NoMoveTaskId,
 };
+pub use topology::queue_names::queue_names;

@@ -58,11 +58,14 @@ impl Log {
         *self.store.state() == StoreState::Healthy
     }
 
+    /// Whether what waits to be written is within its bound and has its place on the disk.
+    pub(crate) fn has_room(&self, pending_bytes_max: usize) -> bool {
+        self.store.pending_bytes() < pending_bytes_max && self.store.has_room()
+    }
+
     /// Whether the store can take messages that need not be in it.
     pub(crate) fn may_spill(&self, pending_bytes_max: usize) -> bool {
-        self.is_healthy()
-            && !self.is_in_transaction()
-            && self.store.pending_bytes() < pending_bytes_max
+        self.is_healthy() && !self.is_in_transaction() && self.has_room(pending_bytes_max)
     }
 
     /// Writes a message that only memory has, to make room: it need not survive a restart. Returns
@@ -96,7 +99,7 @@ impl Log {
         now: Timestamp,
     ) {
         let entry = &mut message.entry;
-        if entry.is_stored() || !self.is_healthy() {
+        if entry.is_stored() || !self.is_healthy() || !self.store.has_room() {
             return;
         }
         if let Some(body) = message.body.take() {

@@ -49,6 +49,15 @@ pub(crate) struct Messaging {
 }
 
 impl Messaging {
+    /// Says of messages that cannot be read whose they are.
+    pub(crate) fn report_missed(&mut self) {
+        for (id, error) in self.queues.take_missed() {
+            let Some(queue) = self.queues.get(id) else { continue };
+            let (vhost, queue) = (queue.vhost_name.clone(), queue.name.clone());
+            self.effects.push_back(Effect::MessagesUnreadable { vhost, queue, error });
+        }
+    }
+
     pub(crate) fn new(
         config: &Arc<BrokerConfig>,
         store: Box<dyn Store>,

@@ -11,7 +11,7 @@ mod schedule;
 use std::sync::Arc;
 
 use quelea_model::{QueueId, QueueName, Seq, Timestamp};
-use quelea_store::{QueuedMessage, Recovered};
+use quelea_store::{LoadError, QueuedMessage, Recovered};
 use rustc_hash::FxHashMap;
 use slotmap::SecondaryMap;
 
@@ -63,7 +63,7 @@ impl Queues {
             by_vhost: SecondaryMap::new(),
             schedule: Schedule::default(),
             memory: Memory::default(),
-            reads: Reads::default(),
+            reads: Reads::recovered(&recovered.damage),
             next_seq,
             maybe_delivered_below: if recovered.after_crash { next_seq } else { Seq(0) },
             next_id: recovered.next_queue,
@@ -336,7 +336,12 @@ impl Queues {
         }
     }
 
-    /// Messages, and ranges of them, that could not be read since the start, and what was said last.
+    /// What was set aside since the last call because it cannot be read.
+    pub(crate) fn take_missed(&mut self) -> Vec<(QueueId, LoadError)> {
+        std::mem::take(&mut self.reads.unreported)
+    }
+
+    /// Messages that could not be read since the start, and what was said last.
     pub(crate) fn unreadable(&self) -> (u64, Option<&str>) {
         (self.reads.failed, self.reads.last_error.as_deref())
     }

@@ -109,6 +109,8 @@ pub struct QueueReport {
     pub messages_delayed: u64,
     /// Messages on their way to a dead-letter exchange.
     pub messages_in_transit: u64,
+    /// Messages that are set aside since the log does not give them back: damaged, or refused by the disk.
+    pub messages_unreadable: u64,
     /// Bytes of the bodies of ready messages.
     pub message_bytes_ready: u64,
     /// Consumers.
@@ -298,7 +300,9 @@ pub struct Overview {
     pub resident_bytes: usize,
     /// Bytes of index entries in memory.
     pub index_bytes: usize,
-    /// Messages, or ranges of them, that could not be read back from the log.
+    /// Messages that are set aside in their queues since the log does not give them back.
+    pub messages_unreadable: u64,
+    /// All of them since the start, whatever became of their queues.
     pub unreadable: u64,
     /// What the last of them was, and where.
     pub unreadable_last: Option<String>,

@@ -18,6 +18,7 @@ mod access_key;
 mod attributes;
 mod codec;
 mod moves;
+pub(crate) mod queue_names;
 #[cfg(test)]
 mod tests;
 

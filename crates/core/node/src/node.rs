@@ -1,5 +1,6 @@
 //! A running broker: data directory, log, core thread, listeners.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use bytes::Bytes;
 use quelea_amqp_session::SessionConfig;
 use quelea_broker::error::{AdminError, RecoveryError};
 use quelea_broker::{Broker, BrokerConfig};
-use quelea_model::Timestamp;
+use quelea_model::{QueueId, Timestamp};
 use quelea_store::{Disk, LogStore, OpenError, Options, Recovered, RecoveryReport, Store};
 use rustc_hash::FxHashMap;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
@@ -55,6 +56,8 @@ pub struct NodeConfig {
     pub broker: BrokerConfig,
     /// Bytes of one segment of the log.
     pub segment_bytes: u32,
+    /// Whether a damaged log is opened without what is lost.
+    pub accept_damage: bool,
     /// Administrator of a new data directory.
     pub bootstrap_user: String,
     /// That user's password.
@@ -77,6 +80,17 @@ pub enum StartError {
         path: PathBuf,
         /// Why.
         source: OpenError,
+    },
+    /// Messages in the log are lost.
+    #[error(
+        "cannot open the log in {}: {lost}; to start without what is lost, set log.accept_damage",
+        path.display()
+    )]
+    Damaged {
+        /// Its directory.
+        path: PathBuf,
+        /// What is damaged or missing, and of which queues, as far as that is known.
+        lost: String,
     },
     /// The topology that the log holds.
     #[error("cannot restore what the log in {} holds: {source}", path.display())]
@@ -298,11 +312,13 @@ fn start_core(runtime: &LocalRuntime, start: CoreStart) -> Result<Started, Start
         start;
     let options = Options {
         segment_bytes: config.segment_bytes,
+        accept_damage: config.accept_damage,
         nonce: random().map_err(system("get random numbers"))?,
         ..Options::default()
     };
     let (store, mut recovered) = LogStore::open(&*disk, options, clock.now())
-        .map_err(|source| StartError::Log { path: path.clone(), source })?;
+        .map_err(|source| refused(path.clone(), source))?;
+    report_damage(&recovered);
     let report = recovered.report.clone();
     recovered.after_crash = lock.as_ref().is_some_and(DataDir::after_crash);
     let mut broker = open_broker(&config, Box::new(store), recovered, &path, clock)?;
@@ -332,6 +348,48 @@ fn start_core(runtime: &LocalRuntime, start: CoreStart) -> Result<Started, Start
         runtime.spawn_local(connection_task::accept(core.clone(), listener));
     }
     Ok(Started { core, report, wake, clock, lock })
+}
+
+/// The error of a log that does not open, with the names of queues and with what can be done.
+fn refused(path: PathBuf, source: OpenError) -> StartError {
+    match source {
+        OpenError::Lost { damage, topology } => {
+            let name = queue_namer(&topology);
+            let lost: Vec<_> = damage.iter().map(|damage| damage.describe(&name)).collect();
+            StartError::Damaged { path, lost: lost.join("; ") }
+        }
+        OpenError::Missing { .. } => StartError::Damaged { path, lost: source.to_string() },
+        OpenError::Damaged { ref file, offset, .. }
+            if file.starts_with("segment") && offset > 0 =>
+        {
+            StartError::Damaged { path, lost: source.to_string() }
+        }
+        source => StartError::Log { path, source },
+    }
+}
+
+/// Names what a start has left out: nothing that was confirmed goes without a word.
+fn report_damage(recovered: &Recovered) {
+    if recovered.damage.is_empty() {
+        return;
+    }
+    let name = queue_namer(&recovered.topology);
+    for damage in &recovered.damage {
+        tracing::error!("started without what is lost: {}", damage.describe(&name));
+    }
+    let names = quelea_broker::queue_names(&recovered.topology);
+    for (id, messages) in recovered.queues.iter().filter(|(id, _)| !names.contains_key(*id)) {
+        let (queue, messages) = (id.0, messages.len());
+        tracing::error!(queue, messages, "the queue's definition is lost, and all its messages");
+    }
+}
+
+fn queue_namer(topology: &BTreeMap<Vec<u8>, Vec<u8>>) -> impl Fn(QueueId) -> String + use<> {
+    let names = quelea_broker::queue_names(topology);
+    move |id| match names.get(&id) {
+        Some((vhost, name)) => format!("queue {} in {}", name.as_str(), vhost.as_str()),
+        None => format!("queue number {}", id.0),
+    }
 }
 
 fn open_broker(

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quelea_broker::Effect;
-use quelea_model::Timestamp;
-use quelea_store::StoreState;
+use quelea_model::{QueueName, Timestamp, VhostName};
+use quelea_store::{LoadError, LoadFault, StoreState};
 use tokio::sync::Notify;
 use tokio::task::yield_now;
 use tokio::time::sleep_until;
@@ -151,6 +151,10 @@ impl Core {
                     self.answer_receive(effect);
                     continue;
                 }
+                Effect::MessagesUnreadable { vhost, queue, error } => {
+                    log_unreadable(vhost, queue, error);
+                    continue;
+                }
             };
             match self.connections.slot(connection) {
                 Some(slot) => self.connections.apply(slot, &mut self.broker, effect, now),
@@ -179,4 +183,22 @@ impl Core {
         }
         any
     }
+}
+
+/// Confirmed messages that the log does not give back: whoever runs the broker has to know which.
+fn log_unreadable(vhost: &VhostName, queue: &QueueName, error: &LoadError) {
+    let LoadError { missed, fault, file, location, problem } = error;
+    let fault = match fault {
+        LoadFault::Io => "the disk refuses to read it",
+        LoadFault::Damage => "the log is damaged",
+    };
+    tracing::error!(
+        vhost = vhost.as_str(),
+        queue = queue.as_str(),
+        file,
+        segment = location.segment,
+        offset = location.offset,
+        problem,
+        "{missed} cannot be delivered: {fault}",
+    );
 }

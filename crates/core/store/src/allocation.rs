@@ -4,11 +4,14 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use crate::disk::write_all_at;
-use crate::segment::{SegmentFile, SegmentHeader};
+use crate::segment::{FORMAT_VERSION, SegmentFile, SegmentHeader};
 use crate::{Disk, DiskFile};
 
 /// Zeros written and synced by one job: short enough that a stop does not wait for long.
 const ZEROS_PER_JOB: u32 = 4 * 1024 * 1024;
+/// So small a share of a segment stays free, for a checkpoint: on a full disk it may take one to free
+/// segments.
+const KEPT_FREE_SHARE: u32 = 16;
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// A job about a segment's file.
@@ -107,7 +110,7 @@ fn fill(
 }
 
 fn create(disk: &dyn Disk, name: &str, bytes: u32) -> io::Result<Arc<dyn DiskFile>> {
-    if disk.free_space()? < u64::from(bytes) {
+    if disk.free_space()? < u64::from(bytes) + u64::from(bytes / KEPT_FREE_SHARE) {
         return Err(io::ErrorKind::StorageFull.into());
     }
     let file = disk.create(name)?;
@@ -117,8 +120,16 @@ fn create(disk: &dyn Disk, name: &str, bytes: u32) -> io::Result<Arc<dyn DiskFil
 
 /// Makes a file a spare one, whatever it was.
 pub(crate) fn write_spare_header(file: &dyn DiskFile, bytes: u32, log_id: u64) -> io::Result<()> {
-    let header =
-        SegmentHeader { segment: 0, log_id, commit: 0, next_seq: 0, next_queue: 0, bytes, salt: 0 };
+    let header = SegmentHeader {
+        version: FORMAT_VERSION,
+        segment: 0,
+        log_id,
+        commit: 0,
+        next_seq: 0,
+        next_queue: 0,
+        bytes,
+        salt: 0,
+    };
     write_all_at(file, 0, vec![IoSlice::new(&header.encode())])?;
     file.sync_data()
 }

@@ -7,7 +7,7 @@ use crate::Location;
 use crate::NewMessage;
 use crate::batch::{Batch, Part, SHARED_BODY_BYTES_MIN};
 use crate::record::{self, COMMIT_BYTES, Commit, RECORD_HEADER_BYTES, Seed};
-use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader};
+use crate::segment::{FORMAT_VERSION, SEGMENT_HEADER_BYTES, SegmentHeader};
 
 /// Acknowledgements of one record.
 const ACKS_PER_RECORD_MAX: usize = 4_096;
@@ -51,6 +51,12 @@ pub(crate) struct Appender {
     acks: Vec<(QueueId, Seq)>,
     acks_max: usize,
     atomic: u32,
+    /// All commits up to this one are on the disk.
+    synced: u64,
+    /// Up to which one a commit has said so.
+    announced: u64,
+    /// The last commit of a group with anything in it.
+    filled: u64,
     /// Bytes in the open batch.
     bytes: usize,
     /// Bytes appended since the opening.
@@ -78,6 +84,9 @@ impl Appender {
             acks: Vec::new(),
             acks_max,
             atomic: 0,
+            synced: tail.commit,
+            announced: tail.commit,
+            filled: 0,
             bytes: 0,
             appended_bytes: 0,
             ended: None,
@@ -215,7 +224,27 @@ impl Appender {
             return None;
         }
         let bytes = std::mem::take(&mut self.bytes);
-        Some(Batch { number, parts: std::mem::take(&mut self.parts), bytes })
+        let commit = self.tail.commit;
+        Some(Batch { number, parts: std::mem::take(&mut self.parts), bytes, commit })
+    }
+
+    /// All commits up to this one are on the disk: the next commit says so.
+    pub(crate) fn note_synced(&mut self, commit: u64) {
+        self.synced = self.synced.max(commit);
+    }
+
+    /// Whether everything is on the disk and no commit has said so yet.
+    pub(crate) const fn has_to_announce(&self) -> bool {
+        self.announced < self.filled && self.filled <= self.synced
+    }
+
+    /// Appends an empty commit that says what is on the disk.
+    pub(crate) fn announce(&mut self) {
+        if self.has_room(COMMIT_BYTES) {
+            self.commit(false, false);
+        }
+        // The few bytes before a segment's end are not worth beginning the next one.
+        self.announced = self.filled;
     }
 
     /// Takes the buffers of a written batch back.
@@ -279,10 +308,15 @@ impl Appender {
             number: self.tail.commit + 1,
             start: self.group_start,
             chain: self.group_chain,
+            synced: Some(self.synced),
         };
-        let record = record::commit_record(&commit, self.tail.seed);
-        self.part().bytes.extend_from_slice(&record);
+        let seed = self.tail.seed;
+        record::encode_commit(&commit, seed, &mut self.part().bytes);
         self.tail.commit += 1;
+        self.announced = self.synced;
+        if self.group_records > 0 {
+            self.filled = self.tail.commit;
+        }
         self.tail.offset += COMMIT_BYTES as u32;
         self.bytes += COMMIT_BYTES;
         self.appended_bytes += COMMIT_BYTES as u64;
@@ -306,6 +340,7 @@ impl Appender {
 
     const fn header(&self) -> SegmentHeader {
         SegmentHeader {
+            version: FORMAT_VERSION,
             segment: self.tail.segment,
             log_id: self.log_id,
             commit: self.tail.commit,

@@ -20,6 +20,8 @@ pub(crate) struct Batch {
     pub(crate) parts: Vec<Part>,
     /// Bytes of all parts.
     pub(crate) bytes: usize,
+    /// Number of its last commit.
+    pub(crate) commit: u64,
 }
 
 /// The part of a batch that goes into one segment.

@@ -22,6 +22,8 @@ pub(crate) struct Base {
     pub(crate) log_id: Option<u64>,
     pub(crate) position: Location,
     pub(crate) commit: u64,
+    /// Greater than every message number used before.
+    pub(crate) next_seq: u64,
     pub(crate) needed: Vec<NeededSegment>,
     /// The log was on the disk up to here.
     pub(crate) synced: Location,
@@ -37,6 +39,7 @@ impl Default for Base {
             log_id: None,
             position: Location { segment: 1, offset: SEGMENT_HEADER_BYTES },
             commit: 0,
+            next_seq: 1,
             needed: Vec::new(),
             synced: Location::NOWHERE,
         }
@@ -77,6 +80,7 @@ pub(crate) fn read_checkpoint(
         log_id: Some(header.log_id),
         position: header.position,
         commit: header.commit,
+        next_seq: header.next_seq,
         ..Base::default()
     };
     let mut found = 0;

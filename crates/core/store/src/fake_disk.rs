@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, IoSlice};
+use std::ops::Range;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use fastrand::Rng;
@@ -209,6 +210,33 @@ impl FakeDisk {
         };
         state.durable_names.insert(name.to_owned(), id);
         state.files[id] = File { durable: content.clone(), content, pending: Vec::new() };
+    }
+
+    /// Damage at rest: flips bits of a file, durably. Nothing happens behind its end.
+    pub fn flip(&self, name: &str, offset: usize, mask: &[u8]) {
+        if let Some(mut content) = self.content(name) {
+            for (byte, mask) in content.iter_mut().skip(offset).zip(mask) {
+                *byte ^= mask;
+            }
+            self.set_content(name, content);
+        }
+    }
+
+    /// Damage at rest: a range of a file reads as zeros from now on.
+    pub fn lose_range(&self, name: &str, range: Range<usize>) {
+        if let Some(mut content) = self.content(name) {
+            let end = range.end.min(content.len());
+            content[range.start.min(end)..end].fill(0);
+            self.set_content(name, content);
+        }
+    }
+
+    /// Damage at rest: a file is shorter than it was.
+    pub fn cut(&self, name: &str, bytes: usize) {
+        if let Some(mut content) = self.content(name) {
+            content.truncate(bytes);
+            self.set_content(name, content);
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -17,6 +17,9 @@ use crate::{Durability, Location, Options, Progress, StoreStats, Ticket};
 const GATHER_MS: u64 = 10;
 /// Such a batch is written all the same when it has so many bytes.
 const GATHER_BYTES: usize = 256 * 1024;
+/// After so long without work, a commit says that all is on the disk: then damage is never taken for the torn
+/// end that a crash leaves.
+const ANNOUNCE_AFTER_MS: u64 = 1_000;
 
 /// What was appended, on its way to the disk.
 #[derive(Debug)]
@@ -37,6 +40,10 @@ pub(crate) struct GroupCommit {
     unsynced_since: Option<Timestamp>,
     /// Where what is written ends.
     written_to: Location,
+    /// Number of the last commit before that place.
+    written_commit: u64,
+    /// Since when everything is on the disk and no commit says so.
+    quiet_since: Option<Timestamp>,
     /// The disk was full at the last attempt; the next is made then.
     retry_at: Option<Timestamp>,
     full: Option<String>,
@@ -63,6 +70,8 @@ impl GroupCommit {
             opened_at: None,
             unsynced_since: None,
             written_to,
+            written_commit: 0,
+            quiet_since: None,
             retry_at: None,
             full: None,
             failed: None,
@@ -134,6 +143,7 @@ impl GroupCommit {
         if self.busy.is_some() || self.failed.is_some() {
             return None;
         }
+        self.announce_when_quiet(appender, now);
         if self.sealed.is_none() && self.is_due(appender, now) {
             self.sealed = appender.seal(self.open).map(Arc::new);
             self.open += u64::from(self.sealed.is_some());
@@ -151,6 +161,21 @@ impl GroupCommit {
                 Some(Work::Write(BatchWrite { sync, ..write }))
             }
             None => self.poll_sync(segments, now),
+        }
+    }
+
+    /// Notes what is on the disk for the next commit; if there is none for a while, makes one for it.
+    fn announce_when_quiet(&mut self, appender: &mut Appender, now: Timestamp) {
+        if self.progress.synced == self.progress.written {
+            appender.note_synced(self.written_commit);
+        }
+        let is_quiet = self.sealed.is_none() && appender.is_empty() && !appender.is_atomic();
+        if !is_quiet || !appender.has_to_announce() {
+            self.quiet_since = None;
+        } else if now >= self.quiet_since.get_or_insert(now).plus_ms(ANNOUNCE_AFTER_MS) {
+            self.quiet_since = None;
+            appender.announce();
+            self.waited_for |= !appender.is_empty();
         }
     }
 
@@ -211,6 +236,7 @@ impl GroupCommit {
         self.full = None;
         self.retry_at = None;
         self.progress.written = batch.number;
+        self.written_commit = batch.commit;
         if sync {
             self.progress.synced = batch.number;
             self.unsynced_since = None;
@@ -253,7 +279,8 @@ impl GroupCommit {
         }
         let write = self.opened_at.map(|at| at.plus_ms(GATHER_MS));
         let sync = self.unsynced_since.map(|since| since.plus_ms(self.lazy_sync_ms));
-        [write, sync].into_iter().flatten().min()
+        let quiet = self.quiet_since.map(|since| since.plus_ms(ANNOUNCE_AFTER_MS));
+        [write, sync, quiet].into_iter().flatten().min()
     }
 }
 

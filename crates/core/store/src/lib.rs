@@ -10,6 +10,8 @@ mod checkpoint_file;
 mod checkpoint_read;
 mod checkpoint_writer;
 mod chunk;
+mod commit_search;
+mod damage;
 mod disk;
 mod entry;
 #[cfg(feature = "testing")]
@@ -40,17 +42,21 @@ mod replay;
 mod scan;
 mod segment;
 mod segment_pool;
+mod skip;
 mod slot;
 mod stats;
 mod store;
 mod ticket;
 mod visibility;
 
+pub use damage::{Damage, LostMessages};
 pub use disk::{Disk, DiskFile};
 pub use entry::{Entry, EntryFlags, Location, NEVER};
 pub use index::QueueIndex;
 pub use job::{Job, JobDone, Lane};
-pub use load::{LoadError, LoadItem, LoadRequest, LoadWhat, Loaded, LoadedRange};
+pub use load::{
+    LoadError, LoadFault, LoadItem, LoadRequest, LoadWhat, Loaded, LoadedRange, Missed,
+};
 pub use log::LogStore;
 #[cfg(feature = "testing")]
 pub use mem::MemStore;
@@ -60,7 +66,7 @@ pub use paged_range::PagedRange;
 pub use queued_message::{
     CheckpointCursor, Drained, Front, NextRead, QueuedMessage, QueuedMessageRef, UnstoredMessage,
 };
-pub use recovered::{OpenError, Recovered, RecoveryReport};
+pub use recovered::{DroppedTail, OpenError, Recovered, RecoveryReport};
 pub use stats::StoreStats;
 pub use store::{Store, StoreState};
 pub use ticket::{Durability, Progress, Ticket};

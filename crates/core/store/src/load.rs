@@ -1,5 +1,6 @@
 //! Reading bodies back.
 
+use std::fmt;
 use std::sync::Arc;
 
 use quelea_model::{Message, QueueId, Seq, Timestamp};
@@ -37,18 +38,59 @@ pub struct LoadRequest {
     pub what: LoadWhat,
 }
 
+/// Why something could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadFault {
+    /// The disk gave an error, time and again.
+    Io,
+    /// Something else lies there.
+    Damage,
+}
+
+/// What is missed when something cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missed {
+    /// One message.
+    Message(Seq),
+    /// All of a range, whatever in it is damaged.
+    PagedRange(PagedRange),
+}
+
+impl Missed {
+    /// How many messages.
+    #[must_use]
+    pub const fn messages(&self) -> u32 {
+        match self {
+            Self::Message(_) => 1,
+            Self::PagedRange(range) => range.count,
+        }
+    }
+}
+
+impl fmt::Display for Missed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Message(seq) => write!(f, "message {}", seq.0),
+            Self::PagedRange(range) => {
+                let (count, first, last) = (range.count, range.first.0, range.last.0);
+                write!(f, "{count} messages from {first} to {last}")
+            }
+        }
+    }
+}
+
 /// What could not be read, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cannot read {what} at byte {offset} of {file}: {problem}", offset = location.offset)]
+#[error("cannot read {missed} at byte {offset} of {file}: {problem}", offset = location.offset)]
 pub struct LoadError {
-    /// The message, if it was a single one.
-    pub seq: Option<Seq>,
+    /// What is missed.
+    pub missed: Missed,
+    /// Whose fault it is.
+    pub fault: LoadFault,
     /// The file.
     pub file: String,
-    /// The place.
+    /// Where reading ended: the message's place, or within the range.
     pub location: Location,
-    /// What was to be read.
-    pub what: &'static str,
     /// What was found instead.
     pub problem: String,
 }

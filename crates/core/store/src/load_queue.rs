@@ -2,11 +2,15 @@
 
 use std::collections::VecDeque;
 
+use quelea_model::Timestamp;
+
 use crate::appender::Appender;
 use crate::batch::Batch;
 use crate::read_job::{ItemsOfSegment, OpenSegment, ReadJob};
 use crate::segment::Segments;
-use crate::{LoadError, LoadItem, LoadRequest, LoadWhat, Loaded, Location, PagedRange};
+use crate::{
+    LoadError, LoadFault, LoadItem, LoadRequest, LoadWhat, Loaded, Location, Missed, PagedRange,
+};
 
 /// Reads to do, reads under way, answers to fetch. Bounded by the broker, which has at most one
 /// request per queue under way.
@@ -16,6 +20,8 @@ pub(crate) struct LoadQueue {
     waiting: Vec<LoadRequest>,
     reads: VecDeque<ReadJob>,
     under_way: usize,
+    /// Reads that the disk refused, and when they are tried again.
+    retries: Vec<(Timestamp, ReadJob)>,
     loaded: VecDeque<Loaded>,
 }
 
@@ -63,11 +69,24 @@ impl LoadQueue {
         self.reads.push_back(read);
     }
 
+    /// Tries a read that the disk refused once more, later.
+    pub(crate) fn retry(&mut self, at: Timestamp, read: ReadJob) {
+        self.under_way = self.under_way.saturating_sub(1);
+        self.retries.push((at, read));
+    }
+
+    /// When the next of these is due.
+    pub(crate) fn retry_at(&self) -> Option<Timestamp> {
+        self.retries.iter().map(|(at, _)| *at).min()
+    }
+
     /// The next job, while less than `max` are under way.
-    pub(crate) fn poll(&mut self, max: usize) -> Option<ReadJob> {
+    pub(crate) fn poll(&mut self, max: usize, now: Timestamp) -> Option<ReadJob> {
         if self.under_way >= max {
             return None;
         }
+        let due = self.retries.iter().position(|(at, _)| *at <= now);
+        self.reads.extend(due.map(|due| self.retries.swap_remove(due).1));
         let read = self.reads.pop_front()?;
         self.under_way += 1;
         Some(read)
@@ -98,16 +117,18 @@ impl LoadQueue {
         for group in items.chunk_by(|a, b| a.location.segment == b.location.segment) {
             match open(group[0].location.segment, segments) {
                 Some(segment) => spans.push(ItemsOfSegment { segment, items: group.to_vec() }),
-                None => loaded.errors.extend(group.iter().map(|item| {
-                    error(Some(item.seq), item.location, "a message", "there is no such segment")
-                })),
+                None => loaded.errors.extend(
+                    group
+                        .iter()
+                        .map(|item| item_error(item, "there is no such segment".to_owned())),
+                ),
             }
         }
         if spans.is_empty() {
             loaded.messages.sort_unstable_by_key(|(seq, _)| *seq);
             self.loaded.push_back(loaded);
         } else {
-            self.reads.push_back(ReadJob::Items { spans, loaded });
+            self.reads.push_back(ReadJob::Items { spans, loaded, attempt: 1 });
         }
     }
 
@@ -119,7 +140,9 @@ impl LoadQueue {
     ) {
         let mut loaded = empty_answer(request);
         match open(range.segment, segments) {
-            Some(segment) => self.reads.push_back(ReadJob::PagedRange { segment, range, loaded }),
+            Some(segment) => {
+                self.reads.push_back(ReadJob::PagedRange { segment, range, loaded, attempt: 1 });
+            }
             None => {
                 loaded.errors.push(range_error(&range, "there is no such segment"));
                 self.loaded.push_back(loaded);
@@ -146,18 +169,17 @@ const fn empty_answer(request: &LoadRequest) -> Loaded {
     }
 }
 
-fn error(
-    seq: Option<quelea_model::Seq>,
-    location: Location,
-    what: &'static str,
-    problem: &str,
-) -> LoadError {
+fn error(missed: Missed, location: Location, problem: String) -> LoadError {
     let file = format!("segment {}", location.segment);
-    LoadError { seq, file, location, what, problem: problem.to_owned() }
+    LoadError { missed, fault: LoadFault::Damage, file, location, problem }
+}
+
+fn item_error(item: &LoadItem, problem: String) -> LoadError {
+    error(Missed::Message(item.seq), item.location, problem)
 }
 
 fn range_error(range: &PagedRange, problem: &str) -> LoadError {
-    error(None, range.first_location(), "a paged-out range", problem)
+    error(Missed::PagedRange(*range), range.first_location(), problem.to_owned())
 }
 
 /// What was appended and is not written yet.
@@ -183,10 +205,7 @@ impl UnwrittenRecords<'_> {
             }
             match self.message(item) {
                 Ok(message) => loaded.messages.push((item.seq, message)),
-                Err(problem) => {
-                    let seq = Some(item.seq);
-                    loaded.errors.push(error(seq, item.location, "a message", &problem));
-                }
+                Err(problem) => loaded.errors.push(item_error(item, problem)),
             }
         }
         (rest, loaded)

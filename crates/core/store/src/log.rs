@@ -11,7 +11,7 @@ use crate::job::{Outcome, Work};
 use crate::load_queue::LoadQueue;
 use crate::read_job::{OpenSegment, ReadJob, ReadResult};
 use crate::record;
-use crate::segment::Segments;
+use crate::segment::{Segment, Segments};
 use crate::segment_pool::SegmentPool;
 use crate::{
     Deduplication, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, NewMessage,
@@ -22,6 +22,9 @@ use crate::{
 const READS_MAX: usize = 4;
 /// While so much waits to be written, a checkpoint pass makes no more of it.
 const CHECKPOINT_PENDING_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Messages leave so much room in the files that there are: what frees space is appended behind them,
+/// and would wait for ever if they waited for it. Some million acknowledgements.
+const ROOM_BYTES_KEPT: u32 = 8 * 1024 * 1024;
 
 /// The log: one sequence of records for all queues, in recycled segments. See docs/formats/log.md.
 #[derive(Debug)]
@@ -57,6 +60,8 @@ pub(crate) struct LastCheckpoint {
     pub(crate) bytes: u64,
     /// Bytes appended since it was begun.
     pub(crate) appended_since: u64,
+    /// The disk refused the last one: not before then the next is tried on a full disk.
+    pub(crate) retry_at: Option<Timestamp>,
 }
 
 impl LogStore {
@@ -88,6 +93,30 @@ impl LogStore {
             let since = &mut self.checkpoint.appended_since;
             *since = since.saturating_sub(bytes as u64);
         }
+    }
+
+    /// Whether all that was appended has a file to lie in, and enough is left of it.
+    fn has_file_room(&self) -> bool {
+        let segment_bytes = self.options.segment_bytes;
+        let kept = ROOM_BYTES_KEPT.min(segment_bytes / 2);
+        let tail = self.appender.tail();
+        let left = tail.capacity.saturating_sub(tail.offset);
+        let has_file = |segment: &Segment| segment.file.is_some();
+        if self.segments.get(tail.segment).is_some_and(has_file) && left >= kept {
+            return true;
+        }
+        let waiting = self.segments.iter().rev().take_while(|segment| !has_file(segment));
+        let (mut count, mut large) = (0, false);
+        for segment in waiting {
+            count += 1;
+            large |= segment.capacity != segment_bytes;
+        }
+        if count == self.segments.len() {
+            // Nothing is in the log yet that could be freed.
+            return true;
+        }
+        let ready = self.pool.ready();
+        !large && ready >= count && (left >= kept || ready > count)
     }
 
     fn append_topology(&mut self, key: &[u8], value: Option<&[u8]>) {
@@ -137,6 +166,19 @@ impl LogStore {
                 self.freeing.push((number, batch));
             }
         }
+    }
+
+    /// Whether segments would be free if a checkpoint covered them. On a full disk that is worth one at
+    /// any time.
+    fn checkpoint_frees_space(&self) -> bool {
+        let written = self.commit.written_to().segment;
+        let covered = self.checkpoint.position.segment;
+        self.checkpoint.retry_at.is_none_or(|at| self.now >= at)
+            && self
+                .segments
+                .iter()
+                .take_while(|segment| segment.number < written)
+                .any(|segment| segment.number >= covered && segment.is_empty())
     }
 
     /// Takes the files of segments whose end is on the disk.
@@ -218,6 +260,7 @@ impl LogStore {
             CheckpointEnd::Failed => {
                 // It may have got its name all the same.
                 self.checkpoint.names.push(writer.name());
+                self.checkpoint.retry_at = Some(self.now.plus_ms(self.options.full_retry_ms));
                 self.stats.checkpoints_failed += 1;
             }
         }
@@ -231,13 +274,17 @@ impl LogStore {
         expiries: &[Timestamp],
         is_run: bool,
     ) {
+        // Without room entries stay where they are: the pass must come to its end, which frees space.
+        let has_room = self.has_file_room();
         let Some(writer) = self.checkpoint_writer.as_mut().filter(|writer| writer.is_gathering())
         else {
             return;
         };
         let before = self.appender.appended_bytes();
-        self.stats.copied_bytes +=
-            writer.copy_entries(entries, &mut self.appender, &mut self.segments);
+        if has_room {
+            self.stats.copied_bytes +=
+                writer.copy_entries(entries, &mut self.appender, &mut self.segments);
+        }
         writer.put_entries(queue, entries, expiries, is_run);
         self.appended(before);
     }
@@ -355,6 +402,10 @@ impl Store for LogStore {
         self.appender.pending_bytes() + self.commit.pending_bytes()
     }
 
+    fn has_room(&self) -> bool {
+        self.has_file_room()
+    }
+
     fn load(&mut self, request: LoadRequest) {
         let written_to = self.commit.written_to();
         let batch = self.commit.sealed();
@@ -377,9 +428,9 @@ impl Store for LogStore {
         if before != self.appender.appended_bytes() {
             self.appended(before);
         }
-        let work = work
-            .or_else(|| self.poll_background())
-            .or_else(|| self.loads.poll(READS_MAX).map(|read| Work::Read(Box::new(read))))?;
+        let work = work.or_else(|| self.poll_background()).or_else(|| {
+            self.loads.poll(READS_MAX, self.now).map(|read| Work::Read(Box::new(read)))
+        })?;
         Some(Job { work })
     }
 
@@ -412,6 +463,10 @@ impl Store for LogStore {
                 }
                 match read.result {
                     ReadResult::Loaded(loaded) => self.loads.complete(Some(loaded)),
+                    ReadResult::Again(after_ms, read) => {
+                        self.stats.reads_retried += 1;
+                        self.loads.retry(self.now.plus_ms(after_ms), *read);
+                    }
                     ReadResult::Segment(segment, content) => {
                         self.loads.complete(None);
                         if let Some(writer) = &mut self.checkpoint_writer {
@@ -430,23 +485,27 @@ impl Store for LogStore {
     }
 
     fn deadline(&self) -> Option<Timestamp> {
+        let read = self.loads.retry_at();
         if self.commit.failed().is_some() {
-            return None;
+            return read;
         }
-        [self.commit.deadline(), self.pool.retry_at()].into_iter().flatten().min()
+        [self.commit.deadline(), self.pool.retry_at(), read].into_iter().flatten().min()
     }
 
     fn wants_checkpoint(&self) -> bool {
         let enough = u64::from(self.options.segment_bytes).max(2 * self.checkpoint.bytes);
         self.checkpoint_writer.is_none()
-            && self.state == StoreState::Healthy
-            && self.checkpoint.appended_since > enough
+            && match self.state {
+                StoreState::Healthy => self.checkpoint.appended_since > enough,
+                StoreState::Full { .. } => self.checkpoint_frees_space(),
+                StoreState::Failed { .. } => false,
+            }
     }
 
     fn begin_checkpoint(&mut self) {
         if self.checkpoint_writer.is_some()
             || self.appender.is_atomic()
-            || self.state != StoreState::Healthy
+            || matches!(self.state, StoreState::Failed { .. })
         {
             return;
         }

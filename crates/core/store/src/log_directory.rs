@@ -1,6 +1,7 @@
 //! What the log's directory holds, as an opening finds it.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use crate::checkpoint_file::{checkpoint_name, checkpoint_number};
 use crate::disk::read_all_at;
@@ -9,7 +10,7 @@ use crate::replay::ReplaySegment;
 use crate::segment::{
     FORMAT_VERSION, HeaderState, SEGMENT_HEADER_BYTES, SegmentFile, SegmentHeader,
 };
-use crate::{Disk, Location, OpenError};
+use crate::{Disk, DiskFile, Location, OpenError};
 
 /// The files of a log.
 #[derive(Debug, Default)]
@@ -23,6 +24,8 @@ pub(crate) struct LogDirectory {
     unfinished: Vec<String>,
     /// Greater than every number in a segment file's name.
     pub(crate) next_slot: u32,
+    /// Bytes of a file that is not for one large record.
+    segment_bytes: u32,
 }
 
 /// A file with a segment in it.
@@ -39,8 +42,8 @@ impl FoundSegment {
 }
 
 impl LogDirectory {
-    pub(crate) fn scan(disk: &dyn Disk) -> Result<Self, OpenError> {
-        let mut directory = Self { next_slot: 1, ..Self::default() };
+    pub(crate) fn scan(disk: &dyn Disk, segment_bytes: u32) -> Result<Self, OpenError> {
+        let mut directory = Self { next_slot: 1, segment_bytes, ..Self::default() };
         let names = disk.list().map_err(|source| OpenError::Io {
             action: "list",
             file: "the log's directory".to_owned(),
@@ -69,6 +72,10 @@ impl LogDirectory {
         let header = match SegmentHeader::decode(&sector[..read]) {
             HeaderState::Header(header) => header,
             HeaderState::Unfinished => {
+                if is_written(&*file, self.segment_bytes).map_err(io)? {
+                    let problem = "its header is gone, but not what follows".to_owned();
+                    return Err(OpenError::Damaged { file: name, offset: 0, problem });
+                }
                 self.unfinished.push(name);
                 return Ok(());
             }
@@ -160,10 +167,23 @@ impl LogDirectory {
         self.segments.get(&number).map_or(0, |found| found.header.bytes)
     }
 
+    /// The length of a segment's file if that is less than it was made with: it was filled with zeros then.
+    pub(crate) fn cut_off(&self, number: u32) -> Option<u64> {
+        let found = self.segments.get(&number)?;
+        let len = found.file.file.len().ok()?;
+        let was_filled = found.header.bytes == self.segment_bytes;
+        (was_filled && len < u64::from(found.header.bytes)).then_some(len)
+    }
+
     /// Takes the segments behind this one, the last first.
     pub(crate) fn take_after(&mut self, number: u32) -> Vec<SegmentFile> {
         let after = self.segments.split_off(&number.saturating_add(1));
         after.into_values().rev().map(|found| found.file).collect()
+    }
+
+    /// Greater than every message number used before a segment.
+    pub(crate) fn next_seq_before(&self, number: u32) -> u64 {
+        self.segments.get(&number).map_or(1, |found| found.header.next_seq)
     }
 
     pub(crate) fn next_seq(&self) -> u64 {
@@ -182,12 +202,33 @@ impl LogDirectory {
     }
 }
 
+/// Whether a file without a header was a segment once. One of the usual size holds zeros while it is made; the first
+/// write into that of one large record may have been torn in any way, so it proves nothing.
+fn is_written(file: &dyn DiskFile, segment_bytes: u32) -> io::Result<bool> {
+    if file.len()? != u64::from(segment_bytes) {
+        return Ok(false);
+    }
+    let mut buffer = vec![0; 1 << 20];
+    let mut offset = 0;
+    loop {
+        let read = read_all_at(file, offset, &mut buffer)?;
+        if buffer[..read].iter().any(|byte| *byte != 0) {
+            return Ok(true);
+        }
+        if read < buffer.len() {
+            return Ok(false);
+        }
+        offset += read as u64;
+    }
+}
+
 impl FoundSegment {
     fn for_replay(&self) -> ReplaySegment {
         ReplaySegment {
             name: self.file.name.clone(),
             file: self.file.file.clone(),
             seed: self.seed(),
+            version: self.header.version,
         }
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use quelea_model::{Message, QueueId, Seq, Timestamp, limits};
 
 use crate::{
-    Deduplication, Durability, Entry, EntryFlags, Job, JobDone, LoadError, LoadItem, LoadRequest,
-    LoadWhat, Loaded, LoadedRange, Location, NEVER, NewMessage, PagedRange, Progress, Recovered,
-    Store, StoreState, StoreStats, Ticket, Visibility,
+    Deduplication, Durability, Entry, EntryFlags, Job, JobDone, LoadError, LoadFault, LoadItem,
+    LoadRequest, LoadWhat, Loaded, LoadedRange, Location, Missed, NEVER, NewMessage, PagedRange,
+    Progress, Recovered, Store, StoreState, StoreStats, Ticket, Visibility,
 };
 
 /// Offsets in a made-up segment stay below this, so that ranges work as with a log.
@@ -118,10 +118,10 @@ impl MemStore {
             match self.records.get(&item.location).filter(|record| record.seq == item.seq) {
                 Some(record) => loaded.messages.push((item.seq, Arc::clone(&record.message))),
                 None => loaded.errors.push(LoadError {
-                    seq: Some(item.seq),
+                    missed: Missed::Message(item.seq),
+                    fault: LoadFault::Damage,
                     file: "memory".to_owned(),
                     location: item.location,
-                    what: "a message",
                     problem: "no such record".to_owned(),
                 }),
             }
@@ -152,10 +152,10 @@ impl MemStore {
         }
         loaded.messages.clear();
         loaded.errors.push(LoadError {
-            seq: None,
+            missed: Missed::PagedRange(*range),
+            fault: LoadFault::Damage,
             file: "memory".to_owned(),
             location: range.first_location(),
-            what: "a paged-out range",
             problem: format!("{} entries instead of {}", entries.len(), range.count),
         });
     }
@@ -250,6 +250,7 @@ impl Store for MemStore {
             entries.retain(|seq, _| kept.contains(seq));
         }
         self.queues.retain(|_, entries| !entries.is_empty());
+        self.deduplications.remove(&queue);
         self.appended(16);
     }
 

@@ -16,6 +16,8 @@ pub struct Options {
     pub lazy_sync_ms: u64,
     /// Time between two attempts while the disk is full.
     pub full_retry_ms: u64,
+    /// Whether a damaged log is opened without what is lost. Else it is refused.
+    pub accept_damage: bool,
     /// Recycled segments that are kept for later use; further ones are removed.
     pub spare_segments_max: usize,
 }
@@ -27,6 +29,7 @@ impl Default for Options {
             nonce: 0x5155_454c_4541_0001,
             lazy_sync_ms: 250,
             full_retry_ms: 1_000,
+            accept_damage: false,
             spare_segments_max: 4,
         }
     }

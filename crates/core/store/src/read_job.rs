@@ -7,9 +7,11 @@ use quelea_model::{QueueId, Seq, limits};
 use crate::chunk::CHUNK_ENTRIES;
 use crate::disk::read_all_at;
 use crate::record::{MessageRecord, Record, Seed};
-use crate::record_reader::RecordReader;
+use crate::record_reader::{ReadError, RecordReader};
 use crate::segment::SegmentFile;
-use crate::{LoadError, LoadItem, Loaded, LoadedRange, Location, NEVER, PagedRange};
+use crate::{
+    LoadError, LoadFault, LoadItem, Loaded, LoadedRange, Location, Missed, NEVER, PagedRange,
+};
 
 /// Items whose records lie closer than this are read together: reading on is cheaper than a call.
 const GAP_BYTES_MAX: u32 = 32 * 1024;
@@ -18,17 +20,23 @@ const READ_BYTES_MAX: u32 = 1024 * 1024;
 /// Guess of what a record has besides its body.
 const OVERHEAD_BYTES_GUESS: u32 = 512;
 
+/// A read that the disk refuses is tried so often, over half a minute: a path to a disk may come back, and a
+/// message is not to be set aside for that.
+const READ_ATTEMPTS_MAX: u32 = 6;
+
 /// A read job.
+#[derive(Debug)]
 pub(crate) enum ReadJob {
     /// Single bodies; those found in memory are in the answer already.
-    Items { spans: Vec<ItemsOfSegment>, loaded: Loaded },
+    Items { spans: Vec<ItemsOfSegment>, loaded: Loaded, attempt: u32 },
     /// A paged-out range.
-    PagedRange { segment: OpenSegment, range: PagedRange, loaded: Loaded },
+    PagedRange { segment: OpenSegment, range: PagedRange, loaded: Loaded, attempt: u32 },
     /// All records of a segment.
     Segment { segment: OpenSegment, end: u32 },
 }
 
 /// A segment to read from; it is pinned while the job is under way.
+#[derive(Debug)]
 pub(crate) struct OpenSegment {
     pub(crate) number: u32,
     pub(crate) file: SegmentFile,
@@ -36,6 +44,7 @@ pub(crate) struct OpenSegment {
 }
 
 /// Bodies in one segment.
+#[derive(Debug)]
 pub(crate) struct ItemsOfSegment {
     pub(crate) segment: OpenSegment,
     pub(crate) items: Vec<LoadItem>,
@@ -53,6 +62,8 @@ pub(crate) struct ReadDone {
 #[derive(Debug)]
 pub(crate) enum ReadResult {
     Loaded(Loaded),
+    /// The disk gave an error: the rest has to be read again, not before so many milliseconds.
+    Again(u64, Box<ReadJob>),
     /// The content of a segment from its first byte on, or why there is none.
     Segment(u32, Result<Vec<u8>, String>),
 }
@@ -60,36 +71,9 @@ pub(crate) enum ReadResult {
 impl ReadJob {
     pub(crate) fn run(self) -> ReadDone {
         match self {
-            Self::Items { spans, mut loaded } => {
-                let unpin = spans.iter().map(|span| span.segment.number).collect();
-                let mut bytes = 0;
-                for span in spans {
-                    bytes += read_items(span, &mut loaded);
-                }
-                loaded.messages.sort_unstable_by_key(|(seq, _)| *seq);
-                ReadDone { unpin, bytes, result: ReadResult::Loaded(loaded) }
-            }
-            Self::PagedRange { segment, range, mut loaded } => {
-                let mut reader = RecordReader::new(Arc::clone(&segment.file.file), segment.seed);
-                let max = limits::READ_AHEAD_BYTES_MAX;
-                let messages = &mut loaded.messages;
-                match read_paged_range(&mut reader, loaded.queue, &range, max, messages) {
-                    Ok(range) => loaded.range = Some(range),
-                    Err((offset, problem)) => {
-                        loaded.messages.clear();
-                        loaded.errors.push(segment.error(
-                            None,
-                            offset,
-                            "a paged-out range",
-                            problem,
-                        ));
-                    }
-                }
-                ReadDone {
-                    unpin: vec![segment.number],
-                    bytes: reader.bytes_read,
-                    result: ReadResult::Loaded(loaded),
-                }
+            Self::Items { spans, loaded, attempt } => run_items(spans, loaded, attempt),
+            Self::PagedRange { segment, range, loaded, attempt } => {
+                run_paged_range(segment, range, loaded, attempt)
             }
             Self::Segment { segment, end } => {
                 let mut bytes = vec![0; end as usize];
@@ -109,38 +93,101 @@ impl ReadJob {
     }
 }
 
+fn run_items(spans: Vec<ItemsOfSegment>, mut loaded: Loaded, attempt: u32) -> ReadDone {
+    let mut bytes = 0;
+    let (mut unpin, mut refused) = (Vec::new(), Vec::new());
+    for span in spans {
+        let number = span.segment.number;
+        let (read, rest) = read_items(span, &mut loaded, attempt);
+        bytes += read;
+        match rest {
+            Some(rest) => refused.push(rest),
+            None => unpin.push(number),
+        }
+    }
+    let result = if refused.is_empty() {
+        loaded.messages.sort_unstable_by_key(|(seq, _)| *seq);
+        ReadResult::Loaded(loaded)
+    } else {
+        let job = ReadJob::Items { spans: refused, loaded, attempt: attempt + 1 };
+        ReadResult::Again(retry_after_ms(attempt), Box::new(job))
+    };
+    ReadDone { unpin, bytes, result }
+}
+
+fn run_paged_range(
+    segment: OpenSegment,
+    range: PagedRange,
+    mut loaded: Loaded,
+    attempt: u32,
+) -> ReadDone {
+    let mut reader = RecordReader::new(Arc::clone(&segment.file.file), segment.seed);
+    let max = limits::READ_AHEAD_BYTES_MAX;
+    let messages = &mut loaded.messages;
+    let found = read_paged_range(&mut reader, loaded.queue, &range, max, messages);
+    let bytes = reader.bytes_read;
+    match found {
+        Ok(found) => loaded.range = Some(found),
+        Err((_, ReadError::Io(_))) if attempt < READ_ATTEMPTS_MAX => {
+            loaded.messages.clear();
+            let job = ReadJob::PagedRange { segment, range, loaded, attempt: attempt + 1 };
+            let result = ReadResult::Again(retry_after_ms(attempt), Box::new(job));
+            return ReadDone { unpin: Vec::new(), bytes, result };
+        }
+        Err((offset, error)) => {
+            loaded.messages.clear();
+            loaded.errors.push(segment.error(Missed::PagedRange(range), offset, &error));
+        }
+    }
+    ReadDone { unpin: vec![segment.number], bytes, result: ReadResult::Loaded(loaded) }
+}
+
+/// How long to wait after so many attempts: 100 ms, then four times as long each time.
+const fn retry_after_ms(attempt: u32) -> u64 {
+    100 << (2 * (attempt - 1))
+}
+
 impl OpenSegment {
-    fn error(
-        &self,
-        seq: Option<Seq>,
-        offset: u32,
-        what: &'static str,
-        problem: String,
-    ) -> LoadError {
-        let location = Location { segment: self.number, offset };
-        LoadError { seq, file: self.file.name.clone(), location, what, problem }
+    fn error(&self, missed: Missed, offset: u32, error: &ReadError) -> LoadError {
+        LoadError {
+            missed,
+            fault: match error {
+                ReadError::Io(_) => LoadFault::Io,
+                ReadError::Record(_) | ReadError::Other(_) => LoadFault::Damage,
+            },
+            file: self.file.name.clone(),
+            location: Location { segment: self.number, offset },
+            problem: error.to_string(),
+        }
     }
 }
 
-/// Reads bodies in the order in which they lie; returns the bytes read.
-fn read_items(span: ItemsOfSegment, loaded: &mut Loaded) -> u64 {
+/// Reads bodies in the order in which they lie; returns the bytes read, and what the disk refused if it is to
+/// be tried again.
+fn read_items(
+    span: ItemsOfSegment,
+    loaded: &mut Loaded,
+    attempt: u32,
+) -> (u64, Option<ItemsOfSegment>) {
     let ItemsOfSegment { segment, mut items } = span;
     items.sort_unstable_by_key(|item| item.location.offset);
     let mut reader = RecordReader::new(Arc::clone(&segment.file.file), segment.seed);
+    let mut refused = Vec::new();
     for (at, item) in items.iter().enumerate() {
         let offset = item.location.offset;
-        let result = match reader.record(offset, || ahead(&items[at..])) {
-            Ok(parsed) => item.message(&parsed.record),
-            Err(error) => Err(error.to_string()),
-        };
+        let result = reader
+            .record(offset, || ahead(&items[at..]))
+            .and_then(|parsed| item.message(&parsed.record).map_err(ReadError::Other));
         match result {
             Ok(message) => loaded.messages.push((item.seq, message)),
-            Err(problem) => {
-                loaded.errors.push(segment.error(Some(item.seq), offset, "a message", problem));
+            Err(ReadError::Io(_)) if attempt < READ_ATTEMPTS_MAX => refused.push(*item),
+            Err(error) => {
+                loaded.errors.push(segment.error(Missed::Message(item.seq), offset, &error));
             }
         }
     }
-    reader.bytes_read
+    let again = !refused.is_empty();
+    (reader.bytes_read, again.then_some(ItemsOfSegment { segment, items: refused }))
 }
 
 impl LoadItem {
@@ -183,7 +230,7 @@ pub(crate) fn read_paged_range(
     range: &PagedRange,
     bodies_bytes_max: usize,
     messages: &mut Vec<(Seq, Arc<quelea_model::Message>)>,
-) -> Result<LoadedRange, (u32, String)> {
+) -> Result<LoadedRange, (u32, ReadError)> {
     let mut found = LoadedRange {
         range: *range,
         entries: Vec::with_capacity((range.count as usize).min(CHUNK_ENTRIES)),
@@ -196,7 +243,7 @@ pub(crate) fn read_paged_range(
         let left = (range.last_offset - offset).saturating_add(OVERHEAD_BYTES_GUESS + 4_096);
         let parsed = reader
             .record(offset, || left.min(READ_BYTES_MAX) as usize)
-            .map_err(|error| (offset, error.to_string()))?;
+            .map_err(|error| (offset, error))?;
         if let Record::Message(record) | Record::Copy(record) = &parsed.record
             && range.covers(record.seq, record.priority, record.durable)
             && let Some(expiry) = record.expiry_in(queue)
@@ -206,7 +253,7 @@ pub(crate) fn read_paged_range(
             check = PagedRange::fold(check, record.seq);
             bytes += record.body.len();
             if bytes <= bodies_bytes_max {
-                let message = record.message().map_err(|error| (offset, error.to_string()))?;
+                let message = record.message().map_err(|error| (offset, error.into()))?;
                 messages.push((record.seq, message));
             }
         }
@@ -215,9 +262,41 @@ pub(crate) fn read_paged_range(
     if found.entries.len() != range.count as usize || check != range.check {
         let problem =
             format!("{} entries were found instead of {}", found.entries.len(), range.count);
-        return Err((range.first_offset, problem));
+        return Err((range.first_offset, ReadError::Other(problem)));
     }
     Ok(found)
+}
+
+/// What can be read of a damaged range: the records up to the first whose length cannot be trusted.
+pub(crate) fn salvage_paged_range(
+    reader: &mut RecordReader,
+    queue: QueueId,
+    range: &PagedRange,
+) -> LoadedRange {
+    let mut found = LoadedRange { range: *range, entries: Vec::new(), expiries: Vec::new() };
+    let mut offset = range.first_offset;
+    while offset <= range.last_offset {
+        let len = match reader.record(offset, || READ_BYTES_MAX as usize) {
+            Ok(parsed) => {
+                if let Record::Message(record) | Record::Copy(record) = &parsed.record
+                    && range.covers(record.seq, record.priority, record.durable)
+                    && let Some(expiry) = record.expiry_in(queue)
+                {
+                    found.push(record, Location { segment: range.segment, offset }, expiry);
+                }
+                parsed.len
+            }
+            Err(_) => match reader.claimed_len(offset) {
+                Some(len) => len,
+                None => break,
+            },
+        };
+        offset = offset.saturating_add(len as u32);
+    }
+    if !found.expiries.is_empty() {
+        found.expiries.resize(found.entries.len(), NEVER);
+    }
+    found
 }
 
 impl LoadedRange {

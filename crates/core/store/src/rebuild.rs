@@ -51,12 +51,21 @@ impl QueueIndex {
 
     /// Drops what lies in other segments.
     pub(crate) fn retain_segments(&mut self, keep: impl Fn(u32) -> bool) {
+        self.retain_entries(|entry| keep(entry.location.segment), |range| keep(range.segment));
+    }
+
+    /// Drops other entries and ranges.
+    pub(crate) fn retain_entries(
+        &mut self,
+        keep: impl Fn(&Entry) -> bool,
+        keep_range: impl Fn(&PagedRange) -> bool,
+    ) {
         let mut kept = Self::new();
         self.drain(&mut |removed| match removed {
-            Drained::Entry(ready) if keep(ready.entry.location.segment) => {
+            Drained::Entry(ready) if keep(&ready.entry) => {
                 kept.push_back(ready.entry, ready.expires_at, ready.body);
             }
-            Drained::PagedRange(range) if keep(range.segment) => kept.push_back_paged_range(range),
+            Drained::PagedRange(range) if keep_range(&range) => kept.push_back_paged_range(range),
             _ => {}
         });
         // Where something went, the log between two entries holds more than the index.

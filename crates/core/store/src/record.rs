@@ -16,7 +16,9 @@ pub(crate) const RECORD_HEADER_BYTES: usize = 9;
 /// Smallest record: a checksum, a length, a type and three bytes of flags or zeros.
 pub(crate) const RECORD_BYTES_MIN: usize = 12;
 /// A commit record.
-pub(crate) const COMMIT_BYTES: usize = 32;
+pub(crate) const COMMIT_BYTES: usize = 40;
+/// The same in segments of format version 1.
+pub(crate) const COMMIT_BYTES_V1: usize = 32;
 /// A visibility record.
 pub(crate) const VISIBILITY_BYTES: usize = 40;
 /// A deduplication record.
@@ -117,6 +119,15 @@ pub(crate) struct Commit {
     pub(crate) start: u32,
     /// [`chain`] over the group's records in this segment.
     pub(crate) chain: u32,
+    /// All commits up to this one were on the disk when this one was made. Unknown in format version 1.
+    pub(crate) synced: Option<u64>,
+}
+
+/// Whether a commit may begin with these bytes: to be asked before [`parse`] where records are looked for in
+/// what is damaged.
+pub(crate) fn may_be_commit(bytes: &[u8]) -> bool {
+    bytes.get(8) == Some(&TYPE_COMMIT)
+        && matches!(u32_at(bytes, 4) as usize, COMMIT_BYTES | COMMIT_BYTES_V1)
 }
 
 /// A message record.
@@ -188,6 +199,11 @@ pub(crate) fn parse(bytes: &[u8], seed: Seed) -> Result<Parsed<'_>, RecordError>
     Ok(Parsed { record: Record::decode(bytes)?, len, checksum })
 }
 
+/// What a whole record says whose checksum is wrong: any of it may be false.
+pub(crate) fn decode_damaged(bytes: &[u8]) -> Option<Record<'_>> {
+    if bytes.len() < RECORD_BYTES_MIN { None } else { Record::decode(bytes).ok() }
+}
+
 impl<'a> Record<'a> {
     /// Decodes a whole record whose checksum is right.
     fn decode(bytes: &'a [u8]) -> Result<Self, RecordError> {
@@ -198,7 +214,7 @@ impl<'a> Record<'a> {
             TYPE_QUEUE_DELETED | TYPE_TOPOLOGY_PUT | TYPE_TOPOLOGY_DELETE | TYPE_SEGMENT_FREED => {
                 16
             }
-            TYPE_COMMIT => COMMIT_BYTES,
+            TYPE_COMMIT => COMMIT_BYTES_V1,
             TYPE_VISIBILITY => VISIBILITY_BYTES,
             TYPE_DEDUPLICATION => DEDUPLICATION_BYTES,
             _ => RECORD_BYTES_MIN,
@@ -237,6 +253,7 @@ impl<'a> Record<'a> {
                 number: u64_at(bytes, 16),
                 start: u32_at(bytes, 24),
                 chain: u32_at(bytes, 28),
+                synced: (bytes.len() >= COMMIT_BYTES).then(|| u64_at(bytes, 32)),
             }),
             _ => return Err(RecordError::Malformed { what: "no such record type" }),
         })

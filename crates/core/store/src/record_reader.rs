@@ -26,6 +26,9 @@ pub(crate) enum ReadError {
     Io(#[from] std::io::Error),
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// A record lies there, but not the one that should.
+    #[error("{0}")]
+    Other(String),
 }
 
 impl RecordReader {
@@ -59,6 +62,12 @@ impl RecordReader {
         }
         let from = (offset - self.start) as usize;
         Ok(record::parse(&self.buffer[from..from + len], self.seed)?)
+    }
+
+    /// The length that a record claims whose checksum may be wrong, if one lies there.
+    pub(crate) fn claimed_len(&mut self, offset: u32) -> Option<usize> {
+        let read = self.read(u64::from(offset), RECORD_BYTES_MIN).ok()?;
+        record::record_len(&self.buffer[..read]).ok()
     }
 
     /// Bytes in the buffer from an offset on.

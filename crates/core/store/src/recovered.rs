@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use quelea_model::{QueueId, Seq};
 
-use crate::{Deduplication, QueueIndex, Visibility};
+use crate::{Damage, Deduplication, QueueIndex, Visibility};
 
 /// The state that a log was recovered to.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub struct Recovered {
     /// Whether the process before this one did not stop in good order: then any of the messages may
     /// have been delivered. The store cannot know; whoever opens it says so.
     pub after_crash: bool,
+    /// What was left out because it is damaged, which [`crate::Options::accept_damage`] allows.
+    pub damage: Vec<Damage>,
     /// For the line that is logged at the start.
     pub report: RecoveryReport,
 }
@@ -41,6 +43,7 @@ impl Default for Recovered {
             next_seq: Seq(1),
             next_queue: QueueId(1),
             after_crash: false,
+            damage: Vec::new(),
             report: RecoveryReport::default(),
         }
     }
@@ -59,8 +62,24 @@ pub struct RecoveryReport {
     pub replayed_records: u64,
     /// Live (queue, message) pairs found.
     pub entries: u64,
-    /// Where the log ended in a batch that was never completed, and why it ends there.
-    pub dropped_tail: Option<String>,
+    /// What was cut off behind the last complete batch, if anything was.
+    pub dropped_tail: Option<DroppedTail>,
+}
+
+/// The end of the log that was dropped: nothing says that it ever was on the disk, so nothing in it was
+/// confirmed as synced.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{records} records or more from byte {offset} of {file} on: {problem}")]
+pub struct DroppedTail {
+    /// The last segment's file.
+    pub file: String,
+    /// Where the last complete batch ends.
+    pub offset: u32,
+    /// Why the log ends there.
+    pub problem: String,
+    /// Records that were found in batches which are not complete, or stand behind one. What is not readable is
+    /// not counted.
+    pub records: u64,
 }
 
 /// Why a log cannot be opened. Nothing was changed on the disk.
@@ -93,6 +112,14 @@ pub enum OpenError {
         segment: u32,
         /// Who needs it.
         problem: String,
+    },
+    /// Segments are shorter than they were, or not there.
+    #[error("{}", damage.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Lost {
+        /// What is missed.
+        damage: Vec<Damage>,
+        /// The topology, by which the queues have their names.
+        topology: BTreeMap<Vec<u8>, Vec<u8>>,
     },
     /// Written by a newer version.
     #[error("{file} has format version {version}; this program knows versions up to {known}")]

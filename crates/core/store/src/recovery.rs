@@ -8,18 +8,21 @@ use quelea_model::{QueueId, Seq, Timestamp};
 use crate::allocation::write_spare_header;
 use crate::appender::{Appender, Tail};
 use crate::checkpoint_read::{Base, read_checkpoint};
+use crate::commit_search::for_each_commit;
+use crate::damage::{Damage, LostMessages};
 use crate::disk::write_all_at;
 use crate::group_commit::GroupCommit;
 use crate::load_queue::LoadQueue;
 use crate::log::{LastCheckpoint, LogStore};
-use crate::log_directory::LogDirectory;
+use crate::log_directory::{FoundSegment, LogDirectory};
 use crate::record::{self, COMMIT_BYTES, Commit, Seed};
-use crate::replay::Replay;
+use crate::replay::{Replay, ReplaySegment};
 use crate::scan::{Scan, SegmentEnd, Tally};
-use crate::segment::{SEGMENT_HEADER_BYTES, Segment, Segments};
+use crate::segment::{FORMAT_VERSION, SEGMENT_HEADER_BYTES, Segment, Segments};
 use crate::segment_pool::SegmentPool;
 use crate::{
-    Disk, Location, OpenError, Options, Recovered, RecoveryReport, StoreState, StoreStats,
+    Disk, DroppedTail, Location, OpenError, Options, Recovered, RecoveryReport, StoreState,
+    StoreStats,
 };
 
 /// Commits of one opening. The next opening goes on with the next multiple, so that commits of a
@@ -34,8 +37,8 @@ struct End {
     fresh: bool,
     commit: u64,
     tallies: BTreeMap<u32, Tally>,
-    /// Why what follows was dropped.
-    dropped: Option<String>,
+    /// What follows and was dropped.
+    dropped: Option<DroppedTail>,
 }
 
 impl LogStore {
@@ -54,10 +57,11 @@ impl LogStore {
         if !(4_096..=1 << 31).contains(&bytes) || !bytes.is_multiple_of(512) {
             return Err(OpenError::Options { segment_bytes: bytes });
         }
-        let mut directory = LogDirectory::scan(disk)?;
-        let mut replay = Replay::new(directory.for_replay());
+        let mut directory = LogDirectory::scan(disk, bytes)?;
+        let mut replay = Replay::new(directory.for_replay(), options.accept_damage);
         let base = match directory.checkpoints.last() {
-            Some(number) => read_checkpoint(disk, *number, &mut replay)?,
+            Some(number) => read_checkpoint(disk, *number, &mut replay)
+                .map_err(|error| checkpoint_error(error, &directory))?,
             None => Base::default(),
         };
         let log_id = directory.log_id(base.log_id)?.unwrap_or(options.nonce);
@@ -108,32 +112,110 @@ fn replay_log(
         let segment = directory.segment(number)?;
         directory.will_need(Location { segment: number + 1, offset: 0 });
         let offset = if number == start.segment { start.offset } else { SEGMENT_HEADER_BYTES };
-        if number > first && directory.commit_before(number) != scan.commit {
-            let problem = "it does not follow the segment before it".to_owned();
-            return Err(OpenError::Damaged { file: segment.name, offset: 24, problem });
-        }
-        match scan.segment(number, &segment, offset)? {
-            SegmentEnd::Complete => {}
-            SegmentEnd::Broken { offset, problem } if number == last => {
-                dropped = Some(format!("{} byte {offset}: {problem}", segment.name));
+        let before = directory.commit_before(number);
+        if number > first && before != scan.commit {
+            if !scan.lenient {
+                let problem = "it does not follow the segment before it".to_owned();
+                return Err(OpenError::Damaged { file: segment.name, offset: 24, problem });
             }
-            SegmentEnd::Broken { offset, problem } => {
-                let offset = u64::from(offset);
-                return Err(OpenError::Damaged { file: segment.name, offset, problem });
-            }
+            scan.commit = before;
         }
+        let is_last = number == last;
+        dropped = replay_segment(&mut scan, directory, number, &segment, offset, is_last)?;
     }
+    scan.end();
     let (position, fresh) = (scan.committed, scan.committed_end);
     let (commit, tallies) = (scan.committed_commit, scan.tallies);
     replay.discard();
-    if position < base.synced {
+    if position < base.synced && !replay.accepts_damage {
         let file = directory.segment(position.segment)?.name;
-        let problem = dropped.unwrap_or_else(|| "the log ends here".to_owned());
+        let problem = dropped.map_or_else(|| "the log ends here".to_owned(), |tail| tail.problem);
         return Err(OpenError::Damaged { file, offset: u64::from(position.offset), problem });
     }
-    let tail = tallies.get(&last).map(|tally| tally.end);
-    let dropped = dropped.filter(|_| Some(position.offset) != tail || position.segment != last);
+    if position < base.synced {
+        // What the checkpoint knows to lie behind is overwritten from now on.
+        let problem = "the log ends here, and more had been on the disk".to_owned();
+        let lost = replay
+            .lose(|entry| entry.location >= position, |range| range.last_location() >= position)?;
+        let (file, offset) = (directory.segment(last)?.name, u64::from(position.offset));
+        replay.damage.push(Damage { file, offset, problem, lost });
+    }
+    let dropped = dropped.filter(|tail| tail.records > 0);
     Ok(End { position, fresh, commit, tallies, dropped })
+}
+
+/// Replays a segment, skipping damage if that is accepted. Returns what is dropped of the last one.
+fn replay_segment(
+    scan: &mut Scan<'_>,
+    directory: &LogDirectory,
+    number: u32,
+    segment: &ReplaySegment,
+    offset: u32,
+    is_last: bool,
+) -> Result<Option<DroppedTail>, OpenError> {
+    let mut from = offset;
+    while let SegmentEnd::Broken { offset, problem } = scan.segment(number, segment, from)? {
+        let end = if !is_last {
+            Err(problem)
+        } else if let Some(len) = directory.cut_off(number) {
+            Err(format!("{problem}: the file ends at byte {len}"))
+        } else {
+            check_torn(scan, segment, offset, &problem)
+                .map_err(|source| io_error("read", &segment.name, source))?
+        };
+        let problem = match end {
+            Ok(tail) => return Ok(Some(tail)),
+            Err(problem) => problem,
+        };
+        if !scan.replay.accepts_damage {
+            let (file, offset) = (segment.name.clone(), u64::from(offset));
+            return Err(OpenError::Damaged { file, offset, problem });
+        }
+        let next = scan
+            .skip(segment, offset, &problem)
+            .map_err(|source| io_error("read", &segment.name, source))?;
+        let Some(next) = next else { break };
+        from = next;
+    }
+    Ok(None)
+}
+
+/// The last segment cannot be read from `offset` on: counts what is behind it. A crash tears off nothing that
+/// was on the disk, and the commits that follow say what was: then it is damage, and the error says so.
+fn check_torn(
+    scan: &Scan<'_>,
+    segment: &ReplaySegment,
+    offset: u32,
+    problem: &str,
+) -> std::io::Result<Result<DroppedTail, String>> {
+    let mut records = u64::from(scan.open_records);
+    let mut synced = 0;
+    for_each_commit(&*segment.file, offset, segment.seed, |_, commit| {
+        // Older ones are what an earlier crash had cut off.
+        if commit.number > scan.commit {
+            records += u64::from(commit.records);
+            synced = synced.max(commit.synced.filter(|at| *at < commit.number).unwrap_or(0));
+        }
+    })?;
+    if synced > scan.commit {
+        return Ok(Err(format!("{problem}, and this had been on the disk")));
+    }
+    let (file, problem) = (segment.name.clone(), problem.to_owned());
+    Ok(Ok(DroppedTail { file, offset, problem, records }))
+}
+
+/// A checkpoint that is not whole can be done without only if the log still begins where it began.
+fn checkpoint_error(error: OpenError, directory: &LogDirectory) -> OpenError {
+    let OpenError::Damaged { file, offset, problem } = error else { return error };
+    if !file.starts_with("checkpoint") {
+        return OpenError::Damaged { file, offset, problem };
+    }
+    let advice = if directory.run_start(1) == 1 && directory.has(1) {
+        "the log still has all its segments and can rebuild it: move the file out of the directory and start again"
+    } else {
+        "the log alone cannot rebuild it, since its first segments were freed: restore the directory from a copy"
+    };
+    OpenError::Damaged { file, offset, problem: format!("{problem}; {advice}") }
 }
 
 /// Checks that every segment that is not there was declared free, and drops entries whose segments
@@ -151,21 +233,63 @@ fn check_complete(
         && *first > base.position.segment
         && *first - 1 > replay.freed_prefix
     {
-        return missing(*first - 1, "the replay needs it");
-    }
-    for needed in &base.needed {
-        if !directory.has(needed.number) && !replay.is_freed(needed.number) {
-            return missing(needed.number, "the checkpoint needs it");
+        if !replay.accepts_damage {
+            return missing(*first - 1, "the replay needs it");
         }
+        let (first_lost, next) = (Seq(base.next_seq), directory.next_seq_before(*first));
+        let last = Seq(next.saturating_sub(1));
+        let lost = LostMessages { queue: None, messages: None, first: first_lost, last };
+        replay.damage.push(missing_segment(*first - 1, vec![lost]));
     }
     replay.page_in_noted()?;
-    let live = replay.count_live();
-    for number in live.keys() {
-        if !directory.has(*number) {
-            return missing(*number, "messages lie in it");
+    let mut short = Vec::new();
+    for needed in base.needed.iter().filter(|needed| !replay.is_freed(needed.number)) {
+        let Some(found) = directory.segments.get(&needed.number) else {
+            if replay.accepts_damage {
+                continue;
+            }
+            return missing(needed.number, "the checkpoint needs it");
+        };
+        let len = found.file.file.len();
+        let len = len.map_err(|source| io_error("look at", &found.file.name, source))?;
+        if len < u64::from(needed.end) {
+            short.push((needed, found.file.name.clone(), len));
         }
     }
+    for (needed, file, len) in short {
+        let (number, end) = (needed.number, needed.end);
+        let is_lost = |location: Location, bytes: u32| {
+            location.segment == number && u64::from(location.offset) + u64::from(bytes) > len
+        };
+        let lost = replay.lose(
+            |entry| is_lost(entry.location, entry.body_bytes.max(1)),
+            |range| is_lost(range.last_location(), 1),
+        )?;
+        let problem = format!("the file ends here instead of at byte {end}");
+        replay.damage.push(Damage { file, offset: len, problem, lost });
+    }
+    if !replay.damage.is_empty() && !replay.accepts_damage {
+        let (damage, topology) =
+            (std::mem::take(&mut replay.damage), std::mem::take(&mut replay.topology));
+        return Err(OpenError::Lost { damage, topology });
+    }
+    let mut live = replay.count_live();
+    let gone: Vec<u32> = live.keys().copied().filter(|number| !directory.has(*number)).collect();
+    for number in gone {
+        if !replay.accepts_damage {
+            return missing(number, "messages lie in it");
+        }
+        let lost = replay
+            .lose(|entry| entry.location.segment == number, |range| range.segment == number)?;
+        replay.damage.push(missing_segment(number, lost));
+        live.remove(&number);
+    }
     Ok(live)
+}
+
+fn missing_segment(number: u32, lost: Vec<LostMessages>) -> Damage {
+    let problem = "it is missing".to_owned();
+    Damage { file: format!("segment {number} of the log"), offset: 0, problem, lost }
 }
 
 /// Makes the disk as if the last run had ended at the last complete group. Returns the place where
@@ -228,19 +352,29 @@ fn begin_next_segment(tail: &mut Tail, options: &Options) {
 /// behind it has lower numbers, so it is never taken for a continuation of what comes now.
 fn mark_opening(
     tail: &mut Tail,
-    segment: &crate::replay::ReplaySegment,
+    segment: &ReplaySegment,
     options: &Options,
 ) -> Result<(), OpenError> {
     let number = (tail.commit | (COMMITS_PER_OPENING - 1)) + 1;
-    let segment_end = tail.offset as usize + 2 * COMMIT_BYTES > tail.capacity as usize;
-    let start = tail.offset;
-    let commit = Commit { continued: false, segment_end, records: 0, number, start, chain: 0 };
-    let bytes = record::commit_record(&commit, tail.seed);
+    // A segment of the older format is not gone on with.
+    let is_old = segment.version < FORMAT_VERSION;
+    let segment_end = is_old || tail.offset as usize + 2 * COMMIT_BYTES > tail.capacity as usize;
+    let commit = Commit {
+        continued: false,
+        segment_end,
+        records: 0,
+        number,
+        start: tail.offset,
+        chain: 0,
+        synced: (!is_old).then_some(tail.commit),
+    };
+    let mut bytes = Vec::with_capacity(COMMIT_BYTES);
+    record::encode_commit(&commit, tail.seed, &mut bytes);
     write_all_at(&*segment.file, u64::from(tail.offset), vec![IoSlice::new(&bytes)])
         .and_then(|()| segment.file.sync_data())
         .map_err(|source| io_error("mark", &segment.name, source))?;
     tail.commit = number;
-    tail.offset += COMMIT_BYTES as u32;
+    tail.offset += bytes.len() as u32;
     tail.fresh = false;
     if segment_end {
         begin_next_segment(tail, options);
@@ -257,7 +391,7 @@ fn build(
     directory: LogDirectory,
     base: Base,
     end: End,
-    replay: Replay,
+    mut replay: Replay,
     live: &BTreeMap<u32, u32>,
     tail: Tail,
     log_id: u64,
@@ -270,21 +404,14 @@ fn build(
     }
     let mut segments = Segments::default();
     for (number, found) in directory.segments {
-        let tally = end.tallies.get(&number);
-        let needed = base.needed.iter().find(|needed| needed.number == number);
-        let mut segment = Segment::new(number, found.header.bytes, found.seed());
-        segment.live = live.get(&number).copied().unwrap_or(0);
-        if replay.is_freed(number) || (tally.is_none() && needed.is_none() && segment.live == 0) {
-            pool.recycle(found.file);
-            continue;
+        let live = live.get(&number).copied().unwrap_or(0);
+        match segment_of(number, &found, live, &base, &end, &replay) {
+            Some(segment) => {
+                let file = Some(found.file);
+                segments.add(Segment { file, ..segment });
+            }
+            None => pool.recycle(found.file),
         }
-        segment.end = tally.map_or(0, |t| t.end).max(needed.map_or(0, |n| n.end));
-        segment.end = segment.end.max(SEGMENT_HEADER_BYTES);
-        let pairs = tally.map_or(0, |t| t.pairs).saturating_add(needed.map_or(0, |n| n.pairs));
-        segment.pairs = pairs.max(segment.live);
-        segment.replayed = tally.is_some_and(|t| t.topology) || replay.moved_from.contains(&number);
-        segment.file = Some(found.file);
-        segments.add(segment);
     }
     if tail.fresh {
         segments.add(Segment::new(tail.segment, tail.capacity, tail.seed));
@@ -316,7 +443,9 @@ fn build(
             names: base.name.into_iter().collect(),
             position: covered,
             bytes: base.bytes,
-            appended_since: replayed_bytes,
+            // What is damaged is left behind as soon as a checkpoint covers it.
+            appended_since: if replay.damage.is_empty() { replayed_bytes } else { u64::MAX / 2 },
+            retry_at: None,
         },
         state: StoreState::Healthy,
         stats: StoreStats::default(),
@@ -326,9 +455,39 @@ fn build(
         topology: replay.topology.clone(),
         next_seq: Seq(replay.next_seq),
         next_queue: QueueId(replay.next_queue),
+        damage: std::mem::take(&mut replay.damage),
         report,
         ..Recovered::default()
     };
     replay.fill(&mut recovered);
     (store, recovered)
+}
+
+/// The account of a segment without its file; `None` if nothing needs it.
+fn segment_of(
+    number: u32,
+    found: &FoundSegment,
+    live: u32,
+    base: &Base,
+    end: &End,
+    replay: &Replay,
+) -> Option<Segment> {
+    let tally = end.tallies.get(&number);
+    let needed = base.needed.iter().find(|needed| needed.number == number);
+    if replay.is_freed(number) || (tally.is_none() && needed.is_none() && live == 0) {
+        return None;
+    }
+    let mut segment = Segment::new(number, found.header.bytes, found.seed());
+    segment.live = live;
+    segment.end = tally.map_or(0, |t| t.end).max(needed.map_or(0, |n| n.end));
+    segment.end = segment.end.max(SEGMENT_HEADER_BYTES);
+    if !replay.damage.is_empty() {
+        // Else the next checkpoint would miss again what is lost.
+        let len = found.file.file.len().unwrap_or(u64::MAX);
+        segment.end = segment.end.min(u32::try_from(len).unwrap_or(u32::MAX));
+    }
+    let pairs = tally.map_or(0, |t| t.pairs).saturating_add(needed.map_or(0, |n| n.pairs));
+    segment.pairs = pairs.max(live);
+    segment.replayed = tally.is_some_and(|t| t.topology) || replay.moved_from.contains(&number);
+    Some(segment)
 }

@@ -8,9 +8,10 @@ use rustc_hash::FxHashMap;
 
 use crate::DiskFile;
 use crate::checkpoint_file::EntriesBlock;
-use crate::read_job::read_paged_range;
+use crate::damage::{Damage, LossByQueue, LostMessages};
+use crate::read_job::{read_paged_range, salvage_paged_range};
 use crate::record::{MessageRecord, Record, Seed};
-use crate::record_reader::RecordReader;
+use crate::record_reader::{ReadError, RecordReader};
 use crate::{
     Deduplication, Entry, EntryFlags, LoadedRange, Location, NEVER, OpenError, PagedRange,
     QueueIndex, Recovered, Visibility,
@@ -22,6 +23,8 @@ pub(crate) struct ReplaySegment {
     pub(crate) name: String,
     pub(crate) file: Arc<dyn DiskFile>,
     pub(crate) seed: Seed,
+    /// Format of what lies in it.
+    pub(crate) version: u16,
 }
 
 /// The state that is being recovered.
@@ -45,6 +48,10 @@ pub(crate) struct Replay {
     group: Vec<Operation>,
     segments: BTreeMap<u32, ReplaySegment>,
     pub(crate) records: u64,
+    /// Whether what is damaged is left out.
+    pub(crate) accepts_damage: bool,
+    /// What was left out, or would have to be.
+    pub(crate) damage: Vec<Damage>,
 }
 
 /// What a record does, once its group is complete.
@@ -63,7 +70,7 @@ enum Operation {
 }
 
 impl Replay {
-    pub(crate) fn new(segments: BTreeMap<u32, ReplaySegment>) -> Self {
+    pub(crate) fn new(segments: BTreeMap<u32, ReplaySegment>, accepts_damage: bool) -> Self {
         Self {
             topology: BTreeMap::new(),
             queues: Vec::new(),
@@ -79,6 +86,8 @@ impl Replay {
             group: Vec::new(),
             segments,
             records: 0,
+            accepts_damage,
+            damage: Vec::new(),
         }
     }
 
@@ -233,6 +242,7 @@ impl Replay {
                 }
             }
             Operation::Purge { queue, kept } => {
+                self.deduplications.remove(&queue);
                 let mut left = Vec::with_capacity(kept.len());
                 for seq in kept {
                     self.page_in(queue, seq)?;
@@ -320,26 +330,80 @@ impl Replay {
             return Ok(());
         };
         match self.read(id, &range)? {
-            Some(loaded) => self.queue(id).page_in(loaded),
+            Some(loaded) if loaded.entries.len() == range.count as usize => {
+                self.queue(id).page_in(loaded);
+            }
+            Some(loaded) => {
+                self.queue(id).remove_paged_range(range.first_location());
+                let mut expiries = loaded.expiries.into_iter();
+                for entry in loaded.entries {
+                    self.put_entry(id, entry, expiries.next().unwrap_or(NEVER));
+                }
+                // The log holds more between its entries than the index.
+                self.queue(id).mark_sparse();
+            }
             // Its segment is not there any more, so all in it is gone; that is proved at the end.
             None => self.queue(id).retain_segments(|segment| segment != range.segment),
         }
         Ok(())
     }
 
-    /// Reads a range; `None` if there is no such segment.
-    fn read(&self, id: QueueId, range: &PagedRange) -> Result<Option<LoadedRange>, OpenError> {
+    /// Reads a range; `None` if there is no such segment. If damage is accepted, what can be read of it.
+    fn read(&mut self, id: QueueId, range: &PagedRange) -> Result<Option<LoadedRange>, OpenError> {
         let Some(segment) = self.segments.get(&range.segment) else {
             return Ok(None);
         };
         let mut reader = RecordReader::new(Arc::clone(&segment.file), segment.seed);
-        read_paged_range(&mut reader, id, range, 0, &mut Vec::new()).map(Some).map_err(
-            |(offset, problem)| OpenError::Damaged {
-                file: segment.name.clone(),
-                offset: u64::from(offset),
-                problem,
-            },
-        )
+        let file = segment.name.clone();
+        let (offset, error) = match read_paged_range(&mut reader, id, range, 0, &mut Vec::new()) {
+            Ok(loaded) => return Ok(Some(loaded)),
+            Err((_, ReadError::Io(source))) => {
+                return Err(OpenError::Io { action: "read", file, source });
+            }
+            Err(damage) => damage,
+        };
+        let (offset, problem) = (u64::from(offset), error.to_string());
+        if !self.accepts_damage {
+            return Err(OpenError::Damaged { file, offset, problem });
+        }
+        let left = salvage_paged_range(&mut reader, id, range);
+        let mut lost = LossByQueue::default();
+        let missed = u64::from(range.count).saturating_sub(left.entries.len() as u64);
+        lost.add(id, missed, range.first, range.last);
+        self.damage.push(Damage { file, offset, problem, lost: lost.into_list() });
+        Ok(Some(left))
+    }
+
+    /// Counts what lies at places that are gone, and drops it if damage is accepted.
+    pub(crate) fn lose(
+        &mut self,
+        is_lost: impl Fn(&Entry) -> bool,
+        is_range_lost: impl Fn(&PagedRange) -> bool,
+    ) -> Result<Vec<LostMessages>, OpenError> {
+        if self.accepts_damage {
+            // What can still be read of them is entries then.
+            let ranges: Vec<_> = (self.queues.iter())
+                .flat_map(|(id, index)| index.paged_ranges().map(|range| (*id, *range)))
+                .filter(|(_, range)| is_range_lost(range))
+                .collect();
+            for (id, range) in ranges {
+                self.page_in(id, range.first)?;
+            }
+        }
+        let mut lost = LossByQueue::default();
+        for (id, index) in &mut self.queues {
+            let before = index.len();
+            let entries = index.entries().map(|(entry, _)| entry).filter(|entry| is_lost(entry));
+            entries.for_each(|entry| lost.add_entry(*id, entry));
+            for range in index.paged_ranges().filter(|range| is_range_lost(range)) {
+                lost.add(*id, u64::from(range.count), range.first, range.last);
+            }
+            if self.accepts_damage {
+                index.retain_entries(|entry| !is_lost(entry), |range| !is_range_lost(range));
+                debug_assert!(index.len() <= before, "nothing comes of it");
+            }
+        }
+        Ok(lost.into_list())
     }
 
     /// Whether a segment was declared free.

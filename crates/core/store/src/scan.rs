@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use quelea_model::Seq;
+
 use crate::record::{self, Commit, Record};
 use crate::record_reader::{ReadError, RecordReader};
 use crate::replay::{Replay, ReplaySegment};
@@ -13,7 +15,7 @@ const READ_BYTES: usize = 4 * 1024 * 1024;
 
 /// A walk through the log.
 pub(crate) struct Scan<'a> {
-    replay: &'a mut Replay,
+    pub(crate) replay: &'a mut Replay,
     reader: Option<RecordReader>,
     /// Number of the last commit.
     pub(crate) commit: u64,
@@ -25,6 +27,16 @@ pub(crate) struct Scan<'a> {
     pub(crate) committed_end: bool,
     /// What was found in each segment.
     pub(crate) tallies: BTreeMap<u32, Tally>,
+    /// Records since the last commit.
+    pub(crate) open_records: u32,
+    /// Something was skipped since the last commit: the next one need not fit.
+    pub(crate) lenient: bool,
+    /// The greatest number of a message so far.
+    pub(crate) last_seq: Seq,
+    /// The same up to the last complete group.
+    pub(crate) committed_seq: Seq,
+    /// Damage by which messages were lost up to the next one that is read.
+    pub(crate) unbounded: Vec<usize>,
 }
 
 /// What a segment holds, as far as it was walked.
@@ -57,6 +69,10 @@ impl<'a> Scan<'a> {
     /// A walk that begins behind the commit of this number.
     pub(crate) const fn new(replay: &'a mut Replay, position: Location, commit: u64) -> Self {
         Self {
+            lenient: false,
+            last_seq: Seq(replay.next_seq.saturating_sub(1)),
+            committed_seq: Seq(replay.next_seq.saturating_sub(1)),
+            unbounded: Vec::new(),
             replay,
             reader: None,
             commit,
@@ -64,6 +80,7 @@ impl<'a> Scan<'a> {
             committed_commit: commit,
             committed_end: false,
             tallies: BTreeMap::new(),
+            open_records: 0,
         }
     }
 
@@ -82,6 +99,10 @@ impl<'a> Scan<'a> {
             None => RecordReader::new(segment.file.clone(), segment.seed),
         };
         let mut tally = Tally { start, end: start, pairs: 0, topology: false };
+        if let Some(before) = self.tallies.get(&number) {
+            // Something was skipped.
+            tally = Tally { end: start, ..*before };
+        }
         let end = self.walk(&mut reader, number, &mut tally);
         self.tallies.insert(number, tally);
         self.reader = Some(reader);
@@ -94,15 +115,14 @@ impl<'a> Scan<'a> {
         number: u32,
         tally: &mut Tally,
     ) -> io::Result<Result<SegmentEnd, OpenError>> {
-        let mut group = Group::at(tally.start);
+        let mut group = Group::at(tally.end);
         loop {
+            self.open_records = group.records;
             let at = Location { segment: number, offset: tally.end };
             let parsed = match reader.record(at.offset, || READ_BYTES) {
                 Ok(parsed) => parsed,
                 Err(ReadError::Io(error)) => return Err(error),
-                Err(ReadError::Record(error)) => {
-                    return Ok(Ok(broken(at, &error.to_string())));
-                }
+                Err(error) => return Ok(Ok(broken(at, &error.to_string()))),
             };
             let Some(end) = at.offset.checked_add(parsed.len as u32) else {
                 return Ok(Ok(broken(at, "the record ends beyond any segment")));
@@ -113,17 +133,23 @@ impl<'a> Scan<'a> {
                 tally.count(&parsed.record);
                 tally.end = end;
                 self.replay.record(&parsed.record, at);
+                if let Record::Message(message) = &parsed.record {
+                    let seq = message.seq;
+                    self.note_message(seq);
+                }
                 continue;
             };
-            if !group.fits(commit) || commit.number <= self.commit {
+            if !(self.lenient || group.fits(commit)) || commit.number <= self.commit {
                 return Ok(Ok(broken(at, "the commit is not that of the records before it")));
             }
             tally.end = end;
+            self.lenient = false;
             self.commit = commit.number;
             if !commit.continued {
                 if let Err(error) = self.replay.commit() {
                     return Ok(Err(error));
                 }
+                self.committed_seq = self.last_seq;
                 self.committed = Location { segment: number, offset: end };
                 self.committed_commit = commit.number;
                 self.committed_end = commit.segment_end;

@@ -12,7 +12,9 @@ pub(crate) const SEGMENT_HEADER_BYTES: u32 = 512;
 const HEADER_FIELDS_BYTES: usize = 64;
 const MAGIC: [u8; 8] = *b"QUELEALG";
 /// Format of segments and of the records in them.
-pub(crate) const FORMAT_VERSION: u16 = 1;
+pub(crate) const FORMAT_VERSION: u16 = 2;
+/// The oldest that is read. Its commits do not say what was on the disk.
+pub(crate) const FORMAT_VERSION_MIN: u16 = 1;
 
 const KIND_SPARE: u16 = 0;
 const KIND_USED: u16 = 1;
@@ -20,6 +22,8 @@ const KIND_USED: u16 = 1;
 /// The first sector of a segment's file: docs/formats/log.md, "Segment header".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
+    /// Format of what lies in it.
+    pub(crate) version: u16,
     /// 0 in a spare one.
     pub(crate) segment: u32,
     pub(crate) log_id: u64,
@@ -48,7 +52,7 @@ impl SegmentHeader {
         let mut bytes = [0; SEGMENT_HEADER_BYTES as usize];
         let kind = if self.segment == 0 { KIND_SPARE } else { KIND_USED };
         bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..10].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes[8..10].copy_from_slice(&self.version.to_le_bytes());
         bytes[10..12].copy_from_slice(&kind.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.segment.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.log_id.to_le_bytes());
@@ -70,13 +74,14 @@ impl SegmentHeader {
             return HeaderState::Damaged("this is not the header of a segment");
         }
         let version = u16::from_le_bytes([bytes[8], bytes[9]]);
-        if version != FORMAT_VERSION {
+        if !(FORMAT_VERSION_MIN..=FORMAT_VERSION).contains(&version) {
             return HeaderState::Version(version);
         }
         if crc32c::crc32c(&bytes[..60]) != u32_at(bytes, 60) {
             return HeaderState::Damaged("the checksum of the segment's header is wrong");
         }
         let header = Self {
+            version,
             segment: u32_at(bytes, 12),
             log_id: u64_at(bytes, 16),
             commit: u64_at(bytes, 24),
@@ -284,6 +289,7 @@ mod tests {
     #[test]
     fn a_header_survives_and_every_flipped_bit_of_it_is_seen() {
         let header = SegmentHeader {
+            version: FORMAT_VERSION,
             segment: 7,
             log_id: 0x1234_5678_9abc_def0,
             commit: 99,

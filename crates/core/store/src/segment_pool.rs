@@ -85,6 +85,11 @@ impl SegmentPool {
         self.ready.len() + self.retire.len()
     }
 
+    /// Files of the usual size that can be written to now.
+    pub(crate) fn ready(&self) -> usize {
+        self.ready.iter().filter(|file| file.bytes == self.bytes).count()
+    }
+
     /// Whether the next segment has no file yet.
     pub(crate) fn is_short(&self) -> bool {
         self.len() < AHEAD

@@ -47,4 +47,6 @@ pub struct StoreStats {
     pub read_bytes: u64,
     /// Read jobs done.
     pub reads: u64,
+    /// Of these, those that the disk refused and that were tried again.
+    pub reads_retried: u64,
 }

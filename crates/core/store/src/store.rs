@@ -63,8 +63,8 @@ pub trait Store: Any + Send {
     /// Notes a deduplication id. As long as it counts the broker repeats it in each checkpoint.
     fn append_deduplication(&mut self, queue: QueueId, sent: &Deduplication);
 
-    /// Notes that the queue lost all its messages but `kept` (those delivered and not settled).
-    /// The entries that went have to be released.
+    /// Notes that the queue lost all its messages but `kept` (those delivered and not settled), and its
+    /// deduplication ids. The entries that went have to be released.
     fn append_purge(&mut self, queue: QueueId, kept: &[Seq]);
 
     /// Notes that the queue and all its messages are gone. The entries have to be released.
@@ -102,6 +102,12 @@ pub trait Store: Any + Send {
 
     /// Bytes appended and not yet written. The broker stops taking messages beyond a limit.
     fn pending_bytes(&self) -> usize;
+
+    /// Whether messages should be appended: what is appended already has its place on the disk, and room
+    /// is left behind it for what frees space. Everything else may be appended at any time.
+    fn has_room(&self) -> bool {
+        true
+    }
 
     /// Asks for bodies or a range; the answer comes by [`Store::poll_loaded`].
     fn load(&mut self, request: LoadRequest);

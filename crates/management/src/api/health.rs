@@ -20,6 +20,20 @@ pub(crate) async fn alarms(call: Call) -> Answer {
     })
 }
 
+/// Fails while messages are set aside since the log does not give them back.
+pub(crate) async fn unreadable_messages(call: Call) -> Answer {
+    let (api, _, []) = call.parts();
+    let overview = api.ask(|core| core.broker.overview()).await?;
+    let messages = overview.messages_unreadable;
+    if messages == 0 {
+        return Ok(ok());
+    }
+    let last = overview.unreadable_last.unwrap_or_default();
+    let reason = format!("{messages} messages cannot be read; the last: {last}");
+    let body = json!({ "status": "failed", "reason": reason, "messages_unreadable": messages });
+    Ok((StatusCode::SERVICE_UNAVAILABLE, Json(body)))
+}
+
 /// The core thread answers. All virtual hosts are served by the one node: they are up when it does.
 pub(crate) async fn alive(call: Call) -> Answer {
     let (api, _, []) = call.parts();

@@ -35,7 +35,9 @@ pub(crate) async fn overview(call: Call) -> JsonAnswer {
             "messages": overview.messages_ready + overview.messages_unacknowledged,
             "messages_ready": overview.messages_ready,
             "messages_unacknowledged": overview.messages_unacknowledged,
+            "messages_unreadable": overview.messages_unreadable,
         },
+        "unreadable_last": overview.unreadable_last,
         "message_stats": message_stats(&overview.counters),
         "publishers_blocked": overview.publishers_blocked,
     })))

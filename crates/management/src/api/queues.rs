@@ -115,6 +115,7 @@ impl Listed for QueueReport {
             "messages_ready": self.messages_ready,
             "messages_unacknowledged": waiting,
             "messages_delayed": self.messages_delayed,
+            "messages_unreadable": self.messages_unreadable,
             "message_bytes_ready": self.message_bytes_ready,
             "consumers": self.consumers,
             "consumers_with_credit": self.consumers_with_credit,

@@ -41,6 +41,7 @@ pub(crate) fn settings(config: &Config) -> NodeConfig {
         },
         broker,
         segment_bytes: config.log.segment_bytes,
+        accept_damage: config.log.accept_damage,
         bootstrap_user: config.access.bootstrap_user.clone(),
         bootstrap_password: config.access.bootstrap_password.clone(),
     }

@@ -19,7 +19,10 @@ pub(crate) enum Purge {
 impl Purge {
     /// Whether there is nothing to take.
     fn is_idle(self, queue: &Queue) -> bool {
-        queue.ready.is_empty() && (self == Self::Ready || queue.invisible.is_empty())
+        queue.ready.is_empty()
+            && (self == Self::Ready || queue.invisible.is_empty())
+            && queue.deduplications.is_none()
+            && queue.unreadable() == 0
     }
 }
 
@@ -40,6 +43,11 @@ impl Messaging {
                 }
                 self.log.store.release(&message.entry);
             }
+        }
+        if let Some(queue) = self.queues.get_mut(id) {
+            // What cannot be read is purged like what can, and what is sent anew has to arrive.
+            queue.unreadable.drain(..).for_each(|message| self.log.store.release(&message.entry));
+            queue.deduplications = None;
         }
         let kept = if is_logged { self.unsettled_of(id) } else { Vec::new() };
         let Some(queue) = self.queues.get_mut(id) else {
@@ -69,7 +77,7 @@ impl Messaging {
             return Vec::new();
         };
         let invisible = queue.invisible.iter().map(|invisible| &invisible.message);
-        let moving = queue.dead_letters.iter().chain(&queue.unreadable).chain(invisible);
+        let moving = queue.dead_letters.iter().chain(invisible);
         let mut kept: Vec<Seq> = moving
             .map(|message| message.entry)
             .filter(|entry| entry.is_durable())

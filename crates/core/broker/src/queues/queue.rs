@@ -272,12 +272,18 @@ impl Queue {
         }
     }
 
-    /// A visible message cannot be read: it does not stand in the way of the others.
-    pub(crate) fn set_aside(&mut self, seq: Seq) {
-        if let Some(message) = self.ready.remove(seq) {
-            self.forget_visible(seq);
-            self.unreadable.push(message);
-        }
+    /// A visible message cannot be read: it does not stand in the way of the others. False if it is not
+    /// there.
+    pub(crate) fn set_aside(&mut self, seq: Seq) -> bool {
+        let Some(message) = self.ready.remove(seq) else { return false };
+        self.forget_visible(seq);
+        self.unreadable.push(message);
+        true
+    }
+
+    /// Messages that were set aside since they cannot be read.
+    pub(crate) fn unreadable(&self) -> u64 {
+        self.unreadable.len() as u64 + self.ready.unreadable()
     }
 
     /// The queue is done with a message.

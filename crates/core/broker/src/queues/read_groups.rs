@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 
 use quelea_model::{QueueId, Seq};
-use quelea_store::{Entry, LoadItem, LoadWhat, Loaded};
+use quelea_store::{Entry, LoadItem, LoadWhat, Loaded, Missed};
 
 use super::Queues;
 
@@ -97,20 +97,24 @@ impl Queues {
     }
 
     /// Takes what was read for its groups.
-    pub(super) fn fill_groups(&mut self, log: &mut Log, id: QueueId, loaded: &Loaded) {
+    pub(super) fn fill_groups(&mut self, log: &mut Log, id: QueueId, mut loaded: Loaded) {
         let Some(queue) = self.by_id.get_mut(&id) else {
             return;
         };
-        for error in &loaded.errors {
-            match error.seq {
-                Some(seq) if queue.invisible.get(seq).is_some() => {
+        for error in std::mem::take(&mut loaded.errors) {
+            let is_set_aside = match &error.missed {
+                Missed::Message(seq) if queue.invisible.get(*seq).is_some() => {
                     // It is set aside when it is wanted.
                     if let Some(groups) = &mut queue.groups {
-                        groups.add_in_flight(seq, NO_GROUP);
+                        groups.add_in_flight(*seq, NO_GROUP);
                     }
+                    false
                 }
-                Some(seq) => queue.set_aside(seq),
-                None => queue.ready.take_paged_range(error.location),
+                Missed::Message(seq) => queue.set_aside(*seq),
+                Missed::PagedRange(range) => queue.ready.take_paged_range(range.first_location()),
+            };
+            if is_set_aside {
+                self.reads.note_missed(id, error);
             }
         }
         if loaded.range.is_some() {

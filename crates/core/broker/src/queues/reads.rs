@@ -1,7 +1,7 @@
 //! Reading messages back from the log, ahead of the consumers and beside the publishers.
 
 use quelea_model::{QueueId, Seq, Timestamp};
-use quelea_store::{LoadItem, LoadRequest, LoadWhat, Loaded};
+use quelea_store::{Damage, LoadError, LoadItem, LoadRequest, LoadWhat, Loaded, Missed};
 use rustc_hash::FxHashMap;
 
 use super::Queues;
@@ -26,12 +26,23 @@ pub(super) enum ReadPurpose {
 pub(super) struct Reads {
     next: u64,
     under_way: FxHashMap<u64, (ReadPurpose, QueueId)>,
-    /// Messages and ranges that could not be read since the start, and what was said last.
+    /// Messages that could not be read since the start, and what was said last.
     pub(super) failed: u64,
     pub(super) last_error: Option<String>,
+    /// What is to be said of them.
+    pub(super) unreported: Vec<(QueueId, LoadError)>,
 }
 
 impl Reads {
+    /// With what the start has left out already.
+    pub(super) fn recovered(damage: &[Damage]) -> Self {
+        Self {
+            failed: damage.iter().map(Damage::messages).sum(),
+            last_error: damage.last().map(ToString::to_string),
+            ..Self::default()
+        }
+    }
+
     /// Asks the store for something of a queue.
     pub(super) fn begin(
         &mut self,
@@ -43,6 +54,13 @@ impl Reads {
         self.next += 1;
         self.under_way.insert(self.next, (purpose, queue));
         log.store.load(LoadRequest { token: self.next, queue, what });
+    }
+
+    /// Notes that messages were set aside since they cannot be read.
+    pub(super) fn note_missed(&mut self, queue: QueueId, error: LoadError) {
+        self.failed += u64::from(error.missed.messages());
+        self.last_error = Some(error.to_string());
+        self.unreported.push((queue, error));
     }
 }
 
@@ -119,11 +137,10 @@ impl Queues {
         let mut any = false;
         while let Some(loaded) = log.store.poll_loaded() {
             if let Some((purpose, id)) = self.reads.under_way.remove(&loaded.token) {
-                self.note_errors(&loaded);
                 match purpose {
                     ReadPurpose::Ready => self.fill_ready(log, id, loaded),
                     ReadPurpose::DeadLetters => self.fill_dead_letters(id, loaded),
-                    ReadPurpose::Groups => self.fill_groups(log, id, &loaded),
+                    ReadPurpose::Groups => self.fill_groups(log, id, loaded),
                 }
             }
             any = true;
@@ -131,15 +148,18 @@ impl Queues {
         any
     }
 
-    fn fill_ready(&mut self, log: &mut Log, id: QueueId, loaded: Loaded) {
+    fn fill_ready(&mut self, log: &mut Log, id: QueueId, mut loaded: Loaded) {
         let Some(queue) = self.by_id.get_mut(&id) else {
             return;
         };
-        for error in &loaded.errors {
+        for error in std::mem::take(&mut loaded.errors) {
             // Who cannot be read does not stand in the way of the others.
-            match error.seq {
-                Some(seq) => queue.set_aside(seq),
-                None => queue.ready.skip_paged_range(error.location),
+            let is_set_aside = match &error.missed {
+                Missed::Message(seq) => queue.set_aside(*seq),
+                Missed::PagedRange(range) => queue.ready.skip_paged_range(range.first_location()),
+            };
+            if is_set_aside {
+                self.reads.note_missed(id, error);
             }
         }
         queue.read_ahead.has_read(loaded.messages.len());
@@ -162,8 +182,13 @@ impl Queues {
         queue.is_reading_dead_letters = false;
         let bodies: FxHashMap<_, _> = loaded.messages.into_iter().collect();
         queue.dead_letters.fill(&bodies);
-        for seq in loaded.errors.iter().filter_map(|error| error.seq) {
-            queue.unreadable.extend(queue.dead_letters.remove(seq));
+        for error in loaded.errors {
+            if let Missed::Message(seq) = error.missed
+                && let Some(message) = queue.dead_letters.remove(seq)
+            {
+                queue.unreadable.push(message);
+                self.reads.note_missed(id, error);
+            }
         }
         self.reschedule(id);
     }
@@ -181,12 +206,5 @@ impl Queues {
             self.reads.begin(log, ReadPurpose::Ready, id, LoadWhat::PagedRange(range));
         }
         true
-    }
-
-    fn note_errors(&mut self, loaded: &Loaded) {
-        self.reads.failed += loaded.errors.len() as u64;
-        if let Some(error) = loaded.errors.last() {
-            self.reads.last_error = Some(error.to_string());
-        }
     }
 }

@@ -168,8 +168,7 @@ impl MoveTasks {
             // What is appended waits to be written, or there is no place for it. Memory does not
             // matter: what was read to be moved would only be read again.
             let pending_bytes_max = messaging.clients.config.store_pending_bytes_max;
-            let is_backed_up = messaging.log.store.pending_bytes() >= pending_bytes_max;
-            if is_backed_up || !messaging.log.is_healthy() {
+            if !messaging.log.has_room(pending_bytes_max) || !messaging.log.is_healthy() {
                 break MoveStop::Waits;
             }
             match self.move_next(messaging, source, now) {

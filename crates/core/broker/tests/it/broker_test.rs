@@ -8,7 +8,7 @@ use quelea_broker::{
     ReceivedMessage,
 };
 use quelea_model::{Message, Timestamp};
-use quelea_store::{Durability, MemStore, StoreState, Ticket};
+use quelea_store::{Disk, Durability, MemStore, StoreState, Ticket};
 use quelea_testkit::broker::{memory_of, open_log, open_memory, start};
 use quelea_testkit::disk::{FakeDisk, Survival};
 
@@ -62,6 +62,8 @@ pub(crate) struct BrokerTest {
     pub(crate) blocked: Vec<Option<String>>,
     /// Answers to receives.
     pub(crate) received: BTreeMap<ReceiveId, Option<Vec<ReceivedMessage>>>,
+    /// What was said of messages that cannot be read, behind the names of their queues.
+    pub(crate) unreadable: Vec<String>,
     /// Not yet reached.
     promises: Vec<Ticket>,
 }
@@ -79,8 +81,18 @@ impl BrokerTest {
         let broker = start(config.clone(), opened, now);
         let (clients, blocked, promises) = (BTreeMap::new(), Vec::new(), Vec::new());
         let received = BTreeMap::new();
-        let mut test =
-            Self { broker, crash_image, config, now, clients, blocked, received, promises };
+        let unreadable = Vec::new();
+        let mut test = Self {
+            broker,
+            crash_image,
+            config,
+            now,
+            clients,
+            blocked,
+            received,
+            unreadable,
+            promises,
+        };
         test.settle();
         test
     }
@@ -99,6 +111,21 @@ impl BrokerTest {
         self.broker.begin_shutdown(self.now);
         self.settle();
         self.restart(Survival::All, 0);
+    }
+
+    /// Flips a bit of the log where this text lies in it.
+    pub(crate) fn damage(&mut self, text: &str) {
+        let CrashImage::Log(disk, _) = &self.crash_image else { panic!("the story has no log") };
+        for name in disk.list().unwrap() {
+            let mut content = disk.content(&name).unwrap();
+            let found = content.windows(text.len()).position(|bytes| bytes == text.as_bytes());
+            if let Some(at) = found {
+                content[at] ^= 1;
+                disk.set_content(&name, content);
+                return;
+            }
+        }
+        panic!("{text} is nowhere in the log");
     }
 
     /// The machine loses its power: any part of what was not synced is lost. To the store in
@@ -274,6 +301,9 @@ impl BrokerTest {
             }
             Effect::PublishersBlocked { reason } => self.blocked.push(Some(reason)),
             Effect::PublishersUnblocked => self.blocked.push(None),
+            Effect::MessagesUnreadable { queue, error, .. } => {
+                self.unreadable.push(format!("{}: {error}", queue.as_str()));
+            }
         }
     }
 }

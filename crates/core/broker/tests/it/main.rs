@@ -4,6 +4,7 @@
 mod access_keys;
 mod broker_test;
 mod conservation;
+mod damage;
 mod in_flight;
 mod line;
 mod model;

@@ -49,6 +49,7 @@ pub(crate) fn config(dir: &Path) -> NodeConfig {
         session: session(ConnectionConfig::default()),
         broker: BrokerConfig { loopback_user: String::new(), ..BrokerConfig::default() },
         segment_bytes: 1024 * 1024,
+        accept_damage: false,
         bootstrap_user: "guest".to_owned(),
         bootstrap_password: "guest".to_owned(),
     }

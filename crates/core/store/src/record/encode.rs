@@ -149,8 +149,8 @@ pub(crate) fn encode_segment_freed(segment: u32, prefix: bool, out: &mut Vec<u8>
     out.extend_from_slice(&segment.to_le_bytes());
 }
 
-/// A whole commit record.
-pub(crate) fn commit_record(commit: &Commit, seed: Seed) -> [u8; COMMIT_BYTES] {
+/// Appends a whole commit record: of format version 1 if nothing is said of what is synced.
+pub(crate) fn encode_commit(commit: &Commit, seed: Seed, out: &mut Vec<u8>) {
     let mut flags = 0;
     if commit.continued {
         flags |= COMMIT_CONTINUED;
@@ -158,17 +158,19 @@ pub(crate) fn commit_record(commit: &Commit, seed: Seed) -> [u8; COMMIT_BYTES] {
     if commit.segment_end {
         flags |= COMMIT_SEGMENT_END;
     }
+    let len = if commit.synced.is_some() { COMMIT_BYTES } else { COMMIT_BYTES_V1 };
     let mut bytes = [0; COMMIT_BYTES];
-    bytes[4..8].copy_from_slice(&(COMMIT_BYTES as u32).to_le_bytes());
+    bytes[4..8].copy_from_slice(&(len as u32).to_le_bytes());
     bytes[8] = TYPE_COMMIT;
     bytes[9] = flags;
     bytes[12..16].copy_from_slice(&commit.records.to_le_bytes());
     bytes[16..24].copy_from_slice(&commit.number.to_le_bytes());
     bytes[24..28].copy_from_slice(&commit.start.to_le_bytes());
     bytes[28..32].copy_from_slice(&commit.chain.to_le_bytes());
-    let checksum = seed.checksum(&bytes[4..]);
+    bytes[32..40].copy_from_slice(&commit.synced.unwrap_or(0).to_le_bytes());
+    let checksum = seed.checksum(&bytes[4..len]);
     bytes[..4].copy_from_slice(&checksum.to_le_bytes());
-    bytes
+    out.extend_from_slice(&bytes[..len]);
 }
 
 fn put_varint(out: &mut Vec<u8>, mut value: u64) {

@@ -1,8 +1,13 @@
 //! Damage that no crash explains is reported with its place, never skipped.
 
+use std::io::ErrorKind;
+
 use quelea_model::QueueId;
-use quelea_store::fake_disk::{FakeDisk, Survival};
-use quelea_store::{Disk, LoadWhat, LogStore, OpenError, Store};
+use quelea_store::fake_disk::{Call, FakeDisk, Survival};
+use quelea_store::{
+    Damage, Disk, DroppedTail, Durability, LoadFault, LoadWhat, LogStore, LostMessages, Missed,
+    OpenError, Store,
+};
 
 use crate::harness::{StoreHarness, item, small, tiny};
 
@@ -45,17 +50,85 @@ fn a_flipped_bit_in_an_older_segment_is_found_at_its_record() {
     }
 }
 
-#[test]
-fn damage_in_the_last_segment_ends_the_log_without_a_later_checkpoint() {
+/// One batch after the other, each synced.
+fn synced_batches(count: usize) -> StoreHarness<LogStore> {
     let mut harness = StoreHarness::new(small());
-    for _ in 0..5 {
+    for _ in 0..count {
         harness.publish(&[1], 400);
         harness.sync();
     }
-    flip(&harness.disk, "segment-00000001", 1_500);
+    harness
+}
+
+fn dropped(harness: &StoreHarness<LogStore>) -> Option<DroppedTail> {
+    let disk = harness.disk.crash(Survival::All, 0);
+    LogStore::open(&disk, small(), harness.now).expect("it opens").1.report.dropped_tail
+}
+
+#[test]
+fn damage_that_a_later_commit_knows_to_have_been_on_the_disk_is_not_a_torn_end() {
+    // Wherever it lies in the first four batches; only of the fifth nobody says so.
+    let end = 512 + 4 * 500;
+    for offset in (512..end).step_by(9) {
+        let harness = synced_batches(5);
+        flip(&harness.disk, "segment-00000001", offset);
+        let error = open(&harness);
+        assert!(matches!(error, OpenError::Damaged { .. }), "byte {offset}: {error}");
+    }
+    let harness = synced_batches(5);
+    flip(&harness.disk, "segment-00000001", end + 200);
     let after = harness.try_crash(Survival::All, 0).expect("a torn end is no damage");
-    assert!(after.state.messages.len() < 5);
-    // The next one knows how far the log went when it was made.
+    assert_eq!(after.state.messages.len(), 4);
+    assert_eq!(dropped(&harness).map(|tail| tail.records), Some(1));
+}
+
+#[test]
+fn a_log_that_was_idle_for_a_second_has_no_torn_end() {
+    let mut harness = synced_batches(5);
+    harness.settle();
+    let due = harness.store.deadline().expect("it says what is on the disk");
+    assert_eq!(due.since_ms(harness.now), 1_000);
+    harness.now = due;
+    harness.settle();
+    assert_eq!(harness.store.deadline(), None, "it says so once");
+    let end = 512 + 5 * 500;
+    for offset in (512..end).step_by(9) {
+        let content = harness.disk.content("segment-00000001").expect("the file is there");
+        flip(&harness.disk, "segment-00000001", offset);
+        let error = open(&harness);
+        assert!(matches!(error, OpenError::Damaged { .. }), "byte {offset}: {error}");
+        harness.disk.set_content("segment-00000001", content);
+    }
+    // A lost range is damage as flipped bits are.
+    let mut content = harness.disk.content("segment-00000001").expect("the file is there");
+    content[1_024..1_536].fill(0);
+    harness.disk.set_content("segment-00000001", content);
+    assert!(matches!(open(&harness), OpenError::Damaged { .. }));
+}
+
+#[test]
+fn what_is_cut_off_behind_the_last_sync_is_counted() {
+    let mut harness = synced_batches(2);
+    for _ in 0..4 {
+        harness.publish(&[1], 400);
+        harness.publish(&[1], 400);
+        let ticket = harness.ticket(Durability::Os);
+        while !harness.is_reached(ticket) {
+            assert!(harness.step());
+        }
+    }
+    assert_eq!(dropped(&harness), None);
+    flip(&harness.disk, "segment-00000001", 512 + 2 * 500 + 100);
+    let tail = dropped(&harness).expect("eight messages are cut off");
+    // The one that is damaged cannot be counted by itself, but the commit of its batch can.
+    assert_eq!((tail.records, tail.file.as_str()), (8, "segment-00000001"));
+    let after =
+        harness.try_crash(Survival::All, 0).expect("nobody promised that it is on the disk");
+    assert_eq!(after.state.messages.len(), 2);
+}
+
+#[test]
+fn a_checkpoint_knows_how_far_the_log_was_on_the_disk() {
     let mut harness = StoreHarness::new(small());
     harness.publish(&[1], 400);
     harness.begin_checkpoint();
@@ -81,6 +154,78 @@ fn a_missing_segment_is_named() {
     harness.disk.remove("segment-00000002").expect("it is there");
     let error = open(&harness);
     assert!(matches!(error, OpenError::Missing { segment: 2, .. }), "{error}");
+}
+
+#[test]
+fn a_segment_that_is_shorter_than_the_checkpoint_says_is_found_at_the_start() {
+    let mut harness = some_log();
+    harness.publish(&[2], 400);
+    harness.settle();
+    harness.checkpoint();
+    harness.settle();
+    harness.disk.cut("segment-00000002", 2_000);
+    let error = open(&harness);
+    let OpenError::Lost { damage, topology } = &error else { panic!("{error}") };
+    let [Damage { file, offset, lost, .. }] = &damage[..] else { panic!("{damage:?}") };
+    assert_eq!((file.as_str(), *offset), ("segment-00000002", 2_000));
+    let &[LostMessages { queue: Some(QueueId(1)), messages: Some(count), first, last }] = &lost[..]
+    else {
+        panic!("{lost:?}")
+    };
+    assert_eq!(count, last.0 - first.0 + 1);
+    assert!(count > 1 && topology.len() == 1);
+    let text = format!(
+        "segment-00000002 is damaged at byte 2000: the file ends here instead of at byte 3777; \
+         lost: {count} of queue 1, numbers from {} to {}",
+        first.0, last.0
+    );
+    assert_eq!(error.to_string(), text);
+    // Whoever accepts it gets the rest, and is told the same.
+    harness.options.accept_damage = true;
+    let mut after = harness.try_crash(Survival::All, 0).expect("it was accepted");
+    assert_eq!(after.state.messages.len() as u64, 31 - count);
+    after.settle();
+    assert!(after.store.wants_checkpoint(), "so that it is behind us");
+    after.checkpoint();
+    after.options.accept_damage = false;
+    let after = after.restart();
+    assert_eq!(after.state.messages.len() as u64, 31 - count);
+}
+
+#[test]
+fn accepted_damage_in_the_log_is_left_behind_by_the_next_checkpoint() {
+    let mut harness = synced_batches(5);
+    flip(&harness.disk, "segment-00000001", 1_300);
+    harness.options.accept_damage = true;
+    let mut after = harness.try_crash(Survival::All, 0).expect("it was accepted");
+    assert_eq!(after.state.messages.len(), 4);
+    after.publish(&[1], 400);
+    after.checkpoint();
+    after.options.accept_damage = false;
+    let after = after.restart();
+    assert_eq!(after.state.messages.len(), 5);
+}
+
+#[test]
+fn a_damaged_checkpoint_says_whether_the_log_can_rebuild_it() {
+    let mut harness = some_log();
+    harness.checkpoint();
+    harness.disk.cut("checkpoint-0000000001", 70);
+    let error = open(&harness).to_string();
+    assert!(
+        error.contains("still has all its segments and can rebuild it: move the file"),
+        "{error}"
+    );
+    harness.disk.remove("checkpoint-0000000001").expect("it is there");
+    let after = harness.try_crash(Survival::All, 0).expect("the log rebuilds it");
+    assert_eq!(after.state, harness.state);
+    // Not once the first segment is gone.
+    harness.consume(1, 20);
+    harness.checkpoint();
+    harness.settle();
+    harness.disk.cut("checkpoint-0000000002", 70);
+    let error = open(&harness).to_string();
+    assert!(error.contains("the log alone cannot rebuild it"), "{error}");
 }
 
 #[test]
@@ -114,7 +259,7 @@ fn a_newer_format_is_refused_by_its_version() {
     content[8] = 9;
     harness.disk.set_content("segment-00000001", content);
     let error = open(&harness);
-    assert!(matches!(error, OpenError::Version { version: 9, known: 1, .. }), "{error}");
+    assert!(matches!(error, OpenError::Version { version: 9, known: 2, .. }), "{error}");
 }
 
 #[test]
@@ -158,12 +303,52 @@ fn a_body_that_cannot_be_read_is_reported_with_its_place() {
     let loaded = harness.load(QueueId(1), LoadWhat::Items(items));
     assert_eq!(loaded.messages.len(), 9);
     let [error] = &loaded.errors[..] else { panic!("{:?}", loaded.errors) };
-    assert!(error.seq.is_some() && error.location.offset <= 1_500);
+    let Missed::Message(seq) = error.missed else { panic!("{error}") };
+    assert!(error.location.offset <= 1_500);
+    assert_eq!(error.fault, LoadFault::Damage);
     assert_eq!(
         error.to_string(),
         format!(
-            "cannot read a message at byte {} of segment-00000001: the checksum is wrong",
-            error.location.offset
+            "cannot read message {} at byte {} of segment-00000001: the checksum is wrong",
+            seq.0, error.location.offset
         )
     );
+}
+
+/// Ten messages in the first segment, all on the disk.
+fn ten_messages() -> (StoreHarness<LogStore>, LoadWhat) {
+    let mut harness = StoreHarness::new(small());
+    for _ in 0..10 {
+        harness.publish(&[1], 400);
+    }
+    harness.settle();
+    let items = harness.ready[&QueueId(1)].entries().map(|(entry, _)| item(entry)).collect();
+    (harness, LoadWhat::Items(items))
+}
+
+#[test]
+fn what_the_disk_refuses_for_a_while_is_read_again() {
+    let (mut harness, items) = ten_messages();
+    harness.disk.fail(Call::Read, 0, 3, ErrorKind::Other);
+    let before = harness.now;
+    let loaded = harness.load(QueueId(1), items);
+    assert_eq!((loaded.messages.len(), loaded.errors.len()), (10, 0));
+    assert_eq!(harness.store.stats().reads_retried, 1);
+    assert_eq!(harness.now.since_ms(before), 100);
+    // It holds up nobody who wants to stop, and the segments are free again.
+    assert!(harness.store.is_idle());
+    harness.consume(1, 10);
+    harness.settle();
+    assert_eq!(harness.store.stats().live, 0);
+}
+
+#[test]
+fn what_the_disk_refuses_for_good_is_no_damage() {
+    let (mut harness, items) = ten_messages();
+    harness.disk.fail(Call::Read, 0, u64::MAX, ErrorKind::Other);
+    let before = harness.now;
+    let loaded = harness.load(QueueId(1), items);
+    assert_eq!((loaded.messages.len(), loaded.errors.len()), (0, 10));
+    assert!(loaded.errors.iter().all(|error| error.fault == LoadFault::Io));
+    assert_eq!(harness.now.since_ms(before), 100 + 400 + 1_600 + 6_400 + 25_600);
 }

@@ -12,7 +12,7 @@ type Writer = fn() -> StoreHarness<LogStore>;
 
 /// The directories of the golden files, and what wrote them.
 const GOLDEN: [(&str, Writer); 2] =
-    [("v1", write_a_log), ("v1-visibility", write_a_log_of_visibility)];
+    [("v2", write_a_log), ("v2-visibility", write_a_log_of_visibility)];
 
 /// Every kind of record up to 10, two segments and a checkpoint, the same bytes each time.
 fn write_a_log() -> StoreHarness<LogStore> {
@@ -77,9 +77,15 @@ fn read_golden(name: &str) -> FakeDisk {
 }
 
 #[test]
-fn a_log_of_format_1_still_opens() {
+fn a_log_of_each_format_still_opens() {
+    for name in ["v1", "v2"] {
+        check_the_log_in(read_golden(name));
+    }
+}
+
+fn check_the_log_in(disk: FakeDisk) {
     let now = Timestamp::from_millis(2_000_000);
-    let (store, recovered) = LogStore::open(&read_golden("v1"), tiny(), now).unwrap();
+    let (store, recovered) = LogStore::open(&disk, tiny(), now).expect("it opens");
     let lens: Vec<(u32, usize)> = {
         let queues = &recovered.queues;
         let mut lens: Vec<_> = queues.iter().map(|(queue, index)| (queue.0, index.len())).collect();
@@ -93,7 +99,7 @@ fn a_log_of_format_1_still_opens() {
     assert_eq!(recovered.report.checkpoint, Some(1));
     assert_eq!(recovered.topology.len(), 1);
     assert_eq!(recovered.topology[&b"queue/orders"[..]], b"durable");
-    let requeued = recovered.queues[&QueueId(1)].get(Seq(2)).unwrap();
+    let requeued = recovered.queues[&QueueId(1)].get(Seq(2)).expect("it is there");
     assert_eq!(requeued.entry.delivery_count, 1);
     assert_eq!(requeued.entry.priority, 4);
     assert_eq!(requeued.expires_at, Some(Timestamp::from_millis(1_700_000_000_000)));
@@ -101,9 +107,14 @@ fn a_log_of_format_1_still_opens() {
 
 #[test]
 fn a_log_with_visibility_still_opens() {
+    for name in ["v1-visibility", "v2-visibility"] {
+        check_the_visibility_in(read_golden(name));
+    }
+}
+
+fn check_the_visibility_in(disk: FakeDisk) {
     let now = Timestamp::from_millis(2_000_000);
-    let disk = read_golden("v1-visibility");
-    let (store, recovered) = LogStore::open(&disk, tiny(), now).unwrap();
+    let (store, recovered) = LogStore::open(&disk, tiny(), now).expect("it opens");
     assert_eq!(store.stats().live, 2);
     assert_eq!(recovered.next_seq, Seq(5));
     let noted: Vec<Visibility> = recovered.visibility[&QueueId(1)].values().copied().collect();
@@ -121,6 +132,23 @@ fn a_log_with_visibility_still_opens() {
     sent.dedup();
     assert_eq!(sent, [([7, 1], Seq(2)), ([8, 1], Seq(3))]);
     assert!(!recovered.deduplications.contains_key(&QueueId(2)));
+}
+
+#[test]
+fn a_log_of_the_older_format_is_gone_on_with_in_a_new_segment() {
+    let mut harness = StoreHarness::on(read_golden("v1"), tiny());
+    let messages = harness.state.messages.len();
+    for _ in 0..3 {
+        harness.publish(&[1], 100);
+        harness.sync();
+        // The third file was a spare one.
+        let version = |name: &str| harness.disk.content(name).map(|content| content[8]);
+        assert_eq!(version("segment-00000002"), Some(1));
+        assert_eq!(version("segment-00000003"), Some(2));
+        harness = harness.restart();
+    }
+    assert_eq!(harness.state.messages.len(), messages + 3);
+    harness.load_everything();
 }
 
 #[test]

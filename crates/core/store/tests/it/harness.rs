@@ -271,6 +271,7 @@ impl<S: Store> StoreHarness<S> {
         self.store.append_purge(queue, &kept);
         let kept: BTreeSet<Seq> = kept.into_iter().collect();
         self.state.retain(|q, seq| q != queue || kept.contains(&seq));
+        self.state.deduplications.retain(|(q, _), _| *q != queue);
         self.moment();
     }
 
@@ -395,6 +396,11 @@ impl<S: Store> StoreHarness<S> {
 
     pub(crate) fn is_healthy(&self) -> bool {
         *self.store.state() == StoreState::Healthy
+    }
+
+    /// Whether a broker with this limit takes publishes.
+    pub(crate) fn accepts(&self, pending_bytes_max: usize) -> bool {
+        self.store.has_room() && self.store.pending_bytes() < pending_bytes_max
     }
 
     /// A whole checkpoint, nothing else happening.

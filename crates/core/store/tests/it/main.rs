@@ -2,6 +2,7 @@
 //! recycled, copied forward, paged out and read back. Everything runs in virtual time on a disk in
 //! memory.
 
+mod at_rest;
 mod checkpoint;
 mod crash;
 mod damage;

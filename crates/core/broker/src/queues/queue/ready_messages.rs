@@ -174,13 +174,10 @@ impl ReadyMessages {
         self.levels.iter().flat_map(move |level| level.index.entries_from(seq))
     }
 
-    /// Sets the range that begins at `location` aside, since it cannot be read.
-    pub(crate) fn take_paged_range(&mut self, location: Location) {
+    /// Sets the range that begins at `location` aside, since it cannot be read. False if there is none.
+    pub(crate) fn take_paged_range(&mut self, location: Location) -> bool {
         let range = self.levels.iter_mut().find_map(|l| l.index.remove_paged_range(location));
-        if let Some(range) = range {
-            self.len -= range.count as usize;
-            self.unreadable.push(range);
-        }
+        self.set_range_aside(range)
     }
 
     /// The first range that is paged out.
@@ -272,16 +269,27 @@ impl ReadyMessages {
 
     /// Sets the range that begins at `location` aside, since it cannot be read, if it is at the
     /// head of its priority. Otherwise it is tried again when it has come there.
-    pub(crate) fn skip_paged_range(&mut self, location: Location) {
+    /// Returns whether it was.
+    pub(crate) fn skip_paged_range(&mut self, location: Location) -> bool {
         let is_it = |level: &&mut Level| match level.index.front() {
             Front::Paged(range) => range.first_location() == location,
             _ => false,
         };
         let level = self.levels.iter_mut().find(is_it);
-        if let Some(range) = level.and_then(|level| level.index.pop_front_paged_range()) {
-            self.len -= range.count as usize;
-            self.unreadable.push(range);
-        }
+        let range = level.and_then(|level| level.index.pop_front_paged_range());
+        self.set_range_aside(range)
+    }
+
+    fn set_range_aside(&mut self, range: Option<PagedRange>) -> bool {
+        let Some(range) = range else { return false };
+        self.len -= range.count as usize;
+        self.unreadable.push(range);
+        true
+    }
+
+    /// Messages in ranges that were set aside since they cannot be read.
+    pub(crate) fn unreadable(&self) -> u64 {
+        self.unreadable.iter().map(|range| u64::from(range.count)).sum()
     }
 
     /// Drops bodies that the log has, the ones that are needed last first. Returns the bytes.
