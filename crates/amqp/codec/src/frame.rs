@@ -152,7 +152,7 @@ impl FrameReader {
         if !self.partial.is_empty() {
             return self.next_joined();
         }
-        let Some(head) = Head::parse(&self.input, self.frame_max)? else {
+        let Some(head) = FrameHead::parse(&self.input, self.frame_max)? else {
             self.keep_rest(FRAME_HEAD);
             return Ok(None);
         };
@@ -175,7 +175,7 @@ impl FrameReader {
             return None;
         }
         let rest = self.input.get(at..)?;
-        let head = Head::parse(rest, self.frame_max).ok()??;
+        let head = FrameHead::parse(rest, self.frame_max).ok()??;
         let end = rest.get(head.frame_len - 1)?;
         let (from, to) = (at + FRAME_HEAD, at + head.frame_len - 1);
         (*end == FRAME_END).then_some(PeekedFrame {
@@ -205,7 +205,7 @@ impl FrameReader {
     /// Continues a frame that began in an earlier read.
     fn next_joined(&mut self) -> Result<Option<Frame>, FrameError> {
         self.fill_partial(FRAME_HEAD);
-        let Some(head) = Head::parse(&self.partial, self.frame_max)? else {
+        let Some(head) = FrameHead::parse(&self.partial, self.frame_max)? else {
             return Ok(None);
         };
         self.fill_partial(head.frame_len);
@@ -262,14 +262,14 @@ impl PeekedFrame {
     }
 }
 
-struct Head {
+struct FrameHead {
     kind: FrameKind,
     channel: u16,
     /// The whole frame, with head and end.
     frame_len: usize,
 }
 
-impl Head {
+impl FrameHead {
     #[inline]
     fn parse(bytes: &[u8], frame_max: u32) -> Result<Option<Self>, FrameError> {
         let Some([octet, channel_high, channel_low, size @ ..]) = bytes.first_chunk::<FRAME_HEAD>()

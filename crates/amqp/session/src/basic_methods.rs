@@ -8,7 +8,7 @@ use crate::channel::{Channel, Mode};
 use crate::context::MethodContext;
 use crate::errors::Failure;
 use crate::reply::{DelayedReply, Reply};
-use crate::transaction::Operation;
+use crate::transaction::DeferredOperation;
 
 pub(crate) fn qos(
     context: &mut MethodContext<'_>,
@@ -71,7 +71,8 @@ pub(crate) fn ack(
     let basic::Ack { delivery_tag, multiple } = *method;
     if let Mode::Transactional(transaction) = &mut channel.mode {
         context.broker.check_tag(channel.id, delivery_tag, multiple)?;
-        transaction.push(context.transactions, Operation::Ack { delivery_tag, multiple })?;
+        transaction
+            .push(context.transactions, DeferredOperation::Ack { delivery_tag, multiple })?;
     } else {
         context.broker.ack(context.now, channel.id, delivery_tag, multiple)?;
     }
@@ -86,8 +87,10 @@ pub(crate) fn nack(
     let basic::Nack { delivery_tag, multiple, requeue } = *method;
     if let Mode::Transactional(transaction) = &mut channel.mode {
         context.broker.check_tag(channel.id, delivery_tag, multiple)?;
-        transaction
-            .push(context.transactions, Operation::Nack { delivery_tag, multiple, requeue })?;
+        transaction.push(
+            context.transactions,
+            DeferredOperation::Nack { delivery_tag, multiple, requeue },
+        )?;
     } else {
         context.broker.nack(context.now, channel.id, delivery_tag, multiple, requeue)?;
     }

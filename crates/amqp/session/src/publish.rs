@@ -9,7 +9,7 @@ use quelea_model::Message;
 use crate::channel::{Channel, Mode};
 use crate::context::MethodContext;
 use crate::errors::Failure;
-use crate::transaction::{Operation, Transaction};
+use crate::transaction::{DeferredOperation, Transaction};
 
 /// A publish as it came: the method, wire-shaped properties, the body.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ fn keep(
     let (exchange, routing_key) = (publish.exchange.as_str(), publish.routing_key.as_str());
     context.broker.check_publish(channel, exchange, routing_key, properties)?;
     let message = Box::new(Message::new(exchange, routing_key, properties, body.clone()));
-    let operation = Operation::Publish { message, mandatory: publish.mandatory };
+    let operation = DeferredOperation::Publish { message, mandatory: publish.mandatory };
     transaction.push(context.transactions, operation)?;
     Ok(())
 }

@@ -7,7 +7,7 @@ use quelea_model::limits::{TX_BYTES_MAX, TX_OPERATIONS_MAX};
 /// The open transaction of a channel.
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
-    operations: Vec<Operation>,
+    operations: Vec<DeferredOperation>,
     bytes: usize,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct TransactionUse {
 
 /// What tx.commit is to do.
 #[derive(Debug)]
-pub(crate) enum Operation {
+pub(crate) enum DeferredOperation {
     /// A publish, checked when it came. A small one is a copy, so that it does not pin the buffer
     /// that it was read into.
     Publish { message: Box<Message>, mandatory: bool },
@@ -45,7 +45,7 @@ impl Transaction {
     pub(crate) fn push(
         &mut self,
         in_use: &mut TransactionUse,
-        operation: Operation,
+        operation: DeferredOperation,
     ) -> Result<(), TransactionFull> {
         if in_use.operations >= TX_OPERATIONS_MAX {
             return Err(TransactionFull::Operations);
@@ -62,14 +62,14 @@ impl Transaction {
     }
 
     /// Ends the transaction and begins the next. Returns what the ended one held.
-    pub(crate) fn take(&mut self, in_use: &mut TransactionUse) -> Vec<Operation> {
+    pub(crate) fn take(&mut self, in_use: &mut TransactionUse) -> Vec<DeferredOperation> {
         in_use.bytes -= std::mem::take(&mut self.bytes);
         in_use.operations -= self.operations.len();
         std::mem::take(&mut self.operations)
     }
 }
 
-impl Operation {
+impl DeferredOperation {
     fn bytes(&self) -> usize {
         match self {
             Self::Publish { message, .. } => message.resident_bytes(),

@@ -10,7 +10,7 @@ use crate::context::MethodContext;
 use crate::errors::Failure;
 use crate::publish::{is_returned, send_return};
 use crate::reply::Reply;
-use crate::transaction::{Operation, Transaction};
+use crate::transaction::{DeferredOperation, Transaction};
 
 /// tx.commit: all operations in their order. One that fails (the exchange is gone, the queue is
 /// full) does not keep back the others, as in RabbitMQ, but there is no commit-ok then.
@@ -57,16 +57,16 @@ fn carry_out(
     context: &mut MethodContext<'_>,
     number: u16,
     id: ChannelId,
-    operation: Operation,
+    operation: DeferredOperation,
 ) -> bool {
     match operation {
-        Operation::Publish { message, mandatory } => {
+        DeferredOperation::Publish { message, mandatory } => {
             publish(context, number, id, &message, mandatory)
         }
-        Operation::Ack { delivery_tag, multiple } => {
+        DeferredOperation::Ack { delivery_tag, multiple } => {
             context.broker.ack(context.now, id, delivery_tag, multiple).is_ok()
         }
-        Operation::Nack { delivery_tag, multiple, requeue } => {
+        DeferredOperation::Nack { delivery_tag, multiple, requeue } => {
             context.broker.nack(context.now, id, delivery_tag, multiple, requeue).is_ok()
         }
     }

@@ -1,14 +1,16 @@
 //! Why operations fail: one small struct per failure, one enum per operation. Their texts are what
 //! RabbitMQ says, without the reply code's name in front; fronts map them to reply codes.
 
+mod routing;
+
 use std::fmt;
 
-use quelea_model::limits::{BINDINGS_PER_VHOST_MAX, EXCHANGES_PER_VHOST_MAX};
-use quelea_model::{ExchangeName, NameError, QueueId, QueueName, VhostName};
+use quelea_model::{NameError, QueueId, QueueName, VhostName};
 use thiserror::Error;
 
 use crate::access::error::AccessError;
-use crate::routing::exchange::{RouteError, UnknownExchangeType};
+pub use routing::{BindingError, DefaultExchange, ExchangeError, RouteError, UnknownExchangeType};
+
 use crate::sqs::move_tasks::report::{MoveTaskId, MoveTaskState};
 
 /// AMQP `NOT_FOUND`.
@@ -35,11 +37,6 @@ pub struct NoSuchExchange {
     /// The name asked for.
     pub exchange: String,
 }
-
-/// AMQP `ACCESS_REFUSED`: the default exchange is neither declared, deleted nor bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("operation not permitted on the default exchange")]
-pub struct DefaultExchange;
 
 /// What a permission is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -289,113 +286,6 @@ pub enum QueueError {
     Resource(#[from] ResourceError),
     #[error(transparent)]
     QueueInUse(#[from] QueueInUse),
-}
-
-/// Why an exchange was not declared or deleted.
-#[derive(Clone, Debug, PartialEq, Error)]
-#[allow(
-    missing_docs,
-    reason = "variants without words of their own are the failure that they wrap"
-)]
-pub enum ExchangeError {
-    #[error(transparent)]
-    ChannelGone(#[from] ChannelGone),
-    #[error(transparent)]
-    ArgumentsTooLarge(#[from] ArgumentsTooLarge),
-    #[error(transparent)]
-    InvalidName(#[from] InvalidName),
-    #[error(transparent)]
-    AccessRefused(#[from] AccessRefused),
-    /// Of a passive declare, or of a deletion, which RabbitMQ answers with delete-ok all the same.
-    #[error(transparent)]
-    NoSuchExchange(#[from] NoSuchExchange),
-    /// AMQP `COMMAND_INVALID` (a hard error).
-    #[error(transparent)]
-    UnknownType(#[from] UnknownExchangeType),
-    #[error(transparent)]
-    DefaultExchange(#[from] DefaultExchange),
-    #[error(transparent)]
-    ReservedName(#[from] ReservedName),
-    #[error(transparent)]
-    Inequivalent(#[from] Inequivalent),
-    /// AMQP `PRECONDITION_FAILED`: an argument of the wrong type.
-    #[error(
-        "invalid type '{found}' for arg '{argument}' in exchange '{exchange}' in vhost '{vhost}'"
-    )]
-    ArgumentType {
-        /// The exchange.
-        exchange: ExchangeName,
-        /// Its vhost.
-        vhost: VhostName,
-        /// The argument.
-        argument: &'static str,
-        /// The type that was found.
-        found: &'static str,
-    },
-    /// AMQP `PRECONDITION_FAILED`: the vhost holds as many exchanges as it may.
-    #[error(
-        "cannot declare exchange '{exchange}' in vhost '{vhost}': \
-         exchange limit of {EXCHANGES_PER_VHOST_MAX} is reached"
-    )]
-    TooMany {
-        /// The exchange.
-        exchange: ExchangeName,
-        /// Its vhost.
-        vhost: VhostName,
-    },
-    /// AMQP `ACCESS_REFUSED`: one of the broker's own is not deleted.
-    #[error("deletion of system exchange '{exchange}' in vhost '{vhost}' not allowed")]
-    System {
-        /// The name.
-        exchange: String,
-        /// The vhost.
-        vhost: VhostName,
-    },
-    /// AMQP `PRECONDITION_FAILED`: it has bindings and the client asked for if-unused.
-    #[error("exchange '{exchange}' in vhost '{vhost}' in use")]
-    InUse {
-        /// The exchange.
-        exchange: ExchangeName,
-        /// Its vhost.
-        vhost: VhostName,
-    },
-}
-
-/// Why something was not bound or unbound.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[allow(
-    missing_docs,
-    reason = "variants without words of their own are the failure that they wrap"
-)]
-pub enum BindingError {
-    #[error(transparent)]
-    ChannelGone(#[from] ChannelGone),
-    #[error(transparent)]
-    Resource(#[from] ResourceError),
-    #[error(transparent)]
-    ArgumentsTooLarge(#[from] ArgumentsTooLarge),
-    #[error(transparent)]
-    DefaultExchange(#[from] DefaultExchange),
-    /// AMQP `PRECONDITION_FAILED`: a headers exchange's `x-match` is of another type than text.
-    #[error("Invalid x-match field type {found}; expected longstr")]
-    MatchType {
-        /// The type that was found.
-        found: &'static str,
-    },
-    /// AMQP `PRECONDITION_FAILED`: a headers exchange's `x-match` has an unknown value.
-    #[error(
-        "Invalid x-match field value <<\"{found}\">>; expected all, any, all-with-x, or any-with-x"
-    )]
-    MatchValue {
-        /// The value that was found.
-        found: String,
-    },
-    /// AMQP `PRECONDITION_FAILED`: the vhost holds as many bindings as it may.
-    #[error("binding limit of {BINDINGS_PER_VHOST_MAX} in vhost '{vhost}' is reached")]
-    TooMany {
-        /// The vhost.
-        vhost: VhostName,
-    },
 }
 
 /// Why a message was not taken.

@@ -52,14 +52,14 @@ pub struct Authenticator {
 }
 
 struct Shared {
-    queue: Mutex<Queue>,
+    queue: Mutex<RequestQueue>,
     /// Something was put into the queue.
     filled: Condvar,
     remembered: Mutex<Remembered>,
 }
 
 #[derive(Default)]
-struct Queue {
+struct RequestQueue {
     waiting: VecDeque<Request>,
     /// The thread runs, and will look at the queue again.
     served: bool,
@@ -147,7 +147,7 @@ impl Shared {
     /// The next request; `None` after none came for a while.
     fn next(&self) -> Option<Request> {
         let queue = lock(&self.queue);
-        let empty = |queue: &mut Queue| queue.waiting.is_empty();
+        let empty = |queue: &mut RequestQueue| queue.waiting.is_empty();
         let waited = self.filled.wait_timeout_while(queue, IDLE, empty);
         let (mut queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let request = queue.waiting.pop_front();

@@ -31,7 +31,7 @@ pub enum ResponseError {
     /// More than a client takes.
     #[error("the response's {what} is longer than {limit} bytes")]
     TooLong {
-        /// Head or body.
+        /// ResponseHead or body.
         what: &'static str,
         /// The limit, bytes.
         limit: usize,
@@ -43,7 +43,7 @@ pub enum ResponseError {
 
 /// What a response's first bytes say of the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Head {
+struct ResponseHead {
     status: u16,
     length: usize,
     framing: Framing,
@@ -115,7 +115,11 @@ impl ResponseReader {
         }
     }
 
-    fn head(&mut self, stream: &mut impl Read, start: usize) -> Result<Head, ResponseError> {
+    fn head(
+        &mut self,
+        stream: &mut impl Read,
+        start: usize,
+    ) -> Result<ResponseHead, ResponseError> {
         loop {
             if self.filled > start
                 && let Some(head) = parse_head(&self.buffer[start..self.filled])?
@@ -221,7 +225,7 @@ impl ResponseReader {
 }
 
 /// The head if it is complete.
-fn parse_head(bytes: &[u8]) -> Result<Option<Head>, ResponseError> {
+fn parse_head(bytes: &[u8]) -> Result<Option<ResponseHead>, ResponseError> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut headers);
     let length = match response.parse(bytes) {
@@ -255,7 +259,12 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, ResponseError> {
             keeps_open &= !value.to_ascii_lowercase().contains("close");
         }
     }
-    Ok(Some(Head { status, length, framing, keeps_open: keeps_open && framing != Framing::End }))
+    Ok(Some(ResponseHead {
+        status,
+        length,
+        framing,
+        keeps_open: keeps_open && framing != Framing::End,
+    }))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub enum Protocol {
 
 /// What of an HTTP request matters here.
 #[derive(Clone, Copy, Debug)]
-pub struct HttpRequest<'a> {
+pub struct EncodedRequest<'a> {
     /// The method, in capitals.
     pub method: &'a str,
     /// The URL's path, as it came.
@@ -71,7 +71,7 @@ pub struct Response {
 ///
 /// # Errors
 /// It is in neither protocol, or asks for nothing that there is, or a value has the wrong type.
-pub fn decode(http: &HttpRequest<'_>) -> Result<Decoded, Undecodable> {
+pub fn decode(http: &EncodedRequest<'_>) -> Result<Decoded, Undecodable> {
     let protocol = protocol(http);
     let request = match protocol {
         Protocol::Json => decode_json(http),
@@ -85,14 +85,14 @@ pub fn decode(http: &HttpRequest<'_>) -> Result<Decoded, Undecodable> {
 
 /// The protocol of a request, as far as it is known before it is read.
 #[must_use]
-pub fn protocol(http: &HttpRequest<'_>) -> Protocol {
+pub fn protocol(http: &EncodedRequest<'_>) -> Protocol {
     // Some clients say of every request that it is JSON, also of one that has no body.
     let is_posted_json = http.method != "GET" && media_type(http).is_some_and(is_json);
     if http.target.is_some() || is_posted_json { Protocol::Json } else { Protocol::Query }
 }
 
 /// The content type without its parameters.
-fn media_type<'a>(http: &HttpRequest<'a>) -> Option<&'a str> {
+fn media_type<'a>(http: &EncodedRequest<'a>) -> Option<&'a str> {
     let content_type = http.content_type?;
     let media_type =
         content_type.split_once(';').map_or(content_type, |(media_type, _)| media_type);
@@ -109,7 +109,7 @@ fn is_json(media_type: &str) -> bool {
 /// What stands before the operation's name in `X-Amz-Target`.
 const TARGET_PREFIX: &str = "AmazonSQS.";
 
-fn decode_json(http: &HttpRequest<'_>) -> Result<Request, Error> {
+fn decode_json(http: &EncodedRequest<'_>) -> Result<Request, Error> {
     let unknown = |text: String| Error::new(ErrorKind::UnknownOperation, text);
     let Some(target) = http.target else {
         return Err(unknown("A request in JSON needs the header X-Amz-Target.".to_owned()));
@@ -134,7 +134,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 /// The only version that there has been since 2012.
 const VERSION: &str = "2012-11-05";
 
-fn decode_query(http: &HttpRequest<'_>) -> Result<Request, Error> {
+fn decode_query(http: &EncodedRequest<'_>) -> Result<Request, Error> {
     let mut parameters = Vec::new();
     let queue_path = queue_path(http.path);
     if queue_path {
@@ -160,7 +160,7 @@ fn queue_path(path: &str) -> bool {
     path.split('/').filter(|part| !part.is_empty()).count() >= 2
 }
 
-fn form<'a>(http: &HttpRequest<'a>) -> Result<Vec<query::Parameter<'a>>, Error> {
+fn form<'a>(http: &EncodedRequest<'a>) -> Result<Vec<query::Parameter<'a>>, Error> {
     let is_form = media_type(http).is_none_or(|other| other.eq_ignore_ascii_case(FORM));
     if is_form || http.body.is_empty() {
         return query::parameters(http.body);

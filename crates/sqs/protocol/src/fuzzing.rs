@@ -5,7 +5,7 @@
 use serde::de::IgnoredAny;
 
 use crate::encoding::{
-    HttpRequest, Protocol, Undecodable, decode, decode_reply, encode_error, encode_reply,
+    EncodedRequest, Protocol, Undecodable, decode, decode_reply, encode_error, encode_reply,
     encode_request, target,
 };
 use crate::{Action, Request};
@@ -47,7 +47,7 @@ pub fn fuzz_query(data: &[u8]) {
     let (method, url) = line.split_once(' ').unwrap_or(("POST", &line));
     let (path, query) = url.split_once('?').unwrap_or((url, ""));
     let content_type = Some("application/x-www-form-urlencoded");
-    let http = HttpRequest { method, path, query, host: None, content_type, target: None, body };
+    let http = EncodedRequest { method, path, query, host: None, content_type, target: None, body };
     match decode(&http) {
         Ok(decoded) => check_rewritten(&decoded.request),
         Err(refused) => check_refused(&refused, Protocol::Query),
@@ -59,8 +59,8 @@ fn first_line(data: &[u8]) -> (&[u8], &[u8]) {
     (&data[..end], data.get(end + 1..).unwrap_or_default())
 }
 
-const fn posted_json<'a>(target: &'a str, body: &'a [u8]) -> HttpRequest<'a> {
-    HttpRequest {
+const fn posted_json<'a>(target: &'a str, body: &'a [u8]) -> EncodedRequest<'a> {
+    EncodedRequest {
         method: "POST",
         path: "/",
         query: "",

@@ -130,8 +130,8 @@ const TRACE_HEADER: HeaderName = HeaderName::from_static("x-amzn-trace-id");
 const TARGET: HeaderName = HeaderName::from_static("x-amz-target");
 
 /// A request as the encodings look at it.
-fn encoded<'a>(parts: &'a Parts, body: &'a [u8]) -> encoding::HttpRequest<'a> {
-    encoding::HttpRequest {
+fn encoded<'a>(parts: &'a Parts, body: &'a [u8]) -> encoding::EncodedRequest<'a> {
+    encoding::EncodedRequest {
         method: parts.method.as_str(),
         path: parts.uri.path(),
         query: parts.uri.query().unwrap_or_default(),

@@ -1,7 +1,6 @@
 //! Settling deliveries: basic.ack, basic.nack, basic.reject and basic.recover.
 
 use quelea_model::Timestamp;
-use quelea_store::Ticket;
 
 use super::Broker;
 use crate::error::UnknownDeliveryTag;
@@ -11,8 +10,7 @@ use crate::messaging::Settlement;
 impl Broker {
     /// basic.ack. With `multiple` all deliveries up to the tag; 0 is then all of the channel.
     ///
-    /// The ticket is [`Ticket::NONE`]: nobody is promised anything. The log has it at the end of
-    /// the turn, and syncs soon after.
+    /// Nobody is promised anything: the log has it at the end of the turn, and syncs soon after.
     ///
     /// # Errors
     /// [`UnknownDeliveryTag`] (406) if no unsettled delivery has the tag; nothing is settled then.
@@ -22,9 +20,8 @@ impl Broker {
         channel: ChannelId,
         tag: u64,
         multiple: bool,
-    ) -> Result<Ticket, UnknownDeliveryTag> {
-        self.messaging.settle(now, channel, tag, multiple, Settlement::Acknowledged)?;
-        Ok(Ticket::NONE)
+    ) -> Result<(), UnknownDeliveryTag> {
+        self.messaging.settle(now, channel, tag, multiple, Settlement::Acknowledged)
     }
 
     /// basic.nack.
@@ -38,10 +35,9 @@ impl Broker {
         tag: u64,
         multiple: bool,
         requeue: bool,
-    ) -> Result<Ticket, UnknownDeliveryTag> {
+    ) -> Result<(), UnknownDeliveryTag> {
         let settlement = if requeue { Settlement::Requeued } else { Settlement::Discarded };
-        self.messaging.settle(now, channel, tag, multiple, settlement)?;
-        Ok(Ticket::NONE)
+        self.messaging.settle(now, channel, tag, multiple, settlement)
     }
 
     /// basic.reject.
@@ -54,7 +50,7 @@ impl Broker {
         channel: ChannelId,
         tag: u64,
         requeue: bool,
-    ) -> Result<Ticket, UnknownDeliveryTag> {
+    ) -> Result<(), UnknownDeliveryTag> {
         self.nack(now, channel, tag, false, requeue)
     }
 

@@ -14,7 +14,8 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use quelea_model::{ExchangeName, Table, Value, VhostName};
 
-use crate::error::{ExchangeError, NoSuchExchange};
+use crate::error::ExchangeError;
+pub use crate::error::{RouteError, UnknownExchangeType};
 
 /// The prefix that only the broker may give to new names (AMQP 0-9-1 §1.5, `amq.`).
 pub const RESERVED_PREFIX: &str = "amq.";
@@ -72,14 +73,6 @@ impl fmt::Display for ExchangeKind {
     }
 }
 
-/// No exchange type has that name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown exchange type '{kind}'")]
-pub struct UnknownExchangeType {
-    /// The name that was asked for.
-    pub kind: Box<str>,
-}
-
 /// What makes an exchange: the content of `exchange.declare`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExchangeSpec {
@@ -120,28 +113,4 @@ impl ExchangeSpec {
             }),
         }
     }
-}
-
-/// Why a message could not even be tried on an exchange.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RouteError {
-    /// There is none of that name (404 NOT_FOUND).
-    #[error(transparent)]
-    NoSuchExchange(#[from] NoSuchExchange),
-    /// `CC` or `BCC` is not an array of texts (406 PRECONDITION_FAILED).
-    #[error("invalid message: {{unacceptable_type_in_header,\"{header}\",{found}}}")]
-    HeaderType {
-        /// `CC` or `BCC`.
-        header: &'static str,
-        /// The type that was found.
-        found: &'static str,
-    },
-    /// More keys than [`quelea_model::limits::CC_KEYS_MAX`] in `CC` and `BCC` (406 PRECONDITION_FAILED).
-    #[error("invalid message: CC and BCC hold {count} keys, the limit is {max}")]
-    TooManyKeys {
-        /// How many were found.
-        count: usize,
-        /// How many may be.
-        max: usize,
-    },
 }

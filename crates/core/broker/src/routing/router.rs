@@ -47,7 +47,7 @@ pub(crate) struct Router {
     vhost: VhostName,
     exchanges: Slab<Exchange>,
     exchange_names: ByText<ExchangeName, ExchangeKey>,
-    queues: FxHashMap<QueueId, Queue>,
+    queues: FxHashMap<QueueId, RoutedQueue>,
     /// A queue's number as the route to it alone, which the default exchange hands out.
     queue_names: ByText<QueueName, Arc<[QueueId]>>,
     edges: Edges,
@@ -72,7 +72,7 @@ struct Exchange {
 }
 
 #[derive(Debug)]
-struct Queue {
+struct RoutedQueue {
     name: QueueName,
     durable: bool,
     incoming: FxHashSet<BindingKey>,
@@ -142,7 +142,7 @@ impl Router {
     /// Adds a queue, which the default exchange reaches from now on.
     /// `durable`: whether bindings to it can be.
     pub(crate) fn add_queue(&mut self, name: &QueueName, id: QueueId, durable: bool) {
-        let queue = Queue { name: name.clone(), durable, incoming: FxHashSet::default() };
+        let queue = RoutedQueue { name: name.clone(), durable, incoming: FxHashSet::default() };
         self.queues.insert(id, queue);
         self.queue_names.insert(name.clone(), Arc::from([id]));
         self.epoch += 1;

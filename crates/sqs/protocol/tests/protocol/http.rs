@@ -1,11 +1,11 @@
 //! HTTP requests for the tests.
 
-use quelea_sqs_protocol::encoding::{HttpRequest, Protocol, decode};
+use quelea_sqs_protocol::encoding::{EncodedRequest, Protocol, decode};
 use quelea_sqs_protocol::{Action, Error, Request};
 
 /// A request in JSON, as SDKs send it.
-pub(crate) fn json<'a>(target: &'a str, body: &'a str) -> HttpRequest<'a> {
-    HttpRequest {
+pub(crate) fn json<'a>(target: &'a str, body: &'a str) -> EncodedRequest<'a> {
+    EncodedRequest {
         method: "POST",
         path: "/",
         query: "",
@@ -17,8 +17,8 @@ pub(crate) fn json<'a>(target: &'a str, body: &'a str) -> HttpRequest<'a> {
 }
 
 /// A form, as SDKs send it that speak Query.
-pub(crate) fn form<'a>(path: &'a str, body: &'a str) -> HttpRequest<'a> {
-    HttpRequest {
+pub(crate) fn form<'a>(path: &'a str, body: &'a str) -> EncodedRequest<'a> {
+    EncodedRequest {
         method: "POST",
         path,
         query: "",
@@ -30,18 +30,18 @@ pub(crate) fn form<'a>(path: &'a str, body: &'a str) -> HttpRequest<'a> {
 }
 
 /// A URL that somebody opens.
-pub(crate) fn get<'a>(path: &'a str, query: &'a str) -> HttpRequest<'a> {
-    HttpRequest { method: "GET", query, content_type: None, ..form(path, "") }
+pub(crate) fn get<'a>(path: &'a str, query: &'a str) -> EncodedRequest<'a> {
+    EncodedRequest { method: "GET", query, content_type: None, ..form(path, "") }
 }
 
 /// What was asked for, in the protocol that it was asked in.
-pub(crate) fn understood(http: &HttpRequest<'_>) -> (Protocol, Request) {
+pub(crate) fn understood(http: &EncodedRequest<'_>) -> (Protocol, Request) {
     let decoded = decode(http).unwrap_or_else(|refused| panic!("{http:?}: {refused:?}"));
     (decoded.protocol, decoded.request)
 }
 
 /// Why it was not understood, and how that is answered.
-pub(crate) fn refused(http: &HttpRequest<'_>) -> (Protocol, Error) {
+pub(crate) fn refused(http: &EncodedRequest<'_>) -> (Protocol, Error) {
     match decode(http) {
         Ok(decoded) => panic!("{http:?} is understood as {:?}", decoded.request),
         Err(refused) => (refused.protocol, refused.error),

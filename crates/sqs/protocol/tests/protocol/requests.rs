@@ -7,7 +7,7 @@ use quelea_sqs_protocol::action::{
     MessageAttributeValue, ReceiveMessageRequest, SendMessageBatchRequest, SendMessageRequest,
     TagQueueRequest,
 };
-use quelea_sqs_protocol::encoding::{HttpRequest, Protocol, encode_request};
+use quelea_sqs_protocol::encoding::{EncodedRequest, Protocol, encode_request};
 use quelea_sqs_protocol::{Action, Request};
 use serde_json::Value;
 
@@ -19,9 +19,9 @@ pub(crate) fn recorded() -> Vec<Value> {
     serde_json::from_str(REQUESTS).expect("the fixture is a list in JSON")
 }
 
-fn http(recorded: &Value) -> HttpRequest<'_> {
+fn http(recorded: &Value) -> EncodedRequest<'_> {
     let text = |name: &str| recorded[name].as_str();
-    HttpRequest {
+    EncodedRequest {
         method: "POST",
         path: text("path").expect("a path"),
         query: "",
@@ -81,7 +81,7 @@ fn a_message_arrives_as_it_was_sent() {
 
 #[test]
 fn a_queue_url_comes_from_the_path_unless_a_parameter_has_another() {
-    let url = |http: &HttpRequest<'_>| understood(http).1.queue_url().map(str::to_owned);
+    let url = |http: &EncodedRequest<'_>| understood(http).1.queue_url().map(str::to_owned);
     let path = "/000000000000/orders";
     let body = "Action=PurgeQueue&Version=2012-11-05";
     let of_path = Some("http://localhost:9324/000000000000/orders".to_owned());
@@ -95,7 +95,7 @@ fn a_queue_url_comes_from_the_path_unless_a_parameter_has_another() {
 
 #[test]
 fn a_form_and_the_url_are_read_together_and_the_form_counts() {
-    let http = HttpRequest {
+    let http = EncodedRequest {
         query: "Action=SendMessage&MessageBody=of+the+URL&DelaySeconds=1",
         ..form("/1/q", "MessageBody=of%20the+form")
     };
@@ -128,7 +128,7 @@ fn a_url_that_is_opened_is_query_whatever_its_content_type() {
     let http = get("/1/q", "Action=PurgeQueue");
     for content_type in ["application/json", "application/x-amz-json-1.0", "text/plain"] {
         let (protocol, request) =
-            understood(&HttpRequest { content_type: Some(content_type), ..http });
+            understood(&EncodedRequest { content_type: Some(content_type), ..http });
         assert_eq!((protocol, request.action()), (Protocol::Query, Action::PurgeQueue));
     }
 }
@@ -228,9 +228,9 @@ fn an_operation_without_members_may_have_no_body() {
 fn the_media_type_may_have_parameters_and_capitals() {
     let target = target(Action::ListQueues);
     for media_type in ["application/x-amz-json-1.0; charset=utf-8", "Application/X-Amz-JSON-1.1"] {
-        let http = HttpRequest { content_type: Some(media_type), ..json(&target, "{}") };
+        let http = EncodedRequest { content_type: Some(media_type), ..json(&target, "{}") };
         assert_eq!(understood(&http).0, Protocol::Json);
     }
-    let http = HttpRequest { content_type: None, ..json(&target, "{}") };
+    let http = EncodedRequest { content_type: None, ..json(&target, "{}") };
     assert_eq!(understood(&http).0, Protocol::Json);
 }

@@ -1,6 +1,6 @@
 //! What is refused before the service sees it, and with which words.
 
-use quelea_sqs_protocol::encoding::{HttpRequest, Protocol};
+use quelea_sqs_protocol::encoding::{EncodedRequest, Protocol};
 use quelea_sqs_protocol::{Action, ErrorKind};
 
 use crate::http::{form, get, json, refused, target};
@@ -50,7 +50,7 @@ fn what_is_no_json_is_refused() {
         assert!(message.starts_with("The request is not valid JSON: "), "{body}: {message}");
     }
     let http =
-        HttpRequest { body: b"{\"MessageBody\":\"\xff\"}", ..json("AmazonSQS.SendMessage", "") };
+        EncodedRequest { body: b"{\"MessageBody\":\"\xff\"}", ..json("AmazonSQS.SendMessage", "") };
     assert_eq!(refused(&http).1.kind, ErrorKind::SerializationException);
 }
 
@@ -79,26 +79,27 @@ fn json_needs_an_operation_that_there_is() {
         let (protocol, error) = refused(&json(target, "{}"));
         assert_eq!((protocol, error.kind), (Protocol::Json, ErrorKind::UnknownOperation));
     }
-    let http = HttpRequest { target: None, ..json("", "{}") };
+    let http = EncodedRequest { target: None, ..json("", "{}") };
     assert_eq!(refused(&http).1.kind, ErrorKind::UnknownOperation);
 }
 
 #[test]
 fn mixtures_of_the_protocols_are_refused() {
     let target = target(Action::ListQueues);
-    let with_form = HttpRequest { target: Some(&target), ..form("/", "Action=ListQueues") };
+    let with_form = EncodedRequest { target: Some(&target), ..form("/", "Action=ListQueues") };
     let (protocol, error) = refused(&with_form);
     assert_eq!((protocol, error.kind), (Protocol::Json, ErrorKind::SerializationException));
     assert!(error.message.contains("does not go with the header X-Amz-Target"), "{error}");
 
-    let got = HttpRequest { method: "GET", ..json(&target, "") };
+    let got = EncodedRequest { method: "GET", ..json(&target, "") };
     assert_eq!(refused(&got).1.kind, ErrorKind::UnknownOperation);
 
-    let text = HttpRequest { content_type: Some("text/plain"), ..form("/", "Action=ListQueues") };
+    let text =
+        EncodedRequest { content_type: Some("text/plain"), ..form("/", "Action=ListQueues") };
     let (protocol, error) = refused(&text);
     assert_eq!((protocol, error.kind), (Protocol::Query, ErrorKind::SerializationException));
 
-    let put = HttpRequest { method: "PUT", ..form("/", "Action=ListQueues") };
+    let put = EncodedRequest { method: "PUT", ..form("/", "Action=ListQueues") };
     assert_eq!(refused(&put).1.kind, ErrorKind::InvalidAction);
 }
 
@@ -162,7 +163,7 @@ fn a_query_may_have_only_so_many_parameters_and_only_utf8() {
     assert_eq!(refused(&form("/", &many)).1.kind, ErrorKind::MalformedQueryString);
     let body = "Action=SendMessage&MessageBody=%ff";
     assert_eq!(refused(&form("/", body)).1.kind, ErrorKind::MalformedQueryString);
-    let http = HttpRequest { body: b"Action=SendMessage&MessageBody=\xff", ..form("/", "") };
+    let http = EncodedRequest { body: b"Action=SendMessage&MessageBody=\xff", ..form("/", "") };
     assert_eq!(refused(&http).1.kind, ErrorKind::MalformedQueryString);
 }
 
