@@ -6,7 +6,7 @@ use quelea_model::{Properties, Table, Value, limits};
 
 use crate::consuming::consume;
 use crate::declaring::{exclusive_queue, queue};
-use crate::session_test::{On, SessionTest};
+use crate::session_test::{Client, On, SessionTest};
 
 #[test]
 fn a_client_that_never_reads_is_bounded_and_loses_nothing() {
@@ -205,7 +205,7 @@ fn a_header_too_long_for_the_consumer_is_left_out() {
 }
 
 /// How many channels of a client are open.
-fn channels(node: &mut Node, client: Client) -> u32 {
+fn channels(node: &mut SessionTest, client: Client) -> u32 {
     let id = node.session(client).connection_id();
     let connections = node.broker.connections();
     let connection = connections.iter().find(|connection| Some(connection.id) == id);
