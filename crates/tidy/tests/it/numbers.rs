@@ -131,7 +131,7 @@ fn forms(name: &str, value: u64) -> Vec<String> {
         .as_bytes()
         .rchunks(3)
         .rev()
-        .map(|group| std::str::from_utf8(group).unwrap())
+        .map(|group| std::str::from_utf8(group).expect("digits are ASCII"))
         .collect();
     let mut forms = vec![groups.join(",")];
     for (shift, unit) in [(10, "KiB"), (20, "MiB"), (30, "GiB")] {
