@@ -11,7 +11,7 @@ const RELAY: &str = "crates/elastic/core/src/relay/limits.rs";
 const LIMITS: &str = "docs/operate/limits.md";
 
 /// A page, its words around the number, which is `{}`, and where the constant stands.
-const STATED: [(&str, &str, &str, &str); 63] = [
+const STATED: [(&str, &str, &str, &str); 62] = [
     (LIMITS, "| frame | {} (", CORE, "FRAME_BYTES_MAX"),
     (LIMITS, "| channels of a connection | {} (", CORE, "CHANNELS_MAX"),
     (LIMITS, "| body of a message | {} (", CORE, "MESSAGE_BYTES_MAX"),
@@ -73,7 +73,6 @@ const STATED: [(&str, &str, &str, &str); 63] = [
     ("docs/elastic/relay.md", "also full at {} entries", RELAY, "RING_ITEMS_MAX"),
     ("docs/elastic/relay.md", "remembers at most {} stretches", RELAY, "AWAITING_MAX"),
     ("docs/elastic/relay.md", "`--ring-bytes SIZE` | {} |", RELAY, "RING_BYTES_DEFAULT"),
-    ("docs/elastic/relay.md", "`--spill-bytes` ({})", RELAY, "SPILL_BYTES_DEFAULT"),
     ("docs/elastic/relay.md", "its producers {} of credit", RELAY, "WINDOW_BYTES"),
     ("docs/elastic/relay.md", "at least {} and at most", RELAY, "WINDOW_BYTES_MIN"),
     ("docs/elastic/relay.md", "and at most {}", RELAY, "WINDOW_BYTES_MAX"),

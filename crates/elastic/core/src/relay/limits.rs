@@ -29,8 +29,6 @@ pub const OVERDRAFT_BYTES: u64 = (quelea_elastic_proto::limits::MESSAGE_BYTES_MA
 /// Time between two looks at which listeners lag behind the others.
 pub const LAG_CHECK_MS: u64 = 20;
 
-/// What a listener may have in the store of the policy Spill where the command line says nothing else.
-pub const SPILL_BYTES_DEFAULT: u64 = 1 << 30;
 /// Bytes that are given to that store at once, at least if there are so many.
 pub const SPILL_WRITE_BYTES: usize = 1 << 20;
 /// Bytes that are taken back from it at once: a ring is refilled when it is half empty.
