@@ -22,7 +22,7 @@ class Slow(StrEnum):
     HOLD_PRODUCERS = "hold_producers"
     """Producers wait for it."""
     SPILL = "spill"
-    """What waits goes to a durable queue; refused where relays cannot do it."""
+    """What waits goes to a file of the relay; refused where relays cannot do it."""
 
 
 SlowLike: TypeAlias = Slow | Literal["drop_oldest", "drop_newest", "disconnect", "hold_producers", "spill"]

@@ -287,7 +287,7 @@ pub enum SlowPolicy {
     Disconnect = 3,
     /// The producers get no more credit until it has room.
     HoldProducers = 4,
-    /// Waiting messages go to a durable queue and come from there when it has caught up.
+    /// Waiting messages go to a file of the relay and come from there until it has caught up.
     Spill = 5,
 }
 

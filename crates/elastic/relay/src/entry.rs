@@ -106,7 +106,7 @@ impl EntryConfig {
             return Err(ConfigError { field: "zmtp_in", fault }.into());
         }
         if self.slow == SlowPolicy::Spill {
-            let fault = "an entry has no queue to spill to".to_owned();
+            let fault = "an entry has no file to spill to".to_owned();
             return Err(ConfigError { field: "slow", fault }.into());
         }
         let [producers, listeners] = sides.map(|address| match address.as_str() {

@@ -80,7 +80,7 @@ pub(crate) struct Listener {
     pub(crate) prefixes: BTreeMap<Bytes, u32>,
     /// Subscriptions to everything.
     pub(crate) everything: u32,
-    /// Its ring was full, and has not enough room yet.
+    /// Its ring was full, and has not enough room yet: ended by `offer`, and by `make_room` when the ring was read.
     pub(crate) dropping: bool,
     /// It is so far behind the others that producers do not wait for it.
     pub(crate) lagging: bool,

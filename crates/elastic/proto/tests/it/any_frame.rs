@@ -10,7 +10,7 @@ use quelea_elastic_proto::frame::{
     Role, SlowPolicy, Start, Welcome, WireError,
 };
 use quelea_elastic_proto::limits::{DIRECTORIES_MAX, SEQUENCE_MAX};
-use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot, parts};
+use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, Named, RelayId, Slot, parts};
 
 /// Any frame that may be sent.
 pub(crate) fn any_frame() -> BoxedStrategy<Frame> {
@@ -266,8 +266,8 @@ fn error_code() -> impl Strategy<Value = ErrorCode> {
 }
 
 fn slow() -> impl Strategy<Value = SlowPolicy> {
-    use SlowPolicy::{Disconnect, DropNewest, DropOldest, HoldProducers, Spill};
-    proptest::sample::select(vec![DropNewest, DropOldest, Disconnect, HoldProducers, Spill])
+    let policies: Vec<SlowPolicy> = SlowPolicy::NAMES.iter().map(|(_, policy)| *policy).collect();
+    proptest::sample::select(policies)
 }
 
 fn acknowledge() -> impl Strategy<Value = Acknowledge> {
