@@ -2,7 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
+import urllib.error
+import urllib.request
+from pathlib import Path
 
 import pika
 import pytest
@@ -292,3 +296,36 @@ class TestAdmin:
     def test_it_tells_what_went_wrong(self, admin, name):
         admin("queue", "delete", name(), fails=True)
         admin("user", "list", "--password", "wrong", fails=True)
+
+
+ROUTE = re.compile(r'\.route\(\s*"(/[^"]+)",\s*(.*?)\)\s*(?=\.route|\.nest|\})', re.DOTALL)
+VERBS = ("put", "post", "get", "delete")
+
+
+def routes_of_the_api():
+    """Each verb and path, as the router's source has them."""
+    source = (Path(__file__).parents[2] / "crates/management/src/api.rs").read_text()
+    for path, handlers in ROUTE.findall(source):
+        for verb in VERBS:
+            if re.search(rf"\b{verb}\(", handlers):
+                yield verb.upper(), "" if path == "/metrics" else "/api", path
+
+
+@pytest.mark.quelea("its own routes")
+def test_every_route_answers_whatever_its_parameters_name(management, name):
+    routes = sorted(routes_of_the_api(), key=lambda route: VERBS.index(route[0].lower()))
+    assert len(routes) > 60
+    nobody = segment(name("nobody/é"))
+    for verb, prefix, path in routes:
+        request = urllib.request.Request(management.http + prefix + re.sub(r"\{\w+\}", nobody, path), method=verb)
+        request.add_header("Authorization", management.authorization)
+        data = None
+        if verb in ("PUT", "POST"):
+            request.add_header("Content-Type", "application/json")
+            data = b"[no JSON"
+        try:
+            with urllib.request.urlopen(request, data, timeout=20) as answer:
+                status = answer.status
+        except urllib.error.HTTPError as error:
+            status = error.code
+        assert status in (200, 201, 204, 400, 403, 404), f"{verb} {path}: {status}"

@@ -43,7 +43,12 @@ impl Call {
         (self.api, self.user, parameters(self.path))
     }
 
-    /// The same with the body, which must be JSON and say so.
+    /// What a handler needs that looks at neither the user nor the route's parameters.
+    pub(crate) fn api(self) -> ApiState {
+        self.api
+    }
+
+    /// The same as [`Self::parts`] with the body, which must be JSON and say so.
     ///
     /// # Errors
     /// [`ApiError::Malformed`].

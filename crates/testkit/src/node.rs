@@ -18,10 +18,6 @@ pub const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 /// Turns after which a node should have come to rest.
 const TURNS_MAX: usize = 10_000;
 
-/// After so many turns in a row without anything a node is at rest: the store in memory does its reads
-/// and writes between turns, and tells nobody.
-const QUIET_TURNS: usize = 3;
-
 /// The other end of a connection.
 pub trait Client: Sized {
     /// What it has sent and the session has not read, as much as one read takes; empty if there is nothing.
@@ -55,6 +51,9 @@ pub struct Node<C> {
     pub ends: Vec<End<C>>,
     /// While it is, nothing becomes durable.
     pub is_disk_slow: bool,
+    /// After so many turns in a row without anything the node is at rest, 1 by default. A fuzzed one needs
+    /// 3: the store in memory does its reads and writes between turns, and tells nobody.
+    pub quiet_turns: usize,
     /// What lies under the log, if the node has one.
     disk: Option<FakeDisk>,
     /// Jobs of the log that are not done.
@@ -84,7 +83,8 @@ impl<C: Client> Node<C> {
         let connection = Arc::new(connection);
         let config = SessionConfig { connection, loopback_users: vec!["guest".to_owned()] };
         let (ends, jobs, config) = (Vec::new(), VecDeque::new(), Arc::new(config));
-        let mut node = Self { broker, now, ends, is_disk_slow: false, disk, jobs, config };
+        let is_disk_slow = false;
+        let mut node = Self { broker, now, ends, is_disk_slow, quiet_turns: 1, disk, jobs, config };
         node.settle();
         node
     }
@@ -139,7 +139,7 @@ impl<C: Client> Node<C> {
         let mut quiet = 0;
         for _ in 0..TURNS_MAX {
             quiet = if self.turn() { 0 } else { quiet + 1 };
-            if quiet == QUIET_TURNS {
+            if quiet == self.quiet_turns {
                 return;
             }
         }

@@ -41,6 +41,7 @@ impl FuzzedNode {
         let broker = broker::start(limits, broker::open_memory(MemStore::pumped()), START);
         let connection = ConnectionConfig { frame_max: 4_096, ..ConnectionConfig::default() };
         let mut node = Node::new(broker, None, connection, START);
+        node.quiet_turns = 3;
         for _ in 0..CLIENTS {
             node.accept(FuzzClient::new(), true);
         }

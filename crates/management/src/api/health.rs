@@ -9,7 +9,7 @@ use crate::error::ApiError;
 
 /// Fails while publishers are blocked: the disk is full, or has failed.
 pub(crate) async fn alarms(call: Call) -> Answer {
-    let (api, _, []) = call.parts();
+    let api = call.api();
     let blocked = api.ask(|core| core.broker.publishers_blocked().map(str::to_owned)).await?;
     Ok(match blocked {
         None => ok(),
@@ -22,7 +22,7 @@ pub(crate) async fn alarms(call: Call) -> Answer {
 
 /// Fails while messages are set aside since the log does not give them back.
 pub(crate) async fn unreadable_messages(call: Call) -> Answer {
-    let (api, _, []) = call.parts();
+    let api = call.api();
     let overview = api.ask(|core| core.broker.overview()).await?;
     let messages = overview.messages_unreadable;
     if messages == 0 {
@@ -36,8 +36,7 @@ pub(crate) async fn unreadable_messages(call: Call) -> Answer {
 
 /// The core thread answers. All virtual hosts are served by the one node: they are up when it does.
 pub(crate) async fn alive(call: Call) -> Answer {
-    let (api, _, []) = call.parts();
-    api.ask(|_| ()).await?;
+    call.api().ask(|_| ()).await?;
     Ok(ok())
 }
 

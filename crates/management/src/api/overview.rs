@@ -11,7 +11,7 @@ use crate::state::ApiState;
 
 /// `GET /api/overview`.
 pub(crate) async fn overview(call: Call) -> JsonAnswer {
-    let (api, _, []) = call.parts();
+    let api = call.api();
     let overview = fetch(&api).await?;
     let exchange_types = ["direct", "fanout", "headers", "topic"];
     let exchange_types = exchange_types.map(|name| json!({ "name": name, "enabled": true }));
