@@ -75,9 +75,10 @@ impl LoadQueue {
         self.retries.push((at, read));
     }
 
-    /// When the next of these is due.
-    pub(crate) fn retry_at(&self) -> Option<Timestamp> {
-        self.retries.iter().map(|(at, _)| *at).min()
+    /// When the next of these is due; while `max` reads are under way, none is before one of them is done.
+    pub(crate) fn retry_at(&self, max: usize) -> Option<Timestamp> {
+        let next = self.retries.iter().map(|(at, _)| *at).min();
+        next.filter(|_| self.under_way < max)
     }
 
     /// The next job, while less than `max` are under way.

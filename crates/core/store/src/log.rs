@@ -111,7 +111,7 @@ impl LogStore {
             count += 1;
             large |= segment.capacity != segment_bytes;
         }
-        if count == self.segments.len() {
+        if self.segments.iter().next().is_none_or(|first| !has_file(first)) {
             // Nothing is in the log yet that could be freed.
             return true;
         }
@@ -485,7 +485,7 @@ impl Store for LogStore {
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        let read = self.loads.retry_at();
+        let read = self.loads.retry_at(READS_MAX);
         if self.commit.failed().is_some() {
             return read;
         }

@@ -90,7 +90,10 @@ impl LogDirectory {
                 });
             }
         };
-        let file = SegmentFile { name, file, bytes: header.bytes };
+        // What lost its end is not used again.
+        let len = file.len().unwrap_or(0);
+        let bytes = u32::try_from(len).map_or(header.bytes, |len| len.min(header.bytes));
+        let file = SegmentFile { name, file, bytes };
         if header.segment == 0 {
             self.spare_segments.push(file);
             return Ok(());

@@ -325,7 +325,8 @@ fn repair_tail(
         Some(last) if !end.fresh => {
             tail.capacity = directory.capacity(end.position.segment);
             tail.seed = last.seed;
-            mark_opening(&mut tail, &last, options)?;
+            let is_cut = directory.cut_off(end.position.segment).is_some();
+            mark_opening(&mut tail, &last, is_cut, options)?;
         }
         _ if !end.tallies.is_empty() => begin_next_segment(&mut tail, options),
         _ => {}
@@ -353,12 +354,14 @@ fn begin_next_segment(tail: &mut Tail, options: &Options) {
 fn mark_opening(
     tail: &mut Tail,
     segment: &ReplaySegment,
+    is_cut: bool,
     options: &Options,
 ) -> Result<(), OpenError> {
     let number = (tail.commit | (COMMITS_PER_OPENING - 1)) + 1;
-    // A segment of the older format is not gone on with.
+    // A segment of the older format, or one that lost its end, is not gone on with.
     let is_old = segment.version < FORMAT_VERSION;
-    let segment_end = is_old || tail.offset as usize + 2 * COMMIT_BYTES > tail.capacity as usize;
+    let segment_end =
+        is_old || is_cut || tail.offset as usize + 2 * COMMIT_BYTES > tail.capacity as usize;
     let commit = Commit {
         continued: false,
         segment_end,

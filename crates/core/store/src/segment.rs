@@ -178,7 +178,7 @@ impl Segment {
 
     /// Live share of its used bytes, estimated from its pairs.
     pub(crate) fn live_bytes(&self) -> u64 {
-        let used = u64::from(self.end - SEGMENT_HEADER_BYTES);
+        let used = u64::from(self.end.saturating_sub(SEGMENT_HEADER_BYTES));
         if self.pairs == 0 { 0 } else { used * u64::from(self.live) / u64::from(self.pairs) }
     }
 }

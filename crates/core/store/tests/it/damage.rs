@@ -207,6 +207,27 @@ fn accepted_damage_in_the_log_is_left_behind_by_the_next_checkpoint() {
 }
 
 #[test]
+fn a_last_segment_that_lost_its_end_is_accepted_once() {
+    let mut harness = synced_batches(5);
+    harness.checkpoint();
+    let last = harness.disk.list().unwrap().into_iter().filter(|name| name.starts_with("segment-"));
+    let last = last.max().expect("a segment");
+    let written = harness.disk.content(&last).expect("it is there");
+    let end = written.iter().rposition(|byte| *byte != 0).expect("records") + 1;
+    harness.disk.cut(&last, end + 100);
+    harness.options.accept_damage = true;
+    let mut after = harness.try_crash(Survival::All, 0).expect("it was accepted");
+    assert_eq!(after.state.messages.len(), 5);
+    after.publish(&[1], 400);
+    after.checkpoint();
+    after.options.accept_damage = false;
+    let after = after.restart();
+    assert_eq!(after.state.messages.len(), 6);
+    let again = after.crash(Survival::All, 0);
+    assert_eq!(again.state.messages.len(), 6);
+}
+
+#[test]
 fn a_damaged_checkpoint_says_whether_the_log_can_rebuild_it() {
     let mut harness = some_log();
     harness.checkpoint();
