@@ -36,7 +36,7 @@ def names(files: list[Path]) -> str:
 
 def cargo_environment() -> dict[str, object]:
     """A place of its own, so that this build and the workspace's do not wait for each other; and without
-    the long link, as the workspace's release profile."""
+    the long link, as the workspace's profile `release-lite`."""
     return {
         "CARGO_TARGET_DIR": target_directory() / "bindings",
         "CARGO_PROFILE_RELEASE_LTO": "off",

@@ -16,7 +16,7 @@ from harness.suite import Suite
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKSPACES = PRODUCT, EXPERIMENTS = ROOT, ROOT / "experiments"
-PROFILE = "release"
+PROFILE = "release-lite"
 BUILD_TIMEOUT_S = 2_400
 TEST_TIMEOUT_S = 2_400
 FEATURES = ["quelea-server/etcd", "quelea-elastic-directory/etcd"]

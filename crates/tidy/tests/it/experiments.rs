@@ -68,7 +68,9 @@ fn both_workspaces_have_the_same_package_lints_profiles_and_versions() {
     for section in ["package", "lints"] {
         assert_eq!(experiments["workspace"][section], product["workspace"][section], "{section}");
     }
-    assert_eq!(release(&experiments), release(&product));
+    for profile in ["release", "release-lite"] {
+        assert_eq!(shared(&experiments, profile), shared(&product, profile), "{profile}");
+    }
     let versions = |workspace: &Table| workspace["workspace"]["dependencies"].as_table().cloned();
     let (product, experiments) = (versions(&product), versions(&experiments));
     let product = product.expect("a table");
@@ -84,11 +86,10 @@ fn both_workspaces_have_the_same_package_lints_profiles_and_versions() {
     assert_none("other versions than the product's", &faults);
 }
 
-/// The release profile without the overrides for single packages, which are of the product's own.
-fn release(workspace: &Table) -> Table {
-    let mut profile = workspace["profile"]["release"].as_table().cloned().expect("a table");
-    let packages = profile.get_mut("package").and_then(|packages| packages.as_table_mut());
-    packages.expect("overrides").retain(|package, _| package == "*");
+/// A profile without the overrides for single packages, which are of the product's own.
+fn shared(workspace: &Table, profile: &str) -> Table {
+    let mut profile = workspace["profile"][profile].as_table().cloned().expect("a table");
+    profile.remove("package");
     profile
 }
 
