@@ -199,6 +199,7 @@ impl<C: Client> Node<C> {
             Effect::PublishersBlocked { .. }
             | Effect::PublishersUnblocked
             | Effect::MessagesUnreadable { .. }
+            | Effect::DefinitionLost { .. }
             | Effect::Received { .. } => None,
         };
         for end in &mut self.ends {

@@ -88,7 +88,7 @@ impl Session {
             Effect::PublishersBlocked { reason } => self.blocked(&reason),
             Effect::PublishersUnblocked => self.unblocked(),
             // Not for clients.
-            Effect::MessagesUnreadable { .. } => {}
+            Effect::MessagesUnreadable { .. } | Effect::DefinitionLost { .. } => {}
         }
     }
 

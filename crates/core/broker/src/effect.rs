@@ -97,6 +97,12 @@ pub enum Effect {
         /// Which messages, where, and why.
         error: LoadError,
     },
+    /// After a start with accepted damage: what was left out, or replaced, since it or something that it needs
+    /// is lost. For the log of the program.
+    DefinitionLost {
+        /// What, and what it needed.
+        problem: String,
+    },
 }
 
 /// Why the broker closes a connection on its own.

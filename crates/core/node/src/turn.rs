@@ -155,6 +155,10 @@ impl Core {
                     log_unreadable(vhost, queue, error);
                     continue;
                 }
+                Effect::DefinitionLost { problem } => {
+                    tracing::error!("started without a lost definition: {problem}");
+                    continue;
+                }
             };
             match self.connections.slot(connection) {
                 Some(slot) => self.connections.apply(slot, &mut self.broker, effect, now),

@@ -8,6 +8,7 @@ use quelea_store::{Deduplication, EntryFlags, QueueIndex, Recovered, Visibility}
 
 use super::Broker;
 use crate::access::access_key::AccessKey;
+use crate::effect::Effect;
 use crate::error::{ExchangeError, RecoveryError};
 use crate::ids::VhostId;
 use crate::messaging::Messaging;
@@ -16,58 +17,100 @@ use crate::queues::queue::invisible::{InvisibleMessage, InvisibleMessages};
 use crate::queues::queue::{NewQueue, release};
 use crate::routing::binding::Destination;
 use crate::routing::exchange::ExchangeSpec;
-use crate::topology::{Item, StoredBinding, StoredDestination, StoredQueue};
+use crate::topology::{Item, StoredBinding, StoredDestination, StoredQueue, StoredVhost};
 
 impl Broker {
     /// Items come by kind: vhosts, users, permissions, exchanges, queues, bindings,
     /// access keys, attributes of queues, move tasks.
+    ///
+    /// Where the operator has accepted damage, an item that needs one which is lost is lost with it: it is
+    /// deleted, so that the next start needs no such leave, and said.
     pub(crate) fn restore(
         &mut self,
         mut recovered: Recovered,
         now: Timestamp,
     ) -> Result<(), RecoveryError> {
-        for (key, value) in &recovered.topology {
-            match Item::decode(key, value)? {
-                Item::Vhost(vhost) => self.add_vhost(vhost),
-                Item::User(user) => {
-                    let accounts = &mut self.access.accounts;
-                    let put = accounts.put_user(&user.name, &user.password_hash, &user.tags);
-                    put.map_err(inconsistent)?;
+        let is_damaged = !recovered.damage.is_empty();
+        for (key, value) in std::mem::take(&mut recovered.topology) {
+            let item = Item::decode(&key, &value);
+            if is_damaged && let Ok(Item::Exchange(vhost, _)) = &item {
+                self.replace_vhost(vhost);
+            }
+            if is_damaged && let Ok(Item::Queue(queue)) = &item {
+                self.replace_vhost(&queue.vhost);
+            }
+            let restored = item
+                .map_err(RecoveryError::from)
+                .and_then(|item| self.restore_item(item, &mut recovered, now));
+            match restored {
+                Err(error) if is_damaged => {
+                    let Messaging { log, effects, .. } = &mut self.messaging;
+                    log.store.delete_topology(&key);
+                    effects.push_back(Effect::DefinitionLost { problem: error.to_string() });
                 }
-                Item::Permission(permission) => {
-                    self.access.accounts.set_permission(permission).map_err(inconsistent)?;
-                }
-                Item::TopicPermission(permission) => {
-                    let set = self.access.accounts.set_topic_permission(permission);
-                    set.map_err(inconsistent)?;
-                }
-                Item::Exchange(vhost, spec) => {
-                    self.recover_exchange(vhost.as_str(), spec)?;
-                }
-                Item::Queue(stored) => {
-                    let id = stored.id;
-                    let messages = recovered.queues.remove(&id).unwrap_or_default();
-                    let noted = recovered.visibility.remove(&id).unwrap_or_default();
-                    let (messages, invisible) = hide(messages, noted, now);
-                    self.recover_queue(stored, messages, now)?;
-                    let sent = recovered.deduplications.remove(&id).unwrap_or_default();
-                    self.recover_invisible(id, invisible, sent, now);
-                }
-                Item::Binding(binding) => self.recover_binding(&binding)?,
-                Item::AccessKey(key) => self.recover_access_key(key)?,
-                Item::Attributes(stored) => {
-                    let id = self.known_queue(&stored.vhost, &stored.queue, "attributes")?;
-                    let Messaging { queues, log, .. } = &mut self.messaging;
-                    queues.apply_attributes(log, id, stored.attributes);
-                }
-                Item::Move(stored) => {
-                    let id = self.known_queue(&stored.vhost, &stored.queue, "a move task")?;
-                    self.move_tasks.restore(id, stored, now);
-                }
+                restored => restored?,
             }
         }
         self.release_strangers(recovered);
         Ok(())
+    }
+
+    fn restore_item(
+        &mut self,
+        item: Item,
+        recovered: &mut Recovered,
+        now: Timestamp,
+    ) -> Result<(), RecoveryError> {
+        match item {
+            Item::Vhost(vhost) => self.add_vhost(vhost),
+            Item::User(user) => {
+                let accounts = &mut self.access.accounts;
+                let put = accounts.put_user(&user.name, &user.password_hash, &user.tags);
+                put.map_err(inconsistent)?;
+            }
+            Item::Permission(permission) => {
+                self.access.accounts.set_permission(permission).map_err(inconsistent)?;
+            }
+            Item::TopicPermission(permission) => {
+                let set = self.access.accounts.set_topic_permission(permission);
+                set.map_err(inconsistent)?;
+            }
+            Item::Exchange(vhost, spec) => self.recover_exchange(vhost.as_str(), spec)?,
+            Item::Queue(stored) => {
+                let id = stored.id;
+                let messages = recovered.queues.remove(&id).unwrap_or_default();
+                let noted = recovered.visibility.remove(&id).unwrap_or_default();
+                let (messages, invisible) = hide(messages, noted, now);
+                self.recover_queue(stored, messages, now)?;
+                let sent = recovered.deduplications.remove(&id).unwrap_or_default();
+                self.recover_invisible(id, invisible, sent, now);
+            }
+            Item::Binding(binding) => self.recover_binding(&binding)?,
+            Item::AccessKey(key) => self.recover_access_key(key)?,
+            Item::Attributes(stored) => {
+                let id = self.known_queue(&stored.vhost, &stored.queue, "attributes")?;
+                let Messaging { queues, log, .. } = &mut self.messaging;
+                queues.apply_attributes(log, id, stored.attributes);
+            }
+            Item::Move(stored) => {
+                let id = self.known_queue(&stored.vhost, &stored.queue, "a move task")?;
+                self.move_tasks.restore(id, stored, now);
+            }
+        }
+        Ok(())
+    }
+
+    /// A virtual host is little more than its name: where it is lost, what stands in it brings it back.
+    fn replace_vhost(&mut self, name: &VhostName) {
+        if self.routing.vhost_id(name.as_str()).is_none() {
+            let stored =
+                StoredVhost { name: name.clone(), description: "".into(), tags: Vec::new() };
+            self.add_vhost(stored.clone());
+            let Messaging { log, effects, .. } = &mut self.messaging;
+            log.persist(&Item::Vhost(stored));
+            let problem = format!("vhost '{name}' is lost and made anew for what is in it");
+            effects.push_back(Effect::DefinitionLost { problem });
+        }
     }
 
     fn recover_exchange(&mut self, vhost: &str, spec: ExchangeSpec) -> Result<(), RecoveryError> {

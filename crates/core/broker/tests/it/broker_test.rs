@@ -304,6 +304,7 @@ impl BrokerTest {
             Effect::MessagesUnreadable { queue, error, .. } => {
                 self.unreadable.push(format!("{}: {error}", queue.as_str()));
             }
+            Effect::DefinitionLost { problem } => self.unreadable.push(problem),
         }
     }
 }

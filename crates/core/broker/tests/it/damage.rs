@@ -1,8 +1,12 @@
 //! Messages that the log does not give back are named, and stand in nobody's way.
 
 use bytes::Bytes;
-use quelea_broker::{BrokerConfig, QueueAttributes, Receive, Send};
-use quelea_model::QueueId;
+use quelea_broker::{
+    Broker, BrokerConfig, Effect, QueueAttributes, QueueBinding, Receive, RecoveryError, Send,
+};
+use quelea_model::{QueueId, Table, Timestamp};
+use quelea_store::{Damage, MemStore, Recovered};
+use quelea_testkit::broker::{memory_of, open_memory};
 
 use crate::broker_test::{BrokerTest, StoreKind};
 
@@ -79,4 +83,71 @@ fn a_damaged_range_is_named_and_does_not_stop_the_queue() {
     assert!(missed > 1, "the range that it lies in was paged out");
     let [named] = &test.unreadable[..] else { panic!("{:?}", test.unreadable) };
     assert!(named.contains(&format!("cannot read {missed} messages from ")), "{named}");
+}
+
+/// Starts a broker over what this store holds, without the definitions that this picks by their bytes.
+fn without(
+    store: &mut MemStore,
+    is_lost: impl Fn(&[u8]) -> bool,
+    damage: Vec<Damage>,
+) -> Result<Broker, RecoveryError> {
+    let (mut store, recovered) = open_memory(std::mem::take(store));
+    recovered.topology.keys().filter(|key| is_lost(key)).for_each(|key| store.delete_topology(key));
+    let topology = recovered.topology.into_iter().filter(|(key, _)| !is_lost(key)).collect();
+    let recovered = Recovered { topology, damage, ..recovered };
+    Broker::new(BrokerConfig::default(), store, recovered, 7, Timestamp::from_millis(1))
+}
+
+fn accepted_damage() -> Vec<Damage> {
+    let (file, problem) = ("segment-00000001".to_owned(), "the checksum is wrong".to_owned());
+    vec![Damage { file, offset: 4096, problem, lost: Vec::new() }]
+}
+
+fn has(key: &[u8], kind: u8, name: &str) -> bool {
+    key[0] == kind && key.windows(name.len()).any(|bytes| bytes == name.as_bytes())
+}
+
+/// Two queues with attributes and bindings, in a store.
+fn defined() -> MemStore {
+    let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Memory);
+    for name in ["lost", "kept"] {
+        test.broker.create_queue(test.now, "/", name, QueueAttributes::default()).unwrap();
+        let channel = test.client("me").channel;
+        let binding = QueueBinding {
+            queue: name.to_owned(),
+            exchange: "amq.topic".to_owned(),
+            routing_key: "key".to_owned(),
+            arguments: Table::default(),
+        };
+        test.broker.bind_queue(test.now, channel, &binding).unwrap();
+    }
+    std::mem::take(memory_of(&mut test.broker))
+}
+
+#[test]
+fn what_needs_a_lost_definition_is_left_out_and_said_once() {
+    const QUEUE: u8 = 6;
+    let is_lost = |key: &[u8]| has(key, QUEUE, "lost");
+    let refused = without(&mut defined(), is_lost, Vec::new()).err().expect("nothing is accepted");
+    assert!(refused.to_string().contains("queue 'lost', which is not there"), "{refused}");
+
+    let mut broker = without(&mut defined(), is_lost, accepted_damage()).expect("it is accepted");
+    let said: Vec<_> = std::iter::from_fn(|| broker.poll_effect()).collect();
+    let is_of_lost = |effect: &Effect| matches!(effect, Effect::DefinitionLost { problem } if problem.contains("'lost'"));
+    assert!(said.len() == 2 && said.iter().all(is_of_lost), "a binding and attributes: {said:?}");
+    assert!(broker.queue_id("/", "kept").is_some());
+    // From now on without leave.
+    let mut store = std::mem::take(memory_of(&mut broker));
+    assert!(without(&mut store, |_| false, Vec::new()).is_ok());
+}
+
+#[test]
+fn a_lost_virtual_host_is_made_anew_for_its_queues() {
+    const VHOST: u8 = 1;
+    let mut store = defined();
+    let mut broker =
+        without(&mut store, |key| key[0] == VHOST, accepted_damage()).expect("accepted");
+    assert!(broker.queue_id("/", "kept").is_some());
+    let mut store = std::mem::take(memory_of(&mut broker));
+    assert!(without(&mut store, |_| false, Vec::new()).is_ok());
 }
