@@ -358,10 +358,7 @@ fn refused(path: PathBuf, source: OpenError) -> StartError {
             let lost: Vec<_> = damage.iter().map(|damage| damage.describe(&name)).collect();
             StartError::Damaged { path, lost: lost.join("; ") }
         }
-        OpenError::Missing { .. } => StartError::Damaged { path, lost: source.to_string() },
-        OpenError::Damaged { ref file, offset, .. }
-            if file.starts_with("segment") && offset > 0 =>
-        {
+        source if source.can_be_accepted() => {
             StartError::Damaged { path, lost: source.to_string() }
         }
         source => StartError::Log { path, source },

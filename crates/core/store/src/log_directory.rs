@@ -31,6 +31,7 @@ pub(crate) struct LogDirectory {
 /// A file with a segment in it.
 #[derive(Debug)]
 pub(crate) struct FoundSegment {
+    /// Its bytes are those that are there, which may be fewer than the header says.
     pub(crate) file: SegmentFile,
     pub(crate) header: SegmentHeader,
 }
@@ -91,7 +92,7 @@ impl LogDirectory {
             }
         };
         // What lost its end is not used again.
-        let len = file.len().unwrap_or(0);
+        let len = file.len().map_err(io)?;
         let bytes = u32::try_from(len).map_or(header.bytes, |len| len.min(header.bytes));
         let file = SegmentFile { name, file, bytes };
         if header.segment == 0 {
@@ -152,6 +153,11 @@ impl LogDirectory {
         self.segments.last_key_value().map(|(number, _)| *number)
     }
 
+    /// The numbers from this one on, rising.
+    pub(crate) fn numbers_from(&self, number: u32) -> impl Iterator<Item = u32> {
+        self.segments.range(number..).map(|(number, _)| *number)
+    }
+
     /// Start of the unbroken run of numbers that ends with the last one, but at least `from`.
     pub(crate) fn run_start(&self, from: u32) -> u32 {
         let mut start = self.last().unwrap_or(from);
@@ -171,11 +177,10 @@ impl LogDirectory {
     }
 
     /// The length of a segment's file if that is less than it was made with: it was filled with zeros then.
-    pub(crate) fn cut_off(&self, number: u32) -> Option<u64> {
-        let found = self.segments.get(&number)?;
-        let len = found.file.file.len().ok()?;
-        let was_filled = found.header.bytes == self.segment_bytes;
-        (was_filled && len < u64::from(found.header.bytes)).then_some(len)
+    pub(crate) fn cut_off(&self, number: u32) -> Option<u32> {
+        let FoundSegment { file, header } = self.segments.get(&number)?;
+        let was_filled = header.bytes == self.segment_bytes;
+        (was_filled && file.bytes < header.bytes).then_some(file.bytes)
     }
 
     /// Takes the segments behind this one, the last first.

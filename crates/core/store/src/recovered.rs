@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use quelea_model::{QueueId, Seq};
 
+use crate::segment::SEGMENT_HEADER_BYTES;
 use crate::{Damage, Deduplication, QueueIndex, Visibility};
 
 /// The state that a log was recovered to.
@@ -137,4 +138,19 @@ pub enum OpenError {
         /// The setting.
         segment_bytes: u32,
     },
+}
+
+impl OpenError {
+    /// Whether the log opens without what is lost, with [`crate::Options::accept_damage`].
+    #[must_use]
+    pub fn can_be_accepted(&self) -> bool {
+        match self {
+            Self::Missing { .. } | Self::Lost { .. } => true,
+            // Without its header nothing is known of a segment, and of a checkpoint nothing is skipped.
+            Self::Damaged { file, offset, .. } => {
+                file.starts_with("segment") && *offset >= u64::from(SEGMENT_HEADER_BYTES)
+            }
+            _ => false,
+        }
+    }
 }

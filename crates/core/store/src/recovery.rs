@@ -39,6 +39,16 @@ struct End {
     tallies: BTreeMap<u32, Tally>,
     /// What follows and was dropped.
     dropped: Option<DroppedTail>,
+    /// Segments that are not there.
+    gaps: Vec<Gap>,
+}
+
+/// Segments before one, which are free or lost.
+struct Gap {
+    /// The one behind them.
+    next: u32,
+    /// The greatest number of a message before them.
+    last_seq: Seq,
 }
 
 impl LogStore {
@@ -82,38 +92,36 @@ fn replay_log(
     replay: &mut Replay,
 ) -> Result<End, OpenError> {
     let position = base.position;
-    let nothing = |position: Location| End {
-        position,
-        fresh: true,
-        commit: base.commit,
-        tallies: BTreeMap::new(),
-        dropped: None,
+    let Some(last) = directory.last().filter(|last| position.segment <= *last) else {
+        return nothing_to_replay(directory, base, replay);
     };
-    let Some(last) = directory.last() else {
-        return Ok(nothing(position));
+    // Without the leave to skip, what stands before a missing segment must have been declared free.
+    let from = if replay.accepts_damage {
+        position.segment
+    } else {
+        directory.run_start(position.segment)
     };
-    if position.segment > last {
-        if position.segment > last + 1 || position.offset != SEGMENT_HEADER_BYTES {
-            let problem = format!("the checkpoint {} needs it", base.number);
-            return Err(OpenError::Missing { segment: position.segment, problem });
-        }
-        return Ok(nothing(position));
-    }
+    let numbers: Vec<u32> = directory.numbers_from(from).collect();
     let (mut start, mut commit) = (position, base.commit);
-    let first = directory.run_start(position.segment);
-    if first > position.segment {
-        start = Location { segment: first, offset: SEGMENT_HEADER_BYTES };
-        commit = directory.commit_before(first);
+    if let Some(first) = numbers.first().filter(|first| **first > position.segment) {
+        start = Location { segment: *first, offset: SEGMENT_HEADER_BYTES };
+        commit = directory.commit_before(*first);
     }
     let mut scan = Scan::new(replay, start, commit);
-    let mut dropped = None;
+    let (mut dropped, mut gaps) = (None, Vec::new());
+    let mut expected = position.segment;
     directory.will_need(start);
-    for number in first..=last {
+    for number in numbers {
         let segment = directory.segment(number)?;
         directory.will_need(Location { segment: number + 1, offset: 0 });
+        if number > expected {
+            gaps.push(Gap { next: number, last_seq: scan.last_seq });
+            scan.lenient |= number > start.segment;
+        }
+        expected = number + 1;
         let offset = if number == start.segment { start.offset } else { SEGMENT_HEADER_BYTES };
         let before = directory.commit_before(number);
-        if number > first && before != scan.commit {
+        if number > start.segment && before != scan.commit {
             if !scan.lenient {
                 let problem = "it does not follow the segment before it".to_owned();
                 return Err(OpenError::Damaged { file: segment.name, offset: 24, problem });
@@ -141,7 +149,34 @@ fn replay_log(
         replay.damage.push(Damage { file, offset, problem, lost });
     }
     let dropped = dropped.filter(|tail| tail.records > 0);
-    Ok(End { position, fresh, commit, tallies, dropped })
+    Ok(End { position, fresh, commit, tallies, dropped, gaps })
+}
+
+/// No segment is at the checkpoint's position, nor behind it: so it is if the log had ended with a segment and
+/// nothing more had come to the disk.
+fn nothing_to_replay(
+    directory: &LogDirectory,
+    base: &Base,
+    replay: &mut Replay,
+) -> Result<End, OpenError> {
+    let mut position = base.position;
+    let is_next = position.offset == SEGMENT_HEADER_BYTES
+        && position >= base.synced
+        && directory.last().is_none_or(|last| position.segment == last + 1);
+    if !is_next {
+        let missing = position.segment;
+        if !replay.accepts_damage {
+            let problem = format!("the checkpoint {} needs it", base.number);
+            return Err(OpenError::Missing { segment: missing, problem });
+        }
+        let (first, last) = (Seq(base.next_seq), Seq(u64::MAX));
+        let lost = LostMessages { queue: None, messages: None, first, last };
+        replay.damage.push(missing_segment(missing, vec![lost]));
+        // The number is not used again: the file may come back.
+        position = Location { segment: missing + 1, offset: SEGMENT_HEADER_BYTES };
+    }
+    let (tallies, gaps) = (BTreeMap::new(), Vec::new());
+    Ok(End { position, fresh: true, commit: base.commit, tallies, dropped: None, gaps })
 }
 
 /// Replays a segment, skipping damage if that is accepted. Returns what is dropped of the last one.
@@ -229,17 +264,14 @@ fn check_complete(
     let missing = |segment: u32, problem: &str| {
         Err(OpenError::Missing { segment, problem: problem.to_owned() })
     };
-    if let Some((first, _)) = end.tallies.first_key_value()
-        && *first > base.position.segment
-        && *first - 1 > replay.freed_prefix
-    {
+    for gap in end.gaps.iter().filter(|gap| gap.next - 1 > replay.freed_prefix) {
         if !replay.accepts_damage {
-            return missing(*first - 1, "the replay needs it");
+            return missing(gap.next - 1, "the replay needs it");
         }
-        let (first_lost, next) = (Seq(base.next_seq), directory.next_seq_before(*first));
-        let last = Seq(next.saturating_sub(1));
-        let lost = LostMessages { queue: None, messages: None, first: first_lost, last };
-        replay.damage.push(missing_segment(*first - 1, vec![lost]));
+        let first = Seq(gap.last_seq.0.saturating_add(1));
+        let last = Seq(directory.next_seq_before(gap.next).saturating_sub(1));
+        let lost = LostMessages { queue: None, messages: None, first, last };
+        replay.damage.push(missing_segment(gap.next - 1, vec![lost]));
     }
     replay.page_in_noted()?;
     let mut short = Vec::new();
@@ -250,10 +282,8 @@ fn check_complete(
             }
             return missing(needed.number, "the checkpoint needs it");
         };
-        let len = found.file.file.len();
-        let len = len.map_err(|source| io_error("look at", &found.file.name, source))?;
-        if len < u64::from(needed.end) {
-            short.push((needed, found.file.name.clone(), len));
+        if found.file.bytes < needed.end {
+            short.push((needed, found.file.name.clone(), u64::from(found.file.bytes)));
         }
     }
     for (needed, file, len) in short {
@@ -486,8 +516,7 @@ fn segment_of(
     segment.end = segment.end.max(SEGMENT_HEADER_BYTES);
     if !replay.damage.is_empty() {
         // Else the next checkpoint would miss again what is lost.
-        let len = found.file.file.len().unwrap_or(u64::MAX);
-        segment.end = segment.end.min(u32::try_from(len).unwrap_or(u32::MAX));
+        segment.end = segment.end.min(found.file.bytes);
     }
     let pairs = tally.map_or(0, |t| t.pairs).saturating_add(needed.map_or(0, |n| n.pairs));
     segment.pairs = pairs.max(live);

@@ -75,6 +75,12 @@ impl Scan<'_> {
                 plausible
                     .then(|| queues.iter().map(|id| LostMessages::one(*id, message.seq)).collect())
             }
+            // The message itself may be gone with its segment: then this was all that was left of it.
+            Record::Requeue { queue, entry, .. } => {
+                let (queue, seq) = (Some(*queue), entry.seq);
+                let lost = LostMessages { queue, messages: None, first: seq, last: seq };
+                (seq <= self.last_seq).then(|| vec![lost])
+            }
             _ => None,
         }
     }

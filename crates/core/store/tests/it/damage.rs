@@ -180,7 +180,7 @@ fn a_segment_that_is_shorter_than_the_checkpoint_says_is_found_at_the_start() {
         first.0, last.0
     );
     assert_eq!(error.to_string(), text);
-    // Whoever accepts it gets the rest, and is told the same.
+    // Whoever accepts it gets the rest, and the same account of what is lost.
     harness.options.accept_damage = true;
     let mut after = harness.try_crash(Survival::All, 0).expect("it was accepted");
     assert_eq!(after.state.messages.len() as u64, 31 - count);
@@ -197,13 +197,54 @@ fn accepted_damage_in_the_log_is_left_behind_by_the_next_checkpoint() {
     let mut harness = synced_batches(5);
     flip(&harness.disk, "segment-00000001", 1_300);
     harness.options.accept_damage = true;
-    let mut after = harness.try_crash(Survival::All, 0).expect("it was accepted");
+    let after = harness.try_crash(Survival::All, 0).expect("it was accepted");
     assert_eq!(after.state.messages.len(), 4);
+    go_on(after, 5);
+}
+
+#[test]
+fn a_missing_segment_takes_only_its_own_messages_along() {
+    let mut harness = some_log();
+    harness.disk.remove("segment-00000003").expect("it is there");
+    let error = open(&harness);
+    assert!(matches!(error, OpenError::Missing { segment: 3, .. }), "{error}");
+    assert!(error.can_be_accepted());
+    harness.options.accept_damage = true;
+    let (_, recovered) =
+        LogStore::open(&harness.disk, harness.options, harness.now).expect("it was accepted");
+    let there: Vec<u64> = recovered.queues[&QueueId(1)].entries().map(|(e, _)| e.seq.0).collect();
+    let [damage] = &recovered.damage[..] else { panic!("{:?}", recovered.damage) };
+    let [LostMessages { queue: None, messages: None, first, last }] = damage.lost[..] else {
+        panic!("{damage}")
+    };
+    // The header of the segment behind says only which numbers had been taken when it was begun.
+    let lost: Vec<u64> = (1..=30).filter(|seq| !there.contains(seq)).collect();
+    assert!(lost.len() >= 7 && there.len() >= 20, "{lost:?}");
+    assert_eq!((first.0, last.0), (lost[0], lost[lost.len() - 1] + 1), "{damage}");
+}
+
+#[test]
+fn a_log_whose_last_segments_are_gone_is_accepted_once() {
+    let mut harness = synced_batches(5);
+    harness.checkpoint();
+    harness.disk.remove("segment-00000001").expect("it is there");
+    let error = open(&harness);
+    assert!(error.can_be_accepted(), "{error}");
+    harness.options.accept_damage = true;
+    let after = harness.try_crash(Survival::All, 0).expect("it was accepted");
+    assert!(after.state.messages.is_empty());
+    go_on(after, 1);
+}
+
+/// The next checkpoint leaves accepted damage behind: from then on so many messages are there without leave.
+fn go_on(mut after: StoreHarness<LogStore>, messages: usize) {
     after.publish(&[1], 400);
     after.checkpoint();
     after.options.accept_damage = false;
     let after = after.restart();
-    assert_eq!(after.state.messages.len(), 5);
+    assert_eq!(after.state.messages.len(), messages);
+    let again = after.crash(Survival::All, 0);
+    assert_eq!(again.state.messages.len(), messages);
 }
 
 #[test]
@@ -215,15 +256,9 @@ fn a_last_segment_that_lost_its_end_is_accepted_once() {
     harness.disk.cut("segment-00000001", end + 100);
     assert!(matches!(open(&harness), OpenError::Damaged { .. }));
     harness.options.accept_damage = true;
-    let mut after = harness.try_crash(Survival::All, 0).expect("it was accepted");
+    let after = harness.try_crash(Survival::All, 0).expect("it was accepted");
     assert_eq!(after.state.messages.len(), 5);
-    after.publish(&[1], 400);
-    after.checkpoint();
-    after.options.accept_damage = false;
-    let after = after.restart();
-    assert_eq!(after.state.messages.len(), 6);
-    let again = after.crash(Survival::All, 0);
-    assert_eq!(again.state.messages.len(), 6);
+    go_on(after, 6);
 }
 
 #[test]
