@@ -1,6 +1,6 @@
 //! Writing frames into an [`Output`], for either side.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{BufMut, Bytes};
 use quelea_model::Message;
 
 use crate::frame::{FRAME_END, FRAME_HEAD, FRAME_OVERHEAD, FrameKind};
@@ -70,30 +70,26 @@ impl Output {
         message: &Message,
         frame_max: u32,
     ) {
-        let (exchange, routing_key) = (message.exchange().as_bytes(), message.routing_key());
-        let (tag, routing_key) = (consumer_tag.as_bytes(), routing_key.as_bytes());
+        let (exchange, routing_key) = (message.exchange_bytes(), message.routing_key_bytes());
+        let tag = consumer_tag.as_bytes();
         let (tag_len, exchange_len) = (short_len(tag), short_len(exchange));
         let (properties, body) = (message.properties(), message.body());
         let payload_len = 4 + 1 + tag.len() + 9 + 1 + exchange.len() + 1 + routing_key.len();
         let in_line = fits_in_line(body.len(), frame_max);
 
-        let room = payload_len + properties.len() + 3 * FRAME_OVERHEAD + CONTENT_HEAD;
-        let out = self.buffer(room + if in_line { body.len() } else { 0 });
+        let mut out = self.space(content_len(payload_len, properties, body, in_line));
         out.put_slice(&frame_head(FrameKind::Method, channel, payload_len));
         out.put_slice(&[BASIC[0], BASIC[1], DELIVER[0], DELIVER[1], tag_len]);
         out.put_slice(tag);
-        let mut fixed = [0; 10];
-        fixed[..8].copy_from_slice(&delivery_tag.to_be_bytes());
-        fixed[8] = u8::from(redelivered);
-        fixed[9] = exchange_len;
-        out.put_slice(&fixed);
+        out.put_u64(delivery_tag);
+        out.put_slice(&[u8::from(redelivered), exchange_len]);
         out.put_slice(exchange);
         out.put_u8(short_len(routing_key));
         out.put_slice(routing_key);
         out.put_u8(FRAME_END);
-        put_content_header(out, channel, properties, body.len());
+        put_content_header(&mut out, channel, properties, body.len());
         if in_line {
-            put_body_in_line(out, channel, body);
+            put_body_in_line(&mut out, channel, body);
         } else {
             out.put_u8(FRAME_END);
             self.body(channel, message.body_bytes(), frame_max);
@@ -119,17 +115,16 @@ impl Output {
         let payload_len = 4 + 2 + 1 + exchange.len() + 1 + routing_key.len() + 1;
         let in_line = fits_in_line(body.len(), frame_max);
 
-        let room = payload_len + properties.len() + 3 * FRAME_OVERHEAD + CONTENT_HEAD;
-        let out = self.buffer(room + if in_line { body.len() } else { 0 });
+        let mut out = self.space(content_len(payload_len, properties, &body, in_line));
         out.put_slice(&frame_head(FrameKind::Method, channel, payload_len));
         out.put_slice(&[BASIC[0], BASIC[1], PUBLISH[0], PUBLISH[1], 0, 0, short_len(exchange)]);
         out.put_slice(exchange);
         out.put_u8(short_len(routing_key));
         out.put_slice(routing_key);
         out.put_slice(&[u8::from(mandatory), FRAME_END]);
-        put_content_header(out, channel, properties, body.len());
+        put_content_header(&mut out, channel, properties, body.len());
         if in_line {
-            put_body_in_line(out, channel, &body);
+            put_body_in_line(&mut out, channel, &body);
         } else {
             out.put_u8(FRAME_END);
             self.body(channel, body, frame_max);
@@ -153,9 +148,16 @@ const fn fits_in_line(body_len: usize, frame_max: u32) -> bool {
     body_len < SHARED_BYTES_MIN && body_len <= payload_max(frame_max)
 }
 
+/// Bytes of a method with content, up to the header frame's end octet, or to that of the one body frame.
+#[inline]
+const fn content_len(payload_len: usize, properties: &[u8], body: &[u8], in_line: bool) -> usize {
+    let body_len = if in_line && !body.is_empty() { FRAME_OVERHEAD + body.len() } else { 0 };
+    payload_len + 2 * FRAME_OVERHEAD + CONTENT_HEAD + properties.len() + body_len
+}
+
 /// Appends a content header without its end octet, which goes along with what follows.
 #[inline]
-fn put_content_header(out: &mut BytesMut, channel: u16, properties: &[u8], body_len: usize) {
+fn put_content_header(out: &mut impl BufMut, channel: u16, properties: &[u8], body_len: usize) {
     out.put_slice(&frame_head(FrameKind::Header, channel, CONTENT_HEAD + properties.len()));
     let mut fixed = [0; CONTENT_HEAD];
     fixed[..2].copy_from_slice(&BASIC);
@@ -166,7 +168,7 @@ fn put_content_header(out: &mut BytesMut, channel: u16, properties: &[u8], body_
 
 /// Appends the header frame's end, and the body as one frame if there is any.
 #[inline]
-fn put_body_in_line(out: &mut BytesMut, channel: u16, body: &[u8]) {
+fn put_body_in_line(out: &mut impl BufMut, channel: u16, body: &[u8]) {
     out.put_u8(FRAME_END);
     if !body.is_empty() {
         out.put_slice(&frame_head(FrameKind::Body, channel, body.len()));

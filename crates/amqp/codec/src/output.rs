@@ -136,6 +136,15 @@ impl Output {
         &mut self.tail
     }
 
+    /// So many bytes of the buffer, all to be written by the caller.
+    #[inline]
+    pub(crate) fn space(&mut self, bytes: usize) -> &mut [u8] {
+        let buffer = self.buffer(bytes);
+        let from = buffer.len();
+        buffer.resize(from + bytes, 0);
+        &mut buffer[from..]
+    }
+
     /// Begins a new buffer instead of moving the old one's bytes to a larger one.
     #[cold]
     fn next_buffer(&mut self, bytes: usize) {

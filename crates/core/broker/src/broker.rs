@@ -150,6 +150,7 @@ impl Broker {
     /// Whether it is time to read more from publishers: they are not blocked, what waits to be
     /// written and to be spilled is within its bound, and the disk has a place for it.
     #[must_use]
+    #[inline]
     pub fn accepts_publishes(&self) -> bool {
         self.blocked.is_none()
             && self.messaging.log.has_room(self.config.store_pending_bytes_max)

@@ -95,7 +95,7 @@ pub enum Effect {
         /// Their queue.
         queue: QueueName,
         /// Which messages, where, and why.
-        error: LoadError,
+        error: Box<LoadError>,
     },
     /// After a start with accepted damage: what was left out, or replaced, since it or something that it needs
     /// is lost. For the log of the program.
@@ -104,6 +104,9 @@ pub enum Effect {
         problem: String,
     },
 }
+
+// Each delivery is one, and is moved a few times: what is rare is boxed, not carried by all.
+const _: () = assert!(size_of::<Effect>() <= 80);
 
 /// Why the broker closes a connection on its own.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -54,6 +54,7 @@ impl Messaging {
         for (id, error) in self.queues.take_missed() {
             let Some(queue) = self.queues.get(id) else { continue };
             let (vhost, queue) = (queue.vhost_name.clone(), queue.name.clone());
+            let error = Box::new(error);
             self.effects.push_back(Effect::MessagesUnreadable { vhost, queue, error });
         }
     }

@@ -1,6 +1,6 @@
 //! A message as it travels and as it is stored: routing facts, wire-shaped properties, body.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 
 use crate::limits::SHORT_STRING_BYTES_MAX;
 use crate::properties::PropertyView;
@@ -36,15 +36,15 @@ impl Message {
         assert!(routing_key.len() <= SHORT_STRING_BYTES_MAX, "routing key is a short string");
         let head_len = exchange.len() + routing_key.len() + properties.len();
         let compact = head_len + body.len() <= COMPACT_BYTES_MAX;
-        let mut head = BytesMut::with_capacity(head_len + if compact { body.len() } else { 0 });
-        head.put_slice(exchange.as_bytes());
-        head.put_slice(routing_key.as_bytes());
-        head.put_slice(properties);
+        let mut head = Vec::with_capacity(head_len + if compact { body.len() } else { 0 });
+        head.extend_from_slice(exchange.as_bytes());
+        head.extend_from_slice(routing_key.as_bytes());
+        head.extend_from_slice(properties);
         if compact {
-            head.put_slice(&body);
+            head.extend_from_slice(&body);
         }
         Self {
-            head: head.freeze(),
+            head: Bytes::from(head),
             separate_body: if compact { Bytes::new() } else { body },
             exchange_len: exchange.len() as u8,
             routing_key_len: routing_key.len() as u8,
@@ -55,18 +55,33 @@ impl Message {
     /// The exchange it was published to; empty for the default exchange.
     #[must_use]
     pub fn exchange(&self) -> &str {
-        text(&self.head[..self.exchange_len as usize])
+        text(self.exchange_bytes())
+    }
+
+    /// The same, for those who only copy it.
+    #[must_use]
+    #[inline]
+    pub fn exchange_bytes(&self) -> &[u8] {
+        &self.head[..self.exchange_len as usize]
     }
 
     /// The routing key it was published with.
     #[must_use]
     pub fn routing_key(&self) -> &str {
+        text(self.routing_key_bytes())
+    }
+
+    /// The same, for those who only copy it.
+    #[must_use]
+    #[inline]
+    pub fn routing_key_bytes(&self) -> &[u8] {
         let from = self.exchange_len as usize;
-        text(&self.head[from..from + self.routing_key_len as usize])
+        &self.head[from..from + self.routing_key_len as usize]
     }
 
     /// Wire-shaped properties, ready for a content header frame.
     #[must_use]
+    #[inline]
     pub fn properties(&self) -> &[u8] {
         let from = self.exchange_len as usize + self.routing_key_len as usize;
         &self.head[from..self.head_len as usize]
@@ -98,6 +113,7 @@ impl Message {
 
     /// The body.
     #[must_use]
+    #[inline]
     pub fn body(&self) -> &[u8] {
         if self.separate_body.is_empty() {
             &self.head[self.head_len as usize..]

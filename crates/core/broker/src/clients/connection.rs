@@ -72,8 +72,8 @@ impl Connection {
 pub(crate) fn delivery_bytes(message: &Message, tag: &str) -> usize {
     DELIVERY_OVERHEAD_BYTES
         + tag.len()
-        + message.exchange().len()
-        + message.routing_key().len()
+        + message.exchange_bytes().len()
+        + message.routing_key_bytes().len()
         + message.properties().len()
         + message.body().len()
 }
