@@ -123,6 +123,7 @@ impl QueueIndex {
 
     /// What comes next.
     #[must_use]
+    #[inline]
     pub fn front(&self) -> Front<'_> {
         match self.slots.front() {
             None => Front::Empty,
