@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
+use axum::response::Html;
 use axum::routing::{MethodRouter, delete, get, put};
 use axum::{Json, Router};
 use prometheus_client::collector::Collector;
@@ -41,6 +42,9 @@ use crate::state::ApiState;
 
 /// Bytes of a request's body: a declaration with its arguments fits many times over.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// What a browser gets.
+const FRONT_PAGE: &str = include_str!("front_page.html");
 
 /// What [`serve`] needs to know.
 #[derive(Clone)]
@@ -86,6 +90,7 @@ pub async fn serve(
 fn routes(api: ApiState, elastic: Vec<(&'static str, MethodRouter)>) -> Router {
     let elastic = elastic::mount(elastic, &api);
     Router::new()
+        .route("/", get(async || Html(FRONT_PAGE)))
         .route("/metrics", get(metrics::text))
         .nest(
             "/api",

@@ -75,6 +75,8 @@ enum AdminError {
     Client(#[from] ClientError),
     #[error("cannot read the password from standard input: {0}")]
     Password(std::io::Error),
+    #[error("user {name:?} exists already; `user password` and `user tags` change it")]
+    UserExists { name: String },
     #[error("argument {text:?} is not NAME=VALUE")]
     Argument { text: String },
     #[error("field {text:?} is not FIELD=VALUE")]

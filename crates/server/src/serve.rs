@@ -17,6 +17,7 @@ use prometheus_client::collector::Collector;
 use quelea_cmq_front::DatagramCounters;
 use quelea_node::{Node, StartError, Stopped};
 use quelea_sqs_server::SqsCounters;
+use sd_notify::NotifyState;
 use tokio::runtime::Builder;
 
 use self::bridge::{BridgeError, ElasticBridge};
@@ -104,8 +105,10 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
     let fronts = Fronts { management, sqs, cmq, elastic, bridge };
     let pid = std::process::id();
     announce_ready(&node, &fronts, connections_max, started);
+    notify_service_manager(NotifyState::Ready);
     let signal = signals.next().await.name;
     tracing::info!(signal, "stopping");
+    notify_service_manager(NotifyState::Stopping);
     let stopped = stop(node, fronts, &mut signals).await;
     let clean = stopped == Stopped::Clean;
     let uptime_s = started.elapsed().as_secs();
@@ -197,6 +200,13 @@ async fn stop(node: Node, fronts: Fronts, signals: &mut Signals) -> Stopped {
 async fn stop_on_thread(what: &str, stop: impl FnOnce() + Send + 'static) {
     if tokio::task::spawn_blocking(stop).await.is_err() {
         tracing::warn!("{what} did not stop");
+    }
+}
+
+/// Notifies systemd, if it started us and asked for it (`Type=notify`).
+fn notify_service_manager(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        tracing::warn!(%error, "systemd cannot be notified");
     }
 }
 

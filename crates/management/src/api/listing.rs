@@ -5,9 +5,11 @@ use quelea_broker::Broker;
 use serde_json::Value;
 
 use super::JsonAnswer;
+use super::vhosts::exists;
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::operation::existed;
 use crate::state::ApiState;
 
 /// A kind of object that belongs to a virtual host, as a report of the broker.
@@ -48,7 +50,7 @@ pub(super) async fn matching<T: Listed>(api: &ApiState, wanted: impl Fn(&T) -> b
     Ok(array(all.iter().filter(|object| wanted(object)).map(|object| object.to_json(api))))
 }
 
-/// A virtual host's objects that are wanted, if the user may see the virtual host.
+/// A virtual host's objects that are wanted, if it is there and the user may see it.
 pub(super) async fn matching_in<T: Listed>(
     api: &ApiState,
     user: &ApiUser,
@@ -56,6 +58,7 @@ pub(super) async fn matching_in<T: Listed>(
     wanted: impl Fn(&T) -> bool,
 ) -> JsonAnswer {
     user.require_vhost(&vhost)?;
+    existed(exists(api, &vhost).await?)?;
     let all = fetch::<T>(api, Some(vhost.clone())).await?;
     let wanted = all.iter().filter(|object| object.vhost() == vhost && wanted(object));
     Ok(array(wanted.map(|object| object.to_json(api))))

@@ -50,8 +50,8 @@ pub(crate) async fn delete(call: Call) -> StatusAnswer {
 
 /// Whether there is a virtual host of that name.
 pub(super) async fn exists(api: &ApiState, vhost: &str) -> Result<bool, ApiError> {
-    let vhosts = fetch::<VhostReport>(api, None).await?;
-    Ok(vhosts.iter().any(|known| known.vhost() == vhost))
+    let vhost = vhost.to_owned();
+    api.ask(move |core| core.broker.has_vhost(&vhost)).await
 }
 
 impl Listed for VhostReport {

@@ -58,6 +58,14 @@ impl Client {
         self.request(Method::GET, path, None)
     }
 
+    /// `None` if there is no such object.
+    pub(crate) fn find(&self, path: &str) -> Result<Option<Value>, ClientError> {
+        match self.get(path) {
+            Err(ClientError::Refused { status: StatusCode::NOT_FOUND, .. }) => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
     pub(crate) fn put(&self, path: &str, body: &Value) -> Result<(), ClientError> {
         self.request(Method::PUT, path, Some(body)).map(drop)
     }

@@ -40,6 +40,9 @@ pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(
             table::print(&client.get("/api/users")?, &["name", "tags"], output);
         }
         Command::Add { name, tags, new_password } => {
+            if client.find(&path(&name))?.is_some() {
+                return Err(AdminError::UserExists { name });
+            }
             let password = password(new_password)?;
             client.put(&path(&name), &json!({ "password": password, "tags": tags }))?;
         }

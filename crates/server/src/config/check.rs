@@ -19,6 +19,8 @@ pub(crate) enum ConfigError {
     Syntax { origin: String, reason: String },
     #[error("{origin}: there is no key {name:?}{}", suggestion(name))]
     UnknownKey { origin: String, name: String },
+    #[error("environment variable {variable} sets nothing: it is written {meant}")]
+    Underscores { variable: String, meant: String },
     #[error("{origin}: {key} {fault}")]
     Value { origin: String, key: &'static str, fault: Box<Fault> },
 }

@@ -16,7 +16,7 @@ directory, or the file of `--config FILE`; then environment variables; then flag
 does not start, and says which.
 
 The environment variable of `amqp.listen` is `QUELEA__AMQP__LISTEN`: two underscores where the key has a
-dot. A list is separated by commas there; a list of tables is written in one line, as in
+dot. There and in `--set` a list is separated by commas, or written as in the file; a list of tables is written in one line, as in
 `QUELEA__CMQ__ROUTE=[{mailboxes='7', exchange='amq.topic'}]`. Sizes may have a unit: `65536`, `64MiB`, `1GiB`, `500kB`.
 
 `quelea config --show` prints what is in force.

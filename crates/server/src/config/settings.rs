@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::Value;
 
-use super::key::{Key, Kind};
+use super::key::{Key, Kind, keys};
 use super::{Config, ConfigError};
 
 /// What every environment variable of the configuration starts with.
@@ -41,7 +41,12 @@ impl Settings {
         variables: impl Iterator<Item = (String, String)>,
     ) -> Result<(), ConfigError> {
         for (variable, text) in variables {
-            let Some(name) = variable.strip_prefix(ENVIRONMENT_PREFIX) else { continue };
+            let Some(name) = variable.strip_prefix(ENVIRONMENT_PREFIX) else {
+                match meant_by(&variable) {
+                    Some(meant) => return Err(ConfigError::Underscores { variable, meant }),
+                    None => continue,
+                }
+            };
             let name = name.to_lowercase().replace("__", ".");
             self.text(&format!("environment variable {variable}"), &name, &text)?;
         }
@@ -61,6 +66,7 @@ impl Settings {
     /// Overlays one key whose value was given as text, as in the environment.
     pub(crate) fn text(&mut self, origin: &str, name: &str, text: &str) -> Result<(), ConfigError> {
         let value = match find(origin, name)?.kind {
+            Kind::List(..) if text.starts_with('[') && text.ends_with(']') => inline(origin, text)?,
             Kind::List(..) => {
                 let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
                 Value::Array(items.map(Value::from).collect())
@@ -99,6 +105,14 @@ fn find(origin: &str, name: &str) -> Result<&'static Key, ConfigError> {
         .ok_or_else(|| ConfigError::UnknownKey { origin: origin.to_owned(), name: name.to_owned() })
 }
 
+/// The variable that was meant by one that differs in its underscores only, such as `QUELEA_AMQP_LISTEN`.
+fn meant_by(variable: &str) -> Option<String> {
+    let letters = |name: &str| name.replace(['_', '.'], "").to_lowercase();
+    let wanted = letters(variable.strip_prefix("QUELEA_")?);
+    let key = keys().iter().find(|key| letters(&key.name) == wanted)?;
+    Some(format!("{ENVIRONMENT_PREFIX}{}", key.name.replace('.', "__").to_uppercase()))
+}
+
 /// A value that is written as in a TOML file.
 fn inline(origin: &str, text: &str) -> Result<Value, ConfigError> {
     let parsed = format!("value = {text}").parse::<toml::Table>();
@@ -128,7 +142,6 @@ mod tests {
 
     use super::*;
     use crate::config::cmq::ForwardMode;
-    use crate::config::key::keys;
 
     fn environment(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
         let mut settings = Settings::default();
@@ -194,6 +207,24 @@ mod tests {
         assert!(!config.http.enabled);
         assert_eq!(config.limits.resident_bytes_max, 128 << 20);
         assert!(config.access.loopback_users.is_empty());
+    }
+
+    #[test]
+    fn a_variable_with_too_few_underscores_is_refused() {
+        for variable in ["QUELEA_AMQP_LISTEN", "QUELEA_AMQP__LISTEN"] {
+            let error = environment(&[(variable, "127.0.0.1:0")]).unwrap_err().to_string();
+            assert!(error.contains(variable) && error.contains("QUELEA__AMQP__LISTEN"), "{error}");
+        }
+        assert!(environment(&[("QUELEA_CACHE", "not ours")]).is_ok());
+    }
+
+    #[test]
+    fn a_list_may_be_written_as_in_a_file() {
+        let mut settings = Settings::default();
+        settings.assignment("amqp.listen=[\"127.0.0.1:0\", \"[::1]:0\"]").unwrap();
+        assert_eq!(settings.config().amqp.listen, ["127.0.0.1:0", "[::1]:0"]);
+        settings.assignment("amqp.listen=[::1]:0,127.0.0.1:0").unwrap();
+        assert_eq!(settings.config().amqp.listen, ["[::1]:0", "127.0.0.1:0"]);
     }
 
     #[test]

@@ -143,7 +143,12 @@ impl Drop for Broker {
 
 impl Starting {
     pub(crate) fn spawn(dir: &DataDir, settings: &[(&str, &str)]) -> Self {
-        let mut child = command(dir.path(), settings).spawn().unwrap();
+        Self::run(command(dir.path(), settings))
+    }
+
+    /// Starts what [`command`] has made.
+    pub(crate) fn run(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();
         thread::spawn(move || {

@@ -2,11 +2,13 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::net::UnixDatagram;
+use std::process::{Command, Output, Stdio};
 
 use rustix::process::Signal;
 
-use crate::broker::{Broker, DataDir, refused, word};
-use crate::client::{Client, Gone, PERSISTENT};
+use crate::broker::{Broker, DataDir, Starting, command, refused, word};
+use crate::client::{Client, Gone, PATIENCE, PERSISTENT};
 
 fn confirmed_publish(client: &mut Client, queue: &str, body: &'static str) {
     client.publish(queue, PERSISTENT, body);
@@ -37,6 +39,68 @@ fn the_management_api_listens_where_the_ready_line_says_unless_off() {
     let broker = Broker::start(&dir, &[("http.enabled", "false")]);
     assert_eq!(word(&broker.ready_line, "http"), "-");
     assert_eq!(broker.terminate().0.code(), Some(0));
+}
+
+/// What the management port answers, with its head.
+fn ask(broker: &Broker, path: &str) -> String {
+    let mut stream = TcpStream::connect(word(&broker.ready_line, "http")).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_browser_at_the_management_port_learns_what_this_is() {
+    let dir = DataDir::new();
+    let broker = Broker::start(&dir, &[]);
+    let page = ask(&broker, "/").to_lowercase();
+    assert!(page.starts_with("http/1.1 200"), "{page}");
+    for part in ["content-type: text/html", "quelea", "/api/overview", "/metrics", "docs"] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+}
+
+#[test]
+fn systemd_is_notified_of_readiness_and_of_a_stop() {
+    let dir = DataDir::new();
+    let path = dir.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut command = command(dir.path(), &[]);
+    command.env("NOTIFY_SOCKET", &path);
+    let Ok(broker) = Starting::run(command).ready_within(PATIENCE) else { panic!("not ready") };
+    let notified = || {
+        let mut message = [0; 256];
+        let len = manager.recv(&mut message).unwrap();
+        String::from_utf8(message[..len].to_vec()).unwrap()
+    };
+    assert!(notified().contains("READY=1"));
+    broker.terminate();
+    assert!(notified().contains("STOPPING=1"));
+}
+
+/// Runs `quelea admin` against a broker.
+fn admin(broker: &Broker, words: &[&str]) -> Output {
+    let url = format!("http://{}", word(&broker.ready_line, "http"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quelea"));
+    command.args(["admin", "--url", &url]).args(words).stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+#[test]
+fn admin_refuses_a_user_that_exists_and_a_virtual_host_that_does_not() {
+    let dir = DataDir::new();
+    let broker = Broker::start(&dir, &[]);
+    let add = ["user", "add", "ada", "--new-password", "lovelace"];
+    assert!(admin(&broker, &add).status.success());
+    for words in [&add[..], &["queue", "list", "--vhost", "nope"]] {
+        let refused = admin(&broker, words);
+        assert_eq!(refused.status.code(), Some(1), "{words:?}");
+        assert!(!refused.stderr.is_empty(), "{words:?}");
+    }
+    assert!(Client::login(broker.amqp, "ada", "lovelace").is_err(), "it has no permission yet");
 }
 
 #[test]

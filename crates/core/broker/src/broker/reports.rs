@@ -48,6 +48,12 @@ impl Broker {
         }
     }
 
+    /// Whether there is a virtual host of that name.
+    #[must_use]
+    pub fn has_vhost(&self, name: &str) -> bool {
+        self.routing.vhost_id(name).is_some()
+    }
+
     /// All virtual hosts, by name.
     #[must_use]
     pub fn vhosts(&self) -> Vec<VhostReport> {
