@@ -4,14 +4,13 @@ import contextlib
 import os
 import re
 import socket
-import subprocess
 import threading
 import urllib.request
 
 import pika
 import pytest
 from harness.amqp.peer import Consumer, Peer, bodies, depth, drain, publish, queue, take, until
-from harness.broker import binary_path
+from harness.broker import refused
 from harness.cmq.pipes import Pipe, lines, push
 from harness.management import Management
 from harness.ports import free_udp_port
@@ -313,12 +312,7 @@ def test_wrong_settings_are_told_at_the_start(tmp_path):
         (f"cmq.key_file={tmp_path}/none", "cmq.key_file"),
         ("cmq.mailbox=7", "there is no key"),
     ]:
-        started = subprocess.run(
-            [binary_path(), "serve", "--data-dir", tmp_path / "data", "--set", "cmq.listen=127.0.0.1:0", "--set", setting],
-            capture_output=True,
-            text=True,
-            timeout=30,
-        )
+        started = refused(tmp_path / "data", "cmq.listen=127.0.0.1:0", setting)
         assert started.returncode in (1, 2)
         assert told in started.stderr, f"{setting}: {started.stderr}"
 

@@ -1,12 +1,11 @@
 """A queue's entry: ZeroMQ's sockets keep their connection while relays come, go and die behind it."""
 
-import subprocess
 import threading
 
 import pytest
 import zmq
 from entry import EntryBroker, toml
-from harness.broker import binary_path
+from harness.broker import binary_path, refused
 from harness.elastic import producer, wire
 from harness.elastic.broker import ElasticBroker
 from zeromq import Raw, command, frame, greeting, introduce, ready, receive, until
@@ -283,8 +282,7 @@ def test_a_queue_with_a_key_is_served_with_it(zsocket):
     ],
 )
 def test_contradicting_settings_are_refused_with_their_field(table, text, tmp_path):
-    command = [binary_path(), "serve", "--data-dir", tmp_path, "--set", f"elastic.entry={toml([table])}"]
-    result = subprocess.run([*command, "--set", "elastic.listen=127.0.0.1:0"], capture_output=True, text=True, timeout=30, check=False)
+    result = refused(tmp_path, f"elastic.entry={toml([table])}")
     assert result.returncode != 0
     assert text in result.stderr
 
@@ -312,7 +310,6 @@ def test_zmtps_sides_of_a_relay_are_shown(zsocket, tmp_path):
 
 
 def test_an_entry_needs_a_directory(tmp_path):
-    command = [binary_path(), "serve", "--data-dir", tmp_path, "--set", "elastic.entry=[{queue='q', zmtp_in='127.0.0.1:0'}]"]
-    result = subprocess.run([*command, "--set", "elastic.listen="], capture_output=True, text=True, timeout=30, check=False)
+    result = refused(tmp_path, "elastic.entry=[{queue='q', zmtp_in='127.0.0.1:0'}]", "elastic.listen=")
     assert result.returncode != 0
     assert "elastic.entry: it needs a directory, and elastic.listen is empty" in result.stderr

@@ -218,3 +218,11 @@ def binary_path() -> Path:
     if not path:
         raise BrokerError("QUELEA_BINARY names no binary: run `make test`, or tests/run.py, which builds it")
     return Path(path)
+
+
+def refused(data_dir, *settings: str) -> subprocess.CompletedProcess:
+    """A start with these settings that is expected to fail, on free ports: another broker may have the usual ones."""
+    command = [binary_path(), "serve", "--data-dir", str(data_dir)]
+    for setting in [*(f"{front}.listen=127.0.0.1:0" for front in ("amqp", "http", "sqs", "elastic")), *settings]:
+        command += ["--set", setting]
+    return subprocess.run(command, capture_output=True, text=True, timeout=READY_TIMEOUT_S, check=False)
