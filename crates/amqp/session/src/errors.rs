@@ -11,7 +11,7 @@ use quelea_amqp_codec::ReplyCode::{
     ResourceLocked,
 };
 use quelea_broker::error::{
-    BindingError, ConsumeError, DeclareQueueError, ExchangeError, GetError, OpenError,
+    BindingError, CommitError, ConsumeError, DeclareQueueError, ExchangeError, GetError, OpenError,
     PublishError, QueueError, ResourceError, UnknownDeliveryTag,
 };
 use quelea_broker::exchange::RouteError;
@@ -145,6 +145,16 @@ impl HasReplyCode for PublishError {
                     PreconditionFailed
                 }
             },
+        })
+    }
+}
+
+/// Always 406, as from RabbitMQ: what is wrong with a publish by itself was said when it came.
+impl HasReplyCode for CommitError {
+    fn code(&self) -> Option<ReplyCode> {
+        Some(match self {
+            Self::Publish(PublishError::ChannelGone(_)) => return None,
+            Self::Publish(_) | Self::QueueFull { .. } => PreconditionFailed,
         })
     }
 }

@@ -31,7 +31,7 @@ pub use broker::Broker;
 pub use config::BrokerConfig;
 pub use effect::{CloseReason, Effect};
 pub use error::{
-    AdminError, BindingError, ChannelGone, ConsumeError, CreateQueueError, DeclareQueueError,
+    AdminError, BindingError, ChannelGone, CommitError, ConsumeError, CreateQueueError, DeclareQueueError,
     ExchangeError, GetError, MoveError, NoSuchQueueId, OpenError, PublishError, QueueError,
     ReceiveError, RecoveryError, SendError, UnknownDeliveryTag,
 };

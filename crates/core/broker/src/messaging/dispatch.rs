@@ -395,3 +395,4 @@ fn with_delivery_count(message: &Message, count: u16) -> Message {
         message.body_bytes(),
     )
 }
+        is_held: false,

@@ -5,7 +5,7 @@ use quelea_store::{EntryFlags, QueuedMessage};
 
 use super::Messaging;
 use crate::clients::consumer::ConsumerState;
-use crate::clients::unacked::Unacked;
+use crate::clients::unacked::{Unacked, UnackedDeliveries};
 use crate::error::UnknownDeliveryTag;
 use crate::ids::ChannelId;
 use crate::log::Log;
@@ -45,6 +45,13 @@ impl Messaging {
         self.settle_up_to(now, channel, u64::MAX, Settlement::Requeued);
     }
 
+    /// All unsettled deliveries of a channel go back but those that an open transaction has settled.
+    pub(crate) fn requeue_unheld(&mut self, now: Timestamp, channel: ChannelId) {
+        let state = self.clients.channels.get(channel);
+        let mut tags = state.map_or_else(Vec::new, |state| state.unacked.unheld()).into_iter();
+        self.settle_each(now, channel, Settlement::Requeued, |unacked| unacked.take(tags.next()?));
+    }
+
     /// Settles one delivery, or with `multiple` all up to the tag; 0 is then all of the channel.
     ///
     /// # Errors
@@ -80,9 +87,20 @@ impl Messaging {
         last: u64,
         settlement: Settlement,
     ) {
+        self.settle_each(now, channel, settlement, |unacked| unacked.take_up_to(last));
+    }
+
+    /// Settles what `next` takes of a channel's deliveries.
+    fn settle_each(
+        &mut self,
+        now: Timestamp,
+        channel: ChannelId,
+        settlement: Settlement,
+        mut next: impl FnMut(&mut UnackedDeliveries) -> Option<Unacked>,
+    ) {
         let mut before: Option<QueueId> = None;
         while let Some(state) = self.clients.channels.get_mut(channel)
-            && let Some(unacked) = state.unacked.take_up_to(last)
+            && let Some(unacked) = next(&mut state.unacked)
         {
             let queue = unacked.queue;
             if let Some(before) = before.filter(|before| *before != queue) {
