@@ -31,9 +31,9 @@ pub use broker::Broker;
 pub use config::BrokerConfig;
 pub use effect::{CloseReason, Effect};
 pub use error::{
-    AdminError, BindingError, ChannelGone, CommitError, ConsumeError, CreateQueueError, DeclareQueueError,
-    ExchangeError, GetError, MoveError, NoSuchQueueId, OpenError, PublishError, QueueError,
-    ReceiveError, RecoveryError, SendError, UnknownDeliveryTag,
+    AdminError, BindingError, ChannelGone, CommitError, ConsumeError, CreateQueueError,
+    DeclareQueueError, ExchangeError, GetError, MoveError, NoSuchQueueId, OpenError, PublishError,
+    QueueError, ReceiveError, RecoveryError, SendError, UnknownDeliveryTag,
 };
 pub use ids::{ChannelId, ConnectionId, ReceiveId};
 pub use messaging::REDRIVE_SOURCE_HEADER;

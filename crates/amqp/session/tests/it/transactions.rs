@@ -184,7 +184,8 @@ fn a_failed_commit_has_changed_nothing() {
     node.settle();
     let delete = exchange_methods::Delete { exchange: "fleeting".into(), ..Default::default() };
     node.call(other, delete);
-    let text = "PRECONDITION_FAILED - transaction not committed: no exchange 'fleeting' in vhost '/'";
+    let text =
+        "PRECONDITION_FAILED - transaction not committed: no exchange 'fleeting' in vhost '/'";
     assert_eq!(node.refused(on, tx::Commit {}), (406, text.to_owned(), 90, 20));
     let on = node.channel();
     let Method::BasicGetOk(got) = node.call(on, basic::Get { queue: "q".into(), no_ack: true })
