@@ -57,6 +57,8 @@ impl Broker {
             prefetch: state.prefetch,
             unacked: 0,
             state: ConsumerState::Standby,
+            served_at: 0,
+            is_called: false,
             arguments: request.arguments.clone(),
         });
         state.consumers.insert(Arc::clone(&tag), consumer);
