@@ -124,7 +124,7 @@ impl Messaging {
         queue.unacked -= 1;
         if let Some(groups) = &mut queue.groups {
             match settlement {
-                Settlement::Requeued => groups.mark_visible(unacked.entry.seq),
+                Settlement::Requeued => groups.mark_returned(unacked.entry.seq),
                 // For how long a client had it is not known.
                 _ => groups.remove_in_flight(unacked.entry.seq, 0, Timestamp::ZERO),
             }
