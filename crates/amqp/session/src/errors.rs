@@ -7,8 +7,7 @@
 use std::fmt::Display;
 
 use quelea_amqp_codec::ReplyCode::{
-    self, AccessRefused, CommandInvalid, NotAllowed, NotFound, NotImplemented, PreconditionFailed,
-    ResourceLocked,
+    self, AccessRefused, NotAllowed, NotFound, NotImplemented, PreconditionFailed, ResourceLocked,
 };
 use quelea_broker::error::{
     BindingError, CommitError, ConsumeError, DeclareQueueError, ExchangeError, GetError, OpenError,
@@ -110,8 +109,9 @@ impl HasReplyCode for ExchangeError {
             | Self::ArgumentType { .. }
             | Self::Inequivalent(_)
             | Self::InUse { .. }
+            // RabbitMQ 3 closes the connection (503), 4 the channel.
+            | Self::UnknownType(_)
             | Self::TooMany { .. } => PreconditionFailed,
-            Self::UnknownType(_) => CommandInvalid,
         })
     }
 }

@@ -213,12 +213,12 @@ fn arguments_that_make_no_sense() {
 }
 
 #[test]
-fn types_tags_and_flags_that_nobody_knows_end_the_connection() {
+fn types_tags_and_flags_that_nobody_knows_are_refused() {
     refuses([
         (
             exchange("new", "sideways").into(),
-            503,
-            "COMMAND_INVALID - unknown exchange type 'sideways'",
+            406,
+            "PRECONDITION_FAILED - unknown exchange type 'sideways'",
         ),
         (
             basic::Qos { prefetch_size: 10, ..Default::default() }.into(),
