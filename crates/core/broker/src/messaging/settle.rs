@@ -72,7 +72,7 @@ impl Messaging {
             let state = self.clients.channels.get_mut(channel);
             if let Some(unacked) = state.and_then(|state| state.unacked.take(tag)) {
                 let queue = unacked.queue;
-                self.settle_one(channel, unacked, settlement);
+                self.settle_one(now, channel, unacked, settlement);
                 self.after_settling(now, queue, settlement);
             }
         }
@@ -107,14 +107,20 @@ impl Messaging {
                 self.after_settling(now, before, settlement);
             }
             before = Some(queue);
-            self.settle_one(channel, unacked, settlement);
+            self.settle_one(now, channel, unacked, settlement);
         }
         if let Some(queue) = before {
             self.after_settling(now, queue, settlement);
         }
     }
 
-    fn settle_one(&mut self, channel: ChannelId, unacked: Unacked, settlement: Settlement) {
+    fn settle_one(
+        &mut self,
+        now: Timestamp,
+        channel: ChannelId,
+        unacked: Unacked,
+        settlement: Settlement,
+    ) {
         self.give_credit(channel, &unacked);
         let Some((queue, schedule)) = self.queues.with_schedule(unacked.queue) else {
             // The queue is gone, and only the account of the segment is left to be balanced.
@@ -151,7 +157,13 @@ impl Messaging {
                 queue.discard(unacked.into_ready(), DeadLetterReason::Rejected);
             }
             Settlement::Requeued => {
-                let over_limit = requeue(&mut self.log, queue, unacked.into_ready());
+                let message = unacked.into_ready();
+                // The moment itself was for the delivery that has failed: a TTL of 0 is over.
+                if message.expires_at.is_some_and(|at| at <= now) {
+                    self.counters.expired += 1;
+                    return queue.discard(message, DeadLetterReason::Expired);
+                }
+                let over_limit = requeue(&mut self.log, queue, message);
                 self.counters.over_delivery_limit += u64::from(over_limit);
             }
         }
