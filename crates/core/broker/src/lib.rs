@@ -36,7 +36,7 @@ pub use error::{
     QueueError, ReceiveError, RecoveryError, SendError, UnknownDeliveryTag,
 };
 pub use ids::{ChannelId, ConnectionId, ReceiveId};
-pub use messaging::REDRIVE_SOURCE_HEADER;
+pub use messaging::{REDRIVE_RECEIVES_HEADER, REDRIVE_SOURCE_HEADER};
 pub use queues::queue::attributes::{Fifo, QueueAttributes, QueueSettings, Redrive};
 pub use queues::queue::groups::GROUP_HEADER;
 pub use reply::{
