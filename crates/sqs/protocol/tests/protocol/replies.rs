@@ -219,3 +219,34 @@ fn lists_maps_and_numbers_have_their_names() {
         r#"{"ApproximateNumberOfMessagesMoved":-7}"#
     );
 }
+
+#[test]
+fn a_reply_to_query_is_in_json_for_who_accepts_that() {
+    let in_json = |action, reply: &Reply| -> serde_json::Value {
+        let response = encode_reply(Protocol::QueryJson, action, reply, "some-id");
+        assert_eq!((response.status, response.content_type), (200, "application/json"));
+        serde_json::from_slice(&response.body).unwrap()
+    };
+    let metadata = serde_json::json!({ "RequestId": "some-id" });
+    let attributes = BTreeMap::from([("DelaySeconds".to_owned(), "1".to_owned())]);
+    let reply = GetQueueAttributesResult { attributes }.into();
+    let expected = serde_json::json!({ "GetQueueAttributesResponse": {
+        "GetQueueAttributesResult": { "Attributes": [{ "Name": "DelaySeconds", "Value": "1" }] },
+        "ResponseMetadata": metadata,
+    }});
+    assert_eq!(in_json(Action::GetQueueAttributes, &reply), expected);
+    let message = Message {
+        body: some("x"),
+        attributes: BTreeMap::from([("SenderId".to_owned(), "ada".to_owned())]),
+        ..Message::default()
+    };
+    let reply = ReceiveMessageResult { messages: vec![message] }.into();
+    let attributes = serde_json::json!([{ "Name": "SenderId", "Value": "ada" }]);
+    let expected = serde_json::json!({ "ReceiveMessageResponse": {
+        "ReceiveMessageResult": { "Messages": [{ "Attributes": attributes, "Body": "x" }] },
+        "ResponseMetadata": metadata,
+    }});
+    assert_eq!(in_json(Action::ReceiveMessage, &reply), expected);
+    let expected = serde_json::json!({ "DeleteMessageResponse": { "ResponseMetadata": metadata }});
+    assert_eq!(in_json(Action::DeleteMessage, &Reply::Empty), expected);
+}
