@@ -66,6 +66,7 @@ impl Broker {
                 }
             }
         }
+        self.move_tasks.name_destinations(&self.messaging.queues);
         self.release_strangers(recovered);
         Ok(())
     }
