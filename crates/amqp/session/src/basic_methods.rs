@@ -70,9 +70,10 @@ pub(crate) fn ack(
 ) -> Result<Reply, Failure> {
     let basic::Ack { delivery_tag, multiple } = *method;
     if let Mode::Transactional(transaction) = &mut channel.mode {
-        context.broker.check_tag(channel.id, delivery_tag, multiple)?;
-        transaction
-            .push(context.transactions, DeferredOperation::Ack { delivery_tag, multiple })?;
+        if let Some(delivery_tag) = context.broker.hold(channel.id, delivery_tag, multiple)? {
+            let operation = DeferredOperation::Ack { delivery_tag, multiple };
+            transaction.push(context.transactions, operation)?;
+        }
     } else {
         context.broker.ack(context.now, channel.id, delivery_tag, multiple)?;
     }
@@ -86,11 +87,10 @@ pub(crate) fn nack(
 ) -> Result<Reply, Failure> {
     let basic::Nack { delivery_tag, multiple, requeue } = *method;
     if let Mode::Transactional(transaction) = &mut channel.mode {
-        context.broker.check_tag(channel.id, delivery_tag, multiple)?;
-        transaction.push(
-            context.transactions,
-            DeferredOperation::Nack { delivery_tag, multiple, requeue },
-        )?;
+        if let Some(delivery_tag) = context.broker.hold(channel.id, delivery_tag, multiple)? {
+            let operation = DeferredOperation::Nack { delivery_tag, multiple, requeue };
+            transaction.push(context.transactions, operation)?;
+        }
     } else {
         context.broker.nack(context.now, channel.id, delivery_tag, multiple, requeue)?;
     }

@@ -7,11 +7,10 @@
 use std::fmt::Display;
 
 use quelea_amqp_codec::ReplyCode::{
-    self, AccessRefused, CommandInvalid, NotAllowed, NotFound, NotImplemented, PreconditionFailed,
-    ResourceLocked,
+    self, AccessRefused, NotAllowed, NotFound, NotImplemented, PreconditionFailed, ResourceLocked,
 };
 use quelea_broker::error::{
-    BindingError, ConsumeError, DeclareQueueError, ExchangeError, GetError, OpenError,
+    BindingError, CommitError, ConsumeError, DeclareQueueError, ExchangeError, GetError, OpenError,
     PublishError, QueueError, ResourceError, UnknownDeliveryTag,
 };
 use quelea_broker::exchange::RouteError;
@@ -110,8 +109,9 @@ impl HasReplyCode for ExchangeError {
             | Self::ArgumentType { .. }
             | Self::Inequivalent(_)
             | Self::InUse { .. }
+            // RabbitMQ 3 closes the connection (503), 4 the channel.
+            | Self::UnknownType(_)
             | Self::TooMany { .. } => PreconditionFailed,
-            Self::UnknownType(_) => CommandInvalid,
         })
     }
 }
@@ -145,6 +145,16 @@ impl HasReplyCode for PublishError {
                     PreconditionFailed
                 }
             },
+        })
+    }
+}
+
+/// Always 406, as from RabbitMQ: what is wrong with a publish by itself was said when it came.
+impl HasReplyCode for CommitError {
+    fn code(&self) -> Option<ReplyCode> {
+        Some(match self {
+            Self::Publish(PublishError::ChannelGone(_)) => return None,
+            Self::Publish(_) | Self::QueueFull { .. } => PreconditionFailed,
         })
     }
 }

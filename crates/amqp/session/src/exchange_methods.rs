@@ -6,6 +6,7 @@ use quelea_broker::{DeclareExchange, ExchangeBinding};
 use crate::channel::Channel;
 use crate::context::MethodContext;
 use crate::errors::Failure;
+use crate::names::without_line_ends;
 use crate::reply::Reply;
 
 pub(crate) fn declare(
@@ -14,7 +15,7 @@ pub(crate) fn declare(
     method: exchange::Declare,
 ) -> Result<Reply, Failure> {
     let request = DeclareExchange {
-        name: method.exchange.to_string(),
+        name: without_line_ends(&method.exchange),
         kind: method.kind.to_string(),
         passive: method.passive,
         durable: method.durable,
@@ -34,7 +35,7 @@ pub(crate) fn delete(
     let ticket = context.broker.delete_exchange(
         context.now,
         channel.id,
-        &method.exchange,
+        &without_line_ends(&method.exchange),
         method.if_unused,
     )?;
     Ok(Reply::promise(method.no_wait, ticket, exchange::DeleteOk {}))
@@ -46,8 +47,8 @@ pub(crate) fn bind(
     method: exchange::Bind,
 ) -> Result<Reply, Failure> {
     let binding = ExchangeBinding {
-        destination: method.destination.to_string(),
-        source: method.source.to_string(),
+        destination: without_line_ends(&method.destination),
+        source: without_line_ends(&method.source),
         routing_key: method.routing_key.to_string(),
         arguments: method.arguments,
     };
@@ -61,8 +62,8 @@ pub(crate) fn unbind(
     method: exchange::Unbind,
 ) -> Result<Reply, Failure> {
     let binding = ExchangeBinding {
-        destination: method.destination.to_string(),
-        source: method.source.to_string(),
+        destination: without_line_ends(&method.destination),
+        source: without_line_ends(&method.source),
         routing_key: method.routing_key.to_string(),
         arguments: method.arguments,
     };

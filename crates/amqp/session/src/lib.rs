@@ -30,6 +30,7 @@ mod errors;
 mod exchange_methods;
 mod login;
 mod methods;
+mod names;
 mod notice;
 mod publish;
 mod queue_methods;

@@ -7,6 +7,7 @@ use quelea_broker::{DeclareQueue, QueueBinding};
 use crate::channel::Channel;
 use crate::context::MethodContext;
 use crate::errors::Failure;
+use crate::names::without_line_ends;
 use crate::reply::Reply;
 
 pub(crate) fn declare(
@@ -15,7 +16,7 @@ pub(crate) fn declare(
     method: queue::Declare,
 ) -> Result<Reply, Failure> {
     let request = DeclareQueue {
-        name: method.queue.to_string(),
+        name: without_line_ends(&method.queue),
         passive: method.passive,
         durable: method.durable,
         exclusive: method.exclusive,
@@ -37,8 +38,8 @@ pub(crate) fn bind(
     method: queue::Bind,
 ) -> Result<Reply, Failure> {
     let binding = QueueBinding {
-        queue: method.queue.to_string(),
-        exchange: method.exchange.to_string(),
+        queue: without_line_ends(&method.queue),
+        exchange: without_line_ends(&method.exchange),
         routing_key: method.routing_key.to_string(),
         arguments: method.arguments,
     };
@@ -52,8 +53,8 @@ pub(crate) fn unbind(
     method: queue::Unbind,
 ) -> Result<Reply, Failure> {
     let binding = QueueBinding {
-        queue: method.queue.to_string(),
-        exchange: method.exchange.to_string(),
+        queue: without_line_ends(&method.queue),
+        exchange: without_line_ends(&method.exchange),
         routing_key: method.routing_key.to_string(),
         arguments: method.arguments,
     };
@@ -79,7 +80,7 @@ pub(crate) fn delete(
     let deleted = context.broker.delete_queue(
         context.now,
         channel.id,
-        &method.queue,
+        &without_line_ends(&method.queue),
         method.if_unused,
         method.if_empty,
     )?;

@@ -25,7 +25,7 @@ pub(crate) enum DeferredOperation {
     /// A publish, checked when it came. A small one is a copy, so that it does not pin the buffer
     /// that it was read into.
     Publish { message: Box<Message>, mandatory: bool },
-    /// basic.ack.
+    /// basic.ack. The tag stands for deliveries that the broker holds; it is never 0.
     Ack { delivery_tag: u64, multiple: bool },
     /// basic.nack, and basic.reject as one that is not `multiple`.
     Nack { delivery_tag: u64, multiple: bool, requeue: bool },
@@ -70,6 +70,14 @@ impl Transaction {
 }
 
 impl DeferredOperation {
+    /// The message, if it is a publish.
+    pub(crate) fn message(&self) -> Option<&Message> {
+        match self {
+            Self::Publish { message, .. } => Some(message),
+            Self::Ack { .. } | Self::Nack { .. } => None,
+        }
+    }
+
     fn bytes(&self) -> usize {
         match self {
             Self::Publish { message, .. } => message.resident_bytes(),

@@ -12,21 +12,28 @@ use crate::publish::{is_returned, send_return};
 use crate::reply::Reply;
 use crate::transaction::{DeferredOperation, Transaction};
 
-/// tx.commit: all operations in their order. One that fails (the exchange is gone, the queue is
-/// full) does not keep back the others, as in RabbitMQ, but there is no commit-ok then.
+/// tx.commit: all operations or none. What may have come in between (the exchange is gone, the queue
+/// is full) is found before anything is done. In RabbitMQ's order: first what was published, then
+/// what was acknowledged.
 pub(crate) fn commit(
     context: &mut MethodContext<'_>,
     number: u16,
     channel: &mut Channel,
 ) -> Result<Reply, Failure> {
     let id = channel.id;
-    let transaction = open_transaction(channel)?;
+    let operations = open_transaction(channel)?.take(context.transactions);
+    let messages = operations.iter().filter_map(DeferredOperation::message);
+    context.broker.check_commit(context.now, id, messages)?;
     let mut complete = true;
+    context.broker.release_held(id);
     context.broker.begin_atomic();
-    for operation in transaction.take(context.transactions) {
+    let (publishes, settlements): (Vec<_>, Vec<_>) =
+        operations.into_iter().partition(|operation| operation.message().is_some());
+    for operation in publishes.into_iter().chain(settlements) {
         complete &= carry_out(context, number, id, operation);
     }
     let ticket = context.broker.end_atomic();
+    debug_assert!(complete, "all was checked");
     if complete {
         Ok(Reply::promise(false, ticket, tx::CommitOk {}))
     } else {
@@ -40,6 +47,7 @@ pub(crate) fn rollback(
     channel: &mut Channel,
 ) -> Result<Reply, Failure> {
     drop(open_transaction(channel)?.take(context.transactions));
+    context.broker.release_held(channel.id);
     Ok(Reply::Now(tx::RollbackOk {}.into()))
 }
 

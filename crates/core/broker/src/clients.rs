@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use quelea_model::{QueueId, Timestamp};
+use rustc_hash::FxHashSet;
 use slotmap::SlotMap;
 
 use crate::config::BrokerConfig;
@@ -30,12 +31,23 @@ pub(crate) struct Clients {
     pub(crate) connections: SlotMap<ConnectionId, Connection>,
     pub(crate) channels: SlotMap<ChannelId, Channel>,
     pub(crate) consumers: SlotMap<ConsumerId, Consumer>,
+    /// Deliveries to consumers so far: the time by which it is decided whose turn it is.
+    pub(crate) deliveries: u64,
+    /// Channels that may have credit for others of their consumers. Empty between operations.
+    pub(crate) to_call_others: Vec<ChannelId>,
 }
 
 impl Clients {
     pub(crate) fn new(config: Arc<BrokerConfig>) -> Self {
         let (connections, channels) = (SlotMap::with_key(), SlotMap::with_key());
-        Self { config, connections, channels, consumers: SlotMap::with_key() }
+        Self {
+            config,
+            connections,
+            channels,
+            consumers: SlotMap::with_key(),
+            deliveries: 0,
+            to_call_others: Vec::new(),
+        }
     }
 
     /// # Errors
@@ -101,6 +113,7 @@ impl Clients {
         now: Timestamp,
     ) -> Option<QueueId> {
         let consumer = self.forget_consumer(id)?;
+        self.call_others(queues);
         let queue = queues.get_mut(consumer.queue)?;
         let was_active = queue.consumers.single_active == Some(id);
         queue.consumers.remove(consumer.rank, consumer.state == ConsumerState::InRing);
@@ -119,6 +132,7 @@ impl Clients {
     /// The queue of these consumers is gone: their channels are notified.
     pub(crate) fn cancel_consumers(
         &mut self,
+        queues: &mut Queues,
         effects: &mut VecDeque<Effect>,
         consumers: impl IntoIterator<Item = ConsumerId>,
     ) {
@@ -135,6 +149,7 @@ impl Clients {
                 });
             }
         }
+        self.call_others(queues);
     }
 
     /// The queue of these gets is gone: they find it empty.
@@ -190,12 +205,22 @@ impl Clients {
         if state.unacked >= self.config.unacked_per_connection_max {
             return;
         }
-        for consumer in std::mem::take(&mut state.parked_by_unacked) {
+        let parked = std::mem::take(&mut state.parked_by_unacked);
+        self.resume_in_turn(queues, parked);
+    }
+
+    /// Lets consumers stand in their queues' rings again, the one who has waited longest first.
+    fn resume_in_turn(&mut self, queues: &mut Queues, parked: FxHashSet<ConsumerId>) {
+        let served_at = |id| self.consumers.get(id).map_or(0, |consumer| consumer.served_at);
+        let mut parked: Vec<_> = parked.into_iter().map(|id| (served_at(id), id)).collect();
+        parked.sort_unstable();
+        for (_, consumer) in parked {
             self.resume(queues, consumer);
         }
     }
 
-    /// The channel may take more: those who waited for it stand in their queues' rings again.
+    /// The channel may take more: as many of those who waited for it as it has credit for stand in
+    /// their queues' rings again, and the credit is kept for them.
     pub(crate) fn resume_channel(&mut self, queues: &mut Queues, channel: ChannelId) {
         let Some(state) = self.channels.get(channel) else {
             return;
@@ -204,14 +229,42 @@ impl Clients {
         let Some(state) = self.channels.get_mut(channel) else {
             return;
         };
-        if state.parked.is_empty()
-            || state.flow_stopped
-            || !state.has_credit(self.config.unacked_per_channel_max)
-        {
+        if state.parked.is_empty() {
             return;
         }
-        for consumer in std::mem::take(&mut state.parked) {
-            self.resume(queues, consumer);
+        let credit = state.credit(self.config.unacked_per_channel_max);
+        let mut free = credit.saturating_sub(state.called);
+        while free > 0
+            && let Some(state) = self.channels.get_mut(channel)
+            && let Some((_, id)) = state.parked.pop_first()
+        {
+            let Some(consumer) = self.consumers.get_mut(id) else { continue };
+            consumer.is_called = true;
+            state.called += 1;
+            free -= 1;
+            if let Some(queue) = queues.get_mut(consumer.queue) {
+                queue.consumers.called.push(id);
+            }
+            self.resume(queues, id);
+        }
+    }
+
+    /// A consumer that was called has its delivery, or there is none for it: others may be called in its
+    /// place, by [`Clients::call_others`].
+    pub(crate) fn uncall(&mut self, id: ConsumerId) {
+        if let Some(consumer) = self.consumers.get_mut(id).filter(|consumer| consumer.is_called)
+            && let Some(channel) = self.channels.get_mut(consumer.channel)
+        {
+            consumer.is_called = false;
+            channel.called -= 1;
+            self.to_call_others.push(consumer.channel);
+        }
+    }
+
+    /// Lets those channels call others of their consumers whose called ones did not need the credit.
+    pub(crate) fn call_others(&mut self, queues: &mut Queues) {
+        while let Some(channel) = self.to_call_others.pop() {
+            self.resume_channel(queues, channel);
         }
     }
 
@@ -246,17 +299,16 @@ impl Clients {
                 None => self.answer_empty(effects, [&get]),
             }
         }
-        for consumer in parked {
-            self.resume(queues, consumer);
-        }
+        self.resume_in_turn(queues, parked);
     }
 
     /// Takes a consumer out of its channel and connection.
     fn forget_consumer(&mut self, id: ConsumerId) -> Option<Consumer> {
+        self.uncall(id);
         let consumer = self.consumers.remove(id)?;
         if let Some(channel) = self.channels.get_mut(consumer.channel) {
             channel.consumers.remove(&consumer.tag);
-            channel.parked.remove(&id);
+            channel.parked.remove(&(consumer.served_at, id));
         }
         if let Some(connection) = self.connections.get_mut(consumer.connection) {
             connection.forget_consumer(id);

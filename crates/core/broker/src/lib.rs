@@ -31,12 +31,12 @@ pub use broker::Broker;
 pub use config::BrokerConfig;
 pub use effect::{CloseReason, Effect};
 pub use error::{
-    AdminError, BindingError, ChannelGone, ConsumeError, CreateQueueError, DeclareQueueError,
-    ExchangeError, GetError, MoveError, NoSuchQueueId, OpenError, PublishError, QueueError,
-    ReceiveError, RecoveryError, SendError, UnknownDeliveryTag,
+    AdminError, BindingError, ChannelGone, CommitError, ConsumeError, CreateQueueError,
+    DeclareQueueError, ExchangeError, GetError, MoveError, NoSuchQueueId, OpenError, PublishError,
+    QueueError, ReceiveError, RecoveryError, SendError, UnknownDeliveryTag,
 };
 pub use ids::{ChannelId, ConnectionId, ReceiveId};
-pub use messaging::REDRIVE_SOURCE_HEADER;
+pub use messaging::{REDRIVE_RECEIVES_HEADER, REDRIVE_SOURCE_HEADER};
 pub use queues::queue::attributes::{Fifo, QueueAttributes, QueueSettings, Redrive};
 pub use queues::queue::groups::GROUP_HEADER;
 pub use reply::{

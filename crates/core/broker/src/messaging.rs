@@ -24,7 +24,7 @@ use crate::log::Log;
 use crate::queues::Queues;
 use crate::report::MessageCounters;
 use crate::sqs::receives::Receives;
-pub use dead_letter::REDRIVE_SOURCE_HEADER;
+pub use dead_letter::{REDRIVE_RECEIVES_HEADER, REDRIVE_SOURCE_HEADER};
 pub(crate) use dead_letter::{source_of, without_source};
 pub(crate) use enqueue::MessageOptions;
 pub(crate) use purge::Purge;

@@ -20,7 +20,6 @@ use crate::ids::VhostId;
 use crate::log::Log;
 use crate::report::MessageCounters;
 pub(crate) use memory::Memory;
-use queue::arguments::Overflow;
 use queue::attributes::QueueAttributes;
 use queue::groups::{NO_GROUP, group_of};
 use queue::{NewQueue, Queue};
@@ -265,7 +264,7 @@ impl Queues {
     /// Whether a queue takes one more message of that size without refusing it.
     pub(crate) fn has_room(&self, id: QueueId, body_bytes: usize) -> bool {
         self.get(id).is_some_and(|queue| {
-            queue.rules.overflow == Overflow::DropHead || !queue.would_overflow(body_bytes)
+            !queue.refuses_overflow() || !queue.would_overflow(1, body_bytes as u64)
         })
     }
 

@@ -1,5 +1,7 @@
 //! AMQP field tables (AMQP 0-9-1 §4.2.5.5, with the type letters that RabbitMQ really uses).
 
+use std::fmt;
+
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::limits::{SHORT_STRING_BYTES_MAX, TABLE_DEPTH_MAX, TABLE_ENTRIES_MAX};
@@ -248,6 +250,40 @@ impl Value {
             Self::Timestamp(v) => put(out, b'T', |o| o.put_u64(*v)),
             Self::Table(table) => put(out, b'F', |o| table.encode(o)),
             Self::Void => out.put_u8(b'V'),
+        }
+    }
+}
+
+/// For people, in error texts: texts and numbers as they are, what is nested in brackets.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(value) => value.fmt(f),
+            Self::F32(value) => write!(f, "{value}"),
+            Self::F64(value) => write!(f, "{value}"),
+            Self::Decimal(scale, unscaled) => write!(f, "{unscaled}e-{scale}"),
+            Self::LongString(bytes) | Self::ByteArray(bytes) => {
+                f.write_str(&String::from_utf8_lossy(bytes))
+            }
+            Self::Timestamp(seconds) => seconds.fmt(f),
+            Self::Void => f.write_str("void"),
+            Self::Array(values) => {
+                f.write_str("[")?;
+                for (at, value) in values.iter().enumerate() {
+                    let comma = if at > 0 { ", " } else { "" };
+                    write!(f, "{comma}{value}")?;
+                }
+                f.write_str("]")
+            }
+            Self::Table(table) => {
+                f.write_str("{")?;
+                for (at, (name, value)) in table.iter().enumerate() {
+                    let comma = if at > 0 { ", " } else { "" };
+                    write!(f, "{comma}{name}: {value}")?;
+                }
+                f.write_str("}")
+            }
+            integer => integer.as_integer().unwrap_or_default().fmt(f),
         }
     }
 }

@@ -9,6 +9,10 @@ use crate::call::Call;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
+/// The RabbitMQ that this API is like: tools compare it and refuse what they take for too old. The
+/// product's own version stands beside it.
+const RABBITMQ_LEVEL: &str = "3.13.0";
+
 /// `GET /api/overview`.
 pub(crate) async fn overview(call: Call) -> JsonAnswer {
     let api = call.api();
@@ -19,7 +23,7 @@ pub(crate) async fn overview(call: Call) -> JsonAnswer {
         "product_name": "Quelea",
         "product_version": env!("CARGO_PKG_VERSION"),
         "management_version": env!("CARGO_PKG_VERSION"),
-        "rabbitmq_version": env!("CARGO_PKG_VERSION"),
+        "rabbitmq_version": RABBITMQ_LEVEL,
         "cluster_name": &*api.node,
         "node": &*api.node,
         "rates_mode": "none",

@@ -1,11 +1,13 @@
 //! A message of SQS as a message of AMQP, and the other way: docs/sqs/service.md, "One queue, two protocols".
 //!
 //! Message attributes are headers. What AMQP has no place for stands in headers that begin with
-//! `x-sqs-`, those of the broker's own in `x-message-group-id` and `x-redrive-source`. An attribute
-//! whose name is one of those is kept apart from them, so that it comes back and steers nothing.
+//! `x-sqs-`, those of the broker's own in `x-message-group-id`, `x-redrive-source` and
+//! `x-redrive-receives`. An attribute whose name is one of those is kept apart from them, so that it comes back and steers nothing.
 
 use bytes::Bytes;
-use quelea_broker::{GROUP_HEADER, REDRIVE_SOURCE_HEADER, ReceivedMessage, Send};
+use quelea_broker::{
+    GROUP_HEADER, REDRIVE_RECEIVES_HEADER, REDRIVE_SOURCE_HEADER, ReceivedMessage, Send,
+};
 use quelea_model::{Properties, Table, Value};
 use quelea_sqs_protocol::{MessageAttribute, NewMessage, QueueRef, Received};
 use uuid::Uuid;
@@ -101,7 +103,8 @@ pub(crate) fn incoming(received: &ReceivedMessage, account: &str, is_fifo: bool)
         message_id,
         body: message.body_bytes(),
         attributes: attributes(&headers),
-        receive_count: u32::from(received.receipt.receive_count),
+        receive_count: receives_before(&headers)
+            .saturating_add(u32::from(received.receipt.receive_count)),
         sent_at_ms,
         first_received_at_ms,
         sender_id: text(SENDER).or_else(|| properties.user_id.map(Into::into)),
@@ -112,6 +115,12 @@ pub(crate) fn incoming(received: &ReceivedMessage, account: &str, is_fifo: bool)
         dead_letter_source: source
             .map(|name| QueueRef { account: account.into(), name: name.into() }),
     }
+}
+
+/// How often a message was received in queues that it was redriven from.
+fn receives_before(headers: &Table) -> u32 {
+    let count = headers.get(REDRIVE_RECEIVES_HEADER).and_then(Value::as_integer);
+    count.and_then(|count| u32::try_from(count).ok()).unwrap_or(0)
 }
 
 /// A message's place in the order of its queue, as SQS writes it.
@@ -150,6 +159,7 @@ fn is_own(name: &str) -> bool {
     name.starts_with("x-sqs-")
         || name == GROUP_HEADER
         || name == REDRIVE_SOURCE_HEADER
+        || name == REDRIVE_RECEIVES_HEADER
         || name == "x-death"
         || name.starts_with("x-first-death-")
         || name.starts_with("x-last-death-")
@@ -236,11 +246,23 @@ mod tests {
     }
 
     #[test]
+    fn receptions_go_on_being_counted_in_a_dead_letter_queue() {
+        for (before, count) in [(Value::I64(3), 5), (Value::I64(-1), 2), (Value::text("3"), 2)] {
+            let headers = Table::from_iter([(REDRIVE_RECEIVES_HEADER, before)]);
+            let properties = Properties { headers: Some(headers), ..Properties::default() };
+            let message = Message::new("", "q", &properties.to_bytes(), Bytes::from_static(b"b"));
+            let back = incoming(&received(message), "000000000000", false);
+            assert_eq!((back.receive_count, back.attributes), (count, Vec::new()));
+        }
+    }
+
+    #[test]
     fn an_attribute_of_any_allowed_name_comes_back_and_steers_nothing() {
         let longest = "n".repeat(255);
         let names = [
             GROUP_HEADER,
             REDRIVE_SOURCE_HEADER,
+            REDRIVE_RECEIVES_HEADER,
             SENDER,
             SENT_AT,
             TYPES,

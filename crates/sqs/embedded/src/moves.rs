@@ -71,8 +71,10 @@ fn task(
 ) -> Result<MoveTask, Fault> {
     let progress = &report.progress;
     let source = reference(calls, core, source).ok_or(Fault::NoSuchQueue)?;
-    // A destination that is gone has no name any more.
-    let destination = progress.destination.and_then(|queue| reference(calls, core, queue));
+    let destination = report.destination.as_ref().map(|(vhost, name)| QueueRef {
+        account: calls.account(vhost.as_str()),
+        name: name.as_str().into(),
+    });
     let (state, failure_reason) = match progress.state {
         BrokerState::Running => (MoveTaskState::Running, None),
         BrokerState::Completed => (MoveTaskState::Completed, None),

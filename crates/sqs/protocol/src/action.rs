@@ -185,7 +185,7 @@ macro_rules! operations {
                 match self {
                     $($(Self::$name(result) => {
                         let name = <$result as Shape>::DESCRIPTION.name;
-                        xml::element(name, out, |out| result.write_content(out));
+                        xml::element_or_empty(name, out, |out| result.write_content(out));
                     })?)*
                     Self::Empty => {}
                 }

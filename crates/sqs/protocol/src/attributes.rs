@@ -223,7 +223,12 @@ fn overlay(mut attributes: Attributes, given: &Attributes) -> Result<Attributes,
         let Some(value) = given.get(attribute.name) else { continue };
         let removable = matches!(attribute.values, Values::Text | Values::Document);
         if removable && value.is_empty() {
-            attributes.remove(attribute.name);
+            let removed = attributes.remove(attribute.name);
+            if attribute.name == "KmsMasterKeyId" && removed.is_some() {
+                // The reuse period stays as it was, also if it was the default.
+                let period = attributes.entry("KmsDataKeyReusePeriodSeconds".to_owned());
+                period.or_insert_with(|| KMS_REUSE_DEFAULT.to_owned());
+            }
             continue;
         }
         let value = stored_form(attribute, value)?;
@@ -400,7 +405,12 @@ mod tests {
         let queue = new(&[("RedriveAllowPolicy", policy), ("KmsMasterKeyId", "key")]).unwrap();
         let emptied = map(&[("RedriveAllowPolicy", ""), ("KmsMasterKeyId", "")]);
         let set = after_setting(&queue, &emptied).unwrap();
-        assert_eq!(set, map(&[("SqsManagedSseEnabled", "false")]));
+        let period = ("KmsDataKeyReusePeriodSeconds", "300");
+        assert_eq!(set, map(&[("SqsManagedSseEnabled", "false"), period]));
+        let chosen = ("KmsDataKeyReusePeriodSeconds", "600");
+        let queue = new(&[("KmsMasterKeyId", "key"), chosen]).unwrap();
+        let set = after_setting(&queue, &map(&[("KmsMasterKeyId", "")])).unwrap();
+        assert_eq!(set, map(&[("SqsManagedSseEnabled", "false"), chosen]));
         assert_eq!(new(&[("Policy", "")]).unwrap(), Attributes::new());
     }
 

@@ -1,11 +1,11 @@
 //! From HTTP to a request and from a reply to HTTP, in the protocol that the client speaks: AWS JSON
-//! 1.0, or the older Query protocol, which is answered in XML. `docs/sqs/protocol.md` has the rules.
+//! 1.0, or the older Query protocol, which is answered in XML, or in a JSON of its own. `docs/sqs/protocol.md` has the rules.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::action::{Action, Reply, Request};
 use crate::shape::query::{self, Parameters};
-use crate::shape::{json, xml};
+use crate::shape::{json, query_json, xml};
 use crate::{Error, ErrorKind};
 
 /// How a client speaks.
@@ -15,6 +15,8 @@ pub enum Protocol {
     Json,
     /// Parameters in a form or in the URL, answered in XML.
     Query,
+    /// The same, answered in JSON that is like the XML: the client accepts nothing else.
+    QueryJson,
 }
 
 /// What of an HTTP request matters here.
@@ -32,6 +34,8 @@ pub struct EncodedRequest<'a> {
     pub content_type: Option<&'a str>,
     /// The header `X-Amz-Target`.
     pub target: Option<&'a str>,
+    /// The header `Accept`.
+    pub accept: Option<&'a str>,
     /// The body.
     pub body: &'a [u8],
 }
@@ -75,7 +79,7 @@ pub fn decode(http: &EncodedRequest<'_>) -> Result<Decoded, Undecodable> {
     let protocol = protocol(http);
     let request = match protocol {
         Protocol::Json => decode_json(http),
-        Protocol::Query => decode_query(http),
+        Protocol::Query | Protocol::QueryJson => decode_query(http),
     };
     match request {
         Ok(request) => Ok(Decoded { request, protocol }),
@@ -88,15 +92,25 @@ pub fn decode(http: &EncodedRequest<'_>) -> Result<Decoded, Undecodable> {
 pub fn protocol(http: &EncodedRequest<'_>) -> Protocol {
     // Some clients say of every request that it is JSON, also of one that has no body.
     let is_posted_json = http.method != "GET" && media_type(http).is_some_and(is_json);
-    if http.target.is_some() || is_posted_json { Protocol::Json } else { Protocol::Query }
+    if http.target.is_some() || is_posted_json {
+        Protocol::Json
+    } else if http.accept.is_some_and(|accept| without_parameters(accept) == JSON_ACCEPTED) {
+        Protocol::QueryJson
+    } else {
+        Protocol::Query
+    }
 }
+
+/// What a client accepts that wants JSON in answer to Query.
+const JSON_ACCEPTED: &str = "application/json";
 
 /// The content type without its parameters.
 fn media_type<'a>(http: &EncodedRequest<'a>) -> Option<&'a str> {
-    let content_type = http.content_type?;
-    let media_type =
-        content_type.split_once(';').map_or(content_type, |(media_type, _)| media_type);
-    Some(media_type.trim())
+    http.content_type.map(without_parameters)
+}
+
+fn without_parameters(header: &str) -> &str {
+    header.split_once(';').map_or(header, |(media_type, _)| media_type).trim()
 }
 
 /// SDKs say the first; people with curl say others.
@@ -151,7 +165,7 @@ fn decode_query(http: &EncodedRequest<'_>) -> Result<Request, Error> {
         }
     }
     let parameters = Parameters::new(&parameters);
-    let action = action(&parameters, queue_path)?;
+    let action = action(&parameters, queue_path, http.method)?;
     Request::from_query(action, &parameters)
 }
 
@@ -170,7 +184,7 @@ fn form<'a>(http: &EncodedRequest<'a>) -> Result<Vec<query::Parameter<'a>>, Erro
     Err(Error::new(ErrorKind::SerializationException, text))
 }
 
-fn action(parameters: &Parameters<'_>, queue_path: bool) -> Result<Action, Error> {
+fn action(parameters: &Parameters<'_>, queue_path: bool, method: &str) -> Result<Action, Error> {
     let value = |name| parameters.child(name).and_then(Parameters::value);
     if let Some(other) = value("Version").filter(|version| *version != VERSION) {
         let text = format!("The requested version ( {other} ) is not valid.");
@@ -178,7 +192,10 @@ fn action(parameters: &Parameters<'_>, queue_path: bool) -> Result<Action, Error
     }
     let Some(name) = value("Action").filter(|name| !name.is_empty()) else {
         let text = "The request must contain the parameter Action.";
-        return Err(Error::new(ErrorKind::MissingAction, text));
+        // Somebody has opened a URL: there is nothing here to be seen.
+        let is_opened = method == "GET";
+        let kind = if is_opened { ErrorKind::UnknownOperation } else { ErrorKind::MissingAction };
+        return Err(Error::new(kind, text));
     };
     // What is about no queue is not to be asked of one.
     let of_no_queue = [Action::CreateQueue, Action::ListQueues];
@@ -208,6 +225,7 @@ pub fn encode_reply(
     let mut out = BytesMut::with_capacity(REPLY_BYTES);
     match protocol {
         Protocol::Json => reply.write_json(&mut out),
+        Protocol::QueryJson => query_json::write_reply(action, reply, request_id, &mut out),
         Protocol::Query => {
             out.put_slice(XML_START);
             out.put_u8(b'<');
@@ -232,6 +250,7 @@ fn response(protocol: Protocol, status: u16, request_id: &str, out: BytesMut) ->
     let content_type = match protocol {
         Protocol::Json => JSON_TYPE,
         Protocol::Query => XML_TYPE,
+        Protocol::QueryJson => JSON_ACCEPTED,
     };
     let headers = vec![("x-amzn-requestid", request_id.to_owned())];
     Response { status, content_type, headers, body: out.freeze() }
@@ -243,7 +262,13 @@ pub fn encode_error(protocol: Protocol, error: &Error, request_id: &str) -> Resp
     let Error { kind, message } = error;
     let fault = kind.fault().name();
     let mut out = BytesMut::with_capacity(REPLY_BYTES);
+    if protocol != Protocol::Json && *kind == ErrorKind::UnknownOperation {
+        // SQS says no more, in no protocol's form.
+        out.put_slice(b"<UnknownOperationException/>\n");
+        return response(Protocol::Query, 404, request_id, out);
+    }
     match protocol {
+        Protocol::QueryJson => query_json::write_error(error, request_id, &mut out),
         Protocol::Json => {
             out.put_slice(b"{\"__type\":");
             json::write_text(kind.type_name(), &mut out);

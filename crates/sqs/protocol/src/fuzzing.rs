@@ -47,7 +47,16 @@ pub fn fuzz_query(data: &[u8]) {
     let (method, url) = line.split_once(' ').unwrap_or(("POST", &line));
     let (path, query) = url.split_once('?').unwrap_or((url, ""));
     let content_type = Some("application/x-www-form-urlencoded");
-    let http = EncodedRequest { method, path, query, host: None, content_type, target: None, body };
+    let http = EncodedRequest {
+        method,
+        path,
+        query,
+        host: None,
+        content_type,
+        target: None,
+        accept: None,
+        body,
+    };
     match decode(&http) {
         Ok(decoded) => check_rewritten(&decoded.request),
         Err(refused) => check_refused(&refused, Protocol::Query),
@@ -67,6 +76,7 @@ const fn posted_json<'a>(target: &'a str, body: &'a [u8]) -> EncodedRequest<'a> 
         host: None,
         content_type: Some("application/x-amz-json-1.0"),
         target: Some(target),
+        accept: None,
         body,
     }
 }

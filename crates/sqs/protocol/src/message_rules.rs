@@ -1,6 +1,7 @@
 //! What a message may be made of: the characters of its body, its attributes, its sizes, its ids.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use bytes::Bytes;
 
@@ -13,6 +14,9 @@ const ATTRIBUTES_MAX: usize = 10;
 
 /// Bytes that an attribute's name, and its type, have to stay below: a header's name in AMQP has 255.
 pub(crate) const ATTRIBUTE_NAME_BYTES_MAX: usize = 256;
+
+/// Letters of European languages, which names of attributes may have.
+const LETTERS_BEYOND_ASCII: RangeInclusive<char> = 'À'..='ſ';
 
 /// Letters of a group's or a deduplication's id, and of a receive's attempt id.
 const ID_LENGTH_MAX: usize = 128;
@@ -132,8 +136,9 @@ fn check_attribute_name(name: &str) -> Result<(), Error> {
             "Message (user) attribute name must be shorter than 256 bytes.",
         ));
     }
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-    if !name.bytes().all(allowed) {
+    // The text names fewer letters than SQS takes.
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || LETTERS_BEYOND_ASCII.contains(&c);
+    if !name.chars().all(|c| is_letter(c) || "_-.".contains(c)) {
         return Err(refusal::invalid(format!(
             "The message attribute name '{name}' is invalid. Attribute name can contain A-Z, a-z, \
              0-9, underscore (_), hyphen (-), and period (.) characters."
@@ -328,10 +333,17 @@ mod tests {
             (".x", "period"),
             ("x.", "period"),
             ("x..y", "period"),
-            ("öther", "'öther' is invalid"),
+            ("a b", "'a b' is invalid"),
+            ("ab\u{bf}", "is invalid"),
+            ("ab\u{180}", "is invalid"),
+            ("日本", "'日本' is invalid"),
             (&"a".repeat(256), "shorter than 256 bytes"),
         ] {
             assert!(refused(name, value("String", "v")).contains(part), "{name}");
+        }
+        for name in ["öther", "Łódź", "ſ", "À-1_x.y"] {
+            let given = BTreeMap::from([(name.to_owned(), value("String", "v"))]);
+            assert_eq!(check_attributes(&given).unwrap()[0].name, name);
         }
         let longest = BTreeMap::from([("a".repeat(255), value("String", "v"))]);
         assert_eq!(check_attributes(&longest).unwrap()[0].name.len(), 255);

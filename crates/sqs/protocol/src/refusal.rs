@@ -50,13 +50,8 @@ pub(crate) fn no_such_queue() -> Error {
     error(ErrorKind::QueueDoesNotExist, "The specified queue does not exist.")
 }
 
-/// The handle is no handle, or one of another queue.
-pub(crate) fn invalid_receipt_handle() -> Error {
-    error(ErrorKind::ReceiptHandleIsInvalid, "The input receipt handle is invalid.")
-}
-
-/// The same in a batch, where the text says which of the handles it is.
-pub(crate) fn invalid_receipt_handle_of_batch(handle: &str) -> Error {
+/// The handle is no handle, or one of another queue. Alone and in a batch the text names it.
+pub(crate) fn invalid_receipt_handle(handle: &str) -> Error {
     let message = format!("The input receipt handle \"{handle}\" is not a valid receipt handle.");
     error(ErrorKind::ReceiptHandleIsInvalid, message)
 }

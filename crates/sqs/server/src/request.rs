@@ -138,6 +138,7 @@ fn encoded<'a>(parts: &'a Parts, body: &'a [u8]) -> encoding::EncodedRequest<'a>
         host: text(&parts.headers, header::HOST),
         content_type: text(&parts.headers, header::CONTENT_TYPE),
         target: text(&parts.headers, TARGET),
+        accept: text(&parts.headers, header::ACCEPT),
         body,
     }
 }
@@ -175,7 +176,7 @@ fn body_error(error: &BodyError) -> Error {
 
 /// The Query protocol has a text of its own for the commonest error, which clients compare.
 fn in_words_of(protocol: Protocol, mut error: Error) -> Error {
-    if protocol == Protocol::Query && error.kind == ErrorKind::QueueDoesNotExist {
+    if protocol != Protocol::Json && error.kind == ErrorKind::QueueDoesNotExist {
         error.message = "The specified queue does not exist for this wsdl version.".to_owned();
     }
     error

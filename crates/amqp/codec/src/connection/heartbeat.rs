@@ -7,11 +7,13 @@ use crate::frame::FRAME_OVERHEAD;
 /// When to send a heartbeat and when the client counts as gone. Off until it is started.
 ///
 /// Twice an interval we look whether anything was written since the last look, and send a heartbeat
-/// if not: so two of them never lie further apart than the interval.
+/// if not: so two of them never lie further apart than the interval. The first look sends one whatever
+/// the handshake wrote, since there are clients that count from its end.
 #[derive(Debug)]
 pub(super) struct Heartbeat {
     interval_ms: u64,
     next_look: Timestamp,
+    is_first_look: bool,
     /// Bytes that had been written at the last look.
     written: u64,
     last_received: Timestamp,
@@ -27,6 +29,7 @@ impl Heartbeat {
         Self {
             interval_ms: 0,
             next_look: Timestamp::ZERO,
+            is_first_look: true,
             written: 0,
             last_received: Timestamp::ZERO,
             paused: false,
@@ -69,7 +72,8 @@ impl Heartbeat {
             return false;
         }
         self.next_look = now.plus_ms(self.interval_ms / 2);
-        let quiet = written == self.written && !others_wait;
+        let is_first = std::mem::take(&mut self.is_first_look);
+        let quiet = (is_first || written == self.written) && !others_wait;
         // Our own heartbeat is no reason to leave out the next.
         self.written = written + if quiet { FRAME_OVERHEAD as u64 } else { 0 };
         quiet

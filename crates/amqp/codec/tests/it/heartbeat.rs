@@ -13,9 +13,7 @@ fn every_20_s() -> Conversation {
 #[test]
 fn a_quiet_server_sends_a_heartbeat_twice_an_interval() {
     let mut talk = every_20_s();
-    // What was written in the handshake counts for the first look.
-    talk.pass_ms(10_000);
-    assert_eq!(talk.frames(), []);
+    // What was written in the handshake does not count: the first one leaves after half an interval.
     for _ in 0..3 {
         talk.frame(8, 0, b"");
         assert_eq!(talk.events(), []);

@@ -191,3 +191,21 @@ fn realms_and_flow_are_answered() {
     assert_eq!((code, class, method), (540, 20, 20));
     assert_eq!(text, "NOT_IMPLEMENTED - active=false");
 }
+
+#[test]
+fn line_ends_are_no_part_of_a_name() {
+    let mut node = SessionTest::new();
+    let on = node.channel();
+    let Method::QueueDeclareOk(declared) = node.call(on, queue("a\r\nqueue\n")) else {
+        panic!("it is declared");
+    };
+    assert_eq!(&*declared.queue, "aqueue");
+    node.call(on, exchange("an\nexchange", "fanout"));
+    node.call(on, bind("aqueue\n", "anexchange\r\n", ""));
+    assert_eq!(count(&mut node, on, "aqueue"), 0);
+    let delete = exchange::Delete { exchange: "anexchange\n".into(), ..Default::default() };
+    node.call(on, delete);
+    let delete = queue::Delete { queue: "aqueue\n".into(), ..Default::default() };
+    node.call(on, delete);
+    assert!(node.broker.queue("/", "aqueue").is_none());
+}

@@ -7,7 +7,7 @@ use quelea_model::{Properties, Table, Value};
 
 use crate::consuming::consume;
 use crate::declaring::{bind, durable_queue, exchange, exclusive_queue, queue};
-use crate::session_test::{On, SessionTest, capabilities, to};
+use crate::session_test::{On, SessionTest, capabilities, has_debug_form, to};
 
 const LOCKED: &str = "RESOURCE_LOCKED - cannot obtain exclusive access to locked queue 'mine' in \
                       vhost '/'. It could be originally declared on another connection or the \
@@ -213,12 +213,12 @@ fn arguments_that_make_no_sense() {
 }
 
 #[test]
-fn types_tags_and_flags_that_nobody_knows_end_the_connection() {
+fn types_tags_and_flags_that_nobody_knows_are_refused() {
     refuses([
         (
             exchange("new", "sideways").into(),
-            503,
-            "COMMAND_INVALID - unknown exchange type 'sideways'",
+            406,
+            "PRECONDITION_FAILED - unknown exchange type 'sideways'",
         ),
         (
             basic::Qos { prefetch_size: 10, ..Default::default() }.into(),
@@ -350,5 +350,54 @@ fn publishing_without_permission_names_the_exchange() {
              'alice'"
         );
         assert_eq!(node.closed(client), (403, text, 60, 40));
+    }
+}
+
+#[test]
+fn no_reply_text_shows_how_rust_prints_a_value() {
+    for text in ["F64(10.0)", "the value 'F64(10.0)' of", "Some(1)", "Table { a: 1 }", "b\"x\""] {
+        assert!(has_debug_form(text), "{text}");
+    }
+    for text in ["NOT_FOUND - no queue 'q'", "prefetch_size!=0 (10)", "limit (3) is reached"] {
+        assert!(!has_debug_form(text), "{text}");
+    }
+    let table = Table::from_iter([("k", Value::I32(1))]);
+    let values = [
+        (Value::Bool(true), "true"),
+        (Value::I64(1 << 40), "1099511627776"),
+        (Value::F32(0.5), "0.5"),
+        (Value::F64(10.25), "10.25"),
+        (Value::Decimal(2, 314), "314e-2"),
+        (Value::text("text"), "text"),
+        (Value::ByteArray("bytes".into()), "bytes"),
+        (Value::Array(vec![Value::I8(1), Value::text("a")]), "[1, a]"),
+        (Value::Timestamp(7), "7"),
+        (Value::Table(table), "{k: 1}"),
+        (Value::Void, "void"),
+    ];
+    for (value, shown) in values {
+        // `closed` looks at the text of each.
+        for argument in ["x-message-ttl", "x-max-length", "x-overflow", "x-queue-type"] {
+            let (mut node, on) = populated();
+            let declare = with("new", argument, value.clone());
+            node.send_on(on, declare);
+            node.settle();
+            if !matches!(node.next(on.0).method, Method::QueueDeclareOk(_)) {
+                let (mut node, on) = populated();
+                node.refused(on, with("new", argument, value.clone()));
+            }
+        }
+        let (mut node, on) = populated();
+        let arguments = Table::from_iter([("x-priority", value.clone())]);
+        node.send_on(on, basic::Consume { arguments, ..consume("q", "") });
+        node.settle();
+        if let Method::ChannelClose(close) = node.next(on.0).method {
+            assert!(!has_debug_form(&close.reply_text), "{}", close.reply_text);
+        }
+        let (mut node, on) = populated();
+        node.call(on, with("again", "x-dead-letter-strategy", Value::text("at-most-once")));
+        let inequivalent = with("again", "x-expires", value.clone());
+        let (_, text, ..) = node.refused(on, inequivalent);
+        assert!(text.contains(&format!("received the value '{shown}' of type")), "{text}");
     }
 }

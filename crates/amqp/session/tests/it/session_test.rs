@@ -215,9 +215,9 @@ impl SessionTest {
         self.closed(on.0)
     }
 
-    /// The close that comes next.
+    /// The close that comes next. Its text is for people, whatever it is about.
     pub(crate) fn closed(&mut self, client: Client) -> (u16, String, u16, u16) {
-        match self.next(client).method {
+        let (code, text, class, method) = match self.next(client).method {
             Method::ChannelClose(close) => {
                 (close.reply_code, close.reply_text.to_string(), close.class_id, close.method_id)
             }
@@ -225,7 +225,9 @@ impl SessionTest {
                 (close.reply_code, close.reply_text.to_string(), close.class_id, close.method_id)
             }
             other => panic!("no close but {other:?}"),
-        }
+        };
+        assert!(!has_debug_form(&text), "a debug form: {text}");
+        (code, text, class, method)
     }
 
     /// The next thing that a client has got.
@@ -330,4 +332,26 @@ pub(crate) fn to(queue: &str) -> basic::Publish {
 /// Properties of a message that survives a restart.
 pub(crate) fn persistent() -> Properties {
     Properties { delivery_mode: Some(2), ..Properties::default() }
+}
+
+/// Whether a text shows a value as Rust's `{:?}` prints it: `F64(10.0)`, `Some(1)`, `Name { a: 1 }`,
+/// `"quoted"`, `b"bytes"`, `[(`.
+pub(crate) fn has_debug_form(text: &str) -> bool {
+    let is_constructor = |word: &str| {
+        let name = word.trim_start_matches(['(', '[', '\'', '"', '{']);
+        let end = name.find(['(', '{']).unwrap_or(0);
+        let is_name = |name: &str| {
+            name.starts_with(|c: char| c.is_ascii_uppercase())
+                && name.chars().any(|c| !c.is_ascii_uppercase())
+                && name.chars().all(|c| c.is_ascii_alphanumeric())
+        };
+        end > 0 && is_name(&name[..end])
+    };
+    let words: Vec<&str> = text.split(' ').collect();
+    let is_struct =
+        |pair: &[&str]| pair[1] == "{" && pair[0].starts_with(|c: char| c.is_ascii_uppercase());
+    words.iter().any(|word| is_constructor(word))
+        || words.windows(2).any(is_struct)
+        || text.contains("b\"")
+        || text.contains("[(\"")
 }

@@ -22,6 +22,17 @@ fn messages(node: &SessionTest) -> (u64, u64) {
     (queue.messages_ready, queue.messages_unacknowledged)
 }
 
+/// Publishes some messages to `q` and gets as many; ends the transaction that did so.
+fn got(node: &mut SessionTest, on: On, count: usize) {
+    for _ in 0..count {
+        node.publish_persistent(on, "q", "m");
+    }
+    node.call(on, tx::Commit {});
+    for _ in 0..count {
+        node.call(on, basic::Get { queue: "q".into(), no_ack: false });
+    }
+}
+
 #[test]
 fn publishes_are_seen_when_they_are_committed() {
     let mut node = SessionTest::new();
@@ -102,20 +113,87 @@ fn a_wrong_publish_or_tag_is_refused_at_once() {
 }
 
 #[test]
-fn a_failed_operation_does_not_keep_back_the_rest_of_the_commit() {
+fn a_recover_leaves_what_the_transaction_has_acknowledged() {
     let mut node = SessionTest::new();
     let on = transaction(&mut node);
+    got(&mut node, on, 4);
+    node.send_on(on, basic::Ack { delivery_tag: 1, multiple: false });
+    node.send_on(on, basic::Nack { delivery_tag: 3, multiple: false, requeue: false });
+    assert_eq!(node.call(on, basic::Recover { requeue: true }), basic::RecoverOk {}.into());
+    assert_eq!(messages(&node), (2, 2));
+    assert_eq!(node.call(on, tx::Commit {}), tx::CommitOk {}.into());
+    assert_eq!(messages(&node), (2, 0));
+    // What is rolled back may be recovered again.
+    got(&mut node, on, 0);
+    node.call(on, basic::Get { queue: "q".into(), no_ack: false });
+    node.send_on(on, basic::Ack { delivery_tag: 0, multiple: true });
+    node.call(on, basic::Recover { requeue: true });
+    assert_eq!(messages(&node), (1, 1));
+    node.call(on, tx::Rollback {});
+    node.call(on, basic::Recover { requeue: true });
+    assert_eq!(messages(&node), (2, 0));
+}
+
+#[test]
+fn a_tag_is_acknowledged_once_in_a_transaction() {
+    for second in [
+        Method::from(basic::Ack { delivery_tag: 2, multiple: false }),
+        basic::Ack { delivery_tag: 2, multiple: true }.into(),
+        basic::Nack { delivery_tag: 1, multiple: false, requeue: true }.into(),
+        basic::Reject { delivery_tag: 2, requeue: false }.into(),
+    ] {
+        let mut node = SessionTest::new();
+        let on = transaction(&mut node);
+        got(&mut node, on, 3);
+        node.send_on(on, basic::Ack { delivery_tag: 2, multiple: true });
+        let (code, text, ..) = node.refused(on, second);
+        assert_eq!(code, 406);
+        assert!(text.starts_with("PRECONDITION_FAILED - unknown delivery tag "), "{text}");
+        // The channel is closed: all of them are back.
+        assert_eq!(messages(&node), (3, 0));
+    }
+}
+
+#[test]
+fn all_is_what_was_delivered_before_the_acknowledgement() {
+    let mut node = SessionTest::new();
+    let on = transaction(&mut node);
+    got(&mut node, on, 2);
+    node.send_on(on, basic::Ack { delivery_tag: 2, multiple: false });
+    node.send_on(on, basic::Ack { delivery_tag: 0, multiple: true });
+    node.send_on(on, basic::Ack { delivery_tag: 0, multiple: true });
+    let other = node.channel();
+    node.publish_persistent(other, "q", "later");
+    node.settle();
+    node.call(on, basic::Get { queue: "q".into(), no_ack: false });
+    assert_eq!(node.call(on, tx::Commit {}), tx::CommitOk {}.into());
+    assert_eq!(messages(&node), (0, 1));
+}
+
+#[test]
+fn a_failed_commit_has_changed_nothing() {
+    let mut node = SessionTest::new();
+    let on = transaction(&mut node);
+    got(&mut node, on, 1);
     let other = node.channel();
     node.call(other, exchange("fleeting", "fanout"));
     let publish = basic::Publish { exchange: "fleeting".into(), ..Default::default() };
     node.publish(on, publish, &Properties::default(), "lost");
-    node.publish_persistent(on, "q", "kept");
+    node.publish_persistent(on, "q", "not kept");
+    node.send_on(on, basic::Ack { delivery_tag: 1, multiple: false });
     node.settle();
     let delete = exchange_methods::Delete { exchange: "fleeting".into(), ..Default::default() };
     node.call(other, delete);
-    let text = "PRECONDITION_FAILED - partial tx completion".to_owned();
-    assert_eq!(node.refused(on, tx::Commit {}), (406, text, 90, 20));
-    assert_eq!(messages(&node), (1, 0));
+    let text =
+        "PRECONDITION_FAILED - transaction not committed: no exchange 'fleeting' in vhost '/'";
+    assert_eq!(node.refused(on, tx::Commit {}), (406, text.to_owned(), 90, 20));
+    let on = node.channel();
+    let Method::BasicGetOk(got) = node.call(on, basic::Get { queue: "q".into(), no_ack: true })
+    else {
+        panic!("what was acknowledged is back");
+    };
+    assert!(got.redelivered);
+    assert_eq!(messages(&node), (0, 0), "and nothing was published");
 }
 
 #[test]
@@ -129,8 +207,14 @@ fn a_full_queue_fails_the_commit() {
     node.call(on, queue_methods::Declare { arguments, ..queue("full") });
     node.publish_to(on, "full", "fits");
     node.publish_to(on, "full", "does not");
+    node.publish_persistent(on, "q", "nor this");
     let (code, text, ..) = node.refused(on, tx::Commit {});
-    assert_eq!((code, &*text), (406, "PRECONDITION_FAILED - partial tx completion"));
+    let wanted = "PRECONDITION_FAILED - transaction not committed: queue 'full' in vhost '/' has no \
+                  room for 2 messages of 12 bytes";
+    assert_eq!((code, &*text), (406, wanted));
+    assert_eq!(messages(&node), (0, 0));
+    let full = node.broker.queue("/", "full").expect("the queue");
+    assert_eq!(full.messages_ready, 0);
 }
 
 #[test]

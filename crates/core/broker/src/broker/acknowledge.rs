@@ -54,25 +54,41 @@ impl Broker {
         self.nack(now, channel, tag, false, requeue)
     }
 
-    /// Whether [`Broker::ack`] and the others would know the tag: for a transaction, which settles
-    /// at its end.
+    /// What [`Broker::ack`] and the others would settle is held for a transaction, which settles it at
+    /// its end: no tag is known twice, and [`Broker::recover`] leaves it. Returns the last tag that is
+    /// held now, which stands for a tag of 0; `None` if there was nothing unsettled.
     ///
     /// # Errors
-    /// [`UnknownDeliveryTag`] if not.
-    pub fn check_tag(
-        &self,
+    /// [`UnknownDeliveryTag`] (406) if no unsettled delivery has the tag; nothing is held then.
+    pub fn hold(
+        &mut self,
         channel: ChannelId,
         tag: u64,
         multiple: bool,
-    ) -> Result<(), UnknownDeliveryTag> {
-        self.messaging.check_tag(channel, tag, multiple)
+    ) -> Result<Option<u64>, UnknownDeliveryTag> {
+        self.messaging.check_tag(channel, tag, multiple)?;
+        let Some(state) = self.messaging.clients.channels.get_mut(channel) else {
+            return Ok(None);
+        };
+        let last = if tag == 0 { state.unacked.last_unheld() } else { Some(tag) };
+        if let Some(last) = last {
+            state.unacked.hold(last, multiple);
+        }
+        Ok(last)
+    }
+
+    /// What was held for a transaction is unsettled as before.
+    pub fn release_held(&mut self, channel: ChannelId) {
+        if let Some(state) = self.messaging.clients.channels.get_mut(channel) {
+            state.unacked.release();
+        }
     }
 
     /// basic.recover: everything unsettled goes back to its queue, and from there to whoever's
     /// turn it is. RabbitMQ refuses `requeue: false` (540); here it does the same as `true`, which
     /// the specification leaves to the server (AMQP 0-9-1, basic.recover).
     pub fn recover(&mut self, now: Timestamp, channel: ChannelId, _requeue: bool) {
-        self.messaging.requeue_all(now, channel);
+        self.messaging.requeue_unheld(now, channel);
         self.messaging.clients.resume_channel(&mut self.messaging.queues, channel);
     }
 }

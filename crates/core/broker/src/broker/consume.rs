@@ -57,6 +57,8 @@ impl Broker {
             prefetch: state.prefetch,
             unacked: 0,
             state: ConsumerState::Standby,
+            served_at: 0,
+            is_called: false,
             arguments: request.arguments.clone(),
         });
         state.consumers.insert(Arc::clone(&tag), consumer);
@@ -169,7 +171,7 @@ impl Broker {
         };
         let problem = match value.as_integer().map(i32::try_from) {
             Some(Ok(priority)) => return Ok(priority),
-            Some(Err(_)) => format!("{value:?} is not a 32-bit integer"),
+            Some(Err(_)) => format!("{value} is not a 32-bit integer"),
             None => {
                 format!("unacceptable type {}, an integer is expected", Value::type_name(value))
             }

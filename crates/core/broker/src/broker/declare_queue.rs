@@ -105,8 +105,8 @@ impl Broker {
                 return Err(ResourceError::from(QueueLocked { vhost, queue }).into());
             }
             check_equivalent(queue, request)?;
-            queue.used_at = now;
         }
+        queue.used_at = now;
         Ok(())
     }
 

@@ -116,6 +116,6 @@ impl Broker {
             owner.exclusive_queues.retain(|other| *other != id);
         }
         clients.answer_empty(effects, &queue.gets);
-        clients.cancel_consumers(effects, queue.consumers.iter());
+        clients.cancel_consumers(queues, effects, queue.consumers.iter());
     }
 }

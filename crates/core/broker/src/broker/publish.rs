@@ -79,12 +79,28 @@ impl Broker {
         routing_key: &str,
         properties: &[u8],
     ) -> Result<(), PublishError> {
+        self.check_target(channel, exchange, routing_key, properties)?;
+        Ok(())
+    }
+
+    /// Everything that [`Broker::publish`] would refuse. Returns the queues that the message would go
+    /// to.
+    pub(super) fn check_target(
+        &mut self,
+        channel: ChannelId,
+        exchange: &str,
+        routing_key: &str,
+        properties: &[u8],
+    ) -> Result<Option<Arc<[QueueId]>>, PublishError> {
         let view = PropertyView::new(properties);
         let has_headers = view.has_headers();
-        self.publish_target(channel, exchange, routing_key, view, has_headers)?;
+        let target = self.publish_target(channel, exchange, routing_key, view, has_headers)?;
         self.message_options(channel, properties)?;
         self.outgoing_properties(channel, properties, has_headers)?;
-        Ok(())
+        Ok(match target {
+            PublishTarget::Queues(queues) => Some(queues),
+            PublishTarget::Reply(_) => None,
+        })
     }
 
     /// The queues of a message. Mostly those of the channel's last one: then this is a comparison.

@@ -51,6 +51,7 @@ impl Broker {
                 restored => restored?,
             }
         }
+        self.move_tasks.name_destinations(&self.messaging.queues);
         self.release_strangers(recovered);
         Ok(())
     }

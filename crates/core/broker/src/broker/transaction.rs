@@ -1,11 +1,52 @@
 //! The end of an AMQP transaction: many operations, recovered as a whole or not at all.
 
+use std::collections::BTreeMap;
+
+use quelea_model::{Message, QueueId, Timestamp};
 use quelea_store::Ticket;
 
 use super::Broker;
+use crate::error::CommitError;
+use crate::ids::ChannelId;
 use crate::messaging::Messaging;
 
 impl Broker {
+    /// Whether all of a transaction's messages would be taken, if they were published now: between
+    /// this and the end of the transaction nothing may happen that is not part of it. A queue that
+    /// refuses what is too much (`x-overflow`) has to have room for all of them at once.
+    ///
+    /// # Errors
+    /// [`CommitError`]; nothing has changed then.
+    pub fn check_commit<'a>(
+        &mut self,
+        now: Timestamp,
+        channel: ChannelId,
+        messages: impl Iterator<Item = &'a Message>,
+    ) -> Result<(), CommitError> {
+        let mut coming: BTreeMap<QueueId, (u64, u64)> = BTreeMap::new();
+        for message in messages {
+            let (exchange, key) = (message.exchange(), message.routing_key());
+            let queues = self.check_target(channel, exchange, key, message.properties())?;
+            let queues = queues.iter().flat_map(|queues| queues.iter());
+            for id in queues.filter(|id| {
+                self.messaging.queues.get(**id).is_some_and(|queue| queue.refuses_overflow())
+            }) {
+                let (count, bytes) = coming.entry(*id).or_default();
+                *count += 1;
+                *bytes += message.body().len() as u64;
+            }
+        }
+        for (id, (count, bytes)) in coming {
+            if !self.messaging.has_room(id, now, count, bytes)
+                && let Some(queue) = self.messaging.queues.get(id)
+            {
+                let (vhost, queue) = (queue.vhost_name.clone(), queue.name.clone());
+                return Err(CommitError::QueueFull { vhost, queue, count, bytes });
+            }
+        }
+        Ok(())
+    }
+
     /// What is published and settled from here to [`Broker::end_atomic`] goes into the log as one.
     /// Call nothing but `publish`, `ack`, `nack` and `reject` in between.
     pub fn begin_atomic(&mut self) {

@@ -1,9 +1,10 @@
 //! A channel: its deliveries, its consumers, and what it remembers between two methods.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use quelea_model::VhostName;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::unacked::UnackedDeliveries;
 use crate::ids::{ConnectionId, ConsumerId, VhostId};
@@ -39,8 +40,12 @@ pub(crate) struct Channel {
     /// Being closed: what goes back to its queues must not come to its waiting gets.
     pub(crate) is_closing: bool,
     pub(crate) consumers: FxHashMap<Arc<str>, ConsumerId>,
-    /// Consumers that wait until this channel may take more.
-    pub(crate) parked: FxHashSet<ConsumerId>,
+    /// Consumers that wait until this channel may take more, with the time of their last delivery:
+    /// the first has waited longest.
+    pub(crate) parked: BTreeSet<(u64, ConsumerId)>,
+    /// Consumers that have waited, and whom a delivery's credit each is kept for until their queues
+    /// have been looked at: others would be quicker time and again.
+    pub(crate) called: u32,
     /// The name that an empty queue name stands for.
     pub(crate) last_queue: Option<String>,
     pub(crate) last_route: LastRoute,
@@ -71,7 +76,8 @@ impl Channel {
             flow_stopped: false,
             is_closing: false,
             consumers: FxHashMap::default(),
-            parked: FxHashSet::default(),
+            parked: BTreeSet::new(),
+            called: 0,
             last_queue: None,
             last_route: LastRoute::default(),
             reply_consumer: None,
@@ -79,10 +85,28 @@ impl Channel {
         }
     }
 
-    /// Whether its consumers that acknowledge may get another delivery.
-    pub(crate) fn has_credit(&self, unacked_max: usize) -> bool {
-        (self.global_prefetch == 0 || self.unacked_of_consumers < u32::from(self.global_prefetch))
-            && self.unacked.len() < unacked_max
+    /// Deliveries that its consumers may get.
+    pub(crate) fn credit(&self, unacked_max: usize) -> u32 {
+        if self.flow_stopped {
+            return 0;
+        }
+        let prefetch = match self.global_prefetch {
+            0 => u32::MAX,
+            prefetch => u32::from(prefetch).saturating_sub(self.unacked_of_consumers),
+        };
+        let room = unacked_max.saturating_sub(self.unacked.len());
+        prefetch.min(u32::try_from(room).unwrap_or(u32::MAX))
+    }
+
+    /// Whether a consumer may get a delivery: one that was called, or any while nobody else waits. One
+    /// that does not acknowledge uses none of the global prefetch up, but waits with the others while it
+    /// is used up, as in RabbitMQ.
+    pub(crate) fn admits(&self, is_called: bool, no_ack: bool, unacked_max: usize) -> bool {
+        if no_ack && self.global_prefetch == 0 {
+            return !self.flow_stopped;
+        }
+        let credit = self.credit(unacked_max);
+        if is_called { credit > 0 } else { credit > self.called && self.parked.is_empty() }
     }
 
     pub(crate) const fn next_tag(&mut self) -> u64 {

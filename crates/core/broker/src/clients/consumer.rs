@@ -40,6 +40,11 @@ pub(crate) struct Consumer {
     pub(crate) prefetch: u16,
     pub(crate) unacked: u32,
     pub(crate) state: ConsumerState,
+    /// When it had its last delivery, in deliveries to all consumers; 0 if it had none. Of those who
+    /// wait for the same credit the one who has waited longest comes first.
+    pub(crate) served_at: u64,
+    /// Its channel keeps a delivery's credit for it: [`Channel::called`](super::channel::Channel).
+    pub(crate) is_called: bool,
     pub(crate) arguments: Table,
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct Unacked {
     pub(crate) expires_at: Timestamp,
     /// Kept if the message is not in the log.
     pub(crate) body: Option<Arc<Message>>,
+    /// An open transaction has settled it.
+    pub(crate) is_held: bool,
 }
 
 impl Unacked {
@@ -39,6 +41,11 @@ pub(crate) struct UnackedDeliveries {
     /// Tags rise. A `None` is settled; the front never is.
     slots: VecDeque<(u64, Option<Unacked>)>,
     holes: usize,
+    /// Ranges of tags that an open transaction has settled: one for each of its operations.
+    held: Vec<(u64, u64)>,
+    /// No delivery up to this tag is unsettled but those held: a range begins behind it, so that
+    /// none is walked through twice.
+    held_up_to: u64,
 }
 
 impl UnackedDeliveries {
@@ -51,9 +58,51 @@ impl UnackedDeliveries {
         self.slots.push_back((tag, Some(unacked)));
     }
 
-    /// Whether a delivery of that tag is unsettled.
+    /// Whether a delivery of that tag is unsettled, also by an open transaction.
     pub(crate) fn contains(&self, tag: u64) -> bool {
-        self.position(tag).is_some()
+        let unacked = self.position(tag).and_then(|at| self.slots[at].1.as_ref());
+        unacked.is_some_and(|unacked| !unacked.is_held)
+    }
+
+    /// Holds one delivery, or with `multiple` all up to it, until [`UnackedDeliveries::release`]:
+    /// they are not unsettled any more, and not gone either.
+    pub(crate) fn hold(&mut self, tag: u64, multiple: bool) {
+        let first = if multiple { self.held_up_to + 1 } else { tag };
+        for (_, unacked) in self.after_mut(first - 1).take_while(|(other, _)| *other <= tag) {
+            unacked.is_held = true;
+        }
+        self.held.push((first, tag));
+        if multiple {
+            self.held_up_to = tag;
+        }
+    }
+
+    /// The last tag that is unsettled.
+    pub(crate) fn last_unheld(&mut self) -> Option<u64> {
+        let (held_up_to, last) = (self.held_up_to, self.slots.back()?.0);
+        let behind = self.slots.iter().rev().take_while(|(tag, _)| *tag > held_up_to);
+        let mut unheld = behind.filter(|(_, u)| u.as_ref().is_some_and(|u| !u.is_held));
+        let found = unheld.next().map(|(tag, _)| *tag);
+        if found.is_none() {
+            self.held_up_to = last;
+        }
+        found
+    }
+
+    /// All tags that are unsettled.
+    pub(crate) fn unheld(&self) -> Vec<u64> {
+        let slots = self.slots.iter().filter(|(_, u)| u.as_ref().is_some_and(|u| !u.is_held));
+        slots.map(|(tag, _)| *tag).collect()
+    }
+
+    /// What was held is unsettled as before: the transaction has ended.
+    pub(crate) fn release(&mut self) {
+        self.held_up_to = 0;
+        for (first, last) in std::mem::take(&mut self.held) {
+            for (_, unacked) in self.after_mut(first - 1).take_while(|(tag, _)| *tag <= last) {
+                unacked.is_held = false;
+            }
+        }
     }
 
     /// Takes one delivery.
@@ -123,6 +172,7 @@ mod tests {
             entry: Entry::default(),
             expires_at: NEVER,
             body: None,
+            is_held: false,
         }
     }
 
@@ -142,6 +192,23 @@ mod tests {
         }
         assert_eq!(unacked.len(), 0);
         assert!(unacked.take(3).is_none());
+    }
+
+    #[test]
+    fn what_is_held_is_settled_until_it_is_released() {
+        let mut unacked = with(1..=6);
+        unacked.hold(2, false);
+        unacked.hold(4, true);
+        assert_eq!((unacked.unheld(), unacked.len()), (vec![5, 6], 6));
+        assert!(!unacked.contains(2) && !unacked.contains(3) && unacked.contains(5));
+        assert_eq!(unacked.last_unheld(), Some(6));
+        unacked.hold(6, true);
+        assert_eq!(unacked.last_unheld(), None);
+        unacked.push(7, delivery());
+        assert_eq!(unacked.unheld(), [7]);
+        unacked.take(7);
+        unacked.release();
+        assert_eq!(unacked.unheld(), [1, 2, 3, 4, 5, 6]);
     }
 
     #[test]

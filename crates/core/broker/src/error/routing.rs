@@ -32,7 +32,7 @@ pub enum ExchangeError {
     /// Of a passive declare, or of a deletion, which RabbitMQ answers with delete-ok all the same.
     #[error(transparent)]
     NoSuchExchange(#[from] NoSuchExchange),
-    /// AMQP `COMMAND_INVALID` (a hard error).
+    /// AMQP `PRECONDITION_FAILED`.
     #[error(transparent)]
     UnknownType(#[from] UnknownExchangeType),
     #[error(transparent)]

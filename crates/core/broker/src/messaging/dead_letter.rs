@@ -16,6 +16,10 @@ use crate::routing::Routing;
 /// The header that names the queue from which a message was redriven.
 pub const REDRIVE_SOURCE_HEADER: &str = "x-redrive-source";
 
+/// The header of a redriven message that says how often it was received before: SQS goes on counting
+/// in the dead-letter queue. A redrive policy of that queue counts what happens there only.
+pub const REDRIVE_RECEIVES_HEADER: &str = "x-redrive-receives";
+
 /// Queues that one turn moves dead letters of.
 const QUEUES_PER_TURN: usize = 256;
 
@@ -117,7 +121,8 @@ impl Messaging {
             // The policy was changed, or its queue deleted, while the message waited: it stays.
             return self.queues.put_back(&mut self.log, id, source);
         };
-        let letter = Arc::new(with_source(&body, queue.name.as_str()));
+        let letter = redriven(&body, queue.name.as_str(), source.entry.delivery_count);
+        let letter = Arc::new(letter);
         if !self.move_message(id, &source, target, &letter, now) {
             return self.queues.put_back(&mut self.log, id, source);
         }
@@ -168,9 +173,15 @@ impl Messaging {
     }
 }
 
-/// The message with the header that says from which queue it was redriven.
-fn with_source(message: &Message, queue: &str) -> Message {
-    with_headers(message, |headers| headers.set(REDRIVE_SOURCE_HEADER, Value::text(queue)))
+/// The message with the headers that say from which queue it was redriven, and how often it was
+/// received there and before.
+fn redriven(message: &Message, queue: &str, receive_count: u16) -> Message {
+    with_headers(message, |headers| {
+        let before = headers.get(REDRIVE_RECEIVES_HEADER).and_then(Value::as_integer).unwrap_or(0);
+        let receives = before.saturating_add(i64::from(receive_count));
+        headers.set(REDRIVE_SOURCE_HEADER, Value::text(queue));
+        headers.set(REDRIVE_RECEIVES_HEADER, Value::I64(receives));
+    })
 }
 
 /// The queue that a message was redriven from.
@@ -186,6 +197,7 @@ pub(crate) fn without_source(message: &Arc<Message>) -> Arc<Message> {
     }
     Arc::new(with_headers(message, |headers| {
         headers.remove(REDRIVE_SOURCE_HEADER);
+        headers.remove(REDRIVE_RECEIVES_HEADER);
     }))
 }
 

@@ -43,6 +43,7 @@ impl Messaging {
     pub(crate) fn dispatch(&mut self, id: QueueId, now: Timestamp) {
         self.queues.make_due_visible(&mut self.log, id, now);
         let ended = self.deliver_ready(id, now);
+        self.uncall_waiting(id, ended);
         let wants_more = self.queues.get(id).is_some_and(|queue| queue.read_ahead.is_low());
         match ended {
             Ended::Idle => {}
@@ -78,6 +79,21 @@ impl Messaging {
             Ended::More => Ended::More,
             ended => worse(ended, dispatch.expire(|at| at <= now)),
         }
+    }
+
+    /// Credit that was kept for this queue's consumers goes to others, unless the queue goes on at once.
+    fn uncall_waiting(&mut self, id: QueueId, ended: Ended) {
+        let Self { clients, queues, .. } = self;
+        if let Some(queue) = queues.get_mut(id).filter(|queue| !queue.consumers.called.is_empty()) {
+            let mut called = std::mem::take(&mut queue.consumers.called);
+            if ended == Ended::More {
+                called.retain(|id| clients.consumers.get(*id).is_some_and(|c| c.is_called));
+                queue.consumers.called = called;
+            } else {
+                called.into_iter().for_each(|id| clients.uncall(id));
+            }
+        }
+        clients.call_others(queues);
     }
 
     fn dispatcher(&mut self, id: QueueId, now: Timestamp) -> Option<Dispatch<'_>> {
@@ -189,6 +205,7 @@ impl Dispatch<'_> {
                 return Some(id);
             };
             self.queue.consumers.park();
+            self.clients.uncall(id);
             let Some(consumer) = self.clients.consumers.get_mut(id) else {
                 continue;
             };
@@ -196,8 +213,9 @@ impl Dispatch<'_> {
             match reason {
                 ConsumerState::ParkedByChannel => {
                     if let Some(channel) = self.clients.channels.get_mut(consumer.channel) {
-                        channel.parked.insert(id);
+                        channel.parked.insert((consumer.served_at, id));
                     }
+                    self.clients.to_call_others.push(consumer.channel);
                 }
                 ConsumerState::ParkedByConnection => {
                     if let Some(c) = self.clients.connections.get_mut(consumer.connection) {
@@ -226,10 +244,9 @@ impl Dispatch<'_> {
             return Some(ConsumerState::ParkedByPrefetch);
         }
         let channel = self.clients.channels.get(consumer.channel);
+        let unacked_max = self.clients.config.unacked_per_channel_max;
         let may_take = channel.is_some_and(|channel| {
-            !channel.flow_stopped
-                && (consumer.no_ack
-                    || channel.has_credit(self.clients.config.unacked_per_channel_max))
+            channel.admits(consumer.is_called, consumer.no_ack, unacked_max)
         });
         if !may_take {
             return Some(ConsumerState::ParkedByChannel);
@@ -258,6 +275,14 @@ impl Dispatch<'_> {
         let Some(body) = outgoing(self.queue, &mut message) else {
             return self.queue.ready.insert(message);
         };
+        self.clients.deliveries += 1;
+        consumer.served_at = self.clients.deliveries;
+        if consumer.is_called {
+            consumer.is_called = false;
+            channel.called -= 1;
+            // It has used up no credit if it does not acknowledge.
+            self.clients.to_call_others.push(consumer.channel);
+        }
         let delivery_tag = channel.next_tag();
         let redelivered = was_delivered(&message.entry, self.maybe_delivered_below);
         connection.output_waiting += delivery_bytes(&body, &consumer.tag);
@@ -379,6 +404,7 @@ fn unacked(queue: QueueId, consumer: Option<ConsumerId>, message: QueuedMessage)
         entry: message.entry,
         expires_at: message.expires_at.unwrap_or(NEVER),
         body: message.body,
+        is_held: false,
     }
 }
 

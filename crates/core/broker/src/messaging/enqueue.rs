@@ -195,19 +195,7 @@ impl Messaging {
 
     /// Whether the queue takes one more message, or refuses it since it is full.
     fn admits(&mut self, id: QueueId, now: Timestamp, message: &Arc<Message>) -> bool {
-        let would_overflow = |queues: &Queues| {
-            queues.get(id).is_some_and(|queue| {
-                queue.has_length_limit()
-                    && queue.rules.overflow != Overflow::DropHead
-                    && queue.would_overflow(message.body().len())
-            })
-        };
-        if !would_overflow(&self.queues) {
-            return true;
-        }
-        // What consumers can take at once does not count.
-        self.dispatch(id, now);
-        if !would_overflow(&self.queues) {
+        if self.has_room(id, now, 1, message.body().len() as u64) {
             return true;
         }
         self.counters.rejected += 1;
@@ -224,6 +212,20 @@ impl Messaging {
             }
         }
         false
+    }
+
+    /// Whether a queue takes so many more messages, of so many bytes together, and refuses none.
+    pub(crate) fn has_room(&mut self, id: QueueId, now: Timestamp, count: u64, bytes: u64) -> bool {
+        let has_room = |queues: &Queues| {
+            let queue = queues.get(id).filter(|queue| queue.refuses_overflow());
+            queue.is_none_or(|queue| !queue.would_overflow(count, bytes))
+        };
+        if has_room(&self.queues) {
+            return true;
+        }
+        // What consumers can take at once does not count.
+        self.dispatch(id, now);
+        has_room(&self.queues)
     }
 
     /// Drops messages from the head of a queue that is too long. With `reject-publish` only a

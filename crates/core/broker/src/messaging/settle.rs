@@ -5,7 +5,7 @@ use quelea_store::{EntryFlags, QueuedMessage};
 
 use super::Messaging;
 use crate::clients::consumer::ConsumerState;
-use crate::clients::unacked::Unacked;
+use crate::clients::unacked::{Unacked, UnackedDeliveries};
 use crate::error::UnknownDeliveryTag;
 use crate::ids::ChannelId;
 use crate::log::Log;
@@ -45,6 +45,13 @@ impl Messaging {
         self.settle_up_to(now, channel, u64::MAX, Settlement::Requeued);
     }
 
+    /// All unsettled deliveries of a channel go back but those that an open transaction has settled.
+    pub(crate) fn requeue_unheld(&mut self, now: Timestamp, channel: ChannelId) {
+        let state = self.clients.channels.get(channel);
+        let mut tags = state.map_or_else(Vec::new, |state| state.unacked.unheld()).into_iter();
+        self.settle_each(now, channel, Settlement::Requeued, |unacked| unacked.take(tags.next()?));
+    }
+
     /// Settles one delivery, or with `multiple` all up to the tag; 0 is then all of the channel.
     ///
     /// # Errors
@@ -65,7 +72,7 @@ impl Messaging {
             let state = self.clients.channels.get_mut(channel);
             if let Some(unacked) = state.and_then(|state| state.unacked.take(tag)) {
                 let queue = unacked.queue;
-                self.settle_one(channel, unacked, settlement);
+                self.settle_one(now, channel, unacked, settlement);
                 self.after_settling(now, queue, settlement);
             }
         }
@@ -80,23 +87,40 @@ impl Messaging {
         last: u64,
         settlement: Settlement,
     ) {
+        self.settle_each(now, channel, settlement, |unacked| unacked.take_up_to(last));
+    }
+
+    /// Settles what `next` takes of a channel's deliveries.
+    fn settle_each(
+        &mut self,
+        now: Timestamp,
+        channel: ChannelId,
+        settlement: Settlement,
+        mut next: impl FnMut(&mut UnackedDeliveries) -> Option<Unacked>,
+    ) {
         let mut before: Option<QueueId> = None;
         while let Some(state) = self.clients.channels.get_mut(channel)
-            && let Some(unacked) = state.unacked.take_up_to(last)
+            && let Some(unacked) = next(&mut state.unacked)
         {
             let queue = unacked.queue;
             if let Some(before) = before.filter(|before| *before != queue) {
                 self.after_settling(now, before, settlement);
             }
             before = Some(queue);
-            self.settle_one(channel, unacked, settlement);
+            self.settle_one(now, channel, unacked, settlement);
         }
         if let Some(queue) = before {
             self.after_settling(now, queue, settlement);
         }
     }
 
-    fn settle_one(&mut self, channel: ChannelId, unacked: Unacked, settlement: Settlement) {
+    fn settle_one(
+        &mut self,
+        now: Timestamp,
+        channel: ChannelId,
+        unacked: Unacked,
+        settlement: Settlement,
+    ) {
         self.give_credit(channel, &unacked);
         let Some((queue, schedule)) = self.queues.with_schedule(unacked.queue) else {
             // The queue is gone, and only the account of the segment is left to be balanced.
@@ -106,7 +130,7 @@ impl Messaging {
         queue.unacked -= 1;
         if let Some(groups) = &mut queue.groups {
             match settlement {
-                Settlement::Requeued => groups.mark_visible(unacked.entry.seq),
+                Settlement::Requeued => groups.mark_returned(unacked.entry.seq),
                 // For how long a client had it is not known.
                 _ => groups.remove_in_flight(unacked.entry.seq, 0, Timestamp::ZERO),
             }
@@ -133,7 +157,13 @@ impl Messaging {
                 queue.discard(unacked.into_ready(), DeadLetterReason::Rejected);
             }
             Settlement::Requeued => {
-                let over_limit = requeue(&mut self.log, queue, unacked.into_ready());
+                let message = unacked.into_ready();
+                // The moment itself was for the delivery that has failed: a TTL of 0 is over.
+                if message.expires_at.is_some_and(|at| at <= now) {
+                    self.counters.expired += 1;
+                    return queue.discard(message, DeadLetterReason::Expired);
+                }
+                let over_limit = requeue(&mut self.log, queue, message);
                 self.counters.over_delivery_limit += u64::from(over_limit);
             }
         }

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use quelea_model::{QueueId, QueueName, Seq, Table, Timestamp, VhostName};
 use quelea_store::{Drained, Entry, QueueIndex, QueuedMessage, Store};
 
-use arguments::QueueArguments;
+use arguments::{Overflow, QueueArguments};
 use attributes::{QueueAttributes, QueueSettings};
 pub(crate) use choice::Choice;
 use consumers::QueueConsumers;
@@ -183,11 +183,11 @@ impl Queue {
         ttls.into_iter().flatten().min().map(|ttl| now.plus_ms(ttl))
     }
 
-    /// Whether one more message of that size would break a limit.
-    pub(crate) fn would_overflow(&self, body_bytes: usize) -> bool {
+    /// Whether so many more messages, of so many bytes together, would break a limit.
+    pub(crate) fn would_overflow(&self, messages: u64, body_bytes: u64) -> bool {
         // Delayed messages come back: they count, or a delay would be a way around the limit.
-        let length = (self.ready.len() + self.invisible.delayed()) as u64 + 1;
-        let bytes = self.ready.body_bytes() + body_bytes as u64;
+        let length = (self.ready.len() + self.invisible.delayed()) as u64 + messages;
+        let bytes = self.ready.body_bytes() + body_bytes;
         self.rules.max_length.is_some_and(|max| length > max)
             || self.rules.max_length_bytes.is_some_and(|max| bytes > max)
     }
@@ -196,6 +196,11 @@ impl Queue {
     pub(crate) fn is_over_limit(&self) -> bool {
         self.rules.max_length.is_some_and(|max| self.ready.len() as u64 > max)
             || self.rules.max_length_bytes.is_some_and(|max| self.ready.body_bytes() > max)
+    }
+
+    /// Whether a limit has it refuse messages.
+    pub(crate) fn refuses_overflow(&self) -> bool {
+        self.has_length_limit() && self.rules.overflow != Overflow::DropHead
     }
 
     pub(crate) const fn has_length_limit(&self) -> bool {

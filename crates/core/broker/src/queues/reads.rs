@@ -1,7 +1,7 @@
 //! Reading messages back from the log, ahead of the consumers and beside the publishers.
 
 use quelea_model::{QueueId, Seq, Timestamp};
-use quelea_store::{Damage, LoadError, LoadItem, LoadRequest, LoadWhat, Loaded, Missed};
+use quelea_store::{Damage, Entry, LoadError, LoadItem, LoadRequest, LoadWhat, Loaded, Missed};
 use rustc_hash::FxHashMap;
 
 use super::Queues;
@@ -99,6 +99,22 @@ impl Queues {
         missing.extend(queue.ready.missing(bytes_max));
         queue.read_ahead.begin(missing.len());
         missing.into_iter().for_each(|what| self.reads.begin(log, ReadPurpose::Ready, id, what));
+    }
+
+    /// Reads messages that are to be given out together. False: other reads for the queue's head are
+    /// under way, whose end leads here again.
+    pub(crate) fn read_together(&mut self, log: &mut Log, id: QueueId, wanted: &[Entry]) -> bool {
+        let Some(queue) = self.by_id.get_mut(&id).filter(|q| !q.read_ahead.is_under_way()) else {
+            return false;
+        };
+        let items = wanted.iter().map(|entry| LoadItem {
+            seq: entry.seq,
+            location: entry.location,
+            body_bytes: entry.body_bytes,
+        });
+        queue.read_ahead.begin(1);
+        self.reads.begin(log, ReadPurpose::Ready, id, LoadWhat::Items(items.collect()));
+        true
     }
 
     /// Reads the bodies of the first messages that wait for their dead-letter exchange.

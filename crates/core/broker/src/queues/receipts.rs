@@ -22,7 +22,12 @@ impl Queues {
                 return;
             };
             match queue.invisible.pop_due(now) {
-                Some(message) => self.make_visible(log, id, message),
+                Some(message) => {
+                    if let Some(groups) = &mut queue.groups {
+                        groups.mark_returned(message.message.entry.seq);
+                    }
+                    self.make_visible(log, id, message);
+                }
                 None => return,
             }
         }

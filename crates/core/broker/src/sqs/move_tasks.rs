@@ -98,7 +98,9 @@ impl MoveTasks {
             to_move,
             started_at: now,
         };
-        tasks.push_back(MoveTask::new(id, progress, now));
+        let mut task = MoveTask::new(id, progress, now);
+        task.name_destination(&messaging.queues);
+        tasks.push_back(task);
         let forgotten = if tasks.len() > MOVE_TASKS_KEPT { tasks.pop_front() } else { None };
         self.running.push(source);
         if let Some(item) = forgotten.and_then(|task| stored(&messaging.queues, &task)) {
@@ -286,6 +288,12 @@ impl MoveTasks {
         // Keys do not sort by number.
         let at = tasks.partition_point(|other| other.id.number < task.id.number);
         tasks.insert(at, task);
+    }
+
+    /// Notes what the tasks' destinations are called, once all queues are known.
+    pub(crate) fn name_destinations(&mut self, queues: &Queues) {
+        let tasks = self.by_source.values_mut().flatten();
+        tasks.for_each(|task| task.name_destination(queues));
     }
 
     fn running(&self, source: QueueId) -> Option<&MoveTask> {

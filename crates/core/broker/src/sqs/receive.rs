@@ -4,7 +4,7 @@
 
 use quelea_model::limits::{DEAD_LETTERS_WAITING_MAX, IN_FLIGHT_MAX, RECEIVE_BYTES_MAX};
 use quelea_model::{QueueId, Seq, Timestamp};
-use quelea_store::{Durability, EntryFlags, QueuedMessage, Ticket};
+use quelea_store::{Durability, Entry, EntryFlags, QueuedMessage, Ticket};
 
 use crate::effect::Effect;
 use crate::error::{LimitReached, NoSuchQueueId, ReceiveError};
@@ -16,6 +16,10 @@ use crate::queues::queue::{Choice, WaitingReceive};
 use crate::reply::{Receipt, ReceivedMessage};
 use crate::request::Receive;
 
+/// How often bodies are read for one receive before it gets what is in memory: when there is so little
+/// memory that they are dropped before it is served, it is not to wait for ever.
+const READS_TOGETHER_MAX: u8 = 3;
+
 /// Why a queue's turn of receives ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Served {
@@ -23,6 +27,17 @@ pub(crate) enum Served {
     All,
     /// A message has to be read first: this one, or the head.
     Absent(Option<Seq>),
+}
+
+/// What a receive of a FIFO queue comes to.
+#[derive(Debug, Default)]
+struct Upcoming {
+    /// Those that it gets and that the log has.
+    stored: Vec<Entry>,
+    /// Whether the body of one of them has to be read.
+    is_absent: bool,
+    /// The first that it does not get, and why: it has expired, or was received too often.
+    unwanted: Option<(Seq, DeadLetterReason)>,
 }
 
 impl Messaging {
@@ -56,6 +71,7 @@ impl Messaging {
                 visibility_timeout_ms: receive.visibility_timeout_ms,
                 until: now.plus_ms(receive.wait_ms),
                 attempt: receive.attempt,
+                reads: 0,
             },
         );
         self.dispatch(id, now);
@@ -81,6 +97,9 @@ impl Messaging {
                 return Served::All;
             };
             let waiting = waiting.clone();
+            if self.reads_together(id, receive_id, &waiting, now) {
+                return Served::Absent(None);
+            }
             match self.collect(id, &waiting, now) {
                 Ok(messages) if !messages.is_empty() => {
                     self.answer_receive(id, receive_id, messages, &waiting, now);
@@ -94,6 +113,78 @@ impl Messaging {
         }
     }
 
+    /// Whether a receive of a FIFO queue has to wait, since bodies that it will get are being read: it
+    /// gets all that it may of a group at once, and not what happens to be in memory.
+    fn reads_together(
+        &mut self,
+        id: QueueId,
+        receive_id: ReceiveId,
+        waiting: &WaitingReceive,
+        now: Timestamp,
+    ) -> bool {
+        if waiting.reads >= READS_TOGETHER_MAX {
+            return false;
+        }
+        let upcoming = loop {
+            let Some(upcoming) = self.upcoming(id, waiting.max, now) else {
+                return false;
+            };
+            let Some((seq, reason)) = upcoming.unwanted else { break upcoming };
+            // What comes behind it in another order when it is gone is seen the next time.
+            let queue = self.queues.get_mut(id);
+            if let Some((queue, message)) = queue.and_then(|q| q.ready.remove(seq).map(|m| (q, m)))
+            {
+                match reason {
+                    DeadLetterReason::Expired => self.counters.expired += 1,
+                    _ => self.counters.over_delivery_limit += 1,
+                }
+                queue.discard(message, reason);
+            }
+        };
+        if upcoming.is_absent
+            && self.queues.read_together(&mut self.log, id, &upcoming.stored)
+            && let Some(queue) = self.queues.get_mut(id)
+            && let Some(waiting) = queue.receives.get_mut(receive_id)
+        {
+            waiting.reads += 1;
+        }
+        upcoming.is_absent
+    }
+
+    /// What a receive of a FIFO queue comes to; `None` of other queues, and while groups are not known.
+    fn upcoming(&self, id: QueueId, max: usize, now: Timestamp) -> Option<Upcoming> {
+        let target = self.queues.redrive_target(id);
+        let queue = self.queues.get(id)?;
+        let groups = queue.groups.as_ref()?;
+        if groups.ordering() != Ordering::Fifo || groups.is_unknown {
+            return None;
+        }
+        let mut upcoming = Upcoming::default();
+        let (mut given, mut bytes) = (0, 0);
+        for seq in groups.upcoming() {
+            let Some(held) = queue.ready.get(seq) else { break };
+            let is_full = queue.dead_letters.len() >= DEAD_LETTERS_WAITING_MAX;
+            if given == max || bytes >= RECEIVE_BYTES_MAX || is_full {
+                break;
+            }
+            let body_bytes = held.entry.body_bytes as usize;
+            let over = target.filter(|(_, max)| held.entry.delivery_count >= *max);
+            if held.expires_at.is_some_and(|at| at <= now) {
+                upcoming.unwanted = Some((seq, DeadLetterReason::Expired));
+                break;
+            } else if over.is_some_and(|(to, _)| self.queues.has_room(to, body_bytes)) {
+                upcoming.unwanted = Some((seq, DeadLetterReason::Redriven));
+                break;
+            }
+            given += 1;
+            bytes += body_bytes;
+            upcoming.is_absent |= held.body.is_none();
+            // What is here is read too: it may be dropped from memory before the rest is.
+            upcoming.stored.extend(held.entry.is_stored().then_some(*held.entry));
+        }
+        Some(upcoming)
+    }
+
     /// Takes messages for one receive; `Err` if the first has to be read.
     fn collect(
         &mut self,
@@ -103,7 +194,7 @@ impl Messaging {
     ) -> Result<Vec<ReceivedMessage>, Option<Seq>> {
         let mut messages = Vec::new();
         let mut bytes = 0;
-        let mut group = None;
+        let mut received = None;
         let target = self.queues.redrive_target(id);
         while messages.len() < waiting.max && bytes < RECEIVE_BYTES_MAX {
             let Some(queue) = self.queues.get_mut(id) else {
@@ -114,7 +205,7 @@ impl Messaging {
             {
                 break;
             }
-            let choice = queue.choose(Some(&mut self.receives.random), group);
+            let choice = queue.choose(Some(&mut self.receives.random), received);
             let message = match choice {
                 Choice::Nothing => break,
                 Choice::Absent(seq) if messages.is_empty() => return Err(seq),
@@ -139,7 +230,7 @@ impl Messaging {
                 self.counters.over_delivery_limit += 1;
                 queue.discard(message, DeadLetterReason::Redriven);
             } else {
-                group = queue.groups.as_ref().map(|groups| groups.group_of(message.entry.seq));
+                received = Some(message.entry.seq);
                 let until = now.plus_ms(waiting.visibility_timeout_ms);
                 if let Some(message) = self.take_received(id, message, until, now) {
                     bytes += message.message.body().len();

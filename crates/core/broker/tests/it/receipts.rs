@@ -117,7 +117,10 @@ impl Callers {
                         MoveTaskState::Running => "running".to_owned(),
                         MoveTaskState::Completed => "completed".to_owned(),
                         MoveTaskState::Cancelled => "cancelled".to_owned(),
-                        MoveTaskState::Failed(failure) => format!("failed: {failure}"),
+                        MoveTaskState::Failed(failure) => match &task.destination {
+                            Some((_, name)) => format!("failed to {name}: {failure}"),
+                            None => format!("failed: {failure}"),
+                        },
                     };
                     format!("{}/{} {state}", task.progress.moved, task.progress.to_move)
                 });
@@ -243,7 +246,7 @@ fn attributes(line: &Line<'_>) -> Result<QueueAttributes, String> {
         retention_ms: number(line, "retention")?,
         order_hint: number(line, "hint")?.unwrap_or(1) as u16,
         redrive,
-        fifo: line.has("fifo").then_some(Fifo { deduplicates_by_group: false }),
+        fifo: line.has("fifo").then_some(Fifo { deduplicates_by_group: line.has("by-group") }),
         fair: false,
         durability: line.has("os").then_some(Durability::Os),
     };

@@ -126,12 +126,14 @@ impl Pair {
             test.broker.create_queue(test.now, "/", name, attributes).unwrap().0
         });
         test.settle();
-        let naive = [0, 1].map(|_| Naive { is_fifo, ..Naive::default() });
+        let naive = [0, 1].map(|_| Naive::new(is_fifo));
         let (receipts, ids) = (Vec::new(), [ids[1], ids[0]]);
         Self { test, ids, naive, sent: 0, receipts, is_slow: false }
     }
 
     fn perform(&mut self, operation: &Operation) {
+        let now = self.test.now;
+        self.naive.iter_mut().for_each(|naive| naive.note_returns(now));
         match *operation {
             Operation::Send { delay_ms, group, bytes } => self.send(delay_ms, group, bytes),
             Operation::Publish { group } => self.publish(group),
@@ -193,6 +195,7 @@ impl Pair {
             known.unacked = false;
             known.visible_at = now;
         }
+        self.naive.iter_mut().for_each(|naive| naive.forget_returns(now));
     }
 
     fn properties(group: u8) -> Bytes {
@@ -213,8 +216,10 @@ impl Pair {
             visible_at,
             unacked: false,
             moves: 0,
+            order: 0,
+            is_back: delay_ms == 0,
         };
-        self.naive[0].messages.push(known);
+        self.naive[0].push(known);
         self.sent += 1;
     }
 
@@ -294,8 +299,9 @@ impl Pair {
             && let Some(place) = self.naive[at].next(now, with)
         {
             let known = self.naive[at].messages[place].clone();
-            // It may end early, where the next message has to be read first.
-            let may_be_over = taken > 0 && taken == actual.len();
+            // It may end early, where the next message has to be read first; of a FIFO queue never.
+            let is_fifo = self.naive[at].is_fifo;
+            let may_be_over = taken > 0 && taken == actual.len() && !is_fifo;
             if at == 0 && known.count >= RECEIVES_MAX {
                 let moved = self.test.broker.queue_backlog(now, self.ids[1]).unwrap();
                 let moved = moved.visible + moved.in_flight + moved.delayed;
@@ -303,7 +309,7 @@ impl Pair {
                     break;
                 }
                 self.naive[0].remove(known.name);
-                self.naive[1].messages.push(known.moved(now));
+                self.naive[1].push(known.moved(now));
                 continue;
             }
             if may_be_over {
@@ -311,11 +317,11 @@ impl Pair {
             }
             let wanted = Some(&(known.name, known.count + 1));
             assert_eq!(actual.get(taken), wanted, "the next of {:?}", self.naive[at]);
-            let known = &mut self.naive[at].messages[place];
+            let known = self.naive[at].take(place);
             known.count += 1;
             known.most = known.most.max(known.count);
             known.visible_at = now.plus_ms(timeout_ms);
-            with = Some(known.group);
+            with = Some((known.group, known.order));
             taken += 1;
         }
         assert_eq!(actual.len(), taken, "no more than there is of {:?}", self.naive[at]);
@@ -372,6 +378,7 @@ impl Pair {
         {
             known.count -= 1;
             known.visible_at = now;
+            known.is_back = true;
         }
     }
 
@@ -387,7 +394,7 @@ impl Pair {
         let mut moved = 0;
         while let Some(place) = self.naive[1].next(now, None) {
             let known = self.naive[1].messages.remove(place);
-            self.naive[0].messages.push(known.moved(now));
+            self.naive[0].push(known.moved(now));
             moved += 1;
         }
         assert_eq!(task.progress.moved, moved);
@@ -407,7 +414,7 @@ impl Pair {
         let wanted = self.naive[0].next(now, None);
         assert_eq!(got, wanted.map(|place| self.naive[0].messages[place].name));
         if let Some(place) = wanted {
-            self.naive[0].messages[place].unacked = true;
+            self.naive[0].take(place).unacked = true;
         }
     }
 
@@ -461,6 +468,8 @@ impl Pair {
                 let from = self.receipts.len();
                 let taken = self.take(at, 10, LONG_MS);
                 if taken.is_empty() {
+                    // What was received too often may be on its way still.
+                    self.rest();
                     break;
                 }
                 let receipts: Vec<_> =

@@ -22,7 +22,7 @@
 //! | `get Q -no-ack => BODY` or `=> empty` | |
 //! | `ack BODY… -multiple`, `nack BODY… -requeue -multiple`, `reject BODY -requeue`, `ack-all`, `ack-tag N` | |
 //! | `count Q ready=N unacked=N consumers=N`, `total FACT=N` | |
-//! | `create Q -fifo -delay=MS -retention=MS -hint=K -redrive=Q:N -os`, `set Q …` | a queue as SQS has it |
+//! | `create Q -fifo -by-group -delay=MS -retention=MS -hint=K -redrive=Q:N -os`, `set Q …` | a queue as SQS has it |
 //! | `send Q BODY… -delay=MS -group=G -dedup=N` | `=> as BODY`: taken for that one |
 //! | `receive Q -max=N -timeout=MS -attempt=N => BODY…` or `=> nothing` | `BODY*2` is the second reception |
 //! | `poll Q NAME -wait=MS …`, `answer NAME => BODY…` or `=> waits` or `=> gone`, `hang-up NAME` | a receive that waits |

@@ -35,7 +35,7 @@ shapes! {
         successful: Vec<DeleteMessageBatchResultEntry> =
             always "Successful" / "DeleteMessageBatchResultEntry",
         /// Those that are not.
-        failed: Vec<BatchResultErrorEntry> = always "Failed" / "BatchResultErrorEntry",
+        failed: Vec<BatchResultErrorEntry> = "Failed" / "BatchResultErrorEntry",
     }
 
     /// A message of a batch that is deleted.

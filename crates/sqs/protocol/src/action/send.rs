@@ -75,7 +75,7 @@ shapes! {
         successful: Vec<SendMessageBatchResultEntry> =
             always "Successful" / "SendMessageBatchResultEntry",
         /// Those that were not.
-        failed: Vec<BatchResultErrorEntry> = always "Failed" / "BatchResultErrorEntry",
+        failed: Vec<BatchResultErrorEntry> = "Failed" / "BatchResultErrorEntry",
     }
 
     /// What a message of a batch was called, with sums for the client to check.

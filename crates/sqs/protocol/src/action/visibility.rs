@@ -39,7 +39,7 @@ shapes! {
         successful: Vec<ChangeMessageVisibilityBatchResultEntry> =
             always "Successful" / "ChangeMessageVisibilityBatchResultEntry",
         /// Those whose was not.
-        failed: Vec<BatchResultErrorEntry> = always "Failed" / "BatchResultErrorEntry",
+        failed: Vec<BatchResultErrorEntry> = "Failed" / "BatchResultErrorEntry",
     }
 
     /// A message of a batch whose visibility was changed.

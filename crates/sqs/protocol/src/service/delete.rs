@@ -37,7 +37,7 @@ impl<Q: Queues> Service<Q> {
         let mut valid = Vec::with_capacity(ids.len());
         let mut deliveries = Vec::with_capacity(ids.len());
         for (id, entry) in ids.into_iter().zip(&request.entries) {
-            match receipt::decode_of_batch(entry.receipt_handle.as_deref()) {
+            match receipt::decode(entry.receipt_handle.as_deref()) {
                 Ok(delivery) => {
                     valid.push((id, delivery.clone()));
                     deliveries.push(delivery);
@@ -50,7 +50,7 @@ impl<Q: Queues> Service<Q> {
         }
         let outcomes = self.queues.delete(target.facts.key, deliveries).await;
         for ((id, delivery), outcome) in valid.into_iter().zip(outcomes.map_err(refusal::fault)?) {
-            match receipt::result_of_batch(outcome, &delivery) {
+            match receipt::result(outcome, &delivery) {
                 Ok(()) => result.successful.push(DeleteMessageBatchResultEntry { id }),
                 Err(error) => result.failed.push(batch::failed(id, error)),
             }

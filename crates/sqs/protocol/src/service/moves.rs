@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
 
 use super::{Caller, Service, Target};
 use crate::action::{
@@ -228,14 +229,25 @@ const fn state(state: MoveTaskState) -> &'static str {
     }
 }
 
-/// A task's handle for clients: the store's, with the queue, whose permissions have to be asked for.
-fn task_handle(handle: &str, source_arn: &str) -> String {
-    URL_SAFE_NO_PAD.encode(format!("{source_arn} {handle}"))
+/// A task's handle for clients, in the form of SQS: the store's, with the queue, whose permissions have
+/// to be asked for.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TaskHandle {
+    task_id: String,
+    source_arn: String,
 }
 
+fn task_handle(handle: &str, source_arn: &str) -> String {
+    let (task_id, source_arn) = (handle.to_owned(), source_arn.to_owned());
+    // Two texts can always be written.
+    STANDARD.encode(serde_json::to_vec(&TaskHandle { task_id, source_arn }).unwrap_or_default())
+}
+
+/// The store's handle, and the source's ARN.
 fn read_task_handle(given: &str) -> Option<(String, String)> {
-    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(given).ok()?).ok()?;
-    let (source_arn, handle) = text.split_once(' ')?;
-    queue_of_arn(source_arn)?;
-    Some((handle.to_owned(), source_arn.to_owned()))
+    let text = STANDARD.decode(given).ok()?;
+    let TaskHandle { task_id, source_arn } = serde_json::from_slice(&text).ok()?;
+    queue_of_arn(&source_arn)?;
+    Some((task_id, source_arn))
 }

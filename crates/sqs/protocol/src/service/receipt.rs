@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::refusal;
-use crate::{Delivery, Error, ErrorKind, ReceiptOutcome};
+use crate::{Delivery, Error, ReceiptOutcome};
 
 /// Letters of a handle; SQS's own are some hundreds. Longer ones are not decoded.
 const HANDLE_LENGTH_MAX: usize = 1024;
@@ -22,35 +22,9 @@ pub(super) fn decode(handle: Option<&str>) -> Result<Delivery, Error> {
     let handle = handle.filter(|handle| !handle.is_empty());
     let handle = handle.ok_or_else(|| refusal::missing("ReceiptHandle"))?;
     if handle.len() > HANDLE_LENGTH_MAX {
-        return Err(refusal::invalid_receipt_handle());
+        return Err(refusal::invalid_receipt_handle(handle));
     }
-    URL_SAFE_NO_PAD.decode(handle).map_err(|_| refusal::invalid_receipt_handle())
-}
-
-/// The delivery of a handle that stands in a batch.
-///
-/// # Errors
-/// As [`decode`], in the words of batches.
-pub(super) fn decode_of_batch(handle: Option<&str>) -> Result<Delivery, Error> {
-    decode(handle).map_err(|error| in_batch(error, handle))
-}
-
-/// What an outcome means in a batch.
-///
-/// # Errors
-/// As [`result`], in the words of batches.
-pub(super) fn result_of_batch(outcome: ReceiptOutcome, delivery: &Delivery) -> Result<(), Error> {
-    result(outcome, delivery).map_err(|error| in_batch(error, Some(&encode(delivery))))
-}
-
-/// An error in the words of batches, which name an invalid handle.
-pub(super) fn in_batch(error: Error, handle: Option<&str>) -> Error {
-    match (error.kind, handle) {
-        (ErrorKind::ReceiptHandleIsInvalid, Some(handle)) => {
-            refusal::invalid_receipt_handle_of_batch(handle)
-        }
-        _ => error,
-    }
+    URL_SAFE_NO_PAD.decode(handle).map_err(|_| refusal::invalid_receipt_handle(handle))
 }
 
 /// What an outcome means to the client.
@@ -61,7 +35,7 @@ pub(super) fn result(outcome: ReceiptOutcome, delivery: &Delivery) -> Result<(),
     let of_handle = |reason| refusal::invalid_value(encode(delivery), "ReceiptHandle", reason);
     match outcome {
         ReceiptOutcome::Done => Ok(()),
-        ReceiptOutcome::Invalid => Err(refusal::invalid_receipt_handle()),
+        ReceiptOutcome::Invalid => Err(refusal::invalid_receipt_handle(&encode(delivery))),
         ReceiptOutcome::NotInFlight => Err(refusal::not_in_flight()),
         ReceiptOutcome::NoSuchMessage => Err(of_handle(
             "Message does not exist or is not available for visibility timeout change.",
@@ -91,7 +65,7 @@ mod tests {
         let long = "A".repeat(HANDLE_LENGTH_MAX + 4);
         for bad in ["not a handle", "garbage!", "A", &long] {
             let error = decode(Some(bad)).unwrap_err();
-            assert_eq!(error, refusal::invalid_receipt_handle(), "{bad}");
+            assert_eq!(error, refusal::invalid_receipt_handle(bad), "{bad}");
         }
         for missing in [None, Some("")] {
             let error = decode(missing).unwrap_err();

@@ -146,7 +146,7 @@ impl Rules {
         }
         for entry in entries {
             self.deduplicable(entry.message_deduplication_id.as_deref())?;
-            if entry.message_group_id.as_deref().is_none_or(str::is_empty) {
+            if entry.message_group_id.is_none() {
                 return Err(refusal::invalid(refusal::missing("MessageGroupId").message));
             }
         }
@@ -154,7 +154,7 @@ impl Rules {
     }
 
     fn deduplicable(&self, id: Option<&str>) -> Result<(), Error> {
-        match self.by_content || id.is_some_and(|id| !id.is_empty()) {
+        match self.by_content || id.is_some() {
             true => Ok(()),
             false => Err(refusal::invalid(
                 "The queue should either have ContentBasedDeduplication enabled or \
@@ -176,8 +176,7 @@ impl Rules {
         self.check_bytes(message_bytes(&body, &attributes))?;
         check_body(&body)?;
         let trace_header = check_system_attributes(&entry.message_system_attributes)?;
-        let deduplication_id = entry.message_deduplication_id.filter(|id| !id.is_empty());
-        let group_id = entry.message_group_id.filter(|id| !id.is_empty());
+        let (deduplication_id, group_id) = (entry.message_deduplication_id, entry.message_group_id);
         if let Some(id) = &deduplication_id {
             check_id(id, "MessageDeduplicationId")?;
         }

@@ -41,10 +41,7 @@ impl<Q: Queues> Service<Q> {
         let mut valid = Vec::with_capacity(ids.len());
         let mut changes = Vec::with_capacity(ids.len());
         for (id, entry) in ids.into_iter().zip(&request.entries) {
-            let handle = entry.receipt_handle.as_deref();
-            match change(handle, entry.visibility_timeout)
-                .map_err(|error| receipt::in_batch(error, handle))
-            {
+            match change(entry.receipt_handle.as_deref(), entry.visibility_timeout) {
                 Ok(change) => {
                     valid.push((id, change.0.clone()));
                     changes.push(change);
@@ -57,7 +54,7 @@ impl<Q: Queues> Service<Q> {
         }
         let outcomes = self.queues.change_visibility(target.facts.key, changes).await;
         for ((id, delivery), outcome) in valid.into_iter().zip(outcomes.map_err(refusal::fault)?) {
-            match receipt::result_of_batch(outcome, &delivery) {
+            match receipt::result(outcome, &delivery) {
                 Ok(()) => {
                     result.successful.push(ChangeMessageVisibilityBatchResultEntry { id });
                 }

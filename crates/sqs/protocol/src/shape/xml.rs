@@ -11,6 +11,25 @@ pub(crate) fn element(name: &str, out: &mut BytesMut, content: impl FnOnce(&mut 
     close(name, out);
 }
 
+/// An element that is written as an empty one if it has no content: a result without anything in it.
+pub(crate) fn element_or_empty(
+    name: &str,
+    out: &mut BytesMut,
+    content: impl FnOnce(&mut BytesMut),
+) {
+    out.put_u8(b'<');
+    out.put_slice(name.as_bytes());
+    let end_of_tag = out.len();
+    out.put_u8(b'>');
+    content(out);
+    if out.len() > end_of_tag + 1 {
+        close(name, out);
+    } else {
+        out.truncate(end_of_tag);
+        out.put_slice(b"/>");
+    }
+}
+
 /// The end of an element.
 pub(crate) fn close(name: &str, out: &mut BytesMut) {
     out.put_slice(b"</");

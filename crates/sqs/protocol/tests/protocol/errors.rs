@@ -66,3 +66,27 @@ fn the_document_has_the_table_of_errors() {
     let table = rows.join("\n");
     assert!(DOCUMENT.contains(&table), "docs/sqs/protocol.md needs this table:\n{table}");
 }
+
+#[test]
+fn who_opens_a_url_finds_no_operation() {
+    let error = Error::new(ErrorKind::UnknownOperation, "The request must contain …");
+    for protocol in [Protocol::Query, Protocol::QueryJson] {
+        let response = encode_error(protocol, &error, "some-id");
+        assert_eq!((response.status, response.content_type), (404, "text/xml"));
+        assert_eq!(response.body, "<UnknownOperationException/>\n");
+    }
+    assert_eq!(encode_error(Protocol::Json, &error, "some-id").status, 400);
+}
+
+#[test]
+fn an_error_in_query_is_in_json_for_who_accepts_that() {
+    let error = Error::new(ErrorKind::ServiceUnavailable, "a < b");
+    let response = encode_error(Protocol::QueryJson, &error, "some-id");
+    assert_eq!((response.status, response.content_type), (503, "application/json"));
+    let body: serde_json::Value = serde_json::from_slice(&response.body).unwrap();
+    let expected = serde_json::json!({
+        "Error": { "Type": "Receiver", "Code": "ServiceUnavailable", "Message": "a < b", "Detail": null },
+        "RequestId": "some-id",
+    });
+    assert_eq!(body, expected);
+}

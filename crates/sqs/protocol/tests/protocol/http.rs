@@ -12,6 +12,7 @@ pub(crate) fn json<'a>(target: &'a str, body: &'a str) -> EncodedRequest<'a> {
         host: Some("localhost:9324"),
         content_type: Some("application/x-amz-json-1.0"),
         target: Some(target),
+        accept: None,
         body: body.as_bytes(),
     }
 }
@@ -25,6 +26,7 @@ pub(crate) fn form<'a>(path: &'a str, body: &'a str) -> EncodedRequest<'a> {
         host: Some("localhost:9324"),
         content_type: Some("application/x-www-form-urlencoded; charset=utf-8"),
         target: None,
+        accept: None,
         body: body.as_bytes(),
     }
 }

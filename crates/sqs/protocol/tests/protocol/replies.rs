@@ -78,7 +78,7 @@ fn empty_lists_and_maps_are_left_out() {
     for (action, reply) in cases {
         let name = action.name();
         assert_eq!(json(action, &reply), "{}", "{name}");
-        assert_eq!(xml(action, &reply), format!("<{name}Result></{name}Result>"));
+        assert_eq!(xml(action, &reply), format!("<{name}Result/>"));
     }
 }
 
@@ -86,7 +86,7 @@ fn empty_lists_and_maps_are_left_out() {
 fn the_result_of_a_batch_has_both_lists() {
     let action = Action::SendMessageBatch;
     let mut result = SendMessageBatchResult::default();
-    assert_eq!(json(action, &result.clone().into()), r#"{"Successful":[],"Failed":[]}"#);
+    assert_eq!(json(action, &result.clone().into()), r#"{"Successful":[]}"#);
     result.successful.push(SendMessageBatchResultEntry {
         id: "a".to_owned(),
         message_id: "id".to_owned(),
@@ -218,4 +218,35 @@ fn lists_maps_and_numbers_have_their_names() {
         json(Action::CancelMessageMoveTask, &moved.into()),
         r#"{"ApproximateNumberOfMessagesMoved":-7}"#
     );
+}
+
+#[test]
+fn a_reply_to_query_is_in_json_for_who_accepts_that() {
+    let in_json = |action, reply: &Reply| -> serde_json::Value {
+        let response = encode_reply(Protocol::QueryJson, action, reply, "some-id");
+        assert_eq!((response.status, response.content_type), (200, "application/json"));
+        serde_json::from_slice(&response.body).unwrap()
+    };
+    let metadata = serde_json::json!({ "RequestId": "some-id" });
+    let attributes = BTreeMap::from([("DelaySeconds".to_owned(), "1".to_owned())]);
+    let reply = GetQueueAttributesResult { attributes }.into();
+    let expected = serde_json::json!({ "GetQueueAttributesResponse": {
+        "GetQueueAttributesResult": { "Attributes": [{ "Name": "DelaySeconds", "Value": "1" }] },
+        "ResponseMetadata": metadata,
+    }});
+    assert_eq!(in_json(Action::GetQueueAttributes, &reply), expected);
+    let message = Message {
+        body: some("x"),
+        attributes: BTreeMap::from([("SenderId".to_owned(), "ada".to_owned())]),
+        ..Message::default()
+    };
+    let reply = ReceiveMessageResult { messages: vec![message] }.into();
+    let attributes = serde_json::json!([{ "Name": "SenderId", "Value": "ada" }]);
+    let expected = serde_json::json!({ "ReceiveMessageResponse": {
+        "ReceiveMessageResult": { "Messages": [{ "Attributes": attributes, "Body": "x" }] },
+        "ResponseMetadata": metadata,
+    }});
+    assert_eq!(in_json(Action::ReceiveMessage, &reply), expected);
+    let expected = serde_json::json!({ "DeleteMessageResponse": { "ResponseMetadata": metadata }});
+    assert_eq!(in_json(Action::DeleteMessage, &Reply::Empty), expected);
 }

@@ -28,6 +28,7 @@ fn http(recorded: &Value) -> EncodedRequest<'_> {
         host: Some("localhost:9324"),
         content_type: text("content_type"),
         target: text("target"),
+        accept: None,
         body: text("body").expect("a body").as_bytes(),
     }
 }

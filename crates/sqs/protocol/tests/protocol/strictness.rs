@@ -3,7 +3,7 @@
 use quelea_sqs_protocol::encoding::{EncodedRequest, Protocol};
 use quelea_sqs_protocol::{Action, ErrorKind};
 
-use crate::http::{form, get, json, refused, target};
+use crate::http::{form, get, json, refused, target, understood};
 
 fn refused_json(action: Action, body: &str) -> (ErrorKind, String) {
     let target = target(action);
@@ -59,7 +59,7 @@ fn depth_costs_nothing() {
     const DEPTH: usize = 1_000_000;
     let deep = format!("{}{}", "[".repeat(DEPTH), "]".repeat(DEPTH));
     let target = target(Action::SendMessage);
-    crate::http::understood(&json(&target, &format!("{{\"Colour\":{deep}}}")));
+    understood(&json(&target, &format!("{{\"Colour\":{deep}}}")));
     let (_, message) = refused_json(Action::SendMessage, &format!("{{\"MessageBody\":{deep}}}"));
     assert_eq!(message, "Start of list found where not expected");
 }
@@ -70,7 +70,7 @@ fn a_request_may_hold_only_so_many_values() {
     let (_, message) = refused_json(Action::SendMessageBatch, &entries(10_000));
     assert_eq!(message, "The request holds more than 10000 values");
     let target = target(Action::SendMessageBatch);
-    crate::http::understood(&json(&target, &entries(9_999))); // The list's own name is the last one.
+    understood(&json(&target, &entries(9_999))); // The list's own name is the last one.
 }
 
 #[test]
@@ -123,6 +123,8 @@ fn query_needs_an_action_and_the_version_that_there_is() {
         for http in [form("/", body), get("/", body)] {
             let (protocol, error) = refused(&http);
             assert_eq!(protocol, Protocol::Query);
+            let is_opened = http.method == "GET" && kind == ErrorKind::MissingAction;
+            let kind = if is_opened { ErrorKind::UnknownOperation } else { kind };
             assert_eq!((error.kind, error.message.as_str()), (kind, message), "{body}");
         }
     }
@@ -133,7 +135,7 @@ fn a_queue_is_not_asked_for_what_is_about_no_queue() {
     for action in ["CreateQueue", "ListQueues"] {
         let body = format!("Action={action}&QueueName=x");
         assert_eq!(refused(&form("/1/q", &body)).1.kind, ErrorKind::InvalidAction);
-        crate::http::understood(&form("/", &body));
+        understood(&form("/", &body));
     }
 }
 
@@ -170,5 +172,22 @@ fn a_query_may_have_only_so_many_parameters_and_only_utf8() {
 #[test]
 fn names_with_many_parts_are_nothing_that_there_is() {
     let body = format!("Action=ListQueues&{}=1", "x.".repeat(50_000));
-    crate::http::understood(&form("/", &body));
+    understood(&form("/", &body));
+}
+
+#[test]
+fn who_accepts_only_json_is_answered_in_it() {
+    for (accept, expected) in [
+        (Some("application/json"), Protocol::QueryJson),
+        (Some("application/json; charset=utf-8"), Protocol::QueryJson),
+        (Some("application/json, */*"), Protocol::Query),
+        (Some("*/*"), Protocol::Query),
+        (None, Protocol::Query),
+    ] {
+        let http = EncodedRequest { accept, ..get("/", "Action=ListQueues") };
+        assert_eq!(understood(&http).0, expected, "{accept:?}");
+    }
+    let target = target(Action::ListQueues);
+    let http = EncodedRequest { accept: Some("application/json"), ..json(&target, "{}") };
+    assert_eq!(understood(&http).0, Protocol::Json);
 }

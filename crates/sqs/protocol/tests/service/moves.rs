@@ -1,7 +1,7 @@
 //! Tasks that move messages out of dead-letter queues.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::STANDARD;
 use quelea_sqs_protocol::action::{
     CancelMessageMoveTaskRequest, ListMessageMoveTasksRequest, SetQueueAttributesRequest,
     StartMessageMoveTaskRequest,
@@ -111,9 +111,14 @@ fn a_handle_with_another_queue_in_it_cancels_nothing() {
         panic!("refused");
     };
     let handle = started.task_handle.unwrap();
-    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(&handle).unwrap()).unwrap();
+    // As SQS has it: JSON in Base64.
+    let text = String::from_utf8(STANDARD.decode(&handle).unwrap()).unwrap();
+    let fields: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(fields["sourceArn"], arn("dlq"));
+    assert!(fields["taskId"].is_string());
     // What the caller may do is asked for the queue in the handle, which anybody can write.
-    let forged = URL_SAFE_NO_PAD.encode(text.replace(":dlq ", ":other "));
+    let forged = STANDARD.encode(text.replace(":dlq\"", ":other\""));
+    assert_ne!(forged, handle);
     let (kind, text) = test.refused(cancel(&forged));
     assert_eq!(kind, ErrorKind::ResourceNotFoundException);
     assert_eq!(text, "Task does not exist.");

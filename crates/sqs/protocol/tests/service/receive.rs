@@ -160,7 +160,8 @@ fn handles_of_nothing_and_of_other_queues_are_refused() {
     let foreign = test.receive("other").remove(0).receipt_handle.unwrap();
     for handle in ["unknown-stuff", "!", foreign.as_str()] {
         for refused in [test.refused(delete("q", handle)), test.refused(change("q", handle, 1))] {
-            let text = "The input receipt handle is invalid.".to_owned();
+            let text =
+                format!("The input receipt handle \"{handle}\" is not a valid receipt handle.");
             assert_eq!(refused, (ErrorKind::ReceiptHandleIsInvalid, text), "{handle}");
         }
     }

@@ -272,3 +272,33 @@ fn a_batch_for_a_fifo_queue_is_refused_whole_without_groups() {
         assert_eq!(refused, (ErrorKind::InvalidParameterValue, text.to_owned()));
     }
 }
+
+#[test]
+fn an_id_that_is_empty_is_refused_with_the_value() {
+    let fifo = ServiceTest::with_queue("q.fifo", &[("FifoQueue", "true")]);
+    let standard = ServiceTest::with_queue("q", &[]);
+    let text = |parameter: &str| {
+        format!(
+            "Value  for parameter {parameter} is invalid. Reason: {parameter} can only include \
+             alphanumeric and punctuation characters. 1 to 128 in length."
+        )
+    };
+    let with = |queue: &str, group: Option<&str>, id: Option<&str>| SendMessageRequest {
+        message_group_id: group.map(str::to_owned),
+        message_deduplication_id: id.map(str::to_owned),
+        ..message(queue, "x")
+    };
+    for (test, queue) in [(&fifo, "q.fifo"), (&standard, "q")] {
+        let empty_group = test.refused(with(queue, Some(""), Some("d")));
+        assert_eq!(empty_group, (ErrorKind::InvalidParameterValue, text("MessageGroupId")));
+        let empty_id = test.refused(with(queue, Some("g"), Some("")));
+        assert_eq!(empty_id, (ErrorKind::InvalidParameterValue, text("MessageDeduplicationId")));
+    }
+    let entry = SendMessageBatchRequestEntry {
+        message_group_id: some(""),
+        message_deduplication_id: some("d"),
+        ..entry("a", "x")
+    };
+    let failed = sent(&fifo, batch("q.fifo", vec![entry])).failed;
+    assert_eq!(failed[0].message, Some(text("MessageGroupId")));
+}

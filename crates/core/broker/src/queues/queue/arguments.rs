@@ -160,12 +160,7 @@ fn describe(value: Option<&Value>) -> String {
     let Some(value) = value else {
         return String::from("none");
     };
-    let text = match value {
-        Value::LongString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Value::Bool(b) => b.to_string(),
-        other => other.as_integer().map_or_else(|| format!("{other:?}"), |i| i.to_string()),
-    };
-    format!("the value '{text}' of type '{}'", value.type_name())
+    format!("the value '{value}' of type '{}'", value.type_name())
 }
 
 fn queue_kind(table: &Table) -> Result<QueueKind, BadArgument> {

@@ -24,7 +24,8 @@ pub(crate) enum Choice {
 impl Queue {
     /// Chooses by groups where they matter. Without them the first; with `random` one of the order
     /// hint's number of first ones (BDQS §III-B.2), as far as they are in memory.
-    pub(crate) fn choose(&mut self, random: Option<&mut Random>, with: Option<u64>) -> Choice {
+    /// `received` is the last message that the same receive has.
+    pub(crate) fn choose(&mut self, random: Option<&mut Random>, received: Option<Seq>) -> Choice {
         if let Some(groups) = &mut self.groups {
             if groups.is_unknown {
                 return if self.ready.is_empty() { Choice::Nothing } else { Choice::Absent(None) };
@@ -35,7 +36,7 @@ impl Queue {
             if is_older {
                 return self.choose_plainly(random);
             }
-            return match groups.next(with) {
+            return match groups.next(received) {
                 None => Choice::Nothing,
                 Some(seq) => match self.ready.get(seq) {
                     Some(held) if held.body.is_some() => Choice::This(seq),

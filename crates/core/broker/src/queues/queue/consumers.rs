@@ -40,6 +40,9 @@ pub(crate) struct QueueConsumers {
     pub(crate) exclusive: Option<ConsumerId>,
     /// The one who gets all, in a queue with a single active consumer.
     pub(crate) single_active: Option<ConsumerId>,
+    /// Those that their channels keep credit for until the queue has been looked at; some may have had
+    /// their delivery already.
+    pub(crate) called: Vec<ConsumerId>,
 }
 
 impl QueueConsumers {

@@ -1,5 +1,5 @@
 //! Which message of a queue may be received next where messages have groups: in a FIFO queue only the
-//! oldest of a group of which none is in flight, in a fair queue those of quiet groups first.
+//! oldest of a group, and none behind one in flight; in a fair queue those of quiet groups first.
 //!
 //! A group id is kept as a hash of 64 bits: two ids that share one only wait for each other.
 
@@ -51,34 +51,49 @@ pub(crate) enum Ordering {
     Fair,
 }
 
+/// A group's place among the others: the number of its oldest message, or that of the queue's newest
+/// when one of its messages came back; of those that came back behind the same one, which was first.
+type Place = (Seq, u64);
+
 #[derive(Debug, Default)]
 struct Group {
     ready: BTreeSet<Seq>,
     /// Messages whose delay is not over: in a FIFO queue later ones wait for them.
     delayed: BTreeSet<Seq>,
-    /// Messages in flight.
-    in_flight: usize,
+    /// Messages in flight: in a FIFO queue later ones wait for them.
+    in_flight: BTreeSet<Seq>,
+    /// Where it stands among the others, if it may be received from.
+    head: Option<Place>,
+    /// Where it stands since one of its messages came back, until it is received from again.
+    came_back: Option<Place>,
     busy: BusyTime,
     is_noisy: bool,
 }
 
 impl Group {
     fn is_empty(&self) -> bool {
-        self.ready.is_empty() && self.delayed.is_empty() && self.in_flight == 0
+        self.ready.is_empty() && self.delayed.is_empty() && self.in_flight.is_empty()
     }
 
-    /// The message that is next, whether others of the group are in flight or not.
-    fn next(&self, ordering: Ordering) -> Option<Seq> {
-        let first = self.ready.first()?;
-        let waits = ordering == Ordering::Fifo && self.delayed.first().is_some_and(|d| d < first);
-        (!waits).then_some(*first)
+    /// The message that is next. In a FIFO queue it is behind none that is delayed or in flight, but
+    /// those up to `received`, which the same receive has.
+    fn next(&self, ordering: Ordering, received: Option<Seq>) -> Option<Seq> {
+        let first = *self.ready.first()?;
+        if ordering == Ordering::Fair {
+            return Some(first);
+        }
+        let from = received.map_or(Seq(0), Seq::next);
+        // What is back with a smaller number goes first, and then the others' wait for it.
+        let waits = from > first
+            || self.in_flight.range(from..first).next().is_some()
+            || self.delayed.first().is_some_and(|delayed| *delayed < first);
+        (!waits).then_some(first)
     }
 
     /// A message is not in flight any more.
     fn leave_flight(&mut self, seq: Seq) {
-        if !self.delayed.remove(&seq) {
-            self.in_flight = self.in_flight.saturating_sub(1);
-        }
+        self.delayed.remove(&seq);
+        self.in_flight.remove(&seq);
     }
 }
 
@@ -110,12 +125,15 @@ pub(crate) struct Groups {
     ordering: Ordering,
     groups: FxHashMap<u64, Group>,
     of: FxHashMap<Seq, u64>,
-    /// The oldest visible message of each group that may be received from; of a fair queue the
-    /// quiet groups.
-    heads: BTreeMap<Seq, u64>,
+    /// The groups that may be received from, by their places; of a fair queue the quiet ones.
+    heads: BTreeMap<Place, u64>,
     /// The same of noisy groups.
-    noisy_heads: BTreeMap<Seq, u64>,
+    noisy_heads: BTreeMap<Place, u64>,
     in_flight: usize,
+    /// The number of the newest message so far.
+    newest: Seq,
+    /// Messages that came back so far.
+    returns: u64,
     busy: BusyTime,
     /// Receives of a FIFO queue that may be repeated.
     pub(crate) attempts: Attempts,
@@ -136,6 +154,8 @@ impl Groups {
             heads: BTreeMap::new(),
             noisy_heads: BTreeMap::new(),
             in_flight: 0,
+            newest: Seq(0),
+            returns: 0,
             busy: BusyTime::default(),
             attempts: Attempts::default(),
             is_unknown: false,
@@ -167,10 +187,15 @@ impl Groups {
 
     /// A message that is visible came in.
     pub(crate) fn add_visible(&mut self, seq: Seq, group: u64) {
-        self.of.insert(seq, group);
+        self.note(seq, group);
         self.change(group, |state| {
             state.ready.insert(seq);
         });
+    }
+
+    fn note(&mut self, seq: Seq, group: u64) {
+        self.of.insert(seq, group);
+        self.newest = self.newest.max(seq);
     }
 
     /// A message that is not visible is found after a start.
@@ -180,7 +205,7 @@ impl Groups {
 
     /// A message that is delayed came in.
     pub(crate) fn add_delayed(&mut self, seq: Seq, group: u64) {
-        self.of.insert(seq, group);
+        self.note(seq, group);
         self.change(group, |state| {
             state.delayed.insert(seq);
         });
@@ -188,49 +213,81 @@ impl Groups {
 
     /// A message that is in flight came in.
     pub(crate) fn add_in_flight(&mut self, seq: Seq, group: u64) {
-        self.of.insert(seq, group);
-        self.in_flight += 1;
-        self.change(group, |state| state.in_flight += 1);
+        self.note(seq, group);
+        self.change(group, |state| {
+            state.in_flight.insert(seq);
+        });
     }
 
-    /// The message that is to be received next. `with` is the group that the same receive has taken
-    /// from already: it goes on with it as long as it can.
-    pub(crate) fn next(&mut self, with: Option<u64>) -> Option<Seq> {
-        if let (Ordering::Fifo, Some(group)) = (self.ordering, with)
-            && let Some(seq) = self.groups.get(&group).and_then(|state| state.next(self.ordering))
+    /// The message that is to be received next. `received` is the last one that the same receive has:
+    /// it goes on with its group as long as it can.
+    pub(crate) fn next(&mut self, received: Option<Seq>) -> Option<Seq> {
+        if let (Ordering::Fifo, Some(last)) = (self.ordering, received)
+            && let Some(group) = self.groups.get(&self.group_of(last))
+            && let Some(seq) = group.next(self.ordering, received)
         {
             return Some(seq);
         }
-        if let Some((seq, group)) = self.noisy_heads.first_key_value().map(|(s, g)| (*s, *g)) {
+        if let Some(group) = self.noisy_heads.first_key_value().map(|(_, group)| *group) {
             self.choices = self.choices.wrapping_add(1);
             if self.choices.is_multiple_of(NOISY_TURN) {
                 // It may be quiet by now; and if not, later does not mean never.
                 self.change(group, |_| {});
-                return Some(seq);
+                return self.next_of(group);
             }
         }
-        while let Some((seq, group)) = self.heads.first_key_value() {
-            let (seq, group) = (*seq, *group);
+        while let Some(group) = self.heads.first_key_value().map(|(_, group)| *group) {
             if self.ordering == Ordering::Fifo || !self.is_noisy(group) {
-                return Some(seq);
+                return self.next_of(group);
             }
             // It has become noisy while others grew quiet.
             self.change(group, |_| {});
         }
-        self.noisy_heads.first_key_value().map(|(seq, _)| *seq)
+        let group = self.noisy_heads.first_key_value().map(|(_, group)| *group)?;
+        self.next_of(group)
+    }
+
+    fn next_of(&self, group: u64) -> Option<Seq> {
+        self.groups.get(&group)?.next(self.ordering, None)
+    }
+
+    /// What one receive of a FIFO queue gets, in order: of each group all that may be received, one
+    /// group after the other.
+    pub(crate) fn upcoming(&self) -> impl Iterator<Item = Seq> {
+        let groups = self.heads.values().filter_map(|group| self.groups.get(group));
+        let runs = groups.flat_map(|group| {
+            let waited_for = [group.in_flight.first(), group.delayed.first()];
+            let barrier = waited_for.into_iter().flatten().min().copied();
+            group.ready.range(..barrier.unwrap_or(Seq(u64::MAX)))
+        });
+        runs.copied()
     }
 
     /// A message was received.
     pub(crate) fn mark_in_flight(&mut self, seq: Seq) {
         let group = *self.of.entry(seq).or_insert(NO_GROUP);
-        self.in_flight += 1;
         self.change(group, |state| {
             state.ready.remove(&seq);
-            state.in_flight += 1;
+            state.in_flight.insert(seq);
+            state.came_back = None;
         });
     }
 
-    /// A message in flight became visible.
+    /// A message that was in flight is visible again: in a FIFO queue its group stands behind all that
+    /// are there, so that one that fails time and again is in nobody's way.
+    pub(crate) fn mark_returned(&mut self, seq: Seq) {
+        let group = self.of.get(&seq).filter(|_| self.ordering == Ordering::Fifo);
+        if let Some(group) = group.and_then(|group| self.groups.get_mut(group))
+            && group.in_flight.contains(&seq)
+        {
+            self.returns += 1;
+            // Brought up to date with the message's own place.
+            group.came_back = Some((self.newest, self.returns));
+        }
+        self.mark_visible(seq);
+    }
+
+    /// A message in flight, or one that was delayed, became visible.
     pub(crate) fn mark_visible(&mut self, seq: Seq) {
         let Some(group) = self.of.get(&seq).copied() else {
             // It will be read for its group, or it was out before groups mattered.
@@ -239,18 +296,10 @@ impl Groups {
             }
             return;
         };
-        self.count_leaving_flight(seq, group);
         self.change(group, |state| {
             state.leave_flight(seq);
             state.ready.insert(seq);
         });
-    }
-
-    /// A message of a group is about to be in flight no more.
-    fn count_leaving_flight(&mut self, seq: Seq, group: u64) {
-        if self.groups.get(&group).is_some_and(|state| !state.delayed.contains(&seq)) {
-            self.in_flight = self.in_flight.saturating_sub(1);
-        }
     }
 
     /// A visible message is gone.
@@ -265,7 +314,6 @@ impl Groups {
     /// A message in flight is gone; it was worked on for so long.
     pub(crate) fn remove_in_flight(&mut self, seq: Seq, busy_ms: u64, now: Timestamp) {
         if let Some(group) = self.of.remove(&seq) {
-            self.count_leaving_flight(seq, group);
             self.busy.add(busy_ms, now);
             self.change(group, |state| {
                 state.leave_flight(seq);
@@ -281,6 +329,7 @@ impl Groups {
             for seq in std::mem::take(&mut group.ready) {
                 self.of.remove(&seq);
             }
+            group.head = None;
         }
         groups.retain(|_, group| !group.is_empty());
         self.heads.clear();
@@ -291,8 +340,9 @@ impl Groups {
         let Some(state) = self.groups.get(&group).filter(|_| group != NO_GROUP) else {
             return false;
         };
-        let many = state.in_flight >= NOISY_IN_FLIGHT_MIN
-            && state.in_flight as u64 * QUIET_SHARE > self.in_flight as u64;
+        let in_flight = state.in_flight.len();
+        let many = in_flight >= NOISY_IN_FLIGHT_MIN
+            && in_flight as u64 * QUIET_SHARE > self.in_flight as u64;
         // Alone it cannot be in anybody's way.
         let busy = self.groups.len() > 1
             && state.busy.at(self.busy.at).saturating_mul(QUIET_SHARE) > self.busy.ms;
@@ -302,22 +352,25 @@ impl Groups {
     /// Changes a group and brings its place among the heads up to date.
     fn change(&mut self, group: u64, change: impl FnOnce(&mut Group)) {
         let state = self.groups.entry(group).or_default();
-        if let Some(head) = state.ready.first() {
-            // It stands there unless it waits for others of its group.
+        if let Some(head) = state.head.take() {
             let heads = if state.is_noisy { &mut self.noisy_heads } else { &mut self.heads };
-            heads.remove(head);
+            heads.remove(&head);
         }
+        self.in_flight -= state.in_flight.len();
         change(state);
+        self.in_flight += state.in_flight.len();
         if state.is_empty() {
             self.groups.remove(&group);
             return;
         }
-        let (head, in_flight) = (state.next(self.ordering), state.in_flight);
+        let head = state.next(self.ordering, None).map(|seq| (seq, 0));
+        let head = head.map(|head| state.came_back.map_or(head, |place| place.max(head)));
+        state.head = head;
         let is_noisy = self.ordering == Ordering::Fair && self.is_noisy(group);
         if let Some(state) = self.groups.get_mut(&group) {
             state.is_noisy = is_noisy;
         }
-        if let Some(head) = head.filter(|_| self.ordering == Ordering::Fair || in_flight == 0) {
+        if let Some(head) = head {
             let heads = if is_noisy { &mut self.noisy_heads } else { &mut self.heads };
             heads.insert(head, group);
         }
@@ -340,7 +393,7 @@ mod tests {
         assert_eq!(groups.next(None), Some(Seq(1)));
         groups.mark_in_flight(Seq(1));
         assert_eq!(groups.next(None), Some(Seq(3)), "the other group's");
-        assert_eq!(groups.next(Some(7)), Some(Seq(2)), "the same receive may take it");
+        assert_eq!(groups.next(Some(Seq(1))), Some(Seq(2)), "the same receive may take it");
         groups.mark_in_flight(Seq(3));
         assert_eq!(groups.next(None), None);
         groups.remove_in_flight(Seq(1), 5, Timestamp::from_millis(5));
@@ -356,6 +409,38 @@ mod tests {
         groups.mark_in_flight(Seq(1));
         groups.mark_visible(Seq(1));
         assert_eq!(groups.next(None), Some(Seq(1)));
+    }
+
+    #[test]
+    fn only_what_stands_behind_a_message_in_flight_waits() {
+        let mut groups = groups(Ordering::Fifo, &[(1, 7), (2, 7), (3, 7)]);
+        groups.mark_in_flight(Seq(1));
+        groups.mark_in_flight(Seq(2));
+        groups.mark_visible(Seq(1));
+        assert_eq!(groups.next(None), Some(Seq(1)));
+        assert!(groups.upcoming().eq([Seq(1)]));
+        groups.mark_in_flight(Seq(1));
+        assert_eq!(groups.next(Some(Seq(1))), None, "the second is another receive's");
+        groups.mark_visible(Seq(2));
+        assert_eq!(groups.next(Some(Seq(1))), Some(Seq(2)));
+        assert_eq!(groups.next(None), None);
+    }
+
+    #[test]
+    fn a_group_whose_message_came_back_stands_behind_those_that_are_there() {
+        let mut groups = groups(Ordering::Fifo, &[(1, 7), (2, 7), (3, 8), (4, 9)]);
+        groups.mark_in_flight(Seq(1));
+        groups.mark_in_flight(Seq(3));
+        groups.mark_returned(Seq(3));
+        groups.mark_returned(Seq(1));
+        groups.add_visible(Seq(5), 10);
+        assert!(groups.upcoming().eq([4, 3, 1, 2, 5].map(Seq)));
+        for seq in [4, 3, 1] {
+            assert_eq!(groups.next(None), Some(Seq(seq)));
+            groups.mark_in_flight(Seq(seq));
+        }
+        groups.remove_in_flight(Seq(1), 0, Timestamp::ZERO);
+        assert_eq!(groups.next(None), Some(Seq(2)), "it has its old place again");
     }
 
     #[test]
@@ -393,7 +478,7 @@ mod tests {
         groups.add_delayed(Seq(2), 7);
         assert_eq!(groups.next(None), Some(Seq(1)));
         groups.mark_in_flight(Seq(1));
-        assert_eq!(groups.next(Some(7)), None, "the third waits for the second");
+        assert_eq!(groups.next(Some(Seq(1))), None, "the third waits for the second");
         groups.remove_in_flight(Seq(1), 0, Timestamp::ZERO);
         assert_eq!(groups.next(None), None);
         groups.mark_visible(Seq(2));

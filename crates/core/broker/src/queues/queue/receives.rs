@@ -17,6 +17,8 @@ pub(crate) struct WaitingReceive {
     pub(crate) until: Timestamp,
     /// Names it for a repetition.
     pub(crate) attempt: Option<u64>,
+    /// How often bodies were read so that it gets all at once.
+    pub(crate) reads: u8,
 }
 
 /// All of a queue.
@@ -34,6 +36,10 @@ impl WaitingReceives {
     pub(crate) fn push(&mut self, id: ReceiveId, receive: WaitingReceive) {
         self.by_end.insert((receive.until, id));
         self.by_id.insert(id, receive);
+    }
+
+    pub(crate) fn get_mut(&mut self, id: ReceiveId) -> Option<&mut WaitingReceive> {
+        self.by_id.get_mut(&id)
     }
 
     /// The one whose turn it is.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use quelea_model::{QueueId, Seq, Timestamp};
+use quelea_model::{QueueId, QueueName, Seq, Timestamp, VhostName};
 use thiserror::Error;
 
 /// A task. As text it is the handle that cancels it.
@@ -76,6 +76,9 @@ pub struct MoveTaskReport {
     pub id: MoveTaskId,
     /// How far it is.
     pub progress: MoveProgress,
+    /// Virtual host and name of the destination, which may be gone by now. Not known of one that was
+    /// gone already when the broker started.
+    pub destination: Option<(VhostName, QueueName)>,
 }
 
 /// What was asked of a task, and how far it is.

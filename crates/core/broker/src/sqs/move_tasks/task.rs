@@ -1,8 +1,9 @@
 //! One move task: what was asked for, and how far it is.
 
-use quelea_model::Timestamp;
+use quelea_model::{QueueName, Timestamp, VhostName};
 
 use super::report::{MoveProgress, MoveTaskId, MoveTaskReport, MoveTaskState};
+use crate::queues::Queues;
 use crate::queues::queue::Queue;
 use crate::topology::StoredMove;
 
@@ -10,6 +11,8 @@ use crate::topology::StoredMove;
 pub(crate) struct MoveTask {
     pub(crate) id: MoveTaskId,
     pub(crate) progress: MoveProgress,
+    /// What its destination is called, or was.
+    pub(crate) destination: Option<(VhostName, QueueName)>,
     /// When the second began in which it moved `moved_in_second`.
     pub(crate) second: Timestamp,
     pub(crate) moved_in_second: u32,
@@ -22,7 +25,22 @@ pub(crate) struct MoveTask {
 impl MoveTask {
     /// A task that begins, or goes on, now.
     pub(super) const fn new(id: MoveTaskId, progress: MoveProgress, now: Timestamp) -> Self {
-        Self { id, progress, second: now, moved_in_second: 0, not_before: None, noted_at: now }
+        Self {
+            id,
+            progress,
+            destination: None,
+            second: now,
+            moved_in_second: 0,
+            not_before: None,
+            noted_at: now,
+        }
+    }
+
+    /// Notes what its destination is called, as long as it is there.
+    pub(super) fn name_destination(&mut self, queues: &Queues) {
+        if let Some(queue) = self.progress.destination.and_then(|id| queues.get(id)) {
+            self.destination = Some((queue.vhost_name.clone(), queue.name.clone()));
+        }
     }
 
     /// Whether its rate lets it move a message now. A second begins with its first message.
@@ -50,7 +68,8 @@ impl MoveTask {
     }
 
     pub(super) fn report(&self) -> MoveTaskReport {
-        MoveTaskReport { id: self.id, progress: self.progress.clone() }
+        let destination = self.destination.clone();
+        MoveTaskReport { id: self.id, progress: self.progress.clone(), destination }
     }
 
     pub(super) fn stored(&self, queue: &Queue) -> StoredMove {
