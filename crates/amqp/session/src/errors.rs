@@ -125,7 +125,8 @@ impl HasReplyCode for BindingError {
             Self::ArgumentsTooLarge(_)
             | Self::MatchType { .. }
             | Self::MatchValue { .. }
-            | Self::TooMany { .. } => PreconditionFailed,
+            | Self::TooMany { .. }
+            | Self::Topic { .. } => PreconditionFailed,
         })
     }
 }

@@ -9,7 +9,9 @@ use quelea_model::{NameError, QueueId, QueueName, VhostName};
 use thiserror::Error;
 
 use crate::access::error::AccessError;
-pub use routing::{BindingError, DefaultExchange, ExchangeError, RouteError, UnknownExchangeType};
+pub use routing::{
+    BindingError, DefaultExchange, ExchangeError, RouteError, TopicLimit, UnknownExchangeType,
+};
 
 use crate::sqs::move_tasks::report::{MoveTaskId, MoveTaskState};
 

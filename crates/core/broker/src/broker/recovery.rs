@@ -160,8 +160,8 @@ impl Broker {
             },
         };
         let source = stored.source.as_str();
-        let bound = router.bind(source, &destination, &stored.key, &stored.arguments);
-        bound.map(|_| ()).map_err(inconsistent)
+        let bound = router.restore_binding(source, &destination, &stored.key, &stored.arguments);
+        bound.map_err(inconsistent)
     }
 
     fn recover_access_key(&mut self, key: AccessKey) -> Result<(), RecoveryError> {

@@ -28,7 +28,7 @@ use crate::error::{
     ReservedName, ResourceError, ResourceKind,
 };
 use edges::{Edge, Edges};
-use matcher::Matcher;
+use matcher::{Matcher, Origin};
 
 /// The exchanges that every vhost has (AMQP 0-9-1 §3.1.3, and RabbitMQ's): name, type, internal.
 const PREDECLARED: [(&str, ExchangeKind, bool); 7] = [
@@ -159,6 +159,31 @@ impl Router {
         key: &str,
         arguments: &Table,
     ) -> Result<Option<Binding>, BindingError> {
+        self.bind_from(Origin::New, source, destination, key, arguments)
+    }
+
+    /// Binds what was bound before, whatever a topic exchange takes today.
+    ///
+    /// # Errors
+    /// [`BindingError`].
+    pub(crate) fn restore_binding(
+        &mut self,
+        source: &str,
+        destination: &Destination,
+        key: &str,
+        arguments: &Table,
+    ) -> Result<(), BindingError> {
+        self.bind_from(Origin::Stored, source, destination, key, arguments).map(|_| ())
+    }
+
+    fn bind_from(
+        &mut self,
+        origin: Origin,
+        source: &str,
+        destination: &Destination,
+        key: &str,
+        arguments: &Table,
+    ) -> Result<Option<Binding>, BindingError> {
         let source = self.exchange_to_bind(source)?;
         let (target, durable) = match destination {
             Destination::Queue(id, name) => match self.queues.get(id) {
@@ -183,7 +208,7 @@ impl Router {
         if self.edges.len() >= BINDINGS_PER_VHOST_MAX {
             return Err(BindingError::TooMany { vhost: self.vhost.clone() });
         }
-        let binding = self.insert_edge(edge, pattern);
+        let binding = self.insert_edge(edge, pattern, origin)?;
         self.epoch += 1;
         debug_assert_eq!(
             binding.durable,
@@ -277,12 +302,21 @@ impl Router {
         NoSuchExchange { vhost: self.vhost.clone(), exchange: name.to_owned() }
     }
 
-    fn insert_edge(&mut self, edge: Edge, pattern: Option<HeadersPattern>) -> Binding {
+    fn insert_edge(
+        &mut self,
+        edge: Edge,
+        pattern: Option<HeadersPattern>,
+        origin: Origin,
+    ) -> Result<Binding, BindingError> {
         let binding = self.binding(&edge);
         let (source, target) = (edge.source, edge.target);
         let key = self.edges.insert(edge);
         let exchange = &mut self.exchanges[source.0 as usize];
-        exchange.matcher.add(key, &binding.key, target, pattern);
+        if let Err(limit) = exchange.matcher.add(key, &binding.key, target, pattern, origin) {
+            self.edges.remove(key);
+            let (exchange, vhost) = (binding.source, self.vhost.clone());
+            return Err(BindingError::Topic { limit, exchange, vhost, pattern: binding.key });
+        }
         exchange.outgoing.insert(key);
         match target {
             Target::Queue(id) => {
@@ -294,7 +328,7 @@ impl Router {
                 self.exchanges[to.0 as usize].incoming.insert(key);
             }
         }
-        binding
+        Ok(binding)
     }
 
     /// A binding as the world outside knows it.
