@@ -77,6 +77,7 @@ impl HasReplyCode for DeclareQueueError {
             Self::ChannelGone(_) => return None,
             Self::Resource(error) => return error.code(),
             Self::ReservedName(_) => AccessRefused,
+            Self::BeingDeleted(_) => ResourceLocked,
             Self::InvalidName(_)
             | Self::ArgumentsTooLarge(_)
             | Self::Inequivalent(_)

@@ -101,6 +101,16 @@ pub struct QueueLocked {
     pub queue: QueueName,
 }
 
+/// AMQP `RESOURCE_LOCKED`: a queue of that name was deleted, and not all of its bindings are out of the log.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("queue '{queue}' in vhost '{vhost}' is being deleted, try again later")]
+pub struct QueueBeingDeleted {
+    /// Its vhost.
+    pub vhost: VhostName,
+    /// Its name.
+    pub queue: QueueName,
+}
+
 /// AMQP `PRECONDITION_FAILED`: declared again, differently.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
@@ -276,6 +286,9 @@ pub enum DeclareQueueError {
     InvalidArgument(#[from] InvalidArgument),
     #[error(transparent)]
     LimitReached(#[from] LimitReached),
+    /// Fronts that can wait ask [`crate::Broker::is_queue_being_deleted`] first.
+    #[error(transparent)]
+    BeingDeleted(#[from] QueueBeingDeleted),
 }
 
 /// Why a queue was not deleted, purged or looked at.
@@ -428,6 +441,9 @@ pub enum CreateQueueError {
     /// There is one of that name.
     #[error("the queue exists")]
     Exists,
+    /// One of that name was deleted, and not all of its bindings are out of the log.
+    #[error("the queue is being deleted, try again later")]
+    BeingDeleted,
     /// The queue is gone.
     #[error(transparent)]
     NoSuchQueue(#[from] NoSuchQueueId),

@@ -19,12 +19,14 @@ mod log;
 mod messaging;
 mod queues;
 mod random;
+mod removals;
 mod reply;
 pub mod report;
 mod request;
 mod routing;
 mod sqs;
 mod topology;
+mod work;
 
 pub use access::access_key::{AccessKey, NewAccessKey};
 pub use broker::Broker;

@@ -70,7 +70,7 @@ impl Routing {
     pub(crate) fn remove_vhost(&mut self, log: &mut Log, id: VhostId) -> Option<Vhost> {
         let vhost = self.vhosts.remove(id)?;
         self.ids.remove(&vhost.name);
-        for binding in vhost.router.bindings().filter(|binding| binding.durable) {
+        for binding in vhost.router.all_bindings().filter(|binding| binding.durable) {
             log.unpersist(&Item::Binding(stored(&vhost.name, &binding)));
         }
         for exchange in vhost.router.exchanges().filter(|exchange| exchange.durable) {
@@ -114,6 +114,14 @@ impl Routing {
         Ok(unpersist_removed(log, &vhost.name, &removed))
     }
 
+    /// Deletes an exchange that auto-deletes and has no bindings.
+    pub(crate) fn remove_unused(&mut self, log: &mut Log, vhost: VhostId, name: &str) {
+        if let Some(vhost) = self.vhosts.get_mut(vhost) {
+            let removed = vhost.router.remove_unused(name);
+            unpersist_removed(log, &vhost.name, &removed);
+        }
+    }
+
     /// Binds. Returns whether anything was written to the log.
     ///
     /// # Errors
@@ -150,12 +158,27 @@ impl Routing {
         Ok(unpersist_removed(log, &vhost.name, &removed))
     }
 
-    /// Forgets a queue and its bindings.
-    pub(crate) fn remove_queue(&mut self, log: &mut Log, vhost: VhostId, queue: QueueId) {
+    /// Nothing is routed to the queue any more, and its name is free; its bindings are left to
+    /// [`Routing::go_on_removing_queue`].
+    pub(crate) fn begin_queue_removal(&mut self, vhost: VhostId, queue: QueueId) {
         if let Some(vhost) = self.vhosts.get_mut(vhost) {
-            let removed = vhost.router.remove_queue(queue);
-            unpersist_removed(log, &vhost.name, &removed);
+            vhost.router.begin_queue_removal(queue);
         }
+    }
+
+    /// Takes away `max` bindings at most of a queue that is being removed. Returns how many, and whether it
+    /// was all.
+    pub(crate) fn go_on_removing_queue(
+        &mut self,
+        log: &mut Log,
+        vhost: VhostId,
+        queue: QueueId,
+        max: usize,
+    ) -> (usize, bool) {
+        let Some(vhost) = self.vhosts.get_mut(vhost) else { return (0, true) };
+        let (removed, is_done) = vhost.router.go_on_removing_queue(queue, max);
+        unpersist_removed(log, &vhost.name, &removed);
+        (removed.bindings.len(), is_done)
     }
 }
 

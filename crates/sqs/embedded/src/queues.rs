@@ -119,8 +119,13 @@ impl Queues for EmbeddedQueues {
                     return Ok((Created::DeletedRecently, Ticket::NONE));
                 }
                 let attributes = attributes::to_broker(&attributes, &tags, &account, now)?;
-                let created = core.broker.create_queue(now, &vhost, &name, attributes);
-                created.map(|(_, ticket)| (Created::New, ticket)).map_err(create_fault)
+                match core.broker.create_queue(now, &vhost, &name, attributes) {
+                    Ok((_, ticket)) => Ok((Created::New, ticket)),
+                    Err(CreateQueueError::BeingDeleted) => {
+                        Ok((Created::DeletedRecently, Ticket::NONE))
+                    }
+                    Err(error) => Err(create_fault(error)),
+                }
             })
             .await
     }

@@ -7,7 +7,7 @@ use super::Broker;
 use crate::access::Operation;
 use crate::error::{NoSuchQueueId, QueueError, QueueInUse, ResourceError};
 use crate::ids::ChannelId;
-use crate::messaging::{Messaging, Purge};
+use crate::messaging::Purge;
 use crate::reply::{Purged, QueueDeleted};
 
 impl Broker {
@@ -89,33 +89,5 @@ impl Broker {
         self.remove_queue(id);
         let ticket = self.messaging.topology_ticket(keeps);
         Ok(QueueDeleted { messages, ticket })
-    }
-
-    /// Deletes a queue: its consumers are notified, its messages and bindings go.
-    pub(super) fn remove_queue(&mut self, id: QueueId) {
-        let Messaging { queues, clients, receives, log, effects, .. } = &mut self.messaging;
-        let Some(mut queue) = queues.remove(id) else {
-            return;
-        };
-        receives.fail(effects, queue.receives.drain());
-        // All of it goes, or nothing: a FIFO queue without its attributes would be another queue.
-        log.store.begin_atomic();
-        self.move_tasks.remove_queue(log, &queue);
-        let keeps = queue.keeps_messages();
-        if let Some(attributes) = queue.stored_attributes().filter(|_| keeps) {
-            log.unpersist(&attributes);
-        }
-        queue.release_all(&mut *log.store);
-        self.routing.remove_queue(log, queue.vhost, id);
-        if keeps {
-            log.unpersist(&queue.stored());
-            log.store.append_queue_deleted(id);
-        }
-        log.store.end_atomic();
-        if let Some(owner) = queue.owner.and_then(|owner| clients.connections.get_mut(owner)) {
-            owner.exclusive_queues.retain(|other| *other != id);
-        }
-        clients.answer_empty(effects, &queue.gets);
-        clients.cancel_consumers(effects, queue.consumers.iter());
     }
 }

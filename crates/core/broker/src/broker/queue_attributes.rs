@@ -65,6 +65,9 @@ impl Broker {
         if self.messaging.queues.find(vhost_id, name.as_str()).is_some() {
             return Err(CreateQueueError::Exists);
         }
+        if self.removals.holds_name(vhost_id, name.as_str()) {
+            return Err(CreateQueueError::BeingDeleted);
+        }
         self.check_queue_count(vhost_id)?;
         let vhost_name = found.name.clone();
         let table = Table::new();

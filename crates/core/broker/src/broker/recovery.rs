@@ -1,6 +1,6 @@
 //! Building the broker from what the store has recovered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use quelea_model::limits::DEDUPLICATION_MS;
 use quelea_model::{QueueId, QueueName, Seq, Timestamp, VhostName};
@@ -26,6 +26,8 @@ impl Broker {
         mut recovered: Recovered,
         now: Timestamp,
     ) -> Result<(), RecoveryError> {
+        // Exchanges that lost bindings that led nowhere.
+        let mut bereft = BTreeSet::new();
         for (key, value) in &recovered.topology {
             match Item::decode(key, value)? {
                 Item::Vhost(vhost) => self.add_vhost(vhost),
@@ -53,7 +55,11 @@ impl Broker {
                     let sent = recovered.deduplications.remove(&id).unwrap_or_default();
                     self.recover_invisible(id, invisible, sent, now);
                 }
-                Item::Binding(binding) => self.recover_binding(&binding)?,
+                Item::Binding(binding) => {
+                    if !self.recover_binding(&binding)? {
+                        bereft.insert((binding.vhost, binding.source));
+                    }
+                }
                 Item::AccessKey(key) => self.recover_access_key(key)?,
                 Item::Attributes(stored) => {
                     let id = self.known_queue(&stored.vhost, &stored.queue, "attributes")?;
@@ -65,6 +71,10 @@ impl Broker {
                     self.move_tasks.restore(id, stored, now);
                 }
             }
+        }
+        for (vhost, exchange) in bereft {
+            let id = self.known_vhost(vhost.as_str())?;
+            self.routing.remove_unused(&mut self.messaging.log, id, exchange.as_str());
         }
         self.release_strangers(recovered);
         Ok(())
@@ -144,24 +154,26 @@ impl Broker {
         self.messaging.queues.reschedule(id);
     }
 
-    fn recover_binding(&mut self, stored: &StoredBinding) -> Result<(), RecoveryError> {
+    /// False if its queue is gone: the process ended between the queue's end and that of its last
+    /// binding (`removals.rs`). Then it goes too.
+    fn recover_binding(&mut self, stored: &StoredBinding) -> Result<bool, RecoveryError> {
         let id = self.known_vhost(stored.vhost.as_str())?;
         let Some(router) = self.routing.router_mut(id) else {
-            return Ok(());
+            return Ok(true);
         };
         let destination = match &stored.destination {
             StoredDestination::Exchange(name) => Destination::Exchange(name.clone()),
             StoredDestination::Queue(name) => match self.messaging.queues.find(id, name.as_str()) {
                 Some(queue) => Destination::Queue(queue, name.clone()),
                 None => {
-                    let text = format!("a binding leads to queue '{name}', which is not there");
-                    return Err(inconsistent(text));
+                    self.messaging.log.unpersist(&Item::Binding(stored.clone()));
+                    return Ok(false);
                 }
             },
         };
         let source = stored.source.as_str();
         let bound = router.restore_binding(source, &destination, &stored.key, &stored.arguments);
-        bound.map_err(inconsistent)
+        bound.map(|()| true).map_err(inconsistent)
     }
 
     fn recover_access_key(&mut self, key: AccessKey) -> Result<(), RecoveryError> {

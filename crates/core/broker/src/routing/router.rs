@@ -50,11 +50,15 @@ pub(crate) struct Router {
     queues: FxHashMap<QueueId, RoutedQueue>,
     /// A queue's number as the route to it alone, which the default exchange hands out.
     queue_names: ByText<QueueName, Arc<[QueueId]>>,
+    /// Queues that are gone, with the bindings that are left of them.
+    leaving: FxHashMap<QueueId, std::collections::hash_set::IntoIter<BindingKey>>,
     edges: Edges,
     epoch: u64,
     cache: RouteCache,
     /// Number of the last search; see [`Exchange::visited`].
     search: u64,
+    /// Steps of searches; see [`Router::take_steps`].
+    steps: u64,
     found: RouteMatches,
     nowhere: Arc<[QueueId]>,
 }
@@ -87,10 +91,12 @@ impl Router {
             exchange_names: ByText::default(),
             queues: FxHashMap::default(),
             queue_names: ByText::default(),
+            leaving: FxHashMap::default(),
             edges: Edges::default(),
             epoch: 0,
             cache: RouteCache::default(),
             search: 0,
+            steps: 0,
             found: RouteMatches::default(),
             nowhere: Arc::from([]),
         };
@@ -229,6 +235,15 @@ impl Router {
 
     /// All bindings but those by which the default exchange reaches each queue.
     pub(crate) fn bindings(&self) -> impl Iterator<Item = Binding> {
+        let stays = |edge: &&Edge| match edge.target {
+            Target::Queue(id) => !self.leaving.contains_key(&id),
+            Target::Exchange(_) => true,
+        };
+        self.edges.iter().filter(stays).map(|edge| self.binding(edge))
+    }
+
+    /// The same, and what is left of queues that are gone.
+    pub(crate) fn all_bindings(&self) -> impl Iterator<Item = Binding> {
         self.edges.iter().map(|edge| self.binding(edge))
     }
 
@@ -237,9 +252,15 @@ impl Router {
         self.exchanges.len()
     }
 
-    /// How many bindings [`Router::bindings`] returns.
+    /// How many bindings there are, what is left of queues that are gone included.
     pub(crate) fn binding_count(&self) -> usize {
         self.edges.len()
+    }
+
+    /// Steps that searches took since the last call, for what was not found in the cache.
+    #[inline]
+    pub(crate) const fn take_steps(&mut self) -> u64 {
+        std::mem::replace(&mut self.steps, 0)
     }
 
     fn insert_exchange(&mut self, spec: ExchangeSpec) {

@@ -10,6 +10,8 @@ mod line;
 mod model;
 mod receipts;
 mod receiving;
+mod removing;
+mod served_in_between;
 mod stage;
 mod stories;
 mod story;

@@ -34,8 +34,6 @@ pub(crate) struct Topic {
     /// For keys of 63 words at most, which is nearly all.
     short: Walk<u64>,
     long: Walk<ManyPositions>,
-    /// Steps of all keys so far.
-    steps: u64,
 }
 
 impl Topic {
@@ -73,17 +71,17 @@ impl Topic {
         self.trie.remove(&normal_form(pattern), target);
     }
 
-    /// A key of more words than a short string can have leads nowhere.
-    pub(crate) fn matches(&mut self, key: &str, found: &mut RouteMatches) {
+    /// Returns the steps that it took. A key of more words than a short string can have leads nowhere.
+    pub(crate) fn matches(&mut self, key: &str, found: &mut RouteMatches) -> u64 {
         let words = words(key).count();
-        self.steps += if words <= u64::LAST {
+        if words <= u64::LAST {
             self.short.run(&self.trie, key, found)
         } else if words <= ManyPositions::LAST {
             self.long.run(&self.trie, key, found)
         } else {
             debug_assert!(false, "a routing key is a short string");
             0
-        };
+        }
     }
 
     /// Steps that matching any key takes at most.

@@ -67,6 +67,11 @@ impl Edges {
         &self.edges[key as usize]
     }
 
+    /// Whether a binding of that number leads there.
+    pub(super) fn leads_to(&self, key: BindingKey, target: Target) -> bool {
+        self.edges.get(key as usize).is_some_and(|edge| edge.target == target)
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Edge> {
         self.edges.iter().map(|(_, edge)| edge)
     }

@@ -75,14 +75,16 @@ impl Matcher {
         }
     }
 
-    /// Finds what a key leads to. Not for a headers exchange.
-    pub(super) fn matches_key(&mut self, key: &str, found: &mut RouteMatches) {
+    /// Finds what a key leads to. Returns the steps beside those for what it found. Not for a headers
+    /// exchange.
+    pub(super) fn matches_key(&mut self, key: &str, found: &mut RouteMatches) -> u64 {
         match self {
             Self::Direct(direct) => direct.matches(key, found),
             Self::Fanout(fanout) => fanout.matches(found),
-            Self::Topic(topic) => topic.matches(key, found),
+            Self::Topic(topic) => return topic.matches(key, found),
             Self::Default | Self::Headers(_) => {}
         }
+        1
     }
 }
 
