@@ -511,6 +511,12 @@ pub enum AdminError {
         /// The name.
         vhost: String,
     },
+    /// One of that name was deleted, and what was in it is not yet out of the log.
+    #[error("vhost '{vhost}' is being deleted, try again later")]
+    VhostBeingDeleted {
+        /// The name.
+        vhost: VhostName,
+    },
     /// There is no such access key.
     #[error("no access key '{id}'")]
     NoSuchAccessKey {

@@ -29,7 +29,13 @@ impl Broker {
         // Exchanges that lost bindings that led nowhere.
         let mut bereft = BTreeSet::new();
         for (key, value) in &recovered.topology {
-            match Item::decode(key, value)? {
+            let item = Item::decode(key, value)?;
+            if item.vhost().is_some_and(|vhost| self.routing.vhost_id(vhost.as_str()).is_none()) {
+                // The process ended between the virtual host's end and that of what is in it.
+                self.messaging.log.unpersist(&item);
+                continue;
+            }
+            match item {
                 Item::Vhost(vhost) => self.add_vhost(vhost),
                 Item::User(user) => {
                     let accounts = &mut self.access.accounts;

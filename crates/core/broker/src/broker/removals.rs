@@ -1,6 +1,6 @@
 //! Taking queues away: at once for everybody, and bit by bit what belongs to them.
 
-use quelea_model::QueueId;
+use quelea_model::{QueueId, VhostName};
 
 use super::Broker;
 use crate::ids::{ChannelId, VhostId};
@@ -19,6 +19,12 @@ impl Broker {
     /// left for.
     pub(super) fn remove_ownerless(&mut self, queues: Vec<QueueId>) {
         self.removals.add_ownerless(queues);
+        self.go_on_removing();
+    }
+
+    /// A virtual host is gone for everybody who asks for it by its name; what is in it goes.
+    pub(super) fn remove_vhost(&mut self, vhost: VhostId, name: VhostName) {
+        self.removals.add_vhost(vhost, name);
         self.go_on_removing();
     }
 
@@ -78,8 +84,13 @@ impl Broker {
         while self.work.left() > 0 {
             let Messaging { log, .. } = &mut self.messaging;
             let Some(queue) = self.removals.first() else {
-                let Some(id) = self.removals.next_ownerless() else { break };
-                self.take_out_queue(id);
+                if let Some(id) = self.removals.next_ownerless() {
+                    self.take_out_queue(id);
+                } else if let Some(vhost) = self.removals.first_vhost() {
+                    self.go_on_removing_vhost(vhost);
+                } else {
+                    break;
+                }
                 continue;
             };
             if queue.keeps_messages() && !log.has_room(self.config.store_pending_bytes_max) {
@@ -100,5 +111,23 @@ impl Broker {
             }
         }
         !is_idle
+    }
+
+    /// Takes away some of a virtual host of which no queue is left, or finds that one is: its clients may
+    /// have gone on until their connections were closed.
+    fn go_on_removing_vhost(&mut self, vhost: VhostId) {
+        let Messaging { queues, log, .. } = &mut self.messaging;
+        let left = queues.in_vhost(vhost).map(|queues| queues.by_name.values().copied());
+        let left: Vec<QueueId> = left.into_iter().flatten().collect();
+        if !left.is_empty() {
+            return self.removals.add_ownerless(left);
+        }
+        let max = (self.work.left() / STEPS_PER_BINDING).max(1) as usize;
+        let (removed, is_done) = self.routing.go_on_removing_vhost(log, vhost, max);
+        self.work.spend(removed as u64 * STEPS_PER_BINDING);
+        if is_done {
+            queues.remove_vhost(vhost);
+            self.removals.finish_first_vhost();
+        }
     }
 }

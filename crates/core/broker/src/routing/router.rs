@@ -61,6 +61,8 @@ pub(crate) struct Router {
     steps: u64,
     found: RouteMatches,
     nowhere: Arc<[QueueId]>,
+    /// Where the next exchange to take is looked for, once all are.
+    last_exchange: usize,
 }
 
 #[derive(Debug)]
@@ -99,6 +101,7 @@ impl Router {
             steps: 0,
             found: RouteMatches::default(),
             nowhere: Arc::from([]),
+            last_exchange: 0,
         };
         for (name, kind, internal) in PREDECLARED {
             router.insert_exchange(ExchangeSpec {
@@ -240,11 +243,6 @@ impl Router {
             Target::Exchange(_) => true,
         };
         self.edges.iter().filter(stays).map(|edge| self.binding(edge))
-    }
-
-    /// The same, and what is left of queues that are gone.
-    pub(crate) fn all_bindings(&self) -> impl Iterator<Item = Binding> {
-        self.edges.iter().map(|edge| self.binding(edge))
     }
 
     /// How many exchanges there are, the predeclared ones included.

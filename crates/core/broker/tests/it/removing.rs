@@ -2,12 +2,14 @@
 //! and whenever the process ends meanwhile.
 
 use quelea_broker::exchange::ExchangeKind;
-use quelea_broker::{BrokerConfig, DeclareExchange, DeclareQueue, DeclareQueueError, QueueBinding};
+use quelea_broker::{
+    AdminError, BrokerConfig, DeclareExchange, DeclareQueue, DeclareQueueError, QueueBinding,
+};
 use quelea_model::Table;
 use quelea_store::Durability;
 
 use crate::broker_test::{BrokerTest, StoreKind};
-use crate::served_in_between::{bind, declare, delete};
+use crate::served_in_between::{bind, declare, delete, fill_vhost};
 
 const BINDINGS: usize = 60;
 
@@ -122,4 +124,41 @@ fn an_exclusive_queue_is_gone_for_clients_when_its_connection_is() {
     test.settle();
     let left: Vec<_> = test.broker.queues(None).iter().map(|q| q.name.to_string()).collect();
     assert_eq!(left, ["own 99"]);
+}
+
+/// Whatever reached the disk: the virtual host with all that was in it, or nothing.
+#[test]
+fn a_crash_while_a_virtual_host_is_removed_leaves_all_of_it_or_nothing() {
+    let mut outcomes = [0, 0];
+    for turns in 0..12 {
+        for seed in 0..4 {
+            let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Log(64 * 1024));
+            fill_vhost(&mut test, 20);
+            test.settle();
+            test.broker.set_steps_per_turn(1_000);
+            test.turn();
+            test.broker.delete_vhost(test.now, "full").unwrap();
+            assert!(test.broker.vhosts().iter().all(|vhost| vhost.name.as_str() != "full"));
+            let again = test.broker.put_vhost(test.now, "full");
+            assert!(matches!(again, Err(AdminError::VhostBeingDeleted { .. })), "{again:?}");
+            for _ in 0..turns {
+                test.broker.store_mut().ticket(Durability::Os);
+                test.turn();
+            }
+            test.power_cut(seed);
+            let is_there = test.broker.vhosts().iter().any(|vhost| vhost.name.as_str() == "full");
+            outcomes[usize::from(is_there)] += 1;
+            if !is_there {
+                // What was left of it is not taken for another one's, now or at the next start.
+                test.broker.put_vhost(test.now, "full").unwrap();
+                test.settle();
+                test.crash(0);
+            }
+            let expected = if is_there { 20 } else { 0 };
+            assert_eq!(test.broker.queues(Some("full")).len(), expected);
+            assert_eq!(bindings(&test), expected);
+            assert_eq!(test.broker.exchanges(Some("full")).len(), 7 + expected);
+        }
+    }
+    assert!(outcomes.iter().all(|count| *count > 0), "both are seen: {outcomes:?}");
 }

@@ -2,7 +2,9 @@
 //! does is counted, and bounded, and another client's message goes through in each.
 
 use bytes::Bytes;
-use quelea_broker::{BrokerConfig, Consume, DeclareQueue, Publish, QueueBinding};
+use quelea_broker::{
+    BrokerConfig, ConnectionInfo, Consume, DeclareExchange, DeclareQueue, Publish, QueueBinding,
+};
 
 use crate::broker_test::{BrokerTest, StoreKind};
 
@@ -19,7 +21,7 @@ struct Flood {
     turns_min: usize,
 }
 
-const FLOODS: [Flood; 4] = [
+const FLOODS: [Flood; 5] = [
     Flood {
         name: "a queue with 2,000 bindings is deleted",
         prepare: |test| bind(test, "big", 2_000),
@@ -43,6 +45,14 @@ const FLOODS: [Flood; 4] = [
         begin: |test| {
             let connection = test.client("attacker").connection;
             test.broker.close_connection(test.now, connection);
+        },
+        turns_min: 100,
+    },
+    Flood {
+        name: "a virtual host with 1,000 queues, 1,000 exchanges and their bindings is deleted",
+        prepare: |test| fill_vhost(test, 1_000),
+        begin: |test| {
+            test.broker.delete_vhost(test.now, "full").unwrap();
         },
         turns_min: 100,
     },
@@ -84,6 +94,37 @@ pub(crate) fn bind(test: &mut BrokerTest, queue: &str, bindings: usize) {
             arguments: quelea_model::Table::new(),
         };
         test.broker.bind_queue(test.now, channel, &request).unwrap();
+    }
+}
+
+/// Makes a virtual host `full` with so many queues, as many exchanges, and a binding between each two.
+pub(crate) fn fill_vhost(test: &mut BrokerTest, count: usize) {
+    let now = test.now;
+    test.broker.put_vhost(now, "full").unwrap();
+    test.broker.set_permissions(now, "guest", "full", ".*", ".*", ".*").unwrap();
+    let info = ConnectionInfo {
+        user: String::from("guest"),
+        vhost: String::from("full"),
+        loopback: true,
+        ..ConnectionInfo::default()
+    };
+    let connection = test.broker.open_connection(now, info).unwrap();
+    let channel = test.broker.open_channel(connection, 1).unwrap();
+    for n in 0..count {
+        let name = format!("n{n}");
+        let request = DeclareQueue { name: name.clone(), durable: true, ..DeclareQueue::default() };
+        test.broker.declare_queue(now, channel, &request).unwrap();
+        let (kind, exchange) = (String::from("fanout"), name.clone());
+        let request = DeclareExchange {
+            name: exchange.clone(),
+            kind,
+            durable: true,
+            ..DeclareExchange::default()
+        };
+        test.broker.declare_exchange(now, channel, &request).unwrap();
+        let arguments = quelea_model::Table::new();
+        let request = QueueBinding { queue: name, exchange, routing_key: String::new(), arguments };
+        test.broker.bind_queue(now, channel, &request).unwrap();
     }
 }
 

@@ -3,7 +3,7 @@
 use quelea_model::{QueueId, Table};
 
 use super::edges::{self, Edge};
-use super::{Binding, BindingKey, Destination, ExchangeKey, Router, Target};
+use super::{Binding, BindingKey, Destination, ExchangeKey, ExchangeSpec, Router, Target};
 use crate::error::{DefaultExchange, ExchangeError};
 use crate::routing::binding::Removed;
 use crate::routing::exchange::RESERVED_PREFIX;
@@ -110,6 +110,37 @@ impl Router {
             self.remove_exchanges(vec![key], &mut removed);
         }
         removed
+    }
+
+    /// Takes away `max` bindings and exchanges at most, whatever they are. Returns what went, and whether it was
+    /// all.
+    pub(crate) fn go_on_removing_all(&mut self, max: usize) -> (Removed, bool) {
+        let mut removed = Removed::default();
+        self.epoch += 1;
+        for _ in 0..max {
+            if let Some(key) = self.edges.any() {
+                removed.bindings.push(self.remove_edge(key));
+            } else if let Some(spec) = self.pop_exchange() {
+                removed.exchanges.push(spec);
+            } else {
+                return (removed, true);
+            }
+        }
+        (removed, false)
+    }
+
+    /// Takes an exchange that has no bindings, the ones with the highest numbers first.
+    fn pop_exchange(&mut self) -> Option<ExchangeSpec> {
+        if self.exchanges.is_empty() {
+            return None;
+        }
+        while !self.exchanges.contains(self.last_exchange) {
+            let highest = self.exchanges.capacity();
+            self.last_exchange = self.last_exchange.checked_sub(1).unwrap_or(highest);
+        }
+        let exchange = self.exchanges.remove(self.last_exchange);
+        self.exchange_names.remove(&exchange.spec.name);
+        Some(exchange.spec)
     }
 
     /// Removes bindings, and the auto-delete exchanges whose last binding as a source went.
