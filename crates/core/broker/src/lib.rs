@@ -42,8 +42,8 @@ pub use messaging::REDRIVE_SOURCE_HEADER;
 pub use queues::queue::attributes::{Fifo, QueueAttributes, QueueSettings, Redrive};
 pub use queues::queue::groups::GROUP_HEADER;
 pub use reply::{
-    Published, Purged, QueueBacklog, QueueDeclared, QueueDeleted, QueuePermits, Receipt,
-    ReceiptOutcome, ReceivedMessage, SentMessage,
+    Published, Purged, QueueBacklog, QueueDeclared, QueueDeleted, QueueNames, QueuePermits,
+    Receipt, ReceiptOutcome, ReceivedMessage, SentMessage,
 };
 pub use request::{
     ConnectionInfo, Consume, DeclareExchange, DeclareQueue, ExchangeBinding, Publish, QueueBinding,

@@ -8,6 +8,8 @@ const STEPS_PER_TURN_MIN: u64 = 1_000;
 
 /// A binding that is taken away: out of the router, the topology and the log. In steps of some 20 ns.
 pub(crate) const STEPS_PER_BINDING: u64 = 100;
+/// A name that is looked at for a list, and the permissions on it.
+pub(crate) const STEPS_PER_NAME: u64 = 50;
 /// A queue that is taken away, without what belongs to it.
 pub(crate) const STEPS_PER_QUEUE: u64 = 200;
 

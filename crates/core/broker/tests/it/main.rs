@@ -7,6 +7,7 @@ mod conservation;
 mod damage;
 mod in_flight;
 mod line;
+mod listing;
 mod model;
 mod receipts;
 mod receiving;

@@ -75,7 +75,7 @@ impl Edges {
             return None;
         }
         while !self.edges.contains(self.next) {
-            self.next = self.next.checked_sub(1).unwrap_or(self.edges.capacity());
+            self.next = self.next.checked_sub(1).unwrap_or_else(|| self.edges.capacity());
         }
         Some(self.next as BindingKey)
     }
