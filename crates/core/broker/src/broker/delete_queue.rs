@@ -22,7 +22,9 @@ impl Broker {
         name: &str,
     ) -> Result<Purged, QueueError> {
         let id = self.find_queue(channel, name, Operation::Read)?;
-        Ok(self.messaging.purge(id, now, Purge::Ready))
+        let purged = self.messaging.purge(id, now, Purge::Ready);
+        self.go_on_removing();
+        Ok(purged)
     }
 
     /// Empties a queue of all but what AMQP clients have not settled: messages in flight through SQS
@@ -37,7 +39,9 @@ impl Broker {
     ) -> Result<Purged, NoSuchQueueId> {
         let queue = self.messaging.queues.get_mut(id).ok_or(NoSuchQueueId { queue: id })?;
         queue.purged_at = Some(now);
-        Ok(self.messaging.purge(id, now, Purge::ReadyAndInvisible))
+        let purged = self.messaging.purge(id, now, Purge::ReadyAndInvisible);
+        self.go_on_removing();
+        Ok(purged)
     }
 
     /// queue.delete. A queue that is not there is no error, as in RabbitMQ.

@@ -77,10 +77,12 @@ impl Broker {
         self.removals.add(queue);
     }
 
-    /// Goes on with what is being removed, within this turn's steps. True: there was something to do, and
+    /// Goes on with what is being removed and was purged, within this turn's steps. True: there was something to do, and
     /// there may be more, or somebody waits for its end.
     pub(super) fn go_on_removing(&mut self) -> bool {
-        let is_idle = self.removals.is_empty();
+        let purged = self.messaging.release_purged(self.work.left() as usize);
+        self.work.spend(purged as u64);
+        let is_idle = purged == 0 && self.removals.is_empty();
         while self.work.left() > 0 {
             let Messaging { log, .. } = &mut self.messaging;
             let Some(queue) = self.removals.first() else {

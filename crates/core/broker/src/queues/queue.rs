@@ -293,9 +293,10 @@ impl Queue {
         }
     }
 
-    /// Empties it of ready messages and balances the segments' accounts.
-    pub(crate) fn release_ready(&mut self, store: &mut dyn Store) {
-        self.ready.drain(&mut |removed| release(store, &removed));
+    /// Empties it of ready messages. The caller balances the segments' accounts.
+    pub(crate) fn take_ready(&mut self) -> ReadyMessages {
+        let empty = ReadyMessages::new(self.rules.max_priority, QueueIndex::new());
+        std::mem::replace(&mut self.ready, empty)
     }
 
     /// Balances the segments' accounts for up to `max` messages or ranges that it still had: it is gone.

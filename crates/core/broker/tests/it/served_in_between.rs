@@ -21,7 +21,7 @@ struct Flood {
     turns_min: usize,
 }
 
-const FLOODS: [Flood; 5] = [
+const FLOODS: [Flood; 6] = [
     Flood {
         name: "a queue with 2,000 bindings is deleted",
         prepare: |test| bind(test, "big", 2_000),
@@ -35,6 +35,20 @@ const FLOODS: [Flood; 5] = [
             (0..50_000).for_each(|_| publish(test, "attacker", "big"));
         },
         begin: |test| delete(test, "big"),
+        turns_min: 20,
+    },
+    Flood {
+        name: "a queue with 50,000 messages is purged, and deleted",
+        prepare: |test| {
+            declare(test, "attacker", "big", false);
+            (0..50_000).for_each(|_| publish(test, "attacker", "big"));
+        },
+        begin: |test| {
+            let channel = test.client("attacker").channel;
+            let purged = test.broker.purge_queue(test.now, channel, "big").unwrap();
+            assert_eq!(purged.messages, 50_000);
+            delete(test, "big");
+        },
         turns_min: 20,
     },
     Flood {

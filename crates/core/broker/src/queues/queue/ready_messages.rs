@@ -224,13 +224,6 @@ impl ReadyMessages {
         level.index.pop_front().map(Drained::Entry)
     }
 
-    /// Hands out everything.
-    pub(crate) fn drain(&mut self, f: &mut dyn FnMut(Drained)) {
-        self.levels.iter_mut().for_each(|level| level.index.drain(f));
-        self.unreadable.drain(..).for_each(|range| f(Drained::PagedRange(range)));
-        self.len = 0;
-    }
-
     /// What has to be read so that the next messages are in memory, up to `bytes_max`.
     pub(crate) fn missing(&self, bytes_max: usize) -> Vec<LoadWhat> {
         let Some(level) = self.first() else {
