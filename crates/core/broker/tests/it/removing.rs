@@ -162,3 +162,20 @@ fn a_crash_while_a_virtual_host_is_removed_leaves_all_of_it_or_nothing() {
     }
     assert!(outcomes.iter().all(|count| *count > 0), "both are seen: {outcomes:?}");
 }
+
+#[test]
+fn a_stop_does_not_wait_for_what_is_being_removed() {
+    let mut test = with_bindings();
+    delete(&mut test, "q");
+    let done = test.broker.work_done();
+    test.broker.begin_shutdown(test.now);
+    test.settle();
+    assert_eq!(test.broker.work_done(), done, "the next start does it");
+    test.shut_down();
+    assert!(test.broker.queue("/", "q").is_none());
+    assert_eq!(bindings(&test), 0);
+    declare(&mut test, "me", "q", false);
+    test.settle();
+    test.crash(0);
+    assert_eq!(bindings(&test), 0);
+}
