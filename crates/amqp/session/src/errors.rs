@@ -76,6 +76,7 @@ impl HasReplyCode for DeclareQueueError {
             Self::ChannelGone(_) => return None,
             Self::Resource(error) => return error.code(),
             Self::ReservedName(_) => AccessRefused,
+            Self::BeingDeleted(_) => ResourceLocked,
             Self::InvalidName(_)
             | Self::ArgumentsTooLarge(_)
             | Self::Inequivalent(_)
@@ -125,7 +126,8 @@ impl HasReplyCode for BindingError {
             Self::ArgumentsTooLarge(_)
             | Self::MatchType { .. }
             | Self::MatchValue { .. }
-            | Self::TooMany { .. } => PreconditionFailed,
+            | Self::TooMany { .. }
+            | Self::Topic { .. } => PreconditionFailed,
         })
     }
 }

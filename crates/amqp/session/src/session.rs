@@ -113,8 +113,9 @@ impl Session {
         self.process(broker, now)
     }
 
-    /// Carries out what was received, up to [`EVENTS_PER_CALL_MAX`] events, or until something has
-    /// to wait. Returns whether it stopped for the number of events alone: call it again, after
+    /// Carries out what was received, up to [`EVENTS_PER_CALL_MAX`] events or
+    /// [`Broker::steps_per_turn`] steps of work, or until something has
+    /// to wait. Returns whether it stopped for their number alone: call it again, after
     /// others had their turn. If [`Session::is_stalled`], call it again after the broker's effects
     /// are carried out, after progress of the store, and after output was written.
     pub fn process(&mut self, broker: &mut Broker, now: Timestamp) -> bool {
@@ -124,9 +125,13 @@ impl Session {
     }
 
     fn process_events(&mut self, broker: &mut Broker, now: Timestamp) -> bool {
+        let steps_end = broker.work_done() + broker.steps_per_turn();
         for _ in 0..EVENTS_PER_CALL_MAX {
             if self.is_output_full() {
                 return false;
+            }
+            if broker.work_done() >= steps_end {
+                return true;
             }
             let Some(event) = self.stalled.take().or_else(|| self.wire.poll(now)) else {
                 return false;
@@ -269,12 +274,25 @@ impl Session {
                 }
                 *channel
             }
-            Event::Method { channel, .. } => *channel,
+            Event::Method { channel, method } => {
+                if self.names_queue_being_deleted(broker, *channel, method) {
+                    return true;
+                }
+                *channel
+            }
             _ => return false,
         };
         self.confirms_waiting >= REPLIES_WAITING_MAX
             || self.pending_replies > 0
                 && self.channels.get(&number).is_some_and(|channel| channel.pending_reply.is_some())
+    }
+
+    /// Whether a queue is declared whose name has not been given free by the one that was deleted. All that
+    /// comes behind it waits too: a client that deletes and declares anew finds its order kept.
+    fn names_queue_being_deleted(&self, broker: &Broker, number: u16, method: &Method) -> bool {
+        let Method::QueueDeclare(declare) = method else { return false };
+        let channel = self.channels.get(&number).filter(|_| !declare.passive);
+        channel.is_some_and(|channel| broker.is_queue_being_deleted(channel.id, &declare.queue))
     }
 
     fn carry_out(&mut self, broker: &mut Broker, event: Event, now: Timestamp) {

@@ -13,6 +13,7 @@ mod move_tasks;
 mod publish;
 mod queue_attributes;
 mod recovery;
+mod removals;
 mod reports;
 mod sqs;
 mod transaction;
@@ -29,9 +30,11 @@ use crate::effect::Effect;
 use crate::error::RecoveryError;
 use crate::messaging::Messaging;
 use crate::random::Random;
+use crate::removals::Removals;
 use crate::routing::Routing;
 use crate::sqs::deleted_queues::DeletedQueues;
 use crate::sqs::move_tasks::MoveTasks;
+use crate::work::Work;
 
 /// All virtual hosts, queues, connections and channels of one shard.
 ///
@@ -54,6 +57,8 @@ pub struct Broker {
     /// Makes names.
     random: Random,
     deleted_queues: DeletedQueues,
+    removals: Removals,
+    work: Work,
     /// Why publishers are blocked.
     blocked: Option<String>,
 }
@@ -84,6 +89,8 @@ impl Broker {
             checkpoints: Checkpoints::default(),
             random,
             deleted_queues: DeletedQueues::default(),
+            removals: Removals::default(),
+            work: Work::default(),
             blocked: None,
         };
         broker.restore(recovered, now)?;
@@ -100,23 +107,45 @@ impl Broker {
     /// checkpoint. True: there is more to do, call it again soon, but poll the effects first: it
     /// makes no more of them while too many wait.
     pub fn run(&mut self, now: Timestamp) -> bool {
+        self.work.begin_turn();
         self.watch_store();
         let messaging = &mut self.messaging;
         let mut more = messaging.queues.take_loaded(&mut messaging.log);
         messaging.report_missed();
-        self.fire_timers(now);
+        more |= self.fire_timers(now);
         let messaging = &mut self.messaging;
         more |= messaging.dispatch_runnable(now);
         more |= messaging.move_dead_letters(&mut self.routing, now);
         if !self.checkpoints.is_shutting_down() {
             more |= self.move_tasks.run(messaging, now);
+            // What is left at the end the next start takes away.
+            more |= self.go_on_removing();
         }
+        let messaging = &mut self.messaging;
         more |= messaging.queues.schedule.runnable() > 0;
         messaging.relieve_memory(now);
         let Messaging { queues, clients, log, .. } = messaging;
         queues.flush_acks(log);
         more |= self.checkpoints.run(queues, clients, log, now);
         more
+    }
+
+    /// Steps of work done so far, of what costs more than a fixed amount: ways of messages that had to
+    /// be found, bindings and messages taken away with their queue.
+    #[must_use]
+    pub const fn work_done(&self) -> u64 {
+        self.work.done()
+    }
+
+    /// Steps of work that one call, or one connection's input, may take before others have their turn.
+    #[must_use]
+    pub const fn steps_per_turn(&self) -> u64 {
+        self.work.per_turn()
+    }
+
+    /// Sets [`Broker::steps_per_turn`]; 1,000 at least.
+    pub fn set_steps_per_turn(&mut self, steps: u64) {
+        self.work.set_per_turn(steps);
     }
 
     /// When [`Broker::run`] has to be called although nothing else happens. The store's own
@@ -163,11 +192,14 @@ impl Broker {
         self.checkpoints.begin_shutdown();
     }
 
-    /// Wakes the queues whose time has come, and deletes those that nobody has used for too long.
-    fn fire_timers(&mut self, now: Timestamp) {
-        while let Some(unused) = self.messaging.queues.fire_timers(now) {
+    /// Wakes the queues whose time has come, and deletes those that nobody has used for too long, as many
+    /// as this turn has steps for. True: there are more.
+    fn fire_timers(&mut self, now: Timestamp) -> bool {
+        while self.work.left() > 0 {
+            let Some(unused) = self.messaging.queues.fire_timers(now) else { return false };
             self.remove_queue(unused);
         }
+        true
     }
 
     /// Blocks and unblocks publishers as the store's state and the memory ask for.

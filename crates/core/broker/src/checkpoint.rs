@@ -19,9 +19,14 @@ use crate::queues::queue::ready_messages::ReadyCursor;
 /// Entries that are written in one turn: well under a millisecond.
 const ENTRIES_PER_SLICE: usize = 8_192;
 
+/// Items of the topology that are written in one turn: of some 100 bytes each.
+const TOPOLOGY_PER_SLICE: usize = 4_096;
+
 /// How far a pass has come.
 #[derive(Debug)]
 enum CheckpointPass {
+    /// The topology, which the store has itself.
+    Topology,
     /// The queues that are left, and how far the last of them has come.
     Ready { ids: Vec<QueueId>, cursor: ReadyCursor },
     /// The channels that are left; of the last one, the deliveries after this tag. Channels that
@@ -95,6 +100,11 @@ impl Checkpoints {
             return false;
         }
         self.pass = match pass {
+            CheckpointPass::Topology if log.store.checkpoint_topology(TOPOLOGY_PER_SLICE) => {
+                let (ids, cursor) = (queues.ids_of(|_| true), ReadyCursor::default());
+                Some(CheckpointPass::Ready { ids, cursor })
+            }
+            CheckpointPass::Topology => Some(CheckpointPass::Topology),
             CheckpointPass::Ready { ids, cursor } => {
                 Some(write_ready(queues, clients, log, ids, cursor))
             }
@@ -119,9 +129,7 @@ impl Checkpoints {
         queues.flush_acks(log);
         log.store.begin_checkpoint();
         if log.store.checkpoint_gathering() {
-            let ids = queues.ids_of(|_| true);
-            let cursor = ReadyCursor::default();
-            self.pass = Some(CheckpointPass::Ready { ids, cursor });
+            self.pass = Some(CheckpointPass::Topology);
             return true;
         }
         self.pass = self.is_shutting_down.then_some(CheckpointPass::Finished);

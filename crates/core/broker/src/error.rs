@@ -9,7 +9,9 @@ use quelea_model::{NameError, QueueId, QueueName, VhostName};
 use thiserror::Error;
 
 use crate::access::error::AccessError;
-pub use routing::{BindingError, DefaultExchange, ExchangeError, RouteError, UnknownExchangeType};
+pub use routing::{
+    BindingError, DefaultExchange, ExchangeError, RouteError, TopicLimit, UnknownExchangeType,
+};
 
 use crate::sqs::move_tasks::report::{MoveTaskId, MoveTaskState};
 
@@ -93,6 +95,16 @@ pub struct ReservedName {
      of the original declaration."
 )]
 pub struct QueueLocked {
+    /// Its vhost.
+    pub vhost: VhostName,
+    /// Its name.
+    pub queue: QueueName,
+}
+
+/// AMQP `RESOURCE_LOCKED`: a queue of that name was deleted, and not all of its bindings are out of the log.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("queue '{queue}' in vhost '{vhost}' is being deleted, try again later")]
+pub struct QueueBeingDeleted {
     /// Its vhost.
     pub vhost: VhostName,
     /// Its name.
@@ -274,6 +286,9 @@ pub enum DeclareQueueError {
     InvalidArgument(#[from] InvalidArgument),
     #[error(transparent)]
     LimitReached(#[from] LimitReached),
+    /// Fronts that can wait ask [`crate::Broker::is_queue_being_deleted`] first.
+    #[error(transparent)]
+    BeingDeleted(#[from] QueueBeingDeleted),
 }
 
 /// Why a queue was not deleted, purged or looked at.
@@ -452,6 +467,9 @@ pub enum CreateQueueError {
     /// There is one of that name.
     #[error("the queue exists")]
     Exists,
+    /// One of that name was deleted, and not all of its bindings are out of the log.
+    #[error("the queue is being deleted, try again later")]
+    BeingDeleted,
     /// The queue is gone.
     #[error(transparent)]
     NoSuchQueue(#[from] NoSuchQueueId),
@@ -518,6 +536,12 @@ pub enum AdminError {
     NoSuchVhost {
         /// The name.
         vhost: String,
+    },
+    /// One of that name was deleted, and what was in it is not yet out of the log.
+    #[error("vhost '{vhost}' is being deleted, try again later")]
+    VhostBeingDeleted {
+        /// The name.
+        vhost: VhostName,
     },
     /// There is no such access key.
     #[error("no access key '{id}'")]

@@ -19,12 +19,14 @@ mod log;
 mod messaging;
 mod queues;
 mod random;
+mod removals;
 mod reply;
 pub mod report;
 mod request;
 mod routing;
 mod sqs;
 mod topology;
+mod work;
 
 pub use access::access_key::{AccessKey, NewAccessKey};
 pub use broker::Broker;
@@ -40,8 +42,8 @@ pub use messaging::{REDRIVE_RECEIVES_HEADER, REDRIVE_SOURCE_HEADER};
 pub use queues::queue::attributes::{Fifo, QueueAttributes, QueueSettings, Redrive};
 pub use queues::queue::groups::GROUP_HEADER;
 pub use reply::{
-    Published, Purged, QueueBacklog, QueueDeclared, QueueDeleted, QueuePermits, Receipt,
-    ReceiptOutcome, ReceivedMessage, SentMessage,
+    Published, Purged, QueueBacklog, QueueDeclared, QueueDeleted, QueueNames, QueuePermits,
+    Receipt, ReceiptOutcome, ReceivedMessage, SentMessage,
 };
 pub use request::{
     ConnectionInfo, Consume, DeclareExchange, DeclareQueue, ExchangeBinding, Publish, QueueBinding,

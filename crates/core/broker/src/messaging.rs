@@ -22,6 +22,8 @@ use crate::effect::Effect;
 use crate::ids::ChannelId;
 use crate::log::Log;
 use crate::queues::Queues;
+use crate::queues::queue::ready_messages::ReadyMessages;
+use crate::queues::queue::release;
 use crate::report::MessageCounters;
 use crate::sqs::receives::Receives;
 pub use dead_letter::{REDRIVE_RECEIVES_HEADER, REDRIVE_SOURCE_HEADER};
@@ -46,6 +48,8 @@ pub(crate) struct Messaging {
     pub(crate) effects: VecDeque<Effect>,
     /// What passed through all queues.
     pub(crate) counters: MessageCounters,
+    /// What was purged, and is still counted in the segments' accounts.
+    purged: VecDeque<ReadyMessages>,
 }
 
 impl Messaging {
@@ -72,7 +76,27 @@ impl Messaging {
             log: Log::new(store),
             effects: VecDeque::new(),
             counters: MessageCounters::default(),
+            purged: VecDeque::new(),
         }
+    }
+
+    /// Balances the segments' accounts for up to `max` messages that were purged. Returns for how many; fewer
+    /// than `max` if there are no more.
+    pub(crate) fn release_purged(&mut self, max: usize) -> usize {
+        let mut released = 0;
+        while let Some(purged) = self.purged.front_mut() {
+            while released < max
+                && let Some(removed) = purged.pop_any()
+            {
+                release(&mut *self.log.store, &removed);
+                released += 1;
+            }
+            if released == max {
+                break;
+            }
+            self.purged.pop_front();
+        }
+        released
     }
 
     /// A ticket for all that was appended so far, acknowledgements included.

@@ -8,6 +8,8 @@ mod reads;
 mod receipts;
 mod schedule;
 
+use std::collections::BTreeSet;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use quelea_model::{QueueId, QueueName, Seq, Timestamp};
@@ -48,8 +50,27 @@ pub(crate) struct Queues {
 #[derive(Debug, Default)]
 pub(crate) struct VhostQueues {
     pub(crate) by_name: FxHashMap<QueueName, QueueId>,
+    /// The same names in order, for those who list them page by page.
+    names: BTreeSet<QueueName>,
     /// What queues counted that are gone.
     pub(crate) counters: MessageCounters,
+}
+
+impl VhostQueues {
+    /// The names that begin with `prefix` and sort after `after`, in order.
+    pub(crate) fn names_after(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+    ) -> impl Iterator<Item = &QueueName> {
+        let from = match after.filter(|after| *after >= prefix) {
+            Some(after) => Bound::Excluded(after),
+            None => Bound::Included(prefix),
+        };
+        self.names
+            .range::<str, _>((from, Bound::Unbounded))
+            .take_while(move |name| name.as_str().starts_with(prefix))
+    }
 }
 
 impl Queues {
@@ -183,6 +204,7 @@ impl Queues {
         let id = queue.id;
         if let Some(vhost) = self.by_vhost.get_mut(queue.vhost) {
             vhost.by_name.insert(queue.name.clone(), id);
+            vhost.names.insert(queue.name.clone());
         }
         self.epoch += 1;
         self.by_id.insert(id, Box::new(queue));
@@ -197,6 +219,7 @@ impl Queues {
         self.epoch += 1;
         if let Some(vhost) = self.by_vhost.get_mut(queue.vhost) {
             vhost.by_name.remove(queue.name.as_str());
+            vhost.names.remove(&queue.name);
             vhost.counters.add(&queue.counters);
         }
         Some(queue)

@@ -120,3 +120,12 @@ pub struct QueueBacklog {
     /// When the oldest one was sent; `None` if there is none, or it is not known.
     pub oldest_sent_at: Option<Timestamp>,
 }
+
+/// Names of queues, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueNames {
+    /// Those that were found.
+    pub names: Vec<QueueName>,
+    /// Where to go on, in another call of the core; `None`: these are all.
+    pub go_on_after: Option<QueueName>,
+}

@@ -40,12 +40,13 @@ impl Routing {
         self.vhosts.get(id)
     }
 
+    /// But those that are being removed.
     pub(crate) fn vhosts(&self) -> impl Iterator<Item = (VhostId, &Vhost)> {
-        self.vhosts.iter()
+        self.vhosts.iter().filter(|(_, vhost)| self.ids.contains_key(&vhost.name))
     }
 
     pub(crate) fn vhost_count(&self) -> usize {
-        self.vhosts.len()
+        self.ids.len()
     }
 
     #[inline]
@@ -65,18 +66,29 @@ impl Routing {
         id
     }
 
-    /// Deletes a virtual host with its exchanges and bindings; its queues have to be gone. Its own
-    /// item is left to the caller, who deletes what else belongs to it first.
-    pub(crate) fn remove_vhost(&mut self, log: &mut Log, id: VhostId) -> Option<Vhost> {
-        let vhost = self.vhosts.remove(id)?;
+    /// Nobody finds the virtual host by its name any more; what is in it is left to
+    /// [`Routing::go_on_removing_vhost`]. Returns what the log has of itself.
+    pub(crate) fn begin_vhost_removal(&mut self, id: VhostId) -> Option<StoredVhost> {
+        let vhost = self.vhosts.get(id)?;
         self.ids.remove(&vhost.name);
-        for binding in vhost.router.bindings().filter(|binding| binding.durable) {
-            log.unpersist(&Item::Binding(stored(&vhost.name, &binding)));
+        Some(vhost.stored())
+    }
+
+    /// Takes away `max` bindings and exchanges at most of a virtual host that is being removed and has no
+    /// queues. Returns how many, and whether it was all: then it is gone itself.
+    pub(crate) fn go_on_removing_vhost(
+        &mut self,
+        log: &mut Log,
+        id: VhostId,
+        max: usize,
+    ) -> (usize, bool) {
+        let Some(vhost) = self.vhosts.get_mut(id) else { return (0, true) };
+        let (removed, is_done) = vhost.router.go_on_removing_all(max);
+        unpersist_removed(log, &vhost.name, &removed);
+        if is_done {
+            self.vhosts.remove(id);
         }
-        for exchange in vhost.router.exchanges().filter(|exchange| exchange.durable) {
-            log.unpersist(&Item::Exchange(vhost.name.clone(), exchange.clone()));
-        }
-        Some(vhost)
+        (removed.bindings.len() + removed.exchanges.len(), is_done)
     }
 
     /// Declares an exchange. Returns whether anything was written to the log.
@@ -112,6 +124,14 @@ impl Routing {
         let vhost = self.vhosts.get_mut(vhost).ok_or(ChannelGone)?;
         let removed = vhost.router.delete(name, if_unused)?;
         Ok(unpersist_removed(log, &vhost.name, &removed))
+    }
+
+    /// Deletes an exchange that auto-deletes and has no bindings.
+    pub(crate) fn remove_unused(&mut self, log: &mut Log, vhost: VhostId, name: &str) {
+        if let Some(vhost) = self.vhosts.get_mut(vhost) {
+            let removed = vhost.router.remove_unused(name);
+            unpersist_removed(log, &vhost.name, &removed);
+        }
     }
 
     /// Binds. Returns whether anything was written to the log.
@@ -150,12 +170,27 @@ impl Routing {
         Ok(unpersist_removed(log, &vhost.name, &removed))
     }
 
-    /// Forgets a queue and its bindings.
-    pub(crate) fn remove_queue(&mut self, log: &mut Log, vhost: VhostId, queue: QueueId) {
+    /// Nothing is routed to the queue any more, and its name is free; its bindings are left to
+    /// [`Routing::go_on_removing_queue`].
+    pub(crate) fn begin_queue_removal(&mut self, vhost: VhostId, queue: QueueId) {
         if let Some(vhost) = self.vhosts.get_mut(vhost) {
-            let removed = vhost.router.remove_queue(queue);
-            unpersist_removed(log, &vhost.name, &removed);
+            vhost.router.begin_queue_removal(queue);
         }
+    }
+
+    /// Takes away `max` bindings at most of a queue that is being removed. Returns how many, and whether it
+    /// was all.
+    pub(crate) fn go_on_removing_queue(
+        &mut self,
+        log: &mut Log,
+        vhost: VhostId,
+        queue: QueueId,
+        max: usize,
+    ) -> (usize, bool) {
+        let Some(vhost) = self.vhosts.get_mut(vhost) else { return (0, true) };
+        let (removed, is_done) = vhost.router.go_on_removing_queue(queue, max);
+        unpersist_removed(log, &vhost.name, &removed);
+        (removed.bindings.len(), is_done)
     }
 }
 

@@ -194,6 +194,21 @@ impl Item {
         }
     }
 
+    /// The virtual host that it is in, or is about.
+    pub(crate) const fn vhost(&self) -> Option<&VhostName> {
+        match self {
+            Self::Vhost(_) | Self::User(_) => None,
+            Self::Permission(permission) => Some(&permission.vhost),
+            Self::TopicPermission(permission) => Some(&permission.vhost),
+            Self::Exchange(vhost, _) => Some(vhost),
+            Self::Queue(queue) => Some(&queue.vhost),
+            Self::Binding(binding) => Some(&binding.vhost),
+            Self::AccessKey(key) => Some(&key.vhost),
+            Self::Attributes(attributes) => Some(&attributes.vhost),
+            Self::Move(task) => Some(&task.vhost),
+        }
+    }
+
     /// What identifies it; enough to delete it.
     pub(crate) fn key(&self) -> Vec<u8> {
         let mut out = Writer::new(self.kind() as u8);

@@ -89,6 +89,20 @@ pub const EXCHANGES_PER_VHOST_MAX: usize = 100_000;
 /// Bindings of one vhost, of all its exchanges.
 pub const BINDINGS_PER_VHOST_MAX: usize = 1_000_000;
 
+/// `#` of one binding's pattern at a topic exchange, those that stand together or have only `*` between
+/// them counted as one. A key is as good as never told apart by more.
+pub const TOPIC_HASHES_MAX: usize = 8;
+
+/// Steps that one routing key may take at most through the patterns of a topic exchange (a step is a
+/// place in the tree of patterns that is visited, or a word looked up there), whatever key it is. A
+/// binding that would make a longer way possible is refused. At some 10 ns a step a message then holds
+/// the core for 50 µs at worst.
+pub const TOPIC_STEPS_MAX: u64 = 5_000;
+
+/// Places in the tree of the patterns of one topic exchange: one for each different beginning of a
+/// pattern. At some 100 bytes each this is 200 MB.
+pub const TOPIC_NODES_MAX: usize = 2_000_000;
+
 /// Queues that one connection may declare exclusively: it bounds a client that declares endlessly.
 pub const EXCLUSIVE_QUEUES_PER_CONNECTION_MAX: usize = 10_000;
 

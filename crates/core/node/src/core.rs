@@ -28,6 +28,7 @@ use crate::log_threads::LogThreads;
 use crate::logins::Logins;
 use crate::promises::{Promise, Promises};
 use crate::schedule::TurnSchedule;
+use crate::step_budget::StepBudget;
 use crate::stop::Stop;
 
 /// What another thread has the core run.
@@ -41,6 +42,7 @@ pub struct Core {
     /// The broker. What is changed here takes effect in the turn that runs the call.
     pub broker: Broker,
     pub(crate) schedule: TurnSchedule,
+    pub(crate) step_budget: StepBudget,
     pub(crate) connections: Connections,
     pub(crate) internal: InternalConnections,
     pub(crate) log: LogThreads,

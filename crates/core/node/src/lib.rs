@@ -33,6 +33,7 @@ mod panics;
 mod password;
 mod promises;
 mod schedule;
+mod step_budget;
 mod stop;
 mod stop_signal;
 mod timers;

@@ -33,6 +33,7 @@ use crate::log_threads::LogThreads;
 use crate::logins::Logins;
 use crate::promises::Promises;
 use crate::schedule::TurnSchedule;
+use crate::step_budget::StepBudget;
 use crate::stop::{Stop, Stopped};
 use crate::turn;
 
@@ -329,6 +330,7 @@ fn start_core(runtime: &LocalRuntime, start: CoreStart) -> Result<Started, Start
     }
     let core = SharedCore::new(Core {
         schedule: TurnSchedule::new(clock, Arc::clone(&wake)),
+        step_budget: StepBudget::new(broker.steps_per_turn()),
         connections: Connections::new(config.session, config.connections_max),
         internal: InternalConnections::default(),
         log: LogThreads::start(&disk, &wake).map_err(system("start the log's threads"))?,

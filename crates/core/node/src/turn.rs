@@ -55,8 +55,10 @@ impl Core {
     /// connections read was given to the broker before, by their tasks (`connection_task.rs`).
     fn turn(&mut self) -> bool {
         self.schedule.begin_turn();
+        let started = Instant::now();
+        let input_time = self.schedule.take_input_time(started);
         self.take_input();
-        let mut more = self.run_broker();
+        let mut more = self.run_broker(input_time + started.elapsed());
         more |= self.connections.any_dirty();
         more |= self.stop.advance(
             &mut self.broker,
@@ -66,6 +68,9 @@ impl Core {
             self.schedule.now(),
         );
         self.submit_jobs();
+        let elapsed = input_time + started.elapsed();
+        let steps = self.step_budget.measure(self.broker.work_done(), elapsed);
+        self.broker.set_steps_per_turn(steps);
         self.schedule.end_turn();
         more
     }
@@ -100,9 +105,9 @@ impl Core {
 
     /// Runs the broker and writes what comes of it, again and again while there is more and time for
     /// it. Returns whether there is more.
-    fn run_broker(&mut self) -> bool {
+    fn run_broker(&mut self, input_time: Duration) -> bool {
         let started = Instant::now();
-        let time = self.schedule.take_input_time(started).max(DELIVERY_TIME_MIN);
+        let time = input_time.max(DELIVERY_TIME_MIN);
         let now = self.now();
         loop {
             let more = self.broker.run(now);

@@ -1,7 +1,8 @@
 //! One checkpoint in the making: what the broker hands over is gathered into writes to the file, and
 //! entries in segments with little life left are copied forward on the way.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use quelea_model::{QueueId, Timestamp};
@@ -43,6 +44,9 @@ pub(crate) struct CheckpointWriter {
     paged_out: FxHashMap<u32, u32>,
     /// Older checkpoints, to be removed.
     replaced: Vec<String>,
+    /// The item of the topology that was added last.
+    topology_up_to: Option<Vec<u8>>,
+    topology_is_complete: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +103,8 @@ impl CheckpointWriter {
             entries: 0,
             paged_out: FxHashMap::default(),
             replaced,
+            topology_up_to: None,
+            topology_is_complete: false,
         }
     }
 
@@ -145,8 +151,28 @@ impl CheckpointWriter {
         self.victims.iter().map(|victim| victim.segment)
     }
 
-    /// Adds the topology, all at once: it is as it was at the replay's start.
-    pub(crate) fn put_topology<'a>(&mut self, items: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
+    /// Adds the next `max` items of the topology. True when all have been added.
+    ///
+    /// It may change between two calls: what changes is in the log behind the replay's start, which
+    /// therefore ends with the right item for each key, whether it was added before the change, after it, or
+    /// not at all.
+    pub(crate) fn put_topology(
+        &mut self,
+        topology: &BTreeMap<Vec<u8>, Vec<u8>>,
+        max: usize,
+    ) -> bool {
+        if self.topology_is_complete {
+            return true;
+        }
+        let from = self.topology_up_to.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut added = 0;
+        let mut last = None;
+        let items = topology.range::<[u8], _>((from, Bound::Unbounded)).take(max);
+        let items = items.map(|(key, value)| {
+            added += 1;
+            last = Some(key);
+            (&key[..], &value[..])
+        });
         let mut items = items.peekable();
         while items.peek().is_some() {
             let mut bytes = 0;
@@ -158,6 +184,10 @@ impl CheckpointWriter {
             file::put_topology(&mut self.buffer, self.seed, block);
             self.cut();
         }
+        drop(items);
+        self.topology_up_to = last.cloned().or_else(|| self.topology_up_to.take());
+        self.topology_is_complete = added < max;
+        self.topology_is_complete
     }
 
     /// Copies entries out of the victims; returns the bytes copied.

@@ -517,8 +517,6 @@ impl Store for LogStore {
         let replaced = self.checkpoint.names.clone();
         let mut writer =
             CheckpointWriter::new(self.log_id, self.checkpoint.number, &tail, replaced);
-        let items = self.topology.iter().map(|(key, value)| (&key[..], &value[..]));
-        writer.put_topology(items);
         let written = self.commit.written_to().segment.min(tail.segment);
         for number in checkpoint_writer::choose_victims(&self.segments, written) {
             let Some(segment) = self.segments.get(number) else { continue };
@@ -542,6 +540,13 @@ impl Store for LogStore {
 
     fn checkpoint_gathering(&self) -> bool {
         self.checkpoint_writer.as_ref().is_some_and(CheckpointWriter::is_gathering)
+    }
+
+    fn checkpoint_topology(&mut self, max: usize) -> bool {
+        match self.checkpoint_writer.as_mut().filter(|writer| writer.is_gathering()) {
+            Some(writer) => writer.put_topology(&self.topology, max),
+            None => true,
+        }
     }
 
     fn checkpoint_entries(
@@ -574,6 +579,7 @@ impl Store for LogStore {
         let batch = self.commit.ticket(Durability::Fsync, self.appender.is_empty()).batch();
         let synced = Location { segment: tail.segment, offset: tail.offset };
         if let Some(writer) = &mut self.checkpoint_writer {
+            writer.put_topology(&self.topology, usize::MAX);
             writer.finish(batch, synced, &mut self.segments);
         }
     }

@@ -148,6 +148,13 @@ pub trait Store: Any + Send {
     /// because the disk refused it. If it turns false midway, stop handing over entries.
     fn checkpoint_gathering(&self) -> bool;
 
+    /// Has the checkpoint take the next `max` items of the topology; call it until it returns true, before the
+    /// entries. What it has not been given until [`Store::finish_checkpoint`] it takes then.
+    fn checkpoint_topology(&mut self, max: usize) -> bool {
+        let _ = max;
+        true
+    }
+
     /// Takes entries of a queue; those in a segment that is to be emptied get a new location in
     /// place. `expiries` is empty or as long as `entries`, with [`crate::NEVER`] where there is
     /// none. Any order; passing an entry twice is harmless.

@@ -5,6 +5,7 @@
 
 mod attributes;
 mod broker_calls;
+mod listing;
 mod message;
 mod moves;
 mod queue_cache;

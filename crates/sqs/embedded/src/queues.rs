@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::broker_calls::{BrokerCalls, queue_id};
 use crate::queue_cache::QueueCache;
 use crate::settings::EmbeddedSettings;
-use crate::{attributes, message, moves, receipt, receive};
+use crate::{attributes, listing, message, moves, receipt, receive};
 
 /// The broker's queues. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -119,8 +119,13 @@ impl Queues for EmbeddedQueues {
                     return Ok((Created::DeletedRecently, Ticket::NONE));
                 }
                 let attributes = attributes::to_broker(&attributes, &tags, &account, now)?;
-                let created = core.broker.create_queue(now, &vhost, &name, attributes);
-                created.map(|(_, ticket)| (Created::New, ticket)).map_err(create_fault)
+                match core.broker.create_queue(now, &vhost, &name, attributes) {
+                    Ok((_, ticket)) => Ok((Created::New, ticket)),
+                    Err(CreateQueueError::BeingDeleted) => {
+                        Ok((Created::DeletedRecently, Ticket::NONE))
+                    }
+                    Err(error) => Err(create_fault(error)),
+                }
             })
             .await
     }
@@ -159,24 +164,19 @@ impl Queues for EmbeddedQueues {
         max: usize,
     ) -> Result<Vec<String>, Fault> {
         let Some(vhost) = self.calls.vhost(account) else { return Ok(Vec::new()) };
-        let prefix = prefix.to_owned();
-        let (after, user_name) = (after.map(str::to_owned), user.name.clone());
-        self.calls
-            .call(move |core| {
-                let names =
-                    core.broker.queue_names(&vhost, after.as_deref(), usize::MAX, |name, _| {
-                        name.starts_with(&prefix) && !name.starts_with("amq.")
-                    });
-                let mut may_see = |name: &str| {
-                    user_name.as_deref().is_none_or(|user| {
-                        let may = core.broker.queue_permits(user, &vhost, name);
-                        may.configure || may.write || may.read
-                    })
-                };
-                let names = names.into_iter().filter(|name| may_see(name.as_str()));
-                names.take(max).map(|name| name.to_string()).collect()
-            })
-            .await
+        let (prefix, user_name) = (prefix.to_owned(), user.name.clone());
+        let page = move |core: &mut Core, after: Option<&str>| {
+            let wanted = |name: &str, _: &_| !name.starts_with("amq.");
+            let mut found = core.broker.queue_names(&vhost, &prefix, after, wanted);
+            if let Some(user) = user_name.as_deref() {
+                found.names.retain(|name| {
+                    let may = core.broker.queue_permits(user, &vhost, name.as_str());
+                    may.configure || may.write || may.read
+                });
+            }
+            found
+        };
+        listing::names(&self.calls, after, max, page).await
     }
 
     async fn dead_letter_sources(
@@ -188,17 +188,13 @@ impl Queues for EmbeddedQueues {
     ) -> Result<Vec<String>, Fault> {
         let Some(vhost) = self.calls.vhost(&queue.account) else { return Ok(Vec::new()) };
         let target = Arc::clone(&queue.name);
-        let after = after.map(str::to_owned);
-        self.calls
-            .call(move |core| {
-                let names =
-                    core.broker.queue_names(&vhost, after.as_deref(), max, |_, attributes| {
-                        let redrive = attributes.settings.redrive.as_ref();
-                        redrive.is_some_and(|redrive| *redrive.target == *target)
-                    });
-                names.into_iter().map(|name| name.to_string()).collect()
+        let page = move |core: &mut Core, after: Option<&str>| {
+            core.broker.queue_names(&vhost, "", after, |_, attributes| {
+                let redrive = attributes.settings.redrive.as_ref();
+                redrive.is_some_and(|redrive| *redrive.target == *target)
             })
-            .await
+        };
+        listing::names(&self.calls, after, max, page).await
     }
 
     async fn put_attributes(

@@ -11,7 +11,7 @@ const RELAY: &str = "crates/elastic/core/src/relay/limits.rs";
 const LIMITS: &str = "docs/operate/limits.md";
 
 /// A page, its words around the number, which is `{}`, and where the constant stands.
-const STATED: [(&str, &str, &str, &str); 62] = [
+const STATED: [(&str, &str, &str, &str); 65] = [
     (LIMITS, "| frame | {} (", CORE, "FRAME_BYTES_MAX"),
     (LIMITS, "| channels of a connection | {} (", CORE, "CHANNELS_MAX"),
     (LIMITS, "| body of a message | {} (", CORE, "MESSAGE_BYTES_MAX"),
@@ -36,6 +36,9 @@ const STATED: [(&str, &str, &str, &str); 62] = [
     (LIMITS, "of a virtual host | {}; ", CORE, "QUEUES_PER_VHOST_MAX"),
     (LIMITS, "000; {}; 1,", CORE, "EXCHANGES_PER_VHOST_MAX"),
     (LIMITS, "; {} | 406 with the limit |", CORE, "BINDINGS_PER_VHOST_MAX"),
+    (LIMITS, "exchange's patterns | {} steps", CORE, "TOPIC_STEPS_MAX"),
+    (LIMITS, "key, {} different beginnings", CORE, "TOPIC_NODES_MAX"),
+    (LIMITS, "beginnings; {} separate", CORE, "TOPIC_HASHES_MAX"),
     (LIMITS, "| a transaction | {} operations", CORE, "TX_OPERATIONS_MAX"),
     (LIMITS, "operations, {} |", CORE, "TX_BYTES_MAX"),
     (LIMITS, "| bodies in memory | {} (", CORE, "RESIDENT_BYTES_MAX"),

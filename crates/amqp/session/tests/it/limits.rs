@@ -5,7 +5,7 @@ use quelea_broker::BrokerConfig;
 use quelea_model::{Properties, Table, Value, limits};
 
 use crate::consuming::consume;
-use crate::declaring::{exclusive_queue, queue};
+use crate::declaring::{bind, declared, durable_queue, exclusive_queue, queue};
 use crate::session_test::{Client, On, SessionTest};
 
 #[test]
@@ -125,7 +125,7 @@ fn confirms_that_wait_stop_the_reading_at_the_limit() {
     let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, confirm::Select { no_wait: false });
-    node.call(on, crate::declaring::durable_queue("q"));
+    node.call(on, durable_queue("q"));
     node.is_disk_slow = true;
     // In this store every persistent message is a batch of its own, and so a run of its own.
     for _ in 0..limits::REPLIES_WAITING_MAX + 100 {
@@ -210,4 +210,62 @@ fn channels(node: &mut SessionTest, client: Client) -> u32 {
     let connections = node.broker.connections();
     let connection = connections.iter().find(|connection| Some(connection.id) == id);
     connection.expect("it is open").channels
+}
+
+#[test]
+fn a_flood_of_expensive_keys_lets_the_others_go_in_between() {
+    let mut node = SessionTest::new();
+    let (attacker, other) = (node.channel(), node.channel());
+    node.call(attacker, queue("q"));
+    // Places that a key of these words comes by, and none that it fits.
+    for n in 0..40 {
+        let stars = "*.".repeat(n);
+        node.call(attacker, bind("q", "amq.topic", &format!("#.a.{stars}z")));
+    }
+    node.call(other, queue("probe"));
+    node.call(other, basic::Consume { no_ack: true, ..consume("probe", "me") });
+    node.broker.set_steps_per_turn(1_000);
+    let mut before = node.broker.work_done();
+    for n in 0..200 {
+        // Each is another key: none is found in the cache.
+        let to = basic::Publish {
+            exchange: "amq.topic".into(),
+            routing_key: (&*format!("{}n{n}", "a.".repeat(100))).into(),
+            ..Default::default()
+        };
+        node.publish(attacker, to, &Properties::default(), "m");
+    }
+    let mut turns = 0;
+    while node.session(attacker.0).is_stalled() || turns == 0 {
+        node.publish_to(other, "probe", "served");
+        node.turn();
+        let steps = node.broker.work_done() - before;
+        before = node.broker.work_done();
+        // The last message is begun within the steps, and takes what one may take.
+        assert!(steps <= 2_000 + limits::TOPIC_STEPS_MAX, "{steps} steps in turn {turns}");
+        assert_eq!(node.all(other.0).len(), 1, "turn {turns} serves the other");
+        turns += 1;
+    }
+    assert!(turns >= 20, "{turns} turns");
+}
+
+#[test]
+fn a_queue_is_declared_anew_behind_its_deletion_however_many_bindings_it_had() {
+    let mut node = SessionTest::new();
+    let on = node.channel();
+    node.call(on, durable_queue("q"));
+    for n in 0..100 {
+        node.call(on, bind("q", "amq.direct", &format!("key {n}")));
+    }
+    node.broker.set_steps_per_turn(1_000);
+    node.turn();
+    node.send_on(on, queue::Delete { queue: "q".into(), ..Default::default() });
+    node.send_on(on, durable_queue("q"));
+    node.turn();
+    assert!(node.session(on.0).is_stalled(), "the name is not free yet");
+    node.settle();
+    let answers = node.methods(on.0);
+    assert_eq!(answers[0], queue::DeleteOk { message_count: 0 }.into());
+    assert_eq!(answers[1], declared("q", 0, 0));
+    assert_eq!(answers.len(), 2);
 }

@@ -75,11 +75,14 @@ impl Broker {
     /// Creates a virtual host. One that exists is no error.
     ///
     /// # Errors
-    /// [`AdminError::InvalidName`].
+    /// [`AdminError::InvalidName`], [`AdminError::VhostBeingDeleted`].
     pub fn put_vhost(&mut self, _now: Timestamp, name: &str) -> Result<Ticket, AdminError> {
         let name = VhostName::parse(name)?;
         if self.routing.vhost_id(name.as_str()).is_some() {
             return Ok(Ticket::NONE);
+        }
+        if self.removals.holds_vhost(&name) {
+            return Err(AdminError::VhostBeingDeleted { vhost: name });
         }
         let stored = StoredVhost { name, description: Box::from(""), tags: Vec::new() };
         self.add_vhost(stored.clone());
@@ -87,7 +90,8 @@ impl Broker {
         Ok(self.messaging.ticket(Durability::Fsync))
     }
 
-    /// Deletes a virtual host with all that is in it; its connections are closed.
+    /// Deletes a virtual host with all that is in it; its connections are closed. It is gone at once, what
+    /// was in it goes over several turns if it is much.
     ///
     /// # Errors
     /// [`AdminError::NoSuchVhost`].
@@ -95,16 +99,15 @@ impl Broker {
         let id = self.vhost_id(name)?;
         let reason = CloseReason::VhostDeleted { vhost: name.to_owned() };
         self.close_connections(|connection| connection.vhost == id, &reason);
-        let queues = self.messaging.queues.in_vhost(id);
-        let queues: Vec<_> = queues.iter().flat_map(|v| v.by_name.values().copied()).collect();
-        queues.into_iter().for_each(|queue| self.remove_queue(queue));
-        self.messaging.queues.remove_vhost(id);
         let log = &mut self.messaging.log;
-        let Some(vhost) = self.routing.remove_vhost(log, id) else {
+        let Some(stored) = self.routing.begin_vhost_removal(id) else {
             return Err(AdminError::NoSuchVhost { vhost: name.to_owned() });
         };
-        self.access.remove_vhost(log, &vhost.name);
-        log.unpersist(&Item::Vhost(vhost.into_stored()));
+        log.store.begin_atomic();
+        self.access.remove_vhost(log, &stored.name);
+        log.unpersist(&Item::Vhost(stored.clone()));
+        log.store.end_atomic();
+        self.remove_vhost(id, stored.name);
         Ok(self.messaging.ticket(Durability::Fsync))
     }
 

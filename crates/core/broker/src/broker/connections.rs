@@ -41,8 +41,9 @@ impl Broker {
         Ok(self.messaging.clients.connections.insert(connection))
     }
 
-    /// Closes a connection: its channels as by [`Broker::close_channel`], and its exclusive queues
-    /// are gone when this returns. Closing twice does nothing.
+    /// Closes a connection: its channels as by [`Broker::close_channel`]. Its exclusive queues are gone for
+    /// clients when this returns; if there are many, what is routed to them is dropped by
+    /// [`Broker::run`] only. Closing twice does nothing.
     pub fn close_connection(&mut self, now: Timestamp, connection: ConnectionId) {
         let Some(state) = self.messaging.clients.connections.get_mut(connection) else {
             return;
@@ -51,9 +52,7 @@ impl Broker {
             self.close_channel(now, channel);
         }
         if let Some(state) = self.messaging.clients.connections.remove(connection) {
-            for queue in state.exclusive_queues {
-                self.remove_queue(queue);
-            }
+            self.remove_ownerless(state.exclusive_queues);
         }
     }
 

@@ -10,7 +10,7 @@ use crate::argument_bounds::check_arguments;
 use crate::clients::reply_to::{REPLY_KEY_PREFIX, REPLY_TO};
 use crate::error::{
     ChannelGone, DeclareQueueError, Inequivalent, InvalidArgument, InvalidName, LimitReached,
-    NoSuchQueue, QueueLocked, ReservedName, ResourceError, ResourceKind,
+    NoSuchQueue, QueueBeingDeleted, QueueLocked, ReservedName, ResourceError, ResourceKind,
 };
 use crate::ids::{ChannelId, VhostId};
 use crate::messaging::Messaging;
@@ -43,7 +43,7 @@ impl Broker {
         };
         let state = self.messaging.clients.channel(channel)?;
         let (vhost, vhost_name) = (state.vhost, state.vhost_name.clone());
-        let known = self.messaging.queues.find(vhost, &name);
+        let known = self.find_live_queue(vhost, &name);
         let ticket = match known {
             None if request.passive => {
                 let error = NoSuchQueue { vhost: vhost_name, queue: name };
@@ -123,6 +123,10 @@ impl Broker {
         }
         let parsed = QueueName::parse(name).map_err(|e| InvalidName(e.to_string()))?;
         self.permit_declare(channel, name, &request.arguments)?;
+        if self.is_queue_being_deleted(channel, name) {
+            let vhost = self.messaging.clients.channel(channel)?.vhost_name.clone();
+            return Err(QueueBeingDeleted { vhost, queue: parsed }.into());
+        }
         check_arguments(&request.arguments)?;
         let rules = self.queue_rules(channel, name, request)?;
         self.check_queue_limits(channel, request.exclusive)?;

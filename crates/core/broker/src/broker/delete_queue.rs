@@ -7,7 +7,7 @@ use super::Broker;
 use crate::access::Operation;
 use crate::error::{NoSuchQueueId, QueueError, QueueInUse, ResourceError};
 use crate::ids::ChannelId;
-use crate::messaging::{Messaging, Purge};
+use crate::messaging::Purge;
 use crate::reply::{Purged, QueueDeleted};
 
 impl Broker {
@@ -22,7 +22,9 @@ impl Broker {
         name: &str,
     ) -> Result<Purged, QueueError> {
         let id = self.find_queue(channel, name, Operation::Read)?;
-        Ok(self.messaging.purge(id, now, Purge::Ready))
+        let purged = self.messaging.purge(id, now, Purge::Ready);
+        self.go_on_removing();
+        Ok(purged)
     }
 
     /// Empties a queue of all but what AMQP clients have not settled: messages in flight through SQS
@@ -37,7 +39,9 @@ impl Broker {
     ) -> Result<Purged, NoSuchQueueId> {
         let queue = self.messaging.queues.get_mut(id).ok_or(NoSuchQueueId { queue: id })?;
         queue.purged_at = Some(now);
-        Ok(self.messaging.purge(id, now, Purge::ReadyAndInvisible))
+        let purged = self.messaging.purge(id, now, Purge::ReadyAndInvisible);
+        self.go_on_removing();
+        Ok(purged)
     }
 
     /// queue.delete. A queue that is not there is no error, as in RabbitMQ.
@@ -89,33 +93,5 @@ impl Broker {
         self.remove_queue(id);
         let ticket = self.messaging.topology_ticket(keeps);
         Ok(QueueDeleted { messages, ticket })
-    }
-
-    /// Deletes a queue: its consumers are notified, its messages and bindings go.
-    pub(super) fn remove_queue(&mut self, id: QueueId) {
-        let Messaging { queues, clients, receives, log, effects, .. } = &mut self.messaging;
-        let Some(mut queue) = queues.remove(id) else {
-            return;
-        };
-        receives.fail(effects, queue.receives.drain());
-        // All of it goes, or nothing: a FIFO queue without its attributes would be another queue.
-        log.store.begin_atomic();
-        self.move_tasks.remove_queue(log, &queue);
-        let keeps = queue.keeps_messages();
-        if let Some(attributes) = queue.stored_attributes().filter(|_| keeps) {
-            log.unpersist(&attributes);
-        }
-        queue.release_all(&mut *log.store);
-        self.routing.remove_queue(log, queue.vhost, id);
-        if keeps {
-            log.unpersist(&queue.stored());
-            log.store.append_queue_deleted(id);
-        }
-        log.store.end_atomic();
-        if let Some(owner) = queue.owner.and_then(|owner| clients.connections.get_mut(owner)) {
-            owner.exclusive_queues.retain(|other| *other != id);
-        }
-        clients.answer_empty(effects, &queue.gets);
-        clients.cancel_consumers(queues, effects, queue.consumers.iter());
     }
 }

@@ -122,6 +122,7 @@ impl Broker {
             // Permitted, but the headers may say something about the way.
             Some(_) => {
                 let route = router.route(exchange, routing_key, view)?;
+                self.work.spend(router.take_steps());
                 return Ok(PublishTarget::Queues(route.queues));
             }
             None => {}
@@ -134,6 +135,7 @@ impl Broker {
         let state = self.messaging.clients.channel_mut(channel)?;
         let router = self.routing.router_mut(state.vhost).ok_or(ChannelGone)?;
         let queues = router.route(exchange, routing_key, view)?.queues;
+        self.work.spend(router.take_steps());
         if !has_headers {
             let queues = Arc::clone(&queues);
             state.last_route.remember(exchange, routing_key, epochs.0, epochs.1, queues);

@@ -11,7 +11,8 @@ use crate::messaging::Messaging;
 use crate::queues::queue::arguments::QueueArguments;
 use crate::queues::queue::attributes::QueueAttributes;
 use crate::queues::queue::{NewQueue, Queue};
-use crate::reply::{QueueBacklog, QueuePermits};
+use crate::reply::{QueueBacklog, QueueNames, QueuePermits};
+use crate::work::STEPS_PER_NAME;
 
 impl Broker {
     /// The number of a queue.
@@ -64,6 +65,9 @@ impl Broker {
         };
         if self.messaging.queues.find(vhost_id, name.as_str()).is_some() {
             return Err(CreateQueueError::Exists);
+        }
+        if self.removals.holds_name(vhost_id, name.as_str()) {
+            return Err(CreateQueueError::BeingDeleted);
         }
         self.check_queue_count(vhost_id)?;
         let vhost_name = found.name.clone();
@@ -175,36 +179,41 @@ impl Broker {
         })
     }
 
-    /// Names of a virtual host's queues that begin with `prefix` and sort after `after`, sorted, at
-    /// most `max`. Costs time in proportion to the number of queues.
+    /// Names of a virtual host's queues that are nobody's own, begin with `prefix` and sort after `after`,
+    /// in order, and for which `wanted` is true: those that it finds within the steps of a turn.
     #[must_use]
     pub fn queue_names(
-        &self,
+        &mut self,
         vhost: &str,
+        prefix: &str,
         after: Option<&str>,
-        max: usize,
         mut wanted: impl FnMut(&str, &QueueAttributes) -> bool,
-    ) -> Vec<QueueName> {
+    ) -> QueueNames {
         let queues = &self.messaging.queues;
+        let mut found = QueueNames::default();
         let Some(vhost) = self.routing.vhost_id(vhost).and_then(|id| queues.in_vhost(id)) else {
-            return Vec::new();
+            return found;
         };
         let none = QueueAttributes::default();
-        let mut names: Vec<&QueueName> = vhost
-            .by_name
-            .iter()
-            .filter(|(name, id)| {
-                after.is_none_or(|after| name.as_str() > after)
-                    && queues.get(**id).is_some_and(|queue| {
-                        let attributes = queue.attributes.as_deref().unwrap_or(&none);
-                        !queue.is_exclusive() && wanted(name.as_str(), attributes)
-                    })
-            })
-            .map(|(name, _)| name)
-            .collect();
-        names.sort_unstable();
-        names.truncate(max);
-        names.into_iter().cloned().collect()
+        let mut left = self.work.per_turn() / STEPS_PER_NAME;
+        let begun_with = left;
+        for name in vhost.names_after(prefix, after) {
+            let queue = vhost.by_name.get(name).and_then(|id| queues.get(*id));
+            let is_wanted = queue.is_some_and(|queue| {
+                let attributes = queue.attributes.as_deref().unwrap_or(&none);
+                !queue.is_exclusive() && wanted(name.as_str(), attributes)
+            });
+            if is_wanted {
+                found.names.push(name.clone());
+            }
+            left -= 1;
+            if left == 0 {
+                found.go_on_after = Some(name.clone());
+                break;
+            }
+        }
+        self.work.spend((begun_with - left) * STEPS_PER_NAME);
+        found
     }
 }
 

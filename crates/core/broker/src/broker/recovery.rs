@@ -1,9 +1,9 @@
 //! Building the broker from what the store has recovered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use quelea_model::limits::DEDUPLICATION_MS;
-use quelea_model::{QueueId, QueueName, Seq, Timestamp, VhostName};
+use quelea_model::{ExchangeName, QueueId, QueueName, Seq, Timestamp, VhostName};
 use quelea_store::{Deduplication, EntryFlags, QueueIndex, Recovered, Visibility};
 
 use super::Broker;
@@ -31,17 +31,16 @@ impl Broker {
         now: Timestamp,
     ) -> Result<(), RecoveryError> {
         let is_damaged = !recovered.damage.is_empty();
-        for (key, value) in std::mem::take(&mut recovered.topology) {
-            let item = Item::decode(&key, &value);
-            if is_damaged && let Ok(Item::Exchange(vhost, _)) = &item {
-                self.replace_vhost(vhost);
-            }
-            if is_damaged && let Ok(Item::Queue(queue)) = &item {
-                self.replace_vhost(&queue.vhost);
-            }
-            let restored = item
+        let topology = std::mem::take(&mut recovered.topology);
+        if is_damaged {
+            self.replace_vhosts(&topology);
+        }
+        // Exchanges that lost bindings that led nowhere.
+        let mut bereft = BTreeSet::new();
+        for (key, value) in topology {
+            let restored = Item::decode(&key, &value)
                 .map_err(RecoveryError::from)
-                .and_then(|item| self.restore_item(item, &mut recovered, now));
+                .and_then(|item| self.restore_item(item, &mut recovered, &mut bereft, now));
             match restored {
                 Err(error) if is_damaged => {
                     let Messaging { log, effects, .. } = &mut self.messaging;
@@ -52,6 +51,10 @@ impl Broker {
             }
         }
         self.move_tasks.name_destinations(&self.messaging.queues);
+        for (vhost, exchange) in bereft {
+            let id = self.known_vhost(vhost.as_str())?;
+            self.routing.remove_unused(&mut self.messaging.log, id, exchange.as_str());
+        }
         self.release_strangers(recovered);
         Ok(())
     }
@@ -60,8 +63,14 @@ impl Broker {
         &mut self,
         item: Item,
         recovered: &mut Recovered,
+        bereft: &mut BTreeSet<(VhostName, ExchangeName)>,
         now: Timestamp,
     ) -> Result<(), RecoveryError> {
+        if item.vhost().is_some_and(|vhost| self.routing.vhost_id(vhost.as_str()).is_none()) {
+            // The process ended between the virtual host's end and that of what is in it.
+            self.messaging.log.unpersist(&item);
+            return Ok(());
+        }
         match item {
             Item::Vhost(vhost) => self.add_vhost(vhost),
             Item::User(user) => {
@@ -86,7 +95,11 @@ impl Broker {
                 let sent = recovered.deduplications.remove(&id).unwrap_or_default();
                 self.recover_invisible(id, invisible, sent, now);
             }
-            Item::Binding(binding) => self.recover_binding(&binding)?,
+            Item::Binding(binding) => {
+                if !self.recover_binding(&binding)? {
+                    bereft.insert((binding.vhost, binding.source));
+                }
+            }
             Item::AccessKey(key) => self.recover_access_key(key)?,
             Item::Attributes(stored) => {
                 let id = self.known_queue(&stored.vhost, &stored.queue, "attributes")?;
@@ -102,14 +115,27 @@ impl Broker {
     }
 
     /// A virtual host is little more than its name: where it is lost, what stands in it brings it back.
-    fn replace_vhost(&mut self, name: &VhostName) {
-        if self.routing.vhost_id(name.as_str()).is_none() {
-            let stored =
-                StoredVhost { name: name.clone(), description: "".into(), tags: Vec::new() };
+    fn replace_vhosts(&mut self, topology: &BTreeMap<Vec<u8>, Vec<u8>>) {
+        let mut lost = BTreeSet::new();
+        for (key, value) in topology {
+            match Item::decode(key, value) {
+                Ok(Item::Exchange(vhost, _) | Item::Queue(StoredQueue { vhost, .. })) => {
+                    lost.insert(vhost);
+                }
+                _ => {}
+            }
+        }
+        for (key, value) in topology {
+            if let Ok(Item::Vhost(vhost)) = Item::decode(key, value) {
+                lost.remove(&vhost.name);
+            }
+        }
+        for name in lost {
+            let problem = format!("vhost '{name}' is lost and made anew for what is in it");
+            let stored = StoredVhost { name, description: "".into(), tags: Vec::new() };
             self.add_vhost(stored.clone());
             let Messaging { log, effects, .. } = &mut self.messaging;
             log.persist(&Item::Vhost(stored));
-            let problem = format!("vhost '{name}' is lost and made anew for what is in it");
             effects.push_back(Effect::DefinitionLost { problem });
         }
     }
@@ -188,24 +214,26 @@ impl Broker {
         self.messaging.queues.reschedule(id);
     }
 
-    fn recover_binding(&mut self, stored: &StoredBinding) -> Result<(), RecoveryError> {
+    /// False if its queue is gone: the process ended between the queue's end and that of its last
+    /// binding (`removals.rs`). Then it goes too.
+    fn recover_binding(&mut self, stored: &StoredBinding) -> Result<bool, RecoveryError> {
         let id = self.known_vhost(stored.vhost.as_str())?;
         let Some(router) = self.routing.router_mut(id) else {
-            return Ok(());
+            return Ok(true);
         };
         let destination = match &stored.destination {
             StoredDestination::Exchange(name) => Destination::Exchange(name.clone()),
             StoredDestination::Queue(name) => match self.messaging.queues.find(id, name.as_str()) {
                 Some(queue) => Destination::Queue(queue, name.clone()),
                 None => {
-                    let text = format!("a binding leads to queue '{name}', which is not there");
-                    return Err(inconsistent(text));
+                    self.messaging.log.unpersist(&Item::Binding(stored.clone()));
+                    return Ok(false);
                 }
             },
         };
         let source = stored.source.as_str();
-        let bound = router.bind(source, &destination, &stored.key, &stored.arguments);
-        bound.map(|_| ()).map_err(inconsistent)
+        let bound = router.restore_binding(source, &destination, &stored.key, &stored.arguments);
+        bound.map(|()| true).map_err(inconsistent)
     }
 
     fn recover_access_key(&mut self, key: AccessKey) -> Result<(), RecoveryError> {

@@ -1,6 +1,9 @@
 //! Why exchanges and bindings are not what was asked for.
 
-use quelea_model::limits::{BINDINGS_PER_VHOST_MAX, EXCHANGES_PER_VHOST_MAX};
+use quelea_model::limits::{
+    BINDINGS_PER_VHOST_MAX, EXCHANGES_PER_VHOST_MAX, TOPIC_HASHES_MAX, TOPIC_NODES_MAX,
+    TOPIC_STEPS_MAX,
+};
 use quelea_model::{ExchangeName, VhostName};
 use thiserror::Error;
 
@@ -119,6 +122,41 @@ pub enum BindingError {
         /// The vhost.
         vhost: VhostName,
     },
+    /// AMQP `PRECONDITION_FAILED`: the topic exchange could not match keys in bounded time any more.
+    #[error("{limit}: exchange '{exchange}' in vhost '{vhost}', pattern '{pattern}'")]
+    Topic {
+        /// The limit that is reached.
+        limit: TopicLimit,
+        /// The exchange.
+        exchange: ExchangeName,
+        /// Its vhost.
+        vhost: VhostName,
+        /// The binding's key.
+        pattern: Box<str>,
+    },
+}
+
+/// A limit of a topic exchange that a binding would go beyond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum TopicLimit {
+    /// The pattern has too many `#`.
+    #[error("a topic pattern may have {TOPIC_HASHES_MAX} separate '#', this one has {found}")]
+    Hashes {
+        /// How many it has.
+        found: usize,
+    },
+    /// Together with those that are there the pattern could make a key take too many steps.
+    #[error(
+        "a topic exchange's patterns may take {TOPIC_STEPS_MAX} steps for any one key, \
+         with this one they could take {needed}"
+    )]
+    Steps {
+        /// How many it could take.
+        needed: u64,
+    },
+    /// The patterns would take too much memory.
+    #[error("a topic exchange's patterns may have {TOPIC_NODES_MAX} different beginnings")]
+    Nodes,
 }
 
 /// No exchange type has that name.

@@ -56,7 +56,7 @@ impl Messaging {
         let messages = u32::try_from(queue.ready.len()).unwrap_or(u32::MAX);
         let keeps = queue.keeps_messages();
         if is_logged || messages > 0 {
-            queue.release_ready(&mut *self.log.store);
+            self.purged.push_back(queue.take_ready());
             queue.invisible.forget_all();
             if let Some(groups) = &mut queue.groups {
                 groups.clear_visible();

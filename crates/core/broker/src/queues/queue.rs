@@ -298,19 +298,32 @@ impl Queue {
         }
     }
 
-    /// Empties it of ready messages and balances the segments' accounts.
-    pub(crate) fn release_ready(&mut self, store: &mut dyn Store) {
-        self.ready.drain(&mut |removed| release(store, &removed));
+    /// Empties it of ready messages. The caller balances the segments' accounts.
+    pub(crate) fn take_ready(&mut self) -> ReadyMessages {
+        let empty = ReadyMessages::new(self.rules.max_priority, QueueIndex::new());
+        std::mem::replace(&mut self.ready, empty)
     }
 
-    /// Balances the segments' accounts for all that it still had: it is gone.
-    pub(crate) fn release_all(&mut self, store: &mut dyn Store) {
-        // Settled, but the log will not hear of it any more: it goes with the queue.
-        self.acks.drain(..).for_each(|entry| store.release(&entry));
-        self.invisible.drain().for_each(|message| store.release(&message.entry));
-        let moving = self.dead_letters.drain();
-        moving.chain(self.unreadable.drain(..)).for_each(|message| store.release(&message.entry));
-        self.release_ready(store);
+    /// Balances the segments' accounts for up to `max` messages or ranges that it still had: it is gone.
+    /// Returns for how many; fewer than `max` if there are no more.
+    pub(crate) fn release_some(&mut self, store: &mut dyn Store, max: usize) -> usize {
+        for released in 0..max {
+            // Settled, but the log will not hear of it any more: it goes with the queue.
+            if let Some(entry) = self.acks.pop() {
+                store.release(&entry);
+                continue;
+            }
+            let message = self.invisible.pop();
+            let message = message.or_else(|| self.dead_letters.pop().map(|letter| letter.message));
+            match message.or_else(|| self.unreadable.pop()) {
+                Some(message) => store.release(&message.entry),
+                None => match self.ready.pop_any() {
+                    Some(removed) => release(store, &removed),
+                    None => return released,
+                },
+            }
+        }
+        max
     }
 
     /// Itself as the log keeps it.

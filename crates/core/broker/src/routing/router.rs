@@ -28,7 +28,7 @@ use crate::error::{
     ReservedName, ResourceError, ResourceKind,
 };
 use edges::{Edge, Edges};
-use matcher::Matcher;
+use matcher::{Matcher, Origin};
 
 /// The exchanges that every vhost has (AMQP 0-9-1 §3.1.3, and RabbitMQ's): name, type, internal.
 const PREDECLARED: [(&str, ExchangeKind, bool); 7] = [
@@ -50,13 +50,19 @@ pub(crate) struct Router {
     queues: FxHashMap<QueueId, RoutedQueue>,
     /// A queue's number as the route to it alone, which the default exchange hands out.
     queue_names: ByText<QueueName, Arc<[QueueId]>>,
+    /// Queues that are gone, with the bindings that are left of them.
+    leaving: FxHashMap<QueueId, std::collections::hash_set::IntoIter<BindingKey>>,
     edges: Edges,
     epoch: u64,
     cache: RouteCache,
     /// Number of the last search; see [`Exchange::visited`].
     search: u64,
+    /// Steps of searches; see [`Router::take_steps`].
+    steps: u64,
     found: RouteMatches,
     nowhere: Arc<[QueueId]>,
+    /// Where the next exchange to take is looked for, once all are.
+    last_exchange: usize,
 }
 
 #[derive(Debug)]
@@ -87,12 +93,15 @@ impl Router {
             exchange_names: ByText::default(),
             queues: FxHashMap::default(),
             queue_names: ByText::default(),
+            leaving: FxHashMap::default(),
             edges: Edges::default(),
             epoch: 0,
             cache: RouteCache::default(),
             search: 0,
+            steps: 0,
             found: RouteMatches::default(),
             nowhere: Arc::from([]),
+            last_exchange: 0,
         };
         for (name, kind, internal) in PREDECLARED {
             router.insert_exchange(ExchangeSpec {
@@ -159,6 +168,31 @@ impl Router {
         key: &str,
         arguments: &Table,
     ) -> Result<Option<Binding>, BindingError> {
+        self.bind_from(Origin::New, source, destination, key, arguments)
+    }
+
+    /// Binds what was bound before, whatever a topic exchange takes today.
+    ///
+    /// # Errors
+    /// [`BindingError`].
+    pub(crate) fn restore_binding(
+        &mut self,
+        source: &str,
+        destination: &Destination,
+        key: &str,
+        arguments: &Table,
+    ) -> Result<(), BindingError> {
+        self.bind_from(Origin::Stored, source, destination, key, arguments).map(|_| ())
+    }
+
+    fn bind_from(
+        &mut self,
+        origin: Origin,
+        source: &str,
+        destination: &Destination,
+        key: &str,
+        arguments: &Table,
+    ) -> Result<Option<Binding>, BindingError> {
         let source = self.exchange_to_bind(source)?;
         let (target, durable) = match destination {
             Destination::Queue(id, name) => match self.queues.get(id) {
@@ -183,7 +217,7 @@ impl Router {
         if self.edges.len() >= BINDINGS_PER_VHOST_MAX {
             return Err(BindingError::TooMany { vhost: self.vhost.clone() });
         }
-        let binding = self.insert_edge(edge, pattern);
+        let binding = self.insert_edge(edge, pattern, origin)?;
         self.epoch += 1;
         debug_assert_eq!(
             binding.durable,
@@ -204,7 +238,11 @@ impl Router {
 
     /// All bindings but those by which the default exchange reaches each queue.
     pub(crate) fn bindings(&self) -> impl Iterator<Item = Binding> {
-        self.edges.iter().map(|edge| self.binding(edge))
+        let stays = |edge: &&Edge| match edge.target {
+            Target::Queue(id) => !self.leaving.contains_key(&id),
+            Target::Exchange(_) => true,
+        };
+        self.edges.iter().filter(stays).map(|edge| self.binding(edge))
     }
 
     /// How many exchanges there are, the predeclared ones included.
@@ -212,9 +250,15 @@ impl Router {
         self.exchanges.len()
     }
 
-    /// How many bindings [`Router::bindings`] returns.
+    /// How many bindings there are, what is left of queues that are gone included.
     pub(crate) fn binding_count(&self) -> usize {
         self.edges.len()
+    }
+
+    /// Steps that searches took since the last call, for what was not found in the cache.
+    #[inline]
+    pub(crate) const fn take_steps(&mut self) -> u64 {
+        std::mem::replace(&mut self.steps, 0)
     }
 
     fn insert_exchange(&mut self, spec: ExchangeSpec) {
@@ -277,12 +321,21 @@ impl Router {
         NoSuchExchange { vhost: self.vhost.clone(), exchange: name.to_owned() }
     }
 
-    fn insert_edge(&mut self, edge: Edge, pattern: Option<HeadersPattern>) -> Binding {
+    fn insert_edge(
+        &mut self,
+        edge: Edge,
+        pattern: Option<HeadersPattern>,
+        origin: Origin,
+    ) -> Result<Binding, BindingError> {
         let binding = self.binding(&edge);
         let (source, target) = (edge.source, edge.target);
         let key = self.edges.insert(edge);
         let exchange = &mut self.exchanges[source.0 as usize];
-        exchange.matcher.add(key, &binding.key, target, pattern);
+        if let Err(limit) = exchange.matcher.add(key, &binding.key, target, pattern, origin) {
+            self.edges.remove(key);
+            let (exchange, vhost) = (binding.source, self.vhost.clone());
+            return Err(BindingError::Topic { limit, exchange, vhost, pattern: binding.key });
+        }
         exchange.outgoing.insert(key);
         match target {
             Target::Queue(id) => {
@@ -294,7 +347,7 @@ impl Router {
                 self.exchanges[to.0 as usize].incoming.insert(key);
             }
         }
-        binding
+        Ok(binding)
     }
 
     /// A binding as the world outside knows it.

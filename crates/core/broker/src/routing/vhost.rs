@@ -24,7 +24,11 @@ impl Vhost {
     }
 
     /// Itself as the log keeps it.
-    pub(crate) fn into_stored(self) -> StoredVhost {
-        StoredVhost { name: self.name, description: self.description, tags: self.tags }
+    pub(super) fn stored(&self) -> StoredVhost {
+        StoredVhost {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            tags: self.tags.clone(),
+        }
     }
 }

@@ -206,15 +206,16 @@ impl BrokerTest {
         panic!("the broker never comes to rest");
     }
 
-    /// One turn of the broker, and one job of its store.
-    pub(crate) fn turn(&mut self) {
-        self.broker.run(self.now);
+    /// One turn of the broker, and one job of its store. Returns whether the broker has more to do.
+    pub(crate) fn turn(&mut self) -> bool {
+        let more = self.broker.run(self.now);
         let store = self.broker.store_mut();
         if let (Some(job), CrashImage::Log(disk, _)) = (store.poll_job(self.now), &self.crash_image)
         {
             store.complete(job.run(disk));
         }
         self.carry_out_effects();
+        more
     }
 
     fn pump_store(&mut self) -> bool {

@@ -148,3 +148,39 @@ fn a_checkpoint_is_named_only_after_its_log_is_synced() {
     assert_eq!(harness.store.stats().checkpoints, 1);
     harness.crash(Survival::Nothing, 0);
 }
+
+#[test]
+fn topology_that_changes_while_a_checkpoint_takes_it_is_recovered_as_it_is() {
+    for between in 0..9 {
+        let mut harness = StoreHarness::new(small());
+        harness.publish(&[1], 100);
+        for n in 0..40 {
+            harness.put_topology(&format!("item {n:02}"), "old");
+        }
+        harness.sync();
+        harness.settle();
+        harness.begin_checkpoint();
+        harness.pump();
+        let mut slices = 0;
+        while !harness.store.checkpoint_topology(4) {
+            if slices == between {
+                // Some that were taken, and some that were not.
+                for n in [0, 1, 20, 38, 39] {
+                    harness.delete_topology(&format!("item {n:02}"));
+                }
+                for n in [1, 2, 21, 37, 39, 50] {
+                    harness.put_topology(&format!("item {n:02}"), "new");
+                }
+                harness.put_topology("a first one", "new");
+            }
+            slices += 1;
+        }
+        assert!((9..=12).contains(&slices), "{slices} slices of four items");
+        harness.settle_pass();
+        harness.sync();
+        harness.settle();
+        assert_eq!(harness.store.stats().checkpoints, 1);
+        let after = harness.crash(Survival::All, 0);
+        assert_eq!(after.state.topology, harness.state.topology, "changed after {between} slices");
+    }
+}

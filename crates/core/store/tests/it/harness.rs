@@ -451,6 +451,8 @@ impl<S: Store> StoreHarness<S> {
             return;
         }
         let Some(pass) = &mut self.pass else { return };
+        // What is left of it is taken at the end.
+        self.store.checkpoint_topology(max.div_ceil(50));
         if let Some(queue) = pass.queues.last() {
             let index = self.ready.entry(*queue).or_default();
             if index.checkpoint(*queue, &mut pass.cursor, max, &mut self.store) {

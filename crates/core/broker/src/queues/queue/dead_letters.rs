@@ -101,11 +101,6 @@ impl DeadLetters {
         }
     }
 
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = QueuedMessage> {
-        self.bytes = 0;
-        self.letters.drain(..).map(|letter| letter.message)
-    }
-
     pub(crate) fn iter(&self) -> impl Iterator<Item = &QueuedMessage> {
         self.letters.iter().map(|letter| &letter.message)
     }

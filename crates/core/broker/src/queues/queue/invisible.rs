@@ -136,6 +136,12 @@ impl InvisibleMessages {
         self.received_before = BTreeMap::new();
     }
 
+    /// Takes a message, whatever its time.
+    pub(crate) fn pop(&mut self) -> Option<QueuedMessage> {
+        let seq = *self.by_seq.first_key_value()?.0;
+        self.remove(seq).map(|invisible| invisible.message)
+    }
+
     /// Hands out everything.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = QueuedMessage> + use<> {
         std::mem::take(self).by_seq.into_values().map(|invisible| invisible.message)

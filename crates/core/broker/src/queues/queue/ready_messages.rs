@@ -211,11 +211,17 @@ impl ReadyMessages {
         Some(message)
     }
 
-    /// Hands out everything.
-    pub(crate) fn drain(&mut self, f: &mut dyn FnMut(Drained)) {
-        self.levels.iter_mut().for_each(|level| level.index.drain(f));
-        self.unreadable.drain(..).for_each(|range| f(Drained::PagedRange(range)));
-        self.len = 0;
+    /// Takes anything, whether it can be read or not: all of it goes.
+    pub(crate) fn pop_any(&mut self) -> Option<Drained> {
+        let Some(level) = self.levels.iter_mut().find(|level| !level.index.is_empty()) else {
+            return self.unreadable.pop().map(Drained::PagedRange);
+        };
+        if let Some(range) = level.index.pop_front_paged_range() {
+            self.len -= range.count as usize;
+            return Some(Drained::PagedRange(range));
+        }
+        self.len -= 1;
+        level.index.pop_front().map(Drained::Entry)
     }
 
     /// What has to be read so that the next messages are in memory, up to `bytes_max`.

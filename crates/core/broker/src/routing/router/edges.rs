@@ -30,6 +30,8 @@ pub(super) struct Edges {
     edges: Slab<Edge>,
     /// From an identity's hash to the bindings that have it: but for accidents, one.
     by_hash: FxHashMap<u64, SmallVec<[BindingKey; 1]>>,
+    /// Where [`Edges::any`] looks next: going through all of them looks at each number once.
+    next: usize,
 }
 
 impl Edges {
@@ -65,6 +67,22 @@ impl Edges {
     /// The binding of a number that is in use.
     pub(super) fn get(&self, key: BindingKey) -> &Edge {
         &self.edges[key as usize]
+    }
+
+    /// Any binding.
+    pub(super) fn any(&mut self) -> Option<BindingKey> {
+        if self.edges.is_empty() {
+            return None;
+        }
+        while !self.edges.contains(self.next) {
+            self.next = self.next.checked_sub(1).unwrap_or_else(|| self.edges.capacity());
+        }
+        Some(self.next as BindingKey)
+    }
+
+    /// Whether a binding of that number leads there.
+    pub(super) fn leads_to(&self, key: BindingKey, target: Target) -> bool {
+        self.edges.get(key as usize).is_some_and(|edge| edge.target == target)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Edge> {

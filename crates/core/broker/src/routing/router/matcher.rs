@@ -2,12 +2,22 @@
 
 use quelea_model::ExchangeName;
 
+use crate::error::TopicLimit;
 use crate::routing::exchange::direct::Direct;
 use crate::routing::exchange::fanout::Fanout;
 use crate::routing::exchange::headers::{BindingKey, Headers, HeadersPattern};
 use crate::routing::exchange::targets::{RouteMatches, Target};
 use crate::routing::exchange::topic::Topic;
 use crate::routing::exchange::{ExchangeKind, ExchangeSpec};
+
+/// Where a binding comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A client asks for it.
+    New,
+    /// It was made before: limits that are newer do not take it away.
+    Stored,
+}
 
 /// The bindings of one exchange in the shape that its type searches.
 #[derive(Debug)]
@@ -32,21 +42,27 @@ impl Matcher {
     }
 
     /// `pattern` is given for a headers exchange, and for no other.
+    ///
+    /// # Errors
+    /// [`TopicLimit`] for a new binding of a topic exchange; nothing has changed then.
     pub(super) fn add(
         &mut self,
         binding: BindingKey,
         key: &str,
         target: Target,
         pattern: Option<HeadersPattern>,
-    ) {
+        origin: Origin,
+    ) -> Result<(), TopicLimit> {
         match (self, pattern) {
             (Self::Direct(direct), _) => direct.add(key, target),
             (Self::Fanout(fanout), _) => fanout.add(target),
-            (Self::Topic(topic), _) => topic.add(key, target),
+            (Self::Topic(topic), _) if origin == Origin::New => return topic.add(key, target),
+            (Self::Topic(topic), _) => topic.restore(key, target),
             (Self::Headers(headers), Some(pattern)) => headers.add(binding, target, pattern),
             (Self::Headers(_), None) => unreachable!("a headers binding was parsed"),
             (Self::Default, _) => unreachable!("the default exchange cannot be bound"),
         }
+        Ok(())
     }
 
     pub(super) fn remove(&mut self, binding: BindingKey, key: &str, target: Target) {
@@ -59,14 +75,16 @@ impl Matcher {
         }
     }
 
-    /// Finds what a key leads to. Not for a headers exchange.
-    pub(super) fn matches_key(&mut self, key: &str, found: &mut RouteMatches) {
+    /// Finds what a key leads to. Returns the steps beside those for what it found. Not for a headers
+    /// exchange.
+    pub(super) fn matches_key(&mut self, key: &str, found: &mut RouteMatches) -> u64 {
         match self {
             Self::Direct(direct) => direct.matches(key, found),
             Self::Fanout(fanout) => fanout.matches(found),
-            Self::Topic(topic) => topic.matches(key, found),
+            Self::Topic(topic) => return topic.matches(key, found),
             Self::Default | Self::Headers(_) => {}
         }
+        1
     }
 }
 

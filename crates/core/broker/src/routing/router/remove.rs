@@ -3,7 +3,7 @@
 use quelea_model::{QueueId, Table};
 
 use super::edges::{self, Edge};
-use super::{Binding, BindingKey, Destination, ExchangeKey, Router, Target};
+use super::{Binding, BindingKey, Destination, ExchangeKey, ExchangeSpec, Router, Target};
 use crate::error::{DefaultExchange, ExchangeError};
 use crate::routing::binding::Removed;
 use crate::routing::exchange::RESERVED_PREFIX;
@@ -69,18 +69,78 @@ impl Router {
         Ok(removed)
     }
 
-    /// Forgets a queue and its bindings.
-    pub(crate) fn remove_queue(&mut self, id: QueueId) -> Removed {
-        let mut removed = Removed::default();
-        let Some(queue) = self.queues.get_mut(&id) else { return removed };
-        let mut edges: Vec<BindingKey> = queue.incoming.iter().copied().collect();
-        edges.sort_unstable();
-        self.remove_edges(&edges, &mut removed);
-        if let Some(queue) = self.queues.remove(&id) {
-            self.queue_names.remove(&queue.name);
-        }
+    /// Forgets a queue, but for its bindings: nothing is routed to it any more, and its name is free.
+    pub(crate) fn begin_queue_removal(&mut self, id: QueueId) {
+        let Some(queue) = self.queues.get_mut(&id) else { return };
+        let edges = std::mem::take(&mut queue.incoming).into_iter();
+        self.queue_names.remove(&queue.name);
+        self.leaving.insert(id, edges);
         self.epoch += 1;
+    }
+
+    /// Takes away `max` bindings at most of a queue that is being removed. Returns what went, and whether it
+    /// was all.
+    pub(crate) fn go_on_removing_queue(&mut self, id: QueueId, max: usize) -> (Removed, bool) {
+        let mut removed = Removed::default();
+        let Some(mut left) = self.leaving.remove(&id) else { return (removed, true) };
+        // Some may be gone with their exchange, and their numbers may be others' by now.
+        let is_its = |key: &BindingKey| self.edges.leads_to(*key, Target::Queue(id));
+        let edges: Vec<BindingKey> = left.by_ref().take(max).filter(is_its).collect();
+        self.remove_edges(&edges, &mut removed);
+        let is_done = left.len() == 0;
+        if is_done {
+            self.queues.remove(&id);
+        } else {
+            self.leaving.insert(id, left);
+        }
+        (removed, is_done)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn remove_queue(&mut self, id: QueueId) -> Removed {
+        self.begin_queue_removal(id);
+        self.go_on_removing_queue(id, usize::MAX).0
+    }
+
+    /// Removes an exchange that auto-deletes and has no bindings as a source.
+    pub(crate) fn remove_unused(&mut self, name: &str) -> Removed {
+        let mut removed = Removed::default();
+        let key = self.exchange_names.get(name).copied();
+        if let Some(key) = key.filter(|key| self.is_unused(*key)) {
+            self.remove_exchanges(vec![key], &mut removed);
+        }
         removed
+    }
+
+    /// Takes away `max` bindings and exchanges at most, whatever they are. Returns what went, and whether it was
+    /// all.
+    pub(crate) fn go_on_removing_all(&mut self, max: usize) -> (Removed, bool) {
+        let mut removed = Removed::default();
+        self.epoch += 1;
+        for _ in 0..max {
+            if let Some(key) = self.edges.any() {
+                removed.bindings.push(self.remove_edge(key));
+            } else if let Some(spec) = self.pop_exchange() {
+                removed.exchanges.push(spec);
+            } else {
+                return (removed, true);
+            }
+        }
+        (removed, false)
+    }
+
+    /// Takes an exchange that has no bindings, the ones with the highest numbers first.
+    fn pop_exchange(&mut self) -> Option<ExchangeSpec> {
+        if self.exchanges.is_empty() {
+            return None;
+        }
+        while !self.exchanges.contains(self.last_exchange) {
+            let highest = self.exchanges.capacity();
+            self.last_exchange = self.last_exchange.checked_sub(1).unwrap_or(highest);
+        }
+        let exchange = self.exchanges.remove(self.last_exchange);
+        self.exchange_names.remove(&exchange.spec.name);
+        Some(exchange.spec)
     }
 
     /// Removes bindings, and the auto-delete exchanges whose last binding as a source went.

@@ -99,8 +99,19 @@ impl Router {
                 let queues = keys.iter().filter_map(|key| self.queue_names.get(*key));
                 found.queues.extend(queues.flat_map(|queue| queue.iter().copied()));
             }
-            Matcher::Headers(matcher) => matcher.matches(headers.table(), found),
-            matcher => keys.iter().for_each(|key| matcher.matches_key(key, found)),
+            Matcher::Headers(matcher) => {
+                matcher.matches(headers.table(), found);
+                self.steps += exchange.outgoing.len() as u64;
+            }
+            matcher => {
+                self.steps += keys.iter().map(|key| matcher.matches_key(key, found)).sum::<u64>();
+            }
+        }
+        self.steps += (found.queues.len() - before.0 + found.exchanges.len() - before.1) as u64;
+        if !self.leaving.is_empty() {
+            let found_here = found.queues.split_off(before.0);
+            let stays = |queue: &QueueId| !self.leaving.contains_key(queue);
+            found.queues.extend(found_here.into_iter().filter(stays));
         }
         let matched = before != (found.queues.len(), found.exchanges.len());
         let alternate = if matched { None } else { exchange.spec.alternate() };

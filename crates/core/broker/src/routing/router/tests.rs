@@ -429,3 +429,29 @@ fn a_route_that_is_cached_is_shared() {
     let later = router.route("amq.topic", "k", PropertyView::new(&PLAIN)).unwrap();
     assert!(!Arc::ptr_eq(&first.queues, &later.queues));
 }
+
+#[test]
+fn a_pattern_that_could_hold_up_an_exchange_is_refused_with_the_limit_and_nothing_else() {
+    let mut router = router();
+    add_queues(&mut router, 1..2);
+    bind(&mut router, "amq.topic", &queue(1), "a.#");
+    let epoch = router.epoch();
+    let pattern = "#.a.".repeat(8) + "#";
+    let error = router.bind("amq.topic", &queue(1), &pattern, &Table::new()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "a topic pattern may have 8 separate '#', this one has 9: \
+             exchange 'amq.topic' in vhost '/', pattern '{pattern}'"
+        )
+    );
+    assert_eq!((router.epoch(), router.binding_count()), (epoch, 1));
+    // Of another type it is a key like any other.
+    bind(&mut router, "amq.direct", &queue(1), &pattern);
+    // What was stored by a version without the limit stays, and can be taken away.
+    router.restore_binding("amq.topic", &queue(1), &pattern, &Table::new()).unwrap();
+    assert_eq!(router.binding_count(), 3);
+    assert_eq!(route(&mut router, "amq.topic", &("b.a.".repeat(8) + "b")), [1]);
+    router.unbind("amq.topic", &queue(1), &pattern, &Table::new()).unwrap();
+    assert!(route(&mut router, "amq.topic", &("b.a.".repeat(8) + "b")).is_empty());
+}

@@ -1,0 +1,90 @@
+//! Queues on their way out: what belongs to them goes bit by bit, over as many turns as it takes.
+//!
+//! A queue is gone for everybody at once, in memory and, if it was kept, by one record group in the log.
+//! Only then its bindings and messages are taken away. Were the broker killed in between, the log has
+//! bindings that lead to no queue: the next start takes them away. So a queue never comes back with some
+//! of its bindings. Its name is not given to another queue that is kept before the log has lost the last
+//! of them, or they would be that queue's at the next start. With a virtual host and what is in it it is the
+//! same.
+
+use std::collections::VecDeque;
+
+use quelea_model::{QueueId, QueueName, VhostName};
+use rustc_hash::FxHashSet;
+
+use crate::ids::VhostId;
+use crate::queues::queue::Queue;
+
+/// What is being removed.
+#[derive(Debug, Default)]
+pub(crate) struct Removals {
+    /// Queues that nobody owns any more: exclusive ones of connections that are closed, and those of virtual
+    /// hosts that are gone.
+    ownerless: VecDeque<QueueId>,
+    /// Queues that are gone, with what still has to go. Bounded by the queues there were.
+    queues: VecDeque<Box<Queue>>,
+    /// The names of those among them that were kept in the log.
+    names: FxHashSet<(VhostId, QueueName)>,
+    /// Virtual hosts that are gone, but for what is in them.
+    vhosts: VecDeque<(VhostId, VhostName)>,
+}
+
+impl Removals {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ownerless.is_empty() && self.queues.is_empty() && self.vhosts.is_empty()
+    }
+
+    pub(crate) fn add_ownerless(&mut self, queues: Vec<QueueId>) {
+        self.ownerless.extend(queues);
+    }
+
+    pub(crate) fn next_ownerless(&mut self) -> Option<QueueId> {
+        self.ownerless.pop_front()
+    }
+
+    pub(crate) fn add(&mut self, queue: Box<Queue>) {
+        if queue.keeps_messages() {
+            self.names.insert((queue.vhost, queue.name.clone()));
+        }
+        self.queues.push_back(queue);
+    }
+
+    /// The queue whose turn it is.
+    pub(crate) fn first(&mut self) -> Option<&mut Queue> {
+        self.queues.front_mut().map(|queue| &mut **queue)
+    }
+
+    /// Nothing is left of that queue.
+    pub(crate) fn finish_first(&mut self) {
+        if let Some(queue) = self.queues.pop_front()
+            && queue.keeps_messages()
+        {
+            self.names.remove(&(queue.vhost, queue.name.clone()));
+        }
+    }
+
+    pub(crate) fn add_vhost(&mut self, vhost: VhostId, name: VhostName) {
+        self.vhosts.push_back((vhost, name));
+    }
+
+    /// The virtual host whose turn it is.
+    pub(crate) fn first_vhost(&self) -> Option<VhostId> {
+        self.vhosts.front().map(|(vhost, _)| *vhost)
+    }
+
+    /// Nothing is left of that virtual host.
+    pub(crate) fn finish_first_vhost(&mut self) {
+        self.vhosts.pop_front();
+    }
+
+    /// Whether the log still has something that was in a virtual host of that name that is gone.
+    pub(crate) fn holds_vhost(&self, name: &VhostName) -> bool {
+        self.vhosts.iter().any(|(_, gone)| gone == name)
+    }
+
+    /// Whether the log still has bindings of a queue of that name that is gone.
+    pub(crate) fn holds_name(&self, vhost: VhostId, name: &str) -> bool {
+        !self.names.is_empty()
+            && QueueName::parse(name).is_ok_and(|name| self.names.contains(&(vhost, name)))
+    }
+}

@@ -1,0 +1,56 @@
+//! Work that is counted instead of timed: the broker has no clock. Whoever drives it measures how long
+//! so many steps take, and sets how many of them a turn may have.
+
+/// Until whoever drives the broker has measured: about a millisecond's.
+const STEPS_PER_TURN: u64 = 50_000;
+/// A turn has at least so many, or nothing would come to its end.
+const STEPS_PER_TURN_MIN: u64 = 1_000;
+
+/// A binding that is taken away: out of the router, the topology and the log. In steps of some 20 ns.
+pub(crate) const STEPS_PER_BINDING: u64 = 100;
+/// A name that is looked at for a list, and the permissions on it.
+pub(crate) const STEPS_PER_NAME: u64 = 50;
+/// A queue that is taken away, without what belongs to it.
+pub(crate) const STEPS_PER_QUEUE: u64 = 200;
+
+/// Steps that were done, and how many this turn has left.
+#[derive(Debug)]
+pub(crate) struct Work {
+    done: u64,
+    per_turn: u64,
+    left: u64,
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        Self { done: 0, per_turn: STEPS_PER_TURN, left: STEPS_PER_TURN }
+    }
+}
+
+impl Work {
+    pub(crate) const fn done(&self) -> u64 {
+        self.done
+    }
+
+    pub(crate) const fn per_turn(&self) -> u64 {
+        self.per_turn
+    }
+
+    pub(crate) fn set_per_turn(&mut self, steps: u64) {
+        self.per_turn = steps.max(STEPS_PER_TURN_MIN);
+    }
+
+    /// What this turn has left for what can go on in a later one.
+    pub(crate) const fn left(&self) -> u64 {
+        self.left
+    }
+
+    pub(crate) const fn begin_turn(&mut self) {
+        self.left = self.per_turn;
+    }
+
+    pub(crate) const fn spend(&mut self, steps: u64) {
+        self.done += steps;
+        self.left = self.left.saturating_sub(steps);
+    }
+}

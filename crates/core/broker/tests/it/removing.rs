@@ -1,0 +1,181 @@
+//! A queue that is deleted is gone at once for everybody, though what belongs to it goes in many turns,
+//! and whenever the process ends meanwhile.
+
+use quelea_broker::exchange::ExchangeKind;
+use quelea_broker::{
+    AdminError, BrokerConfig, DeclareExchange, DeclareQueue, DeclareQueueError, QueueBinding,
+};
+use quelea_model::Table;
+use quelea_store::Durability;
+
+use crate::broker_test::{BrokerTest, StoreKind};
+use crate::served_in_between::{bind, declare, delete, fill_vhost};
+
+const BINDINGS: usize = 60;
+
+fn with_bindings() -> BrokerTest {
+    let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Log(64 * 1024));
+    bind(&mut test, "q", BINDINGS);
+    test.settle();
+    // Ten bindings a turn.
+    test.broker.set_steps_per_turn(1_000);
+    test.turn();
+    test
+}
+
+/// Bindings but those of the default exchange.
+fn bindings(test: &BrokerTest) -> usize {
+    let bindings = test.broker.bindings(None);
+    bindings.iter().filter(|binding| !binding.source.is_empty()).count()
+}
+
+#[test]
+fn a_deleted_queue_is_gone_at_once_and_its_name_is_free_when_its_bindings_are() {
+    let mut test = with_bindings();
+    delete(&mut test, "q");
+    assert!(test.broker.queue("/", "q").is_none());
+    assert_eq!(bindings(&test), 0, "nobody sees what is left of it");
+    let channel = test.client("me").channel;
+    let request = DeclareQueue { name: String::from("q"), durable: true, ..Default::default() };
+    let refused = test.broker.declare_queue(test.now, channel, &request);
+    assert!(matches!(refused, Err(DeclareQueueError::BeingDeleted(_))), "{refused:?}");
+    assert!(test.broker.is_queue_being_deleted(channel, "q"));
+    declare(&mut test, "me", "another", false);
+    let mut turns = 0;
+    while test.broker.is_queue_being_deleted(channel, "q") {
+        test.turn();
+        turns += 1;
+    }
+    assert!(turns >= 4, "{turns} turns");
+    declare(&mut test, "me", "q", false);
+    test.settle();
+    test.crash(0);
+    assert!(test.broker.queue("/", "q").is_some());
+    assert_eq!(bindings(&test), 0);
+}
+
+/// Whatever reached the disk: the queue with all of its bindings, or nothing of either, for good.
+#[test]
+fn a_crash_while_a_queue_is_removed_leaves_all_of_it_or_nothing() {
+    let mut outcomes = [0, 0];
+    for turns in 0..10 {
+        for seed in 0..6 {
+            let mut test = with_bindings();
+            delete(&mut test, "q");
+            for _ in 0..turns {
+                test.broker.store_mut().ticket(Durability::Os);
+                test.turn();
+            }
+            test.power_cut(seed);
+            let is_there = test.broker.queue("/", "q").is_some();
+            outcomes[usize::from(is_there)] += 1;
+            assert_eq!(bindings(&test), if is_there { BINDINGS } else { 0 });
+            if !is_there {
+                // What was left of it is not taken for another queue's at the next start.
+                declare(&mut test, "me", "q", false);
+                test.settle();
+                test.crash(0);
+                assert_eq!(bindings(&test), 0);
+            }
+        }
+    }
+    assert!(outcomes.iter().all(|count| *count > 0), "both are seen: {outcomes:?}");
+}
+
+#[test]
+fn an_exchange_that_auto_deletes_goes_with_the_queue_also_when_the_process_ends_in_between() {
+    let mut test = with_bindings();
+    let channel = test.client("me").channel;
+    let request = DeclareExchange {
+        name: String::from("ends"),
+        kind: ExchangeKind::Fanout.as_str().into(),
+        durable: true,
+        auto_delete: true,
+        ..DeclareExchange::default()
+    };
+    test.broker.declare_exchange(test.now, channel, &request).unwrap();
+    let request = QueueBinding {
+        queue: String::from("q"),
+        exchange: String::from("ends"),
+        routing_key: String::new(),
+        arguments: Table::new(),
+    };
+    test.broker.bind_queue(test.now, channel, &request).unwrap();
+    test.settle();
+    delete(&mut test, "q");
+    test.crash(0);
+    assert!(test.broker.exchanges(None).iter().all(|exchange| exchange.name.as_str() != "ends"));
+    assert_eq!(bindings(&test), 0);
+}
+
+#[test]
+fn an_exclusive_queue_is_gone_for_clients_when_its_connection_is() {
+    let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Memory);
+    (0..100).for_each(|n| declare(&mut test, "owner", &format!("own {n}"), true));
+    test.broker.set_steps_per_turn(1_000);
+    test.settle();
+    let connection = test.client("owner").connection;
+    test.broker.close_connection(test.now, connection);
+    assert!(test.broker.queues(None).len() > 50, "most are left for later turns");
+    // One that is left still can be declared by somebody else, and is empty and whole.
+    declare(&mut test, "other", "own 99", true);
+    let channel = test.client("other").channel;
+    assert!(test.broker.purge_queue(test.now, channel, "own 98").is_err(), "it is not there");
+    test.settle();
+    let left: Vec<_> = test.broker.queues(None).iter().map(|q| q.name.to_string()).collect();
+    assert_eq!(left, ["own 99"]);
+}
+
+/// Whatever reached the disk: the virtual host with all that was in it, or nothing.
+#[test]
+fn a_crash_while_a_virtual_host_is_removed_leaves_all_of_it_or_nothing() {
+    let mut outcomes = [0, 0];
+    for turns in 0..12 {
+        for seed in 0..4 {
+            let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Log(64 * 1024));
+            fill_vhost(&mut test, 20);
+            test.settle();
+            test.broker.set_steps_per_turn(1_000);
+            test.turn();
+            test.broker.delete_vhost(test.now, "full").unwrap();
+            assert!(test.broker.vhosts().iter().all(|vhost| vhost.name.as_str() != "full"));
+            let again = test.broker.put_vhost(test.now, "full");
+            assert!(matches!(again, Err(AdminError::VhostBeingDeleted { .. })), "{again:?}");
+            for _ in 0..turns {
+                test.broker.store_mut().ticket(Durability::Os);
+                test.turn();
+            }
+            test.power_cut(seed);
+            let is_there = test.broker.vhosts().iter().any(|vhost| vhost.name.as_str() == "full");
+            outcomes[usize::from(is_there)] += 1;
+            if !is_there {
+                // What was left of it is not taken for another one's, now or at the next start.
+                test.broker.put_vhost(test.now, "full").unwrap();
+                test.settle();
+                test.crash(0);
+            }
+            let expected = if is_there { 20 } else { 0 };
+            assert_eq!(test.broker.queues(Some("full")).len(), expected);
+            assert_eq!(bindings(&test), expected);
+            assert_eq!(test.broker.exchanges(Some("full")).len(), 7 + expected);
+        }
+    }
+    assert!(outcomes.iter().all(|count| *count > 0), "both are seen: {outcomes:?}");
+}
+
+#[test]
+fn a_stop_does_not_wait_for_what_is_being_removed() {
+    let mut test = with_bindings();
+    delete(&mut test, "q");
+    let done = test.broker.work_done();
+    test.broker.begin_shutdown(test.now);
+    test.settle();
+    assert_eq!(test.broker.work_done(), done, "the next start does it");
+    test.shut_down();
+    assert!(test.broker.queue("/", "q").is_none());
+    assert_eq!(bindings(&test), 0);
+    declare(&mut test, "me", "q", false);
+    test.settle();
+    test.crash(0);
+    assert_eq!(bindings(&test), 0);
+}

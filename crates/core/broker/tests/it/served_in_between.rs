@@ -1,0 +1,201 @@
+//! Whatever one client asks for, however much there is of it, others are served in between: what a turn
+//! does is counted, and bounded, and another client's message goes through in each.
+
+use bytes::Bytes;
+use quelea_broker::{
+    BrokerConfig, ConnectionInfo, Consume, DeclareExchange, DeclareQueue, Publish, QueueBinding,
+};
+
+use crate::broker_test::{BrokerTest, StoreKind};
+
+/// Steps that a turn may have, and what one more thing that is begun within them may take.
+const STEPS: u64 = 2_000;
+const LAST_STEPS_MAX: u64 = 200;
+
+/// An operation whose cost depends on a size.
+struct Flood {
+    name: &'static str,
+    prepare: fn(&mut BrokerTest),
+    begin: fn(&mut BrokerTest),
+    /// Turns that it takes at least with so many steps each: so that it is a flood.
+    turns_min: usize,
+}
+
+const FLOODS: [Flood; 6] = [
+    Flood {
+        name: "a queue with 2,000 bindings is deleted",
+        prepare: |test| bind(test, "big", 2_000),
+        begin: |test| delete(test, "big"),
+        turns_min: 50,
+    },
+    Flood {
+        name: "a queue with 50,000 messages is deleted",
+        prepare: |test| {
+            declare(test, "attacker", "big", false);
+            (0..50_000).for_each(|_| publish(test, "attacker", "big"));
+        },
+        begin: |test| delete(test, "big"),
+        turns_min: 20,
+    },
+    Flood {
+        name: "a queue with 50,000 messages is purged, and deleted",
+        prepare: |test| {
+            declare(test, "attacker", "big", false);
+            (0..50_000).for_each(|_| publish(test, "attacker", "big"));
+        },
+        begin: |test| {
+            let channel = test.client("attacker").channel;
+            let purged = test.broker.purge_queue(test.now, channel, "big").unwrap();
+            assert_eq!(purged.messages, 50_000);
+            delete(test, "big");
+        },
+        turns_min: 20,
+    },
+    Flood {
+        name: "a connection with 2,000 exclusive queues is closed",
+        prepare: |test| {
+            (0..2_000).for_each(|n| declare(test, "attacker", &format!("own {n}"), true));
+        },
+        begin: |test| {
+            let connection = test.client("attacker").connection;
+            test.broker.close_connection(test.now, connection);
+        },
+        turns_min: 100,
+    },
+    Flood {
+        name: "a virtual host with 1,000 queues, 1,000 exchanges and their bindings is deleted",
+        prepare: |test| fill_vhost(test, 1_000),
+        begin: |test| {
+            test.broker.delete_vhost(test.now, "full").unwrap();
+        },
+        turns_min: 100,
+    },
+    Flood {
+        name: "five hundred queues end that nobody used",
+        prepare: |test| {
+            let channel = test.client("attacker").channel;
+            for n in 0..500 {
+                let arguments = [("x-expires", quelea_model::Value::I32(1_000))];
+                let request = DeclareQueue {
+                    name: format!("unused {n}"),
+                    arguments: arguments.into_iter().collect(),
+                    ..DeclareQueue::default()
+                };
+                test.broker.declare_queue(test.now, channel, &request).unwrap();
+            }
+        },
+        begin: |test| test.now = test.now.plus_ms(2_000),
+        turns_min: 20,
+    },
+];
+
+pub(crate) fn declare(test: &mut BrokerTest, client: &str, name: &str, exclusive: bool) {
+    let channel = test.client(client).channel;
+    let name = name.to_owned();
+    let request = DeclareQueue { name, exclusive, durable: !exclusive, ..DeclareQueue::default() };
+    test.broker.declare_queue(test.now, channel, &request).unwrap();
+}
+
+/// Declares a queue and binds it to `amq.direct` by so many keys.
+pub(crate) fn bind(test: &mut BrokerTest, queue: &str, bindings: usize) {
+    declare(test, "attacker", queue, false);
+    let channel = test.client("attacker").channel;
+    for n in 0..bindings {
+        let request = QueueBinding {
+            queue: queue.to_owned(),
+            exchange: String::from("amq.direct"),
+            routing_key: format!("key {n}"),
+            arguments: quelea_model::Table::new(),
+        };
+        test.broker.bind_queue(test.now, channel, &request).unwrap();
+    }
+}
+
+/// Makes a virtual host `full` with so many queues, as many exchanges, and a binding between each two.
+pub(crate) fn fill_vhost(test: &mut BrokerTest, count: usize) {
+    let now = test.now;
+    test.broker.put_vhost(now, "full").unwrap();
+    test.broker.set_permissions(now, "guest", "full", ".*", ".*", ".*").unwrap();
+    let info = ConnectionInfo {
+        user: String::from("guest"),
+        vhost: String::from("full"),
+        loopback: true,
+        ..ConnectionInfo::default()
+    };
+    let connection = test.broker.open_connection(now, info).unwrap();
+    let channel = test.broker.open_channel(connection, 1).unwrap();
+    for n in 0..count {
+        let name = format!("n{n}");
+        let request = DeclareQueue { name: name.clone(), durable: true, ..DeclareQueue::default() };
+        test.broker.declare_queue(now, channel, &request).unwrap();
+        let (kind, exchange) = (String::from("fanout"), name.clone());
+        let request = DeclareExchange {
+            name: exchange.clone(),
+            kind,
+            durable: true,
+            ..DeclareExchange::default()
+        };
+        test.broker.declare_exchange(now, channel, &request).unwrap();
+        let arguments = quelea_model::Table::new();
+        let request = QueueBinding { queue: name, exchange, routing_key: String::new(), arguments };
+        test.broker.bind_queue(now, channel, &request).unwrap();
+    }
+}
+
+pub(crate) fn delete(test: &mut BrokerTest, queue: &str) {
+    let channel = test.client("attacker").channel;
+    test.broker.delete_queue(test.now, channel, queue, false, false).unwrap();
+}
+
+fn publish(test: &mut BrokerTest, client: &str, queue: &str) {
+    let channel = test.client(client).channel;
+    let publish = Publish {
+        exchange: "",
+        routing_key: queue,
+        properties: &[0, 0],
+        body: Bytes::from_static(b"m"),
+        mandatory: false,
+        confirm: false,
+    };
+    test.broker.publish(test.now, channel, publish).unwrap();
+}
+
+#[test]
+fn others_are_served_in_between() {
+    for flood in FLOODS {
+        let name = flood.name;
+        let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Memory);
+        declare(&mut test, "probe", "q", false);
+        let channel = test.client("probe").channel;
+        let consume = Consume { queue: String::from("q"), no_ack: true, ..Consume::default() };
+        test.broker.consume(test.now, channel, &consume).unwrap();
+        (flood.prepare)(&mut test);
+        test.settle();
+        test.broker.set_steps_per_turn(STEPS);
+        // The turn before has left the flood as much as any other.
+        test.turn();
+        let mut done = test.broker.work_done();
+        (flood.begin)(&mut test);
+        let mut turns = 0;
+        loop {
+            publish(&mut test, "probe", "q");
+            let more = test.turn();
+            let steps = test.broker.work_done() - done;
+            done = test.broker.work_done();
+            // The first turn comes on top of what was done when it was asked for.
+            let allowed = if turns == 0 { 2 * STEPS } else { STEPS };
+            assert!(steps <= allowed + 2 * LAST_STEPS_MAX, "{name}: {steps} steps in turn {turns}");
+            let served = std::mem::take(&mut test.client("probe").inbox).len();
+            assert_eq!(served, 1, "{name}: turn {turns} serves the probe");
+            turns += 1;
+            if !more {
+                break;
+            }
+        }
+        assert!(turns >= flood.turns_min, "{name}: {turns} turns");
+        test.settle();
+        let queues = test.broker.queues(None);
+        assert_eq!(queues.len(), 1, "{name}: nothing but the probe's queue is left");
+        assert_eq!(test.broker.bindings(None).len(), 1, "{name}: and its binding");
+    }
+}
