@@ -270,6 +270,17 @@ impl Processes {
         Ok(())
     }
 
+    /// Of a process of this machine the kernel says whether it runs, whichever directory started it.
+    fn has_ended(&self, handle: &RelayHandle) -> bool {
+        let Some((pid, place)) = handle.name.split_once('@') else { return false };
+        let Some((host, start_ticks)) = place.rsplit_once('/') else { return false };
+        let (Ok(pid), Ok(start_ticks)) = (pid.parse(), start_ticks.parse::<u64>()) else {
+            return false;
+        };
+        host == self.shared.host
+            && Identity::of(pid).is_none_or(|found| found.start_ticks != start_ticks)
+    }
+
     fn handle(&self, lease: &Lease) -> RelayHandle {
         let Identity { pid, start_ticks, .. } = &lease.identity;
         RelayHandle {
@@ -304,6 +315,14 @@ impl Provider for Processes {
                 |lease: &&Lease| Running { queue: lease.queue.clone(), handle: self.handle(lease) };
             Ok(leases.iter().map(running).collect())
         })
+    }
+
+    fn has_ended<'a>(
+        &'a self,
+        _queue: &'a str,
+        handle: &'a RelayHandle,
+    ) -> ResultFuture<'a, bool, ProviderError> {
+        Box::pin(async move { Ok(self.has_ended(handle)) })
     }
 
     fn stop<'a>(
