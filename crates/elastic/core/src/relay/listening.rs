@@ -191,7 +191,7 @@ impl Relay {
                 listener.spill.as_ref().is_some_and(|spill| spill.is_active())
             };
             let waits = client.ring.bytes() > 0 || listener.is_some_and(away);
-            !client.is_closing() && !(listener.is_some() && waits)
+            !client.is_closing() && (listener.is_none() || !waits)
         };
         let clients = self.clients.iter().filter(|(_, client)| may_go(client));
         for index in clients.map(|(index, _)| index as u32).collect::<Vec<_>>() {
