@@ -30,6 +30,7 @@ mod probing;
 mod receptions;
 mod replies;
 mod reporting;
+mod secret;
 mod session_chains;
 mod unacknowledged;
 mod waiting;

@@ -1,15 +1,14 @@
 //! All flows of an endpoint, by what their senders call them, and who makes room for whom.
 
-use core::hash::BuildHasher;
 use core::net::SocketAddr;
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hasher};
 
 use slab::Slab;
 
 use crate::inbox::flow::{Flow, FlowKey};
 use crate::inbox::flow_ref::FlowRef;
 use crate::inbox::lru::LruLists;
+use crate::inbox::secret::Secret;
 use crate::inbox::session_chains::SessionChains;
 use crate::key::Mailbox;
 use crate::limits::FLOWS_UNPROVEN_MAX;
@@ -20,20 +19,6 @@ pub(super) struct Contact {
     pub(super) flow: FlowRef,
     pub(super) session: u64,
     pub(super) ended_session: Option<u64>,
-}
-
-/// Hashes with a secret: peers choose sessions and numbers, and must not choose collisions.
-#[derive(Clone, Debug)]
-pub(super) struct Secret(pub(super) u64);
-
-impl BuildHasher for Secret {
-    type Hasher = DefaultHasher;
-
-    fn build_hasher(&self) -> DefaultHasher {
-        let mut hasher = DefaultHasher::new();
-        hasher.write_u64(self.0);
-        hasher
-    }
 }
 
 /// The table of flows.

@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 use std::collections::HashMap;
 
-use crate::inbox::flows::Secret;
+use crate::inbox::secret::Secret;
 
 const NONE: u32 = u32::MAX;
 
