@@ -132,12 +132,13 @@ REQ_REP = Peer("zeromq-req-rep", "ZeroMQ REQ/REP", _c("zeromq-req-rep"), ("ping-
 MSGPACK = Peer("msgpack-rpc", "MessagePack-RPC", _msgpack)
 
 
-def quelea(binary, name="quelea", label="CMQ", options=(), kinds=BOTH, loses=True, paced=True):
+def quelea(binary, name="quelea", label="CMQ", options=(), kinds=BOTH, loses=True, paced=True,
+           sizes_max=Peer.sizes_max):
     """Quelea's own roles; `options` are those of `quelea bench cmq`."""
     def command(role, address, _here):
         return [binary, "bench", "cmq", "--role", role, "--address", address, *options]
 
-    return Peer(name, label, command, kinds, loses, paced)
+    return Peer(name, label, command, kinds, loses, paced, sizes_max)
 
 
 def queleas(binary):
@@ -146,6 +147,7 @@ def queleas(binary):
         quelea(binary),
         quelea(binary, "quelea-reliable", "CMQ reliable, ordered", ["--mode", "reliable-ordered"], loses=False),
         quelea(binary, "quelea-sealed", "CMQ encrypted", ["--sealed"]),
-        quelea(binary, "quelea-classic", "CMQ classic (512 B, 200 ms)", ["--classic"], ("one-way",), paced=False),
+        quelea(binary, "quelea-classic", "CMQ classic (512 B, 200 ms)", ["--classic"], ("one-way",), paced=False,
+               sizes_max=496),
     ]
     return {mode.name: mode for mode in modes}

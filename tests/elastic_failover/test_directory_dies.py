@@ -99,6 +99,24 @@ def test_a_stop_ends_the_relays(clients):
         wait_for("the relays to end", lambda: not any(map(is_process, leases)))
 
 
+def test_a_stop_under_load_kills_no_relay_and_the_next_start_waits_for_none(clients):
+    with ElasticBroker() as broker:
+        producers, listeners = joined(clients, broker, acknowledge="delivered")
+        with Load(producers) as load:
+            load.wait_for_progress()
+            assert broker.terminate() == 0
+            stopped = broker.log_tail(100_000)
+            assert "signal 9" not in stopped and "have not ended in time" not in stopped
+            broker.start()
+            relays = owned(broker)
+            load.wait_for_progress()
+            load.stop()
+        assert check(producers, listeners)["lost"] == 0
+        # The record has none of the relays that were ended, so nobody has to find out that they are dead.
+        assert min(relay["id"] for relay in relays) > 3
+        assert "failover" not in {event["kind"] for event in broker.events("q")}
+
+
 def test_a_stop_keeps_the_relays_if_it_is_told_to(clients):
     with ElasticBroker(environment={"QUELEA__ELASTIC__RELAYS_ON_EXIT": "keep"}) as broker:
         producers, listeners = joined(clients, broker, acknowledge="delivered")

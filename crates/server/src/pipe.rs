@@ -38,6 +38,11 @@ impl PipeArgs {
         if self.records { Framing::Records } else { Framing::Lines }
     }
 
+    /// Whether all is encrypted.
+    pub(crate) const fn has_key(&self) -> bool {
+        self.key_file.is_some()
+    }
+
     /// Cuts the input into messages.
     pub(crate) const fn decoder(&self) -> FrameDecoder {
         FrameDecoder::new(self.framing(), self.message_bytes_max)

@@ -37,6 +37,12 @@ const EVENT_WAIT: Duration = Duration::from_secs(3_600);
 /// delayed, or lost. Whoever has it ends, and is not waited for.
 const LINGER_MAX: Duration = Duration::from_millis(200);
 
+/// How often it is looked whether datagrams are dropped.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Without a timeout; the clock has no end that is later.
+const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
+
 /// How long the socket may take to close.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
 
@@ -123,11 +129,13 @@ fn pop(args: &PopArgs) -> Result<(), PopFailure> {
         popped: 0,
         bytes: 0,
         lost: 0,
+        strangers_said: false,
     };
     let runtime = Builder::new_current_thread().enable_time().build().map_err(PopFailure::Start)?;
     let end = runtime.block_on(popping.until(args, &mut side_events));
     runtime.block_on(popping.linger(&mut side_events));
     let end = end.map_err(PopFailure::Output)?;
+    popping.look_for_strangers(args.pipe.has_key());
     // Events may be too many to be kept; the counter is not.
     popping.lost = popping.lost.max(endpoint.stats().proto.received.lost_messages);
     let peers = if args.pipe.stats { endpoint.peers() } else { Vec::new() };
@@ -218,6 +226,8 @@ struct Popping<'a> {
     popped: u64,
     bytes: u64,
     lost: u64,
+    /// It was said that others' datagrams are dropped.
+    strangers_said: bool,
 }
 
 impl Popping<'_> {
@@ -226,8 +236,10 @@ impl Popping<'_> {
         args: &PopArgs,
         side_events: &mut UnboundedReceiver<SideEvent>,
     ) -> io::Result<End> {
+        let idle = args.timeout.unwrap_or(FOREVER);
+        let mut quiet_until = tokio::time::Instant::now() + idle;
+        let mut looks = tokio::time::interval(LOOK_EVERY);
         while self.left > 0 {
-            let idle = args.timeout.unwrap_or(Duration::MAX);
             let written = tokio::select! {
                 biased;
                 Some(event) = side_events.recv() => match event {
@@ -251,13 +263,39 @@ impl Popping<'_> {
                     Some(message) => self.batch(message),
                     None => return Ok(End::Came),
                 },
-                () = tokio::time::sleep(idle), if args.timeout.is_some() => return Ok(End::Came),
+                _ = looks.tick() => {
+                    self.look_for_strangers(args.pipe.has_key());
+                    continue;
+                }
+                () = tokio::time::sleep_until(quiet_until), if args.timeout.is_some() => {
+                    return Ok(End::Came);
+                }
             };
+            quiet_until = tokio::time::Instant::now() + idle;
             if let Err(error) = written {
                 return unread(error);
             }
         }
         Ok(End::Came)
+    }
+
+    /// Says once that datagrams are dropped because their key is not ours.
+    fn look_for_strangers(&mut self, with_key: bool) {
+        if self.strangers_said {
+            return;
+        }
+        let dropped = self.queue.endpoint().stats().proto.dropped.not_authentic;
+        if dropped > 0 {
+            self.strangers_said = true;
+            let ours = if with_key {
+                "another key than --key-file's, or none"
+            } else {
+                "a key, and no --key-file is given"
+            };
+            eprintln!(
+                "quelea pop: datagrams are dropped because their sender has {ours} ({dropped} so far)"
+            );
+        }
     }
 
     /// Until all senders know that they may end, but not for long.

@@ -1,6 +1,7 @@
 //! `quelea push`: standard input, message by message, to a CMQ peer.
 
 use std::io::{self, Read as _};
+use std::net::{SocketAddr, UdpSocket};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -65,14 +66,107 @@ enum PushFailure {
     Framing(#[from] FramingError),
     #[error("message {number}: {error}")]
     Push { number: u64, error: PushError },
-    #[error("{to} has not acknowledged everything within {}", Seconds(*.within))]
-    NotAcknowledged { to: String, within: Duration },
-    #[error("{to} has not taken everything within {}", Seconds(*.within))]
-    NotSent { to: String, within: Duration },
-    #[error("{to} has taken nothing for {}", Seconds(*.within))]
-    Silent { to: String, within: Duration },
-    #[error("{messages} messages to {to} were given up: it does not answer")]
-    Abandoned { to: String, messages: u64 },
+    #[error("{left} of {pushed} messages to {to} are not acknowledged: {why}")]
+    NotAcknowledged { to: String, left: u64, pushed: u64, why: Silence },
+    #[error("{left} of {pushed} messages to {to} have not left within {}: {why}", Seconds(*.within))]
+    NotSent { to: String, left: u64, pushed: u64, within: Duration, why: Silence },
+    #[error("it takes nothing for {}", Seconds(*.within))]
+    Stuck { within: Duration },
+}
+
+/// What is known of a peer that does not take what is pushed to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Silence {
+    /// The operating system there says that nobody has the port.
+    PortRefused,
+    /// It has not opened the mailbox.
+    MailboxRefused(u64),
+    /// It may be away, or another key than ours, or none, makes it deaf to us.
+    NothingHeard { with_key: bool },
+    /// It was there, and takes no more.
+    TakesNoMore,
+}
+
+impl std::fmt::Display for Silence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::PortRefused => write!(f, "nobody listens there, its port refuses"),
+            Self::MailboxRefused(mailbox) => {
+                write!(f, "somebody listens there, but not at mailbox {mailbox}")
+            }
+            Self::NothingHeard { with_key: true } => {
+                write!(f, "nothing was heard of it; does it have the same --key-file?")
+            }
+            Self::NothingHeard { with_key: false } => {
+                write!(
+                    f,
+                    "nothing was heard of it; does it have a --key-file, which is not given here?"
+                )
+            }
+            Self::TakesNoMore => write!(f, "it has taken some, and no more"),
+        }
+    }
+}
+
+impl Silence {
+    /// Waits a little for any word of the peer, while its destination is open and asks for one.
+    fn unless_heard(
+        endpoint: &Endpoint,
+        key: Key,
+        with_key: bool,
+        within: Duration,
+    ) -> Option<Self> {
+        let heard = |wait: Duration| {
+            let until = Instant::now() + wait.min(within);
+            loop {
+                let statuses = endpoint.stats().proto.sent.statuses;
+                if statuses > 0 || Instant::now() >= until {
+                    return statuses > 0;
+                }
+                std::thread::sleep(WORD_LOOK);
+            }
+        };
+        if heard(WORD_WAIT / 10) {
+            return None;
+        }
+        let silence = Self::of(endpoint, key, with_key);
+        let is_sure = matches!(silence, Self::PortRefused | Self::MailboxRefused(_));
+        (is_sure || !heard(WORD_WAIT)).then_some(silence)
+    }
+
+    /// Asks the operating system at the other end, and looks at what was counted.
+    fn of(endpoint: &Endpoint, key: Key, with_key: bool) -> Self {
+        let sent = endpoint.stats().proto.sent;
+        if port_refuses(key.address) {
+            Self::PortRefused
+        } else if sent.statuses == 0 && sent.refusals > 0 {
+            Self::MailboxRefused(key.mailbox.0)
+        } else if sent.statuses == 0 {
+            Self::NothingHeard { with_key }
+        } else {
+            Self::TakesNoMore
+        }
+    }
+}
+
+/// How long a word of a peer is waited for whose losses are not repeated; a tenth of it before the port is asked.
+const WORD_WAIT: Duration = Duration::from_secs(1);
+/// How often it is looked for meanwhile.
+const WORD_LOOK: Duration = Duration::from_millis(1);
+
+/// How long the word that a port is closed may take; on this machine it is there at once.
+const REFUSAL_WAIT: Duration = Duration::from_millis(300);
+
+/// Whether a datagram to there is answered by "port unreachable". An empty one says nothing to whoever does
+/// listen.
+fn port_refuses(address: SocketAddr) -> bool {
+    let asked = UdpSocket::bind(local_address(address)).and_then(|socket| {
+        socket.connect(address)?;
+        socket.set_read_timeout(Some(REFUSAL_WAIT))?;
+        socket.send(&[])?;
+        socket.recv(&mut [0; 1])
+    });
+    asked.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 struct Seconds(Duration);
@@ -131,19 +225,47 @@ fn push(args: &PushArgs) -> Result<(), PushFailure> {
         bytes: 0,
     };
     let pushed = pushing.all(&input);
+    dest.flush();
     // What was pushed before an error is sent all the same, unless it is that nothing is taken.
     let within = match pushed {
-        Err(PushFailure::Silent { .. }) => Duration::ZERO,
+        Err(PushFailure::Stuck { .. }) => Duration::ZERO,
         _ => args.timeout,
     };
-    let settled = settle(args.reliable, within, &endpoint, &dest, to);
+    let silence = || Silence::of(&endpoint, dest.key(), args.pipe.has_key());
+    let unheard = (!args.reliable && pushing.messages > 0 && pushed.is_ok())
+        .then(|| Silence::unless_heard(&endpoint, dest.key(), args.pipe.has_key(), within))
+        .flatten();
+    let settled = settle(args.reliable, within, &endpoint, &dest, pushing.messages);
     if args.pipe.stats {
         let Pushing { messages, bytes, .. } = pushing;
         let seconds = started.elapsed().as_secs_f64();
         eprintln!("pushed {messages} messages of {bytes} bytes in {seconds:.3} s");
         print_counters(&endpoint);
     }
-    pushed.and(settled)
+    let (to, pushed_messages) = (dest.key().to_string(), pushing.messages);
+    match (pushed, settled) {
+        (Ok(()) | Err(PushFailure::Stuck { .. }), Settled::Left(left)) if args.reliable => {
+            Err(PushFailure::NotAcknowledged { to, left, pushed: pushed_messages, why: silence() })
+        }
+        (Ok(()), Settled::Left(left)) | (Err(PushFailure::Stuck { .. }), Settled::Left(left)) => {
+            let within = args.timeout;
+            Err(PushFailure::NotSent { to, left, pushed: pushed_messages, within, why: silence() })
+        }
+        (Ok(()), Settled::All) => {
+            if let Some(why) = unheard {
+                eprintln!("quelea push: {pushed_messages} messages to {to} may be lost: {why}");
+            }
+            Ok(())
+        }
+        (Err(error), _) => Err(error),
+    }
+}
+
+/// What became of all that was pushed.
+enum Settled {
+    All,
+    /// So many messages are not acknowledged, or have not left.
+    Left(u64),
 }
 
 /// Waits for what is under way.
@@ -152,10 +274,12 @@ fn settle(
     within: Duration,
     endpoint: &Endpoint,
     dest: &Dest,
-    to: String,
-) -> Result<(), PushFailure> {
+    pushed: u64,
+) -> Settled {
     let until = Instant::now() + within;
     let outcome = dest.wait_acknowledged(within);
+    let stats = dest.stats().unwrap_or_default();
+    let left_here = pushed.saturating_sub(stats.messages) + stats.missing_messages;
     dest.clone().close();
     let left = until.saturating_duration_since(Instant::now());
     let closed = endpoint.clone().close(left);
@@ -168,13 +292,12 @@ fn settle(
     if let Err(Unsettled::Abandoned { messages }) = closed {
         abandoned = abandoned.max(messages);
     }
-    match (reliable, outcome.is_acknowledged() && closed.is_ok()) {
-        _ if abandoned > 0 || outcome == Outcome::Abandoned => {
-            Err(PushFailure::Abandoned { to, messages: abandoned })
-        }
-        (_, true) => Ok(()),
-        (true, false) => Err(PushFailure::NotAcknowledged { to, within }),
-        (false, false) => Err(PushFailure::NotSent { to, within }),
+    let all = outcome.is_acknowledged() && closed.is_ok();
+    let given_up = abandoned > 0 || outcome == Outcome::Abandoned;
+    match given_up || (!all && (reliable || left_here > 0)) {
+        // What was given up is no longer kept, and so not counted as missing.
+        true => Settled::Left(abandoned.max(left_here).max(1)),
+        false => Settled::All,
     }
 }
 
@@ -267,7 +390,7 @@ fn push_one(dest: &Dest, message: &[u8], number: u64, within: Duration) -> Resul
         pushed => pushed,
     };
     pushed.map_err(|error| match error {
-        PushError::WouldBlock => PushFailure::Silent { to: dest.key().to_string(), within },
+        PushError::WouldBlock => PushFailure::Stuck { within },
         error => PushFailure::Push { number, error },
     })
 }

@@ -141,6 +141,13 @@ fn relay(args: &RelayArgs) -> Result<Stopped, RelayFailure> {
         let _ = writeln!(out, "{line}{}", zmtp::ready(&addresses.zmtp));
         let _ = out.flush();
     })?;
+    // The last line of its log is what its provider says of its end.
+    let why = match stopped {
+        Stopped::Drained => "it is drained",
+        Stopped::Cut => "its time was over, or it was to end at once",
+        Stopped::Orphaned => "no directory knows it, and nobody uses it",
+    };
+    eprintln!("relay of {:?} ends: {why}", config.queue);
     Ok(stopped)
 }
 

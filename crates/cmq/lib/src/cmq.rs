@@ -45,15 +45,21 @@ pub enum CwPushError<E> {
 }
 
 impl<T, C: Codec<T>> Cmq<T, C> {
-    /// A queue on `socket`, mailbox 0, whose batches have at most `qthresh` bytes and wait at most
-    /// `timeout`.
+    /// A queue on `socket`, whose batches have at most `qthresh` bytes and wait at most `timeout`. It gets
+    /// what is pushed to the socket's address and `mailbox`, the integer of the paper's key (a process
+    /// number, or 0), and nothing else.
     ///
     /// # Errors
     /// As the operating system says.
-    pub fn new_rq(socket: UdpSocket, qthresh: usize, timeout: Duration) -> io::Result<Self> {
+    pub fn new_rq(
+        socket: UdpSocket,
+        mailbox: u64,
+        qthresh: usize,
+        timeout: Duration,
+    ) -> io::Result<Self> {
         let config = Config { qthresh, timeout, ..Config::default() };
         let endpoint = Endpoint::from_socket(socket, config)?;
-        let queue = endpoint.queue(0, MailboxOptions::default()).map_err(io::Error::other)?;
+        let queue = endpoint.queue(mailbox, MailboxOptions::default()).map_err(io::Error::other)?;
         Ok(Self::from_queue(queue))
     }
 

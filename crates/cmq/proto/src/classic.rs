@@ -15,6 +15,13 @@ pub const LIST_HEAD_BYTES: usize = 8;
 /// Bytes before each element: how many characters or bytes it has.
 pub const ELEMENT_HEAD_BYTES: usize = 8;
 
+/// The largest datagram that the original takes (`recvFrom 512`): it cuts a larger one off, cannot decode the
+/// rest, and its receiver ends for good. So none is ever sent.
+pub const DATAGRAM_BYTES_MAX: usize = 512;
+
+/// The longest message, which has a list of its own.
+pub const MESSAGE_BYTES_MAX: usize = DATAGRAM_BYTES_MAX - LIST_HEAD_BYTES - ELEMENT_HEAD_BYTES;
+
 /// What the list is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
@@ -37,11 +44,13 @@ pub const fn framed_bytes(length: usize) -> usize {
 }
 
 /// Whether the original would put another message, of `length`, to a list that is encoded in
-/// `list_bytes`: `length (encode (m : queue)) < qthresh`. A list's first message goes in without the
+/// `list_bytes`: `length (encode (m : queue)) < qthresh`; with a greater `qthresh` than its own, whether the
+/// original would take it. A list's first message goes in without the
 /// question, however large it is.
 #[must_use]
 pub const fn fits(list_bytes: usize, length: usize, qthresh: usize) -> bool {
-    list_bytes + framed_bytes(length) < qthresh
+    let bytes = list_bytes + framed_bytes(length);
+    bytes < qthresh && bytes <= DATAGRAM_BYTES_MAX
 }
 
 /// Begins a list. Its length is filled in by [`write_count`].

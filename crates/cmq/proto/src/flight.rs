@@ -335,7 +335,7 @@ impl Flight {
         let next = match &mut self.under_way {
             UnderWay::Lossy(passing) => passing.next(),
             UnderWay::Reliable(reliable) => {
-                reliable.queue.restart(rewrite);
+                reliable.queue.restart(now, rewrite);
                 reliable.budget = Budget::new(now);
                 reliable.queue.next()
             }

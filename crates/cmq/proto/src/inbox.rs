@@ -30,6 +30,8 @@ mod probing;
 mod receptions;
 mod replies;
 mod reporting;
+mod secret;
+mod session_chains;
 mod unacknowledged;
 mod waiting;
 mod window;

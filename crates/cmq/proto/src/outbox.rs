@@ -334,6 +334,7 @@ impl Outbox {
             under_way_bytes: flight.map_or(0, Flight::under_way_bytes),
             waiting_bytes: gathering + busy.map_or(0, |busy| busy.waiting_bytes),
             kept_bytes: busy.map_or(0, |busy| busy.kept_bytes),
+            missing_messages: flight.map_or(0, Flight::missing_messages),
             lost_messages: flight.map_or(0, Flight::lost_messages),
             round_trip: flight.and_then(Flight::round_trip),
             is_dead: destination.is_dead(),

@@ -43,6 +43,8 @@ pub struct Directory {
     announcing: Option<Peer>,
     /// The next deadline of each owned queue, and of each that somebody waits for.
     deadlines: BTreeSet<(Time, String)>,
+    /// See [`Input::Stop`].
+    stopping: bool,
     effects: VecDeque<Effect>,
 }
 
@@ -66,12 +68,16 @@ impl Directory {
             directories: Arc::default(),
             announcing: None,
             deadlines: BTreeSet::new(),
+            stopping: false,
             effects: VecDeque::new(),
         }
     }
 
     /// Takes what happened. Effects are then to be had by [`Self::poll_effect`], until there is none.
     pub fn handle(&mut self, now: Time, input: Input) {
+        if self.stopping && input.begins_something() {
+            return;
+        }
         match input {
             Input::Connected { peer, role } => {
                 let connection = Connection { role, queues: BTreeSet::new(), relay: None };
@@ -97,6 +103,7 @@ impl Directory {
                 let planned = Planned { action, reason };
                 self.step(now, &queue, |queue, cx| queue.act(cx, planned));
             }
+            Input::Stop => self.stop(now),
             Input::Tick => self.tick(now),
         }
     }
@@ -111,6 +118,23 @@ impl Directory {
                 _ => drop(self.step(now, &name, Queue::tick)),
             }
         }
+    }
+
+    fn stop(&mut self, now: Time) {
+        self.stopping = true;
+        for name in self.queues.keys().cloned().collect::<Vec<_>>() {
+            self.step(now, &name, Queue::stop);
+        }
+    }
+
+    /// After [`Input::Stop`]: whether no queue that is owned here has a relay left, and the store knows that.
+    #[must_use]
+    pub fn has_stopped(&self) -> bool {
+        self.stopping
+            && self.queues.values().all(|queue| match queue {
+                QueueEntry::Owned(queue) => queue.relays.is_empty() && queue.is_saved(),
+                QueueEntry::Claiming(_) => true,
+            })
     }
 
     /// The next thing to do, in order.

@@ -24,6 +24,7 @@ mod producer;
 mod report;
 mod ring;
 mod slow;
+mod slow_notice;
 mod spill;
 #[cfg(test)]
 mod tests;
@@ -50,6 +51,7 @@ use missed_listeners::MissedListeners;
 use overflow::Overflow;
 use prefix::PrefixMap;
 use producer::Producer;
+pub use slow_notice::SlowNotice;
 pub use spill::SpillJob;
 
 /// The configuration of a relay.
@@ -126,6 +128,8 @@ pub struct Relay {
     unsettled: Vec<u32>,
     /// Clients for whom too much waits: they are cut off when nobody walks the lists any more.
     overfull: Vec<(Port, Overflow)>,
+    /// Listeners that lost something, for the log.
+    slow_notices: VecDeque<SlowNotice>,
     filtered_runs: Vec<FilteredRun>,
     keeper_queue: KeeperQueue,
     /// Bytes that each listener may have away at the policy Spill; 0 if there is no store for them.
@@ -166,6 +170,7 @@ impl Relay {
             dirty: VecDeque::new(),
             unsettled: Vec::new(),
             overfull: Vec::new(),
+            slow_notices: VecDeque::new(),
             filtered_runs: Vec::new(),
             keeper_queue: KeeperQueue::default(),
             spill_bytes_max: 0,

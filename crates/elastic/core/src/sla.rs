@@ -25,6 +25,14 @@ pub struct Sla {
     pub budget_per_hour_micros: u64,
     /// Relays that stay when the budget is spent: the minimal service level (EQS §III-C.3).
     pub relays_without_budget: u32,
+    /// A relay is removed when the load has fitted easily on one fewer for so long (policy `steady`), milliseconds.
+    pub scale_in_after_ms: u64,
+    /// But not within this time after relays were added for load.
+    pub scale_in_after_out_ms: u64,
+    /// Nor within this time after another one was removed.
+    pub scale_in_apart_ms: u64,
+    /// Instead of the two first: for so long the queue has had no producer at all.
+    pub scale_in_idle_ms: u64,
 }
 
 impl Default for Sla {
@@ -39,9 +47,16 @@ impl Default for Sla {
             relays_max: 16,
             budget_per_hour_micros: 0,
             relays_without_budget: 1,
+            scale_in_after_ms: 720_000,
+            scale_in_after_out_ms: 900_000,
+            scale_in_apart_ms: 120_000,
+            scale_in_idle_ms: 120_000,
         }
     }
 }
+
+/// The longest wait before a relay is removed: a day.
+const SCALE_IN_MS_MAX: u64 = 86_400_000;
 
 /// Fewest clients of a relay that carries anything: a producer and a listener.
 const CLIENTS_LEAST: u64 = 2;
@@ -83,6 +98,7 @@ impl Sla {
         let (holds, limit) = (clients == 0 || clients >= CLIENTS_LEAST, CLIENTS_LEAST);
         let why = "a relay carries nothing without a producer and a listener";
         require(holds, "clients_max", clients, "the least", limit, why)?;
+        self.validate_waits()?;
         self.validate_rates()
     }
 
@@ -99,6 +115,19 @@ impl Sla {
         }
         let paid = u32::try_from(budget / relay_cost_per_hour_micros).unwrap_or(u32::MAX);
         Some(paid.max(self.relays_without_budget))
+    }
+
+    fn validate_waits(&self) -> Result<(), SlaError> {
+        let waits = [
+            ("scale_in_after_ms", self.scale_in_after_ms),
+            ("scale_in_after_out_ms", self.scale_in_after_out_ms),
+            ("scale_in_apart_ms", self.scale_in_apart_ms),
+            ("scale_in_idle_ms", self.scale_in_idle_ms),
+        ];
+        let why = "a relay that is not needed goes within a day";
+        waits.into_iter().try_for_each(|(field, wait)| {
+            require(wait <= SCALE_IN_MS_MAX, field, wait, "the most", SCALE_IN_MS_MAX, why)
+        })
     }
 
     /// A relay that may take messages and no bytes, or the other way round, may take nothing.

@@ -25,6 +25,8 @@ use crate::provider::{Provider, ProviderError, ProviderEvent};
 
 /// From asking a relay to end to making it: it has drained by then, or was given up.
 const STOP_GRACE: Duration = Duration::from_secs(5);
+/// How long relays may take to end, and their ends to be on record, when the directory stops and they with it.
+const RELAYS_STOP_MAX: Duration = STOP_GRACE.saturating_add(Duration::from_secs(1));
 /// Messages that are taken before what they caused is carried out: bounds a turn.
 const TURN_MESSAGES_MAX: usize = 256;
 /// How often queues that have changed are shown to the provider.
@@ -44,6 +46,10 @@ pub(crate) struct Driver {
     provider: Arc<dyn Provider>,
     ownership: UnboundedSender<Command>,
     inbox: Sender<Message>,
+    /// Relays are ended when the directory is: those of the queues that it owns.
+    stop_relays: bool,
+    /// They are being ended, until then.
+    stopping_until: Option<Instant>,
     /// What the provider was shown of each queue: its generation and numbers of clients.
     published: BTreeMap<String, (u64, usize, usize, bool)>,
 }
@@ -57,11 +63,21 @@ pub(crate) struct DriverParts {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) ownership: UnboundedSender<Command>,
     pub(crate) inbox: Sender<Message>,
+    pub(crate) stop_relays: bool,
 }
 
 impl Driver {
     pub(crate) fn new(parts: DriverParts) -> Self {
-        let DriverParts { core, counters, advertise, default, provider, ownership, inbox } = parts;
+        let DriverParts {
+            core,
+            counters,
+            advertise,
+            default,
+            provider,
+            ownership,
+            inbox,
+            stop_relays,
+        } = parts;
         Self {
             core,
             events: EventLog::new(),
@@ -73,30 +89,43 @@ impl Driver {
             provider,
             ownership,
             inbox,
+            stop_relays,
+            stopping_until: None,
             published: BTreeMap::new(),
         }
     }
 
-    /// Runs until [`Message::Stop`]; returns the queues that it owned then.
+    /// Runs until [`Message::Stop`], and then until the relays have ended that are to; returns the queues that it owned.
     pub(crate) async fn run(mut self, mut messages: Receiver<Message>) -> BTreeSet<String> {
         let mut publish = tokio::time::interval(PUBLISH_EVERY);
         publish.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
+            if self
+                .stopping_until
+                .is_some_and(|until| self.core.has_stopped() || until <= Instant::now())
+            {
+                return self.owned();
+            }
             let deadline = self.core.next_deadline().map(|at| self.instant(at));
+            let deadline = deadline.into_iter().chain(self.stopping_until).min();
             tokio::select! {
                 message = messages.recv() => {
                     let Some(message) = message else { return self.owned() };
                     let mut message = Some(message);
                     for _ in 0..TURN_MESSAGES_MAX {
                         match message.take() {
-                            Some(Message::Stop(answer)) => return self.stop(answer),
+                            Some(Message::Stop(answer)) if !self.stop_relays => {
+                                return self.stop(answer);
+                            }
                             Some(next) => self.handle_message(next),
                             None => break,
                         }
                         message = messages.try_recv().ok();
                     }
                     match message {
-                        Some(Message::Stop(answer)) => return self.stop(answer),
+                        Some(Message::Stop(answer)) if !self.stop_relays => {
+                            return self.stop(answer);
+                        }
                         Some(last) => self.handle_message(last),
                         None => {}
                     }
@@ -113,6 +142,8 @@ impl Driver {
 
     fn handle_message(&mut self, message: Message) {
         match message {
+            // Dropping the sender ends the connection.
+            Message::Connected { .. } if self.stopping_until.is_some() => {}
             Message::Connected { peer, role, sender } => {
                 self.peers.insert(peer, sender);
                 self.counters.connected(role);
@@ -148,7 +179,7 @@ impl Driver {
                 self.apply_effects();
                 call(self);
             }
-            Message::Stop(_) => {}
+            Message::Stop(answer) => self.begin_stop(answer),
         }
     }
 
@@ -198,6 +229,7 @@ impl Driver {
                     let handle = RelayHandle { relay, request: String::new(), name };
                     self.drain_relay(queue, handle, Duration::from_millis(deadline_ms));
                 }
+                Effect::CheckRelay { queue, relay, name } => self.check_relay(queue, relay, name),
                 Effect::StopRelay { queue, relay, name } => self.stop_relay(queue, relay, name),
                 Effect::Event(event) => {
                     self.counters.event(event.kind);
@@ -271,6 +303,28 @@ impl Driver {
         });
     }
 
+    fn check_relay(&self, queue: String, relay: RelayId, name: String) {
+        let (provider, inbox) = (Arc::clone(&self.provider), self.inbox.clone());
+        let counters = Arc::clone(&self.counters);
+        tokio::spawn(async move {
+            let handle = RelayHandle { relay, request: String::new(), name };
+            match provider.has_ended(&queue, &handle).await {
+                Ok(true) => {
+                    let cause = format!("{} is not there any more", handle.name);
+                    let outcome = ProviderOutcome::Ended(cause);
+                    let input = Input::Provider { queue, relay, outcome };
+                    let _ = inbox.send(Message::Input(input)).await;
+                }
+                // It may register yet; its silence is waited for.
+                Ok(false) => {}
+                Err(error) => {
+                    counters.provider_failed();
+                    tracing::warn!(queue, relay = relay.0, %error, "nothing is known of a relay");
+                }
+            }
+        });
+    }
+
     fn stop_relay(&self, queue: String, relay: RelayId, name: String) {
         let (provider, inbox) = (Arc::clone(&self.provider), self.inbox.clone());
         let counters = Arc::clone(&self.counters);
@@ -316,15 +370,28 @@ impl Driver {
         names.map(str::to_owned).collect()
     }
 
-    /// Connections end with what waits for them written; nothing more is decided.
+    /// Nothing more is decided.
     fn stop(mut self, answer: oneshot::Sender<()>) -> BTreeSet<String> {
+        self.say_farewell(answer);
+        self.owned()
+    }
+
+    /// Relays end while nobody can lead their clients elsewhere: so these are left to the relays, which write
+    /// out what they have.
+    fn begin_stop(&mut self, answer: oneshot::Sender<()>) {
+        self.say_farewell(answer);
+        self.stopping_until = Some(Instant::now() + RELAYS_STOP_MAX);
+        self.input(Input::Stop);
+    }
+
+    /// Connections end with what waits for them written.
+    fn say_farewell(&mut self, answer: oneshot::Sender<()>) {
         for sender in self.peers.values() {
             // A peer that does not read gets no BYE.
             let _ = sender.try_send(Frame::Bye("the directory stops".to_owned()));
         }
         self.peers.clear();
         let _ = answer.send(());
-        self.owned()
     }
 
     pub(crate) fn now(&self) -> Time {

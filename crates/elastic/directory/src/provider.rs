@@ -29,6 +29,17 @@ pub trait Provider: Send + Sync {
     /// started for this site, in this or an earlier life.
     fn list<'a>(&'a self, queue: Option<&'a str>) -> ResultFuture<'a, Vec<Running>, ProviderError>;
 
+    /// Whether a relay that [`Provider::list`] does not have is known to have ended. `false` where it may run all the
+    /// same, out of this provider's sight.
+    fn has_ended<'a>(
+        &'a self,
+        queue: &'a str,
+        handle: &'a RelayHandle,
+    ) -> ResultFuture<'a, bool, ProviderError> {
+        let _ = (queue, handle);
+        Box::pin(std::future::ready(Ok(false)))
+    }
+
     /// A relay is being drained by its directory, and has to be gone when `grace` is over: for providers that show
     /// it to others, and make it so if the directory is lost meanwhile. Answers when it has taken that.
     fn drain<'a>(

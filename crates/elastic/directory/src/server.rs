@@ -29,7 +29,7 @@ use crate::provider::{Directories, Provider, RelayCommand, Running};
 
 /// What waits for the driver; who sends more waits.
 const INBOX_MAX: usize = 4_096;
-/// How long relays may take to end when the directory stops; then they are made to.
+/// How long relays of queues that were not taken over may take to end when the directory stops; then they are made to.
 const RELAYS_STOP_GRACE: Duration = Duration::from_secs(2);
 /// How long the directory waits for that.
 const RELAYS_STOP_MAX: Duration = Duration::from_secs(4);
@@ -274,6 +274,7 @@ impl Prepared {
             provider: Arc::clone(&provider),
             ownership: command.clone(),
             inbox: inbox.clone(),
+            stop_relays: settings.stop_relays,
         });
         let ownership = Ownership {
             meta,
@@ -355,7 +356,7 @@ async fn forward_provider_events(provider: Arc<dyn Provider>, inbox: Sender<Mess
     }
 }
 
-/// Ends the relays of `queues`, or every relay, and waits for it.
+/// Ends the relays of `queues`, or every relay, that the driver did not see end, and waits for it.
 async fn stop_relays(provider: &dyn Provider, queues: Option<&BTreeSet<String>>) {
     let meant = |one: &Running| queues.is_none_or(|queues| queues.contains(&one.queue));
     let running = match provider.list(None).await {

@@ -22,5 +22,5 @@ pub use frame::Frame;
 pub use ids::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot};
 pub use named::{Named, UnknownName};
 pub use quelea_model::Time;
-pub use search::DirectorySearch;
+pub use search::{DirectorySearch, SEARCH_PAUSE_MS_MAX};
 pub use wire::FrameBuffer;

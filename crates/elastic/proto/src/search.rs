@@ -3,7 +3,11 @@
 
 /// Pauses between two rounds over all addresses: doubled from the first to the last.
 const PAUSE_MS_MIN: u64 = 100;
-const PAUSE_MS_MAX: u64 = 1_000;
+const PAUSE_MS_MAX: u64 = 500;
+/// A pause is up to half longer, so that not all come at once: this is the longest.
+pub const SEARCH_PAUSE_MS_MAX: u64 = PAUSE_MS_MAX + PAUSE_MS_MAX / 2;
+/// The longest that a directory may have somebody wait whom it sends away.
+const REDIRECTED_MS_MAX: u64 = 1_000;
 /// Redirections in a row, before it is a failure as any other: two directories may each believe that the
 /// other one owns the queue.
 const REDIRECTIONS_MAX: u32 = 8;
@@ -99,7 +103,7 @@ impl DirectorySearch {
             (self.redirections, self.pause_ms) = (0, PAUSE_MS_MIN);
         }
         let (address, wait_ms) = redirection.unwrap_or_default();
-        let wait_ms = wait_ms.min(PAUSE_MS_MAX);
+        let wait_ms = wait_ms.min(REDIRECTED_MS_MAX);
         if !address.is_empty() && self.redirections < REDIRECTIONS_MAX {
             self.redirections += 1;
             self.sent_to = Some(address);
@@ -184,7 +188,7 @@ mod tests {
     fn pauses_grow_to_a_bound_and_begin_anew_when_it_was_served() {
         let mut search = search(&["a"]);
         let pauses: Vec<u64> = (0..6).map(|_| search.lost(false, None)).collect();
-        assert!(pauses.is_sorted() && pauses[5] <= PAUSE_MS_MAX * 3 / 2, "{pauses:?}");
+        assert!(pauses.is_sorted() && pauses[5] <= SEARCH_PAUSE_MS_MAX, "{pauses:?}");
         assert!(pauses[5] >= PAUSE_MS_MAX && pauses[0] >= PAUSE_MS_MIN);
         assert_eq!(search.lost(true, None), pauses[0]);
     }

@@ -194,6 +194,10 @@ impl Node {
                 break;
             }
         }
+        while let Some(notice) = self.relay.poll_slow_notice() {
+            let listener = format!("{:032x}", notice.listener.0);
+            tracing::warn!(listener, name = notice.name, "a listener is too slow: {}", notice.text);
+        }
         self.turn_due = false;
         if self.relay.has_keeps() {
             self.keeper.notify_one();

@@ -162,7 +162,7 @@ enum End {
     Never,
 }
 
-fn end(node: &Node, config: &Config, by_signal: bool) -> End {
+fn end(node: &mut Node, config: &Config, by_signal: bool) -> End {
     let now = node.clock.now();
     let drained = node.relay.is_drained();
     if node.stop_ordered {
@@ -173,6 +173,19 @@ fn end(node: &Node, config: &Config, by_signal: bool) -> End {
         // deadline nobody will say it any more.
         let led = config.directory.is_some() && node.alone_since.is_none();
         let alone = by_signal && !led;
+        if alone && config.directory.is_some() {
+            // Its directory stops with it, or is gone: nobody would move its producers.
+            node.relay.send_clients_away();
+            let left = node.relay.connections() > 0;
+            if left && node.relay.has_writable() {
+                node.want_turn();
+            }
+            return match (left, until <= now) {
+                (false, _) => End::Now(Stopped::Drained),
+                (true, true) => End::Now(if drained { Stopped::Drained } else { Stopped::Cut }),
+                (true, false) => End::At(until),
+            };
+        }
         let until = if alone { until } else { until.plus_ms(STOP_GRACE_MS) };
         return match (alone && drained, until <= now) {
             (true, _) => End::Now(Stopped::Drained),

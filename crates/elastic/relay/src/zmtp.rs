@@ -57,9 +57,14 @@ pub(crate) fn start(node: &SharedNode, config: &ZmtpConfig) -> Result<ZmtpAddres
     Ok(addresses)
 }
 
-/// What we are to a peer. An identity is for sockets that are answered.
+/// What we are to a peer. An identity is for sockets that are answered. A producer gets no promise that it will
+/// hear us: whom we do not read, we send nothing.
 pub(crate) const fn settings(config: &ZmtpConfig, socket_type: SocketType) -> Settings {
-    Settings { socket_type, identity: Bytes::new(), heartbeat: config.heartbeat }
+    let mut heartbeat = config.heartbeat;
+    if matches!(socket_type, SocketType::Xsub) {
+        heartbeat.ttl_ms = 0;
+    }
+    Settings { socket_type, identity: Bytes::new(), heartbeat }
 }
 
 /// A random number by which the queue's other clients know a peer.

@@ -138,8 +138,8 @@ impl DirectoryNode {
                     let relay = spec.relay;
                     self.call(cx, relay, ProviderCall::Start(spec));
                 }
-                // Only shown: no provider here shows it.
-                Effect::DrainRelay { .. } => {}
+                // Only shown: no provider here shows it. Nor does one here know of ends that it did not report.
+                Effect::DrainRelay { .. } | Effect::CheckRelay { .. } => {}
                 Effect::StopRelay { relay, name, .. } => {
                     let handle = RelayHandle { relay, request: String::new(), name };
                     self.call(cx, relay, ProviderCall::Stop(handle));

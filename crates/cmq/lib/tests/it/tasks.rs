@@ -123,7 +123,7 @@ fn an_answer_can_be_awaited_and_its_absence_too() {
 fn the_papers_interface_carries_values() {
     let open = || {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        Cmq::<(u32, String)>::new_rq(socket, 512, Duration::from_millis(1)).unwrap()
+        Cmq::<(u32, String)>::new_rq(socket, 0, 512, Duration::from_millis(1)).unwrap()
     };
     let (one, other) = (open(), open());
     assert_eq!(other.cw_pop(), None);
@@ -134,4 +134,20 @@ fn the_papers_interface_carries_values() {
     one.cw_push(key, &value).unwrap();
     assert_eq!(other.cw_pop_timeout(LONG), Some(value));
     assert_eq!(other.undecodable(), 1);
+}
+
+#[test]
+fn the_papers_interface_opens_the_mailbox_of_its_key() {
+    let open = |mailbox| {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        Cmq::<u32>::new_rq(socket, mailbox, 512, Duration::from_millis(1)).unwrap()
+    };
+    let process = 4_194_303;
+    let (one, other) = (open(0), open(process));
+    let address = other.endpoint().local_addr();
+    // To nobody: that mailbox is not open there.
+    one.cw_push(Key::new(address, 0), &1).unwrap();
+    one.cw_push(Key::new(address, process), &2).unwrap();
+    assert_eq!(other.cw_pop_timeout(LONG), Some(2));
+    assert_eq!(other.cw_pop(), None);
 }

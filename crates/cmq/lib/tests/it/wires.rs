@@ -58,11 +58,11 @@ fn messagepack_and_raw_bytes_carry_values_too() {
 
     let socket = || std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let timeout = Duration::from_millis(1);
-    let one = Cmq::<Vec<String>, MsgPack>::new_rq(socket(), 512, timeout).unwrap();
+    let one = Cmq::<Vec<String>, MsgPack>::new_rq(socket(), 0, 512, timeout).unwrap();
     let value = vec!["a".to_owned(), "b".to_owned()];
     one.cw_push(Key::new(one.endpoint().local_addr(), 0), &value).unwrap();
     assert_eq!(one.cw_pop_timeout(LONG), Some(value));
-    let raw = Cmq::<Vec<u8>, Raw>::new_rq(socket(), 512, timeout).unwrap();
+    let raw = Cmq::<Vec<u8>, Raw>::new_rq(socket(), 0, 512, timeout).unwrap();
     raw.cw_push(Key::new(raw.endpoint().local_addr(), 0), &vec![1, 2]).unwrap();
     assert_eq!(raw.cw_pop_timeout(LONG), Some(vec![1, 2]));
 }

@@ -319,11 +319,17 @@ impl RetransmissionQueue {
     }
 
     /// Everything that is not acknowledged and not given up, as a new flow from sequence 0 on that is
-    /// to be sent as credit allows. `rewrite` puts the new numbers into a datagram, or drops it.
-    pub(super) fn restart(&mut self, mut rewrite: impl FnMut(u64, u16, Bytes) -> Option<Bytes>) {
+    /// to be sent as credit allows. `rewrite` puts the new numbers into a datagram, or drops it. What has
+    /// expired is left out whole, also what the old receiver had of it: without the rest of its message, which
+    /// was given up, it would wait there for ever.
+    pub(super) fn restart(
+        &mut self,
+        now: Time,
+        mut rewrite: impl FnMut(u64, u16, Bytes) -> Option<Bytes>,
+    ) {
         let old = std::mem::take(self);
         for mut entry in old.entries {
-            if entry.state == State::GivenUp {
+            if entry.state == State::GivenUp || entry.expires.is_some_and(|at| at <= now) {
                 continue;
             }
             let sequence = self.next();

@@ -165,13 +165,12 @@ impl Inbox {
         mailbox: Mailbox,
         now: Time,
     ) -> PeerCounts {
-        let of_old = |flow: &Flow| {
-            flow.key.session == old.session && flow.key.from == key.from && flow.mailbox == mailbox
-        };
         // What is counted until they are forgotten goes to the sender's new flow.
         let past = core::mem::take(&mut self.past);
-        for slot in self.flows.slots(of_old) {
-            self.forget_old_session(slot, now);
+        for slot in self.flows.of_session(key.from, old.session) {
+            if self.flows.at(slot).mailbox == mailbox {
+                self.forget_old_session(slot, now);
+            }
         }
         let mut counts = core::mem::replace(&mut self.past, past);
         counts.restarts += 1;

@@ -1,15 +1,15 @@
 //! All flows of an endpoint, by what their senders call them, and who makes room for whom.
 
-use core::hash::BuildHasher;
 use core::net::SocketAddr;
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hasher};
 
 use slab::Slab;
 
 use crate::inbox::flow::{Flow, FlowKey};
 use crate::inbox::flow_ref::FlowRef;
 use crate::inbox::lru::LruLists;
+use crate::inbox::secret::Secret;
+use crate::inbox::session_chains::SessionChains;
 use crate::key::Mailbox;
 use crate::limits::FLOWS_UNPROVEN_MAX;
 
@@ -21,20 +21,6 @@ pub(super) struct Contact {
     pub(super) ended_session: Option<u64>,
 }
 
-/// Hashes with a secret: peers choose sessions and numbers, and must not choose collisions.
-#[derive(Clone, Debug)]
-pub(super) struct Secret(pub(super) u64);
-
-impl BuildHasher for Secret {
-    type Hasher = DefaultHasher;
-
-    fn build_hasher(&self) -> DefaultHasher {
-        let mut hasher = DefaultHasher::new();
-        hasher.write_u64(self.0);
-        hasher
-    }
-}
-
 /// The table of flows.
 #[derive(Debug)]
 pub(super) struct Flows {
@@ -43,12 +29,15 @@ pub(super) struct Flows {
     /// Proven flows by who sends to whom.
     contacts: HashMap<(SocketAddr, Mailbox), Contact, Secret>,
     /// Proven flows of each session.
-    sessions: HashMap<(SocketAddr, u64), u32, Secret>,
+    sessions: SessionChains,
     lru: LruLists,
     /// The flow of the last datagram: a train is of one flow, mostly.
     last: Option<u32>,
     generations: u32,
     proven_max: usize,
+    /// Looks at every flow.
+    #[cfg(test)]
+    pub(super) scans: core::cell::Cell<u32>,
 }
 
 impl Flows {
@@ -58,11 +47,13 @@ impl Flows {
             flows: Slab::new(),
             by_key: HashMap::with_hasher(secret.clone()),
             contacts: HashMap::with_hasher(secret.clone()),
-            sessions: HashMap::with_hasher(secret),
+            sessions: SessionChains::new(secret),
             lru: LruLists::default(),
             last: None,
             generations: 0,
             proven_max: proven_max.max(1),
+            #[cfg(test)]
+            scans: core::cell::Cell::new(0),
         }
     }
 
@@ -121,7 +112,7 @@ impl Flows {
         self.by_key.insert(key, at.slot);
         self.lru.add(at.slot, proven);
         if proven {
-            *self.sessions.entry((key.from, key.session)).or_insert(0) += 1;
+            self.sessions.add(at.slot, (key.from, key.session));
         }
         self.last = Some(at.slot);
         at.slot
@@ -133,13 +124,7 @@ impl Flows {
         self.by_key.remove(&flow.key);
         self.lru.remove(slot, flow.proven);
         if flow.proven {
-            let session = (flow.key.from, flow.key.session);
-            if let Some(count) = self.sessions.get_mut(&session) {
-                *count -= 1;
-                if *count == 0 {
-                    self.sessions.remove(&session);
-                }
-            }
+            self.sessions.remove(slot, (flow.key.from, flow.key.session));
         }
         let sender = (flow.key.from, flow.mailbox);
         if self.contacts.get(&sender).is_some_and(|contact| contact.flow == flow.at) {
@@ -157,14 +142,20 @@ impl Flows {
         debug_assert!(!flow.proven, "it is proven once");
         flow.proven = true;
         let session = (flow.key.from, flow.key.session);
-        *self.sessions.entry(session).or_insert(0) += 1;
+        self.sessions.add(slot, session);
         self.lru.remove(slot, false);
         self.lru.add(slot, true);
     }
 
     /// Whether a flow of the same session has proven the address: nobody else knows the session.
     pub(super) fn knows_session(&self, from: SocketAddr, session: u64) -> bool {
-        self.sessions.contains_key(&(from, session))
+        self.sessions.has((from, session))
+    }
+
+    /// The slots of a session's flows: those that are proven are chained, the others are few.
+    pub(super) fn of_session(&self, from: SocketAddr, session: u64) -> Vec<u32> {
+        let proven = self.sessions.of((from, session));
+        proven.chain(self.unproven_of(from, session)).collect()
     }
 
     /// The slots of the flows of a session that are not proven.
@@ -208,8 +199,10 @@ impl Flows {
         (self.lru.length(true), self.lru.length(false))
     }
 
-    /// The slots of all flows to a mailbox, or of those that its successor has to take.
+    /// The slots of all flows to a mailbox, or of those that its successor has to take. Looks at every flow.
     pub(super) fn slots(&self, of: impl Fn(&Flow) -> bool) -> Vec<u32> {
+        #[cfg(test)]
+        self.scans.set(self.scans.get() + 1);
         self.flows.iter().filter(|(_, flow)| of(flow)).map(|(slot, _)| slot as u32).collect()
     }
 }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use slab::Slab;
 
-use crate::inbox::flows::Secret;
 use crate::inbox::lru::LruLists;
+use crate::inbox::secret::Secret;
 use crate::limits::GROUP_FLOWS_MAX;
 use crate::seal::FlowSeal;
 use crate::wire::Header;

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use slab::Slab;
 
 use crate::inbox::flow::FlowKey;
-use crate::inbox::flows::Secret;
 use crate::inbox::lru::LruLists;
+use crate::inbox::secret::Secret;
 use crate::limits::FLOWS_UNPROVEN_MAX;
 use crate::seal::{FlowSeal, HANDSHAKE_BYTES, Keyring, Reception, Rejected};
 use crate::wire::Header;

@@ -9,7 +9,6 @@ use super::{Outbox, pool};
 use crate::Time;
 use crate::classic::{self, Element};
 use crate::error::PushError;
-use crate::limits;
 
 impl Train {
     /// An empty list in an empty buffer.
@@ -41,8 +40,9 @@ impl Outbox {
         self.config.wire.element()
     }
 
-    /// `cwPush`: a list's first message goes in however large it is, another only if the list stays
-    /// below `qthresh`; else the list leaves, and a new one begins with the message.
+    /// `cwPush`: a list's first message goes in whatever `qthresh` is, another only if the list stays
+    /// below it; else the list leaves, and a new one begins with the message. What the original could not
+    /// take is refused, which its own `cwPush` does not.
     pub(super) fn push_to_list(
         &mut self,
         slot: u32,
@@ -51,10 +51,7 @@ impl Outbox {
         now: impl FnOnce() -> Time,
     ) -> Result<(), PushError> {
         let framed = classic::framed_bytes(message.len());
-        let (bytes, limit) = (
-            message.len(),
-            limits::DATAGRAM_BYTES_MAX - classic::LIST_HEAD_BYTES - classic::ELEMENT_HEAD_BYTES,
-        );
+        let (bytes, limit) = (message.len(), classic::MESSAGE_BYTES_MAX);
         if bytes > limit {
             return Err(PushError::TooLarge { bytes, limit });
         }

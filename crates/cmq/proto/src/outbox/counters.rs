@@ -64,6 +64,8 @@ pub struct DestinationStats {
     pub waiting_bytes: usize,
     /// Bytes that are kept until they are acknowledged.
     pub kept_bytes: usize,
+    /// Messages that left and are not known to have arrived (reliable only).
+    pub missing_messages: u64,
     /// Messages that the receiver counts as lost.
     pub lost_messages: u64,
     /// The smoothed round trip, if it is known.

@@ -82,6 +82,12 @@ fn a_list_stays_below_qthresh_and_never_reaches_it() {
 }
 
 #[test]
+fn no_list_grows_beyond_what_the_original_takes() {
+    assert!(classic::fits(LIST_HEAD_BYTES, classic::MESSAGE_BYTES_MAX, 65_507));
+    assert!(!classic::fits(LIST_HEAD_BYTES, classic::MESSAGE_BYTES_MAX + 1, 65_507));
+}
+
+#[test]
 fn a_message_that_is_no_text_leaves_the_list_unchanged() {
     let mut list = Vec::new();
     classic::begin(&mut list);

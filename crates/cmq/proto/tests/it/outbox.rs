@@ -319,6 +319,13 @@ fn the_original_is_spoken_as_it_was() {
         assert_eq!(due, Some(now.plus_us(200_000)), "the last list waits for its age");
         assert!(pair.received == sent);
         assert_eq!(pair.sent_by_server, 0);
+        // The longest fills a datagram; the original's receiver would end by a longer one.
+        pair.push(to, &[b'x'; 496]).unwrap();
+        let refused = pair.push(to, &[b'x'; 497]);
+        assert_eq!(refused, Err(PushError::TooLarge { bytes: 497, limit: 496 }));
+        let before = pair.client.stats().sent.bytes;
+        pair.run();
+        assert_eq!(pair.client.stats().sent.bytes - before, 512);
         let text = pair.push(to, &[0xFF, 0xFE]);
         assert_eq!(text == Err(PushError::NotText), wire == Wire::ClassicString);
         // What killed the original's receiver is counted.

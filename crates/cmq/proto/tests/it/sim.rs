@@ -62,6 +62,12 @@ fn the_same_seed_gives_the_same_trace() {
     }
 }
 
+/// A message of which the old receiver had the beginning, and whose end had expired.
+#[test]
+fn seeds_that_once_failed() {
+    run(Family::Closings, Seed(1_533));
+}
+
 /// One flow that pushes 200 messages at once, over a path that is cut in one direction soon after.
 fn cut_off(mode: Mode, from: usize, to: usize) -> Plan {
     let mut plan = Plan::plain(mode, 200);

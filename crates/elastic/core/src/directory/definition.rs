@@ -171,6 +171,13 @@ impl Definition {
 
     fn from_object(base: &Self, mut object: Map<String, Value>) -> Result<Self, DefinitionError> {
         let mut definition = base.clone();
+        let known = base.to_json();
+        if let Some(unknown) = object.keys().find(|field| known.get(field).is_none()) {
+            let fields: Vec<&str> =
+                known.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+            let text = format!("there is no such field; there are {}", fields.join(", "));
+            return Err(DefinitionError::new(unknown, &text));
+        }
         if let Some(value) = object.remove("policy") {
             definition.policy = named(&value)?;
         }
@@ -248,5 +255,20 @@ impl<'de> Deserialize<'de> for Definition {
             .map_err(D::Error::custom)?;
         definition.validate().map_err(D::Error::custom)?;
         Ok(definition)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_field_is_answered_with_all_that_there_are() {
+        let error = Definition::parse(b"{\"relays_mix\": 1}").unwrap_err();
+        assert_eq!(error.field, "relays_mix");
+        let all = Definition::default().to_json();
+        for field in all.as_object().expect("it is an object").keys() {
+            assert!(error.text.contains(field), "{field} is missing in {:?}", error.text);
+        }
     }
 }

@@ -107,8 +107,30 @@ pub enum Input {
         /// For the event log.
         reason: String,
     },
+    /// The directory stops, and the relays of its queues with it: their ends go on record, so that no later
+    /// directory waits for them. Its connections were closed before. [`Directory::has_stopped`] says when it is done.
+    ///
+    /// [`Directory::has_stopped`]: crate::directory::Directory::has_stopped
+    Stop,
     /// Time has passed: call it at the deadline that `next_deadline` gives.
     Tick,
+}
+
+impl Input {
+    /// Whether a directory that stops leaves it alone: it takes nothing over, and nobody is served.
+    pub(super) const fn begins_something(&self) -> bool {
+        matches!(
+            self,
+            Self::Connected { .. }
+                | Self::Received { .. }
+                | Self::Owned { .. }
+                | Self::Define { .. }
+                | Self::Delete { .. }
+                | Self::Move { .. }
+                | Self::Act { .. }
+                | Self::Stop
+        )
+    }
 }
 
 /// Why a record was not saved.
@@ -212,6 +234,16 @@ pub enum Effect {
         name: String,
         /// From now to its end, milliseconds.
         deadline_ms: u64,
+    },
+    /// The provider did not list this relay of the record: if it knows that the relay has ended, this is answered
+    /// by [`Input::Provider`], else not at all.
+    CheckRelay {
+        /// The queue.
+        queue: String,
+        /// The relay.
+        relay: RelayId,
+        /// The provider's name of it.
+        name: String,
     },
     /// Have a relay ended (it had its chance to drain); answered by [`Input::Provider`].
     StopRelay {

@@ -71,6 +71,8 @@ pub(super) struct Queue {
     pub(super) planning: Planning,
     pub(super) events: Events,
     pub(super) deleting: bool,
+    /// The directory stops, and the relays with it.
+    pub(super) stopping: bool,
     pub(super) watch_at: Time,
     /// The deadline that the directory knows of.
     pub(super) scheduled_at: Time,
@@ -129,6 +131,7 @@ impl Queue {
             budget,
             events: Events::default(),
             deleting: false,
+            stopping: false,
             watch_at: cx.now,
             scheduled_at: cx.now,
         }
@@ -137,8 +140,8 @@ impl Queue {
     /// When [`Self::tick`] is due.
     pub(super) fn deadline(&self) -> Time {
         let mut at = self.watch_at;
-        // A queue that is being deleted is planned no more.
-        if !self.deleting {
+        // A queue that is being deleted or stopped is planned no more.
+        if !self.is_ending() {
             at = at.min(self.planning.due_at());
         }
         if let Some((due, _)) = self.moves_due.first() {
@@ -166,7 +169,7 @@ impl Queue {
             self.start_missing(cx);
             self.assign_all(cx);
         }
-        if self.planning.due_at() <= cx.now && !self.deleting {
+        if self.planning.due_at() <= cx.now && !self.is_ending() {
             self.count_spent(cx);
             self.plan_and_act(cx);
         }
@@ -233,6 +236,33 @@ impl Queue {
             let text = format!("queue {} was deleted", self.name);
             cx.refuse(peer, ErrorCode::Queue, "queue", text);
         }
+        self.forget_clients();
+        let relays: Vec<RelayId> = self.relays.keys().copied().collect();
+        for relay in relays {
+            self.stop_relay(cx, relay, "the queue is deleted");
+        }
+    }
+
+    /// The directory stops. Its connections are closed, and the relays are not told STOP: they write out what they
+    /// have when the provider asks them to end.
+    pub(super) fn stop(&mut self, cx: &mut Context<'_>) {
+        self.stopping = true;
+        self.forget_clients();
+        let relays: Vec<RelayId> = self.relays.keys().copied().collect();
+        for id in relays {
+            if let Some(relay) = self.relays.get_mut(&id) {
+                relay.peer = None;
+            }
+            self.stop_relay(cx, id, "the directory stops");
+        }
+    }
+
+    /// Nothing is begun any more: no relay is started, nothing is planned.
+    pub(super) fn is_ending(&self) -> bool {
+        self.deleting || self.stopping
+    }
+
+    fn forget_clients(&mut self) {
         self.clients_by_peer.clear();
         self.producers.clear();
         self.listeners.clear();
@@ -241,10 +271,6 @@ impl Queue {
         self.moves_due.clear();
         self.moves_prepared.clear();
         self.listeners_counted = 0;
-        let relays: Vec<RelayId> = self.relays.keys().copied().collect();
-        for relay in relays {
-            self.stop_relay(cx, relay, "the queue is deleted");
-        }
     }
 
     /// Deleted, and nothing of it is left.

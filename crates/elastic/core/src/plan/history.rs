@@ -18,8 +18,10 @@ pub struct History {
     pub(crate) scaled_in_at: Option<Time>,
     /// Since when the queue as a whole needs more relays.
     pub(crate) deficit_since: Option<Time>,
-    /// Since when it could do with fewer.
-    pub(crate) surplus_since: Option<Time>,
+    /// On how few relays the load has fitted easily since when.
+    pub(crate) fitting: Fitting,
+    /// Since when it has no producer.
+    pub(crate) idle_since: Option<Time>,
     /// When a relay was last added for latency alone.
     pub(crate) latency_start_at: Option<Time>,
     /// Starts that the snapshot should show by now.
@@ -32,6 +34,27 @@ pub struct History {
     pub(crate) notices: Vec<(NoticeCode, Time)>,
     /// Policy `paper`: when the rules last looked.
     pub(crate) looked_at: Option<Time>,
+}
+
+/// On how few relays the load has fitted easily, and since when: numbers that grow, each with an older time. What
+/// fits on some fits on more.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Fitting(Vec<(u32, Time)>);
+
+impl Fitting {
+    /// Now it fits on `fewest` relays, and on no fewer.
+    pub(crate) fn note(&mut self, fewest: u32, now: Time) {
+        self.0.retain(|(relays, _)| *relays >= fewest);
+        if self.0.first().is_none_or(|(relays, _)| *relays > fewest) {
+            self.0.insert(0, (fewest, now));
+        }
+    }
+
+    /// Since when it has fitted on that many.
+    pub(crate) fn since(&self, relays: u32) -> Option<Time> {
+        let upto = self.0.partition_point(|(fewest, _)| *fewest <= relays);
+        self.0[..upto].last().map(|(_, since)| *since)
+    }
 }
 
 /// Relays that were asked for by a plan.

@@ -5,10 +5,9 @@ use quelea_elastic_proto::frame::NoticeCode;
 use super::builder::PlanBuilder;
 use super::kpi::{KPIS, Kpi, Vector};
 use super::projection::{ProjectedRelay, Projection, add};
-use super::tuning::{
-    FORCED_DRAIN_MS, IN_AFTER_IN_MS, IN_AFTER_OUT_MS, SURPLUS, SURPLUS_MS, TARGET, VICTIMS_MAX,
-};
+use super::tuning::{FORCED_DRAIN_MS, SURPLUS, TARGET, VICTIMS_MAX};
 use super::view::{Action, RelayState};
+use crate::sla::Sla;
 
 impl PlanBuilder<'_> {
     /// Whether more relays run than the agreement or the budget allow.
@@ -99,21 +98,21 @@ impl PlanBuilder<'_> {
         self.act_on(id, Action::Drain { relay: id }, reason);
         self.projection.relays[at].state = RelayState::Draining;
         self.history.scaled_in_at = Some(self.now());
-        self.history.surplus_since = None;
     }
 
     /// Removes a relay that is not needed.
     pub(crate) fn scale_in(&mut self) {
         let up = self.projection.count(RelayState::Up);
         let demand = self.projection.demand();
-        let surplus =
-            up > self.sla.relays_min.max(1) && self.projection.fits_easily(&demand, up - 1);
-        if !surplus {
-            self.history.surplus_since = None;
+        let now = self.now();
+        let fewest = self.projection.fewest_relays(&demand, up);
+        self.history.fitting.note(fewest, now);
+        let is_idle = self.projection.snapshot.producers.is_empty();
+        self.history.idle_since = is_idle.then(|| self.history.idle_since.unwrap_or(now));
+        if up <= self.sla.relays_min.max(1) {
             return;
         }
-        let now = self.now();
-        let since = *self.history.surplus_since.get_or_insert(now);
+        let Some(since) = self.history.fitting.since(up - 1) else { return };
         let level = TARGET - SURPLUS;
         let (load, kpi) = self.projection.new_limits.load(&demand);
         let whole = self.projection.new_limits.describe(kpi, &demand);
@@ -141,14 +140,19 @@ impl PlanBuilder<'_> {
         let within = |at: Option<quelea_elastic_proto::Time>, ms: u64| {
             at.is_some_and(|at| self.now().since_ms(at) < ms)
         };
-        if self.now().since_ms(since) < SURPLUS_MS {
-            return Some(format!("waits until it was so for {SURPLUS_MS} ms"));
+        let Sla { scale_in_after_ms: after, scale_in_after_out_ms: after_out, .. } = *self.sla;
+        let (idle_after, apart) = (self.sla.scale_in_idle_ms, self.sla.scale_in_apart_ms);
+        // Where nobody sends, no load comes back by what is removed: it does not flap.
+        let idle = self.history.idle_since.is_some_and(|at| self.now().since_ms(at) >= idle_after);
+        let apart = if idle { apart.min(FORCED_DRAIN_MS) } else { apart };
+        if !idle && self.now().since_ms(since) < after {
+            return Some(format!("waits until it was so for {after} ms"));
         }
-        if within(self.history.scaled_out_at, IN_AFTER_OUT_MS) {
-            return Some(format!("relays were added less than {IN_AFTER_OUT_MS} ms ago"));
+        if !idle && within(self.history.scaled_out_at, after_out) {
+            return Some(format!("relays were added less than {after_out} ms ago"));
         }
-        if within(self.history.scaled_in_at, IN_AFTER_IN_MS) {
-            return Some(format!("a relay was removed less than {IN_AFTER_IN_MS} ms ago"));
+        if within(self.history.scaled_in_at, apart) {
+            return Some(format!("a relay was removed less than {apart} ms ago"));
         }
         if self.booting() > 0 {
             return Some("relays boot".to_owned());
@@ -181,6 +185,20 @@ impl PlanBuilder<'_> {
 }
 
 impl Projection<'_> {
+    /// The fewest relays, up to `most`, that carry the demand well below the target; `most` if it takes more.
+    fn fewest_relays(&self, demand: &Vector, most: u32) -> u32 {
+        let (mut low, mut high) = (1, most.max(1));
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.fits_easily(demand, middle) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        low
+    }
+
     /// Whether that many relays carry the demand well below the target.
     fn fits_easily(&self, demand: &Vector, relays: u32) -> bool {
         Kpi::ALL.into_iter().filter(|kpi| kpi.adds_up()).all(|kpi| {

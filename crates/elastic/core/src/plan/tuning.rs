@@ -46,15 +46,9 @@ pub const DEFICIT: f64 = 1.1;
 /// The same must have been so for that long, unless a relay is hot already.
 pub(crate) const DEFICIT_MS: u64 = 2_000;
 /// A relay is removed only if the others stay this far below [`TARGET`] on average: the dead band
-/// downwards.
+/// downwards. For how long, and how long after another change, the agreement says ([`crate::sla::Sla`]): a relay
+/// that is started and goes within 15 minutes was not worth its start, so these are the defaults.
 pub const SURPLUS: f64 = 0.05;
-/// The same must have been so for that long.
-pub(crate) const SURPLUS_MS: u64 = 720_000;
-/// No removal for that long after relays were added: what grows now does not shrink now. A relay that is
-/// started and goes within 15 minutes was not worth its start.
-pub(crate) const IN_AFTER_OUT_MS: u64 = 900_000;
-/// Time between two removals: the effect of one is seen before the next.
-pub(crate) const IN_AFTER_IN_MS: u64 = 120_000;
 /// A relay above it for [`LASTING_MS`] that is not hot gives load to a relay below [`COLD`], until it is at
 /// [`ROOM`]: else a relay that was added for the sum of the load would stay empty.
 pub const WARM: f64 = 0.90;
@@ -96,7 +90,8 @@ pub(crate) const EFFECT_MAX_MS: u64 = 60_000;
 pub(crate) const DRAIN_MS: u64 = 600_000;
 /// The same notice is not sent again before.
 pub(crate) const NOTICE_MS: u64 = 600_000;
-/// Drains that are forced (budget, maximum lowered) follow one another not before.
+/// Drains that are forced (budget, maximum lowered), or of a queue without producers, follow one another not
+/// before.
 pub(crate) const FORCED_DRAIN_MS: u64 = 10_000;
 /// A relay whose latency is too high although it is not loaded gets help by one more, not more often.
 pub(crate) const LATENCY_START_MS: u64 = 120_000;

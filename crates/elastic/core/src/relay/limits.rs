@@ -29,6 +29,9 @@ pub const OVERDRAFT_BYTES: u64 = (quelea_elastic_proto::limits::MESSAGE_BYTES_MA
 /// Time between two looks at which listeners lag behind the others.
 pub const LAG_CHECK_MS: u64 = 20;
 
+/// That messages are dropped for a listener is logged at most once in this time, for each listener.
+pub const SLOW_NOTICE_MS: u64 = 60_000;
+
 /// Bytes that are given to that store at once, at least if there are so many.
 pub const SPILL_WRITE_BYTES: usize = 1 << 20;
 /// Bytes that are taken back from it at once: a ring is refilled when it is half empty.

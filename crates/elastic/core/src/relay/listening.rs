@@ -8,7 +8,7 @@ use quelea_elastic_proto::limits::{PREFIX_BYTES_MAX, PREFIXES_MAX};
 use quelea_elastic_proto::{ClientId, Fence, Slot};
 
 use crate::relay::Relay;
-use crate::relay::client::{Kind, Listener};
+use crate::relay::client::{Client, Kind, Listener};
 use crate::relay::ledger::Holds;
 use crate::relay::prefix::Change;
 
@@ -180,6 +180,24 @@ impl Relay {
             self.refuse(producers, left());
         }
         Ok(())
+    }
+
+    /// The relay ends, and no directory leads its clients elsewhere. Producers go at once: what is not
+    /// acknowledged they still have. Listeners go when all that they are to get is written to them.
+    pub fn send_clients_away(&mut self) {
+        let may_go = |client: &Client| {
+            let listener = client.listener.as_ref();
+            let away = |listener: &Listener| {
+                listener.spill.as_ref().is_some_and(|spill| spill.is_active())
+            };
+            let waits = client.ring.bytes() > 0 || listener.is_some_and(away);
+            !client.is_closing() && (listener.is_none() || !waits)
+        };
+        let clients = self.clients.iter().filter(|(_, client)| may_go(client));
+        for index in clients.map(|(index, _)| index as u32).collect::<Vec<_>>() {
+            let text = "the relay ends";
+            self.refuse(index, WireError::fatal(ErrorCode::Unavailable, "relay", text));
+        }
     }
 
     /// Whether listeners were sent away and no later directory than this relay's sends this producer.

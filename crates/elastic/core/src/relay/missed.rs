@@ -95,6 +95,7 @@ impl Relay {
     /// Messages were dropped for a listener. When it has read of them is not known: until it attaches again
     /// it may miss some, if this relay dies.
     pub(crate) fn was_dropped_for(&mut self, index: u32) {
+        self.notice_drop(index);
         let client = &mut self.clients[index as usize];
         let native = client.kind == Kind::Native;
         let Some(listener) = &mut client.listener else { return };

@@ -149,6 +149,7 @@ impl Relay {
             ),
         };
         self.counters.too_slow += 1;
+        self.notice_disconnection(index, &text);
         self.refuse(index, WireError::fatal(ErrorCode::TooSlow, field, text));
     }
 
@@ -170,18 +171,10 @@ impl Relay {
     /// Looks at who is far behind. Producers wait for a listener as long as it is about as quick as the
     /// others: the mean backlog counts each by what it was written, so one that stands still has no say,
     /// and a single slow one among quick ones little. A listener that is left behind holds producers back
-    /// again when it has caught up.
+    /// again when it has caught up. An only listener is behind nobody, however long it stands still.
     pub(crate) fn check_lag(&mut self, now: Time) {
         let limit = self.lag_bytes();
-        let (mut weighted, mut weights) = (0_u128, 0_u128);
-        for index in &self.listeners {
-            let client = &mut self.clients[*index as usize];
-            let Some(listener) = &mut client.listener else { continue };
-            listener.pace = listener.pace / 2 + std::mem::take(&mut listener.written_bytes);
-            weighted += u128::from(listener.pace) * client.ring.bytes() as u128;
-            weights += u128::from(listener.pace);
-        }
-        let mean = (weighted / weights.max(1)) as u64;
+        let mean = self.mean_backlog();
         let mut again = false;
         for at in 0..self.listeners.len() {
             let index = self.listeners[at];
@@ -196,10 +189,38 @@ impl Relay {
                 listener.lagging = backlog > limit / 2;
             } else if backlog > limit + 2 * mean {
                 listener.lagging = true;
-                self.let_go(index);
+                self.let_go(index, Holds::BOTH);
             }
         }
         self.lag_check_at = again.then(|| now.plus_ms(LAG_CHECK_MS));
+    }
+
+    /// Of all listeners, each counted by its pace: what it was written since the last look, and the same before,
+    /// fading.
+    fn mean_backlog(&mut self) -> u64 {
+        let Self { listeners, clients, .. } = self;
+        let written = |index: &u32| {
+            let listener = clients[*index as usize].listener.as_ref();
+            listener.is_some_and(|listener| listener.written_bytes > 0)
+        };
+        let moves = listeners.iter().any(written);
+        let (mut weighted, mut weights, mut least) = (0_u128, 0_u128, u64::MAX);
+        for index in listeners {
+            let client = &mut clients[*index as usize];
+            let backlog = client.ring.bytes() as u64;
+            let Some(listener) = &mut client.listener else { continue };
+            // When all wait for one, nothing is written to those who have taken all: they are not slow for that,
+            // and only the pace of the one fades.
+            if moves || backlog > 0 {
+                listener.pace /= 2;
+            }
+            listener.pace += std::mem::take(&mut listener.written_bytes);
+            weighted += u128::from(listener.pace) * u128::from(backlog);
+            weights += u128::from(listener.pace);
+            least = least.min(backlog);
+        }
+        // Where nobody has a pace, the one for whom least waits stands for all.
+        weighted.checked_div(weights).map_or(least, |mean| mean as u64)
     }
 
     fn awaited_messages(&self, index: u32) -> u64 {
@@ -235,16 +256,29 @@ impl Relay {
     }
 
     /// At the level Relayed a listener that takes nothing, and for whom less waits than makes it lag, would
-    /// keep producers from their last acknowledgements for ever.
+    /// keep producers from their last acknowledgements for ever. Their credit it still holds if no other one goes on.
     fn check_stalled_sockets(&mut self) {
+        let stands_still = |relay: &Self, index: u32| {
+            let waits_since = relay.clients[index as usize].ring.oldest_held();
+            waits_since.is_some_and(|at| relay.now.since_ms(at) >= RING_MS_MAX)
+        };
+        let lags = |relay: &Self, index: u32| {
+            let listener = relay.clients[index as usize].listener.as_ref();
+            listener.is_some_and(|listener| listener.lagging)
+        };
+        let goes_on = |index: &u32| !stands_still(self, *index) && !lags(self, *index);
+        let another_goes_on = self.listeners.iter().any(goes_on);
         for index in self.listeners.clone() {
+            let stalled = stands_still(self, index);
             let client = &mut self.clients[index as usize];
-            let waits_since = client.ring.oldest_held();
             let Some(listener) = &mut client.listener else { continue };
-            let stalled = waits_since.is_some_and(|at| self.now.since_ms(at) >= RING_MS_MAX);
             if stalled && listener.slow != SlowPolicy::HoldProducers {
+                if !another_goes_on {
+                    self.let_go(index, Holds { credit: false, acknowledgement: true });
+                    continue;
+                }
                 listener.lagging = true;
-                self.let_go(index);
+                self.let_go(index, Holds::BOTH);
                 self.lag_check_at.get_or_insert_with(|| self.now.plus_ms(LAG_CHECK_MS));
             }
         }
@@ -271,14 +305,20 @@ impl Relay {
         self.may_miss(id);
     }
 
-    /// Nothing that waits for this listener holds producers back any more.
-    fn let_go(&mut self, index: u32) {
+    /// What waits for this listener holds these back no more. Acknowledgements that wait for RECEIVED do.
+    fn let_go(&mut self, index: u32, freed: Holds) {
         let late = self.config.settings.acknowledge.waits_for_listeners();
         let Self { clients, producers, unsettled, .. } = self;
         for run in clients[index as usize].ring.runs_mut() {
-            let Holds { credit, acknowledgement } = run.holds;
-            let freed = Holds { credit, acknowledgement: acknowledgement && !late };
-            run.holds = Holds { credit: false, acknowledgement: acknowledgement && late };
+            let before = run.holds;
+            let freed = Holds {
+                credit: before.credit && freed.credit,
+                acknowledgement: before.acknowledgement && freed.acknowledgement && !late,
+            };
+            run.holds = Holds {
+                credit: before.credit && !freed.credit,
+                acknowledgement: before.acknowledgement && !freed.acknowledgement,
+            };
             if let Some(producer) = producers.get_mut(run.producer as usize)
                 && producer.slot == run.slot
             {

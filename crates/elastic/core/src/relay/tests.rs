@@ -2,6 +2,7 @@
 //! when the test says so.
 
 mod missed;
+mod slow;
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -40,7 +41,7 @@ impl RelayHarness {
             queue: QUEUE.to_owned(),
             relay: RelayId(0),
             key: Bytes::new(),
-            connections_max: 16,
+            connections_max: 32,
             settings,
         };
         Self {

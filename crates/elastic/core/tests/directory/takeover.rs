@@ -174,6 +174,59 @@ fn a_relay_in_the_record_that_does_not_run_is_replaced() {
 }
 
 #[test]
+fn a_provider_that_knows_a_relay_to_be_dead_is_believed_at_once() {
+    let Scene { mut world, mut producer, .. } = scene();
+    world.running.clear();
+    world.knows_ends = true;
+    producer.peer = world.connect(Role::Client);
+    producer.open_again(&mut world);
+    assert_eq!(world.happened("failover"), 1, "no time has passed");
+    assert_eq!(world.started(), [RelayId(2)]);
+}
+
+#[test]
+fn after_an_orderly_stop_nobody_waits_for_the_relays_that_it_ended() {
+    let Scene { mut world, mut relay, mut producer, mut listener } = scene();
+    relay.reconnect(&mut world);
+    listener.reconnect(&mut world);
+    world.mail(relay.peer);
+    world.give(Input::Stop);
+    assert_eq!(world.stopped(), [RelayId(1)]);
+    assert!(world.running.is_empty() && world.directory.has_stopped());
+    // It writes out what it has: STOP would end it at once.
+    assert_eq!(world.mail(relay.peer), []);
+    world.pass_ms(5_000);
+    assert_eq!(world.started(), [], "nothing is begun any more");
+
+    world.replace_directory();
+    world.effects.clear();
+    producer.relay = None;
+    producer.peer = world.connect(Role::Client);
+    producer.open_again(&mut world);
+    listener.relays.clear();
+    listener.reconnect(&mut world);
+    assert_eq!((world.started(), world.happened("failover")), (vec![RelayId(2)], 0));
+    let mut relay = FakeRelay::register(&mut world, 2);
+    relay.report_listeners(&mut world, 0);
+    listener.follow(&mut world);
+    assert_eq!(producer.assigned(&mut world), None, "another listener may still look for it");
+    world.pass_ms(1_000);
+    assert_eq!(producer.follow(&mut world), RelayId(2));
+}
+
+#[test]
+fn a_stop_waits_until_the_ends_are_on_record() {
+    let Scene { mut world, mut relay, .. } = scene();
+    relay.reconnect(&mut world);
+    world.store_answers = Answers::Failing;
+    world.give(Input::Stop);
+    assert!(!world.directory.has_stopped());
+    world.store_answers = Answers::Well;
+    world.pass_ms(1_000);
+    assert!(world.directory.has_stopped());
+}
+
+#[test]
 fn a_promised_start_is_repeated_with_the_same_request() {
     let mut world = DirectoryWorld::new();
     world.provider_answers = Answers::Never;

@@ -34,6 +34,8 @@ pub(crate) struct DirectoryWorld {
     pub(crate) store_answers: Answers,
     pub(crate) provider_answers: Answers,
     pub(crate) running: BTreeMap<RelayId, RelayHandle>,
+    /// The provider knows of each relay that does not run that it has ended.
+    pub(crate) knows_ends: bool,
     pub(crate) effects: Vec<Effect>,
     pub(crate) events: Vec<Event>,
     mail: BTreeMap<Peer, Vec<Frame>>,
@@ -54,6 +56,7 @@ impl DirectoryWorld {
             store_answers: Answers::Well,
             provider_answers: Answers::Well,
             running: BTreeMap::new(),
+            knows_ends: false,
             effects: Vec::new(),
             events: Vec::new(),
             mail: BTreeMap::new(),
@@ -143,6 +146,11 @@ impl DirectoryWorld {
                 };
                 Some(Input::Provider { queue, relay: spec.relay, outcome })
             }
+            Effect::CheckRelay { queue, relay, .. } => self.knows_ends.then(|| Input::Provider {
+                queue,
+                relay,
+                outcome: ProviderOutcome::Ended("it is not there any more".to_owned()),
+            }),
             Effect::StopRelay { queue, relay, name } => {
                 if self.provider_answers == Answers::Never {
                     return None;

@@ -63,6 +63,54 @@ fn every_reason_names_the_kpi_its_limit_and_its_value() {
 }
 
 #[test]
+fn a_queue_without_producers_gives_back_its_relays_in_minutes() {
+    let mut world = PlannerWorld::with(ten_mb(), Policy::Steady, &[&[], &[], &[], &[], &[]]);
+    world.run(119);
+    assert!(world.log.is_empty(), "{:?}", world.log);
+    world.run(61);
+    assert_eq!((world.up(), world.drained()), (1, 4), "{:?}", world.last.remarks);
+    world.run(3_600);
+    assert_eq!((world.started(), world.up()), (0, 1), "nothing flaps: {:?}", world.log);
+}
+
+#[test]
+fn a_load_that_has_long_fitted_on_one_relay_comes_to_one_relay_without_waiting_anew() {
+    let mut world = PlannerWorld::with(ten_mb(), Policy::Steady, &[&[0.5], &[0.5], &[0.5], &[0.5]]);
+    world.run(720 + 2 * 120 + 60);
+    assert_eq!((world.up(), world.drained()), (1, 3), "{:?} {:?}", world.log, world.last.remarks);
+}
+
+#[test]
+fn how_few_relays_would_do_is_remembered_for_each_number() {
+    // Three fit for long; that two would do is new when the first has gone.
+    let rates: [&[f64]; 4] = [&[3.0, 1.0], &[3.0, 1.0], &[3.0, 1.0], &[3.0, 1.0]];
+    let mut world = PlannerWorld::with(ten_mb(), Policy::Steady, &rates);
+    world.run(600);
+    for producer in world.producers.values_mut() {
+        producer.rate /= 3.0;
+    }
+    world.run(720 + 130 - 600);
+    let early = world.drained();
+    world.run(1_400);
+    assert!(early <= 1 && world.drained() >= 2, "{early}, {:?}", world.log);
+}
+
+#[test]
+fn the_times_of_a_removal_are_the_agreements() {
+    let sla = quelea_elastic_core::sla::Sla {
+        scale_in_after_ms: 30_000,
+        scale_in_after_out_ms: 0,
+        scale_in_apart_ms: 5_000,
+        ..ten_mb()
+    };
+    let mut world = PlannerWorld::with(sla, Policy::Steady, &[&[0.5], &[0.5], &[0.5]]);
+    world.run(29);
+    assert!(world.log.is_empty(), "{:?}", world.log);
+    world.run(31);
+    assert_eq!((world.up(), world.drained()), (1, 2), "{:?}", world.last.remarks);
+}
+
+#[test]
 fn an_idle_relay_drains_after_twelve_minutes_and_stops_when_empty() {
     let mut world =
         PlannerWorld::with(ten_mb(), Policy::Steady, &[&[1.0, 1.0], &[1.0, 0.5], &[0.5]]);

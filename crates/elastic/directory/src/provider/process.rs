@@ -69,6 +69,8 @@ struct Shared {
 struct State {
     relays: BTreeMap<Key, Relay>,
     ended: VecDeque<(Key, String)>,
+    /// Processes that were killed because they did not end when they were asked to, and how long they had.
+    killed: BTreeMap<u32, Duration>,
 }
 
 /// Queue and request.
@@ -118,7 +120,7 @@ impl Processes {
                 tracing::info!(queue, relay = lease.relay, pid, "relay adopted");
                 self.track(Relay { lease, pidfd, ended }, &mut self.state());
             }
-            None => self.report_end(&lease, "it ended while no directory looked"),
+            None => self.report_end(&lease, &End::unseen("it ended while no directory looked")),
         }
         Ok(())
     }
@@ -208,15 +210,21 @@ impl Processes {
             while tokio::time::timeout(LOG_CHECK, ended.wait_for(|ended| *ended)).await.is_err() {
                 log.keep_within_bounds();
             }
-            this.report_end(&lease, &how_it_ended(&pidfd));
+            let mut end = how_it_ended(&pidfd);
+            if let Some(grace) = this.state().killed.remove(&lease.identity.pid) {
+                let ms = grace.as_millis();
+                end.cause =
+                    format!("{}: it had not ended {ms} ms after it was asked to", end.cause);
+            }
+            this.report_end(&lease, &end);
         });
     }
 
-    fn report_end(&self, lease: &Lease, cause: &str) {
+    fn report_end(&self, lease: &Lease, end: &End) {
         let log = RelayLog::of(&self.shared.settings.dir, &lease.stem());
-        let cause = match log.last_line() {
-            Some(line) => format!("{cause}: {line}"),
-            None => cause.to_owned(),
+        let cause = match log.last_line().filter(|_| end.is_its_own) {
+            Some(line) => format!("{}: {line}", end.cause),
+            None => end.cause.clone(),
         };
         tracing::info!(
             queue = lease.queue,
@@ -253,7 +261,7 @@ impl Processes {
                     || (handle.name.is_empty() && relay.lease.relay == handle.relay.0))
         });
         let Some(relay) = found else { return Ok(()) };
-        let Relay { pidfd, mut ended, .. } = relay.clone();
+        let Relay { pidfd, mut ended, lease } = relay.clone();
         let what = format!("stop relay {}", handle.relay.0);
         drop(state);
         signal(&pidfd, Signal::TERM).map_err(|error| ProviderError::Refused {
@@ -261,13 +269,26 @@ impl Processes {
             what,
             cause: format!("{} ({error})", handle.name),
         })?;
+        let this = self.clone();
         tokio::spawn(async move {
             if tokio::time::timeout(grace, ended.wait_for(|ended| *ended)).await.is_err() {
+                this.state().killed.insert(lease.identity.pid, grace);
                 // It can only fail if the process has just ended.
                 let _ = signal(&pidfd, Signal::KILL);
             }
         });
         Ok(())
+    }
+
+    /// Of a process of this machine the kernel says whether it runs, whichever directory started it.
+    fn has_ended(&self, handle: &RelayHandle) -> bool {
+        let Some((pid, place)) = handle.name.split_once('@') else { return false };
+        let Some((host, start_ticks)) = place.rsplit_once('/') else { return false };
+        let (Ok(pid), Ok(start_ticks)) = (pid.parse(), start_ticks.parse::<u64>()) else {
+            return false;
+        };
+        host == self.shared.host
+            && Identity::of(pid).is_none_or(|found| found.start_ticks != start_ticks)
     }
 
     fn handle(&self, lease: &Lease) -> RelayHandle {
@@ -306,6 +327,14 @@ impl Provider for Processes {
         })
     }
 
+    fn has_ended<'a>(
+        &'a self,
+        _queue: &'a str,
+        handle: &'a RelayHandle,
+    ) -> ResultFuture<'a, bool, ProviderError> {
+        Box::pin(async move { Ok(self.has_ended(handle)) })
+    }
+
     fn stop<'a>(
         &'a self,
         queue: &'a str,
@@ -326,16 +355,30 @@ impl Provider for Processes {
     }
 }
 
+/// How a process ended.
+struct End {
+    cause: String,
+    /// It ended by itself, so the last line of its log says why. What was killed wrote of something else.
+    is_its_own: bool,
+}
+
+impl End {
+    /// Nobody saw how.
+    fn unseen(cause: &str) -> Self {
+        Self { cause: cause.to_owned(), is_its_own: true }
+    }
+}
+
 /// Also takes the process out of the kernel's table, if it was our child.
-fn how_it_ended(pidfd: &OwnedFd) -> String {
+fn how_it_ended(pidfd: &OwnedFd) -> End {
     match rustix::process::waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED) {
         Ok(Some(status)) => match (status.exit_status(), status.terminating_signal()) {
-            (Some(code), _) => format!("exit code {code}"),
-            (None, Some(signal)) => format!("signal {signal}"),
-            (None, None) => "it ended".to_owned(),
+            (Some(code), _) => End { cause: format!("exit code {code}"), is_its_own: true },
+            (None, Some(signal)) => End { cause: format!("signal {signal}"), is_its_own: false },
+            (None, None) => End::unseen("it ended"),
         },
         // An adopted one is not our child: who is says how it ended.
-        _ => "it ended (adopted)".to_owned(),
+        _ => End::unseen("it ended (adopted)"),
     }
 }
 

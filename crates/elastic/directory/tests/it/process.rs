@@ -115,6 +115,26 @@ async fn the_next_life_of_a_directory_adopts_what_runs() {
     assert_eq!(site.files(".lease"), 0);
 }
 
+#[tokio::test]
+async fn a_process_of_this_machine_that_is_gone_is_known_to_have_ended() {
+    let site = Site::new("exec sleep 600");
+    let provider = site.provider();
+    let handle = provider.start(&spec(1, "r1")).await.unwrap();
+    assert!(!provider.has_ended("prices", &handle).await.unwrap(), "it runs");
+    provider.stop("prices", &handle, GRACE).await.unwrap();
+    assert_eq!(ended(&provider).await.handle, handle);
+    drop(provider);
+    // Another life has no lease of it.
+    let after = site.provider();
+    assert!(after.has_ended("prices", &handle).await.unwrap());
+    let (pid, place) = handle.name.split_once('@').unwrap();
+    let (_, ticks) = place.rsplit_once('/').unwrap();
+    let elsewhere = RelayHandle { name: format!("{pid}@elsewhere/{ticks}"), ..handle.clone() };
+    assert!(!after.has_ended("prices", &elsewhere).await.unwrap(), "another machine's");
+    let odd = RelayHandle { name: "pod-7".to_owned(), ..handle };
+    assert!(!after.has_ended("prices", &odd).await.unwrap());
+}
+
 /// Until it is a zombie, or gone: the first life's task may reap it or not.
 fn wait_gone(pid: Pid) {
     let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
@@ -159,7 +179,9 @@ async fn one_that_does_not_listen_to_sigterm_is_killed() {
         tokio::task::yield_now().await;
     }
     provider.stop("prices", &handle, Duration::from_millis(1)).await.unwrap();
-    assert!(ended(&provider).await.cause.starts_with("signal 9"));
+    // Its last line is no reason: it was not its own end.
+    let cause = ended(&provider).await.cause;
+    assert_eq!(cause, "signal 9: it had not ended 1 ms after it was asked to");
     // Also one that is not there any more is stopped.
     provider.stop("prices", &handle, GRACE).await.unwrap();
 }

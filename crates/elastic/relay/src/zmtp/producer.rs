@@ -67,9 +67,11 @@ impl Producer {
             let (port, wire) = (&self.port, &mut self.wire);
             let has_room = wire.has_room();
             let may_read = poll_fn(|cx| Poll::Ready(port.poll_may_publish(cx).is_ready())).await;
+            // Whom we do not read is sent nothing: see `Wire::step`.
+            let may_write = has_room && may_read;
             tokio::select! {
                 biased;
-                change = poll_fn(|cx| poll_change(port, has_room, cx)) => match change {
+                change = poll_fn(|cx| poll_change(port, may_write, cx)) => match change {
                     Some((prefix, on)) => wire.subscribe(&prefix, on),
                     None => return Err(End::Dismissed("the relay has let it go".to_owned())),
                 },
@@ -99,15 +101,15 @@ impl Producer {
     }
 }
 
-/// The next change of subscriptions; `None` if the relay lets the peer go. A peer that reads nothing gets
-/// it later.
+/// The next change of subscriptions; `None` if the relay lets the peer go. A peer that reads nothing, or is not
+/// read, gets it later.
 fn poll_change(
     port: &EdgePort,
-    has_room: bool,
+    may_write: bool,
     cx: &mut Context<'_>,
 ) -> Poll<Option<(Bytes, bool)>> {
     if port.poll_closing(cx).is_ready() {
         return Poll::Ready(None);
     }
-    if has_room { port.poll_subscription(cx).map(Some) } else { Poll::Pending }
+    if may_write { port.poll_subscription(cx).map(Some) } else { Poll::Pending }
 }

@@ -62,6 +62,8 @@ pub(crate) struct Wire {
     started: Instant,
     read_bytes: usize,
     address: SocketAddr,
+    /// Nothing can be written to it any more.
+    is_deaf: bool,
 }
 
 impl Wire {
@@ -81,6 +83,7 @@ impl Wire {
             started,
             read_bytes: READ_BYTES_MIN,
             address,
+            is_deaf: false,
         }
     }
 
@@ -88,7 +91,8 @@ impl Wire {
         self.address
     }
 
-    /// Writes what is to be written, and waits until something has happened. Reads only if `may_read`.
+    /// Writes what is to be written, and waits until something has happened. Reads, and keeps the times, only
+    /// if `may_read`.
     /// Dropping the future loses nothing.
     pub(crate) async fn step(&mut self, may_read: bool) -> Result<Step, End> {
         poll_fn(|cx| self.poll_step(cx, may_read)).await
@@ -158,24 +162,33 @@ impl Wire {
             if self.poll_read(cx)?.is_ready() {
                 return Poll::Ready(Ok(Step::Read));
             }
+            self.poll_timer(cx)
         } else {
-            // Whom we do not read is not silent.
+            // Whom we do not read is not silent. Nor is it sent a PING: it may have closed its end, and then
+            // a reset would destroy what it has sent and we have not read.
             let now = self.now();
             self.connection.mark_received(now);
+            Poll::Pending
         }
-        self.poll_timer(cx)
     }
 
-    /// Whether room has come of it.
+    /// Whether room has come of it. Where nothing can be written any more, what the peer has sent is read to its
+    /// end: that says why.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         self.collect_output();
+        if self.is_deaf {
+            self.outbox = Outbox::default();
+        }
         let had_room = self.has_room();
         while self.outbox.bytes() > 0 {
             let (slices, count) = self.outbox.slices();
             match Pin::new(&mut self.stream).poll_write_vectored(cx, &slices[..count]) {
                 Poll::Ready(Ok(0)) => return Err(End::Closed),
                 Poll::Ready(Ok(bytes)) => self.outbox.written(bytes),
-                Poll::Ready(Err(error)) => return Err(error.into()),
+                Poll::Ready(Err(_)) => {
+                    self.is_deaf = true;
+                    self.outbox = Outbox::default();
+                }
                 Poll::Pending => break,
             }
         }

@@ -152,6 +152,38 @@ fn a_stopped_relay_without_directory_ends_when_it_is_empty() {
     assert!(matches!(producer.next_but_flow(), Frame::Draining { .. }));
     drop((line, directory));
     producer.send(&Frame::Fin { slot, next: MessageSeq(0) });
+    drop(producer);
+    assert_eq!(relay.stopped(), Stopped::Drained);
+}
+
+#[test]
+fn a_stopped_relay_without_directory_sends_producers_away_and_writes_out_what_it_has() {
+    let directory = FakeDirectory::start();
+    let relay = relay_of(&[&directory], LONG);
+    let (mut line, _) = directory.register();
+    line.send(&registered(0));
+    report(&mut line);
+    let (mut listener, mut producer) = (relay.client(), relay.client());
+    listener.listen(1, &[""]);
+    let slot = producer.produce(9, 1, 0);
+    listener.started();
+    // More than the sockets hold.
+    let messages = 1_000;
+    producer.publish_many(slot, 0, messages, "t", 3_000);
+    report_with(&mut line, |report| report.messages_in == messages);
+    drop((line, directory));
+    relay.stop();
+    let last = loop {
+        match producer.try_next() {
+            Some(Frame::Error(error)) => break error,
+            Some(_) => {}
+            None => panic!("it was not told why"),
+        }
+    };
+    assert_eq!((last.code, last.fatal), (ErrorCode::Unavailable, true), "it keeps what it has");
+    drop(producer);
+    assert_eq!(listener.sequences(messages), (0..messages).collect::<Vec<_>>());
+    drop(listener);
     assert_eq!(relay.stopped(), Stopped::Drained);
 }
 

@@ -10,3 +10,4 @@ mod producers;
 mod relay;
 mod slow;
 mod spill;
+mod zmtp;

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use quelea_elastic_proto::frame::{Acknowledge, SlowPolicy};
-use quelea_elastic_relay::{Config, SpillConfig, Stopped, Stopper};
+use quelea_elastic_relay::{Config, SpillConfig, Stopped, Stopper, ZmtpAddresses};
 
 use crate::client::Client;
 
@@ -16,6 +16,7 @@ pub(crate) const QUEUE: &str = "prices";
 
 pub(crate) struct TestRelay {
     pub(crate) address: SocketAddr,
+    pub(crate) zmtp: ZmtpAddresses,
     stopper: Stopper,
     thread: Option<JoinHandle<Stopped>>,
 }
@@ -36,7 +37,8 @@ impl TestRelay {
             quelea_elastic_relay::run(&config, stop, on_ready).expect("it starts")
         });
         let address = address.recv().expect("it starts");
-        Self { address: address.native, stopper, thread: Some(thread) }
+        let (zmtp, address) = (address.zmtp, address.native);
+        Self { address, zmtp, stopper, thread: Some(thread) }
     }
 
     /// One whose listeners have small rings and this policy.

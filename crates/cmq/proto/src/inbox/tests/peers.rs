@@ -342,3 +342,17 @@ fn a_peer_that_died_within_a_message_frees_its_memory() {
     assert_eq!(receiver.inbox.counters().lost_messages, 1);
     assert_eq!(receiver.inbox.next_deadline(), None);
 }
+
+#[test]
+fn a_session_that_begins_anew_is_found_without_a_look_at_all_flows() {
+    let mut first = at(5_000, FlowMode::Lossy);
+    let mut receiver = Receiver::new();
+    receiver.meet(&mut first);
+    for port in 6_000..6_100 {
+        receiver.meet(&mut at(port, FlowMode::Lossy));
+    }
+    let mut again = Sender { session: first.session + 1, ..at(5_000, FlowMode::Lossy) };
+    receiver.meet(&mut again);
+    assert_eq!(receiver.inbox.counters().restarts, 1);
+    assert_eq!(receiver.inbox.flows.scans.get(), 0);
+}

@@ -127,6 +127,28 @@ fn a_restarted_receiver_gets_what_is_unacknowledged_as_a_new_flow() {
 }
 
 #[test]
+fn a_message_that_expired_in_part_is_no_part_of_the_new_flow() {
+    let mut scene = Scene::reliable();
+    scene.send(1);
+    let expires = scene.now.plus_us(20_000);
+    for _ in 0..3 {
+        scene.send_until(Some(expires));
+    }
+    scene.send(1);
+    // Two fragments of the message came, and the third is given up.
+    scene.arrive([0, 1, 2]);
+    scene.hear(&Status { acknowledged_below: 1, ..scene.status() });
+    while scene.now < expires {
+        scene.tick();
+    }
+    let anew = Status { receiver_session: 78, window_bytes: 1 << 20, ..Status::default() };
+    assert!(scene.hear(&anew).restarted);
+    let next = scene.flight.restart(scene.now, |_, _, bytes| Some(bytes));
+    assert_eq!(next, 1);
+    assert_eq!(scene.repeated(), [4]);
+}
+
+#[test]
 fn a_receiver_restarted_before_it_acknowledged_keeps_the_flow() {
     let mut scene = Scene::reliable();
     scene.send(4);

@@ -32,7 +32,7 @@ pub(in crate::directory) enum Registration {
 impl Queue {
     /// Starts relays until there are as many as there have to be.
     pub(super) fn start_missing(&mut self, cx: &mut Context<'_>) {
-        if self.deleting || cx.now < self.starts.not_before {
+        if self.is_ending() || cx.now < self.starts.not_before {
             return;
         }
         // As the planner counts: what the budget does not pay for would be drained at once.

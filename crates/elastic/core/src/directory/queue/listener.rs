@@ -155,7 +155,7 @@ impl Queue {
                 "it did not listen at relay {} within {} ms",
                 relay.0, cx.settings.listening_ms_max
             );
-            self.log(cx, "lagging", format!("listener {:x}", id.0), reason);
+            self.log(cx, "lagging", format!("listener {:032x}", id.0), reason);
         }
         late.len()
     }

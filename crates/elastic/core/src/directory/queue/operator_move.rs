@@ -18,8 +18,8 @@ impl Queue {
             None => self.next_round_robin().ok_or("no producer can be moved now")?,
         };
         let known = self.producers.get(&id);
-        let known = known.ok_or_else(|| format!("producer {:x} is not known", id.0))?;
-        let refuse = |why: &str| Err(format!("producer {:x} {why}", id.0));
+        let known = known.ok_or_else(|| format!("producer {:032x} is not known", id.0))?;
+        let refuse = |why: &str| Err(format!("producer {:032x} {why}", id.0));
         if known.fixed {
             return refuse("speaks ZMTP to its relay, so it cannot be moved");
         }

@@ -311,7 +311,7 @@ impl Queue {
 }
 
 fn moved_from_to(id: ClientId, from: RelayId, to: RelayId) -> String {
-    format!("producer {:x} from relay {} to relay {}", id.0, from.0, to.0)
+    format!("producer {:032x} from relay {} to relay {}", id.0, from.0, to.0)
 }
 
 impl Relay {

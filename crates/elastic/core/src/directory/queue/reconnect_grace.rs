@@ -4,11 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quelea_elastic_proto::{ClientId, RelayId, Time};
+use quelea_elastic_proto::{ClientId, RelayId, SEARCH_PAUSE_MS_MAX, Time};
 
 use crate::directory::context::Context;
 use crate::directory::queue::Queue;
 use crate::directory::queue::relay::Relay;
+
+/// Who has lost its directory looks again after this at the latest, with the time of a connection.
+const LOOKED_AGAIN_MS: u64 = SEARCH_PAUSE_MS_MAX + 100;
 
 /// Who is waited for.
 pub(in crate::directory) struct ReconnectGrace {
@@ -31,14 +34,18 @@ struct RelayListeners {
 
 impl ReconnectGrace {
     /// Waits for the listeners of these relays.
+    ///
+    /// Where none serves, the last owner stopped in order, and its clients look for this one: those who listened
+    /// are given the time in which all have looked once more.
     pub(in crate::directory) fn to<'a>(
         relays: impl Iterator<Item = &'a Relay>,
-        until: Time,
-    ) -> Option<Self> {
+        cx: &Context<'_>,
+    ) -> Self {
         let serving = relays.filter(|relay| relay.serves());
         let relays: BTreeMap<_, _> =
             serving.map(|relay| (relay.id, RelayListeners::default())).collect();
-        (!relays.is_empty()).then_some(Self { until, relays, known: BTreeSet::new() })
+        let wait_ms = if relays.is_empty() { LOOKED_AGAIN_MS } else { cx.settings.absent_ms };
+        Self { until: cx.now.plus_ms(wait_ms), relays, known: BTreeSet::new() }
     }
 
     pub(in crate::directory) fn until(&self) -> Time {

@@ -60,7 +60,7 @@ impl Queue {
         self.moves_prepared.entry(to).or_default().insert(id);
         self.generation += 1;
         if let Some(from) = from {
-            let subject = format!("producer {:x} from relay {} to relay {}", id.0, from.0, to.0);
+            let subject = format!("producer {:032x} from relay {} to relay {}", id.0, from.0, to.0);
             self.log(cx, "move", subject, reason);
         }
         if self.listeners_are_at(to) {
@@ -132,7 +132,7 @@ impl Queue {
         self.moves_aborted += u64::from(from.is_some());
         self.end_move(id);
         let at = from.map_or_else(|| "nowhere".to_owned(), |from| format!("relay {}", from.0));
-        let subject = format!("producer {:x} from {at} to relay {}", id.0, to.0);
+        let subject = format!("producer {:032x} from {at} to relay {}", id.0, to.0);
         self.log(cx, "abort", subject, reason.to_owned());
         let Some(producer) = self.producers.get_mut(&id) else { return };
         if from.is_some() {

@@ -43,11 +43,11 @@ impl Queue {
             self.relays.insert(relay.id, relay);
         }
         self.listen_generation = self.generation;
-        self.reconnect_grace =
-            ReconnectGrace::to(self.relays.values(), cx.now.plus_ms(cx.settings.absent_ms));
+        self.reconnect_grace = Some(ReconnectGrace::to(self.relays.values(), cx));
     }
 
     /// Relays that an earlier owner's record names, and what the provider says is running.
+    /// A relay of the record that does not run may be known to have ended: the provider is asked.
     pub(in crate::directory) fn adopt(&mut self, cx: &mut Context<'_>, running: &[RelayHandle]) {
         for handle in running {
             let ours = self.relays.get_mut(&handle.relay);
@@ -64,6 +64,10 @@ impl Queue {
             relay.witnesses.closed = !runs;
             if !runs {
                 relay.heard_at = cx.now.plus_ms(cx.settings.absent_ms);
+                if !relay.handle.is_empty() {
+                    let (queue, name) = (self.name.clone(), relay.handle.clone());
+                    cx.effects.push_back(Effect::CheckRelay { queue, relay: relay.id, name });
+                }
             }
         }
         self.count_cost(cx);

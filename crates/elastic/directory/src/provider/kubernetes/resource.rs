@@ -133,6 +133,22 @@ pub struct ElasticQueueSla {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 4096))]
     pub relays_without_budget: Option<i32>,
+    /// A relay is removed when the load has fitted on one fewer for so long, milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 86_400_000))]
+    pub scale_in_after_ms: Option<i64>,
+    /// But not within this time after relays were added for load, milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 86_400_000))]
+    pub scale_in_after_out_ms: Option<i64>,
+    /// Nor within this time after another one was removed, milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 86_400_000))]
+    pub scale_in_apart_ms: Option<i64>,
+    /// Instead of the two first: for so long the queue has had no producer at all, milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 86_400_000))]
+    pub scale_in_idle_ms: Option<i64>,
 }
 
 /// What the queue's directory shows of it.
