@@ -19,6 +19,8 @@ pub(crate) enum ApiError {
     BadRequest(String),
     /// The broker is stopping.
     Stopping,
+    /// To try again may help; says why.
+    Busy(&'static str),
     /// Not HTTP as the API takes it, such as a body that is not JSON: the status and what is wrong.
     Malformed(StatusCode, String),
     /// The operating system refused; says what.
@@ -43,6 +45,9 @@ impl IntoResponse for ApiError {
             Self::Malformed(status, text) => return (status, text).into_response(),
             Self::BadRequest(reason) => (StatusCode::BAD_REQUEST, "bad_request", reason),
             Self::System(reason) => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error", reason),
+            Self::Busy(reason) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", reason.to_owned())
+            }
             Self::Stopping => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "service_unavailable",

@@ -38,7 +38,7 @@ mod stop_signal;
 mod timers;
 mod turn;
 
-pub use authenticator::{Authenticator, Busy, Credentials};
+pub use authenticator::{Authenticator, Credentials, Failed, Front, Verdict, Verification};
 pub use backoff::Backoff;
 pub use clock::Clock;
 pub use core::{Core, ReceiveAnswer};

@@ -1,6 +1,6 @@
 //! Where SQS is served, on threads of its own or on one that runs already, and how it starts and stops.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
@@ -172,6 +172,7 @@ async fn serve<Q: Queues>(
         connections: Connections::new(settings.idle_max, settings.request_max),
         connections_max: settings.connections_max,
         bodies,
+        failures_logged: Cell::new(0),
         counters: Arc::clone(&settings.counters),
     });
     let mut accepting = Vec::new();
