@@ -19,6 +19,8 @@ pub(crate) enum ApiError {
     BadRequest(String),
     /// The broker is stopping.
     Stopping,
+    /// The address has sent more requests a second than this.
+    TooMany(u32),
     /// To try again may help; says why.
     Busy(&'static str),
     /// Not HTTP as the API takes it, such as a body that is not JSON: the status and what is wrong.
@@ -45,6 +47,11 @@ impl IntoResponse for ApiError {
             Self::Malformed(status, text) => return (status, text).into_response(),
             Self::BadRequest(reason) => (StatusCode::BAD_REQUEST, "bad_request", reason),
             Self::System(reason) => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error", reason),
+            Self::TooMany(limit) => {
+                let reason =
+                    format!("more than {limit} requests a second (http.requests_per_s_max)");
+                (StatusCode::TOO_MANY_REQUESTS, "too_many_requests", reason)
+            }
             Self::Busy(reason) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", reason.to_owned())
             }

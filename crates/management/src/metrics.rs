@@ -58,6 +58,7 @@ impl Collector for Shared {
 struct Refusals {
     sign_ins: [(&'static str, u64); Front::ALL.len()],
     verifications: u64,
+    management: [(&'static str, u64); 5],
 }
 
 impl Refusals {
@@ -66,6 +67,7 @@ impl Refusals {
         Self {
             sign_ins: Front::ALL.map(|front| (front.name(), authenticator.failures(front))),
             verifications: authenticator.verifications(),
+            management: api.counters.refused(),
         }
     }
 }
@@ -75,7 +77,9 @@ impl Collector for Refusals {
         let help = "Passwords that were hashed to verify them";
         counter(&mut encoder, "sign_in_verifications", help, self.verifications)?;
         let help = "Sign-ins with a wrong password or an unknown user";
-        labelled(&mut encoder, "sign_ins_failed", help, "front", &self.sign_ins)
+        labelled(&mut encoder, "sign_ins_failed", help, "front", &self.sign_ins)?;
+        let help = "Connections and requests that the management API refused";
+        labelled(&mut encoder, "management_refused", help, "cause", &self.management)
     }
 }
 

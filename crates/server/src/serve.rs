@@ -3,6 +3,7 @@
 
 mod bridge;
 mod cmq;
+mod connection_limits;
 mod elastic;
 mod management;
 mod node;
@@ -21,6 +22,7 @@ use tokio::runtime::Builder;
 
 use self::bridge::{BridgeError, ElasticBridge};
 use self::cmq::{CmqError, CmqFront};
+use self::connection_limits::ConnectionLimits;
 use self::elastic::{ElasticDirectory, ElasticError};
 use self::management::{Management, ManagementError};
 use self::sqs::{SqsError, SqsFront};
@@ -78,8 +80,8 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
     let elastic = elastic::prepare(&config.elastic)?;
     let bridge = bridge::prepare(config)?;
     elastic.iter().try_for_each(|elastic| elastic.check_keeper(&bridge.keeper()))?;
-    let settings = node::settings(config);
-    let connections_max = settings.connections_max;
+    let limits = ConnectionLimits::of(config, quelea_node::raise_file_limit());
+    let settings = node::settings(config, limits.amqp);
     let node = Node::start(settings)?;
     let counters = Arc::<SqsCounters>::default();
     let counted = sqs.is_some().then(|| Arc::clone(&counters));
@@ -87,23 +89,24 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
     let mut collectors: Vec<Arc<dyn Collector>> =
         cmq.iter().map(|_| Arc::clone(&cmq_counters) as Arc<dyn Collector>).collect();
     let keeper = bridge.keeper();
-    let elastic = elastic.map(|prepared| prepared.start(config, node.data_dir(), keeper));
+    let elastic =
+        elastic.map(|prepared| prepared.start(config, node.data_dir(), keeper, limits.elastic));
     let elastic = elastic.transpose()?;
     collectors.extend(elastic.iter().flat_map(ElasticDirectory::collectors));
     let bridge = bridge.start(&node, elastic.as_ref())?;
     collectors.extend(bridge.iter().map(ElasticBridge::collector));
     let directory = elastic.as_ref().map(ElasticDirectory::handle);
     let management = management
-        .map(|prepared| prepared.start(&node, config, counted, collectors, directory))
+        .map(|prepared| prepared.start(&node, config, counted, collectors, directory, limits.http))
         .transpose()?;
     let sqs = match sqs {
-        Some(prepared) => Some(prepared.start(&node, config, counters).await?),
+        Some(prepared) => Some(prepared.start(&node, config, counters, limits.sqs).await?),
         None => None,
     };
     let cmq = cmq.map(|prepared| prepared.start(&node, &cmq_counters)).transpose()?;
     let fronts = Fronts { management, sqs, cmq, elastic, bridge };
     let pid = std::process::id();
-    announce_ready(&node, &fronts, connections_max, started);
+    announce_ready(&node, &fronts, limits, started);
     let signal = signals.next().await.name;
     tracing::info!(signal, "stopping");
     let stopped = stop(node, fronts, &mut signals).await;
@@ -124,7 +127,7 @@ struct Fronts {
 }
 
 /// Writes the log's line, and the one for whoever started us.
-fn announce_ready(node: &Node, fronts: &Fronts, connections_max: usize, started: Instant) {
+fn announce_ready(node: &Node, fronts: &Fronts, limits: ConnectionLimits, started: Instant) {
     fn or_dash<T>(front: Option<&T>, address: impl Fn(&T) -> String) -> String {
         front.map_or_else(|| "-".to_owned(), address)
     }
@@ -149,7 +152,9 @@ fn announce_ready(node: &Node, fronts: &Fronts, connections_max: usize, started:
         elastic,
         keep = fronts.bridge.as_ref().and_then(ElasticBridge::keep_address),
         data_dir,
-        connections_max,
+        connections_max = limits.amqp,
+        sqs_connections_max = limits.sqs,
+        http_connections_max = limits.http,
         recovered_messages = node.recovery().entries,
         replayed_bytes = node.recovery().replayed_bytes,
         start_ms = started.elapsed().as_millis() as u64,

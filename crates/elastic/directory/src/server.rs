@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use quelea_elastic_core::directory::{Definition, Directory, Input, Peer, Settings, limits};
+use quelea_elastic_core::directory::{
+    Definition, Directory, Input, Peer, Settings, limits,
+};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{
     Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel,
@@ -63,6 +65,8 @@ pub struct DirectorySettings {
     pub stop_relays: bool,
     /// What it counts.
     pub counters: Arc<DirectoryCounters>,
+    /// Most connections, those in their greeting included; further ones are closed at once.
+    pub connections_max: usize,
 }
 
 /// See [`DirectorySettings::provider`].
@@ -218,6 +222,7 @@ struct Prepared {
     listener: tokio::net::TcpListener,
     site_key: Arc<SiteKey>,
     inbox: Sender<Message>,
+    connections_max: usize,
     queues: Vec<(String, Definition)>,
     stop_relays: bool,
     /// No other directory shares the queues.
@@ -239,13 +244,7 @@ impl Prepared {
             false => settings.advertise,
         };
         let alone = matches!(settings.metadata, MetaSettings::Embedded(_));
-        let meta: Arc<dyn MetaStore> = match settings.metadata {
-            MetaSettings::Embedded(path) => Arc::new(Embedded::open(&path)?),
-            #[cfg(feature = "etcd")]
-            MetaSettings::Etcd(endpoints) => {
-                Arc::new(crate::meta::etcd::Etcd::connect(&endpoints).await?)
-            }
-        };
+        let meta = open_meta(settings.metadata).await?;
         let directories = Directories::from(vec![advertise.clone()]);
         let command = RelayCommand {
             directories: directories.clone(),
@@ -292,6 +291,7 @@ impl Prepared {
             listener,
             site_key: Arc::new(SiteKey { key: settings.key }),
             inbox,
+            connections_max: settings.connections_max.min(limits::PEERS_MAX),
             queues: settings.queues,
             stop_relays: settings.stop_relays,
             alone,
@@ -304,7 +304,12 @@ impl Prepared {
             driver.input(Input::Define { queue, definition });
         }
         let ownership = tokio::spawn(ownership.run(commands));
-        let listening = tokio::spawn(listen(self.listener, self.site_key, self.inbox.clone()));
+        let listening = tokio::spawn(listen(
+            self.listener,
+            self.site_key,
+            self.inbox.clone(),
+            self.connections_max,
+        ));
         let events = tokio::spawn(forward_provider_events(Arc::clone(&provider), self.inbox));
         let owned = driver.run(messages).await;
         listening.abort();
@@ -320,7 +325,23 @@ impl Prepared {
     }
 }
 
-async fn listen(listener: tokio::net::TcpListener, site_key: Arc<SiteKey>, inbox: Sender<Message>) {
+/// Where queues' records are.
+async fn open_meta(metadata: MetaSettings) -> Result<Arc<dyn MetaStore>, DirectoryStartError> {
+    match metadata {
+        MetaSettings::Embedded(path) => Ok(Arc::new(Embedded::open(&path)?)),
+        #[cfg(feature = "etcd")]
+        MetaSettings::Etcd(endpoints) => {
+            Ok(Arc::new(crate::meta::etcd::Etcd::connect(&endpoints).await?))
+        }
+    }
+}
+
+async fn listen(
+    listener: tokio::net::TcpListener,
+    site_key: Arc<SiteKey>,
+    inbox: Sender<Message>,
+    connections_max: usize,
+) {
     let open = Arc::<AtomicUsize>::default();
     let mut last = 0;
     loop {
@@ -332,8 +353,8 @@ async fn listen(listener: tokio::net::TcpListener, site_key: Arc<SiteKey>, inbox
                 continue;
             }
         };
-        if open.load(Ordering::Relaxed) >= limits::PEERS_MAX {
-            tracing::warn!(limit = limits::PEERS_MAX, "too many connections: one is closed");
+        if open.load(Ordering::Relaxed) >= connections_max {
+            tracing::warn!(limit = connections_max, "too many connections: one is closed");
             continue;
         }
         last += 1;

@@ -22,6 +22,10 @@ pub(crate) struct Elastic {
     /// `[::]`.
     #[schemars(with = "OptionalAddress")]
     pub(crate) advertise: String,
+    /// Most connections to the directory; further ones are closed at once. The limit of open files
+    /// lowers this.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) connections_max: usize,
     /// File with the secret that clients and relays have to show, 32 bytes or 64 hexadecimal
     /// digits. Empty: none is asked for.
     pub(crate) key_file: String,
@@ -159,6 +163,7 @@ impl Default for Elastic {
         Self {
             listen: "127.0.0.1:5670".to_owned(),
             advertise: String::new(),
+            connections_max: 100_000,
             key_file: String::new(),
             provider: Provider::Process,
             relay_program: String::new(),

@@ -232,6 +232,7 @@ impl Prepared {
         config: &Config,
         data_dir: &Path,
         keeper: String,
+        connections_max: usize,
     ) -> Result<ElasticDirectory, ElasticError> {
         let counters = Arc::<DirectoryCounters>::default();
         let dir = data_dir.join("elastic");
@@ -251,6 +252,7 @@ impl Prepared {
             metadata: metadata(&config.elastic, dir.join("metadata.redb")),
             stop_relays: self.stop_relays,
             counters: Arc::clone(&counters),
+            connections_max,
         };
         let server = DirectoryServer::start(settings)?;
         let (entries, entries_counters) = self.entries.start(server.address(), &self.key)?;
