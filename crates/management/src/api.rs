@@ -27,6 +27,7 @@ use quelea_broker::report::{
     VhostReport,
 };
 use quelea_model::Table;
+use quelea_net::HostNames;
 use quelea_node::{Authenticator, CoreHandle};
 use quelea_sqs_server::SqsCounters;
 use serde_json::Value;
@@ -40,6 +41,7 @@ use crate::limits::BODY_BYTES_MAX;
 use crate::metrics;
 use crate::server::{self, HttpLimits, Shared};
 use crate::state::ApiState;
+use crate::web_pages::WebPages;
 
 /// What [`serve`] needs to know.
 #[derive(Clone)]
@@ -56,6 +58,8 @@ pub struct HttpSettings {
     pub collectors: Vec<Arc<dyn Collector>>,
     /// What clients may use.
     pub limits: HttpLimits,
+    /// Names by which it may be asked for.
+    pub hosts: HostNames,
     /// What the elastic queues' directory answers below `/api/elastic`.
     pub elastic: Vec<(&'static str, MethodRouter)>,
 }
@@ -80,7 +84,7 @@ pub async fn serve(
         counters: Arc::clone(&counters),
     };
     let router = routes(api, settings.elastic);
-    let shared = Shared::new(router, settings.limits, counters);
+    let shared = Shared::new(router, settings.limits, WebPages::new(settings.hosts), counters);
     server::serve(listener, shared, stop).await;
 }
 

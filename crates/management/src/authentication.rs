@@ -12,6 +12,7 @@ use quelea_node::{Credentials, Front, Verdict};
 
 use crate::error::ApiError;
 use crate::state::ApiState;
+use crate::web_pages::{DEFAULT_USER, UnknownHost};
 
 /// An authenticated user of the management API.
 #[derive(Debug)]
@@ -78,7 +79,9 @@ impl FromRequestParts<ApiState> for ApiUser {
         // Who is nowhere, which does not happen, is elsewhere.
         let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(peer)| peer.ip());
         let loopback = peer.to_canonical().is_loopback();
-        if !loopback && api.loopback_users.contains(&name) {
+        let is_default_elsewhere =
+            name == DEFAULT_USER && parts.extensions.get::<UnknownHost>().is_some();
+        if (!loopback && api.loopback_users.contains(&name)) || is_default_elsewhere {
             return Err(ApiError::Unauthorized);
         }
         let known = look_up(api, name.clone()).await?;

@@ -15,6 +15,7 @@ mod metrics;
 mod operation;
 mod server;
 mod state;
+mod web_pages;
 
 pub use api::{HttpSettings, serve};
 pub use limits::{CONNECTIONS_MAX, REQUEST_TIMEOUT_MS, REQUESTS_PER_S_MAX};

@@ -30,6 +30,7 @@ use self::timed_body::TimedBody;
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
 use crate::limits::{ACCEPT_PAUSE, HEAD_BYTES_MAX, HEADERS_MAX};
+use crate::web_pages::{self, WebPages};
 
 /// What clients may use.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +50,7 @@ pub(crate) struct Shared {
     limits: HttpLimits,
     rates: Rates,
     places: Places,
+    web_pages: WebPages,
     counters: Arc<ApiCounters>,
 }
 
@@ -56,6 +58,7 @@ impl Shared {
     pub(crate) fn new(
         router: Router,
         limits: HttpLimits,
+        web_pages: WebPages,
         counters: Arc<ApiCounters>,
     ) -> Self {
         Self {
@@ -63,6 +66,7 @@ impl Shared {
             limits,
             rates: Rates::new(limits.requests_per_s_max, Instant::now()),
             places: Places::new(limits.connections_max),
+            web_pages,
             counters,
         }
     }
@@ -164,6 +168,12 @@ async fn respond(shared: &Shared, peer: SocketAddr, request: Request<Incoming>) 
         return ApiError::TooMany(shared.limits.requests_per_s_max).into_response();
     }
     let (mut parts, body) = request.into_parts();
+    if let Err(refusal) = shared.web_pages.check(&parts, peer.ip()) {
+        shared.counters.count_web_page();
+        tracing::warn!(%peer, reason = refusal.reason, "a request of a web page is refused");
+        return ApiError::from(refusal).into_response();
+    }
+    web_pages::mark(&shared.web_pages, &mut parts);
     parts.extensions.insert(ConnectInfo(peer));
     let body = TimedBody::new(body, shared.limits.request_max);
     match shared.router.call(Request::from_parts(parts, body)).await {

@@ -15,6 +15,10 @@ pub(crate) struct Http {
     /// Address of the management API and of `/metrics`.
     #[schemars(with = "Address")]
     pub(crate) listen: String,
+    /// Names, beside those that no web page can have, under which the API is asked for from this
+    /// machine, such as the one that a proxy passes on; `*.example.com` stands for all names below.
+    /// See [web pages](access.md#web-pages).
+    pub(crate) hosts: Vec<String>,
     /// Most connections to the API. Beyond it one without a request under way is closed, of the
     /// address that has most. The limit of open files lowers this.
     #[schemars(range(min = 1, max = 1_000_000))]
@@ -33,6 +37,7 @@ impl Default for Http {
         Self {
             enabled: true,
             listen: "127.0.0.1:15672".to_owned(),
+            hosts: Vec::new(),
             connections_max: CONNECTIONS_MAX,
             requests_per_s_max: REQUESTS_PER_S_MAX,
             request_timeout_ms: REQUEST_TIMEOUT_MS,

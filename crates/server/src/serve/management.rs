@@ -7,6 +7,7 @@ use std::time::Duration;
 use prometheus_client::collector::Collector;
 use quelea_elastic_directory::DirectoryHandle;
 use quelea_management::{HttpLimits, HttpSettings};
+use quelea_net::HostNames;
 use quelea_node::{ListenError, Node};
 use quelea_sqs_server::SqsCounters;
 use tokio::sync::oneshot;
@@ -67,6 +68,7 @@ impl Prepared {
                 requests_per_s_max: config.http.requests_per_s_max,
                 request_max: Duration::from_millis(config.http.request_timeout_ms),
             },
+            hosts: HostNames::new(&config.http.hosts),
             elastic: quelea_elastic_directory::routes(directory),
         };
         let (stop, stopped) = oneshot::channel::<()>();

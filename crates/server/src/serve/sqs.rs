@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quelea_net::HostNames;
 use quelea_node::{CoreStopped, ListenError, Node};
 use quelea_sqs_embedded::{EmbeddedQueues, EmbeddedSettings};
 use quelea_sqs_server::{BODIES_BYTES_MAX, SqsCounters, SqsServer, SqsSettings, SqsStartError};
@@ -61,6 +62,7 @@ impl Prepared {
             account: sqs.account_id.as_str().into(),
             region: sqs.region.as_str().into(),
             verify: sqs.verify,
+            hosts: HostNames::new(&sqs.hosts),
             connections_max,
             bodies_bytes_max: BODIES_BYTES_MAX,
             idle_max: Duration::from_millis(sqs.idle_timeout_ms),
