@@ -51,7 +51,7 @@ pub(crate) async fn accept(core: SharedCore, listener: TcpListener) {
 fn start(core: &SharedCore, stream: TcpStream, peer: SocketAddr) {
     // Both fail only if the peer is gone already.
     let Ok(local) = stream.local_addr() else { return };
-    if stream.set_nodelay(true).is_err() {
+    if quelea_net::prepare_socket(&stream).is_err() {
         return;
     }
     let address = peer.ip().to_canonical();

@@ -45,7 +45,7 @@ pub(crate) async fn serve(
     inbox: Sender<Message>,
 ) {
     // A frame is small and waited for. It only fails on a socket that has ended.
-    let _ = socket.set_nodelay(true);
+    let _ = quelea_net::prepare_socket(&socket);
     let mut buffer = FrameBuffer::new();
     let role = match timeout(HELLO_MAX, greet(&mut socket, &mut buffer, &site_key)).await {
         Ok(Ok(role)) => role,

@@ -243,7 +243,7 @@ fn admit<Q: Queues>(
 ) {
     // Both fail only if the peer is gone already.
     let Ok(local) = stream.local_addr() else { return };
-    if stream.set_nodelay(true).is_err() {
+    if quelea_net::prepare_socket(&stream).is_err() {
         return;
     }
     let Some((place, progress)) = Place::take(worker) else {
