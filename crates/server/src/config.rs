@@ -99,7 +99,8 @@ pub(crate) struct Access {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Logging {
     /// What is logged to standard error: `error`, `warn`, `info`, `debug`, `trace`, or filters such
-    /// as `info,quelea_node=debug`.
+    /// as `info,quelea_node=debug`. After a change SIGHUP has the broker read its configuration anew
+    /// and take this over; all other settings need a restart.
     pub(crate) level: String,
 }
 

@@ -7,6 +7,7 @@ mod connection_limits;
 mod elastic;
 mod management;
 mod node;
+mod reload;
 mod sqs;
 
 use std::io::Write as _;
@@ -25,10 +26,12 @@ use self::cmq::{CmqError, CmqFront};
 use self::connection_limits::ConnectionLimits;
 use self::elastic::{ElasticDirectory, ElasticError};
 use self::management::{Management, ManagementError};
+use self::reload::Reload;
 use self::sqs::{SqsError, SqsFront};
+use crate::cli::ConfigArgs;
 use crate::config::Config;
 use crate::exit;
-use crate::logging::{self, LevelError};
+use crate::logging::{self, LevelError, LogLevel};
 use crate::signals::Signals;
 
 /// Why the broker did not start, or did not run to its end.
@@ -52,28 +55,33 @@ enum ServeError {
     System { what: &'static str, source: std::io::Error },
 }
 
-/// Runs the broker until a signal stops it. Exit code 0: all is on the disk.
-pub(crate) fn run(config: &Config) -> ExitCode {
-    match serve(config) {
+/// Runs the broker with the configuration of `sources` until a signal stops it. Exit code 0: all is on the disk.
+pub(crate) fn run(sources: &ConfigArgs, config: &Config) -> ExitCode {
+    match serve(sources, config) {
         Ok(Stopped::Clean) => ExitCode::SUCCESS,
         Ok(Stopped::Unclean) => ExitCode::FAILURE,
         Err(error) => exit::fail("quelea", error),
     }
 }
 
-fn serve(config: &Config) -> Result<Stopped, ServeError> {
-    logging::to_stderr(&config.logging.level)?;
+fn serve(sources: &ConfigArgs, config: &Config) -> Result<Stopped, ServeError> {
+    let level = logging::to_stderr(&config.logging.level)?;
     quelea_node::install_panic_hook();
     // This thread is the management thread; the core has its own.
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(system("start the management runtime"))?;
-    runtime.block_on(manage(config))
+    runtime.block_on(manage(sources, config, level))
 }
 
-async fn manage(config: &Config) -> Result<Stopped, ServeError> {
+async fn manage(
+    sources: &ConfigArgs,
+    config: &Config,
+    level: LogLevel,
+) -> Result<Stopped, ServeError> {
     let started = Instant::now();
     // Before anything else, so that a signal during recovery is not lost.
     let mut signals = Signals::new().map_err(system("listen for signals"))?;
+    let mut reload = Reload::new(sources, config, level).map_err(system("listen for signals"))?;
     let management = management::prepare(&config.http)?;
     let sqs = sqs::prepare(&config.sqs)?;
     let cmq = cmq::prepare(config)?;
@@ -107,7 +115,10 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
     let fronts = Fronts { management, sqs, cmq, elastic, bridge };
     let pid = std::process::id();
     announce_ready(&node, &fronts, limits, started);
-    let signal = signals.next().await.name;
+    let signal = tokio::select! {
+        signal = signals.next() => signal.name,
+        never = reload.run() => match never {},
+    };
     tracing::info!(signal, "stopping");
     let stopped = stop(node, fronts, &mut signals).await;
     let clean = stopped == Stopped::Clean;
