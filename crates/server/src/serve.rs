@@ -24,6 +24,7 @@ use tokio::runtime::Builder;
 use self::bridge::{BridgeError, ElasticBridge};
 use self::cmq::{CmqError, CmqFront};
 use self::connection_limits::ConnectionLimits;
+use self::elastic::exposure::ExposureError;
 use self::elastic::{ElasticDirectory, ElasticError};
 use self::management::{Management, ManagementError};
 use self::reload::Reload;
@@ -49,6 +50,8 @@ enum ServeError {
     Cmq(#[from] CmqError),
     #[error(transparent)]
     Elastic(#[from] ElasticError),
+    #[error(transparent)]
+    Exposure(#[from] ExposureError),
     #[error(transparent)]
     Bridge(#[from] BridgeError),
     #[error("cannot {what}: {source}")]
@@ -82,6 +85,7 @@ async fn manage(
     // Before anything else, so that a signal during recovery is not lost.
     let mut signals = Signals::new().map_err(system("listen for signals"))?;
     let mut reload = Reload::new(sources, config, level).map_err(system("listen for signals"))?;
+    elastic::exposure::check(config)?;
     let management = management::prepare(&config.http)?;
     let sqs = sqs::prepare(&config.sqs)?;
     let cmq = cmq::prepare(config)?;

@@ -27,8 +27,12 @@ pub(crate) struct Elastic {
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) connections_max: usize,
     /// File with the secret that clients and relays have to show, 32 bytes or 64 hexadecimal
-    /// digits. Empty: none is asked for.
+    /// digits. Empty: none is asked for, and elastic queues are for this machine only.
     pub(crate) key_file: String,
+    /// Whether elastic queues may be reached from other machines without a key, and entries without
+    /// `plain` or `curve`: everybody who reaches them may do everything then. Else the start is
+    /// refused.
+    pub(crate) open_beyond_loopback: bool,
     /// Who runs relays: `process`, this machine; `kubernetes`, pods of a cluster (only in a build
     /// with that feature).
     pub(crate) provider: Provider,
@@ -165,6 +169,7 @@ impl Default for Elastic {
             advertise: String::new(),
             connections_max: 100_000,
             key_file: String::new(),
+            open_beyond_loopback: false,
             provider: Provider::Process,
             relay_program: String::new(),
             relay_listen: "127.0.0.1:0".to_owned(),

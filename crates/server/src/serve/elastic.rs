@@ -1,6 +1,7 @@
 //! The elastic queues' directory, as `serve` starts and stops it.
 
 mod entries;
+pub(crate) mod exposure;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
