@@ -22,6 +22,7 @@ use crate::counters::{DirectoryCounters, Totals};
 use crate::event_log::EventLog;
 use crate::ownership::command::Command;
 use crate::provider::{Provider, ProviderError, ProviderEvent};
+use crate::relay_token::TokenSecret;
 
 /// From asking a relay to end to making it: it has drained by then, or was given up.
 const STOP_GRACE: Duration = Duration::from_secs(5);
@@ -44,6 +45,7 @@ pub(crate) struct Driver {
     provider: Arc<dyn Provider>,
     ownership: UnboundedSender<Command>,
     inbox: Sender<Message>,
+    secret: TokenSecret,
     /// What the provider was shown of each queue: its generation and numbers of clients.
     published: BTreeMap<String, (u64, usize, usize, bool)>,
 }
@@ -57,11 +59,13 @@ pub(crate) struct DriverParts {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) ownership: UnboundedSender<Command>,
     pub(crate) inbox: Sender<Message>,
+    pub(crate) secret: TokenSecret,
 }
 
 impl Driver {
     pub(crate) fn new(parts: DriverParts) -> Self {
-        let DriverParts { core, counters, advertise, default, provider, ownership, inbox } = parts;
+        let DriverParts { core, counters, advertise, default, provider, ownership, inbox, secret } =
+            parts;
         Self {
             core,
             events: EventLog::new(),
@@ -73,6 +77,7 @@ impl Driver {
             provider,
             ownership,
             inbox,
+            secret,
             published: BTreeMap::new(),
         }
     }
@@ -118,7 +123,7 @@ impl Driver {
                 self.counters.connected(role);
                 self.input(Input::Connected { peer, role });
             }
-            Message::Received { peer, frame } => self.input(Input::Received { peer, frame }),
+            Message::Received { peer, frame } => self.received(peer, frame),
             Message::Gone { peer } => {
                 self.peers.remove(&peer);
                 self.input(Input::Disconnected { peer });
@@ -150,6 +155,23 @@ impl Driver {
             }
             Message::Stop(_) => {}
         }
+    }
+
+    fn received(&mut self, peer: Peer, frame: Frame) {
+        let frame = match frame {
+            Frame::Register(register) => match self.secret.check(register) {
+                Ok(register) => Frame::Register(register),
+                Err(refusal) => {
+                    tracing::warn!(peer = peer.0, text = refusal.text, "a relay is refused");
+                    self.send(peer, Frame::Error(refusal));
+                    // Its task writes what waits, and ends.
+                    self.peers.remove(&peer);
+                    return;
+                }
+            },
+            frame => frame,
+        };
+        self.input(Input::Received { peer, frame });
     }
 
     /// Hands the state machine an input.

@@ -28,6 +28,7 @@ use crate::ownership::Ownership;
 use crate::ownership::command::Command;
 use crate::provider::process::{ProcessSettings, Processes};
 use crate::provider::{Directories, Provider, RelayCommand, Running};
+use crate::relay_token::TokenSecret;
 
 /// What waits for the driver; who sends more waits.
 const INBOX_MAX: usize = 4_096;
@@ -245,11 +246,13 @@ impl Prepared {
         };
         let alone = matches!(settings.metadata, MetaSettings::Embedded(_));
         let meta = open_meta(settings.metadata).await?;
+        let secret = TokenSecret::of_site(meta.as_ref()).await?;
         let directories = Directories::from(vec![advertise.clone()]);
         let command = RelayCommand {
             directories: directories.clone(),
             listen: settings.relay_listen,
             key_file: settings.key_file,
+            secret: secret.clone(),
         };
         let provider: Arc<dyn Provider> = match settings.provider {
             ProviderSettings::Process { dir, program } => {
@@ -273,6 +276,7 @@ impl Prepared {
             provider: Arc::clone(&provider),
             ownership: command.clone(),
             inbox: inbox.clone(),
+            secret,
         });
         let ownership = Ownership {
             meta,
