@@ -118,10 +118,10 @@ impl Driver {
 
     fn handle_message(&mut self, message: Message) {
         match message {
-            Message::Connected { peer, role, sender } => {
+            Message::Connected { peer, role, address, sender } => {
                 self.peers.insert(peer, sender);
                 self.counters.connected(role);
-                self.input(Input::Connected { peer, role });
+                self.input(Input::Connected { peer, role, address });
             }
             Message::Received { peer, frame } => self.received(peer, frame),
             Message::Gone { peer } => {

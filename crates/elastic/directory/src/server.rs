@@ -1,7 +1,7 @@
 //! A directory's thread: its runtime, its listener, and how it starts and stops.
 
 use std::collections::BTreeSet;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use quelea_elastic_core::directory::{
-    Definition, Directory, Input, Peer, Settings, limits,
+    Address, Definition, Directory, Input, Peer, Settings, limits,
 };
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{
@@ -349,8 +349,8 @@ async fn listen(
     let open = Arc::<AtomicUsize>::default();
     let mut last = 0;
     loop {
-        let socket = match listener.accept().await {
-            Ok((socket, _)) => socket,
+        let (socket, address) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "the directory cannot accept");
                 sleep(ACCEPT_RETRY).await;
@@ -365,10 +365,20 @@ async fn listen(
         let (site_key, inbox, open) = (Arc::clone(&site_key), inbox.clone(), Arc::clone(&open));
         open.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(async move {
-            connection::serve(socket, Peer(last), site_key, inbox).await;
+            let address = number_of(address);
+            connection::serve(socket, (Peer(last), address), site_key, inbox).await;
             open.fetch_sub(1, Ordering::Relaxed);
         });
     }
+}
+
+/// Where a peer is, as the directory's core has it.
+fn number_of(peer: SocketAddr) -> Address {
+    let network = match quelea_net::network_of(peer.ip()) {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(network) => network,
+    };
+    Address(network.to_bits())
 }
 
 async fn forward_provider_events(provider: Arc<dyn Provider>, inbox: Sender<Message>) {

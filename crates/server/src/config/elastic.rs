@@ -71,6 +71,18 @@ pub(crate) struct Elastic {
     /// given up, and another one started.
     #[schemars(range(min = 100, max = DAY_MS))]
     pub(crate) register_ms_max: u64,
+    /// Most relays that this directory has started for all of its queues together; each is a process
+    /// of some 10 MiB, or a pod.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) relays_max: usize,
+    /// Most queues that the clients of one address have made by using them, of those that there are;
+    /// one connection may have made a quarter of them. Queues that are defined do not count.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) first_use_queues_max: usize,
+    /// How long a queue that was made on first use lives without a client, in milliseconds; 0: for
+    /// ever. Used again, it is made anew.
+    #[schemars(range(max = DAY_MS))]
+    pub(crate) unused_ms_max: u64,
     /// Definition of queues that are made on first use: a JSON object with the fields of [a queue's
     /// definition](../elastic/queues.md#a-queues-definition); what it does not name has its default.
     pub(crate) default: String,
@@ -184,6 +196,9 @@ impl Default for Elastic {
             etcd_endpoints: vec!["http://127.0.0.1:2379".to_owned()],
             drain_ms_max: 60_000,
             register_ms_max: 15_000,
+            relays_max: 256,
+            first_use_queues_max: 128,
+            unused_ms_max: 60_000,
             default: empty_definition(),
             queue: Vec::new(),
             entry: Vec::new(),
