@@ -14,7 +14,7 @@ IN_EXPERIMENTS := --locked --target-dir $(TARGET) $(EXPERIMENTS)
 CACHE := $(or $(QUELEA_CACHE),$(HOME)/.cache/quelea)
 MACHETE := $(CACHE)/cargo-machete-0.9.2/bin/cargo-machete
 
-.PHONY: help run build bench-build check test test-kubernetes lint bench bench-compare soak fuzz sim clean
+.PHONY: help run build bench-build check test test-hostile test-kubernetes lint bench bench-compare soak fuzz sim clean
 
 help: ## Lists the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -33,6 +33,9 @@ check: ## The inner loop, nothing from the network: format, lints, the workspace
 
 test: ## Runs all tests: those of `check`, and real clients (AMQP, SQS, CMQ and elastic queues, from five languages) against a started broker
 	$(PYTHON) tests/run.py $(SUITES)
+
+test-hostile: ## Attacks a broker as the suite `hostile` of `make test` does, with more of everything
+	QUELEA_HOSTILE_LARGE=1 $(PYTHON) tests/run.py hostile
 
 test-kubernetes: ## Runs the Kubernetes provider and the Helm chart against a real API server, which is compiled from its sources once (a quarter of an hour)
 	$(PYTHON) tests/run.py kubernetes

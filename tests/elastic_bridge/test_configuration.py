@@ -28,7 +28,7 @@ from harness.broker import Broker, BrokerError, binary_path
         ({"DELIVERY": "[{exchange = 'x'}]"}, "bridge.delivery.queue has to be given"),
         ({"DELIVERY": "[{queue = 'q', prefixes = 7}]"}, "bridge.delivery.prefixes = 7 is not a list of texts"),
         ({"KEEP_LISTEN": "somewhere"}, 'bridge.keep_listen = "somewhere" is not an address'),
-        ({"KEEP_LISTEN": "0.0.0.0:0"}, "bridge.keep_advertise is empty"),
+        ({"KEEP_LISTEN": "0.0.0.0:0"}, "bridge.keep_listen = \"0.0.0.0:0\" is reached from other machines"),
         ({"DIRECTORIES": "here"}, 'bridge.directories = "here" is not an address HOST:PORT'),
     ],
 )

@@ -94,6 +94,7 @@ class Site:
         environment = {
             "KUBECONFIG": str(config),
             "QUELEA__ELASTIC__LISTEN": self.address,
+            "QUELEA__ELASTIC__OPEN_BEYOND_LOOPBACK": "true",
             "QUELEA__ELASTIC__PROVIDER": "kubernetes",
             "QUELEA__ELASTIC__KUBERNETES_IMAGE": IMAGE,
             "QUELEA__ELASTIC__DRAIN_MS_MAX": str(DRAIN_MS),

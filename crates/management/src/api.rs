@@ -14,7 +14,6 @@ mod queues;
 mod users;
 mod vhosts;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::DefaultBodyLimit;
@@ -29,19 +28,21 @@ use quelea_broker::report::{
     VhostReport,
 };
 use quelea_model::Table;
+use quelea_net::HostNames;
 use quelea_node::{Authenticator, CoreHandle};
 use quelea_sqs_server::SqsCounters;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
 use self::listing::{list, list_all, list_in};
+use crate::counters::ApiCounters;
 use crate::error::ApiError;
 use crate::json::to_table;
+use crate::limits::BODY_BYTES_MAX;
 use crate::metrics;
+use crate::server::{self, HttpLimits, Shared};
 use crate::state::ApiState;
-
-/// Bytes of a request's body: a declaration with its arguments fits many times over.
-const BODY_BYTES_MAX: usize = 1024 * 1024;
+use crate::web_pages::WebPages;
 
 /// What a browser gets.
 const FRONT_PAGE: &str = include_str!("front_page.html");
@@ -59,21 +60,23 @@ pub struct HttpSettings {
     pub sqs: Option<Arc<SqsCounters>>,
     /// What other fronts count, for the metrics page.
     pub collectors: Vec<Arc<dyn Collector>>,
+    /// What clients may use.
+    pub limits: HttpLimits,
+    /// Names by which it may be asked for.
+    pub hosts: HostNames,
     /// What the elastic queues' directory answers below `/api/elastic`.
     pub elastic: Vec<(&'static str, MethodRouter)>,
 }
 
 /// Serves the management API until `stop` resolves; answers what is under way before it returns.
-///
-/// # Errors
-/// If the listener breaks.
 pub async fn serve(
     listener: TcpListener,
     core: CoreHandle,
     authenticator: Authenticator,
     settings: HttpSettings,
     stop: impl Future<Output = ()> + Send + 'static,
-) -> std::io::Result<()> {
+) {
+    let counters = Arc::<ApiCounters>::default();
     let api = ApiState {
         core,
         authenticator,
@@ -82,9 +85,11 @@ pub async fn serve(
         account_id: settings.account_id.into(),
         sqs: settings.sqs,
         collectors: settings.collectors.into(),
+        counters: Arc::clone(&counters),
     };
-    let service = routes(api, settings.elastic).into_make_service_with_connect_info::<SocketAddr>();
-    axum::serve(listener, service).with_graceful_shutdown(stop).await
+    let router = routes(api, settings.elastic);
+    let shared = Shared::new(router, settings.limits, WebPages::new(settings.hosts), counters);
+    server::serve(listener, shared, stop).await;
 }
 
 fn routes(api: ApiState, elastic: Vec<(&'static str, MethodRouter)>) -> Router {

@@ -1,6 +1,6 @@
 //! Who asks: HTTP basic authentication against the broker's users, and what their tags allow.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, FromRequestParts};
@@ -8,10 +8,11 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use quelea_node::Credentials;
+use quelea_node::{Credentials, Front, Verdict};
 
 use crate::error::ApiError;
 use crate::state::ApiState;
+use crate::web_pages::{DEFAULT_USER, UnknownHost};
 
 /// An authenticated user of the management API.
 #[derive(Debug)]
@@ -74,22 +75,22 @@ impl FromRequestParts<ApiState> for ApiUser {
 
     async fn from_request_parts(parts: &mut Parts, api: &ApiState) -> Result<Self, ApiError> {
         let (name, password) = basic_credentials(parts).ok_or(ApiError::Unauthorized)?;
-        let loopback = parts
-            .extensions
-            .get::<ConnectInfo<SocketAddr>>()
-            .is_some_and(|ConnectInfo(address)| address.ip().to_canonical().is_loopback());
+        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+        // Who is nowhere, which does not happen, is elsewhere.
+        let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(peer)| peer.ip());
+        let loopback = peer.to_canonical().is_loopback();
+        let is_default_elsewhere =
+            name == DEFAULT_USER && parts.extensions.get::<UnknownHost>().is_some();
+        if (!loopback && api.loopback_users.contains(&name)) || is_default_elsewhere {
+            return Err(ApiError::Unauthorized);
+        }
         let known = look_up(api, name.clone()).await?;
         let (hash, tags, vhosts) = match known {
             Some(known) => (Some(known.hash), known.tags, known.vhosts),
             None => (None, Vec::new(), Vec::new()),
         };
         let credentials = Credentials { user: name.clone(), password: password.into(), hash };
-        if !verify(api, credentials).await? {
-            return Err(ApiError::Unauthorized);
-        }
-        if !loopback && api.loopback_users.contains(&name) {
-            return Err(ApiError::Unauthorized);
-        }
+        verify(api, peer, credentials).await?;
         let user = Self { name, tags, vhosts, loopback };
         let enters = ["administrator", "monitoring", "management", "policymaker"];
         match enters.iter().any(|tag| user.has(tag)) {
@@ -123,19 +124,33 @@ async fn look_up(api: &ApiState, name: String) -> Result<Option<KnownUser>, ApiE
 }
 
 /// What was verified within the last minute is remembered; the rest costs tens of milliseconds on a
-/// thread of its own.
-async fn verify(api: &ApiState, credentials: Credentials) -> Result<bool, ApiError> {
-    if api.authenticator.remembers(&credentials) {
-        return Ok(true);
+/// thread of its own. Only the answer to wrong credentials is late.
+async fn verify(api: &ApiState, peer: IpAddr, credentials: Credentials) -> Result<(), ApiError> {
+    let user = credentials.user.clone();
+    let verdict = match api.authenticator.remembered(&credentials) {
+        Some(is_good) => is_good.into(),
+        None => {
+            let (sender, receiver) = tokio::sync::oneshot::channel();
+            let _waits = api.authenticator.verify(peer, credentials, move |verdict| {
+                // The client may have gone: then nobody waits for the answer.
+                let _ = sender.send(verdict);
+            });
+            receiver.await.map_err(|_| ApiError::Stopping)?
+        }
+    };
+    match verdict {
+        Verdict::Verified => Ok(()),
+        Verdict::Busy => Err(ApiError::Busy("too many sign-ins wait already")),
+        Verdict::Wrong => {
+            let failed = api.authenticator.failed(Front::Management, peer, &user);
+            if failed.is_logged() {
+                let in_row = failed.in_row;
+                tracing::warn!(%peer, user, in_row, "a sign-in to the management API is refused");
+            }
+            tokio::time::sleep(failed.delay).await;
+            Err(ApiError::Unauthorized)
+        }
     }
-    let (sender, receiver) = tokio::sync::oneshot::channel();
-    api.authenticator
-        .verify(credentials, move |verified| {
-            // The client may have gone: then nobody waits for the answer.
-            let _ = sender.send(verified);
-        })
-        .map_err(|_| ApiError::Unauthorized)?;
-    receiver.await.map_err(|_| ApiError::Stopping)
 }
 
 fn basic_credentials(parts: &Parts) -> Option<(String, Vec<u8>)> {

@@ -6,6 +6,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
+use crate::web_pages::Refusal;
+
 /// What a request is answered with when it fails.
 #[derive(Debug)]
 pub(crate) enum ApiError {
@@ -19,6 +21,12 @@ pub(crate) enum ApiError {
     BadRequest(String),
     /// The broker is stopping.
     Stopping,
+    /// The address has sent more requests a second than this.
+    TooMany(u32),
+    /// A name was asked for that is not ours.
+    Misdirected(String),
+    /// To try again may help; says why.
+    Busy(&'static str),
     /// Not HTTP as the API takes it, such as a body that is not JSON: the status and what is wrong.
     Malformed(StatusCode, String),
     /// The operating system refused; says what.
@@ -29,6 +37,15 @@ impl ApiError {
     /// A bad request with its reason.
     pub(crate) fn bad(reason: impl ToString) -> Self {
         Self::BadRequest(reason.to_string())
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal.is_misdirected {
+            true => Self::Misdirected(refusal.reason),
+            false => Self::Forbidden(refusal.reason),
+        }
     }
 }
 
@@ -43,6 +60,17 @@ impl IntoResponse for ApiError {
             Self::Malformed(status, text) => return (status, text).into_response(),
             Self::BadRequest(reason) => (StatusCode::BAD_REQUEST, "bad_request", reason),
             Self::System(reason) => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error", reason),
+            Self::TooMany(limit) => {
+                let reason =
+                    format!("more than {limit} requests a second (http.requests_per_s_max)");
+                (StatusCode::TOO_MANY_REQUESTS, "too_many_requests", reason)
+            }
+            Self::Misdirected(reason) => {
+                (StatusCode::MISDIRECTED_REQUEST, "misdirected_request", reason)
+            }
+            Self::Busy(reason) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", reason.to_owned())
+            }
             Self::Stopping => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "service_unavailable",

@@ -15,30 +15,27 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 use quelea_broker::report::Overview;
+use quelea_node::Front;
 
 use crate::error::ApiError;
 use crate::state::ApiState;
-use quelea_sqs_server::SqsCounters;
 
 /// `GET /metrics`.
 pub(crate) async fn text(State(api): State<ApiState>) -> Result<Response, ApiError> {
     let overview = api.ask(|core| core.broker.overview()).await?;
-    let body = render(overview, api.sqs, &api.collectors).map_err(ApiError::bad)?;
+    let body = render(overview, &api).map_err(ApiError::bad)?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(CONTENT_TYPE, kind)], body).into_response())
 }
 
-fn render(
-    overview: Overview,
-    sqs: Option<Arc<SqsCounters>>,
-    collectors: &[Arc<dyn Collector>],
-) -> Result<String, fmt::Error> {
+fn render(overview: Overview, api: &ApiState) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("quelea");
     registry.register_collector(Box::new(Snapshot(overview)));
-    if let Some(counters) = sqs {
-        registry.register_collector(Box::new(sqs::SqsSnapshot(counters)));
+    registry.register_collector(Box::new(Refusals::of(api)));
+    if let Some(counters) = &api.sqs {
+        registry.register_collector(Box::new(sqs::SqsSnapshot(Arc::clone(counters))));
     }
-    for collector in collectors {
+    for collector in &*api.collectors {
         registry.register_collector(Box::new(Shared(Arc::clone(collector))));
     }
     let mut body = String::new();
@@ -53,6 +50,36 @@ struct Shared(Arc<dyn Collector>);
 impl Collector for Shared {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.0.encode(encoder)
+    }
+}
+
+/// Whom the doors kept out.
+#[derive(Debug)]
+struct Refusals {
+    sign_ins: [(&'static str, u64); Front::ALL.len()],
+    verifications: u64,
+    management: [(&'static str, u64); 5],
+}
+
+impl Refusals {
+    fn of(api: &ApiState) -> Self {
+        let authenticator = &api.authenticator;
+        Self {
+            sign_ins: Front::ALL.map(|front| (front.name(), authenticator.failures(front))),
+            verifications: authenticator.verifications(),
+            management: api.counters.refused(),
+        }
+    }
+}
+
+impl Collector for Refusals {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Passwords that were hashed to verify them";
+        counter(&mut encoder, "sign_in_verifications", help, self.verifications)?;
+        let help = "Sign-ins with a wrong password or an unknown user";
+        labelled(&mut encoder, "sign_ins_failed", help, "front", &self.sign_ins)?;
+        let help = "Connections and requests that the management API refused";
+        labelled(&mut encoder, "management_refused", help, "cause", &self.management)
     }
 }
 
@@ -119,9 +146,7 @@ impl Snapshot {
     fn dropped(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let passed = &self.0.counters;
         let help = "Messages that ended without a consumer, by cause";
-        let mut family =
-            encoder.encode_descriptor("messages_dropped", help, None, MetricType::Counter)?;
-        for (cause, value) in [
+        let causes = [
             ("unroutable", passed.drop_unroutable),
             ("expired", passed.expired),
             ("overflow", passed.overflowed),
@@ -129,11 +154,8 @@ impl Snapshot {
             ("delivery_limit", passed.over_delivery_limit),
             ("dead_letter_unroutable", passed.dead_letters_dropped),
             ("reply_channel_gone", passed.replies_dropped),
-        ] {
-            let labels = [("cause", cause)];
-            ConstCounter::new(value).encode(family.encode_family(&labels)?)?;
-        }
-        Ok(())
+        ];
+        labelled(encoder, "messages_dropped", help, "cause", &causes)
     }
 
     fn log(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -172,6 +194,22 @@ fn bytes(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64
 
 fn counter(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
     metric(encoder, name, help, None, &ConstCounter::new(value))
+}
+
+/// A counter for each value of a label.
+fn labelled(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    label: &str,
+    values: &[(&str, u64)],
+) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (value, count) in values {
+        let labels = [(label, *value)];
+        ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
 }
 
 fn metric(

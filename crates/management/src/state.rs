@@ -6,6 +6,7 @@ use prometheus_client::collector::Collector;
 use quelea_node::{Authenticator, Core, CoreHandle};
 use quelea_sqs_server::SqsCounters;
 
+use crate::counters::ApiCounters;
 use crate::error::ApiError;
 
 /// What every handler needs; cheap to clone.
@@ -21,6 +22,8 @@ pub(crate) struct ApiState {
     pub(crate) account_id: Arc<str>,
     /// What the SQS front counts, if there is one.
     pub(crate) sqs: Option<Arc<SqsCounters>>,
+    /// What the API's own sockets did.
+    pub(crate) counters: Arc<ApiCounters>,
     /// What other fronts count.
     pub(crate) collectors: Arc<[Arc<dyn Collector>]>,
 }

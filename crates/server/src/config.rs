@@ -9,6 +9,7 @@ pub(crate) mod byte_size;
 mod check;
 mod cmq;
 mod elastic;
+mod http;
 mod key;
 pub(crate) mod reference;
 mod settings;
@@ -20,13 +21,13 @@ use quelea_model::limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::address::Address;
 pub(crate) use self::amqp::Amqp;
 pub(crate) use self::bridge::{Bridge, BridgeDelivery, BridgeFeed};
 use self::byte_size::{ByteSize, GIB, MIB};
 pub(crate) use self::check::ConfigError;
 pub(crate) use self::cmq::{Cmq, CmqForward, CmqRoute};
 pub(crate) use self::elastic::{Elastic, ElasticEntry, Metadata, Provider, RelaysOnExit};
+pub(crate) use self::http::Http;
 pub(crate) use self::settings::Settings;
 pub(crate) use self::sqs::Sqs;
 #[cfg(test)]
@@ -53,16 +54,6 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) access: Access,
     pub(crate) logging: Logging,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Http {
-    /// Whether the management API and the metrics page are served.
-    pub(crate) enabled: bool,
-    /// Address of the management API and of `/metrics`.
-    #[schemars(with = "Address")]
-    pub(crate) listen: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -108,7 +99,8 @@ pub(crate) struct Access {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Logging {
     /// What is logged to standard error: `error`, `warn`, `info`, `debug`, `trace`, or filters such
-    /// as `info,quelea_node=debug`.
+    /// as `info,quelea_node=debug`. After a change SIGHUP has the broker read its configuration anew
+    /// and take this over; all other settings need a restart.
     pub(crate) level: String,
 }
 
@@ -128,12 +120,6 @@ impl Default for Config {
             access: Access::default(),
             logging: Logging::default(),
         }
-    }
-}
-
-impl Default for Http {
-    fn default() -> Self {
-        Self { enabled: true, listen: "127.0.0.1:15672".to_owned() }
     }
 }
 

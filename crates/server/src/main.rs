@@ -66,7 +66,7 @@ struct HoldArgs {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => match args.config() {
-            Ok(config) => serve::run(&config),
+            Ok(config) => serve::run(&args, &config),
             Err(error) => exit::refuse("quelea", error),
         },
         Command::Config(args) => match args.print() {

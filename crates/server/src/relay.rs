@@ -156,7 +156,7 @@ impl RelayArgs {
         let directory = self.relay_id.map(|relay| Directory {
             addresses: self.directory.clone(),
             relay: RelayId(relay),
-            request: self.request.clone().unwrap_or_default(),
+            request: proven(self.request.clone().unwrap_or_default()),
             orphan_timeout: Duration::from_millis(self.orphan_timeout_ms),
         });
         // As the directory reads it, which starts relays with its own file.
@@ -184,6 +184,14 @@ impl RelayArgs {
         let directory = self.spill_dir.clone().unwrap_or_else(std::env::temp_dir);
         let bytes_max = self.spill_bytes;
         (bytes_max > 0).then_some(SpillConfig { directory, bytes_max })
+    }
+}
+
+/// The request as REGISTER has it: with the token that proves it, if the provider has handed one over.
+fn proven(request: String) -> String {
+    match std::env::var(quelea_elastic_directory::TOKEN_VARIABLE) {
+        Ok(token) => format!("{request}#{token}"),
+        Err(_) => request,
     }
 }
 

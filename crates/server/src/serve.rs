@@ -3,9 +3,11 @@
 
 mod bridge;
 mod cmq;
+mod connection_limits;
 mod elastic;
 mod management;
 mod node;
+mod reload;
 mod sqs;
 
 use std::io::Write as _;
@@ -22,12 +24,16 @@ use tokio::runtime::Builder;
 
 use self::bridge::{BridgeError, ElasticBridge};
 use self::cmq::{CmqError, CmqFront};
+use self::connection_limits::ConnectionLimits;
+use self::elastic::exposure::ExposureError;
 use self::elastic::{ElasticDirectory, ElasticError};
 use self::management::{Management, ManagementError};
+use self::reload::Reload;
 use self::sqs::{SqsError, SqsFront};
+use crate::cli::ConfigArgs;
 use crate::config::Config;
 use crate::exit;
-use crate::logging::{self, LevelError};
+use crate::logging::{self, LevelError, LogLevel};
 use crate::signals::Signals;
 
 /// Why the broker did not start, or did not run to its end.
@@ -46,41 +52,49 @@ enum ServeError {
     #[error(transparent)]
     Elastic(#[from] ElasticError),
     #[error(transparent)]
+    Exposure(#[from] ExposureError),
+    #[error(transparent)]
     Bridge(#[from] BridgeError),
     #[error("cannot {what}: {source}")]
     System { what: &'static str, source: std::io::Error },
 }
 
-/// Runs the broker until a signal stops it. Exit code 0: all is on the disk.
-pub(crate) fn run(config: &Config) -> ExitCode {
-    match serve(config) {
+/// Runs the broker with the configuration of `sources` until a signal stops it. Exit code 0: all is on the disk.
+pub(crate) fn run(sources: &ConfigArgs, config: &Config) -> ExitCode {
+    match serve(sources, config) {
         Ok(Stopped::Clean) => ExitCode::SUCCESS,
         Ok(Stopped::Unclean) => ExitCode::FAILURE,
         Err(error) => exit::fail("quelea", error),
     }
 }
 
-fn serve(config: &Config) -> Result<Stopped, ServeError> {
-    logging::to_stderr(&config.logging.level)?;
+fn serve(sources: &ConfigArgs, config: &Config) -> Result<Stopped, ServeError> {
+    let level = logging::to_stderr(&config.logging.level)?;
     quelea_node::install_panic_hook();
     // This thread is the management thread; the core has its own.
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(system("start the management runtime"))?;
-    runtime.block_on(manage(config))
+    runtime.block_on(manage(sources, config, level))
 }
 
-async fn manage(config: &Config) -> Result<Stopped, ServeError> {
+async fn manage(
+    sources: &ConfigArgs,
+    config: &Config,
+    level: LogLevel,
+) -> Result<Stopped, ServeError> {
     let started = Instant::now();
     // Before anything else, so that a signal during recovery is not lost.
     let mut signals = Signals::new().map_err(system("listen for signals"))?;
+    let mut reload = Reload::new(sources, config, level).map_err(system("listen for signals"))?;
+    elastic::exposure::check(config)?;
     let management = management::prepare(&config.http)?;
     let sqs = sqs::prepare(&config.sqs)?;
     let cmq = cmq::prepare(config)?;
     let elastic = elastic::prepare(&config.elastic)?;
     let bridge = bridge::prepare(config)?;
     elastic.iter().try_for_each(|elastic| elastic.check_keeper(&bridge.keeper()))?;
-    let settings = node::settings(config);
-    let connections_max = settings.connections_max;
+    let limits = ConnectionLimits::of(config, quelea_node::raise_file_limit());
+    let settings = node::settings(config, limits.amqp);
     let node = Node::start(settings)?;
     let counters = Arc::<SqsCounters>::default();
     let counted = sqs.is_some().then(|| Arc::clone(&counters));
@@ -88,25 +102,29 @@ async fn manage(config: &Config) -> Result<Stopped, ServeError> {
     let mut collectors: Vec<Arc<dyn Collector>> =
         cmq.iter().map(|_| Arc::clone(&cmq_counters) as Arc<dyn Collector>).collect();
     let keeper = bridge.keeper();
-    let elastic = elastic.map(|prepared| prepared.start(config, node.data_dir(), keeper));
+    let elastic =
+        elastic.map(|prepared| prepared.start(config, node.data_dir(), keeper, limits.elastic));
     let elastic = elastic.transpose()?;
     collectors.extend(elastic.iter().flat_map(ElasticDirectory::collectors));
     let bridge = bridge.start(&node, elastic.as_ref())?;
     collectors.extend(bridge.iter().map(ElasticBridge::collector));
     let directory = elastic.as_ref().map(ElasticDirectory::handle);
     let management = management
-        .map(|prepared| prepared.start(&node, config, counted, collectors, directory))
+        .map(|prepared| prepared.start(&node, config, counted, collectors, directory, limits.http))
         .transpose()?;
     let sqs = match sqs {
-        Some(prepared) => Some(prepared.start(&node, config, counters).await?),
+        Some(prepared) => Some(prepared.start(&node, config, counters, limits.sqs).await?),
         None => None,
     };
     let cmq = cmq.map(|prepared| prepared.start(&node, &cmq_counters)).transpose()?;
     let fronts = Fronts { management, sqs, cmq, elastic, bridge };
     let pid = std::process::id();
-    announce_ready(&node, &fronts, connections_max, started);
+    announce_ready(&node, &fronts, limits, started);
     notify_service_manager(NotifyState::Ready);
-    let signal = signals.next().await.name;
+    let signal = tokio::select! {
+        signal = signals.next() => signal.name,
+        never = reload.run() => match never {},
+    };
     tracing::info!(signal, "stopping");
     notify_service_manager(NotifyState::Stopping);
     let stopped = stop(node, fronts, &mut signals).await;
@@ -127,7 +145,7 @@ struct Fronts {
 }
 
 /// Writes the log's line, and the one for whoever started us.
-fn announce_ready(node: &Node, fronts: &Fronts, connections_max: usize, started: Instant) {
+fn announce_ready(node: &Node, fronts: &Fronts, limits: ConnectionLimits, started: Instant) {
     fn or_dash<T>(front: Option<&T>, address: impl Fn(&T) -> String) -> String {
         front.map_or_else(|| "-".to_owned(), address)
     }
@@ -152,7 +170,9 @@ fn announce_ready(node: &Node, fronts: &Fronts, connections_max: usize, started:
         elastic,
         keep = fronts.bridge.as_ref().and_then(ElasticBridge::keep_address),
         data_dir,
-        connections_max,
+        connections_max = limits.amqp,
+        sqs_connections_max = limits.sqs,
+        http_connections_max = limits.http,
         recovered_messages = node.recovery().entries,
         replayed_bytes = node.recovery().replayed_bytes,
         start_ms = started.elapsed().as_millis() as u64,

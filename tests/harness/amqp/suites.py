@@ -126,6 +126,7 @@ SUITES = [
     Suite("javascript", run_javascript, install_javascript, ensure_binary),
     Suite("java", run_java, install_java, ensure_binary),
     python_suite("bad_input"),
+    python_suite("hostile", alone=True),
     Suite("disk_full", run_disk_full, lambda: (install_python(), install_go()), ensure_binary),
     python_suite("damage", timeout_s=KILL_TIMEOUT_S),
     python_suite("kill", alone=True, timeout_s=KILL_TIMEOUT_S),

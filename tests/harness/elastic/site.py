@@ -81,6 +81,8 @@ class ElasticSite:
         """Starts a directory on this machine."""
         settings = {
             "QUELEA__ELASTIC__RELAY_PROGRAM": str(self.directory / "relay-program"),
+            # Machines of a test trust each other.
+            "QUELEA__ELASTIC__OPEN_BEYOND_LOOPBACK": "true",
             # Its API is asked from another machine.
             "QUELEA__ACCESS__LOOPBACK_USERS": "[]",
             **(environment or {}),

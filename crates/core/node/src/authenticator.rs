@@ -1,38 +1,33 @@
 //! Passwords are verified on a thread of their own, off the core; what was verified is remembered for
 //! a minute, so that a client that connects often (or asks the management API with every request)
-//! costs one hash.
+//! costs one hash. Addresses take turns, and what nobody waits for any more is not hashed.
 
-use std::collections::VecDeque;
+mod failures;
+mod remembered;
+mod waiting;
+
 use std::io;
+use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use argon2::{Algorithm, Argon2, Params, Version};
 use bytes::Bytes;
-use rustc_hash::FxHashMap;
+use quelea_net::network_of;
 
+pub use self::failures::{Failed, Front};
+use self::failures::{FailureCounters, Failures};
+use self::remembered::Remembered;
+use self::waiting::{Source, Waiting, Waits};
 use crate::password::{HashError, hash_password, verify_password};
 
-/// Requests that wait for the thread, which hashes some 50 passwords a second (a second thread would
-/// take the other core of a small machine). A connection has at most one, so this is a burst of
-/// logins; beyond it a login is refused, which clients answer by trying again.
-const WAITING_MAX: usize = 8_192;
-const REMEMBERED_FOR: Duration = Duration::from_secs(60);
-/// Verified credentials that are remembered; at the limit they are all forgotten, which costs one
-/// hash each.
-const REMEMBERED_MAX: usize = 4_096;
 /// Argon2 keeps 7 MiB on the heap, not on the stack.
 const STACK_BYTES: usize = 256 * 1024;
 /// How long the thread waits for more before it ends. With it goes the memory of the hashes, which
 /// our allocator keeps for a while for the thread that used it.
 const IDLE: Duration = Duration::from_secs(2);
-
-/// The request was not taken: too many logins wait, or no thread could be started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("too many logins wait already")]
-pub struct Busy;
 
 /// Credentials to check.
 #[derive(Clone)]
@@ -45,6 +40,28 @@ pub struct Credentials {
     pub hash: Option<Arc<str>>,
 }
 
+/// What became of a request to verify.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The password is the user's.
+    Verified,
+    /// It is not, or there is no such user.
+    Wrong,
+    /// Nobody knows: too many wait, or no thread could be started. To try again may help.
+    Busy,
+}
+
+impl From<bool> for Verdict {
+    fn from(is_good: bool) -> Self {
+        if is_good { Self::Verified } else { Self::Wrong }
+    }
+}
+
+/// Somebody waits for a verdict. Once it is dropped, nothing is hashed for it any more.
+#[derive(Debug)]
+#[must_use = "what nobody waits for is not verified"]
+pub struct Verification(#[expect(dead_code, reason = "it is there or not")] Arc<()>);
+
 /// The thread and its memory. Cheap to clone. The thread runs only while there is something to do.
 #[derive(Clone)]
 pub struct Authenticator {
@@ -56,18 +73,41 @@ struct Shared {
     /// Something was put into the queue.
     filled: Condvar,
     remembered: Mutex<Remembered>,
+    failures: Mutex<Failures>,
+    failed: FailureCounters,
+    hashed: AtomicU64,
 }
 
 #[derive(Default)]
 struct RequestQueue {
-    waiting: VecDeque<Request>,
+    waiting: Waiting<Request>,
     /// The thread runs, and will look at the queue again.
     served: bool,
 }
 
 enum Request {
-    Verify(Credentials, Box<dyn FnOnce(bool) + Send>),
+    Verify { credentials: Credentials, wanted: Weak<()>, reply: Box<dyn FnOnce(Verdict) + Send> },
     Hash(Bytes, Box<dyn FnOnce(Result<String, HashError>) + Send>),
+}
+
+impl Waits for Request {
+    fn is_wanted(&self) -> bool {
+        match self {
+            Self::Verify { wanted, .. } => wanted.strong_count() > 0,
+            Self::Hash(..) => true,
+        }
+    }
+}
+
+impl Request {
+    fn refuse(self) {
+        match self {
+            Self::Verify { reply, .. } => reply(Verdict::Busy),
+            Self::Hash(_, reply) => {
+                reply(Err(HashError { reason: "too many logins wait already".to_owned() }));
+            }
+        }
+    }
 }
 
 impl Authenticator {
@@ -80,54 +120,82 @@ impl Authenticator {
             queue: Mutex::default(),
             filled: Condvar::new(),
             remembered: Mutex::new(Remembered::new()?),
+            failures: Mutex::default(),
+            failed: FailureCounters::default(),
+            hashed: AtomicU64::new(0),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Whether these credentials were verified within the last minute. Costs some 10 µs.
+    /// Whether these credentials are good, if they were verified within the last minute. Costs some 10 µs.
     #[must_use]
-    pub fn remembers(&self, credentials: &Credentials) -> bool {
-        lock(&self.shared.remembered).contains(credentials, Instant::now())
+    pub fn remembered(&self, credentials: &Credentials) -> Option<bool> {
+        lock(&self.shared.remembered).verdict(credentials, Instant::now())
     }
 
-    /// Verifies on the thread; `reply` is called there.
-    ///
-    /// # Errors
-    /// [`Busy`] if too many wait; `reply` is dropped then.
+    /// Verifies on the thread, for somebody at `peer`; `reply` is called there, unless what this returns is
+    /// dropped before. If too many wait, it is called with [`Verdict::Busy`], perhaps before this returns.
     pub fn verify(
         &self,
+        peer: IpAddr,
         credentials: Credentials,
-        reply: impl FnOnce(bool) + Send + 'static,
-    ) -> Result<(), Busy> {
-        self.request(Request::Verify(credentials, Box::new(reply)))
+        reply: impl FnOnce(Verdict) + Send + 'static,
+    ) -> Verification {
+        let waits = Arc::new(());
+        let (wanted, reply) = (Arc::downgrade(&waits), Box::new(reply));
+        self.request(Some(network_of(peer)), Request::Verify { credentials, wanted, reply });
+        Verification(waits)
     }
 
-    /// Hashes a new password on the thread; `reply` is called there with the PHC string.
-    ///
-    /// # Errors
-    /// [`Busy`] if too many wait; `reply` is dropped then.
+    /// Hashes a new password on the thread; `reply` is called there with the PHC string, or with an error if
+    /// too many wait.
     pub fn hash(
         &self,
         password: Bytes,
         reply: impl FnOnce(Result<String, HashError>) + Send + 'static,
-    ) -> Result<(), Busy> {
-        self.request(Request::Hash(password, Box::new(reply)))
+    ) {
+        self.request(None, Request::Hash(password, Box::new(reply)));
     }
 
-    fn request(&self, request: Request) -> Result<(), Busy> {
+    /// A sign-in has failed: counts it, and says how long its answer is to wait. No other sign-in waits for
+    /// that, not even of the same user from the same address.
+    #[must_use]
+    pub fn failed(&self, front: Front, peer: IpAddr, user: &str) -> Failed {
+        self.shared.failed.count(front);
+        lock(&self.shared.failures).add(peer, user, Instant::now())
+    }
+
+    /// How many sign-ins have failed at a front since the start.
+    #[must_use]
+    pub fn failures(&self, front: Front) -> u64 {
+        self.shared.failed.get(front)
+    }
+
+    /// How many passwords were hashed to verify them since the start: what sign-ins cost.
+    #[must_use]
+    pub fn verifications(&self) -> u64 {
+        self.shared.hashed.load(Ordering::Relaxed)
+    }
+
+    fn request(&self, source: Source, request: Request) {
+        // Replies are called without the lock.
+        self.enqueue(source, request).into_iter().for_each(Request::refuse);
+    }
+
+    /// Returns those that are refused instead.
+    fn enqueue(&self, source: Source, request: Request) -> Vec<Request> {
         let mut queue = lock(&self.shared.queue);
-        if queue.waiting.len() >= WAITING_MAX {
-            return Err(Busy);
-        }
+        let refused = queue.waiting.push(source, request);
         if !queue.served {
             let shared = Arc::clone(&self.shared);
             let builder = thread::Builder::new().name("auth".to_owned()).stack_size(STACK_BYTES);
-            builder.spawn(move || shared.serve()).map_err(|_| Busy)?;
+            if builder.spawn(move || shared.serve()).is_err() {
+                return refused.into_iter().chain(queue.waiting.drain()).collect();
+            }
             queue.served = true;
         }
-        queue.waiting.push_back(request);
         self.shared.filled.notify_one();
-        Ok(())
+        refused.into_iter().collect()
     }
 }
 
@@ -136,7 +204,9 @@ impl Shared {
     fn serve(&self) {
         while let Some(request) = self.next() {
             let answer = AssertUnwindSafe(|| match request {
-                Request::Verify(credentials, reply) => reply(self.verify(&credentials)),
+                Request::Verify { credentials, reply, .. } => {
+                    reply(self.verify(&credentials).into());
+                }
                 Request::Hash(password, reply) => reply(hash_password(&password)),
             });
             // A panic is logged by the hook; who waits for this answer runs into a timeout.
@@ -146,25 +216,32 @@ impl Shared {
 
     /// The next request; `None` after none came for a while.
     fn next(&self) -> Option<Request> {
-        let queue = lock(&self.queue);
-        let empty = |queue: &mut RequestQueue| queue.waiting.is_empty();
-        let waited = self.filled.wait_timeout_while(queue, IDLE, empty);
-        let (mut queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let request = queue.waiting.pop_front();
-        queue.served = request.is_some();
-        request
+        loop {
+            let queue = lock(&self.queue);
+            let empty = |queue: &mut RequestQueue| queue.waiting.is_empty();
+            let waited = self.filled.wait_timeout_while(queue, IDLE, empty);
+            let (mut queue, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            let request = queue.waiting.pop();
+            if request.is_some() {
+                return request;
+            }
+            // Else all that had waited were given up.
+            if timeout.timed_out() {
+                queue.served = false;
+                return None;
+            }
+        }
     }
 
     fn verify(&self, credentials: &Credentials) -> bool {
         // A thousand connections may come with the same credentials before the first is verified.
-        if lock(&self.remembered).contains(credentials, Instant::now()) {
-            return true;
+        if let Some(is_good) = lock(&self.remembered).verdict(credentials, Instant::now()) {
+            return is_good;
         }
-        let verified = verify_password(&credentials.password, credentials.hash.as_deref());
-        if verified {
-            lock(&self.remembered).insert(credentials, Instant::now());
-        }
-        verified
+        self.hashed.fetch_add(1, Ordering::Relaxed);
+        let is_good = verify_password(&credentials.password, credentials.hash.as_deref());
+        lock(&self.remembered).insert(credentials, is_good, Instant::now());
+        is_good
     }
 }
 
@@ -174,61 +251,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keyed hashes of verified credentials. The user's password hash is part of what is hashed, so a
-/// changed password or a user made anew is forgotten by itself; neither passwords nor anything that
-/// could be compared across processes is kept.
-struct Remembered {
-    secret: [u8; 32],
-    until: FxHashMap<[u8; 32], Instant>,
-}
-
-impl Remembered {
-    fn new() -> io::Result<Self> {
-        let mut secret = [0; 32];
-        getrandom::fill(&mut secret).map_err(io::Error::other)?;
-        Ok(Self { secret, until: FxHashMap::default() })
-    }
-
-    fn contains(&self, credentials: &Credentials, now: Instant) -> bool {
-        self.key(credentials).and_then(|key| self.until.get(&key)).is_some_and(|until| *until > now)
-    }
-
-    fn insert(&mut self, credentials: &Credentials, now: Instant) {
-        let Some(key) = self.key(credentials) else { return };
-        if self.until.len() >= REMEMBERED_MAX {
-            self.until.retain(|_, until| *until > now);
-        }
-        if self.until.len() >= REMEMBERED_MAX {
-            self.until.clear();
-        }
-        self.until.insert(key, now + REMEMBERED_FOR);
-    }
-
-    /// Argon2 with its smallest cost (8 KiB, one pass) and a secret per process is a keyed hash.
-    fn key(&self, credentials: &Credentials) -> Option<[u8; 32]> {
-        let hash = credentials.hash.as_deref()?;
-        let params = Params::new(Params::MIN_M_COST, 1, 1, None).ok()?;
-        let keyed =
-            Argon2::new_with_secret(&self.secret, Algorithm::Argon2id, Version::V0x13, params)
-                .ok()?;
-        let mut input = Vec::with_capacity(
-            16 + credentials.user.len() + credentials.password.len() + hash.len(),
-        );
-        for part in [credentials.user.as_bytes(), &credentials.password, hash.as_bytes()] {
-            input.extend_from_slice(&(part.len() as u64).to_be_bytes());
-            input.extend_from_slice(part);
-        }
-        let mut key = [0; 32];
-        keyed.hash_password_into(&input, &self.secret, &mut key).ok()?;
-        Some(key)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
 
     use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
     fn credentials(user: &str, password: &'static str, hash: Option<&str>) -> Credentials {
         Credentials {
@@ -238,47 +267,52 @@ mod tests {
         }
     }
 
-    fn verify(pool: &Authenticator, credentials: Credentials) -> bool {
+    fn verify(pool: &Authenticator, credentials: Credentials) -> Verdict {
         let (sender, receiver) = mpsc::channel();
-        pool.verify(credentials, move |ok| sender.send(ok).unwrap()).unwrap();
+        let _waiting = pool.verify(HERE, credentials, move |verdict| sender.send(verdict).unwrap());
         receiver.recv().unwrap()
     }
 
     #[test]
-    fn verified_credentials_are_remembered_and_wrong_ones_are_not() {
+    fn verified_credentials_are_remembered_and_so_are_wrong_ones() {
         let pool = Authenticator::start().unwrap();
         let hash = hash_password(b"secret").unwrap();
         let right = credentials("ada", "secret", Some(&hash));
-        assert!(!pool.remembers(&right));
-        assert!(verify(&pool, right.clone()));
-        assert!(pool.remembers(&right));
+        assert_eq!(pool.remembered(&right), None);
+        assert_eq!(verify(&pool, right.clone()), Verdict::Verified);
+        assert_eq!(pool.remembered(&right), Some(true));
         let wrong = credentials("ada", "guess", Some(&hash));
-        assert!(!verify(&pool, wrong.clone()));
-        assert!(!pool.remembers(&wrong));
-        assert!(!pool.remembers(&credentials("bob", "secret", Some(&hash))));
+        assert_eq!(verify(&pool, wrong.clone()), Verdict::Wrong);
+        assert_eq!(pool.remembered(&wrong), Some(false));
+        assert_eq!(pool.remembered(&credentials("bob", "secret", Some(&hash))), None);
     }
 
     #[test]
     fn a_changed_password_or_a_deleted_user_is_forgotten() {
         let pool = Authenticator::start().unwrap();
         let hash = hash_password(b"secret").unwrap();
-        assert!(verify(&pool, credentials("ada", "secret", Some(&hash))));
+        assert_eq!(verify(&pool, credentials("ada", "secret", Some(&hash))), Verdict::Verified);
         let changed = hash_password(b"secret").unwrap();
-        assert!(!pool.remembers(&credentials("ada", "secret", Some(&changed))));
-        assert!(!verify(&pool, credentials("ada", "secret", None)));
+        assert_eq!(pool.remembered(&credentials("ada", "secret", Some(&changed))), None);
+        assert_eq!(verify(&pool, credentials("ada", "secret", None)), Verdict::Wrong);
+        // A user of that name is made: what was wrong need not be so any more.
+        assert_eq!(pool.remembered(&credentials("ada", "secret", Some(&changed))), None);
     }
 
     #[test]
-    fn memory_of_credentials_ends_after_a_minute_and_is_bounded() {
-        let mut remembered = Remembered::new().unwrap();
-        let now = Instant::now();
-        let ada = credentials("ada", "secret", Some("x"));
-        remembered.insert(&ada, now);
-        assert!(remembered.contains(&ada, now + REMEMBERED_FOR / 2));
-        assert!(!remembered.contains(&ada, now + REMEMBERED_FOR));
-        for n in 0..=REMEMBERED_MAX {
-            remembered.insert(&credentials(&n.to_string(), "secret", Some("x")), now);
-        }
-        assert!(remembered.until.len() <= REMEMBERED_MAX);
+    fn what_nobody_waits_for_is_not_hashed() {
+        let pool = Authenticator::start().unwrap();
+        let (first, hold) = mpsc::channel();
+        // The thread is kept busy until all others are given up.
+        pool.hash(Bytes::from_static(b"x"), move |_| hold.recv().unwrap());
+        let given_up: Vec<_> = (0..1_000)
+            .map(|number| {
+                let user = number.to_string();
+                pool.verify(HERE, credentials(&user, "x", None), |_| panic!("it was hashed"))
+            })
+            .collect();
+        drop(given_up);
+        first.send(()).unwrap();
+        assert_eq!(verify(&pool, credentials("ada", "x", None)), Verdict::Wrong);
     }
 }

@@ -1,16 +1,19 @@
 //! One AMQP connection: its session, its phase, and the half of its socket that is written to.
 
 use std::io::IoSlice;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use bytes::BytesMut;
 use quelea_amqp_session::{Peer, Session, SessionConfig};
 use quelea_broker::{Broker, ConnectionId};
 use quelea_model::Timestamp;
 use tokio::io::AsyncWrite as _;
 use tokio::net::tcp::OwnedWriteHalf;
 
+use crate::authenticator::Verification;
 use crate::timers::Armed;
 
 /// Bytes of the buffer that all connections read into. A connection that waits holds none of it. A
@@ -24,6 +27,10 @@ const SLICES_MAX: usize = 64;
 /// How long a connection that we closed may take to read the rest and close its end.
 pub(crate) const LINGER_MS: u64 = 5_000;
 
+/// Bytes that a peer may send while its password is checked: no client can know yet what to say. They are read
+/// since only so is it seen that a peer is gone.
+pub(crate) const EARLY_BYTES_MAX: usize = 4 * 1024;
+
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -36,6 +43,17 @@ pub(crate) enum Phase {
     Lingering(Timestamp),
     /// The task may end.
     Gone,
+}
+
+/// Where a connection's sign-in stands.
+#[derive(Debug)]
+pub(crate) enum SignIn {
+    /// None is under way.
+    Idle,
+    /// The password is being checked.
+    Waits { user: String, _verification: Verification },
+    /// It has failed, which the peer is not told before that time.
+    Failed { answer_at: Timestamp },
 }
 
 /// What a write came to.
@@ -55,6 +73,11 @@ pub(crate) struct Connection {
     pub(crate) phase: Phase,
     /// Its name in the log.
     pub(crate) name: Box<str>,
+    /// Where the peer is.
+    pub(crate) peer: IpAddr,
+    pub(crate) sign_in: SignIn,
+    /// What came during the sign-in, for the session when that is over.
+    pub(crate) early: BytesMut,
     /// The broker's name for it, once it was open.
     pub(crate) id: Option<ConnectionId>,
     /// Tells it from a later connection in the same slot.
@@ -82,12 +105,15 @@ impl Connection {
     pub(crate) fn new(
         config: &Arc<SessionConfig>,
         writer: OwnedWriteHalf,
-        peer: Peer,
+        (peer, address): (Peer, IpAddr),
         generation: u64,
         now: Timestamp,
     ) -> Self {
         Self {
             name: peer.connection_name().into(),
+            peer: address,
+            sign_in: SignIn::Idle,
+            early: BytesMut::new(),
             session: Session::new(Arc::clone(config), peer, now),
             phase: Phase::Open,
             id: None,
@@ -118,10 +144,26 @@ impl Connection {
     /// When the task or the session has to act although nothing happens.
     pub(crate) fn deadline(&self) -> Option<Timestamp> {
         match self.phase {
-            Phase::Open => self.session.deadline(),
+            Phase::Open => {
+                let deadlines = [self.session.deadline(), self.answer_at()];
+                deadlines.into_iter().flatten().min()
+            }
             Phase::Flushing(deadline) | Phase::Lingering(deadline) => Some(deadline),
             Phase::Gone => None,
         }
+    }
+
+    /// When the peer is to learn that its sign-in has failed.
+    pub(crate) const fn answer_at(&self) -> Option<Timestamp> {
+        match self.sign_in {
+            SignIn::Failed { answer_at } => Some(answer_at),
+            _ => None,
+        }
+    }
+
+    /// Whether the session waits for the end of a sign-in.
+    pub(crate) const fn is_signing_in(&self) -> bool {
+        !matches!(self.sign_in, SignIn::Idle)
     }
 
     /// Writes as much of the output as the socket takes.
@@ -176,6 +218,7 @@ impl Connection {
             self.session.disconnected(broker, now);
         }
         self.phase = Phase::Gone;
+        self.sign_in = SignIn::Idle;
         self.wake();
     }
 

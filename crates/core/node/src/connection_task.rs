@@ -2,7 +2,7 @@
 //! session what it has read. What there is to write the turn writes (`turn.rs`).
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::connection::{ARENA_BYTES, Phase};
+use crate::connection::{ARENA_BYTES, EARLY_BYTES_MAX, Phase};
 use crate::core::{Core, SharedCore};
 
 /// Bytes of one read. Some 800 small publishes: more would keep others waiting for longer than a
@@ -51,20 +51,25 @@ pub(crate) async fn accept(core: SharedCore, listener: TcpListener) {
 fn start(core: &SharedCore, stream: TcpStream, peer: SocketAddr) {
     // Both fail only if the peer is gone already.
     let Ok(local) = stream.local_addr() else { return };
-    if stream.set_nodelay(true).is_err() {
+    if quelea_net::prepare_socket(&stream).is_err() {
         return;
     }
+    let address = peer.ip().to_canonical();
     let peer = Peer {
         address: peer.to_string(),
         local: local.to_string(),
-        loopback: peer.ip().to_canonical().is_loopback(),
+        loopback: address.is_loopback(),
     };
     // The task yields by itself after each read; tokio's budget would stop it mid-turn.
-    tokio::task::spawn_local(tokio::task::unconstrained(serve(core.clone(), stream, peer)));
+    tokio::task::spawn_local(tokio::task::unconstrained(serve(
+        core.clone(),
+        stream,
+        (peer, address),
+    )));
 }
 
 /// Serves one connection until it is gone.
-async fn serve(core: SharedCore, stream: TcpStream, peer: Peer) {
+async fn serve(core: SharedCore, stream: TcpStream, peer: (Peer, IpAddr)) {
     let (mut reader, writer) = stream.into_split();
     let Some(slot) = core.with(|core| open(core, writer, peer)) else { return };
     loop {
@@ -82,10 +87,10 @@ async fn serve(core: SharedCore, stream: TcpStream, peer: Peer) {
 }
 
 /// Returns the new connection's slot, or nothing if there are too many or the node stops.
-fn open(core: &mut Core, writer: OwnedWriteHalf, peer: Peer) -> Option<usize> {
+fn open(core: &mut Core, writer: OwnedWriteHalf, peer: (Peer, IpAddr)) -> Option<usize> {
     let now = core.schedule.request_turn();
     if core.stop.has_begun() {
-        core.connections.refuse(&peer, now);
+        core.connections.refuse(&peer.0, now);
         return None;
     }
     core.connections.add(writer, peer, now)
@@ -121,6 +126,9 @@ fn poll(
         Phase::Gone => return Poll::Ready(Step::End),
         Phase::Flushing(_) => return Poll::Pending,
         Phase::Lingering(_) => {}
+        Phase::Open if core.connections[slot].is_signing_in() => {
+            return poll_signing_in(core, slot, reader, cx);
+        }
         Phase::Open => {
             if resume(core, slot) {
                 return Poll::Ready(Step::HasMore);
@@ -141,6 +149,31 @@ fn poll(
             core.connections.count_received(bytes);
             let has_more = receive(core, slot) || socket_has_more;
             Poll::Ready(if has_more { Step::HasMore } else { Step::Read })
+        }
+    }
+}
+
+/// While the password of a connection is checked only its end matters. What comes is kept for later.
+fn poll_signing_in(
+    core: &mut Core,
+    slot: usize,
+    reader: &mut OwnedReadHalf,
+    cx: &mut Context<'_>,
+) -> Poll<Step> {
+    let early = &mut core.connections[slot].early;
+    let room = EARLY_BYTES_MAX + 1 - early.len();
+    // The future holds nothing between two polls.
+    let read = pin!(reader.read_buf(&mut early.limit(room))).poll(cx);
+    match read {
+        Poll::Pending => Poll::Pending,
+        Poll::Ready(Ok(bytes @ 1..)) if core.connections[slot].early.len() <= EARLY_BYTES_MAX => {
+            core.connections.count_received(bytes);
+            Poll::Ready(Step::Read)
+        }
+        Poll::Ready(_) => {
+            let now = core.schedule.request_turn();
+            core.connections.disconnect(slot, &mut core.broker, now);
+            Poll::Ready(Step::End)
         }
     }
 }

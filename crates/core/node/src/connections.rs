@@ -1,5 +1,6 @@
 //! All connections with a socket: which have something to do in this turn, and their beginning and end.
 
+use std::net::IpAddr;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
@@ -13,10 +14,10 @@ use slab::Slab;
 use slotmap::SecondaryMap;
 use tokio::net::tcp::OwnedWriteHalf;
 
-use crate::authenticator::Credentials;
-use crate::connection::{ARENA_BYTES, Connection, LINGER_MS, Phase, Written};
+use crate::authenticator::{Credentials, Verdict};
+use crate::connection::{ARENA_BYTES, Connection, LINGER_MS, Phase, SignIn, Written};
 use crate::counters::NetCounters;
-use crate::logins::{LoginResult, Logins};
+use crate::logins::{LoginCheck, LoginResult, Logins};
 use crate::timers::Timers;
 
 /// One line of the log for all connections that are refused in this time.
@@ -102,11 +103,11 @@ impl Connections {
     pub(crate) fn add(
         &mut self,
         writer: OwnedWriteHalf,
-        peer: Peer,
+        peer: (Peer, IpAddr),
         now: Timestamp,
     ) -> Option<usize> {
         if self.open.len() >= self.connections_max {
-            self.refuse(&peer, now);
+            self.refuse(&peer.0, now);
             return None;
         }
         self.counters.accepted += 1;
@@ -270,7 +271,9 @@ impl Connections {
         while let Some(slot) = self.timers.due(now) {
             let Some(connection) = self.open.get_mut(slot) else { return };
             self.timers.disarm(slot, &mut connection.armed);
-            if connection.deadline().is_some_and(|deadline| deadline <= now) {
+            if connection.answer_at().is_some_and(|at| at <= now) {
+                self.signed_in(slot, false, broker, now);
+            } else if connection.deadline().is_some_and(|deadline| deadline <= now) {
                 connection.handle_timeout(broker, now);
             }
             self.mark_dirty(slot);
@@ -284,23 +287,17 @@ impl Connections {
         &mut self,
         result: LoginResult,
         broker: &mut Broker,
+        logins: &Logins,
         now: Timestamp,
     ) {
-        let is_same = |c: &Connection| c.generation == result.generation;
-        if self.open.get(result.slot).is_some_and(is_same) {
-            self.logged_in(result.slot, result.verified, broker, now);
-        }
-    }
-
-    fn logged_in(&mut self, slot: usize, verified: bool, broker: &mut Broker, now: Timestamp) {
-        let outcome = if verified { AuthOutcome::Accepted } else { AuthOutcome::Refused };
-        let connection = &mut self.open[slot];
-        if connection.phase != Phase::Open {
+        let Some(connection) = self.open.get_mut(result.slot) else { return };
+        if connection.generation != result.generation {
             return;
         }
-        connection.has_more = connection.session.authenticated(broker, outcome, now);
-        self.after_input(slot);
-        self.touch(slot);
+        if let SignIn::Waits { user, .. } = std::mem::replace(&mut connection.sign_in, SignIn::Idle)
+        {
+            self.conclude(result.slot, &user, result.verdict, broker, logins, now);
+        }
     }
 
     fn log_in(
@@ -311,12 +308,61 @@ impl Connections {
         logins: &Logins,
         now: Timestamp,
     ) {
-        let user = broker.access().accounts().user(&request.user);
-        let hash = user.map(|user| user.password_hash.as_ref().into());
-        let credentials = Credentials { user: request.user, password: request.password, hash };
-        if let Some(verified) = logins.check(slot, self.open[slot].generation, credentials) {
-            self.logged_in(slot, verified, broker, now);
+        let AuthRequest { user, password, .. } = request;
+        let known = broker.access().accounts().user(&user);
+        let hash = known.map(|user| user.password_hash.as_ref().into());
+        let credentials = Credentials { user: user.clone(), password, hash };
+        let connection = &mut self.open[slot];
+        match logins.check(slot, connection.generation, connection.peer, credentials) {
+            LoginCheck::Known(verdict) => self.conclude(slot, &user, verdict, broker, logins, now),
+            LoginCheck::Waits(_verification) => {
+                connection.sign_in = SignIn::Waits { user, _verification };
+                // Its task sees from now on whether the peer goes away.
+                connection.wake();
+            }
         }
+    }
+
+    /// What comes of a verdict: only one that the peer has earned is late.
+    fn conclude(
+        &mut self,
+        slot: usize,
+        user: &str,
+        verdict: Verdict,
+        broker: &mut Broker,
+        logins: &Logins,
+        now: Timestamp,
+    ) {
+        let connection = &mut self.open[slot];
+        if connection.phase != Phase::Open {
+            return;
+        }
+        if verdict == Verdict::Wrong {
+            let delay = logins.failed(connection.peer, user).delay;
+            let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+            connection.sign_in = SignIn::Failed { answer_at: now.plus_ms(delay_ms) };
+            connection.wake();
+            self.mark_dirty(slot);
+            return;
+        }
+        if verdict == Verdict::Busy {
+            tracing::warn!(user, "a login is refused: too many wait already");
+        }
+        self.signed_in(slot, verdict == Verdict::Verified, broker, now);
+    }
+
+    /// The sign-in is over: the session goes on with what has come meanwhile.
+    fn signed_in(&mut self, slot: usize, is_good: bool, broker: &mut Broker, now: Timestamp) {
+        let outcome = if is_good { AuthOutcome::Accepted } else { AuthOutcome::Refused };
+        let connection = &mut self.open[slot];
+        connection.sign_in = SignIn::Idle;
+        connection.has_more = connection.session.authenticated(broker, outcome, now);
+        let early = std::mem::take(&mut connection.early).freeze();
+        if !early.is_empty() {
+            connection.has_more = connection.session.receive(broker, early, now);
+        }
+        self.after_input(slot);
+        self.touch(slot);
     }
 
     // Output.

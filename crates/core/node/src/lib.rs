@@ -39,14 +39,14 @@ mod stop_signal;
 mod timers;
 mod turn;
 
-pub use authenticator::{Authenticator, Busy, Credentials};
+pub use authenticator::{Authenticator, Credentials, Failed, Front, Verdict, Verification};
 pub use backoff::Backoff;
 pub use clock::Clock;
 pub use core::{Core, ReceiveAnswer};
 pub use counters::NetCounters;
 pub use data_dir::{DataDir, DataDirError, LOCK_FILE};
 pub use file_disk::FileDisk;
-pub use file_limit::raise_file_limit;
+pub use file_limit::{raise_file_limit, share_files};
 pub use handle::{CoreHandle, CoreStopped, Promise};
 pub use internal_connections::{InternalChannel, InternalClient};
 pub use listener::{ListenError, listen};

@@ -1,11 +1,12 @@
 //! Logins of connections: passwords are checked on another thread, and the results come back to the
 //! core's next turn.
 
+use std::net::IpAddr;
 use std::sync::{Arc, mpsc};
 
 use tokio::sync::Notify;
 
-use crate::authenticator::{Authenticator, Credentials};
+use crate::authenticator::{Authenticator, Credentials, Failed, Front, Verdict, Verification};
 
 /// The result of a password check.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +14,15 @@ pub(crate) struct LoginResult {
     /// The connection's slot, and its generation there.
     pub(crate) slot: usize,
     pub(crate) generation: u64,
-    pub(crate) verified: bool,
+    pub(crate) verdict: Verdict,
+}
+
+/// What is known at once.
+pub(crate) enum LoginCheck {
+    /// The verdict.
+    Known(Verdict),
+    /// Nothing: it comes by [`Logins::poll_result`], unless this is dropped before.
+    Waits(Verification),
 }
 
 /// Password checks under way.
@@ -30,28 +39,29 @@ impl Logins {
         Self { authenticator, wake, sender, results }
     }
 
-    /// Checks the credentials of a connection. Returns the result if it is known at once; else it comes
-    /// by [`Logins::poll_result`].
+    /// Checks the credentials of a connection.
     pub(crate) fn check(
         &self,
         slot: usize,
         generation: u64,
+        peer: IpAddr,
         credentials: Credentials,
-    ) -> Option<bool> {
-        if self.authenticator.remembers(&credentials) {
-            return Some(true);
+    ) -> LoginCheck {
+        if let Some(is_good) = self.authenticator.remembered(&credentials) {
+            return LoginCheck::Known(is_good.into());
         }
         let (sender, wake) = (self.sender.clone(), Arc::clone(&self.wake));
-        let reply = move |verified| {
+        let reply = move |verdict| {
             // Without a core there is no connection either.
-            let _ = sender.send(LoginResult { slot, generation, verified });
+            let _ = sender.send(LoginResult { slot, generation, verdict });
             wake.notify_one();
         };
-        if self.authenticator.verify(credentials, reply).is_err() {
-            tracing::warn!("a login is refused: too many wait already");
-            return Some(false);
-        }
-        None
+        LoginCheck::Waits(self.authenticator.verify(peer, credentials, reply))
+    }
+
+    /// A login has failed.
+    pub(crate) fn failed(&self, peer: IpAddr, user: &str) -> Failed {
+        self.authenticator.failed(Front::Amqp, peer, user)
     }
 
     pub(crate) fn poll_result(&self) -> Option<LoginResult> {

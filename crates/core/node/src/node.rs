@@ -418,7 +418,7 @@ fn bootstrap(
         // We wait for it below.
         let _ = sender.send(hash);
     };
-    authenticator.hash(password, reply).map_err(|error| error.to_string())?;
+    authenticator.hash(password, reply);
     let hash = hash.recv().map_err(|error| error.to_string())?;
     let hash = hash.map_err(|error| error.to_string())?;
     let text = |error: AdminError| error.to_string();

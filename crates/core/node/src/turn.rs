@@ -97,7 +97,7 @@ impl Core {
         }
         let now = self.now();
         while let Some(result) = self.logins.poll_result() {
-            self.connections.login_checked(result, &mut self.broker, now);
+            self.connections.login_checked(result, &mut self.broker, &self.logins, now);
         }
         self.connections.fire_timers(&mut self.broker, now);
         self.publish_epoch();

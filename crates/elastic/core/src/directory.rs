@@ -7,6 +7,7 @@
 
 mod context;
 mod definition;
+mod first_use;
 mod frames;
 mod io;
 pub mod limits;
@@ -23,11 +24,15 @@ use quelea_elastic_proto::frame::Role;
 use quelea_elastic_proto::{ClientId, RelayId, Time};
 
 pub use definition::{Definition, DefinitionError, Relocation};
-pub use io::{Effect, Event, Input, Peer, ProviderOutcome, RelayHandle, RelaySpec, SaveError};
+pub use first_use::FirstUseLimits;
+pub use io::{
+    Address, Effect, Event, Input, Peer, ProviderOutcome, RelayHandle, RelaySpec, SaveError,
+};
 pub use settings::Settings;
 pub use status::{ListenerStatus, Logged, ProducerStatus, QueueStatus, RelayStatus};
 
 use self::context::Context;
+use self::first_use::FirstUses;
 use self::ownership::QueueEntry;
 use self::queue::Queue;
 use crate::plan::{Plan, Planned};
@@ -45,12 +50,16 @@ pub struct Directory {
     deadlines: BTreeSet<(Time, String)>,
     /// See [`Input::Stop`].
     stopping: bool,
+    first_uses: FirstUses,
+    /// Of all queues.
+    relays: usize,
     effects: VecDeque<Effect>,
 }
 
 /// A connection, and what it is to which queues.
 struct Connection {
     role: Role,
+    address: Address,
     /// Queues that its clients use, or for whose claim its frames wait.
     queues: BTreeSet<String>,
     /// The relay at its other end.
@@ -69,6 +78,8 @@ impl Directory {
             announcing: None,
             deadlines: BTreeSet::new(),
             stopping: false,
+            first_uses: FirstUses::default(),
+            relays: 0,
             effects: VecDeque::new(),
         }
     }
@@ -79,8 +90,8 @@ impl Directory {
             return;
         }
         match input {
-            Input::Connected { peer, role } => {
-                let connection = Connection { role, queues: BTreeSet::new(), relay: None };
+            Input::Connected { peer, role, address } => {
+                let connection = Connection { role, address, queues: BTreeSet::new(), relay: None };
                 self.connected(now, peer, connection);
             }
             Input::Received { peer, frame } => self.received(now, peer, frame),
@@ -263,7 +274,8 @@ impl Directory {
     }
 
     fn context(&mut self, now: Time) -> Context<'_> {
-        Context { now, settings: &self.settings, effects: &mut self.effects }
+        let Self { settings, effects, relays, .. } = self;
+        Context { now, settings, effects, relays_elsewhere: *relays }
     }
 
     /// One step of an owned queue, with what follows each: the record is written if it changed, the
@@ -275,17 +287,25 @@ impl Directory {
         step: impl FnOnce(&mut Queue, &mut Context<'_>) -> R,
     ) -> Option<R> {
         let Some(QueueEntry::Owned(queue)) = self.queues.get_mut(name) else { return None };
-        let mut cx = Context { now, settings: &self.settings, effects: &mut self.effects };
+        let Self { settings, effects, .. } = self;
+        let relays_elsewhere = self.relays - queue.relays.len();
+        let mut cx = Context { now, settings, effects, relays_elsewhere };
         queue.forgive_pause(&mut cx);
         let result = step(queue, &mut cx);
         queue.save(&mut cx);
+        self.relays = relays_elsewhere + queue.relays.len();
+        let is_defined = !queue.is_first_use();
         let at = queue.deadline();
         if at != queue.scheduled_at {
             self.deadlines.remove(&(queue.scheduled_at, name.to_owned()));
             queue.scheduled_at = at;
             self.deadlines.insert((at, name.to_owned()));
         }
-        if queue.is_gone() {
+        let is_gone = queue.is_gone();
+        if is_defined || is_gone {
+            self.first_uses.forget(name);
+        }
+        if is_gone {
             self.remove(name);
         }
         Some(result)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use quelea_elastic_core::directory::Peer;
+use quelea_elastic_core::directory::{Address, Peer};
 use quelea_elastic_proto::frame::{ErrorCode, Hello, Role, Welcome, WireError};
 use quelea_elastic_proto::wire::FrameBuffer;
 use quelea_elastic_proto::{Frame, limits};
@@ -40,12 +40,12 @@ pub(crate) struct SiteKey {
 /// Serves one connection to its end.
 pub(crate) async fn serve(
     mut socket: TcpStream,
-    peer: Peer,
+    (peer, address): (Peer, Address),
     site_key: Arc<SiteKey>,
     inbox: Sender<Message>,
 ) {
     // A frame is small and waited for. It only fails on a socket that has ended.
-    let _ = socket.set_nodelay(true);
+    let _ = quelea_net::prepare_socket(&socket);
     let mut buffer = FrameBuffer::new();
     let role = match timeout(HELLO_MAX, greet(&mut socket, &mut buffer, &site_key)).await {
         Ok(Ok(role)) => role,
@@ -56,7 +56,7 @@ pub(crate) async fn serve(
         }
     };
     let (sender, outgoing) = channel(WAITING_MAX);
-    if inbox.send(Message::Connected { peer, role, sender }).await.is_err() {
+    if inbox.send(Message::Connected { peer, role, address, sender }).await.is_err() {
         return;
     }
     let last = exchange(&mut socket, &mut buffer, peer, outgoing, &inbox).await;

@@ -22,6 +22,7 @@ use crate::counters::{DirectoryCounters, Totals};
 use crate::event_log::EventLog;
 use crate::ownership::command::Command;
 use crate::provider::{Provider, ProviderError, ProviderEvent};
+use crate::relay_token::TokenSecret;
 
 /// From asking a relay to end to making it: it has drained by then, or was given up.
 const STOP_GRACE: Duration = Duration::from_secs(5);
@@ -50,6 +51,7 @@ pub(crate) struct Driver {
     stop_relays: bool,
     /// They are being ended, until then.
     stopping_until: Option<Instant>,
+    secret: TokenSecret,
     /// What the provider was shown of each queue: its generation and numbers of clients.
     published: BTreeMap<String, (u64, usize, usize, bool)>,
 }
@@ -64,6 +66,7 @@ pub(crate) struct DriverParts {
     pub(crate) ownership: UnboundedSender<Command>,
     pub(crate) inbox: Sender<Message>,
     pub(crate) stop_relays: bool,
+    pub(crate) secret: TokenSecret,
 }
 
 impl Driver {
@@ -77,6 +80,7 @@ impl Driver {
             ownership,
             inbox,
             stop_relays,
+            secret,
         } = parts;
         Self {
             core,
@@ -91,6 +95,7 @@ impl Driver {
             inbox,
             stop_relays,
             stopping_until: None,
+            secret,
             published: BTreeMap::new(),
         }
     }
@@ -144,12 +149,12 @@ impl Driver {
         match message {
             // Dropping the sender ends the connection.
             Message::Connected { .. } if self.stopping_until.is_some() => {}
-            Message::Connected { peer, role, sender } => {
+            Message::Connected { peer, role, address, sender } => {
                 self.peers.insert(peer, sender);
                 self.counters.connected(role);
-                self.input(Input::Connected { peer, role });
+                self.input(Input::Connected { peer, role, address });
             }
-            Message::Received { peer, frame } => self.input(Input::Received { peer, frame }),
+            Message::Received { peer, frame } => self.received(peer, frame),
             Message::Gone { peer } => {
                 self.peers.remove(&peer);
                 self.input(Input::Disconnected { peer });
@@ -181,6 +186,23 @@ impl Driver {
             }
             Message::Stop(answer) => self.begin_stop(answer),
         }
+    }
+
+    fn received(&mut self, peer: Peer, frame: Frame) {
+        let frame = match frame {
+            Frame::Register(register) => match self.secret.check(register) {
+                Ok(register) => Frame::Register(register),
+                Err(refusal) => {
+                    tracing::warn!(peer = peer.0, text = refusal.text, "a relay is refused");
+                    self.send(peer, Frame::Error(refusal));
+                    // Its task writes what waits, and ends.
+                    self.peers.remove(&peer);
+                    return;
+                }
+            },
+            frame => frame,
+        };
+        self.input(Input::Received { peer, frame });
     }
 
     /// Hands the state machine an input.

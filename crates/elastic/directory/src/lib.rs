@@ -12,12 +12,14 @@ mod event_log;
 pub mod meta;
 mod ownership;
 pub mod provider;
+mod relay_token;
 mod server;
 
 use std::pin::Pin;
 
 pub use api::routes;
 pub use counters::DirectoryCounters;
+pub use relay_token::{TOKEN_VARIABLE, TokenSecret};
 pub use server::{
     DirectoryHandle, DirectoryServer, DirectorySettings, DirectoryStartError, MetaSettings,
     ProviderSettings,

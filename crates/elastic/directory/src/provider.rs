@@ -12,6 +12,7 @@ use std::time::Duration;
 use quelea_elastic_core::directory::{Definition, QueueStatus, RelayHandle, RelaySpec};
 
 use crate::ResultFuture;
+use crate::relay_token::TokenSecret;
 
 /// Starts, lists and ends relays. Shared by tasks; every method may be called at any time, and what it
 /// began goes on if the caller stops waiting.
@@ -186,9 +187,18 @@ pub struct RelayCommand {
     pub listen: String,
     /// File with the site's key, empty if there is none.
     pub key_file: String,
+    /// What relays' tokens are made of.
+    pub secret: TokenSecret,
 }
 
 impl RelayCommand {
+    /// What the relay has to show; it is handed over in its environment, [`TOKEN_VARIABLE`](crate::TOKEN_VARIABLE), and never on its command line,
+    /// which everybody on the machine can read.
+    #[must_use]
+    pub fn token(&self, spec: &RelaySpec) -> String {
+        self.secret.token(&spec.queue, &spec.request)
+    }
+
     /// The arguments of the program `quelea`.
     #[must_use]
     pub fn arguments(&self, spec: &RelaySpec) -> Vec<String> {
@@ -219,6 +229,7 @@ mod tests {
             directories: vec!["a:1".to_owned(), "b:2".to_owned()].into(),
             listen: "127.0.0.1:0".to_owned(),
             key_file: String::new(),
+            secret: TokenSecret::random().unwrap(),
         };
         let spec =
             RelaySpec { relay: RelayId(3), queue: "-x y".to_owned(), request: "r".to_owned() };
@@ -228,5 +239,7 @@ mod tests {
         assert_eq!(command.arguments(&spec).len(), 6);
         command.key_file = "/k".to_owned();
         assert_eq!(command.arguments(&spec)[6], "--key-file=/k");
+        let token = command.token(&spec);
+        assert!(command.arguments(&spec).iter().all(|argument| !argument.contains(&token)));
     }
 }

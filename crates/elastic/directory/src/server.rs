@@ -1,14 +1,16 @@
 //! A directory's thread: its runtime, its listener, and how it starts and stops.
 
 use std::collections::BTreeSet;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use quelea_elastic_core::directory::{Definition, Directory, Input, Peer, Settings, limits};
+use quelea_elastic_core::directory::{
+    Address, Definition, Directory, Input, Peer, Settings, limits,
+};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{
     Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel,
@@ -26,6 +28,7 @@ use crate::ownership::Ownership;
 use crate::ownership::command::Command;
 use crate::provider::process::{ProcessSettings, Processes};
 use crate::provider::{Directories, Provider, RelayCommand, Running};
+use crate::relay_token::TokenSecret;
 
 /// What waits for the driver; who sends more waits.
 const INBOX_MAX: usize = 4_096;
@@ -63,6 +66,8 @@ pub struct DirectorySettings {
     pub stop_relays: bool,
     /// What it counts.
     pub counters: Arc<DirectoryCounters>,
+    /// Most connections, those in their greeting included; further ones are closed at once.
+    pub connections_max: usize,
 }
 
 /// See [`DirectorySettings::provider`].
@@ -218,6 +223,7 @@ struct Prepared {
     listener: tokio::net::TcpListener,
     site_key: Arc<SiteKey>,
     inbox: Sender<Message>,
+    connections_max: usize,
     queues: Vec<(String, Definition)>,
     stop_relays: bool,
     /// No other directory shares the queues.
@@ -239,18 +245,14 @@ impl Prepared {
             false => settings.advertise,
         };
         let alone = matches!(settings.metadata, MetaSettings::Embedded(_));
-        let meta: Arc<dyn MetaStore> = match settings.metadata {
-            MetaSettings::Embedded(path) => Arc::new(Embedded::open(&path)?),
-            #[cfg(feature = "etcd")]
-            MetaSettings::Etcd(endpoints) => {
-                Arc::new(crate::meta::etcd::Etcd::connect(&endpoints).await?)
-            }
-        };
+        let meta = open_meta(settings.metadata).await?;
+        let secret = TokenSecret::of_site(meta.as_ref()).await?;
         let directories = Directories::from(vec![advertise.clone()]);
         let command = RelayCommand {
             directories: directories.clone(),
             listen: settings.relay_listen,
             key_file: settings.key_file,
+            secret: secret.clone(),
         };
         let provider: Arc<dyn Provider> = match settings.provider {
             ProviderSettings::Process { dir, program } => {
@@ -275,6 +277,7 @@ impl Prepared {
             ownership: command.clone(),
             inbox: inbox.clone(),
             stop_relays: settings.stop_relays,
+            secret,
         });
         let ownership = Ownership {
             meta,
@@ -293,6 +296,7 @@ impl Prepared {
             listener,
             site_key: Arc::new(SiteKey { key: settings.key }),
             inbox,
+            connections_max: settings.connections_max.min(limits::PEERS_MAX),
             queues: settings.queues,
             stop_relays: settings.stop_relays,
             alone,
@@ -305,7 +309,12 @@ impl Prepared {
             driver.input(Input::Define { queue, definition });
         }
         let ownership = tokio::spawn(ownership.run(commands));
-        let listening = tokio::spawn(listen(self.listener, self.site_key, self.inbox.clone()));
+        let listening = tokio::spawn(listen(
+            self.listener,
+            self.site_key,
+            self.inbox.clone(),
+            self.connections_max,
+        ));
         let events = tokio::spawn(forward_provider_events(Arc::clone(&provider), self.inbox));
         let owned = driver.run(messages).await;
         listening.abort();
@@ -321,30 +330,56 @@ impl Prepared {
     }
 }
 
-async fn listen(listener: tokio::net::TcpListener, site_key: Arc<SiteKey>, inbox: Sender<Message>) {
+/// Where queues' records are.
+async fn open_meta(metadata: MetaSettings) -> Result<Arc<dyn MetaStore>, DirectoryStartError> {
+    match metadata {
+        MetaSettings::Embedded(path) => Ok(Arc::new(Embedded::open(&path)?)),
+        #[cfg(feature = "etcd")]
+        MetaSettings::Etcd(endpoints) => {
+            Ok(Arc::new(crate::meta::etcd::Etcd::connect(&endpoints).await?))
+        }
+    }
+}
+
+async fn listen(
+    listener: tokio::net::TcpListener,
+    site_key: Arc<SiteKey>,
+    inbox: Sender<Message>,
+    connections_max: usize,
+) {
     let open = Arc::<AtomicUsize>::default();
     let mut last = 0;
     loop {
-        let socket = match listener.accept().await {
-            Ok((socket, _)) => socket,
+        let (socket, address) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "the directory cannot accept");
                 sleep(ACCEPT_RETRY).await;
                 continue;
             }
         };
-        if open.load(Ordering::Relaxed) >= limits::PEERS_MAX {
-            tracing::warn!(limit = limits::PEERS_MAX, "too many connections: one is closed");
+        if open.load(Ordering::Relaxed) >= connections_max {
+            tracing::warn!(limit = connections_max, "too many connections: one is closed");
             continue;
         }
         last += 1;
         let (site_key, inbox, open) = (Arc::clone(&site_key), inbox.clone(), Arc::clone(&open));
         open.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(async move {
-            connection::serve(socket, Peer(last), site_key, inbox).await;
+            let address = number_of(address);
+            connection::serve(socket, (Peer(last), address), site_key, inbox).await;
             open.fetch_sub(1, Ordering::Relaxed);
         });
     }
+}
+
+/// Where a peer is, as the directory's core has it.
+fn number_of(peer: SocketAddr) -> Address {
+    let network = match quelea_net::network_of(peer.ip()) {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(network) => network,
+    };
+    Address(network.to_bits())
 }
 
 async fn forward_provider_events(provider: Arc<dyn Provider>, inbox: Sender<Message>) {

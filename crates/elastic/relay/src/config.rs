@@ -45,7 +45,7 @@ pub struct Directory {
     pub addresses: Vec<String>,
     /// The relay's number.
     pub relay: RelayId,
-    /// The provider's request that started it.
+    /// The provider's request that started it, and behind `#` its token, if the provider gave it one.
     pub request: String,
     /// Without a directory and without a client for so long, it ends.
     pub orphan_timeout: Duration,

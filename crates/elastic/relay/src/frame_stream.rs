@@ -43,7 +43,7 @@ pub(crate) async fn connect(
         TcpStream::connect(address).await.map_err(StreamError::Connect)
     });
     let stream = stream.await?;
-    stream.set_nodelay(true)?;
+    quelea_net::prepare_socket(&stream)?;
     let (socket, writer) = stream.into_split();
     let mut writer = FrameWriter(writer);
     let mut reader = FrameReader { socket, buffer: FrameBuffer::new(), read_bytes };

@@ -60,7 +60,7 @@ fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
 
 /// Fails only if the peer is gone already.
 fn prepare(stream: &TcpStream) -> io::Result<()> {
-    stream.set_nodelay(true)?;
+    quelea_net::prepare_socket(stream)?;
     if let Err(error) = SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX) {
         // A kernel that does not have it takes more of slow listeners: it costs memory, nothing else.
         static TOLD: Once = Once::new();

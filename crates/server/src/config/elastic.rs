@@ -22,9 +22,17 @@ pub(crate) struct Elastic {
     /// `[::]`.
     #[schemars(with = "OptionalAddress")]
     pub(crate) advertise: String,
+    /// Most connections to the directory; further ones are closed at once. The limit of open files
+    /// lowers this.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) connections_max: usize,
     /// File with the secret that clients and relays have to show, 32 bytes or 64 hexadecimal
-    /// digits. Empty: none is asked for.
+    /// digits. Empty: none is asked for, and elastic queues are for this machine only.
     pub(crate) key_file: String,
+    /// Whether elastic queues may be reached from other machines without a key, and entries without
+    /// `plain` or `curve`: everybody who reaches them may do everything then. Else the start is
+    /// refused.
+    pub(crate) open_beyond_loopback: bool,
     /// Who runs relays: `process`, this machine; `kubernetes`, pods of a cluster (only in a build
     /// with that feature).
     pub(crate) provider: Provider,
@@ -63,6 +71,18 @@ pub(crate) struct Elastic {
     /// given up, and another one started.
     #[schemars(range(min = 100, max = DAY_MS))]
     pub(crate) register_ms_max: u64,
+    /// Most relays that this directory has started for all of its queues together; each is a process
+    /// of some 10 MiB, or a pod.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) relays_max: usize,
+    /// Most queues that the clients of one address have made by using them, of those that there are;
+    /// one connection may have made a quarter of them. Queues that are defined do not count.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) first_use_queues_max: usize,
+    /// How long a queue that was made on first use lives without a client, in milliseconds; 0: for
+    /// ever. Used again, it is made anew.
+    #[schemars(range(max = DAY_MS))]
+    pub(crate) unused_ms_max: u64,
     /// Definition of queues that are made on first use: a JSON object with the fields of [a queue's
     /// definition](../elastic/queues.md#a-queues-definition); what it does not name has its default.
     pub(crate) default: String,
@@ -159,7 +179,9 @@ impl Default for Elastic {
         Self {
             listen: "127.0.0.1:5670".to_owned(),
             advertise: String::new(),
+            connections_max: 100_000,
             key_file: String::new(),
+            open_beyond_loopback: false,
             provider: Provider::Process,
             relay_program: String::new(),
             relay_listen: "127.0.0.1:0".to_owned(),
@@ -174,6 +196,9 @@ impl Default for Elastic {
             etcd_endpoints: vec!["http://127.0.0.1:2379".to_owned()],
             drain_ms_max: 60_000,
             register_ms_max: 15_000,
+            relays_max: 256,
+            first_use_queues_max: 128,
+            unused_ms_max: 60_000,
             default: empty_definition(),
             queue: Vec::new(),
             entry: Vec::new(),

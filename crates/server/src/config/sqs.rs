@@ -16,6 +16,10 @@ pub(crate) struct Sqs {
     /// tells.
     #[schemars(with = "Vec<Address>", length(min = 1))]
     pub(crate) listen: Vec<String>,
+    /// Names, beside those that no web page can have, under which requests from this machine may be
+    /// sent without a key of this broker, such as the one that a proxy passes on; `*.example.com`
+    /// stands for all names below. See [web pages](access.md#web-pages).
+    pub(crate) hosts: Vec<String>,
     /// Threads of the SQS interface. Each serves the connections that it accepts. 0: the core's own
     /// thread serves them, which costs least for each request, but takes from AMQP's clients what
     /// HTTP and signatures cost.
@@ -60,6 +64,7 @@ impl Default for Sqs {
         Self {
             enabled: true,
             listen: vec!["127.0.0.1:9324".to_owned()],
+            hosts: Vec::new(),
             threads: 0,
             account_id: "000000000000".to_owned(),
             region: "us-east-1".to_owned(),

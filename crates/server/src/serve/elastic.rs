@@ -1,13 +1,14 @@
 //! The elastic queues' directory, as `serve` starts and stops it.
 
 mod entries;
+pub(crate) mod exposure;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
-use quelea_elastic_core::directory::{Definition, DefinitionError, Settings};
+use quelea_elastic_core::directory::{Definition, DefinitionError, FirstUseLimits, Settings};
 use quelea_elastic_directory::{
     DirectoryCounters, DirectoryHandle, DirectoryServer, DirectorySettings, DirectoryStartError,
     MetaSettings, ProviderSettings,
@@ -18,6 +19,9 @@ use quelea_node::ListenError;
 use self::entries::{Entries, EntriesCounters, EntryFailure, PreparedEntries};
 use crate::config::{Config, Elastic as ElasticConfig, Metadata, Provider, RelaysOnExit};
 use crate::key_file::{self, KeyFileError};
+
+/// The part of an address' queues that one connection may have made is one of so many.
+const CONNECTIONS_SHARE: usize = 4;
 
 /// The running directory.
 pub(crate) struct ElasticDirectory {
@@ -108,6 +112,12 @@ pub(crate) fn prepare(config: &ElasticConfig) -> Result<Option<Prepared>, Elasti
         definition,
         relay_cost_per_hour_micros: config.relay_cost_per_hour_micros,
         register_ms_max: config.register_ms_max,
+        relays_max: config.relays_max,
+        first_use: FirstUseLimits {
+            per_connection_max: config.first_use_queues_max.div_ceil(CONNECTIONS_SHARE),
+            per_address_max: config.first_use_queues_max,
+            unused_ms_max: config.unused_ms_max,
+        },
         drain_ms_max: config.drain_ms_max,
         ..Settings::default()
     };
@@ -232,6 +242,7 @@ impl Prepared {
         config: &Config,
         data_dir: &Path,
         keeper: String,
+        connections_max: usize,
     ) -> Result<ElasticDirectory, ElasticError> {
         let counters = Arc::<DirectoryCounters>::default();
         let dir = data_dir.join("elastic");
@@ -251,6 +262,7 @@ impl Prepared {
             metadata: metadata(&config.elastic, dir.join("metadata.redb")),
             stop_relays: self.stop_relays,
             counters: Arc::clone(&counters),
+            connections_max,
         };
         let server = DirectoryServer::start(settings)?;
         let (entries, entries_counters) = self.entries.start(server.address(), &self.key)?;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use prometheus_client::collector::Collector;
 use quelea_elastic_directory::DirectoryHandle;
-use quelea_management::HttpSettings;
+use quelea_management::{HttpLimits, HttpSettings};
+use quelea_net::HostNames;
 use quelea_node::{ListenError, Node};
 use quelea_sqs_server::SqsCounters;
 use tokio::sync::oneshot;
@@ -21,7 +22,7 @@ const STOP_MAX: Duration = Duration::from_secs(1);
 pub(crate) struct Management {
     address: String,
     stop: oneshot::Sender<()>,
-    task: JoinHandle<std::io::Result<()>>,
+    task: JoinHandle<()>,
 }
 
 /// Why it does not start.
@@ -51,6 +52,7 @@ impl Prepared {
         sqs: Option<Arc<SqsCounters>>,
         collectors: Vec<Arc<dyn Collector>>,
         directory: Option<DirectoryHandle>,
+        connections_max: usize,
     ) -> Result<Management, ManagementError> {
         let address = self.0.local_addr().map_err(ManagementError::Register)?.to_string();
         let listener =
@@ -61,6 +63,12 @@ impl Prepared {
             account_id: config.sqs.account_id.clone(),
             sqs,
             collectors,
+            limits: HttpLimits {
+                connections_max,
+                requests_per_s_max: config.http.requests_per_s_max,
+                request_max: Duration::from_millis(config.http.request_timeout_ms),
+            },
+            hosts: HostNames::new(&config.http.hosts),
             elastic: quelea_elastic_directory::routes(directory),
         };
         let (stop, stopped) = oneshot::channel::<()>();
@@ -84,8 +92,7 @@ impl Management {
     pub(crate) async fn stop(self) {
         let _ = self.stop.send(());
         match tokio::time::timeout(STOP_MAX, self.task).await {
-            Ok(Ok(Ok(()))) => {}
-            Ok(Ok(Err(error))) => tracing::warn!(%error, "the management API broke"),
+            Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "the management API broke"),
             Err(_) => tracing::debug!("management connections are left open"),
         }

@@ -9,11 +9,8 @@ use quelea_node::NodeConfig;
 
 use crate::config::Config;
 
-/// The node's settings. No more connections are taken than there may be open files, so that the
-/// management API and the log keep theirs.
-pub(crate) fn settings(config: &Config) -> NodeConfig {
-    let files = usize::try_from(quelea_node::raise_file_limit()).unwrap_or(usize::MAX);
-    let connections_max = config.amqp.connections_max.min(files);
+/// The node's settings.
+pub(crate) fn settings(config: &Config, connections_max: usize) -> NodeConfig {
     let connection = ConnectionConfig {
         frame_max: config.amqp.frame_max,
         channel_max: config.amqp.channel_max,

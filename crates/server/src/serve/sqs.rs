@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quelea_net::HostNames;
 use quelea_node::{CoreStopped, ListenError, Node};
 use quelea_sqs_embedded::{EmbeddedQueues, EmbeddedSettings};
 use quelea_sqs_server::{BODIES_BYTES_MAX, SqsCounters, SqsServer, SqsSettings, SqsStartError};
@@ -45,10 +46,10 @@ impl Prepared {
         node: &Node,
         config: &Config,
         counters: Arc<SqsCounters>,
+        connections_max: usize,
     ) -> Result<SqsFront, SqsError> {
         let Self(listeners) = self;
         let sqs = &config.sqs;
-        let files = usize::try_from(quelea_node::raise_file_limit()).unwrap_or(usize::MAX);
         let queues = EmbeddedQueues::new(
             node.handle().clone(),
             EmbeddedSettings {
@@ -61,7 +62,8 @@ impl Prepared {
             account: sqs.account_id.as_str().into(),
             region: sqs.region.as_str().into(),
             verify: sqs.verify,
-            connections_max: sqs.connections_max.min(files),
+            hosts: HostNames::new(&sqs.hosts),
+            connections_max,
             bodies_bytes_max: BODIES_BYTES_MAX,
             idle_max: Duration::from_millis(sqs.idle_timeout_ms),
             request_max: Duration::from_millis(sqs.request_timeout_ms),

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use quelea_net::{HostNames, WebHeaders};
 use quelea_sqs_protocol::{
     Claim, Error, ErrorKind, HttpRequest, Queues, SignatureError, User, Verifier,
 };
@@ -22,14 +23,16 @@ pub enum Verify {
 /// Finds out who sends.
 pub(crate) struct Authentication {
     verify: Verify,
+    /// Names by which no web page can ask.
+    hosts: HostNames,
     /// The account of those who need no key.
     account: Arc<str>,
     verifier: RefCell<Verifier>,
 }
 
 impl Authentication {
-    pub(crate) fn new(verify: Verify, account: Arc<str>) -> Self {
-        Self { verify, account, verifier: RefCell::default() }
+    pub(crate) fn new(verify: Verify, hosts: HostNames, account: Arc<str>) -> Self {
+        Self { verify, hosts, account, verifier: RefCell::default() }
     }
 
     /// Who sends a request, and the content of its body, which may be signed in chunks.
@@ -42,10 +45,16 @@ impl Authentication {
         now_ms: u64,
     ) -> Result<(User, Bytes), Error> {
         let is_local = self.verify == Verify::Remote && peer.to_canonical().is_loopback();
-        let forwarding_header = forwarding_header(request);
-        let lenient = is_local && forwarding_header.is_none();
-        let refused = |error: &SignatureError| match forwarding_header {
-            Some(header) if is_local => needs_key(header),
+        let web = web_headers(request);
+        if request.method == "GET" && web.is_browser() {
+            return Err(no_browser());
+        }
+        let distrust = forwarding_header(request)
+            .map(Distrust::Header)
+            .or_else(|| web.host.filter(|host| !self.hosts.is_known(host)).map(Distrust::Host));
+        let lenient = is_local && distrust.is_none();
+        let refused = |error: &SignatureError| match distrust {
+            Some(distrust) if is_local => needs_key(distrust),
             _ => signature_error(error),
         };
         let anybody = || User { name: None, account: self.account.clone() };
@@ -86,12 +95,51 @@ fn forwarding_header<'a>(request: &HttpRequest<'a>) -> Option<&'a str> {
 const FORWARDING_HEADERS: [&str; 6] =
     ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via", "origin"];
 
-fn needs_key(header: &str) -> Error {
+/// Why a request from this machine may be somebody else's.
+#[derive(Clone, Copy)]
+enum Distrust<'a> {
+    /// It has this header.
+    Header(&'a str),
+    /// It asks for this host, a name that a web page may have made point here.
+    Host(&'a str),
+}
+
+fn needs_key(distrust: Distrust<'_>) -> Error {
+    let says = match distrust {
+        Distrust::Header(header) => {
+            format!("A request with the header {header} comes from a proxy or a web page")
+        }
+        Distrust::Host(host) => {
+            format!(
+                "A request for the host {host:?}, which is not in sqs.hosts, may come from a web page"
+            )
+        }
+    };
     let message = format!(
-        "A request with the header {header} comes from a proxy or a web page, so it has to be signed \
-         with an access key that is known here, as all have to be where sqs.verify is \"always\"."
+        "{says}, so it has to be signed with an access key that is known here, as all have to be where \
+         sqs.verify is \"always\"."
     );
     Error::new(ErrorKind::AccessDenied, message)
+}
+
+/// A page can have a browser follow any link.
+fn no_browser() -> Error {
+    Error::new(ErrorKind::AccessDenied, "A GET that a browser sends carries out nothing.")
+}
+
+fn web_headers<'a>(request: &HttpRequest<'a>) -> WebHeaders<'a> {
+    let text = |name: &str| {
+        let value = request.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name));
+        // What is no text is there all the same, and is no known value.
+        value.map(|(_, value)| std::str::from_utf8(value).unwrap_or_default())
+    };
+    WebHeaders {
+        host: text("host"),
+        origin: text("origin"),
+        fetch_site: text("sec-fetch-site"),
+        fetch_mode: text("sec-fetch-mode"),
+        user_agent: text("user-agent"),
+    }
 }
 
 /// A signature's error as the client gets it; what it was compared with goes to the debug log, which

@@ -18,8 +18,7 @@ pub(crate) enum BodyError {
     Broken,
 }
 
-/// The whole body, whose bytes are taken of `share` as they arrive. A body that comes in one piece is
-/// not copied.
+/// The whole body, whose memory is taken of `share` as it arrives. A body that comes in one piece is not copied.
 pub(crate) async fn read(mut body: Incoming, share: &mut Share) -> Result<Bytes, BodyError> {
     let announced = body.size_hint();
     // Refused before a client that waits for `100 Continue` is asked to go on.
@@ -30,20 +29,30 @@ pub(crate) async fn read(mut body: Incoming, share: &mut Share) -> Result<Bytes,
     let mut gathered = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let Ok(piece) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
-        if !share.take(piece.len()) {
-            return Err(BodyError::NoRoom);
+        let length = first.len() + gathered.len() + piece.len();
+        if length > BODY_BYTES_MAX {
+            return Err(BodyError::TooLong);
         }
-        if first.is_empty() && gathered.is_empty() {
+        let is_whole = announced.exact() == Some(length as u64);
+        if length == piece.len() {
+            if !share.grow_to(length, is_whole) {
+                return Err(BodyError::NoRoom);
+            }
             first = piece;
             continue;
         }
-        if gathered.is_empty() {
-            // As it arrives, not as it was announced: a promise of a body costs nothing.
-            gathered.reserve(BODY_BYTES_START.max(first.len() + piece.len()));
-            gathered.extend_from_slice(&std::mem::take(&mut first));
-        }
-        if gathered.len() + piece.len() > BODY_BYTES_MAX {
-            return Err(BodyError::TooLong);
+        if length > gathered.capacity() {
+            // As it arrives, not as it was announced: a promise of a body costs nothing. What is set aside counts, not
+            // what is in it.
+            let most = announced.upper().map_or(BODY_BYTES_MAX, |most| most as usize);
+            let ahead = (2 * gathered.capacity()).max(BODY_BYTES_START);
+            let capacity = ahead.min(most).clamp(length, BODY_BYTES_MAX);
+            if !share.grow_to(capacity, is_whole) {
+                return Err(BodyError::NoRoom);
+            }
+            let mut grown = BytesMut::with_capacity(capacity);
+            grown.extend_from_slice(if gathered.is_empty() { &first } else { &gathered });
+            (first, gathered) = (Bytes::new(), grown);
         }
         gathered.extend_from_slice(&piece);
     }

@@ -30,10 +30,14 @@ impl BodyBudget {
 }
 
 impl Share {
-    /// Takes so many more bytes; false, and nothing taken, if there are too few.
-    pub(crate) fn take(&mut self, bytes: usize) -> bool {
+    /// Makes it a share of `bytes`, if that is more than it has; false, and nothing taken, if there are too few.
+    /// Bodies that have not arrived as a whole leave a part of the budget to those that have: clients that do not
+    /// go on keep nobody else's small requests out.
+    pub(crate) fn grow_to(&mut self, bytes: usize, is_whole: bool) -> bool {
         let BodyBudget { max, taken } = &self.budget;
-        let more = |taken: usize| taken.checked_add(bytes).filter(|sum| sum <= max);
+        let max = if is_whole { *max } else { *max / 4 * 3 };
+        let bytes = bytes.saturating_sub(self.bytes);
+        let more = |taken: usize| taken.checked_add(bytes).filter(|sum| *sum <= max);
         // It counts, and guards nothing else in memory.
         let is_taken = taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
         if is_taken {
@@ -59,10 +63,18 @@ mod tests {
     fn what_is_beyond_the_budget_is_refused_and_shares_return() {
         let budget = BodyBudget::new(10);
         let (mut one, mut other) = (budget.share(), budget.share());
-        assert!(one.take(4) && one.take(2));
-        assert!(!other.take(5) && other.take(4));
-        assert!(!one.take(1) && one.take(0) && !one.take(usize::MAX));
+        assert!(one.grow_to(4, true) && one.grow_to(6, true));
+        assert!(!other.grow_to(5, true) && other.grow_to(4, true));
+        assert!(!one.grow_to(7, true) && one.grow_to(6, true) && !one.grow_to(usize::MAX, true));
         drop(one);
-        assert!(!other.take(7) && other.take(6));
+        assert!(!other.grow_to(11, true) && other.grow_to(10, true));
+    }
+
+    #[test]
+    fn what_has_arrived_in_part_leaves_room_for_what_has_arrived() {
+        let budget = BodyBudget::new(8);
+        let (mut half, mut whole) = (budget.share(), budget.share());
+        assert!(!half.grow_to(7, false) && half.grow_to(6, false));
+        assert!(whole.grow_to(2, true));
     }
 }

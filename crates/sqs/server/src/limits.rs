@@ -15,8 +15,9 @@ pub(crate) const HEADERS_MAX: usize = 100;
 pub(crate) const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Bytes of the bodies of all requests at once, until they are answered. That is 64 of the longest,
-/// or a small body for each of 150,000 receives that wait; gathering and decoding a body take up to
-/// three times its length. A request beyond it is refused and may be sent again.
+/// or a small body for each of 150,000 receives that wait; decoding a body takes up to twice its length
+/// more. A quarter is kept for bodies that have arrived as a whole. A request beyond it is refused and may be
+/// sent again.
 pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Bytes of a header of the client's that is kept while its request is served, or that policies are

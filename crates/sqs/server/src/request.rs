@@ -99,7 +99,7 @@ async fn exchange<Q: Queues>(
     let (user, body) = who.map_err(|error| {
         // Keys that cannot be looked up are not the client's fault.
         if error.kind.fault() == Blame::Sender {
-            worker.counters.count_refused_signature();
+            worker.signature_refused(peer, &error);
         }
         (protocol, error)
     })?;

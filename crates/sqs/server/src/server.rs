@@ -1,6 +1,6 @@
 //! Where SQS is served, on threads of its own or on one that runs already, and how it starts and stops.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use quelea_net::HostNames;
 use quelea_sqs_protocol::{Queues, Service, ServiceSettings};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
@@ -37,6 +38,8 @@ pub struct SqsSettings {
     pub region: Arc<str>,
     /// Which requests have to be signed with a known key.
     pub verify: Verify,
+    /// Names, beside those that no web page can have, by which requests from this machine may ask without a key.
+    pub hosts: HostNames,
     /// Most connections; further ones are closed at once.
     pub connections_max: usize,
     /// Most bytes of the bodies of all requests that are being read or served; what comes beyond
@@ -167,11 +170,16 @@ async fn serve<Q: Queues>(
     let service = ServiceSettings { region: settings.region.clone() };
     let worker = Rc::new(Worker {
         service: Service::new(queues, service),
-        authentication: Authentication::new(settings.verify, settings.account.clone()),
+        authentication: Authentication::new(
+            settings.verify,
+            settings.hosts.clone(),
+            settings.account.clone(),
+        ),
         request_ids: RefCell::new(RequestIds::new()),
         connections: Connections::new(settings.idle_max, settings.request_max),
         connections_max: settings.connections_max,
         bodies,
+        failures_logged: Cell::new(0),
         counters: Arc::clone(&settings.counters),
     });
     let mut accepting = Vec::new();
@@ -235,7 +243,7 @@ fn admit<Q: Queues>(
 ) {
     // Both fail only if the peer is gone already.
     let Ok(local) = stream.local_addr() else { return };
-    if stream.set_nodelay(true).is_err() {
+    if quelea_net::prepare_socket(&stream).is_err() {
         return;
     }
     let Some((place, progress)) = Place::take(worker) else {

@@ -1,10 +1,11 @@
 //! What the connections of a thread share, and a connection's place among them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use quelea_sqs_protocol::Service;
+use quelea_sqs_protocol::{Error, Service};
 
 use crate::authentication::Authentication;
 use crate::body_budget::BodyBudget;
@@ -23,6 +24,22 @@ pub(crate) struct Worker<Q> {
     pub(crate) bodies: BodyBudget,
     /// Of all threads.
     pub(crate) counters: Arc<SqsCounters>,
+    /// How many refused signatures there have to be for the next line of the log: their number doubles from one to
+    /// the next, so that a flood of them is no flood of lines.
+    pub(crate) failures_logged: Cell<u64>,
+}
+
+impl<Q> Worker<Q> {
+    /// A request was refused for its signature, or for want of one.
+    pub(crate) fn signature_refused(&self, peer: IpAddr, error: &Error) {
+        self.counters.count_refused_signature();
+        let refused = self.counters.signatures_refused();
+        if refused >= self.failures_logged.get() {
+            self.failures_logged.set(refused.saturating_mul(2));
+            let (code, reason) = (error.kind.code(), &*error.message);
+            tracing::warn!(%peer, code, reason, refused, "an SQS request is refused");
+        }
+    }
 }
 
 /// A connection's place among those that there may be; it is given back when it is dropped, however

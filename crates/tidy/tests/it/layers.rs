@@ -10,16 +10,20 @@ use crate::assert_none;
 
 /// Each room with what it may depend on, lowest first. A family knows another only through `core`; the
 /// exceptions are `core/node`, which drives `amqp/session`, and the rooms that join families.
-const LAYERS: [(&str, &[&str]); 24] = [
+const LAYERS: [(&str, &[&str]); 25] = [
     ("core/model", &[]),
+    ("core/net", &[]),
     ("core/store", &["core/model"]),
     ("core/broker", &["core/model", "core/store"]),
     ("amqp/codec", &["core/model"]),
     ("amqp/session", &["core/model", "core/store", "core/broker", "amqp/codec"]),
-    ("core/node", &["core/model", "core/store", "core/broker", "amqp/codec", "amqp/session"]),
+    (
+        "core/node",
+        &["core/model", "core/net", "core/store", "core/broker", "amqp/codec", "amqp/session"],
+    ),
     ("sqs/protocol", &["core/model"]),
     ("sqs/client", &["sqs/protocol"]),
-    ("sqs/server", &["sqs/protocol"]),
+    ("sqs/server", &["core/net", "sqs/protocol"]),
     ("sqs/embedded", &["core/model", "core/store", "core/broker", "core/node", "sqs/protocol"]),
     ("cmq/proto", &["core/model"]),
     ("cmq/lib", &["cmq/proto"]),
@@ -28,12 +32,16 @@ const LAYERS: [(&str, &[&str]); 24] = [
     ("elastic/zmtp", &[]),
     ("elastic/core", &["elastic/proto"]),
     ("elastic/client", &["elastic/proto"]),
-    ("elastic/relay", &["elastic/core", "elastic/proto", "elastic/zmtp", "elastic/client"]),
-    ("elastic/directory", &["elastic/core", "elastic/proto"]),
+    (
+        "elastic/relay",
+        &["core/net", "elastic/core", "elastic/proto", "elastic/zmtp", "elastic/client"],
+    ),
+    ("elastic/directory", &["core/net", "elastic/core", "elastic/proto"]),
     (
         "elastic/bridge",
         &[
             "core/model",
+            "core/net",
             "core/store",
             "core/broker",
             "core/node",

@@ -8,10 +8,13 @@ const CORE: &str = "crates/core/model/src/limits.rs";
 const CMQ: &str = "crates/cmq/proto/src/limits.rs";
 const ELASTIC: &str = "crates/elastic/proto/src/limits.rs";
 const RELAY: &str = "crates/elastic/core/src/relay/limits.rs";
+const MANAGEMENT: &str = "crates/management/src/limits.rs";
+const SIGN_INS: &str = "crates/core/node/src/authenticator/waiting.rs";
+const CONNECTION: &str = "crates/core/node/src/connection.rs";
 const LIMITS: &str = "docs/operate/limits.md";
 
 /// A page, its words around the number, which is `{}`, and where the constant stands.
-const STATED: [(&str, &str, &str, &str); 65] = [
+const STATED: [(&str, &str, &str, &str); 70] = [
     (LIMITS, "| frame | {} (", CORE, "FRAME_BYTES_MAX"),
     (LIMITS, "| channels of a connection | {} (", CORE, "CHANNELS_MAX"),
     (LIMITS, "| body of a message | {} (", CORE, "MESSAGE_BYTES_MAX"),
@@ -48,6 +51,11 @@ const STATED: [(&str, &str, &str, &str); 65] = [
     (LIMITS, "within five minutes | {} |", CORE, "DEDUPLICATIONS_PER_QUEUE_MAX"),
     (LIMITS, "groups and deduplication ids | {} |", CORE, "HELD_BYTES_MAX"),
     (LIMITS, "answer to a receive | {},", CORE, "RECEIVE_BYTES_MAX"),
+    (LIMITS, "of the management API | {} (", MANAGEMENT, "CONNECTIONS_MAX"),
+    (LIMITS, "management API, a second | {} (", MANAGEMENT, "REQUESTS_PER_S_MAX"),
+    (LIMITS, "its head and then its body | {} (", MANAGEMENT, "REQUEST_TIMEOUT_MS"),
+    (LIMITS, "that wait to be verified | {} |", SIGN_INS, "WAITING_MAX"),
+    (LIMITS, "its password is verified | {} |", CONNECTION, "EARLY_BYTES_MAX"),
     ("docs/elastic/clients.md", "with all its parts | {}, ", ELASTIC, "MESSAGE_BYTES_MAX"),
     ("docs/elastic/clients.md", "MiB, {} parts |", ELASTIC, "PARTS_MAX"),
     ("docs/elastic/clients.md", "prefixes of a listener | {} bytes", ELASTIC, "PREFIX_BYTES_MAX"),

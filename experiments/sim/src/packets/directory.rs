@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use quelea_elastic_core::directory::{
-    Directory, Effect, Input, Peer, ProviderOutcome, RelayHandle, Settings,
+    Address, Directory, Effect, Input, Peer, ProviderOutcome, RelayHandle, Settings,
 };
 use quelea_elastic_core::ownership::{Answer, Call, Input as OwnershipInput};
 use quelea_elastic_proto::frame::{Role, Welcome};
@@ -218,7 +218,8 @@ impl DirectoryNode {
                 if !matches!(role, Role::Client | Role::Relay) {
                     cx.check.wrong(format!("{}: a {role:?} has connected", cx.participant));
                 }
-                self.core.handle(cx.now, Input::Connected { peer, role });
+                let address = Address(1);
+                self.core.handle(cx.now, Input::Connected { peer, role, address });
             }
             (Some(_), Frame::Ping(number)) => cx.send(conn, &Frame::Pong(number)),
             (Some(_), Frame::Pong(_)) => {}

@@ -77,6 +77,24 @@ impl Client {
         password: &str,
         heartbeat: u16,
     ) -> Result<Self, Gone> {
+        let mut client = Self::try_password(address, user, password)?;
+        let Method::ConnectionTune(tune) = client.expect(0, "connection.tune")? else {
+            unreachable!("expect checks the method");
+        };
+        let (channel_max, frame_max) = (tune.channel_max, tune.frame_max);
+        client.frame_max = frame_max;
+        client.send(0, connection::TuneOk { channel_max, frame_max, heartbeat });
+        client.send(0, connection::Open { virtual_host: ShortStr::from("/") });
+        client.expect(0, "connection.open-ok")?;
+        Ok(client)
+    }
+
+    /// Sends a password, and reads no answer yet.
+    pub(crate) fn try_password(
+        address: SocketAddr,
+        user: &str,
+        password: &str,
+    ) -> Result<Self, Gone> {
         let mut client = Self::raw(address)?;
         client.write(PROTOCOL_HEADER)?;
         client.expect(0, "connection.start")?;
@@ -92,14 +110,7 @@ impl Client {
             locale: ShortStr::from("en_US"),
         };
         client.send(0, start_ok);
-        let Method::ConnectionTune(tune) = client.expect(0, "connection.tune")? else {
-            unreachable!("expect checks the method");
-        };
-        let (channel_max, frame_max) = (tune.channel_max, tune.frame_max);
-        client.frame_max = frame_max;
-        client.send(0, connection::TuneOk { channel_max, frame_max, heartbeat });
-        client.send(0, connection::Open { virtual_host: ShortStr::from("/") });
-        client.expect(0, "connection.open-ok")?;
+        client.flush()?;
         Ok(client)
     }
 

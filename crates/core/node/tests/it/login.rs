@@ -1,6 +1,7 @@
 //! Who may in, and how long the door stays open.
 
 use quelea_amqp_codec::ConnectionConfig;
+use quelea_node::Front;
 
 use crate::client::{Client, Gone};
 use crate::server::{Server, TestDir, config, session};
@@ -66,4 +67,58 @@ fn connections_beyond_the_limit_are_closed() {
     first.close().unwrap();
     server.until("the first is gone", |core| core.counters().connections == 1);
     Client::connect(server.address);
+}
+
+#[test]
+fn wrong_passwords_of_clients_that_are_gone_cost_nobody_anything() {
+    const GONE: u64 = 200;
+    let dir = TestDir::new();
+    let server = Server::start(&dir);
+    let (held, hold) = std::sync::mpsc::channel();
+    // Whatever a slow machine hashes: all of them come before the first is looked at.
+    server.authenticator().hash("x".into(), move |_| hold.recv().unwrap());
+    for number in 0..GONE {
+        Client::try_password(server.address, "guest", &format!("guess {number}")).unwrap();
+    }
+    server.until("all of them are known to be gone", move |core| {
+        let counters = core.counters();
+        (counters.accepted, counters.connections) == (GONE, 0)
+    });
+    held.send(()).unwrap();
+    assert!(Client::login(server.address, "guest", "guest").is_ok());
+    assert_eq!(server.authenticator().verifications(), 1);
+}
+
+#[test]
+fn a_failure_keeps_nobody_waiting_but_the_one_who_failed() {
+    let dir = TestDir::new();
+    let server = Server::start(&dir);
+    let here = server.address.ip();
+    let failed = |user| server.authenticator().failed(Front::Amqp, here, user);
+    for _ in 0..1_000 {
+        let _ = failed("guest");
+    }
+    let mut wrong = Client::try_password(server.address, "guest", "wrong").unwrap();
+    while server.authenticator().failures(Front::Amqp) < 1_001 {
+        std::thread::yield_now();
+    }
+    for _ in 0..3 {
+        assert!(Client::login(server.address, "guest", "guest").is_ok());
+    }
+    assert!(matches!(wrong.until_gone(), Gone::Closed { code: 403, .. }));
+    assert_eq!(server.authenticator().failures(Front::Amqp), 1_001);
+    assert!(failed("guest").delay > failed("somebody else").delay);
+}
+
+#[test]
+fn who_sends_on_while_its_password_is_checked_is_shown_out() {
+    let dir = TestDir::new();
+    let server = Server::start(&dir);
+    let (held, hold) = std::sync::mpsc::channel();
+    server.authenticator().hash("x".into(), move |_| hold.recv().unwrap());
+    let mut talker = Client::try_password(server.address, "guest", "guest").unwrap();
+    // The server may close before all of it is written.
+    let _ = talker.write(&[0; 64 * 1024]);
+    assert!(matches!(talker.until_gone(), Gone::Disconnected));
+    held.send(()).unwrap();
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use quelea_amqp_codec::ConnectionConfig;
 use quelea_amqp_session::SessionConfig;
 use quelea_broker::BrokerConfig;
-use quelea_node::{Core, CoreHandle, Node, NodeConfig, Stopped};
+use quelea_node::{Authenticator, Core, CoreHandle, Node, NodeConfig, Stopped};
 use quelea_store::Disk;
 
 use crate::client::PATIENCE;
@@ -87,6 +87,10 @@ impl Server {
         self.node.as_ref().unwrap().handle()
     }
 
+    pub(crate) fn authenticator(&self) -> &Authenticator {
+        self.node.as_ref().unwrap().authenticator()
+    }
+
     /// Runs a closure on the core thread.
     pub(crate) fn call<R: Send + 'static>(
         &self,
@@ -96,7 +100,11 @@ impl Server {
     }
 
     /// Waits until the core says so.
-    pub(crate) fn until(&self, what: &str, condition: fn(&mut Core) -> bool) {
+    pub(crate) fn until(
+        &self,
+        what: &str,
+        condition: impl Fn(&mut Core) -> bool + Copy + Send + 'static,
+    ) {
         let deadline = Instant::now() + PATIENCE;
         while !self.call(condition) {
             assert!(Instant::now() < deadline, "waited for: {what}");

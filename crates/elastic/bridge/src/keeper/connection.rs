@@ -88,7 +88,7 @@ impl Connection {
         mut stop: watch::Receiver<bool>,
     ) {
         // Small answers are not to wait for one another.
-        let _ = socket.set_nodelay(true);
+        let _ = quelea_net::prepare_socket(&socket);
         let (reading, writing) = socket.into_split();
         let (answers, to_write) = channel(BATCHES_UNSTORED_MAX);
         let writer = spawn_local(write(writing, to_write));

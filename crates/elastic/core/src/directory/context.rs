@@ -12,6 +12,8 @@ pub(super) struct Context<'a> {
     pub(super) now: Time,
     pub(super) settings: &'a Settings,
     pub(super) effects: &'a mut VecDeque<Effect>,
+    /// Relays of all other queues.
+    pub(super) relays_elsewhere: usize,
 }
 
 impl Context<'_> {

@@ -11,6 +11,10 @@ use crate::plan::Action;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Peer(pub u64);
 
+/// Where a connection comes from: an address as a number, or of a larger network its first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address(pub u128);
+
 /// What happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
@@ -20,6 +24,8 @@ pub enum Input {
         peer: Peer,
         /// What it said in HELLO that it is.
         role: quelea_elastic_proto::frame::Role,
+        /// Where it is; of IPv6 the network is enough.
+        address: Address,
     },
     /// A frame came.
     Received {

@@ -8,9 +8,11 @@ use quelea_elastic_proto::limits::{ADDRESS_BYTES_MAX, DIRECTORIES_MAX};
 use quelea_elastic_proto::{Fence, Time};
 
 use crate::directory::limits::{ANNOUNCED_AT_ONCE_MAX, QUEUES_MAX, WAITING_PER_QUEUE_MAX};
-use crate::directory::queue::Queue;
 use crate::directory::queue::record::Record;
-use crate::directory::{Definition, Directory, Effect, Peer, RelayHandle, SaveError};
+use crate::directory::queue::{FirstUse, Queue};
+use crate::directory::{
+    Address, Connection, Definition, Directory, Effect, Peer, RelayHandle, SaveError,
+};
 
 /// Where the owner is not known, clients ask again after this.
 const RETRY_MS: u32 = 500;
@@ -46,7 +48,52 @@ impl Claim {
     }
 }
 
+impl Claim {
+    /// Whether only its use makes it.
+    const fn is_first_use(&self) -> bool {
+        self.definition.is_none() && !self.delete
+    }
+
+    /// Clients that wait for it.
+    fn users(&self) -> impl Iterator<Item = Peer> {
+        let users = self.frames.iter().filter(|(_, frame)| !matches!(frame, Frame::Register(_)));
+        users.map(|(peer, _)| *peer)
+    }
+}
+
+/// Who makes a queue by using it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FirstUser {
+    /// It is not made so, or those who wanted it are gone.
+    Nobody,
+    /// This connection from this address.
+    Maker(Peer, Address),
+    /// None of those who want it may, and they know why.
+    Refused,
+}
+
 impl Directory {
+    /// Which of those who wait for a queue makes it, if it is new: the first one that may. If none may, they are told.
+    fn first_user(&mut self, now: Time, claiming: &Claim, is_new: bool) -> FirstUser {
+        if !is_new || !claiming.is_first_use() {
+            return FirstUser::Nobody;
+        }
+        let mut refused = None;
+        for peer in claiming.users() {
+            let Some(Connection { address, .. }) = self.connections.get(&peer) else { continue };
+            match self.first_uses.refusal(peer, *address, &self.settings.first_use) {
+                None => return FirstUser::Maker(peer, *address),
+                refusal => refused = refusal,
+            }
+        }
+        let Some(text) = refused else { return FirstUser::Nobody };
+        let mut cx = self.context(now);
+        for peer in claiming.users() {
+            cx.refuse(peer, ErrorCode::Limit, "queue", text.clone());
+        }
+        FirstUser::Refused
+    }
+
     /// A frame that needs an owned queue: it is handled, or waits for the claim.
     pub(super) fn with_queue(&mut self, now: Time, name: &str, peer: Peer, frame: Frame) {
         if matches!(self.queues.get(name), Some(QueueEntry::Owned(_))) {
@@ -112,12 +159,16 @@ impl Directory {
         if let Some(at) = claiming.redirect_at {
             self.deadlines.remove(&(at, name.clone()));
         }
+        let first_user = self.first_user(now, &claiming, record.is_none());
         let mut cx = self.context(now);
         let definition = cx.settings.definition.clone();
         let mut queue = Queue::new(&cx, name.clone(), fence, definition);
         match record.map(Record::parse).transpose() {
             Ok(Some(record)) => queue.restore(&cx, record),
-            Ok(None) if claiming.wants_creation() => queue.change(),
+            Ok(None) if claiming.wants_creation() && first_user != FirstUser::Refused => {
+                queue.first_use = claiming.is_first_use().then(FirstUse::default);
+                queue.change();
+            }
             Ok(None) => {
                 queue.refuse_unknown(&mut cx, claiming.frames, running);
                 self.unlink_queue(&name);
@@ -143,6 +194,10 @@ impl Directory {
         queue.log(&mut cx, "own", format!("queue {name}"), reason);
         queue.scheduled_at = queue.deadline();
         self.deadlines.insert((queue.scheduled_at, name.clone()));
+        if let FirstUser::Maker(peer, address) = first_user {
+            self.first_uses.made(&name, peer, address);
+        }
+        self.relays += queue.relays.len();
         self.queues.insert(name.clone(), QueueEntry::Owned(Box::new(queue)));
         if let Some(definition) = claiming.definition {
             self.step(now, &name, |queue, cx| queue.define(cx, definition));
@@ -167,6 +222,8 @@ impl Directory {
         match known {
             Some(QueueEntry::Owned(queue)) => {
                 queue.redirect_all(&mut cx, address, retry_after_ms);
+                self.relays -= queue.relays.len();
+                self.first_uses.forget(name);
                 self.deadlines.remove(&(queue.scheduled_at, name.to_owned()));
             }
             Some(QueueEntry::Claiming(claiming)) => {
@@ -262,6 +319,7 @@ impl Directory {
     /// A deleted queue's last relay has ended.
     pub(super) fn remove(&mut self, name: &str) {
         if let Some(QueueEntry::Owned(queue)) = self.queues.remove(name) {
+            self.relays -= queue.relays.len();
             self.deadlines.remove(&(queue.scheduled_at, name.to_owned()));
             let (queue, fence) = (name.to_owned(), queue.fence);
             self.effects.push_back(Effect::Remove { queue, fence });

@@ -73,6 +73,8 @@ pub(super) struct Queue {
     pub(super) deleting: bool,
     /// The directory stops, and the relays with it.
     pub(super) stopping: bool,
+    /// Of a queue that was made on first use, and not defined since.
+    pub(super) first_use: Option<FirstUse>,
     pub(super) watch_at: Time,
     /// The deadline that the directory knows of.
     pub(super) scheduled_at: Time,
@@ -85,6 +87,13 @@ pub(super) enum Client {
     Listener(ClientId),
 }
 
+/// A queue that nobody has defined.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FirstUse {
+    /// Since when it has no client.
+    pub(super) unused_since: Option<Time>,
+}
+
 /// How starting relays goes.
 #[derive(Default)]
 pub(super) struct Starts {
@@ -95,6 +104,8 @@ pub(super) struct Starts {
     pub(super) owed: u32,
     /// The record has no room for another one, which users have been notified of.
     pub(super) full: bool,
+    /// The directory has no place for another one, which users have been notified of.
+    pub(super) no_place: bool,
 }
 
 impl Queue {
@@ -132,6 +143,7 @@ impl Queue {
             events: Events::default(),
             deleting: false,
             stopping: false,
+            first_use: None,
             watch_at: cx.now,
             scheduled_at: cx.now,
         }
@@ -168,6 +180,7 @@ impl Queue {
             self.check_drains(cx);
             self.start_missing(cx);
             self.assign_all(cx);
+            self.end_if_unused(cx);
         }
         if self.planning.due_at() <= cx.now && !self.is_ending() {
             self.count_spent(cx);
@@ -196,8 +209,33 @@ impl Queue {
         }
     }
 
+    /// Whether it was made by using it, and nobody has defined it.
+    pub(super) const fn is_first_use(&self) -> bool {
+        self.first_use.is_some()
+    }
+
+    /// A queue that only its use has made ends when nobody has used it for a while, and is made anew when it is used
+    /// again.
+    fn end_if_unused(&mut self, cx: &mut Context<'_>) {
+        let Some(first_use) = &mut self.first_use else { return };
+        if !(self.producers.is_empty() && self.listeners.is_empty()) {
+            first_use.unused_since = None;
+            return;
+        }
+        let since = *first_use.unused_since.get_or_insert(cx.now);
+        let most_ms = cx.settings.first_use.unused_ms_max;
+        if most_ms > 0 && !self.deleting && cx.now.since_ms(since) >= most_ms {
+            let reason = format!("made on first use, and unused for {most_ms} ms");
+            self.log(cx, "unused", format!("queue {}", self.name), reason);
+            self.delete(cx);
+        }
+    }
+
     /// The definition came anew.
     pub(super) fn define(&mut self, cx: &mut Context<'_>, definition: Definition) {
+        if self.first_use.take().is_some() {
+            self.change();
+        }
         if self.definition == definition {
             return;
         }

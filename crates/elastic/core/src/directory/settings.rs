@@ -1,6 +1,6 @@
 //! What a directory is made with: defaults of queues, deadlines, prices.
 
-use crate::directory::Definition;
+use crate::directory::{Definition, FirstUseLimits};
 
 /// A directory's settings: the same for all of its queues.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,6 +10,10 @@ pub struct Settings {
     /// `host:port` at which this directory keeps messages (its keeper), empty if it has none: relays of a
     /// queue that names a durable queue get it.
     pub keeper: String,
+    /// Relays of all of this directory's queues together.
+    pub relays_max: usize,
+    /// How many queues clients may make by using them.
+    pub first_use: FirstUseLimits,
     /// What one relay costs an hour, in millionths; 0 where it costs nothing.
     pub relay_cost_per_hour_micros: u64,
     /// Time between two REPORTs of a relay: its heartbeat.
@@ -39,6 +43,8 @@ impl Default for Settings {
         Self {
             definition: Definition::default(),
             keeper: String::new(),
+            relays_max: usize::MAX,
+            first_use: FirstUseLimits::default(),
             relay_cost_per_hour_micros: 0,
             report_ms: 1_000,
             reports_missed_max: 3,

@@ -5,6 +5,7 @@ mod budget;
 mod drain;
 mod failover;
 mod first_use;
+mod greedy;
 mod odd_frames;
 mod record;
 mod relocation;

@@ -8,7 +8,7 @@ use quelea_elastic_proto::limits::{ADDRESS_BYTES_MAX, DIRECTORIES_MAX};
 use quelea_elastic_proto::{Fence, RelayId};
 
 use crate::world::{
-    Answers, DirectoryWorld, FakeListener, FakeProducer, FakeRelay, QUEUE, register,
+    Answers, DirectoryWorld, FakeListener, FakeProducer, FakeRelay, HERE, QUEUE, register,
 };
 
 struct Scene {
@@ -315,7 +315,11 @@ fn directories_are_announced_to_some_connections_at_a_time() {
     let mut world = DirectoryWorld::new();
     let count = 2 * ANNOUNCED_AT_ONCE_MAX + 1;
     for number in 0..count {
-        let input = Input::Connected { peer: Peer(1_000 + number as u64), role: Role::Client };
+        let input = Input::Connected {
+            peer: Peer(1_000 + number as u64),
+            role: Role::Client,
+            address: HERE,
+        };
         world.directory.handle(world.now, input);
     }
     let mut received = Vec::new();

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use quelea_elastic_core::directory::{
-    Directory, Effect, Event, Input, Peer, ProviderOutcome, QueueStatus, RelayHandle, SaveError,
-    Settings,
+    Address, Directory, Effect, Event, Input, Peer, ProviderOutcome, QueueStatus, RelayHandle,
+    SaveError, Settings,
 };
 use quelea_elastic_core::plan::Action;
 use quelea_elastic_proto::frame::{
@@ -13,6 +13,9 @@ use quelea_elastic_proto::frame::{
     Role,
 };
 use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, RelayId, Time};
+
+/// Where all clients are.
+pub(crate) const HERE: Address = Address(1);
 
 /// The queue of most tests.
 pub(crate) const QUEUE: &str = "prices";
@@ -174,7 +177,7 @@ impl DirectoryWorld {
     pub(crate) fn connect(&mut self, role: Role) -> Peer {
         let peer = Peer(self.next_peer);
         self.next_peer += 1;
-        self.give(Input::Connected { peer, role });
+        self.give(Input::Connected { peer, role, address: HERE });
         peer
     }
 

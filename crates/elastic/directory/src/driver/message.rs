@@ -1,6 +1,6 @@
 //! What reaches the driver's thread, and what it sends frames by.
 
-use quelea_elastic_core::directory::{Input, Peer};
+use quelea_elastic_core::directory::{Address, Input, Peer};
 use quelea_elastic_core::ownership::keys::Shard;
 use quelea_elastic_proto::Frame;
 use quelea_elastic_proto::frame::Role;
@@ -16,7 +16,7 @@ pub(crate) type FrameSender = Sender<Frame>;
 /// What happened, or is wanted of the driver.
 pub(crate) enum Message {
     /// Someone has greeted.
-    Connected { peer: Peer, role: Role, sender: FrameSender },
+    Connected { peer: Peer, role: Role, address: Address, sender: FrameSender },
     /// A frame came.
     Received { peer: Peer, frame: Frame },
     /// The connection has ended.

@@ -31,6 +31,7 @@ use self::log::RelayLog;
 use self::watcher::Watcher;
 use super::{Ended, Provider, ProviderError, ProviderEvent, RelayCommand, Running};
 use crate::ResultFuture;
+use crate::relay_token::TOKEN_VARIABLE;
 
 /// As in `elastic.provider`.
 const NAME: &str = "process";
@@ -160,6 +161,7 @@ impl Processes {
             .arg(hold::COMMAND)
             .args(settings.command.arguments(spec))
             .arg(format!("--spill-dir={}", settings.dir.display()))
+            .env(TOKEN_VARIABLE, settings.command.token(spec))
             .stdin(Stdio::piped())
             .stdout(out)
             .stderr(err)

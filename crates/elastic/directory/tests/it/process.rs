@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use quelea_elastic_core::directory::{RelayHandle, RelaySpec};
+use quelea_elastic_directory::TokenSecret;
 use quelea_elastic_directory::provider::process::{ProcessSettings, Processes};
 use quelea_elastic_directory::provider::{
     Ended, Provider, ProviderError, ProviderEvent, RelayCommand,
@@ -42,6 +43,7 @@ impl Site {
                 directories: vec!["127.0.0.1:1".to_owned()].into(),
                 listen: "127.0.0.1:0".to_owned(),
                 key_file: String::new(),
+                secret: TokenSecret::random().unwrap(),
             },
         })
         .unwrap()

@@ -39,7 +39,7 @@ pub(crate) async fn accept<S, F>(
             Ok((stream, address)) => {
                 failing = false;
                 // It fails only if the peer is gone already.
-                if stream.set_nodelay(true).is_ok() {
+                if quelea_net::prepare_socket(&stream).is_ok() {
                     let (config, serve) = (Rc::clone(&config), serve.clone());
                     let guard = Shaking::begin(&shaking);
                     tokio::task::spawn_local(async move {

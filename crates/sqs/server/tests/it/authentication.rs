@@ -111,3 +111,39 @@ fn what_a_proxy_or_a_web_page_sends_needs_a_known_key() {
         assert_eq!(answer.status, 200, "{header}");
     }
 }
+
+#[test]
+fn a_name_that_a_web_page_may_have_needs_a_known_key() {
+    let server = server(Verify::Remote);
+    let mut client = server.connect();
+    let asked_as = |host: &str| post("ListQueues", "{}").replace("queues.test:9324", host);
+    for host in ["127.0.0.1:9324", "[::1]:9324", "localhost", "quelea:9324", "sqs.localhost:9324"] {
+        assert_eq!(client.ask(asked_as(host)).status, 200, "{host}");
+    }
+    for host in ["evil.example", "evil.example:9324", "localhost.evil.example"] {
+        let answer = client.ask(asked_as(host));
+        assert_eq!(answer.status, 403, "{host}");
+        assert!(answer.body.contains("sqs.hosts"), "{host}: {}", answer.body);
+    }
+    // `h` is what the signed request names; a key is worth more than a name.
+    assert_eq!(client.ask(signed("AKIAGOOD", "secret")).status, 200);
+}
+
+#[test]
+fn a_get_of_a_browser_carries_out_nothing() {
+    let server = server(Verify::Remote);
+    let mut client = server.connect();
+    let mut get = |header: &str| {
+        let request = "GET /?Action=CreateQueue&QueueName=q HTTP/1.1\r\nHost: localhost\r\n";
+        client.ask(format!("{request}{header}\r\n")).status
+    };
+    for header in [
+        "User-Agent: Mozilla/5.0 (X11; Linux x86_64)\r\n",
+        "Sec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\n",
+        "Sec-Fetch-Site: same-origin\r\n",
+    ] {
+        assert_eq!(get(header), 403, "{header}");
+    }
+    assert_eq!(server.counters.requests(Some(Action::CreateQueue), Outcome::Done), 0);
+    assert_eq!(get("User-Agent: curl/8.9.1\r\n"), 200);
+}

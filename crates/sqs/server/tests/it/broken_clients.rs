@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use quelea_sqs_server::Outcome;
+
 use crate::client::{Server, long_poll, post, settings};
 
 const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -144,10 +146,10 @@ fn a_body_as_long_as_may_be_is_read() {
     assert!(answer.body.contains("1 to 80 in length"), "{}", answer.body);
 }
 
-/// A server that holds 1,000 bytes of bodies, and a request with a body of 400.
+/// A server that holds 1,100 bytes of bodies, and a request with a body of 400.
 fn narrow() -> (Server, String) {
     let mut settings = settings();
-    settings.bodies_bytes_max = 1_000;
+    settings.bodies_bytes_max = 1_100;
     (Server::with(&settings), post("ListQueues", &format!("{{}}{}", " ".repeat(398))))
 }
 
@@ -182,13 +184,37 @@ fn bodies_that_are_together_too_long_are_refused_until_others_are_done() {
 }
 
 #[test]
+fn bodies_that_never_arrive_keep_small_requests_out_of_nothing() {
+    const HALVES: usize = 20;
+    let mut settings = settings();
+    settings.bodies_bytes_max = 1024 * 1024;
+    let server = Server::with(&settings);
+    let long = post("ListQueues", &format!("{{}}{}", " ".repeat(100_000)));
+    let mut refused = 0;
+    let halves: Vec<_> = (0..HALVES)
+        .map(|_| {
+            let mut half = server.connect();
+            half.write(&long[..long.len() - 1]);
+            half
+        })
+        .collect();
+    // Each of them is held, or answered at once; small requests are served in between.
+    while refused == 0 {
+        refused = server.counters.requests(None, Outcome::Failed);
+        let answer = server.connect().ask(post("ListQueues", "{}"));
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+    drop(halves);
+}
+
+#[test]
 fn a_request_that_is_answered_or_refused_gives_its_bytes_back() {
     let (server, request) = narrow();
     let mut client = server.connect();
     for _ in 0..10 {
         assert_eq!(client.ask(&request).status, 200);
     }
-    let long = post("ListQueues", &" ".repeat(1_001));
+    let long = post("ListQueues", &" ".repeat(1_101));
     for _ in 0..3 {
         assert_eq!(server.connect().ask(&long).status, 503);
     }

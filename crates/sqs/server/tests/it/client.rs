@@ -5,6 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
+use quelea_net::HostNames;
 use quelea_sqs_server::{SqsCounters, SqsServer, SqsSettings, Verify};
 
 use crate::memory::Memory;
@@ -27,6 +28,7 @@ pub(crate) fn settings() -> SqsSettings {
         account: "000000000000".into(),
         region: "us-east-1".into(),
         verify: Verify::Remote,
+        hosts: HostNames::new(&["queues.test".to_owned()]),
         connections_max: 100,
         bodies_bytes_max: 64 * 1024 * 1024,
         idle_max: PATIENCE,

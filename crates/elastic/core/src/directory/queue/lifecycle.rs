@@ -68,6 +68,19 @@ impl Queue {
     /// for it.
     pub(super) fn start_relay(&mut self, cx: &mut Context<'_>, reason: String) -> bool {
         let id = RelayId(self.next_relay);
+        let most = cx.settings.relays_max;
+        if cx.relays_elsewhere + self.relays.len() >= most {
+            // The next look at the queue tries again.
+            if !std::mem::replace(&mut self.starts.no_place, true) {
+                let text = format!(
+                    "no relay is started: this directory has {most}, the most it may (elastic.relays_max)"
+                );
+                self.log(cx, "start-failed", format!("relay {}", id.0), text.clone());
+                self.notify(cx, NoticeCode::AtMaximum, text);
+            }
+            return false;
+        }
+        self.starts.no_place = false;
         // The fence makes it another request than that of a queue of the same name which was deleted.
         let request = format!("{}/{}/{}", self.name, self.fence.0, id.0);
         if !self.record_has_room(&request) {

@@ -36,6 +36,9 @@ pub(in crate::directory) struct Record {
     pub(super) spent_this_hour_micros: u64,
     /// The queue is to be no more.
     pub(super) deleting: bool,
+    /// It was made on first use, and was not defined since. Earlier versions did not say so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) first_use: bool,
 }
 
 /// A relay in a record.
@@ -84,6 +87,7 @@ impl Record {
             relays,
             spent_this_hour_micros,
             deleting,
+            first_use: false,
         }
     }
 

@@ -162,6 +162,7 @@ impl Queue {
         record.relays = self.relays.values().map(RelayRecord::of).collect();
         record.spent_this_hour_micros = self.budget.spent(cx.now);
         record.deleting = self.deleting;
+        record.first_use = self.first_use.is_some();
         record
     }
 }

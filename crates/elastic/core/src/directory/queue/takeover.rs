@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use quelea_elastic_proto::{Frame, RelayId};
 
 use crate::directory::context::Context;
-use crate::directory::queue::Queue;
 use crate::directory::queue::reconnect_grace::ReconnectGrace;
 use crate::directory::queue::record::Record;
 use crate::directory::queue::relay::RelayPhase;
+use crate::directory::queue::{FirstUse, Queue};
 use crate::directory::{Effect, Peer, RelayHandle};
 
 impl Queue {
@@ -35,6 +35,7 @@ impl Queue {
         self.next_relay = record.next_relay;
         self.definition = record.definition;
         self.deleting = record.deleting;
+        self.first_use = record.first_use.then(FirstUse::default);
         let cost = cx.settings.relay_cost_per_hour_micros;
         self.budget = super::budget::Budget::new(cx.now, cost, record.spent_this_hour_micros);
         for relay in &record.relays {

@@ -13,6 +13,7 @@ use quelea_elastic_proto::RelayId;
 use super::names;
 use super::settings::Settings;
 use crate::provider::{RelayCommand, Running};
+use crate::relay_token::TOKEN_VARIABLE;
 
 /// The container that runs the relay; a template's container of this name is filled in.
 const CONTAINER: &str = "relay";
@@ -83,6 +84,7 @@ impl PodMaker {
         let mut arguments = self.command.arguments(spec);
         arguments.push(format!("--drain-timeout={drain_s}"));
         container.args = Some(arguments);
+        set_variable(container, TOKEN_VARIABLE, self.command.token(spec));
         set_pod_ip(container);
         Pod {
             metadata: ObjectMeta {
@@ -216,6 +218,12 @@ fn container_of(pod: &mut PodSpec) -> &mut Container {
         0
     });
     &mut pod.containers[at]
+}
+
+fn set_variable(container: &mut Container, name: &str, value: String) {
+    let variables = container.env.get_or_insert_default();
+    variables.retain(|variable| variable.name != name);
+    variables.push(EnvVar { name: name.to_owned(), value: Some(value), value_from: None });
 }
 
 fn set_pod_ip(container: &mut Container) {

@@ -1,0 +1,151 @@
+//! Sign-ins that failed: they are counted, and the more of them there were, the later the answer. The answer alone
+//! waits: neither the thread that hashes nor anybody else's sign-in does.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use quelea_net::network_of;
+use rustc_hash::FxHashMap;
+
+/// How late the first failure of an address and user is answered; each further one twice as late.
+const DELAY_MIN: Duration = Duration::from_millis(100);
+
+/// But no later than this, which is well within the time that a handshake may take.
+pub(super) const DELAY_MAX: Duration = Duration::from_millis(3_200);
+
+/// After so long without a failure the next one is the first.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
+
+/// Pairs of address and user that are remembered. Who finds no room is answered as late as can be.
+const PAIRS_MAX: usize = 8_192;
+
+/// Where somebody tried to sign in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Front {
+    /// An AMQP connection.
+    Amqp,
+    /// The management API.
+    Management,
+}
+
+impl Front {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Amqp, Self::Management];
+
+    /// As metrics call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Amqp => "amqp",
+            Self::Management => "management",
+        }
+    }
+}
+
+/// What there is to do about a sign-in that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// How long its answer is to wait.
+    pub delay: Duration,
+    /// How many of this address and user have failed in a row, this one included; 0 if that is not known.
+    pub in_row: u32,
+}
+
+impl Failed {
+    /// Whether a line is to be logged: for the first one, and whenever their number has doubled.
+    #[must_use]
+    pub const fn is_logged(self) -> bool {
+        self.in_row.is_power_of_two()
+    }
+}
+
+/// What is known of those that failed lately.
+#[derive(Default)]
+pub(super) struct Failures {
+    recent: FxHashMap<(IpAddr, u64), Recent>,
+    /// Users' names are anything that somebody sends: of them only the hash is kept.
+    names: RandomState,
+}
+
+struct Recent {
+    in_row: u32,
+    last: Instant,
+}
+
+impl Failures {
+    pub(super) fn add(&mut self, peer: IpAddr, user: &str, now: Instant) -> Failed {
+        let key = (network_of(peer), self.names.hash_one(user));
+        let is_over = |recent: &Recent| now.duration_since(recent.last) >= FORGOTTEN_AFTER;
+        if self.recent.len() >= PAIRS_MAX && !self.recent.contains_key(&key) {
+            self.recent.retain(|_, recent| !is_over(recent));
+            if self.recent.len() >= PAIRS_MAX {
+                return Failed { delay: DELAY_MAX, in_row: 0 };
+            }
+        }
+        let recent = self.recent.entry(key).or_insert(Recent { in_row: 0, last: now });
+        if is_over(recent) {
+            recent.in_row = 0;
+        }
+        recent.in_row = recent.in_row.saturating_add(1);
+        recent.last = now;
+        let doubled = DELAY_MIN.saturating_mul(1 << (recent.in_row - 1).min(16));
+        Failed { delay: doubled.min(DELAY_MAX), in_row: recent.in_row }
+    }
+}
+
+/// How many have failed, of each front.
+#[derive(Debug, Default)]
+pub(super) struct FailureCounters([AtomicU64; Front::ALL.len()]);
+
+impl FailureCounters {
+    pub(super) fn count(&self, front: Front) {
+        self.0[front as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn get(&self, front: Front) -> u64 {
+        self.0[front as usize].load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(number: u16) -> IpAddr {
+        let [high, low] = number.to_be_bytes();
+        IpAddr::from([10, 0, high, low])
+    }
+
+    #[test]
+    fn each_failure_is_answered_twice_as_late_up_to_a_limit_by_address_and_user() {
+        let (mut failures, now) = (Failures::default(), Instant::now());
+        let delays: Vec<_> =
+            (0..8).map(|_| failures.add(host(1), "ada", now).delay.as_millis()).collect();
+        assert_eq!(delays, [100, 200, 400, 800, 1_600, 3_200, 3_200, 3_200]);
+        assert_eq!(failures.add(host(1), "bob", now).delay, DELAY_MIN);
+        assert_eq!(failures.add(host(2), "ada", now).delay, DELAY_MIN);
+        let later = now + FORGOTTEN_AFTER;
+        assert_eq!(failures.add(host(1), "ada", later), Failed { delay: DELAY_MIN, in_row: 1 });
+    }
+
+    #[test]
+    fn lines_of_the_log_double_from_one_to_the_next() {
+        let (mut failures, now) = (Failures::default(), Instant::now());
+        let logged = (0..1_000).filter(|_| failures.add(host(1), "ada", now).is_logged());
+        assert_eq!(logged.count(), 10);
+    }
+
+    #[test]
+    fn whoever_finds_no_room_is_answered_late_and_there_is_room_again() {
+        let (mut failures, now) = (Failures::default(), Instant::now());
+        for number in 0..PAIRS_MAX {
+            failures.add(host(number as u16), "ada", now);
+        }
+        let full = failures.add(host(u16::MAX), "ada", now);
+        assert_eq!((full.delay, full.is_logged()), (DELAY_MAX, false));
+        assert_eq!(failures.recent.len(), PAIRS_MAX);
+        assert_eq!(failures.add(host(u16::MAX), "ada", now + FORGOTTEN_AFTER).in_row, 1);
+    }
+}

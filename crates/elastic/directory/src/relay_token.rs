@@ -1,0 +1,158 @@
+//! How a relay proves that it is the one that was asked for: by a token of 128 bits that nobody can guess, which the
+//! provider hands it in its environment and which it shows in REGISTER, behind its request. Tokens are made of the
+//! request and of a secret that the site's directories share by their metadata store; so nothing has to be kept of
+//! each, and every directory of the site knows the relays that another one has started.
+
+use bytes::Bytes;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use quelea_elastic_proto::frame::{ErrorCode, Register, WireError};
+use sha2::Sha256;
+
+use crate::meta::{Compare, MetaError, MetaStore, Op, Revision, Txn};
+
+/// Environment variable in which a relay gets its token.
+pub const TOKEN_VARIABLE: &str = "QUELEA_RELAY_TOKEN";
+
+/// What stands between the request and the token in REGISTER.
+const SEPARATOR: char = '#';
+
+/// Bytes of a token: 128 bits.
+const TOKEN_BYTES: usize = 16;
+
+const SECRET_BYTES: usize = 32;
+
+/// Its key in the metadata store.
+const SECRET_KEY: &str = "secrets/relays";
+
+/// What all tokens of a site are made of.
+#[derive(Clone)]
+pub struct TokenSecret([u8; SECRET_BYTES]);
+
+impl std::fmt::Debug for TokenSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TokenSecret(…)")
+    }
+}
+
+impl TokenSecret {
+    /// A new one, for a site that has none.
+    ///
+    /// # Errors
+    /// If the system gives no random bytes.
+    pub fn random() -> std::io::Result<Self> {
+        let mut secret = [0; SECRET_BYTES];
+        getrandom::fill(&mut secret).map_err(std::io::Error::other)?;
+        Ok(Self(secret))
+    }
+
+    /// The site's, which is made if there is none yet.
+    pub(crate) async fn of_site(meta: &dyn MetaStore) -> Result<Self, MetaError> {
+        let unavailable = |cause: String| MetaError::Unavailable {
+            store: meta.name(),
+            what: format!("keep {SECRET_KEY:?}"),
+            cause,
+        };
+        let new = Self::random().map_err(|error| unavailable(error.to_string()))?;
+        let put = Op::Put {
+            key: SECRET_KEY.to_owned(),
+            value: Bytes::copy_from_slice(&new.0),
+            lease: None,
+        };
+        // Refused if another directory has made it, now or long ago.
+        let compares = vec![Compare::Created(SECRET_KEY.to_owned(), Revision(0))];
+        meta.txn(Txn { compares, changes: vec![put] }).await?;
+        let kept = meta.get(SECRET_KEY).await?;
+        let kept = kept.ok_or_else(|| unavailable("it was removed".to_owned()))?;
+        let bytes = <[u8; SECRET_BYTES]>::try_from(&*kept.value);
+        bytes.map(Self).map_err(|_| {
+            unavailable(format!("it has {} bytes, not {SECRET_BYTES}", kept.value.len()))
+        })
+    }
+
+    /// The token of the relay of a request, as hexadecimal digits.
+    #[must_use]
+    pub fn token(&self, queue: &str, request: &str) -> String {
+        let tag = self.tag(queue, request).finalize().into_bytes();
+        tag.iter().take(TOKEN_BYTES).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Checks what a relay says that it is, and takes the token off: nobody needs to see it.
+    pub(crate) fn check(&self, mut register: Register) -> Result<Register, WireError> {
+        let (request, token) = register.request.rsplit_once(SEPARATOR).unwrap_or_default();
+        let proves = bytes_of(token).is_some_and(|token| {
+            self.tag(&register.queue, request).verify_truncated_left(&token).is_ok()
+        });
+        if !proves {
+            let text = format!(
+                "the request of relay {} comes without the token that its provider gave it",
+                register.relay.0
+            );
+            return Err(WireError::fatal(ErrorCode::Key, "request", text));
+        }
+        register.request.truncate(request.len());
+        Ok(register)
+    }
+
+    fn tag(&self, queue: &str, request: &str) -> Hmac<Sha256> {
+        let mut tag = Hmac::new_from_slice(&self.0).expect("an HMAC takes a key of any length");
+        tag.update(&(queue.len() as u64).to_be_bytes());
+        tag.update(queue.as_bytes());
+        tag.update(request.as_bytes());
+        tag
+    }
+}
+
+fn bytes_of(token: &str) -> Option<[u8; TOKEN_BYTES]> {
+    let mut bytes = [0; TOKEN_BYTES];
+    if token.len() != 2 * TOKEN_BYTES || !token.is_ascii() {
+        return None;
+    }
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&token[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use quelea_elastic_proto::frame::Capacity;
+    use quelea_elastic_proto::{Fence, RelayId};
+
+    use super::*;
+
+    fn register(queue: &str, request: &str) -> Register {
+        Register {
+            relay: RelayId(1),
+            queue: queue.to_owned(),
+            request: request.to_owned(),
+            address: "127.0.0.1:1".to_owned(),
+            zmtp: (String::new(), String::new()),
+            capacity: Capacity::default(),
+            fence: Fence(1),
+        }
+    }
+
+    #[test]
+    fn who_guesses_a_request_is_not_its_relay() {
+        let secret = TokenSecret([7; SECRET_BYTES]);
+        let token = secret.token("q#x", "q#x/3/1");
+        assert_eq!(token.len(), 32);
+        let shown = secret.check(register("q#x", &format!("q#x/3/1#{token}"))).unwrap();
+        assert_eq!(shown.request, "q#x/3/1");
+        for (queue, request) in [
+            ("q#x", "q#x/3/1".to_owned()),
+            ("q#x", "q#x/3/1#".to_owned()),
+            ("q#x", format!("q#x/3/1#{}", "0".repeat(32))),
+            ("q#x", format!("q#x/3/1#{}", &token[..30])),
+            ("q#x", format!("q#x/3/2#{token}")),
+            ("q", format!("q#x/3/1#{token}")),
+            ("q#x", format!("q#x/3/1#+{}", &token[1..])),
+        ] {
+            let refused = secret.check(register(queue, &request)).unwrap_err();
+            assert_eq!((refused.code, refused.fatal), (ErrorCode::Key, true), "{request}");
+            assert!(!refused.text.contains(&token));
+        }
+        let other = TokenSecret([8; SECRET_BYTES]);
+        assert!(other.check(register("q#x", &format!("q#x/3/1#{token}"))).is_err());
+    }
+}

@@ -1,0 +1,27 @@
+//! What one client of the API may cost, with the reasons. Those that have a key are its defaults in the server's settings.
+
+use std::time::Duration;
+
+/// Bytes of a request's body: a declaration with its arguments fits many times over.
+pub(crate) const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of a request line with its headers: names of 255 bytes, escaped, fit many times over.
+pub(crate) const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// Headers of a request. Browsers send some twenty.
+pub(crate) const HEADERS_MAX: usize = 64;
+
+/// Wait after accept failed for want of file descriptors or memory, which last for a while.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Addresses whose rates are known; further ones share one.
+pub(crate) const RATES_MAX: usize = 4_096;
+
+/// Connections at once (`http.connections_max`): people, scripts and a few collectors of metrics.
+pub const CONNECTIONS_MAX: usize = 1_024;
+
+/// Requests a second of one address (`http.requests_per_s_max`), ten times what the suites of RabbitMQ's tools ask.
+pub const REQUESTS_PER_S_MAX: u32 = 1_000;
+
+/// How long a request's head, and then its body, may take, in milliseconds (`http.request_timeout_ms`).
+pub const REQUEST_TIMEOUT_MS: u64 = 10_000;

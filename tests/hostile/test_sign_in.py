@@ -1,0 +1,99 @@
+"""Nobody who guesses passwords keeps anybody else from signing in."""
+
+import base64
+import threading
+import urllib.error
+import urllib.request
+
+import pytest
+from harness.amqp.frames import Raw
+from harness.amqp.peer import until
+from hostile.probe import PATIENCE_S, metric
+
+pytestmark = pytest.mark.process
+
+
+def guess(broker, password):
+    """Sends a password, and leaves without waiting for what it is worth."""
+    with Raw(broker, timeout_s=PATIENCE_S) as client:
+        client.start(user="guest", password=password)
+
+
+def test_sockets_that_send_a_wrong_password_and_leave_cost_nobody_anything(quelea, probe, size):
+    broker = quelea()
+    guesses = size(300, 1_500)
+    visitor = probe(broker)
+    for number in range(guesses):
+        guess(broker, f"guess {number}")
+        if number % (guesses // 5) == 0:
+            # Each time with a user that nobody has verified yet: the good ones would be remembered.
+            visitor.amqp()
+    visitor.all()
+    assert visitor.served["amqp"] == 6
+    # What was hashed is what somebody still waited for.
+    assert metric(broker, "quelea_sign_in_verifications_total") < guesses / 2
+
+
+def test_wrong_passwords_that_wait_for_their_answers_hold_up_nobody_with_the_right_one(quelea, probe, size):
+    broker = quelea()
+    visitor = probe(broker)
+    waiting = [Raw(broker, timeout_s=PATIENCE_S) for _ in range(size(100, 400))]
+    for number, client in enumerate(waiting):
+        client.start(user="guest", password=f"guess {number}")
+    visitor.amqp()
+    visitor.http()
+    for client in waiting:
+        client.__exit__(None, None, None)
+    assert (visitor.served["amqp"], visitor.served["http"]) == (1, 1)
+
+
+def test_wrong_passwords_over_http_are_counted_and_logged(quelea, probe, size):
+    broker = quelea()
+    attempts = size(40, 200)
+    statuses = []
+
+    def attempt(number):
+        wrong = base64.b64encode(f"guest:guess {number}".encode()).decode()
+        request = urllib.request.Request(broker.http + "/api/whoami", headers={"Authorization": f"Basic {wrong}"})
+        try:
+            urllib.request.urlopen(request, timeout=PATIENCE_S)
+        except urllib.error.HTTPError as refused:
+            statuses.append(refused.code)
+
+    threads = [threading.Thread(target=attempt, args=[number]) for number in range(attempts)]
+    for thread in threads:
+        thread.start()
+    visitor = probe(broker)
+    visitor.all()
+    for thread in threads:
+        thread.join()
+    assert statuses == [401] * attempts
+    assert metric(broker, "quelea_sign_ins_failed_total", front="management") == attempts
+    lines = [line for line in broker.log.read_text().splitlines() if "a sign-in to the management API is refused" in line]
+    # Their number doubles from one line to the next.
+    assert len(lines) == attempts.bit_length() and "guest" in lines[0]
+
+
+def test_a_signature_that_is_wrong_is_counted_and_logged(quelea, probe):
+    broker = quelea(QUELEA__SQS__VERIFY="always")
+    for _ in range(20):
+        request = urllib.request.Request(broker.sqs, data=b"{}", method="POST", headers={"X-Amz-Target": "AmazonSQS.ListQueues"})
+        with pytest.raises(urllib.error.HTTPError):
+            urllib.request.urlopen(request, timeout=PATIENCE_S)
+    assert metric(broker, "quelea_sqs_signatures_refused_total") == 20
+    assert 1 <= broker.log.read_text().count("an SQS request is refused") <= 6
+
+
+def test_the_right_password_is_taken_while_the_wrong_ones_answer_is_late(quelea, probe):
+    broker = quelea()
+    visitor = probe(broker)
+    late = []
+    for _ in range(6):
+        late.append(Raw(broker, timeout_s=PATIENCE_S))
+        late[-1].start(user="guest", password="wrong")
+    until(lambda: metric(broker, "quelea_sign_ins_failed_total", front="amqp") == 6, "six failures")
+    for _ in range(3):
+        visitor.amqp()
+    assert visitor.served["amqp"] == 3
+    for client in late:
+        assert client.ends() or client.closes().code == 403
