@@ -232,7 +232,14 @@ impl CheckpointWriter {
 
     /// Ends the gathering: the file is complete when `batch`, which ends at `synced`, is on the
     /// disk, since entries may lie in it.
-    pub(crate) fn finish(&mut self, batch: u64, synced: Location, segments: &mut Segments) {
+    pub(crate) fn finish(
+        &mut self,
+        batch: u64,
+        synced: Location,
+        topology: &BTreeMap<Vec<u8>, Vec<u8>>,
+        segments: &mut Segments,
+    ) {
+        self.put_topology(topology, usize::MAX);
         let position = self.header.position;
         let needed = segments.iter().filter(|segment| {
             segment.number <= position.segment && segment.live > 0 && segment.freed_by.is_none()

@@ -276,10 +276,8 @@ impl LogStore {
     ) {
         // Without room entries stay where they are: the pass must come to its end, which frees space.
         let has_room = self.has_file_room();
-        let Some(writer) = self.checkpoint_writer.as_mut().filter(|writer| writer.is_gathering())
-        else {
-            return;
-        };
+        let writer = self.checkpoint_writer.as_mut().filter(|writer| writer.is_gathering());
+        let Some(writer) = writer else { return };
         let before = self.appender.appended_bytes();
         if has_room {
             self.stats.copied_bytes +=
@@ -514,9 +512,8 @@ impl Store for LogStore {
         self.appended(before);
         self.checkpoint.number += 1;
         self.checkpoint.appended_since = 0;
-        let replaced = self.checkpoint.names.clone();
-        let mut writer =
-            CheckpointWriter::new(self.log_id, self.checkpoint.number, &tail, replaced);
+        let (number, replaced) = (self.checkpoint.number, self.checkpoint.names.clone());
+        let mut writer = CheckpointWriter::new(self.log_id, number, &tail, replaced);
         let written = self.commit.written_to().segment.min(tail.segment);
         for number in checkpoint_writer::choose_victims(&self.segments, written) {
             let Some(segment) = self.segments.get(number) else { continue };
@@ -543,10 +540,8 @@ impl Store for LogStore {
     }
 
     fn checkpoint_topology(&mut self, max: usize) -> bool {
-        match self.checkpoint_writer.as_mut().filter(|writer| writer.is_gathering()) {
-            Some(writer) => writer.put_topology(&self.topology, max),
-            None => true,
-        }
+        let writer = self.checkpoint_writer.as_mut().filter(|writer| writer.is_gathering());
+        writer.is_none_or(|writer| writer.put_topology(&self.topology, max))
     }
 
     fn checkpoint_entries(
@@ -577,10 +572,9 @@ impl Store for LogStore {
         let tail = self.appender.mark();
         self.appended(before);
         let batch = self.commit.ticket(Durability::Fsync, self.appender.is_empty()).batch();
-        let synced = Location { segment: tail.segment, offset: tail.offset };
         if let Some(writer) = &mut self.checkpoint_writer {
-            writer.put_topology(&self.topology, usize::MAX);
-            writer.finish(batch, synced, &mut self.segments);
+            let synced = Location { segment: tail.segment, offset: tail.offset };
+            writer.finish(batch, synced, &self.topology, &mut self.segments);
         }
     }
 
