@@ -119,3 +119,9 @@ impl From<AdminError> for ApiError {
         }
     }
 }
+
+/// Whether there is a virtual host of that name.
+pub(crate) async fn vhost_exists(api: &ApiState, vhost: &str) -> Result<bool, ApiError> {
+    let vhost = vhost.to_owned();
+    api.ask(move |core| core.broker.has_vhost(&vhost)).await
+}

@@ -6,11 +6,10 @@ use axum::Json;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use super::vhosts::exists;
 use super::{JsonAnswer, StatusAnswer};
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::operation::{done, existed};
+use crate::operation::{done, existed, vhost_exists};
 use crate::state::ApiState;
 
 /// The virtual host that has an account id of its own.
@@ -49,7 +48,7 @@ pub(crate) async fn put(call: Call) -> StatusAnswer {
     user.require_administrator()?;
     check(&account)?;
     let vhost = vhost_of(&api, &account).to_owned();
-    if exists(&api, &vhost).await? {
+    if vhost_exists(&api, &vhost).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
     done(&api, move |core| {
@@ -66,7 +65,7 @@ pub(crate) async fn delete(call: Call) -> StatusAnswer {
     let (api, user, [account]) = call.parts();
     user.require_administrator()?;
     let vhost = vhost_of(&api, &account).to_owned();
-    existed(exists(&api, &vhost).await?)?;
+    existed(vhost_exists(&api, &vhost).await?)?;
     done(&api, move |core| core.broker.delete_vhost(core.now(), &vhost)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -5,11 +5,10 @@ use quelea_broker::Broker;
 use serde_json::Value;
 
 use super::JsonAnswer;
-use super::vhosts::exists;
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::operation::existed;
+use crate::operation::{existed, vhost_exists};
 use crate::state::ApiState;
 
 /// A kind of object that belongs to a virtual host, as a report of the broker.
@@ -58,7 +57,7 @@ pub(super) async fn matching_in<T: Listed>(
     wanted: impl Fn(&T) -> bool,
 ) -> JsonAnswer {
     user.require_vhost(&vhost)?;
-    existed(exists(api, &vhost).await?)?;
+    existed(vhost_exists(api, &vhost).await?)?;
     let all = fetch::<T>(api, Some(vhost.clone())).await?;
     let wanted = all.iter().filter(|object| object.vhost() == vhost && wanted(object));
     Ok(array(wanted.map(|object| object.to_json(api))))

@@ -11,7 +11,7 @@ use super::overview::message_stats;
 use super::{JsonAnswer, StatusAnswer};
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::operation::{done, existed};
+use crate::operation::{done, existed, vhost_exists};
 use crate::state::ApiState;
 
 /// `GET /api/vhosts/{vhost}`.
@@ -27,7 +27,7 @@ pub(crate) async fn one(call: Call) -> JsonAnswer {
 pub(crate) async fn put(call: Call) -> StatusAnswer {
     let (api, user, [vhost]) = call.parts();
     user.require_administrator()?;
-    if exists(&api, &vhost).await? {
+    if vhost_exists(&api, &vhost).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
     let name = vhost.clone();
@@ -43,15 +43,9 @@ pub(crate) async fn put(call: Call) -> StatusAnswer {
 pub(crate) async fn delete(call: Call) -> StatusAnswer {
     let (api, user, [vhost]) = call.parts();
     user.require_administrator()?;
-    existed(exists(&api, &vhost).await?)?;
+    existed(vhost_exists(&api, &vhost).await?)?;
     done(&api, move |core| core.broker.delete_vhost(core.now(), &vhost)).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Whether there is a virtual host of that name.
-pub(super) async fn exists(api: &ApiState, vhost: &str) -> Result<bool, ApiError> {
-    let vhost = vhost.to_owned();
-    api.ask(move |core| core.broker.has_vhost(&vhost)).await
 }
 
 impl Listed for VhostReport {
