@@ -68,7 +68,7 @@ mod tests {
             assert!(filter(level).is_ok(), "{level}");
         }
         for level in ["verbose", "info,verbose", "quelea_node", "quelea_node=verbose"] {
-            let error = filter(level).err().expect(level).to_string();
+            let error = filter(level).expect_err(level).to_string();
             assert!(error.contains(level), "{error}");
         }
     }

@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use prometheus_client::collector::Collector;
 use quelea_cmq_front::DatagramCounters;
-use quelea_node::{Node, StartError, Stopped};
+use quelea_node::{DataDir, Node, StartError, Stopped};
 use quelea_sqs_server::SqsCounters;
 use sd_notify::NotifyState;
 use tokio::runtime::Builder;
@@ -87,15 +87,19 @@ async fn manage(
     let mut signals = Signals::new().map_err(system("listen for signals"))?;
     let mut reload = Reload::new(sources, config, level).map_err(system("listen for signals"))?;
     elastic::exposure::check(config)?;
-    let management = management::prepare(&config.http)?;
-    let sqs = sqs::prepare(&config.sqs)?;
-    let cmq = cmq::prepare(config)?;
-    let elastic = elastic::prepare(&config.elastic)?;
-    let bridge = bridge::prepare(config)?;
-    elastic.iter().try_for_each(|elastic| elastic.check_keeper(&bridge.keeper()))?;
+    let checked = Checked::new(config)?;
+    // Before the addresses, which a second broker would find in use too: that says less.
+    let directory = DataDir::lock(&config.data_dir).map_err(StartError::from)?;
+    let Prepared { management, sqs, cmq, elastic, bridge } = match checked.listen(config) {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            directory.leave_unused();
+            return Err(error);
+        }
+    };
     let limits = ConnectionLimits::of(config, quelea_node::raise_file_limit());
     let settings = node::settings(config, limits.amqp);
-    let node = Node::start(settings)?;
+    let node = Node::start(settings, directory)?;
     let counters = Arc::<SqsCounters>::default();
     let counted = sqs.is_some().then(|| Arc::clone(&counters));
     let cmq_counters = Arc::<DatagramCounters>::default();
@@ -133,6 +137,43 @@ async fn manage(
     tracing::info!(clean, uptime_s, "stopped");
     print_line(&format!("quelea stopped clean={clean} uptime_s={uptime_s} pid={pid}"));
     Ok(stopped)
+}
+
+/// The settings of what runs beside the core, all looked at before anything is locked, bound or opened.
+struct Checked {
+    cmq: Option<cmq::Checked>,
+    elastic: Option<elastic::Checked>,
+    bridge: bridge::Checked,
+}
+
+/// The same with their addresses.
+struct Prepared {
+    management: Option<management::Prepared>,
+    sqs: Option<sqs::Prepared>,
+    cmq: Option<cmq::Prepared>,
+    elastic: Option<elastic::Prepared>,
+    bridge: bridge::Prepared,
+}
+
+impl Checked {
+    fn new(config: &Config) -> Result<Self, ServeError> {
+        elastic::exposure::check(config)?;
+        let (cmq, elastic) = (cmq::check(config)?, elastic::check(&config.elastic)?);
+        let bridge = bridge::check(config)?;
+        let has_keeper = bridge::has_keeper(config);
+        elastic.iter().try_for_each(|elastic| elastic.check_keeper(has_keeper))?;
+        Ok(Self { cmq, elastic, bridge })
+    }
+
+    fn listen(self, config: &Config) -> Result<Prepared, ServeError> {
+        Ok(Prepared {
+            management: management::listen(&config.http)?,
+            sqs: sqs::listen(&config.sqs)?,
+            cmq: self.cmq.map(|cmq| cmq.listen(&config.cmq)).transpose()?,
+            elastic: self.elastic.map(|elastic| elastic.listen(&config.elastic)).transpose()?,
+            bridge: self.bridge.listen(config)?,
+        })
+    }
 }
 
 /// What runs beside the node's core.

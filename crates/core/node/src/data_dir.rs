@@ -92,6 +92,15 @@ impl DataDir {
         write(&mut self.lock, CLEAN)
     }
 
+    /// Gives the lock back where nothing was opened: the next holder finds what this one found.
+    pub fn leave_unused(self) {
+        if !self.after_crash
+            && let Err(error) = self.leave_clean()
+        {
+            tracing::warn!(%error, "the next start will take this one for a crash");
+        }
+    }
+
     /// The directory, absolute.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -72,7 +72,7 @@ pub enum StartError {
     #[error(transparent)]
     DataDir(#[from] DataDirError),
     /// An address.
-    #[error(transparent)]
+    #[error("amqp.listen: {0}")]
     Listen(#[from] ListenError),
     /// The log.
     #[error("cannot open the log in {}: {source}", path.display())]
@@ -130,12 +130,11 @@ pub struct Node {
 }
 
 impl Node {
-    /// Locks the data directory, recovers the log, and serves. Returns when clients can connect.
+    /// Recovers the log in a directory that is locked, and serves. Returns when clients can connect.
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running then.
-    pub fn start(config: NodeConfig) -> Result<Self, StartError> {
-        let directory = DataDir::lock(&config.data_dir)?;
+    pub fn start(config: NodeConfig, directory: DataDir) -> Result<Self, StartError> {
         let path = directory.path().join(LOG_DIRECTORY);
         let disk = FileDisk::open(&path)
             .map_err(|source| StartError::System { what: "open the log's directory", source })?;
@@ -158,7 +157,13 @@ impl Node {
         lock: Option<DataDir>,
     ) -> Result<Self, StartError> {
         let listeners = config.amqp_listen.iter().map(|address| listen(address));
-        let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
+        let listeners = match listeners.collect::<Result<Vec<_>, _>>() {
+            Ok(listeners) => listeners,
+            Err(error) => {
+                lock.map(DataDir::leave_unused).unwrap_or_default();
+                return Err(error.into());
+            }
+        };
         let amqp_addresses =
             listeners.iter().map(std::net::TcpListener::local_addr).collect::<Result<_, _>>();
         let amqp_addresses = amqp_addresses.map_err(system("read a listener's address"))?;

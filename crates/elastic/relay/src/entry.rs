@@ -99,6 +99,21 @@ impl EntryConfig {
     /// # Errors
     /// The first field that is wrong, or an address that cannot be had.
     pub fn bind(self) -> Result<BoundEntry, EntryError> {
+        self.check()?;
+        let sides = [&self.zmtp.producers, &self.zmtp.listeners];
+        let [producers, listeners] = sides.map(|address| match address.as_str() {
+            "" => Ok(None),
+            address => listen_early(address).map(Some),
+        });
+        let (producers, listeners) = (producers?, listeners?);
+        Ok(BoundEntry { config: self, producers, listeners })
+    }
+
+    /// Whether it can serve, as far as that shows without an address.
+    ///
+    /// # Errors
+    /// The first field that is wrong.
+    pub fn check(&self) -> Result<(), EntryError> {
         self.relay().check()?;
         let sides = [&self.zmtp.producers, &self.zmtp.listeners];
         if sides.iter().all(|address| address.is_empty()) {
@@ -109,12 +124,7 @@ impl EntryConfig {
             let fault = "an entry has no file to spill to".to_owned();
             return Err(ConfigError { field: "slow", fault }.into());
         }
-        let [producers, listeners] = sides.map(|address| match address.as_str() {
-            "" => Ok(None),
-            address => listen_early(address).map(Some),
-        });
-        let (producers, listeners) = (producers?, listeners?);
-        Ok(BoundEntry { config: self, producers, listeners })
+        Ok(())
     }
 
     /// The relay core behind the SUBs.

@@ -1,6 +1,6 @@
 //! The bridges between elastic queues and the broker, as `serve` starts and stops them.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
@@ -41,15 +41,18 @@ pub(crate) enum BridgeError {
     Start(#[from] BridgeStartError),
 }
 
-/// What has to be there before the log is opened: what is wrong shows early.
+/// Their settings, which are as they have to be.
+pub(crate) struct Checked(BridgeSettings);
+
+/// What has to be there before the log is opened: an address that is taken shows early.
 pub(crate) struct Prepared {
     settings: BridgeSettings,
     /// The address that the directory of this process sends to relays; empty if there is no keeper.
     keeper: String,
 }
 
-/// Listens for what is to be kept, if that is wanted.
-pub(crate) fn prepare(config: &Config) -> Result<Prepared, BridgeError> {
+/// Looks at the settings.
+pub(crate) fn check(config: &Config) -> Result<Checked, BridgeError> {
     let bridge = &config.bridge;
     let feeds: Vec<_> = bridge.feed.iter().map(feed).collect();
     let deliveries: Vec<_> = bridge.delivery.iter().map(delivery).collect();
@@ -67,9 +70,8 @@ pub(crate) fn prepare(config: &Config) -> Result<Prepared, BridgeError> {
             return Err(BridgeError::NoDirectory(key));
         }
     }
-    let (keep, keeper) = keeper(config)?;
-    let settings = BridgeSettings {
-        keep,
+    Ok(Checked(BridgeSettings {
+        keep: None,
         user: bridge.user.as_str().into(),
         loopback_only: config.access.loopback_users.contains(&bridge.user),
         vhost: bridge.vhost.as_str().into(),
@@ -78,27 +80,41 @@ pub(crate) fn prepare(config: &Config) -> Result<Prepared, BridgeError> {
         body_bytes_max: usize::try_from(config.limits.message_bytes_max).unwrap_or(usize::MAX),
         feeds,
         deliveries,
-    };
-    Ok(Prepared { settings, keeper })
+    }))
 }
 
-/// Returns the listener, and the address for relays.
-fn keeper(config: &Config) -> Result<(Option<TcpListener>, String), BridgeError> {
-    let Bridge { keep_listen, keep_advertise, .. } = &config.bridge;
+/// Whether what is to be kept is brought somewhere.
+pub(crate) fn has_keeper(config: &Config) -> bool {
+    !config.bridge.keep_advertise.is_empty() || listens(config)
+}
+
+/// Whether this process keeps messages itself.
+fn listens(config: &Config) -> bool {
+    let keep_listen = &config.bridge.keep_listen;
     // Nobody could find it.
     let unknown = keep_listen.ends_with(":0") && config.elastic.listen.is_empty();
-    if keep_listen.is_empty() || unknown {
-        return Ok((None, keep_advertise.clone()));
+    !keep_listen.is_empty() && !unknown
+}
+
+impl Checked {
+    /// Listens for what is to be kept, if that is wanted.
+    pub(crate) fn listen(self, config: &Config) -> Result<Prepared, BridgeError> {
+        let Bridge { keep_listen, keep_advertise, .. } = &config.bridge;
+        let Self(mut settings) = self;
+        let mut keeper = keep_advertise.clone();
+        if listens(config) {
+            let listener = quelea_node::listen(keep_listen)?;
+            if keeper.is_empty() {
+                let address = listener.local_addr().map_err(BridgeError::Listener)?;
+                if address.ip().is_unspecified() && !config.elastic.listen.is_empty() {
+                    return Err(BridgeError::EveryAddress(keep_listen.clone()));
+                }
+                keeper = address.to_string();
+            }
+            settings.keep = Some(listener);
+        }
+        Ok(Prepared { settings, keeper })
     }
-    let listener = quelea_node::listen(keep_listen)?;
-    if !keep_advertise.is_empty() {
-        return Ok((Some(listener), keep_advertise.clone()));
-    }
-    let address = listener.local_addr().map_err(BridgeError::Listener)?;
-    if address.ip().is_unspecified() && !config.elastic.listen.is_empty() {
-        return Err(BridgeError::EveryAddress(keep_listen.clone()));
-    }
-    Ok((Some(listener), address.to_string()))
 }
 
 fn feed(feed: &BridgeFeed) -> FeedSettings {
@@ -173,6 +189,10 @@ mod tests {
         let mut config = Config::default();
         config.elastic.listen = "127.0.0.1:0".to_owned();
         config
+    }
+
+    fn prepare(config: &Config) -> Result<Prepared, BridgeError> {
+        check(config)?.listen(config)
     }
 
     fn refusal(change: impl FnOnce(&mut Config)) -> String {

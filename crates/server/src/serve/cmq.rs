@@ -12,7 +12,7 @@ use quelea_cmq_front::{
 };
 use quelea_node::Node;
 
-use crate::config::{CmqForward, CmqRoute, Config};
+use crate::config::{Cmq, CmqForward, CmqRoute, Config};
 use crate::key_file::{self, KeyFileError};
 
 /// The running front.
@@ -39,25 +39,34 @@ pub(crate) enum CmqError {
     Start(#[from] DatagramStartError),
 }
 
-/// What has to be there before the log is opened: what is wrong shows early.
+/// Its settings, which are as they have to be.
+pub(crate) struct Checked(DatagramSettings);
+
+/// What has to be there before the log is opened: an address that is taken shows early.
 pub(crate) struct Prepared {
     socket: Option<UdpSocket>,
     settings: DatagramSettings,
 }
 
-/// Listens, unless neither a listener nor a forward is wanted.
-pub(crate) fn prepare(config: &Config) -> Result<Option<Prepared>, CmqError> {
+/// Looks at the settings, unless neither a listener nor a forward is wanted.
+pub(crate) fn check(config: &Config) -> Result<Option<Checked>, CmqError> {
     let cmq = &config.cmq;
     if cmq.listen.is_empty() && cmq.forward.is_empty() {
         return Ok(None);
     }
-    let settings = settings(config)?;
-    let address = (!cmq.listen.is_empty()).then_some(&cmq.listen);
-    let bind = |address: &String| {
-        let refuse = |source| CmqError::Listen { address: address.clone(), source };
-        UdpSocket::bind(address.as_str()).map_err(refuse)
-    };
-    Ok(Some(Prepared { socket: address.map(bind).transpose()?, settings }))
+    settings(config).map(Checked).map(Some)
+}
+
+impl Checked {
+    /// Takes the address, if there is one.
+    pub(crate) fn listen(self, config: &Cmq) -> Result<Prepared, CmqError> {
+        let address = Some(&config.listen).filter(|address| !address.is_empty());
+        let bind = |address: &String| {
+            let refuse = |source| CmqError::Listen { address: address.clone(), source };
+            UdpSocket::bind(address.as_str()).map_err(refuse)
+        };
+        Ok(Prepared { socket: address.map(bind).transpose()?, settings: self.0 })
+    }
 }
 
 fn settings(config: &Config) -> Result<DatagramSettings, CmqError> {
@@ -138,12 +147,14 @@ mod tests {
         let mut config = Config::default();
         config.cmq.listen = "127.0.0.1:0".to_owned();
         change(&mut config);
-        prepare(&config).err().map_or_else(String::new, |error| error.to_string())
+        let listened = check(&config)
+            .and_then(|checked| checked.map(|checked| checked.listen(&config.cmq)).transpose());
+        listened.err().map_or_else(String::new, |error| error.to_string())
     }
 
     #[test]
     fn it_is_off_unless_asked_for() {
-        assert!(prepare(&Config::default()).unwrap().is_none());
+        assert!(check(&Config::default()).unwrap().is_none());
         assert_eq!(refusal(|_| {}), "");
     }
 

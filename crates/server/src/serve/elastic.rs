@@ -14,6 +14,7 @@ use quelea_elastic_directory::{
     MetaSettings, ProviderSettings,
 };
 use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
+use quelea_elastic_relay::entry::EntryConfig;
 use quelea_node::ListenError;
 
 use self::entries::{Entries, EntriesCounters, EntryFailure, PreparedEntries};
@@ -64,20 +65,26 @@ pub(crate) enum ElasticError {
     EntryWithoutDirectory,
 }
 
-/// What has to be there before the log is opened: what is wrong shows early.
-pub(crate) struct Prepared {
-    listener: TcpListener,
+/// Its settings, which are as they have to be.
+pub(crate) struct Checked {
     key: Vec<u8>,
     key_file: String,
     core: Settings,
     queues: Vec<(String, Definition)>,
     program: PathBuf,
     stop_relays: bool,
+    entries: Vec<EntryConfig>,
+}
+
+/// What has to be there before the log is opened: an address that is taken shows early.
+pub(crate) struct Prepared {
+    listener: TcpListener,
+    checked: Checked,
     entries: PreparedEntries,
 }
 
-/// Listens, unless no directory is wanted.
-pub(crate) fn prepare(config: &ElasticConfig) -> Result<Option<Prepared>, ElasticError> {
+/// Looks at the settings, unless no directory is wanted.
+pub(crate) fn check(config: &ElasticConfig) -> Result<Option<Checked>, ElasticError> {
     if config.listen.is_empty() {
         return if config.entry.is_empty() {
             Ok(None)
@@ -121,10 +128,8 @@ pub(crate) fn prepare(config: &ElasticConfig) -> Result<Option<Prepared>, Elasti
         drain_ms_max: config.drain_ms_max,
         ..Settings::default()
     };
-    let listener = quelea_node::listen(&config.listen)?;
-    check_advertise(config, &listener)?;
-    let entries = entries::prepare(&config.entry)?;
-    Ok(Some(Prepared { listener, key, key_file, core, queues, program, stop_relays, entries }))
+    let entries = entries::check(&config.entry)?;
+    Ok(Some(Checked { key, key_file, core, queues, program, stop_relays, entries }))
 }
 
 /// Refuses what this build lacks.
@@ -220,21 +225,31 @@ fn metadata(config: &ElasticConfig, file: PathBuf) -> MetaSettings {
     MetaSettings::Embedded(file)
 }
 
-impl Prepared {
+impl Checked {
+    /// Takes the addresses.
+    pub(crate) fn listen(mut self, config: &ElasticConfig) -> Result<Prepared, ElasticError> {
+        let listener = quelea_node::listen(&config.listen)?;
+        check_advertise(config, &listener)?;
+        let entries = entries::listen(std::mem::take(&mut self.entries))?;
+        Ok(Prepared { listener, checked: self, entries })
+    }
+
     /// Whether definitions keep messages although there is nowhere to keep them.
-    pub(crate) fn check_keeper(&self, keeper: &str) -> Result<(), ElasticError> {
+    pub(crate) fn check_keeper(&self, has_keeper: bool) -> Result<(), ElasticError> {
         let default = ("elastic.default".to_owned(), &self.core.definition);
         let queues = self.queues.iter();
         let queues = queues.map(|(name, of)| (format!("elastic.queue.definition of {name:?}"), of));
         let mut all = std::iter::once(default).chain(queues);
         match all.find(|(_, definition)| !definition.keep.is_empty()) {
-            Some((key, definition)) if keeper.is_empty() => {
+            Some((key, definition)) if !has_keeper => {
                 Err(ElasticError::NoKeeper { key, target: definition.keep.clone() })
             }
             _ => Ok(()),
         }
     }
+}
 
+impl Prepared {
     /// Serves. Files are in `data_dir`, which is locked for this process. Relays learn that messages
     /// are kept at `keeper`, if it is not empty.
     pub(crate) fn start(
@@ -244,6 +259,7 @@ impl Prepared {
         keeper: String,
         connections_max: usize,
     ) -> Result<ElasticDirectory, ElasticError> {
+        let Self { listener, checked, entries } = self;
         let counters = Arc::<DirectoryCounters>::default();
         let dir = data_dir.join("elastic");
         std::fs::create_dir_all(&dir).map_err(|source| {
@@ -251,21 +267,21 @@ impl Prepared {
             ElasticError::Start(DirectoryStartError::System { what, source })
         })?;
         let settings = DirectorySettings {
-            listener: self.listener,
+            listener,
             advertise: config.elastic.advertise.clone(),
-            key: self.key.clone(),
-            core: Settings { keeper, ..self.core },
-            queues: self.queues,
-            provider: provider(&config.elastic, dir.join("relays"), self.program),
+            key: checked.key.clone(),
+            core: Settings { keeper, ..checked.core },
+            queues: checked.queues,
+            provider: provider(&config.elastic, dir.join("relays"), checked.program),
             relay_listen: config.elastic.relay_listen.clone(),
-            key_file: self.key_file,
+            key_file: checked.key_file,
             metadata: metadata(&config.elastic, dir.join("metadata.redb")),
-            stop_relays: self.stop_relays,
+            stop_relays: checked.stop_relays,
             counters: Arc::clone(&counters),
             connections_max,
         };
         let server = DirectoryServer::start(settings)?;
-        let (entries, entries_counters) = self.entries.start(server.address(), &self.key)?;
+        let (entries, entries_counters) = entries.start(server.address(), &checked.key)?;
         let entries_counters = Arc::new(entries_counters);
         Ok(ElasticDirectory { server, counters, entries, entries_counters })
     }
@@ -307,13 +323,15 @@ mod tests {
         let mut config =
             ElasticConfig { listen: "127.0.0.1:0".to_owned(), ..ElasticConfig::default() };
         change(&mut config);
-        prepare(&config).err().map_or_else(String::new, |error| error.to_string())
+        let listened = check(&config)
+            .and_then(|checked| checked.map(|checked| checked.listen(&config)).transpose());
+        listened.err().map_or_else(String::new, |error| error.to_string())
     }
 
     #[test]
     fn it_is_off_without_an_address() {
         let off = ElasticConfig { listen: String::new(), ..ElasticConfig::default() };
-        assert!(prepare(&off).unwrap().is_none());
+        assert!(check(&off).unwrap().is_none());
         assert_eq!(refusal(|_| {}), "");
     }
 
@@ -395,9 +413,9 @@ mod tests {
             ElasticConfig { listen: "127.0.0.1:0".to_owned(), ..ElasticConfig::default() };
         let definition = "{\"keep\": \"archive\"}".to_owned();
         config.queue.push(ElasticQueue { name: "q".to_owned(), definition });
-        let prepared = prepare(&config).unwrap().unwrap();
-        assert!(prepared.check_keeper("127.0.0.1:1").is_ok());
-        let refused = prepared.check_keeper("").unwrap_err().to_string();
+        let checked = check(&config).unwrap().unwrap();
+        assert!(checked.check_keeper(true).is_ok());
+        let refused = checked.check_keeper(false).unwrap_err().to_string();
         let expected = "elastic.queue.definition of \"q\": keep = \"archive\" has no effect: ";
         assert!(refused.starts_with(expected), "{refused:?}");
     }

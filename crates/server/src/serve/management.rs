@@ -28,7 +28,7 @@ pub(crate) struct Management {
 /// Why it does not start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ManagementError {
-    #[error(transparent)]
+    #[error("http.listen: {0}")]
     Listen(#[from] ListenError),
     #[error("cannot register the management listener: {0}")]
     Register(std::io::Error),
@@ -38,7 +38,7 @@ pub(crate) enum ManagementError {
 pub(crate) struct Prepared(TcpListener);
 
 /// Listens, unless the API is not wanted.
-pub(crate) fn prepare(config: &Http) -> Result<Option<Prepared>, ManagementError> {
+pub(crate) fn listen(config: &Http) -> Result<Option<Prepared>, ManagementError> {
     let listener = config.enabled.then(|| quelea_node::listen(&config.listen)).transpose()?;
     Ok(listener.map(Prepared))
 }

@@ -19,7 +19,7 @@ pub(crate) struct SqsFront {
 /// Why it does not start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SqsError {
-    #[error(transparent)]
+    #[error("sqs.listen: {0}")]
     Listen(#[from] ListenError),
     #[error(transparent)]
     Start(#[from] SqsStartError),
@@ -31,7 +31,7 @@ pub(crate) enum SqsError {
 pub(crate) struct Prepared(Vec<TcpListener>);
 
 /// Listens, unless the interface is not wanted.
-pub(crate) fn prepare(config: &Sqs) -> Result<Option<Prepared>, SqsError> {
+pub(crate) fn listen(config: &Sqs) -> Result<Option<Prepared>, SqsError> {
     if !config.enabled {
         return Ok(None);
     }

@@ -149,9 +149,12 @@ fn a_second_signal_ends_the_process_at_once() {
 fn a_second_broker_on_the_directory_is_refused_with_its_owner() {
     let dir = DataDir::new();
     let broker = Broker::start(&dir, &[]);
-    let (code, errors) = refused(&dir, &[]);
-    assert_eq!(code, Some(1));
-    assert!(errors.contains(&format!("in use by process {}", broker.pid())), "{errors}");
+    let taken = broker.amqp.to_string();
+    for settings in [&[][..], &[("amqp.listen", taken.as_str()), ("http.listen", &taken)]] {
+        let (code, errors) = refused(&dir, settings);
+        assert_eq!(code, Some(1));
+        assert!(errors.contains(&format!("in use by process {}", broker.pid())), "{errors}");
+    }
 }
 
 #[test]
@@ -172,7 +175,37 @@ fn an_address_in_use_is_named() {
     let taken = broker.amqp.to_string();
     let (code, errors) = refused(&DataDir::new(), &[("amqp.listen", &taken)]);
     assert_eq!(code, Some(1));
-    assert!(errors.contains(&format!("cannot listen on {taken}")), "{errors}");
+    assert!(errors.contains(&format!("amqp.listen: cannot listen on {taken}")), "{errors}");
+    // A wrong setting, and another broker's directory, say more than an address.
+    let dir = DataDir::new();
+    let settings = [
+        ("amqp.listen", taken.as_str()),
+        ("http.listen", &taken),
+        ("sqs.listen", &taken),
+        ("cmq.listen", "127.0.0.1:0"),
+    ];
+    for (setting, text) in [
+        (("cmq.route", "[{mailboxes='x'}]"), "cmq.route.mailboxes"),
+        (("elastic.default", "{"), "elastic.default"),
+        (
+            (
+                "bridge.feed",
+                "[{exchange='e',queue='q',through='t'},{exchange='e',queue='p',through='t'}]",
+            ),
+            "bridge.feed",
+        ),
+    ] {
+        let (code, errors) = refused(&dir, &[&settings[..], &[setting]].concat());
+        assert_eq!(code, Some(1), "{text}: {errors}");
+        assert!(errors.contains(text) && !errors.contains("listen"), "{text}: {errors}");
+        assert!(!dir.path().join("data").exists(), "nothing was made");
+    }
+    let (_, errors) = refused(&dir, &settings[1..2]);
+    assert!(errors.contains(&format!("http.listen: cannot listen on {taken}")), "{errors}");
+    let (_, errors) = refused(&dir, &settings[2..3]);
+    assert!(errors.contains(&format!("sqs.listen: cannot listen on {taken}")), "{errors}");
+    let lock = std::fs::read_to_string(dir.path().join("data/LOCK")).unwrap();
+    assert_eq!(lock.trim(), "clean", "nothing was opened, so nothing crashed");
 }
 
 #[test]

@@ -118,11 +118,9 @@ impl Broker {
     fn replace_vhosts(&mut self, topology: &BTreeMap<Vec<u8>, Vec<u8>>) {
         let mut lost = BTreeSet::new();
         for (key, value) in topology {
-            match Item::decode(key, value) {
-                Ok(Item::Exchange(vhost, _) | Item::Queue(StoredQueue { vhost, .. })) => {
-                    lost.insert(vhost);
-                }
-                _ => {}
+            let item = Item::decode(key, value);
+            if let Ok(Item::Exchange(vhost, _) | Item::Queue(StoredQueue { vhost, .. })) = item {
+                lost.insert(vhost);
             }
         }
         for (key, value) in topology {

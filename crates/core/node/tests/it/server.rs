@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use quelea_amqp_codec::ConnectionConfig;
 use quelea_amqp_session::SessionConfig;
 use quelea_broker::BrokerConfig;
-use quelea_node::{Authenticator, Core, CoreHandle, Node, NodeConfig, Stopped};
+use quelea_node::{Authenticator, Core, CoreHandle, DataDir, Node, NodeConfig, Stopped};
 use quelea_store::Disk;
 
 use crate::client::PATIENCE;
@@ -71,7 +71,8 @@ impl Server {
     }
 
     pub(crate) fn start_with(config: NodeConfig) -> Self {
-        Self::of(Node::start(config).unwrap())
+        let directory = DataDir::lock(&config.data_dir).unwrap();
+        Self::of(Node::start(config, directory).unwrap())
     }
 
     pub(crate) fn start_on_disk(disk: Arc<dyn Disk>) -> Self {

@@ -47,7 +47,7 @@ fn calls_after_the_stop_are_refused() {
 fn the_directory_is_free_again_after_the_stop_and_not_before() {
     let dir = TestDir::new();
     let server = Server::start(&dir);
-    assert!(quelea_node::Node::start(config(dir.path())).is_err());
+    assert!(quelea_node::DataDir::lock(&config(dir.path()).data_dir).is_err());
     assert_eq!(server.stop(), Stopped::Clean);
     Server::start(&dir);
 }

@@ -32,13 +32,22 @@ pub(crate) struct Entries(Vec<Entry>);
 #[derive(Debug, Default)]
 pub(crate) struct EntriesCounters(Vec<(String, Arc<EntryCounters>)>);
 
-/// Reads what they need, and listens.
-pub(crate) fn prepare(entries: &[ElasticEntry]) -> Result<PreparedEntries, EntryFailure> {
-    let bind = |entry: &ElasticEntry| {
-        let bound = settings(entry).and_then(EntryConfig::bind);
-        bound.map_err(|error| EntryFailure { queue: entry.queue.clone(), error })
+/// Reads what they need.
+pub(crate) fn check(entries: &[ElasticEntry]) -> Result<Vec<EntryConfig>, EntryFailure> {
+    let check = |entry: &ElasticEntry| {
+        let checked = settings(entry).and_then(|config| config.check().map(|()| config));
+        checked.map_err(|error| EntryFailure { queue: entry.queue.clone(), error })
     };
-    entries.iter().map(bind).collect::<Result<_, _>>().map(PreparedEntries)
+    entries.iter().map(check).collect()
+}
+
+/// Takes their addresses.
+pub(crate) fn listen(entries: Vec<EntryConfig>) -> Result<PreparedEntries, EntryFailure> {
+    let bind = |entry: EntryConfig| {
+        let queue = entry.queue.clone();
+        entry.bind().map_err(|error| EntryFailure { queue, error })
+    };
+    entries.into_iter().map(bind).collect::<Result<_, _>>().map(PreparedEntries)
 }
 
 fn settings(entry: &ElasticEntry) -> Result<EntryConfig, EntryError> {
