@@ -282,7 +282,7 @@ def test_a_queue_with_a_key_is_served_with_it(zsocket):
     ],
 )
 def test_contradicting_settings_are_refused_with_their_field(table, text, tmp_path):
-    result = refused(tmp_path, f"elastic.entry={toml([table])}")
+    result = refused(tmp_path, f"elastic.entry={toml([table])}", "elastic.open_beyond_loopback=true")
     assert result.returncode != 0
     assert text in result.stderr
 

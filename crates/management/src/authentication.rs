@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use quelea_node::{Credentials, Front, Verdict};
 
 use crate::error::ApiError;
+use crate::server::places::Place;
 use crate::state::ApiState;
 use crate::web_pages::{DEFAULT_USER, UnknownHost};
 
@@ -90,7 +91,11 @@ impl FromRequestParts<ApiState> for ApiUser {
             None => (None, Vec::new(), Vec::new()),
         };
         let credentials = Credentials { user: name.clone(), password: password.into(), hash };
+        // Who has not signed in is not at work: else wrong passwords, whose answers are late, could hold all places.
+        let place = parts.extensions.get::<Arc<Place>>();
+        place.into_iter().for_each(|place| place.set_at_work(false));
         verify(api, peer, credentials).await?;
+        place.into_iter().for_each(|place| place.set_at_work(true));
         let user = Self { name, tags, vhosts, loopback };
         let enters = ["administrator", "monitoring", "management", "policymaker"];
         match enters.iter().any(|tag| user.has(tag)) {

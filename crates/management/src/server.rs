@@ -1,7 +1,7 @@
 //! The API's sockets, as limited as those of the other fronts: how many there are, how long a request may take to
 //! arrive, and how many an address may send. `places.rs` says who gives way when there are too many.
 
-mod places;
+pub(crate) mod places;
 mod rates;
 mod timed_body;
 
@@ -134,7 +134,7 @@ async fn serve_connection(
         let (shared, place) = (Arc::clone(&shared), Arc::clone(&place));
         async move {
             place.set_at_work(true);
-            let response = respond(&shared, peer, request).await;
+            let response = respond(&shared, &place, peer, request).await;
             place.set_at_work(false);
             Ok::<_, Infallible>(response)
         }
@@ -162,7 +162,12 @@ async fn serve_connection(
     }
 }
 
-async fn respond(shared: &Shared, peer: SocketAddr, request: Request<Incoming>) -> Response<Body> {
+async fn respond(
+    shared: &Shared,
+    place: &Arc<Place>,
+    peer: SocketAddr,
+    request: Request<Incoming>,
+) -> Response<Body> {
     if !shared.rates.take(peer.ip(), Instant::now()) {
         shared.counters.count_rate_limited();
         return ApiError::TooMany(shared.limits.requests_per_s_max).into_response();
@@ -175,6 +180,7 @@ async fn respond(shared: &Shared, peer: SocketAddr, request: Request<Incoming>) 
     }
     web_pages::mark(&shared.web_pages, &mut parts);
     parts.extensions.insert(ConnectInfo(peer));
+    parts.extensions.insert(Arc::clone(place));
     let body = TimedBody::new(body, shared.limits.request_max);
     match shared.router.call(Request::from_parts(parts, body)).await {
         Ok(response) => response,

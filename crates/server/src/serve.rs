@@ -59,11 +59,19 @@ enum ServeError {
     System { what: &'static str, source: std::io::Error },
 }
 
+impl ServeError {
+    /// Whether the next start fails too, until the configuration is corrected.
+    const fn is_of_settings(&self) -> bool {
+        matches!(self, Self::Level(_) | Self::Exposure(_))
+    }
+}
+
 /// Runs the broker with the configuration of `sources` until a signal stops it. Exit code 0: all is on the disk.
 pub(crate) fn run(sources: &ConfigArgs, config: &Config) -> ExitCode {
     match serve(sources, config) {
         Ok(Stopped::Clean) => ExitCode::SUCCESS,
         Ok(Stopped::Unclean) => ExitCode::FAILURE,
+        Err(error) if error.is_of_settings() => exit::refuse("quelea", error),
         Err(error) => exit::fail("quelea", error),
     }
 }
@@ -131,7 +139,13 @@ async fn manage(
     };
     tracing::info!(signal, "stopping");
     notify_service_manager(NotifyState::Stopping);
-    let stopped = stop(node, fronts, &mut signals).await;
+    let stopped = tokio::select! {
+        stopped = stop(node, fronts) => stopped,
+        signal = signals.next() => {
+            tracing::warn!(signal = signal.name, "stopped at once, by a second signal");
+            std::process::exit(1);
+        }
+    };
     let clean = stopped == Stopped::Clean;
     let uptime_s = started.elapsed().as_secs();
     tracing::info!(clean, uptime_s, "stopped");
@@ -227,7 +241,7 @@ fn announce_ready(node: &Node, fronts: &Fronts, limits: ConnectionLimits, starte
 
 /// Stops the other interfaces, then the core, then the management API, which may ask the core to the
 /// last. A second signal ends the process at once: what was confirmed is in the log.
-async fn stop(node: Node, fronts: Fronts, signals: &mut Signals) -> Stopped {
+async fn stop(node: Node, fronts: Fronts) -> Stopped {
     let Fronts { management, sqs, cmq, elastic, bridge } = fronts;
     if let Some(bridge) = bridge {
         bridge.stop().await;
@@ -244,13 +258,7 @@ async fn stop(node: Node, fronts: Fronts, signals: &mut Signals) -> Stopped {
     // It only fails if the core has stopped already.
     let _ = node.handle().call(|core| core.begin_stop()).await;
     let core = tokio::task::spawn_blocking(move || node.join());
-    let stopped = tokio::select! {
-        stopped = core => stopped.unwrap_or(Stopped::Unclean),
-        signal = signals.next() => {
-            tracing::warn!(signal = signal.name, "stopped at once, by a second signal");
-            std::process::exit(1);
-        }
-    };
+    let stopped = core.await.unwrap_or(Stopped::Unclean);
     if let Some(management) = management {
         management.stop().await;
     }

@@ -143,9 +143,9 @@ impl HasReplyCode for PublishError {
             | Self::InvalidProperties(_) => PreconditionFailed,
             Self::Route(error) => match error {
                 RouteError::NoSuchExchange(_) => NotFound,
-                RouteError::HeaderType { .. } | RouteError::TooManyKeys { .. } => {
-                    PreconditionFailed
-                }
+                RouteError::HeaderType { .. }
+                | RouteError::TooManyKeys { .. }
+                | RouteError::TooManySteps { .. } => PreconditionFailed,
             },
         })
     }

@@ -19,6 +19,7 @@ use crate::deliveries::Deliveries;
 use crate::errors::Failure;
 use crate::login::AuthRequest;
 use crate::methods;
+use crate::names::without_line_ends;
 use crate::notice::{Notice, Notices};
 use crate::publish::{self, Content};
 use crate::reply::{DelayedReply, Reply};
@@ -292,7 +293,8 @@ impl Session {
     fn names_queue_being_deleted(&self, broker: &Broker, number: u16, method: &Method) -> bool {
         let Method::QueueDeclare(declare) = method else { return false };
         let channel = self.channels.get(&number).filter(|_| !declare.passive);
-        channel.is_some_and(|channel| broker.is_queue_being_deleted(channel.id, &declare.queue))
+        let name = without_line_ends(&declare.queue);
+        channel.is_some_and(|channel| broker.is_queue_being_deleted(channel.id, &name))
     }
 
     fn carry_out(&mut self, broker: &mut Broker, event: Event, now: Timestamp) {

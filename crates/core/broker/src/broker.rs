@@ -164,6 +164,12 @@ impl Broker {
         &mut *log.store
     }
 
+    /// Changes when a name is free again for which [`Broker::is_queue_being_deleted`] may have had somebody wait.
+    #[must_use]
+    pub const fn names_freed(&self) -> u64 {
+        self.removals.names_freed()
+    }
+
     /// How far the log has come: which tickets are reached.
     #[must_use]
     pub fn progress(&self) -> Progress {

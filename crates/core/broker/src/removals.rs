@@ -21,8 +21,12 @@ pub(crate) struct Removals {
     /// Queues that nobody owns any more: exclusive ones of connections that are closed, and those of virtual
     /// hosts that are gone.
     ownerless: VecDeque<QueueId>,
-    /// Queues that are gone, with what still has to go. Bounded by the queues there were.
+    /// Queues that are gone, with messages that still have to go. Bounded by the queues there were.
     queues: VecDeque<Box<Queue>>,
+    /// Those of them that have nothing left but bindings.
+    unbinding: VecDeque<Box<Queue>>,
+    /// Names that have become free since the broker began.
+    names_freed: u64,
     /// The names of those among them that were kept in the log.
     names: FxHashSet<(VhostId, QueueName)>,
     /// Virtual hosts that are gone, but for what is in them.
@@ -31,7 +35,10 @@ pub(crate) struct Removals {
 
 impl Removals {
     pub(crate) fn is_empty(&self) -> bool {
-        self.ownerless.is_empty() && self.queues.is_empty() && self.vhosts.is_empty()
+        self.ownerless.is_empty()
+            && self.queues.is_empty()
+            && self.unbinding.is_empty()
+            && self.vhosts.is_empty()
     }
 
     pub(crate) fn add_ownerless(&mut self, queues: Vec<QueueId>) {
@@ -54,9 +61,25 @@ impl Removals {
         self.queues.front_mut().map(|queue| &mut **queue)
     }
 
+    /// None of its messages is left.
+    pub(crate) fn begin_unbinding(&mut self) {
+        self.unbinding.extend(self.queues.pop_front());
+    }
+
+    /// The queue whose bindings are next.
+    pub(crate) fn first_unbinding(&self) -> Option<&Queue> {
+        self.unbinding.front().map(|queue| &**queue)
+    }
+
+    /// How many names have become free.
+    pub(crate) const fn names_freed(&self) -> u64 {
+        self.names_freed
+    }
+
     /// Nothing is left of that queue.
     pub(crate) fn finish_first(&mut self) {
-        if let Some(queue) = self.queues.pop_front()
+        self.names_freed += 1;
+        if let Some(queue) = self.unbinding.pop_front()
             && queue.keeps_messages()
         {
             self.names.remove(&(queue.vhost, queue.name.clone()));
@@ -74,6 +97,7 @@ impl Removals {
 
     /// Nothing is left of that virtual host.
     pub(crate) fn finish_first_vhost(&mut self) {
+        self.names_freed += 1;
         self.vhosts.pop_front();
     }
 

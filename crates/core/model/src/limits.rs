@@ -95,9 +95,13 @@ pub const TOPIC_HASHES_MAX: usize = 8;
 
 /// Steps that one routing key may take at most through the patterns of a topic exchange (a step is a
 /// place in the tree of patterns that is visited, or a word looked up there), whatever key it is. A
-/// binding that would make a longer way possible is refused. At some 10 ns a step a message then holds
+/// binding that would make a longer way possible is refused. At some 10 ns a step a key then holds
 /// the core for 50 µs at worst.
 pub const TOPIC_STEPS_MAX: u64 = 5_000;
+
+/// Such steps that one message may take in all, with the keys of its `CC` and `BCC` through all topic exchanges
+/// that it comes to: some 10 ms.
+pub const ROUTE_STEPS_MAX: u64 = 1_000_000;
 
 /// Places in the tree of the patterns of one topic exchange: one for each different beginning of a
 /// pattern. At some 100 bytes each this is 200 MB.

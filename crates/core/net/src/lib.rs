@@ -8,5 +8,5 @@ mod socket;
 mod web;
 
 pub use network::network_of;
-pub use socket::{KEEPALIVE_IDLE, STALLED_WRITE_MAX, prepare_socket};
+pub use socket::{KEEPALIVE_IDLE, STALLED_WRITE_MAX, allow_stalls, prepare_socket};
 pub use web::{HostNames, WebHeaders};

@@ -1,11 +1,13 @@
 //! Which addresses count as one peer.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What limits and turns by address go by: of IPv6 the network of 64 bits, since a customer has all of it.
 #[must_use]
 pub fn network_of(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
+        // A program of this machine has as many of these as it likes.
+        address if address.is_loopback() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();
             Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
@@ -25,5 +27,7 @@ mod tests {
         assert_ne!(network("2001:db8:1:2::1"), network("2001:db8:1:3::1"));
         assert_eq!(network("::ffff:192.0.2.1"), network("192.0.2.1"));
         assert_ne!(network("192.0.2.1"), network("192.0.2.2"));
+        assert_eq!(network("127.0.0.1"), network("127.9.9.9"));
+        assert_eq!(network("127.0.0.1"), network("::1"));
     }
 }

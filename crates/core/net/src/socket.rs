@@ -37,6 +37,15 @@ pub fn prepare_socket(socket: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
+/// A peer of this socket may take nothing for as long as it lives, since others wait for it on purpose; whether it
+/// lives shows in a protocol's own heartbeat.
+///
+/// # Errors
+/// As [`prepare_socket`].
+pub fn allow_stalls(socket: impl AsFd) -> io::Result<()> {
+    Ok(sockopt::set_tcp_user_timeout(socket, 0)?)
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::{TcpListener, TcpStream};
@@ -52,5 +61,7 @@ mod tests {
         assert_eq!(sockopt::tcp_keepidle(&socket).unwrap(), KEEPALIVE_IDLE);
         assert_eq!(sockopt::tcp_user_timeout(&socket).unwrap(), 120_000);
         assert!(socket.nodelay().unwrap());
+        allow_stalls(&socket).unwrap();
+        assert_eq!(sockopt::tcp_user_timeout(&socket).unwrap(), 0);
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct Connections {
     /// Whether the broker took publishes when last asked, and no session has stalled since. It may
     /// have refused one and have room again within the same turn.
     accepts_publishes: bool,
+    /// As the broker counts them.
+    names_freed: u64,
     refusal_logged: Option<Timestamp>,
     counters: NetCounters,
 }
@@ -72,6 +74,7 @@ impl Connections {
             waiting: Vec::new(),
             timers: Timers::default(),
             accepts_publishes: true,
+            names_freed: 0,
             refusal_logged: None,
             counters: NetCounters::default(),
         }
@@ -209,9 +212,10 @@ impl Connections {
         self.mark_dirty(slot);
     }
 
-    /// If the broker takes publishes again: those that were held back go on.
-    pub(crate) fn resume_stalled(&mut self, broker_accepts: bool) {
-        if broker_accepts && !self.accepts_publishes {
+    /// If the broker takes publishes again, or a queue's name is free again: those that were held back go on.
+    pub(crate) fn resume_stalled(&mut self, broker_accepts: bool, names_freed: u64) {
+        let is_freed = std::mem::replace(&mut self.names_freed, names_freed) != names_freed;
+        if is_freed || (broker_accepts && !self.accepts_publishes) {
             for slot in self.alive() {
                 let connection = &self.open[slot];
                 if connection.paused || connection.session.is_stalled() {

@@ -115,7 +115,8 @@ impl Core {
             self.submit_jobs();
             let mut acted = self.apply_effects();
             acted |= self.keep_promises();
-            self.connections.resume_stalled(self.broker.accepts_publishes());
+            let accepts = self.broker.accepts_publishes();
+            self.connections.resume_stalled(accepts, self.broker.names_freed());
             // What was written makes room for more, and a connection that broke gives back what it
             // held.
             let progress = self.promises.progress();

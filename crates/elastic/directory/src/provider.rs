@@ -194,9 +194,15 @@ pub struct RelayCommand {
 impl RelayCommand {
     /// What the relay has to show; it is handed over in its environment, [`TOKEN_VARIABLE`](crate::TOKEN_VARIABLE), and never on its command line,
     /// which everybody on the machine can read.
-    #[must_use]
-    pub fn token(&self, spec: &RelaySpec) -> String {
-        self.secret.token(&spec.queue, &spec.request)
+    ///
+    /// # Errors
+    /// [`ProviderError::Unavailable`] while the metadata store has not answered.
+    pub fn token(&self, spec: &RelaySpec) -> Result<String, ProviderError> {
+        self.secret.token(&spec.queue, &spec.request).ok_or_else(|| ProviderError::Unavailable {
+            provider: "the directory",
+            what: format!("start relay {} of {:?}", spec.relay.0, spec.queue),
+            cause: "the metadata store has not given the secret of relays' tokens".to_owned(),
+        })
     }
 
     /// The arguments of the program `quelea`.
@@ -239,7 +245,7 @@ mod tests {
         assert_eq!(command.arguments(&spec).len(), 6);
         command.key_file = "/k".to_owned();
         assert_eq!(command.arguments(&spec)[6], "--key-file=/k");
-        let token = command.token(&spec);
+        let token = command.token(&spec).unwrap();
         assert!(command.arguments(&spec).iter().all(|argument| !argument.contains(&token)));
     }
 }

@@ -3,8 +3,12 @@
 //! request and of a secret that the site's directories share by their metadata store; so nothing has to be kept of
 //! each, and every directory of the site knows the relays that another one has started.
 
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use quelea_elastic_core::ownership::keys::RELAY_SECRET as SECRET_KEY;
 use quelea_elastic_proto::frame::{ErrorCode, Register, WireError};
 use sha2::Sha256;
 
@@ -21,12 +25,13 @@ const TOKEN_BYTES: usize = 16;
 
 const SECRET_BYTES: usize = 32;
 
-/// Its key in the metadata store.
-const SECRET_KEY: &str = "secrets/relays";
+/// Until a store that does not answer is asked for it again.
+const RETRY: Duration = Duration::from_millis(500);
 
-/// What all tokens of a site are made of.
-#[derive(Clone)]
-pub struct TokenSecret([u8; SECRET_BYTES]);
+/// What all tokens of a site are made of; not known while the metadata store does not answer. Then no queue can be
+/// owned, so that no relay is started or expected.
+#[derive(Clone, Default)]
+pub struct TokenSecret(Arc<OnceLock<[u8; SECRET_BYTES]>>);
 
 impl std::fmt::Debug for TokenSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -40,22 +45,41 @@ impl TokenSecret {
     /// # Errors
     /// If the system gives no random bytes.
     pub fn random() -> std::io::Result<Self> {
-        let mut secret = [0; SECRET_BYTES];
-        getrandom::fill(&mut secret).map_err(std::io::Error::other)?;
-        Ok(Self(secret))
+        random().map(Self::from)
     }
 
-    /// The site's, which is made if there is none yet.
-    pub(crate) async fn of_site(meta: &dyn MetaStore) -> Result<Self, MetaError> {
+    /// The site's, which is made if there is none yet. A store that does not answer is asked again in the background.
+    ///
+    /// # Errors
+    /// [`MetaError`] if the store answers and refuses.
+    pub(crate) async fn of_site(meta: &Arc<dyn MetaStore>) -> Result<Self, MetaError> {
+        let secret = Self::default();
+        match secret.read(meta.as_ref()).await {
+            Err(error @ MetaError::Unavailable { .. }) => {
+                tracing::warn!(%error, "relays are started when the metadata store answers");
+                let (meta, secret) = (Arc::clone(meta), secret.clone());
+                tokio::spawn(async move {
+                    while let Err(MetaError::Unavailable { .. }) = secret.read(meta.as_ref()).await
+                    {
+                        tokio::time::sleep(RETRY).await;
+                    }
+                });
+            }
+            read => read?,
+        }
+        Ok(secret)
+    }
+
+    async fn read(&self, meta: &dyn MetaStore) -> Result<(), MetaError> {
         let unavailable = |cause: String| MetaError::Unavailable {
             store: meta.name(),
             what: format!("keep {SECRET_KEY:?}"),
             cause,
         };
-        let new = Self::random().map_err(|error| unavailable(error.to_string()))?;
+        let new = random().map_err(|error| unavailable(error.to_string()))?;
         let put = Op::Put {
             key: SECRET_KEY.to_owned(),
-            value: Bytes::copy_from_slice(&new.0),
+            value: Bytes::copy_from_slice(&new),
             lease: None,
         };
         // Refused if another directory has made it, now or long ago.
@@ -64,24 +88,29 @@ impl TokenSecret {
         let kept = meta.get(SECRET_KEY).await?;
         let kept = kept.ok_or_else(|| unavailable("it was removed".to_owned()))?;
         let bytes = <[u8; SECRET_BYTES]>::try_from(&*kept.value);
-        bytes.map(Self).map_err(|_| {
+        let bytes = bytes.map_err(|_| {
             unavailable(format!("it has {} bytes, not {SECRET_BYTES}", kept.value.len()))
-        })
+        })?;
+        // It is the same whoever reads it.
+        let _ = self.0.set(bytes);
+        Ok(())
     }
 
-    /// The token of the relay of a request, as hexadecimal digits.
+    /// The token of the relay of a request, as hexadecimal digits; `None` if the secret is not known yet.
     #[must_use]
-    pub fn token(&self, queue: &str, request: &str) -> String {
-        let tag = self.tag(queue, request).finalize().into_bytes();
-        tag.iter().take(TOKEN_BYTES).map(|byte| format!("{byte:02x}")).collect()
+    pub fn token(&self, queue: &str, request: &str) -> Option<String> {
+        let tag = self.tag(queue, request)?.finalize().into_bytes();
+        Some(tag.iter().take(TOKEN_BYTES).map(|byte| format!("{byte:02x}")).collect())
     }
 
     /// Checks what a relay says that it is, and takes the token off: nobody needs to see it.
     pub(crate) fn check(&self, mut register: Register) -> Result<Register, WireError> {
         let (request, token) = register.request.rsplit_once(SEPARATOR).unwrap_or_default();
-        let proves = bytes_of(token).is_some_and(|token| {
-            self.tag(&register.queue, request).verify_truncated_left(&token).is_ok()
-        });
+        let Some(tag) = self.tag(&register.queue, request) else {
+            let text = "the metadata store has not answered yet".to_owned();
+            return Err(WireError::fatal(ErrorCode::Unavailable, "request", text));
+        };
+        let proves = bytes_of(token).is_some_and(|token| tag.verify_truncated_left(&token).is_ok());
         if !proves {
             let text = format!(
                 "the request of relay {} comes without the token that its provider gave it",
@@ -93,13 +122,26 @@ impl TokenSecret {
         Ok(register)
     }
 
-    fn tag(&self, queue: &str, request: &str) -> Hmac<Sha256> {
-        let mut tag = Hmac::new_from_slice(&self.0).expect("an HMAC takes a key of any length");
+    fn tag(&self, queue: &str, request: &str) -> Option<Hmac<Sha256>> {
+        let secret = self.0.get()?;
+        let mut tag = Hmac::new_from_slice(secret).expect("an HMAC takes a key of any length");
         tag.update(&(queue.len() as u64).to_be_bytes());
         tag.update(queue.as_bytes());
         tag.update(request.as_bytes());
-        tag
+        Some(tag)
     }
+}
+
+impl From<[u8; SECRET_BYTES]> for TokenSecret {
+    fn from(secret: [u8; SECRET_BYTES]) -> Self {
+        Self(Arc::new(OnceLock::from(secret)))
+    }
+}
+
+fn random() -> std::io::Result<[u8; SECRET_BYTES]> {
+    let mut secret = [0; SECRET_BYTES];
+    getrandom::fill(&mut secret).map_err(std::io::Error::other)?;
+    Ok(secret)
 }
 
 fn bytes_of(token: &str) -> Option<[u8; TOKEN_BYTES]> {
@@ -134,8 +176,8 @@ mod tests {
 
     #[test]
     fn who_guesses_a_request_is_not_its_relay() {
-        let secret = TokenSecret([7; SECRET_BYTES]);
-        let token = secret.token("q#x", "q#x/3/1");
+        let secret = TokenSecret::from([7; SECRET_BYTES]);
+        let token = secret.token("q#x", "q#x/3/1").unwrap();
         assert_eq!(token.len(), 32);
         let shown = secret.check(register("q#x", &format!("q#x/3/1#{token}"))).unwrap();
         assert_eq!(shown.request, "q#x/3/1");
@@ -152,7 +194,12 @@ mod tests {
             assert_eq!((refused.code, refused.fatal), (ErrorCode::Key, true), "{request}");
             assert!(!refused.text.contains(&token));
         }
-        let other = TokenSecret([8; SECRET_BYTES]);
+        // Until the secret is known nobody is taken for a fraud.
+        let unknown = TokenSecret::default();
+        assert_eq!(unknown.token("q#x", "q#x/3/1"), None);
+        let refused = unknown.check(register("q#x", &format!("q#x/3/1#{token}"))).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::Unavailable);
+        let other = TokenSecret::from([8; SECRET_BYTES]);
         assert!(other.check(register("q#x", &format!("q#x/3/1#{token}"))).is_err());
     }
 }

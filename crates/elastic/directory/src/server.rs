@@ -246,7 +246,7 @@ impl Prepared {
         };
         let alone = matches!(settings.metadata, MetaSettings::Embedded(_));
         let meta = open_meta(settings.metadata).await?;
-        let secret = TokenSecret::of_site(meta.as_ref()).await?;
+        let secret = TokenSecret::of_site(&meta).await?;
         let directories = Directories::from(vec![advertise.clone()]);
         let command = RelayCommand {
             directories: directories.clone(),

@@ -61,6 +61,8 @@ fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
 /// Fails only if the peer is gone already.
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     quelea_net::prepare_socket(stream)?;
+    // A listener that holds producers, or spills, may work for hours on what it has.
+    quelea_net::allow_stalls(stream)?;
     if let Err(error) = SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX) {
         // A kernel that does not have it takes more of slow listeners: it costs memory, nothing else.
         static TOLD: Once = Once::new();

@@ -16,7 +16,7 @@ pub(super) struct Places {
 }
 
 /// A connection's place; it is given back when it is dropped, however the connection ends.
-pub(super) struct Place {
+pub(crate) struct Place {
     table: Arc<Mutex<Table>>,
     number: usize,
 }
@@ -95,7 +95,7 @@ impl Place {
     }
 
     /// Whether a request is under way.
-    pub(super) fn set_at_work(&self, is_at_work: bool) {
+    pub(crate) fn set_at_work(&self, is_at_work: bool) {
         lock(&self.table).taken[self.number].is_at_work = is_at_work;
     }
 }

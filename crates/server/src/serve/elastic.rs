@@ -3,7 +3,9 @@
 mod entries;
 pub(crate) mod exposure;
 
+use std::fs::Permissions;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -262,7 +264,7 @@ impl Prepared {
         let Self { listener, checked, entries } = self;
         let counters = Arc::<DirectoryCounters>::default();
         let dir = data_dir.join("elastic");
-        std::fs::create_dir_all(&dir).map_err(|source| {
+        private_directory(&dir).map_err(|source| {
             let what = "make the directory of elastic queues' files";
             ElasticError::Start(DirectoryStartError::System { what, source })
         })?;
@@ -285,6 +287,12 @@ impl Prepared {
         let entries_counters = Arc::new(entries_counters);
         Ok(ElasticDirectory { server, counters, entries, entries_counters })
     }
+}
+
+/// Makes a directory that nobody else can read: in it is what relays prove themselves with.
+fn private_directory(path: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(path)?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o700))
 }
 
 impl ElasticDirectory {

@@ -80,39 +80,54 @@ impl Broker {
     /// Goes on with what is being removed and was purged, within this turn's steps. True: there was something to do, and
     /// there may be more, or somebody waits for its end.
     pub(super) fn go_on_removing(&mut self) -> bool {
-        let purged = self.messaging.release_purged(self.work.left() as usize);
+        let before = self.work.left();
+        let purged = self.messaging.release_purged(before as usize);
         self.work.spend(purged as u64);
         let is_idle = purged == 0 && self.removals.is_empty();
         while self.work.left() > 0 {
-            let Messaging { log, .. } = &mut self.messaging;
-            let Some(queue) = self.removals.first() else {
-                if let Some(id) = self.removals.next_ownerless() {
-                    self.take_out_queue(id);
-                } else if let Some(vhost) = self.removals.first_vhost() {
-                    self.go_on_removing_vhost(vhost);
-                } else {
-                    break;
+            // This takes no room in the log: it makes some.
+            if let Some(queue) = self.removals.first() {
+                let max = self.work.left() as usize;
+                let released = queue.release_some(&mut *self.messaging.log.store, max);
+                self.work.spend(released as u64);
+                if released < max {
+                    self.removals.begin_unbinding();
                 }
-                continue;
-            };
-            if queue.keeps_messages() && !log.has_room(self.config.store_pending_bytes_max) {
-                // The store's next job is done at some time, and leads here again.
-                return false;
-            }
-            let (vhost, id) = (queue.vhost, queue.id);
-            let released = queue.release_some(&mut *log.store, self.work.left() as usize);
-            self.work.spend(released as u64);
-            let bindings = (self.work.left() / STEPS_PER_BINDING) as usize;
-            if bindings == 0 {
+            } else if let Some(id) = self.removals.next_ownerless() {
+                self.take_out_queue(id);
+            } else if !self.removals.is_empty() {
+                if !self.go_on_unbinding() {
+                    // The store's next job is done at some time, and leads here again.
+                    return self.work.left() < before;
+                }
+            } else {
                 break;
-            }
-            let (removed, is_done) = self.routing.go_on_removing_queue(log, vhost, id, bindings);
-            self.work.spend(removed as u64 * STEPS_PER_BINDING);
-            if is_done {
-                self.removals.finish_first();
             }
         }
         !is_idle
+    }
+
+    /// Takes away some bindings of what is gone. False: the log has no room for that now.
+    fn go_on_unbinding(&mut self) -> bool {
+        let Messaging { log, .. } = &mut self.messaging;
+        let has_room = log.has_room(self.config.store_pending_bytes_max);
+        let Some(queue) = self.removals.first_unbinding() else {
+            if let Some(vhost) = self.removals.first_vhost().filter(|_| has_room) {
+                self.go_on_removing_vhost(vhost);
+            }
+            return has_room;
+        };
+        let may_append = has_room || !queue.keeps_messages();
+        let max = (self.work.left() / STEPS_PER_BINDING).max(1) as usize;
+        let (vhost, id) = (queue.vhost, queue.id);
+        // Without room it is found out whether there was anything left.
+        let max = if may_append { max } else { 0 };
+        let (removed, is_done) = self.routing.go_on_removing_queue(log, vhost, id, max);
+        self.work.spend(removed as u64 * STEPS_PER_BINDING);
+        if is_done {
+            self.removals.finish_first();
+        }
+        may_append || is_done
     }
 
     /// Takes away some of a virtual host of which no queue is left, or finds that one is: its clients may

@@ -189,4 +189,13 @@ pub enum RouteError {
         /// How many may be.
         max: usize,
     },
+    /// The patterns of topic exchanges that it came to took more than [`quelea_model::limits::ROUTE_STEPS_MAX`]
+    /// steps (406 PRECONDITION_FAILED).
+    #[error(
+        "invalid message: its keys take more than {max} steps through the patterns of topic exchanges"
+    )]
+    TooManySteps {
+        /// How many may be.
+        max: u64,
+    },
 }

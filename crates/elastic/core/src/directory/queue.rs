@@ -217,14 +217,20 @@ impl Queue {
     /// A queue that only its use has made ends when nobody has used it for a while, and is made anew when it is used
     /// again.
     fn end_if_unused(&mut self, cx: &mut Context<'_>) {
+        if self.is_ending() {
+            return;
+        }
         let Some(first_use) = &mut self.first_use else { return };
-        if !(self.producers.is_empty() && self.listeners.is_empty()) {
+        // Who has lost the directory may be at a relay still.
+        let is_at_relays =
+            self.relays.values().any(|relay| relay.report.listeners > 0 || !relay.slots.is_empty());
+        if is_at_relays || !(self.producers.is_empty() && self.listeners.is_empty()) {
             first_use.unused_since = None;
             return;
         }
         let since = *first_use.unused_since.get_or_insert(cx.now);
         let most_ms = cx.settings.first_use.unused_ms_max;
-        if most_ms > 0 && !self.deleting && cx.now.since_ms(since) >= most_ms {
+        if most_ms > 0 && cx.now.since_ms(since) >= most_ms {
             let reason = format!("made on first use, and unused for {most_ms} ms");
             self.log(cx, "unused", format!("queue {}", self.name), reason);
             self.delete(cx);

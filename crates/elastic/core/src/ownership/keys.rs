@@ -15,6 +15,9 @@ const DIRECTORIES: &str = "quelea/elastic/directories/";
 const SHARDS: &str = "quelea/elastic/shards/";
 const QUEUES: &str = "quelea/elastic/queues/";
 
+/// Whose value is what relays' tokens are made of.
+pub const RELAY_SECRET: &str = "quelea/elastic/secrets/relays";
+
 /// A part of all queues, which has one owner. There are so many that a hundred directories share them
 /// evenly, and so few that a lease for each is no burden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

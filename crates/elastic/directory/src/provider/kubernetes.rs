@@ -148,7 +148,7 @@ impl KubernetesProvider {
     async fn try_start(&self, spec: &RelaySpec) -> Result<RelayHandle, ProviderError> {
         let what = || format!("start relay {} of {:?}", spec.relay.0, spec.queue);
         let owner = self.resources.owner_of(&spec.queue, &what).await?;
-        let pod = self.maker.pod(spec, owner);
+        let pod = self.maker.pod(spec, owner)?;
         let name = pod.metadata.name.clone().unwrap_or_default();
         let created = with_timeout(&what, self.pods.create(&PostParams::default(), &pod)).await;
         match created {

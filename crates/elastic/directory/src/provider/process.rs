@@ -161,7 +161,7 @@ impl Processes {
             .arg(hold::COMMAND)
             .args(settings.command.arguments(spec))
             .arg(format!("--spill-dir={}", settings.dir.display()))
-            .env(TOKEN_VARIABLE, settings.command.token(spec))
+            .env(TOKEN_VARIABLE, settings.command.token(spec)?)
             .stdin(Stdio::piped())
             .stdout(out)
             .stderr(err)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quelea_model::limits::EXCHANGE_HOPS_MAX;
+use quelea_model::limits::{EXCHANGE_HOPS_MAX, ROUTE_STEPS_MAX};
 use quelea_model::{PropertyView, QueueId, Table};
 
 use super::matcher::Matcher;
@@ -43,7 +43,7 @@ impl Router {
         keys.sort_unstable();
         keys.dedup();
         let mut headers = Headers { properties, table: None };
-        let queues = self.search(key, &keys, &mut headers);
+        let queues = self.search(key, &keys, &mut headers)?;
         let route = Route { queues };
         if copies.is_empty() && headers.table.is_none() {
             self.cache.put(self.epoch, exchange, routing_key, route.clone());
@@ -57,14 +57,19 @@ impl Router {
         from: ExchangeKey,
         keys: &[&str],
         headers: &mut Headers<'_>,
-    ) -> Arc<[QueueId]> {
+    ) -> Result<Arc<[QueueId]>, RouteError> {
         self.search += 1;
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         let mut level = vec![from];
+        let mut topic_steps = 0;
         for _ in 0..=EXCHANGE_HOPS_MAX {
             for exchange in level.drain(..) {
-                self.visit(exchange, keys, headers, &mut found);
+                topic_steps += self.visit(exchange, keys, headers, &mut found);
+                if topic_steps > ROUTE_STEPS_MAX {
+                    self.found = found;
+                    return Err(RouteError::TooManySteps { max: ROUTE_STEPS_MAX });
+                }
             }
             std::mem::swap(&mut level, &mut found.exchanges);
             if level.is_empty() {
@@ -78,22 +83,24 @@ impl Router {
             queues => Arc::from(queues),
         };
         self.found = found;
-        queues
+        Ok(queues)
     }
 
+    /// Returns the steps through the patterns of a topic exchange.
     fn visit(
         &mut self,
         key: ExchangeKey,
         keys: &[&str],
         headers: &mut Headers<'_>,
         found: &mut RouteMatches,
-    ) {
+    ) -> u64 {
         let exchange = &mut self.exchanges[key.0 as usize];
         if exchange.visited == self.search {
-            return;
+            return 0;
         }
         exchange.visited = self.search;
         let before = (found.queues.len(), found.exchanges.len());
+        let mut topic_steps = 0;
         match &mut exchange.matcher {
             Matcher::Default => {
                 let queues = keys.iter().filter_map(|key| self.queue_names.get(*key));
@@ -104,7 +111,13 @@ impl Router {
                 self.steps += exchange.outgoing.len() as u64;
             }
             matcher => {
-                self.steps += keys.iter().map(|key| matcher.matches_key(key, found)).sum::<u64>();
+                for key in keys {
+                    topic_steps += matcher.matches_key(key, found);
+                    if topic_steps > ROUTE_STEPS_MAX {
+                        break;
+                    }
+                }
+                self.steps += topic_steps;
             }
         }
         self.steps += (found.queues.len() - before.0 + found.exchanges.len() - before.1) as u64;
@@ -117,6 +130,7 @@ impl Router {
         let alternate = if matched { None } else { exchange.spec.alternate() };
         let alternate = alternate.and_then(|name| self.exchange_names.get(name));
         found.exchanges.extend(alternate);
+        topic_steps
     }
 }
 

@@ -69,11 +69,13 @@ impl Queue {
     pub(super) fn start_relay(&mut self, cx: &mut Context<'_>, reason: String) -> bool {
         let id = RelayId(self.next_relay);
         let most = cx.settings.relays_max;
+        // Queues that somebody has defined keep a quarter of the places.
+        let most = if self.is_first_use() { most - most / 4 } else { most };
         if cx.relays_elsewhere + self.relays.len() >= most {
             // The next look at the queue tries again.
             if !std::mem::replace(&mut self.starts.no_place, true) {
                 let text = format!(
-                    "no relay is started: this directory has {most}, the most it may (elastic.relays_max)"
+                    "no relay is started: this directory has {most}, the most it may for such a queue (elastic.relays_max)"
                 );
                 self.log(cx, "start-failed", format!("relay {}", id.0), text.clone());
                 self.notify(cx, NoticeCode::AtMaximum, text);

@@ -12,7 +12,7 @@ use quelea_elastic_proto::RelayId;
 
 use super::names;
 use super::settings::Settings;
-use crate::provider::{RelayCommand, Running};
+use crate::provider::{ProviderError, RelayCommand, Running};
 use crate::relay_token::TOKEN_VARIABLE;
 
 /// The container that runs the relay; a template's container of this name is filled in.
@@ -66,7 +66,11 @@ impl PodMaker {
     }
 
     /// The pod of one request; the same one for the same request.
-    pub(super) fn pod(&self, spec: &RelaySpec, owner: OwnerReference) -> Pod {
+    pub(super) fn pod(
+        &self,
+        spec: &RelaySpec,
+        owner: OwnerReference,
+    ) -> Result<Pod, ProviderError> {
         let template = self.template.clone();
         let given = template.metadata.unwrap_or_default();
         let mut labels = given.labels.unwrap_or_default();
@@ -84,9 +88,9 @@ impl PodMaker {
         let mut arguments = self.command.arguments(spec);
         arguments.push(format!("--drain-timeout={drain_s}"));
         container.args = Some(arguments);
-        set_variable(container, TOKEN_VARIABLE, self.command.token(spec));
+        set_variable(container, TOKEN_VARIABLE, self.command.token(spec)?);
         set_pod_ip(container);
-        Pod {
+        Ok(Pod {
             metadata: ObjectMeta {
                 name: Some(names::of_pod(&self.site, spec)),
                 labels: Some(labels),
@@ -96,7 +100,7 @@ impl PodMaker {
             },
             spec: Some(pod),
             status: None,
-        }
+        })
     }
 
     fn labels(&self, spec: &RelaySpec) -> BTreeMap<String, String> {

@@ -86,11 +86,19 @@ impl Resources {
             let preconditions =
                 Preconditions { uid: now.uid(), resource_version: now.resource_version() };
             let asked = DeleteParams::default().preconditions(preconditions);
-            match with_timeout(&what, self.api.delete(&name, &asked)).await {
+            // Before the watch says so: its word would end the queue of the same name that a client asks for now.
+            let was = self.seen().remove(&name);
+            let deleted = with_timeout(&what, self.api.delete(&name, &asked)).await;
+            let error = match deleted {
                 Ok(_) => return Ok(true),
                 Err(error) if has_reason(&error, "NotFound") => return Ok(true),
-                Err(error) if has_reason(&error, "Conflict") => {}
-                Err(error) => return Err(error.of(&what)),
+                Err(error) => error,
+            };
+            if let Some(was) = was {
+                self.seen().entry(name.clone()).or_insert(was);
+            }
+            if !has_reason(&error, "Conflict") {
+                return Err(error.of(&what));
             }
         }
         let cause = format!("it was changed {FORGET_TRIES_MAX} times meanwhile");

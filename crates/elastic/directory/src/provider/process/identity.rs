@@ -40,10 +40,13 @@ pub(super) fn pidfd(pid: u32) -> Option<OwnedFd> {
     rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
-/// This machine's name, for people.
+/// This machine's name with that of the namespace of its process numbers: containers may share the former.
 pub(super) fn host() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname")
-        .map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned());
+    let namespace = std::fs::read_link("/proc/self/ns/pid")
+        .map_or_else(|_| String::new(), |link| link.display().to_string());
+    format!("{name} {namespace}").trim_end().to_owned()
 }
 
 #[cfg(test)]
