@@ -113,6 +113,12 @@ impl BrokerTest {
         self.restart(Survival::All, 0);
     }
 
+    /// The log's disk takes so many bytes from now on.
+    pub(crate) fn set_disk_capacity(&mut self, bytes: u64) {
+        let CrashImage::Log(disk, _) = &self.crash_image else { panic!("the story has no log") };
+        disk.set_capacity(Some(bytes));
+    }
+
     /// Flips a bit of the log where this text lies in it.
     pub(crate) fn damage(&mut self, text: &str) {
         let CrashImage::Log(disk, _) = &self.crash_image else { panic!("the story has no log") };

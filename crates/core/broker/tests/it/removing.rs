@@ -1,11 +1,13 @@
 //! A queue that is deleted is gone at once for everybody, though what belongs to it goes in many turns,
 //! and whenever the process ends meanwhile.
 
+use bytes::Bytes;
 use quelea_broker::exchange::ExchangeKind;
 use quelea_broker::{
-    AdminError, BrokerConfig, DeclareExchange, DeclareQueue, DeclareQueueError, QueueBinding,
+    AdminError, BrokerConfig, DeclareExchange, DeclareQueue, DeclareQueueError, Publish,
+    QueueBinding,
 };
-use quelea_model::Table;
+use quelea_model::{Properties, Table};
 use quelea_store::Durability;
 
 use crate::broker_test::{BrokerTest, StoreKind};
@@ -178,4 +180,37 @@ fn a_stop_does_not_wait_for_what_is_being_removed() {
     test.settle();
     test.crash(0);
     assert_eq!(bindings(&test), 0);
+}
+
+#[test]
+fn a_queue_that_is_deleted_on_a_full_disk_makes_room_and_frees_its_name() {
+    let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Log(64 * 1024));
+    declare(&mut test, "me", "q", false);
+    test.settle();
+    test.set_disk_capacity(8 * 64 * 1024);
+    let channel = test.client("me").channel;
+    let properties = Properties { delivery_mode: Some(2), ..Properties::default() }.to_bytes();
+    let mut published = 0;
+    while test.broker.accepts_publishes() {
+        let publish = Publish {
+            exchange: "",
+            routing_key: "q",
+            properties: &properties,
+            body: Bytes::from(vec![7; 1_000]),
+            mandatory: false,
+            confirm: false,
+        };
+        test.broker.publish(test.now, channel, publish).unwrap();
+        test.settle();
+        published += 1;
+        assert!(published < 10_000, "the disk never got full");
+    }
+    delete(&mut test, "q");
+    for _ in 0..20 {
+        test.settle();
+        test.now = test.now.plus_ms(1_000);
+    }
+    assert!(!test.broker.is_queue_being_deleted(channel, "q"));
+    assert!(test.broker.accepts_publishes(), "what it held is free");
+    assert_eq!(test.broker.overview().store.live, 0);
 }
