@@ -190,8 +190,16 @@ fn a_queue_that_is_deleted_on_a_full_disk_makes_room_and_frees_its_name() {
     test.set_disk_capacity(8 * 64 * 1024);
     let channel = test.client("me").channel;
     let properties = Properties { delivery_mode: Some(2), ..Properties::default() }.to_bytes();
-    let mut published = 0;
-    while test.broker.accepts_publishes() {
+    let mut seconds_full = 0;
+    // Now and then it only waits for its next file.
+    while seconds_full < 5 {
+        if !test.broker.accepts_publishes() {
+            seconds_full += 1;
+            test.now = test.now.plus_ms(1_000);
+            test.settle();
+            continue;
+        }
+        seconds_full = 0;
         let publish = Publish {
             exchange: "",
             routing_key: "q",
@@ -202,9 +210,8 @@ fn a_queue_that_is_deleted_on_a_full_disk_makes_room_and_frees_its_name() {
         };
         test.broker.publish(test.now, channel, publish).unwrap();
         test.settle();
-        published += 1;
-        assert!(published < 10_000, "the disk never got full");
     }
+    assert!(test.broker.overview().store.live > 100);
     delete(&mut test, "q");
     for _ in 0..20 {
         test.settle();
