@@ -128,7 +128,9 @@ fn defined() -> MemStore {
 fn what_needs_a_lost_definition_is_left_out_and_said_once() {
     const QUEUE: u8 = 6;
     let is_lost = |key: &[u8]| has(key, QUEUE, "lost");
-    let refused = without(&mut defined(), is_lost, Vec::new()).err().expect("nothing is accepted");
+    let Err(refused) = without(&mut defined(), is_lost, Vec::new()) else {
+        panic!("nothing is accepted")
+    };
     assert!(refused.to_string().contains("queue 'lost', which is not there"), "{refused}");
 
     let mut broker = without(&mut defined(), is_lost, accepted_damage()).expect("it is accepted");
