@@ -14,7 +14,7 @@ const CONNECTION: &str = "crates/core/node/src/connection.rs";
 const LIMITS: &str = "docs/operate/limits.md";
 
 /// A page, its words around the number, which is `{}`, and where the constant stands.
-const STATED: [(&str, &str, &str, &str); 70] = [
+const STATED: [(&str, &str, &str, &str); 71] = [
     (LIMITS, "| frame | {} (", CORE, "FRAME_BYTES_MAX"),
     (LIMITS, "| channels of a connection | {} (", CORE, "CHANNELS_MAX"),
     (LIMITS, "| body of a message | {} (", CORE, "MESSAGE_BYTES_MAX"),
@@ -41,6 +41,7 @@ const STATED: [(&str, &str, &str, &str); 70] = [
     (LIMITS, "; {} | 406 with the limit |", CORE, "BINDINGS_PER_VHOST_MAX"),
     (LIMITS, "exchange's patterns | {} steps", CORE, "TOPIC_STEPS_MAX"),
     (LIMITS, "key, {} different beginnings", CORE, "TOPIC_NODES_MAX"),
+    (LIMITS, "with those of `CC` and `BCC` | {} steps", CORE, "ROUTE_STEPS_MAX"),
     (LIMITS, "beginnings; {} separate", CORE, "TOPIC_HASHES_MAX"),
     (LIMITS, "| a transaction | {} operations", CORE, "TX_OPERATIONS_MAX"),
     (LIMITS, "operations, {} |", CORE, "TX_BYTES_MAX"),
