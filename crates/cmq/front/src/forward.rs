@@ -43,7 +43,7 @@ pub(crate) struct Forward {
 
 /// Why it does not go on for now.
 #[derive(Debug, thiserror::Error)]
-enum Trouble {
+enum ForwardFault {
     #[error(transparent)]
     CoreStopped(#[from] CoreStopped),
     #[error("cannot find the peer: {0}")]
@@ -87,7 +87,7 @@ impl Forward {
         let (mut backoff, mut log) = (Backoff::new(), LogOnce::default());
         loop {
             let trouble = match self.live(&mut backoff, &mut log, &mut stop).await {
-                Ok(()) | Err(Trouble::CoreStopped(_)) => return,
+                Ok(()) | Err(ForwardFault::CoreStopped(_)) => return,
                 Err(trouble) => trouble,
             };
             let reason = trouble.to_string();
@@ -107,7 +107,7 @@ impl Forward {
         backoff: &mut Backoff,
         log: &mut LogOnce,
         stop: &mut watch::Receiver<bool>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ForwardFault> {
         let settings = &self.settings;
         let address = tokio::select! {
             biased;
@@ -115,7 +115,7 @@ impl Forward {
             address = resolve(&settings.to) => address?,
         };
         let endpoint = Endpoint::bind(local_address(address), self.config.clone());
-        let endpoint = endpoint.map_err(Trouble::Socket)?;
+        let endpoint = endpoint.map_err(ForwardFault::Socket)?;
         let options = DestinationOptions { mode: settings.mode, ..DestinationOptions::default() };
         let dest = endpoint.dest(Key::new(address, settings.to.mailbox), options)?;
         let mut subscription = self.subscribe(&endpoint).await?;
@@ -132,7 +132,7 @@ impl Forward {
         served.map(drop)
     }
 
-    async fn subscribe(&self, endpoint: &Endpoint) -> Result<InternalChannel, Trouble> {
+    async fn subscribe(&self, endpoint: &Endpoint) -> Result<InternalChannel, ForwardFault> {
         let (sender, effects) = unbounded_channel();
         let local = endpoint.local_addr().to_string();
         let (user, settings) = (Arc::clone(&self.user), self.settings.clone());
@@ -146,7 +146,7 @@ impl Forward {
             let consume = Consume { queue: queue.to_string(), ..Consume::default() };
             if let Err(error) = core.broker.consume(now, channel, &consume) {
                 core.detach(connection);
-                return Err(Trouble::Consume(error));
+                return Err(ForwardFault::Consume(error));
             }
             Ok((connection, channel))
         });
@@ -161,7 +161,7 @@ impl Forward {
         backoff: &mut Backoff,
         log: &mut LogOnce,
         stop: &mut watch::Receiver<bool>,
-    ) -> Result<Stop, Trouble> {
+    ) -> Result<Stop, ForwardFault> {
         loop {
             let first = tokio::select! {
                 biased;
@@ -199,9 +199,9 @@ impl Forward {
     }
 
     /// Pushes a batch, and waits for its acknowledgement where there is one.
-    async fn push(&self, batch: &Batch, dest: &Dest) -> Result<Settled, Trouble> {
+    async fn push(&self, batch: &Batch, dest: &Dest) -> Result<Settled, ForwardFault> {
         let mut settled = Settled::default();
-        let silent = |_| Trouble::Silent(self.settings.timeout);
+        let silent = |_| ForwardFault::Silent(self.settings.timeout);
         for (tag, message) in &batch.messages {
             let body = message.body();
             let pushed = match dest.try_push(body) {
@@ -217,7 +217,7 @@ impl Forward {
                     tracing::debug!(%queue, %to, %error, "a message cannot be forwarded");
                     settled.unfit.push(*tag);
                 }
-                Err(_) => return Err(Trouble::GivenUp),
+                Err(_) => return Err(ForwardFault::GivenUp),
             }
         }
         dest.flush();
@@ -270,7 +270,7 @@ impl Settled {
 }
 
 /// A delivery and those that are here behind it.
-fn gather(first: Effect, effects: &mut UnboundedReceiver<Effect>) -> Result<Batch, Trouble> {
+fn gather(first: Effect, effects: &mut UnboundedReceiver<Effect>) -> Result<Batch, ForwardFault> {
     let mut batch = Batch::default();
     let mut next = Some(first);
     while let Some(effect) = next {
@@ -279,8 +279,10 @@ fn gather(first: Effect, effects: &mut UnboundedReceiver<Effect>) -> Result<Batc
                 batch.bytes += message.body().len();
                 batch.messages.push((delivery_tag, message));
             }
-            Effect::ConsumerCancelled { .. } => return Err(Trouble::QueueGone),
-            Effect::CloseConnection { reason, .. } => return Err(Trouble::Closed(reason.text())),
+            Effect::ConsumerCancelled { .. } => return Err(ForwardFault::QueueGone),
+            Effect::CloseConnection { reason, .. } => {
+                return Err(ForwardFault::Closed(reason.text()));
+            }
             _ => {}
         }
         next = if batch.bytes < BATCH_BYTES_MAX { effects.try_recv().ok() } else { None };
@@ -289,19 +291,19 @@ fn gather(first: Effect, effects: &mut UnboundedReceiver<Effect>) -> Result<Batc
 }
 
 /// Waits until the peer has all that was pushed.
-async fn acknowledged(dest: &Dest, within: Duration) -> Result<(), Trouble> {
+async fn acknowledged(dest: &Dest, within: Duration) -> Result<(), ForwardFault> {
     match timeout(within, dest.wait_acknowledged_async()).await {
         Ok(Outcome::Acknowledged) => Ok(()),
-        Ok(Outcome::Abandoned | Outcome::Closed) => Err(Trouble::GivenUp),
-        Ok(Outcome::TimedOut) | Err(_) => Err(Trouble::Silent(within)),
+        Ok(Outcome::Abandoned | Outcome::Closed) => Err(ForwardFault::GivenUp),
+        Ok(Outcome::TimedOut) | Err(_) => Err(ForwardFault::Silent(within)),
     }
 }
 
 /// The peer's address. Names are looked up by a call that waits, so it has a thread of its own.
-async fn resolve(peer: &Peer) -> Result<SocketAddr, Trouble> {
+async fn resolve(peer: &Peer) -> Result<SocketAddr, ForwardFault> {
     let peer = peer.clone();
     let found = tokio::task::spawn_blocking(move || peer.resolve()).await;
-    found.map_err(|_| CoreStopped)?.map_err(Trouble::Resolve)
+    found.map_err(|_| CoreStopped)?.map_err(ForwardFault::Resolve)
 }
 
 #[cfg(test)]
@@ -325,6 +327,6 @@ mod tests {
         let dest = endpoint.dest(Key::new(peer.local_addr().unwrap(), 0), options).unwrap();
         dest.push(b"durable").unwrap();
         let waited = acknowledged(&dest, Duration::from_secs(300)).await;
-        assert!(matches!(waited, Err(Trouble::GivenUp)), "{waited:?}");
+        assert!(matches!(waited, Err(ForwardFault::GivenUp)), "{waited:?}");
     }
 }

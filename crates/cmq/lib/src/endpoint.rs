@@ -150,12 +150,20 @@ impl Endpoint {
         }
     }
 
-    /// Receives what is sent to a multicast group.
+    /// Receives what is sent to a multicast group. What is sealed for groups is taken only by an endpoint that has
+    /// joined one here, not on the socket before it was taken over.
     ///
     /// # Errors
     /// As the operating system says.
     pub fn join_multicast(&self, group: IpAddr, interface: Interface) -> io::Result<()> {
-        multicast::join(self.0.driver.net.socket(), group, interface)
+        let driver = &self.0.driver;
+        // Before the kernel gives the first one.
+        driver.lock().join_group();
+        let joined = multicast::join(driver.net.socket(), group, interface);
+        if joined.is_err() {
+            driver.lock().leave_group();
+        }
+        joined
     }
 
     /// Receives it no more.
@@ -163,7 +171,10 @@ impl Endpoint {
     /// # Errors
     /// As the operating system says.
     pub fn leave_multicast(&self, group: IpAddr, interface: Interface) -> io::Result<()> {
-        multicast::leave(self.0.driver.net.socket(), group, interface)
+        let driver = &self.0.driver;
+        multicast::leave(driver.net.socket(), group, interface)?;
+        driver.lock().leave_group();
+        Ok(())
     }
 
     /// By which interface multicasts leave.

@@ -18,6 +18,19 @@ pub enum Interface {
     Index(u32),
 }
 
+/// Linux gives a socket of all addresses what is sent to any group that any socket of the host has joined. This one
+/// gets that of its own groups only.
+pub(crate) fn only_what_was_joined(socket: &Socket) {
+    #[cfg(target_os = "linux")]
+    {
+        // A socket of IPv4 has not the second; kernels before 4.20 have it for nobody.
+        let _ = socket.set_multicast_all_v4(false);
+        let _ = socket.set_multicast_all_v6(false);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = socket;
+}
+
 pub(crate) fn join(socket: &Socket, group: IpAddr, interface: Interface) -> io::Result<()> {
     match group {
         IpAddr::V4(group) => socket.join_multicast_v4_n(&group, &interface.v4()),

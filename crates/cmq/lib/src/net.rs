@@ -5,6 +5,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use crate::multicast;
+
 mod datagram_io;
 #[cfg(target_os = "linux")]
 mod linux;
@@ -47,6 +49,7 @@ pub enum Backend {
 
 /// Sets `socket` up for `backend`.
 pub(crate) fn open(socket: socket2::Socket, backend: Backend) -> io::Result<Box<dyn Net>> {
+    multicast::only_what_was_joined(&socket);
     match backend {
         #[cfg(target_os = "linux")]
         Backend::Native => Ok(Box::new(linux::Linux::new(socket)?)),

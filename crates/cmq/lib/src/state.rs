@@ -33,6 +33,8 @@ pub(crate) struct State {
     pub(crate) closing: Option<Time>,
     /// Pushes fail, pops end.
     pub(crate) closed: bool,
+    /// Multicast groups that were joined.
+    groups: usize,
     numbers: u64,
 }
 
@@ -58,6 +60,7 @@ impl State {
             alarms: BTreeMap::new(),
             closing: None,
             closed: false,
+            groups: 0,
             numbers: 0,
         }
     }
@@ -65,6 +68,16 @@ impl State {
     pub(crate) fn next_number(&mut self) -> u64 {
         self.numbers += 1;
         self.numbers
+    }
+
+    pub(crate) const fn join_group(&mut self) {
+        self.groups += 1;
+        self.proto.set_in_group(true);
+    }
+
+    pub(crate) const fn leave_group(&mut self) {
+        self.groups = self.groups.saturating_sub(1);
+        self.proto.set_in_group(self.groups > 0);
     }
 
     /// Has deliveries to `mailbox`, or to those without a sink of their own, put into `sink`.

@@ -112,7 +112,7 @@ impl Stats {
         ]
     }
 
-    const fn received(&self) -> [(&'static str, u64); 32] {
+    const fn received(&self) -> [(&'static str, u64); 34] {
         let received = &self.proto.received;
         let dropped = &self.proto.dropped;
         [
@@ -133,6 +133,8 @@ impl Stats {
             ("received_incomplete_messages", received.incomplete_messages),
             ("received_lost_datagrams", received.lost_datagrams),
             ("received_lost_messages", received.lost_messages),
+            ("received_unproven_lost_datagrams", received.unproven_lost_datagrams),
+            ("received_unproven_lost_messages", received.unproven_lost_messages),
             ("received_repaired", received.repaired),
             ("received_parity_unused", received.parity_unused),
             ("received_probes", received.probes),

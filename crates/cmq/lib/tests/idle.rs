@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quelea_cmq::{Config, DestinationOptions, Endpoint, Key, MailboxOptions, Mode};
 
@@ -62,6 +62,12 @@ fn nothing_wakes_and_little_is_kept_while_nothing_is_due() {
     let clock = open();
     let never = clock.queue(0, MailboxOptions::default()).unwrap();
     let pass = || assert!(never.pop_timeout(Duration::from_millis(500)).is_none());
+    // What was sent and received was so by this thread: theirs may not have run yet.
+    let began = Instant::now();
+    while threads().len() < 3 {
+        assert!(began.elapsed() < LONG, "{:?} of three threads", threads());
+        std::thread::yield_now();
+    }
     let mut before = sleeps();
     let still = (0..60).any(|_| {
         pass();

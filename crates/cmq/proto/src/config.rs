@@ -29,6 +29,8 @@ pub struct Config {
     pub destinations_max: usize,
     /// Proven peers' flows that are remembered.
     pub flows_max: usize,
+    /// Those of one address, or of one network of 64 bits of IPv6; beyond, it makes room among its own.
+    pub flows_per_address_max: usize,
     /// Bytes that wait for what is missing before them, over all flows.
     pub reassembly_bytes_max: usize,
     /// Bytes of datagrams, as the kernel counts them, that may be under way to this socket's receive
@@ -83,6 +85,7 @@ impl Default for Config {
             outbox_bytes_max: limits::OUTBOX_BYTES_MAX_DEFAULT,
             destinations_max: limits::DESTINATIONS_MAX,
             flows_max: limits::FLOWS_MAX_DEFAULT,
+            flows_per_address_max: limits::FLOWS_PER_ADDRESS_MAX_DEFAULT,
             reassembly_bytes_max: limits::REASSEMBLY_BYTES_MAX_DEFAULT,
             receive_window_bytes: 64 << 10,
             pre_shared_key: None,

@@ -36,6 +36,8 @@ pub struct Endpoint {
     receptions: Receptions,
     /// Those of groups.
     groups: Groups,
+    /// Whether a group was joined.
+    in_group: bool,
     /// CHALLENGEs that wait to be sent.
     challenges: VecDeque<Transmit>,
     /// What was opened of a buffer, while it is looked at.
@@ -58,8 +60,9 @@ impl Endpoint {
             outbox: Outbox::new(&config, session, &salts.seed()),
             // What receivers report is no secret; what senders call themselves is one.
             inbox: Inbox::new(&config, salts.session(), salts.seed()),
-            receptions: Receptions::new(config.flows_max, salts.session()),
+            receptions: Receptions::new(&config, salts.session()),
             groups: Groups::new(salts.session()),
+            in_group: false,
             challenges: VecDeque::new(),
             opened: Vec::new(),
             element: config.wire.element(),

@@ -101,7 +101,7 @@ fn check_body(header: &Header, body: &[u8], decoder: &mut FecDecoder) -> Result<
             assert!(body.starts_with(&again));
         }
     }
-    while let Some(recovered) = decoder.poll_mended() {
+    while let Some(recovered) = decoder.poll_recovered() {
         if let Ok(recovered) = recovered {
             assert_eq!(Header::parse(&recovered.segment), Ok(recovered.header));
         }

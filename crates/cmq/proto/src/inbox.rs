@@ -4,6 +4,7 @@
 //! REFUSAL) go out. A datagram is taken or refused in `taking`, delivered in `delivering`, a flow is
 //! made and forgotten in `admission`, and `reporting` says what its sender may know and send.
 
+mod address_lists;
 mod admission;
 mod budget;
 mod classic_list;
@@ -96,6 +97,8 @@ pub struct Inbox {
     /// Flows whose end found no room among the events.
     untold: VecDeque<FlowRef>,
     counters: Received,
+    /// Whether the socket is in a multicast group, where no sender proves its address.
+    in_group: bool,
     /// What was counted of flows that are forgotten.
     past: PeerCounts,
 }
@@ -110,7 +113,7 @@ impl Inbox {
             incarnations: 0,
             is_sealed: config.pre_shared_key.is_some(),
             message_bytes_max: config.message_bytes_max,
-            flows: Flows::new(config.flows_max, salts.session()),
+            flows: Flows::new(config, salts.session()),
             cookies: Cookies::new(&salts.seed()),
             mailboxes: Mailboxes::default(),
             credit: Credit::new(config.receive_window_bytes),
@@ -123,6 +126,7 @@ impl Inbox {
             events: Events::default(),
             untold: VecDeque::new(),
             counters: Received::default(),
+            in_group: false,
             past: PeerCounts::default(),
         }
     }
@@ -159,6 +163,11 @@ impl Inbox {
             self.forget(slot);
         }
         self.ready.retain(|delivery| !is_of(&delivery.token, closed));
+    }
+
+    /// Whether the socket is in a multicast group.
+    pub const fn set_in_group(&mut self, in_group: bool) {
+        self.in_group = in_group;
     }
 
     /// The next delivery, for its mailbox's ring.
@@ -198,12 +207,15 @@ impl Inbox {
     /// The next event. The end of a flow comes when all deliveries were asked for.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop(self.ready.is_empty());
-        if event.is_some()
+        while event.is_some()
             && let Some(at) = self.untold.pop_front()
-            && let Some(flow) = self.flows.get(at)
         {
-            flow.end_waits = false;
-            self.end_if_complete(at.slot);
+            // Those that were forgotten leave their places behind.
+            if let Some(flow) = self.flows.get(at) {
+                flow.end_waits = false;
+                self.end_if_complete(at.slot);
+                break;
+            }
         }
         event
     }
@@ -291,16 +303,8 @@ impl Inbox {
         self.budget.used()
     }
 
-    /// Messages of `from` are lost for good.
-    fn report_lost(&mut self, from: SocketAddr, mailbox: Mailbox, messages: u64) {
-        self.counters.lost_messages = self.counters.lost_messages.saturating_add(messages);
-        if !self.events.lost(from, mailbox, messages) {
-            self.counters.events_dropped += 1;
-        }
-    }
-
     fn report(&mut self, event: Event) {
-        if !self.events.push(event) {
+        if !self.events.push(event, true) {
             self.counters.events_dropped += 1;
         }
     }

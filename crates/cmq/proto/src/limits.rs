@@ -26,6 +26,10 @@ pub const DESTINATIONS_MAX: usize = 1 << 20;
 /// Peers' flows that are remembered; the one that was silent longest makes room.
 pub const FLOWS_MAX_DEFAULT: usize = 65_536;
 
+/// Flows of one address (of IPv6, one network of 64 bits) that are remembered: a sixteenth of all, so that no
+/// host that proves itself as often as it likes pushes out the others.
+pub const FLOWS_PER_ADDRESS_MAX_DEFAULT: usize = 4_096;
+
 /// Flows of peers whose address was not proven: a forger can fill these and no others.
 pub const FLOWS_UNPROVEN_MAX: usize = 1_024;
 
@@ -67,6 +71,9 @@ pub const REPAIR_PARITY_MAX: u8 = 16;
 
 /// Events that wait for the application; beyond, they are only counted.
 pub const EVENTS_MAX: usize = 1_024;
+
+/// Those of senders that have proven nothing: a forger can fill these and no others.
+pub const EVENTS_UNPROVEN_MAX: usize = EVENTS_MAX / 8;
 
 /// Places of peers that one question for them looks at: some tens of microseconds, for which nothing
 /// else is done.

@@ -7,6 +7,7 @@
 mod ends;
 mod examples;
 mod given_up;
+mod groups;
 mod limits;
 mod peers;
 mod push_pop;

@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
+use quelea_cmq::proto::wire::{Header, Kind};
 use quelea_cmq::{Config, DestinationOptions, Endpoint, Key, Mode, Peer};
 
 use crate::ends::*;
@@ -38,14 +39,14 @@ fn each_peer_is_listed_with_its_counts() {
     assert_eq!(a.peers(), [], "nobody sends there");
 }
 
-/// Takes the next datagram of data that comes to a socket.
-fn take_data(socket: &UdpSocket) -> Vec<u8> {
+/// Takes the next datagram of a kind that comes to a socket.
+fn take(socket: &UdpSocket, kind: Kind) -> Vec<u8> {
     let mut buffer = [0; 2_000];
     loop {
         let (bytes, _) = socket.recv_from(&mut buffer).unwrap();
         let datagram = &buffer[..bytes];
-        let header = quelea_cmq::proto::wire::Header::parse(datagram).unwrap();
-        if header.kind == quelea_cmq::proto::wire::Kind::Data {
+        let header = Header::parse(datagram).unwrap();
+        if header.kind == kind {
             return datagram.to_vec();
         }
     }
@@ -67,7 +68,7 @@ fn losses_duplicates_reordering_and_restarts_of_a_lossy_peer_are_told() {
         for _ in 0..6 {
             dest.push(b"hello").unwrap();
             dest.flush();
-            datagrams.push(take_data(&relay));
+            datagrams.push(take(&relay, Kind::Data));
         }
         // The third never comes, the second comes twice, the fifth after the sixth.
         for at in [0, 1, 1, 3, 5, 4] {
@@ -77,7 +78,11 @@ fn losses_duplicates_reordering_and_restarts_of_a_lossy_peer_are_told() {
             queue.pop_timeout(LONG).unwrap();
         }
         if life == 0 {
-            // It counts as lost when it has had time to come late.
+            // It counts as lost when it has had time to come late, and its sender has shown that it is one.
+            let challenge = take(&relay, Kind::Challenge);
+            relay.send_to(&challenge, sender.local_addr()).unwrap();
+            let hello = take(&relay, Kind::Hello);
+            relay.send_to(&hello, here.local_addr()).unwrap();
             let event = here.next_event(LONG);
             assert!(matches!(event, Some(quelea_cmq::Event::Lost { messages: 1, .. })));
         }
@@ -164,7 +169,7 @@ fn a_destination_tells_what_is_under_way_and_repeated_while_nobody_answers() {
     dest.push(b"hello").unwrap();
     assert!(!dest.wait_acknowledged(Duration::from_millis(1)).is_acknowledged());
     deaf.set_read_timeout(Some(LONG)).unwrap();
-    assert_eq!(take_data(&deaf), take_data(&deaf), "it was repeated");
+    assert_eq!(take(&deaf, Kind::Data), take(&deaf, Kind::Data), "it was repeated");
     let stats = dest.stats().unwrap();
     assert_eq!((stats.messages, stats.datagrams), (1, 1));
     assert!(stats.repeated >= 1, "{stats:?}");

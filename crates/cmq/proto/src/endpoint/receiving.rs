@@ -52,6 +52,13 @@ impl Endpoint {
         self.inbox.forget_keys(&mut self.receptions);
     }
 
+    /// Whether the socket is in a multicast group. Only then is taken what nobody but a group's sender has
+    /// sealed, and are losses reported of senders that prove nothing.
+    pub const fn set_in_group(&mut self, in_group: bool) {
+        self.in_group = in_group;
+        self.inbox.set_in_group(in_group);
+    }
+
     /// The next delivery, for its mailbox's ring.
     pub fn poll_delivery(&mut self) -> Option<Delivery> {
         self.inbox.poll_delivery()

@@ -116,7 +116,8 @@ impl Endpoint {
         datagram: &mut [u8],
     ) -> Result<Found, Rejected> {
         let keyring = self.outbox.keyring().ok_or(Rejected::NotAuthentic)?;
-        if header.has(flags::CREDIT) || header.mode().is_reliable() {
+        // Whoever recorded a group's datagrams can send them to any socket of whoever has the key.
+        if !self.in_group || header.has(flags::CREDIT) || header.mode().is_reliable() {
             return Err(Rejected::NotAuthentic);
         }
         if let Some((seal, from)) = self.groups.find(header) {

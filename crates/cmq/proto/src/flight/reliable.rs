@@ -2,7 +2,7 @@
 
 use super::budget::Budget;
 use super::congestion::Congestion;
-use super::retransmission_queue::{News, RetransmissionQueue};
+use super::retransmission_queue::{AckSummary, RetransmissionQueue};
 use crate::Time;
 
 #[derive(Debug)]
@@ -14,14 +14,14 @@ pub(super) struct Reliable {
 }
 
 impl Reliable {
-    pub(super) fn learn(&mut self, news: &News, now: Time, round_trip_us: u64) {
+    pub(super) fn learn(&mut self, summary: &AckSummary, now: Time, round_trip_us: u64) {
         if let Some(congestion) = &mut self.congestion {
             // What was under way when the word was written, about: was the window what held it back?
-            let under_way = self.queue.charges() + news.arrived_charges;
+            let under_way = self.queue.charges() + summary.arrived_charges;
             let used = under_way * 2 >= congestion.window_bytes();
-            congestion.arrived(news.arrived, news.arrived_charges, used);
+            congestion.arrived(summary.arrived, summary.arrived_charges, used);
         }
-        self.lose(news.lost, now, round_trip_us);
+        self.lose(summary.lost, now, round_trip_us);
     }
 
     pub(super) fn lose(&mut self, datagrams: u32, now: Time, round_trip_us: u64) {

@@ -69,7 +69,7 @@ enum State {
 
 /// What a STATUS reported of the ring.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct News {
+pub(super) struct AckSummary {
     /// Datagrams that are now known to have arrived, and their charges.
     pub(super) arrived: u32,
     pub(super) arrived_charges: u64,
@@ -168,16 +168,16 @@ impl RetransmissionQueue {
         probed: Option<u64>,
         overdue_us: u64,
         now: Time,
-    ) -> News {
-        let mut news = News::default();
+    ) -> AckSummary {
+        let mut summary = AckSummary::default();
         let highest_was = self.entry(status.highest.wrapping_sub(1)).map(|entry| entry.state);
         for sequence in self.received_below.max(self.first)..status.received_below {
-            self.arrived(sequence, &mut news);
+            self.arrived(sequence, &mut summary);
         }
         self.received_below = self.received_below.max(status.received_below);
         for &(first, end) in &status.ranges {
             for sequence in first.max(self.received_below)..end {
-                self.arrived(sequence, &mut news);
+                self.arrived(sequence, &mut summary);
             }
         }
         if let Some(entry) = self.entry(status.highest.wrapping_sub(1))
@@ -185,7 +185,7 @@ impl RetransmissionQueue {
             && highest_was == Some(State::UnderWay)
             && !entry.repeated
         {
-            news.sample_us = Some(now.since_us(entry.sent_at));
+            summary.sample_us = Some(now.since_us(entry.sent_at));
         }
         self.evidence = self.evidence.max(probed.unwrap_or(0));
         if status.highest >= self.highest {
@@ -193,10 +193,10 @@ impl RetransmissionQueue {
             let full = status.ranges.len() >= STATUS_RANGES_MAX;
             self.reported_below = status.ranges.last().filter(|_| full).map(|&(_, end)| end);
         }
-        news.lost = self.find_lost(Some(status), overdue_us, now);
-        self.acknowledge_below(status.acknowledged_below, &mut news);
+        summary.lost = self.find_lost(Some(status), overdue_us, now);
+        self.acknowledge_below(status.acknowledged_below, &mut summary);
         self.raise_floor();
-        news
+        summary
     }
 
     /// Takes as lost what is missing for long enough by now.
@@ -352,7 +352,7 @@ impl RetransmissionQueue {
         self.entries.get(self.index(sequence)?)
     }
 
-    fn arrived(&mut self, sequence: u64, news: &mut News) {
+    fn arrived(&mut self, sequence: u64, summary: &mut AckSummary) {
         let Some(index) = self.index(sequence) else { return };
         let entry = &mut self.entries[index];
         match entry.state {
@@ -361,8 +361,8 @@ impl RetransmissionQueue {
             State::Lost | State::Unsent => {}
         }
         entry.state = State::Received;
-        news.arrived += 1;
-        news.arrived_charges += u64::from(entry.charge);
+        summary.arrived += 1;
+        summary.arrived_charges += u64::from(entry.charge);
         // A repeated one may have arrived the first time: its last sending proves nothing.
         if !entry.repeated {
             self.evidence = self.evidence.max(entry.departure + 1);
@@ -414,13 +414,13 @@ impl RetransmissionQueue {
         status.ranges.iter().map(|&(first, end)| end - first).sum()
     }
 
-    fn acknowledge_below(&mut self, below: u64, news: &mut News) {
+    fn acknowledge_below(&mut self, below: u64, summary: &mut AckSummary) {
         while self.first < below {
             let Some(entry) = self.entries.pop_front() else { break };
             debug_assert!(matches!(entry.state, State::Received | State::GivenUp));
             self.bytes -= entry.bytes.len() as u64;
             self.first += 1;
-            news.acknowledged += 1;
+            summary.acknowledged += 1;
         }
     }
 

@@ -1,5 +1,7 @@
 //! How a flow comes to be known, proven and forgotten.
 
+use core::net::SocketAddr;
+
 use crate::Time;
 use crate::event::Event;
 use crate::inbox::Inbox;
@@ -51,7 +53,7 @@ impl Inbox {
         }
         let sealed = self.is_sealed && header.has(flags::SEALED);
         let proven = sealed || self.flows.knows_session(from, header.session);
-        self.make_way(proven);
+        self.make_way(from, proven);
         let mode = FlowMode::of_flags(header.flags)?;
         let begin = probe.map_or_else(
             || beginning_of_data(header, mode),
@@ -96,9 +98,9 @@ impl Inbox {
         Some(slot)
     }
 
-    /// The flow that was silent longest makes room for another.
-    fn make_way(&mut self, proven: bool) {
-        while let Some(slot) = self.flows.in_the_way(proven) {
+    /// The flow that was silent longest makes room for another, of its own address if that has many.
+    fn make_way(&mut self, from: SocketAddr, proven: bool) {
+        while let Some(slot) = self.flows.in_the_way(from, proven) {
             if proven {
                 self.counters.evicted += 1;
             } else {
@@ -116,10 +118,11 @@ impl Inbox {
             return;
         }
         for slot in self.flows.unproven_of(key.from, key.session) {
-            self.make_way(true);
+            self.make_way(key.from, true);
             let flow = self.flows.at(slot);
             let taken = flow.taken();
             self.budget.prove(taken);
+            self.report_lost_before(slot);
             self.flows.prove(slot);
             self.on_proven(slot, arrived.now);
         }
@@ -182,11 +185,11 @@ impl Inbox {
     /// Asks a sender to prove its address, once in a while.
     #[cold]
     pub(super) fn challenge(&mut self, slot: u32, now: Time) {
+        let in_group = self.in_group;
         let flow = self.flows.at(slot);
-        // Who wants no word may be sending to a group: it is asked once.
-        let asked = flow
-            .challenged_at
-            .is_some_and(|at| !flow.wants_word() || now.since_us(at) < CHALLENGE_US);
+        // Who wants no word may be sending to the group: it is asked once.
+        let once = in_group && !flow.wants_word();
+        let asked = flow.challenged_at.is_some_and(|at| once || now.since_us(at) < CHALLENGE_US);
         let bytes = HEADER_BYTES + COOKIE_BYTES;
         if asked || flow.may_be_sent < bytes {
             return;

@@ -39,6 +39,11 @@ pub struct Received {
     pub lost_datagrams: u64,
     /// Messages that never came, of lossy flows or given up by their senders.
     pub lost_messages: u64,
+    /// Datagrams that never came, by the numbers of senders that had proven nothing: a forger may have made them
+    /// up. Those of senders that proved themselves later are in `lost_datagrams` too.
+    pub unproven_lost_datagrams: u64,
+    /// Messages, in the same way.
+    pub unproven_lost_messages: u64,
     /// Datagrams brought back by parity.
     pub repaired: u64,
     /// Parity that came for nothing.
@@ -57,7 +62,8 @@ pub struct Received {
     pub withheld: u64,
     /// Flows that proved their address.
     pub proven: u64,
-    /// Proven flows forgotten to make room, the one silent longest first.
+    /// Proven flows forgotten to make room, the one silent longest first: of all, or of an address that has as many
+    /// as it may.
     pub evicted: u64,
     /// Flows of unproven addresses forgotten to make room.
     pub evicted_unproven: u64,

@@ -300,8 +300,9 @@ impl Inbox {
             && flow.waiting.is_none()
         {
             let (from, session, mailbox) = (flow.key.from, flow.key.session, flow.mailbox);
+            let proven = flow.proven;
             // Where too many wait already it is reported later: someone may wait for it.
-            if self.events.push(Event::Ended { from, session, mailbox }) {
+            if self.events.push(Event::Ended { from, session, mailbox }, proven) {
                 flow.ending = Ending::Reported;
             } else {
                 self.report_end_later(slot);

@@ -69,7 +69,7 @@ impl Inbox {
         let proven = flow.proven;
         let mut decoder = flow.decoder.take().unwrap_or_default();
         act(&mut decoder);
-        let recovered = core::iter::from_fn(|| decoder.poll_mended()).collect();
+        let recovered = core::iter::from_fn(|| decoder.poll_recovered()).collect();
         let (before, held) = (flow.decoder_taken, decoder.held_bytes() + DECODER_BYTES);
         let keeps = self.budget.take_to_mend(before, held, proven);
         let flow = self.flows.at(slot);

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 
 use slab::Slab;
 
+use crate::config::Config;
+use crate::inbox::address_lists::AddressLists;
 use crate::inbox::flow::{Flow, FlowKey};
 use crate::inbox::flow_ref::FlowRef;
 use crate::inbox::lru::LruLists;
@@ -31,6 +33,8 @@ pub(super) struct Flows {
     /// Proven flows of each session.
     sessions: SessionChains,
     lru: LruLists,
+    /// Proven flows of each address.
+    addresses: AddressLists,
     /// The flow of the last datagram: a train is of one flow, mostly.
     last: Option<u32>,
     generations: u32,
@@ -41,17 +45,18 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    pub(super) fn new(proven_max: usize, secret: u64) -> Self {
+    pub(super) fn new(config: &Config, secret: u64) -> Self {
         let secret = Secret(secret);
         Self {
             flows: Slab::new(),
             by_key: HashMap::with_hasher(secret.clone()),
             contacts: HashMap::with_hasher(secret.clone()),
-            sessions: SessionChains::new(secret),
+            sessions: SessionChains::new(secret.clone()),
             lru: LruLists::default(),
+            addresses: AddressLists::new(config.flows_per_address_max, secret),
             last: None,
             generations: 0,
-            proven_max: proven_max.max(1),
+            proven_max: config.flows_max.max(1),
             #[cfg(test)]
             scans: core::cell::Cell::new(0),
         }
@@ -90,11 +95,16 @@ impl Flows {
     #[inline]
     pub(super) fn touch(&mut self, slot: u32) {
         let proven = self.flows[slot as usize].proven;
-        self.lru.touch(slot, proven);
+        if self.lru.touch(slot, proven) && proven {
+            self.addresses.touch(slot);
+        }
     }
 
-    /// The flow that has to go before another of its kind comes in.
-    pub(super) fn in_the_way(&self, proven: bool) -> Option<u32> {
+    /// The flow that has to go before another of its kind comes in from an address.
+    pub(super) fn in_the_way(&self, from: SocketAddr, proven: bool) -> Option<u32> {
+        if proven && let Some(own) = self.addresses.in_the_way(from) {
+            return Some(own);
+        }
         let most = if proven { self.proven_max } else { FLOWS_UNPROVEN_MAX };
         if self.lru.length(proven) < most {
             return None;
@@ -112,6 +122,7 @@ impl Flows {
         self.by_key.insert(key, at.slot);
         self.lru.add(at.slot, proven);
         if proven {
+            self.addresses.add(at.slot, key.from);
             self.sessions.add(at.slot, (key.from, key.session));
         }
         self.last = Some(at.slot);
@@ -124,6 +135,7 @@ impl Flows {
         self.by_key.remove(&flow.key);
         self.lru.remove(slot, flow.proven);
         if flow.proven {
+            self.addresses.remove(slot);
             self.sessions.remove(slot, (flow.key.from, flow.key.session));
         }
         let sender = (flow.key.from, flow.mailbox);
@@ -142,6 +154,7 @@ impl Flows {
         debug_assert!(!flow.proven, "it is proven once");
         flow.proven = true;
         let session = (flow.key.from, flow.key.session);
+        self.addresses.add(slot, session.0);
         self.sessions.add(slot, session);
         self.lru.remove(slot, false);
         self.lru.add(slot, true);

@@ -3,6 +3,7 @@
 use crate::Time;
 use crate::inbox::Inbox;
 use crate::inbox::delays::{Delay, GAP_DELAY_US};
+use crate::inbox::peer_counts::PeerCounts;
 use crate::wire::flags::{self, FlowMode};
 
 /// An incomplete message of a flow that repeats nothing is given up at this age.
@@ -21,8 +22,54 @@ impl Inbox {
         let flow = self.flows.at(slot);
         flow.lost_messages = flow.lost_messages.saturating_add(messages);
         flow.counts.lost_messages = flow.counts.lost_messages.saturating_add(messages);
-        let (from, mailbox) = (flow.key.from, flow.mailbox);
-        self.report_lost(from, mailbox, messages);
+        if self.is_believed(slot) {
+            self.report_lost(slot, messages);
+        } else {
+            let unproven = &mut self.counters.unproven_lost_messages;
+            *unproven = unproven.saturating_add(messages);
+        }
+    }
+
+    /// Whether a sender's numbers may be taken for what it has sent. Anybody may begin a flow in the name of
+    /// another, and number its datagrams as if others had been sent; so who was asked for a proof has to give it
+    /// first. To a group nobody is asked.
+    fn is_believed(&mut self, slot: u32) -> bool {
+        let in_group = self.in_group;
+        let flow = self.flows.at(slot);
+        flow.proven || in_group && !flow.wants_word()
+    }
+
+    /// What a flow lost before it was proven is lost beyond doubt now.
+    pub(super) fn report_lost_before(&mut self, slot: u32) {
+        if self.is_believed(slot) {
+            // It was reported.
+            return;
+        }
+        let counts = &self.flows.at(slot).counts;
+        let (datagrams, messages) = (counts.lost_datagrams, counts.lost_messages);
+        self.counters.lost_datagrams += datagrams;
+        if messages > 0 {
+            self.report_lost(slot, messages);
+        }
+    }
+
+    fn report_lost(&mut self, slot: u32, messages: u64) {
+        let flow = self.flows.at(slot);
+        let (from, mailbox, proven) = (flow.key.from, flow.mailbox, flow.proven);
+        self.counters.lost_messages = self.counters.lost_messages.saturating_add(messages);
+        if !self.events.lost(from, mailbox, messages, proven) {
+            self.counters.events_dropped += 1;
+        }
+    }
+
+    /// Datagrams of a flow will not come any more.
+    fn lose_datagrams(&mut self, slot: u32, datagrams: u64) {
+        self.flows.at(slot).counts.lost_datagrams += datagrams;
+        if self.is_believed(slot) {
+            self.counters.lost_datagrams += datagrams;
+        } else {
+            self.counters.unproven_lost_datagrams += datagrams;
+        }
     }
 
     /// Nothing below `floor` will come that has not come yet.
@@ -42,8 +89,7 @@ impl Inbox {
         let lost =
             flow.gaps.give_up_below(floor, |first, past| window.missing_between(first, past));
         let never_came = flow.window.give_up_below(floor);
-        flow.counts.lost_datagrams += never_came;
-        self.counters.lost_datagrams += never_came;
+        self.lose_datagrams(slot, never_came);
         self.lose(slot, lost);
         for first in incomplete {
             self.give_up_partial(slot, first);
@@ -122,8 +168,7 @@ impl Inbox {
             let missing = flow.gaps.give_up_below(highest, |_, _| 0);
             let waiting = flow.waiting.as_ref().map_or(0, |waiting| waiting.messages());
             let never_came = flow.window.give_up_below(highest);
-            flow.counts.lost_datagrams += never_came;
-            self.counters.lost_datagrams += never_came;
+            self.lose_datagrams(slot, never_came);
             self.lose(slot, missing + waiting);
         }
         self.forget(slot);
@@ -143,8 +188,11 @@ impl Inbox {
 
     /// Forgets a flow. What it has still waiting is dropped.
     pub(super) fn forget(&mut self, slot: u32) {
+        let believed = self.is_believed(slot);
         let flow = self.flows.remove(slot);
-        self.past += flow.counts;
+        let (lost_datagrams, lost_messages) =
+            if believed { (flow.counts.lost_datagrams, flow.counts.lost_messages) } else { (0, 0) };
+        self.past += PeerCounts { lost_datagrams, lost_messages, ..flow.counts };
         if flow.mode.is_reliable() && flow.flags & flags::SEALED != 0 {
             self.forgotten.push(flow.key);
         }

@@ -75,13 +75,15 @@ impl LruLists {
         line.length -= 1;
     }
 
-    /// It was heard of now.
+    /// It was heard of now; false if it was the last one before, too.
     #[inline]
-    pub(super) fn touch(&mut self, slot: u32, proven: bool) {
-        if self.lines[usize::from(proven)].newest != slot {
+    pub(super) fn touch(&mut self, slot: u32, proven: bool) -> bool {
+        let moves = self.lines[usize::from(proven)].newest != slot;
+        if moves {
             self.remove(slot, proven);
             self.add(slot, proven);
         }
+        moves
     }
 }
 

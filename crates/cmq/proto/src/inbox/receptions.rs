@@ -5,6 +5,8 @@ use std::collections::HashMap;
 
 use slab::Slab;
 
+use crate::config::Config;
+use crate::inbox::address_lists::AddressLists;
 use crate::inbox::flow::FlowKey;
 use crate::inbox::lru::LruLists;
 use crate::inbox::secret::Secret;
@@ -28,21 +30,24 @@ pub struct Receptions {
     entries: Slab<Entry>,
     by_key: HashMap<FlowKey, u32, Secret>,
     lru: LruLists,
+    /// Proven ones of each address.
+    addresses: AddressLists,
     /// That of the last datagram.
     last: Option<u32>,
     proven_max: usize,
 }
 
 impl Receptions {
-    /// For so many proven flows; `secret` is random.
+    /// For as many proven flows as configured; `secret` is random.
     #[must_use]
-    pub fn new(flows_max: usize, secret: u64) -> Self {
+    pub fn new(config: &Config, secret: u64) -> Self {
         Self {
             entries: Slab::new(),
             by_key: HashMap::with_hasher(Secret(secret)),
             lru: LruLists::default(),
+            addresses: AddressLists::new(config.flows_per_address_max, Secret(secret)),
             last: None,
-            proven_max: flows_max.max(1),
+            proven_max: config.flows_max.max(1),
         }
     }
 
@@ -81,13 +86,18 @@ impl Receptions {
     pub fn opened(&mut self) {
         let Some(slot) = self.last else { return };
         if self.entries[slot as usize].proven {
-            self.lru.touch(slot, true);
+            if self.lru.touch(slot, true) {
+                self.addresses.touch(slot);
+            }
             return;
         }
-        self.entries[slot as usize].proven = true;
+        let entry = &mut self.entries[slot as usize];
+        entry.proven = true;
+        let from = entry.key.from;
         self.lru.remove(slot, false);
-        self.make_way(true);
+        self.make_way(from, true);
         self.lru.add(slot, true);
+        self.addresses.add(slot, from);
     }
 
     /// What was received of a flow is forgotten, and its keys go too.
@@ -115,14 +125,17 @@ impl Receptions {
     }
 
     fn insert(&mut self, key: FlowKey, reception: Box<Reception>) {
-        self.make_way(false);
+        self.make_way(key.from, false);
         let slot = self.entries.insert(Entry { key, reception, proven: false }) as u32;
         self.by_key.insert(key, slot);
         self.lru.add(slot, false);
         self.last = Some(slot);
     }
 
-    fn make_way(&mut self, proven: bool) {
+    fn make_way(&mut self, from: SocketAddr, proven: bool) {
+        while proven && let Some(slot) = self.addresses.in_the_way(from) {
+            self.remove(slot);
+        }
         let most = if proven { self.proven_max } else { FLOWS_UNPROVEN_MAX };
         while self.lru.length(proven) >= most
             && let Some(slot) = self.lru.oldest(proven)
@@ -135,6 +148,9 @@ impl Receptions {
         let entry = self.entries.remove(slot as usize);
         self.by_key.remove(&entry.key);
         self.lru.remove(slot, entry.proven);
+        if entry.proven {
+            self.addresses.remove(slot);
+        }
     }
 }
 
@@ -170,7 +186,7 @@ mod tests {
     #[test]
     fn recorded_greetings_do_not_push_out_flows_that_were_opened() {
         let keyring = Keyring::new(PreSharedKey([3; 32]));
-        let mut receptions = Receptions::new(10, 5);
+        let mut receptions = Receptions::new(&Config { flows_max: 10, ..Config::default() }, 5);
         let from = SocketAddr::from(([127, 0, 0, 1], 1));
         greet(&mut receptions, &keyring, 0);
         assert!(receptions.seal(from, &header(0)).is_some());
@@ -184,9 +200,24 @@ mod tests {
     }
 
     #[test]
+    fn an_address_with_as_many_keys_as_it_may_have_pushes_out_its_own() {
+        let keyring = Keyring::new(PreSharedKey([3; 32]));
+        let config = Config { flows_per_address_max: 3, ..Config::default() };
+        let mut receptions = Receptions::new(&config, 5);
+        for session in 0..10 {
+            greet(&mut receptions, &keyring, session);
+            receptions.opened();
+        }
+        assert_eq!(receptions.count(), (3, 0));
+        let from = SocketAddr::from(([127, 0, 0, 1], 1));
+        assert!(receptions.seal(from, &header(6)).is_none());
+        assert!(receptions.seal(from, &header(7)).is_some());
+    }
+
+    #[test]
     fn the_flow_that_was_silent_longest_is_forgotten() {
         let keyring = Keyring::new(PreSharedKey([3; 32]));
-        let mut receptions = Receptions::new(3, 5);
+        let mut receptions = Receptions::new(&Config { flows_max: 3, ..Config::default() }, 5);
         let from = SocketAddr::from(([127, 0, 0, 1], 1));
         for session in 0..3 {
             greet(&mut receptions, &keyring, session);

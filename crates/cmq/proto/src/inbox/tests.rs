@@ -33,6 +33,14 @@ struct Sent {
     body: Bytes,
 }
 
+/// With so many bytes that an answer to it may have them, too.
+fn padded(mut sent: Sent, to: usize) -> Sent {
+    let mut body = sent.body.to_vec();
+    body.resize(to.max(body.len()), 0);
+    sent.body = body.into();
+    sent
+}
+
 /// Makes a flow's datagrams as an endpoint would.
 #[derive(Clone)]
 struct Sender {

@@ -97,8 +97,11 @@ impl FecDecoder {
         }
     }
 
-    /// What was recovered, or how a group of parities was wrong. Ask until there is none.
-    pub fn poll_mended(&mut self) -> Option<Result<Recovered, Malformed>> {
+    /// Returns what was recovered. Ask until there is none.
+    ///
+    /// # Errors
+    /// [`Malformed`] if a group of parities was wrong.
+    pub fn poll_recovered(&mut self) -> Option<Result<Recovered, Malformed>> {
         self.recovered.pop_front()
     }
 

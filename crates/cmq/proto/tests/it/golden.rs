@@ -155,7 +155,7 @@ fn parities_are_as_on_the_page() {
         decoder.on_parity(&header, head, parity);
     });
     for expected in [first, second] {
-        let recovered = decoder.poll_mended().unwrap().unwrap();
+        let recovered = decoder.poll_recovered().unwrap().unwrap();
         assert_eq!(
             (recovered.header, &recovered.segment[HEADER_BYTES..]),
             (expected.0, &expected.1[..])

@@ -71,7 +71,7 @@ fn receive(decoder: &mut FecDecoder, (header, body): &Sent) {
 }
 
 fn recovered(decoder: &mut FecDecoder) -> Vec<Sent> {
-    let found = std::iter::from_fn(|| decoder.poll_mended());
+    let found = std::iter::from_fn(|| decoder.poll_recovered());
     found
         .map(|recovered| {
             let Recovered { header, segment } = recovered.unwrap();
@@ -142,7 +142,7 @@ proptest! {
         for sent in data[usize::from(parity) + 1..].iter().chain(&parities) {
             receive(&mut decoder, sent);
         }
-        prop_assert_eq!(decoder.poll_mended(), None);
+        prop_assert_eq!(decoder.poll_recovered(), None);
         receive(&mut decoder, &data[0]);
         let expected = &data[1..usize::from(parity) + 1];
         prop_assert_eq!(recovered(&mut decoder), expected, "the last that it took came late");
@@ -165,7 +165,7 @@ proptest! {
                 decoder.on_parity(&header(Kind::Parity, sequence + 100), head, &body);
             }
             prop_assert!(decoder.held_bytes() <= REPAIR_HELD_BYTES_MAX);
-            while let Some(recovered) = decoder.poll_mended() {
+            while let Some(recovered) = decoder.poll_recovered() {
                 prop_assert!(matches!(recovered, Ok(_) | Err(Malformed::Parity)));
             }
         }
@@ -200,7 +200,7 @@ fn a_group_that_is_whole_costs_nothing_more() {
         receive(&mut decoder, sent);
     }
     assert_eq!(decoder.held_bytes(), before);
-    assert_eq!(decoder.poll_mended(), None);
+    assert_eq!(decoder.poll_recovered(), None);
 }
 
 #[test]
@@ -290,8 +290,8 @@ fn a_parity_of_nonsense_is_malformed_and_recovers_nothing() {
         let mut decoder = FecDecoder::new();
         receive(&mut decoder, &data[0]);
         receive(&mut decoder, &parity);
-        assert_eq!(decoder.poll_mended(), Some(Err(Malformed::Parity)), "byte {at}");
-        assert_eq!(decoder.poll_mended(), None);
+        assert_eq!(decoder.poll_recovered(), Some(Err(Malformed::Parity)), "byte {at}");
+        assert_eq!(decoder.poll_recovered(), None);
     }
 }
 
@@ -327,6 +327,6 @@ fn a_parity_shorter_than_its_data_is_malformed() {
     let mut decoder = FecDecoder::new();
     receive(&mut decoder, &data[0]);
     receive(&mut decoder, &parities[0]);
-    assert_eq!(decoder.poll_mended(), Some(Err(Malformed::Parity)));
-    assert_eq!(decoder.poll_mended(), None);
+    assert_eq!(decoder.poll_recovered(), Some(Err(Malformed::Parity)));
+    assert_eq!(decoder.poll_recovered(), None);
 }

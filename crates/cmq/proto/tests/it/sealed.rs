@@ -317,8 +317,24 @@ fn deliver(pair: &mut EndpointPair, from: SocketAddr, datagram: &BytesMut) -> us
 }
 
 #[test]
+fn what_is_sealed_for_a_group_reaches_only_those_who_joined_one() {
+    let mut pair = EndpointPair::new(sealed());
+    let from = pair.client_address;
+    let sent: Vec<_> = (0..4).map(|at| to_group(&mut pair.client, &[at], pair.now)).collect();
+    assert_eq!(deliver(&mut pair, from, &sent[0]), 0);
+    assert_eq!(pair.server.stats().dropped.not_authentic, 1);
+    pair.server.set_in_group(true);
+    assert_eq!(deliver(&mut pair, from, &sent[1]), 1);
+    pair.server.set_in_group(false);
+    assert_eq!(deliver(&mut pair, from, &sent[2]), 0, "although its keys are known");
+    pair.server.set_in_group(true);
+    assert_eq!(deliver(&mut pair, from, &sent[3]), 1);
+}
+
+#[test]
 fn a_recorded_group_datagram_is_delivered_once_from_any_address() {
     let mut pair = EndpointPair::new(sealed());
+    pair.server.set_in_group(true);
     let (first, second) =
         (to_group(&mut pair.client, b"1", pair.now), to_group(&mut pair.client, b"2", pair.now));
     let forged = |port| SocketAddr::from(([10, 9, 9, 9], port));
@@ -333,6 +349,7 @@ fn a_recorded_group_datagram_is_delivered_once_from_any_address() {
 #[test]
 fn a_recorded_group_datagram_ends_no_session_of_its_sender() {
     let mut pair = EndpointPair::new(sealed());
+    pair.server.set_in_group(true);
     let to = pair.destination(in_mode(Mode::ReliableOrdered));
     pair.push_all(to, messages(10, 50));
     pair.run();

@@ -21,13 +21,6 @@ fn bytes(answer: &Answer) -> usize {
     HEADER_BYTES + body
 }
 
-fn padded(mut sent: Sent, to: usize) -> Sent {
-    let mut body = sent.body.to_vec();
-    body.resize(to.max(body.len()), 0);
-    sent.body = body.into();
-    sent
-}
-
 #[test]
 fn an_unproven_address_gets_no_more_than_came_from_it() {
     for mode in [FlowMode::Lossy, FlowMode::ReliableOrdered] {
@@ -133,6 +126,23 @@ fn forged_flows_cannot_take_the_memory_of_proven_ones() {
     let sent = honest.fragments(&vec![b'x'; 90_000], 100);
     receiver.take_all(&honest, &sent);
     assert_eq!(receiver.messages().len(), 1);
+}
+
+#[test]
+fn an_address_with_many_proven_flows_pushes_out_only_its_own() {
+    let config = Config { flows_max: 10, flows_per_address_max: 4, ..Config::default() };
+    let mut receiver = Receiver::with(&config, &MailboxOptions::default());
+    let from = SocketAddr::from(([10, 0, 0, 9], 5_000));
+    let mut other = Sender { from, ..Sender::new(FlowMode::ReliableOrdered) };
+    receiver.meet(&mut other);
+    for port in 0..20 {
+        receiver.meet(&mut at(7_000 + port, FlowMode::Lossy));
+    }
+    assert_eq!(receiver.inbox.flow_count(), (5, 0));
+    assert_eq!(receiver.inbox.counters().evicted, 16);
+    assert!(receiver.inbox.peer(from, BOX).is_some_and(|peer| peer.proven));
+    let newest = SocketAddr::from(([127, 0, 0, 1], 7_019));
+    assert!(receiver.inbox.peer(newest, BOX).is_some());
 }
 
 #[test]
@@ -295,14 +305,85 @@ fn a_lossy_flow_ends_also_if_its_last_messages_were_lost() {
     assert!(matches!(events[..], [Event::Lost { messages: 1, .. }, Event::Ended { .. }]));
 }
 
+/// What says, in the name of an address, that so many messages of datagrams that never were are missing.
+fn made_up(port: u16, messages: u64) -> (Sender, Sent) {
+    let mut forger = at(port, FlowMode::Lossy);
+    forger.sequence = messages;
+    forger.message = messages;
+    let sent = forger.one();
+    (forger, sent)
+}
+
+#[test]
+fn a_sender_that_proves_nothing_makes_up_no_losses() {
+    let mut receiver = Receiver::new();
+    let mut honest = at(60_000, FlowMode::Lossy);
+    receiver.meet(&mut honest);
+    for port in 1..2_000 {
+        let (forger, sent) = made_up(port, 1_000);
+        receiver.take(&forger, &sent);
+        receiver.wait(60_000);
+        let answers = receiver.answers();
+        assert!(answers.iter().all(|answer| !matches!(answer, Answer::Status { .. })));
+    }
+    let counters = *receiver.inbox.counters();
+    assert_eq!((counters.lost_messages, counters.lost_datagrams), (0, 0));
+    assert_eq!(counters.unproven_lost_messages, 1_999_000);
+    assert_eq!(counters.unproven_lost_datagrams, 1_999_000);
+    let past = receiver.inbox.forgotten_peers();
+    assert_eq!((past.lost_messages, past.lost_datagrams), (0, 0));
+    assert!(receiver.events().is_empty());
+    honest.one();
+    let sent = honest.one();
+    receiver.take(&honest, &sent);
+    receiver.wait(60_000);
+    let (from, mailbox) = (honest.from, BOX);
+    assert_eq!(receiver.events(), [Event::Lost { from, mailbox, messages: 1 }]);
+}
+
+#[test]
+fn what_was_lost_before_its_sender_proved_itself_is_reported_then() {
+    let mut receiver = Receiver::new();
+    let (sender, sent) = made_up(5_000, 7);
+    receiver.take(&sender, &padded(sent, 64));
+    receiver.wait(60_000);
+    assert!(receiver.events().is_empty());
+    receiver.prove(&sender);
+    let (from, mailbox) = (sender.from, BOX);
+    assert_eq!(receiver.events(), [Event::Lost { from, mailbox, messages: 7 }]);
+    let counters = receiver.inbox.counters();
+    assert_eq!((counters.lost_messages, counters.lost_datagrams), (7, 7));
+}
+
+#[test]
+fn a_group_hears_of_losses_and_proven_peers_keep_their_room() {
+    let mut receiver = Receiver::new();
+    receiver.inbox.set_in_group(true);
+    for port in 1..2_000 {
+        let (mut forger, _) = made_up(port, 9);
+        forger.flags &= !flags::CREDIT;
+        let sent = forger.one();
+        receiver.take(&forger, &sent);
+        receiver.wait(60_000);
+    }
+    assert!(receiver.inbox.counters().lost_messages > 0);
+    let mut honest = at(60_000, FlowMode::Lossy);
+    honest.one();
+    receiver.meet(&mut honest);
+    receiver.wait(60_000);
+    let events = receiver.events();
+    assert_eq!(events.len(), crate::limits::EVENTS_UNPROVEN_MAX + 1);
+    let (from, mailbox) = (honest.from, BOX);
+    assert_eq!(events.last(), Some(&Event::Lost { from, mailbox, messages: 1 }));
+}
+
 #[test]
 fn events_that_nobody_asks_for_are_bounded() {
     let mut receiver = Receiver::new();
     for port in 1..2_000 {
         let mut sender = at(port, FlowMode::Lossy);
         sender.one();
-        let sent = sender.one();
-        receiver.take(&sender, &sent);
+        receiver.meet(&mut sender);
         receiver.wait(60_000);
     }
     assert_eq!(receiver.inbox.counters().lost_messages, 1_999);
@@ -317,8 +398,7 @@ fn an_end_is_reported_however_many_events_wait() {
     for port in 1..2_000 {
         let mut sender = at(port, FlowMode::Lossy);
         sender.one();
-        let sent = sender.one();
-        receiver.take(&sender, &sent);
+        receiver.meet(&mut sender);
         receiver.wait(30_000);
     }
     receiver.messages();

@@ -232,6 +232,7 @@ fn a_flow_whose_first_datagrams_were_given_up_begins_behind_them() {
     let probe = sender.probe(3);
     receiver.probe(&sender, &probe);
     receiver.take_all(&sender, &sent[3..]);
+    receiver.prove(&sender);
     assert_eq!(receiver.messages().len(), 4);
     assert_eq!(receiver.inbox.counters().inconsistent, 0);
     assert_eq!(receiver.inbox.counters().lost_messages, 6);

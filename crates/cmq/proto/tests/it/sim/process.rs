@@ -8,7 +8,7 @@ use quelea_cmq_proto::config::PreSharedKey;
 use quelea_cmq_proto::limits::OUTBOX_BYTES_MIN;
 use quelea_cmq_proto::{
     Config, Delivery, DestinationId, DestinationOptions, Endpoint, Key, Mailbox, MailboxOptions,
-    PeerCounts, Repair, Time,
+    Peer, PeerCounts, Repair, Time,
 };
 
 use super::message::MESSAGE_BYTES_MAX;
@@ -23,6 +23,8 @@ pub(crate) struct End {
     pub(crate) life: u16,
     /// Messages for which its mailboxes or its memory had no room.
     pub(crate) no_room: u64,
+    /// Messages that are missing by the numbers of senders that had proven nothing.
+    pub(crate) unproven_lost: u64,
 }
 
 #[derive(Debug)]
@@ -161,7 +163,7 @@ impl Process {
         let mut next = Some(0);
         while let Some(from) = next {
             let page = endpoint.peers(from);
-            page.peers.iter().for_each(|peer| sum += peer.counts);
+            page.peers.iter().for_each(|peer| sum += believed(peer));
             next = page.next;
         }
         let stats = endpoint.stats();
@@ -194,7 +196,8 @@ impl Process {
         self.check_peers();
         let stats = self.endpoint.as_ref().map(Endpoint::stats);
         let no_room = stats.map_or(0, |stats| stats.received.mailbox_full_messages);
-        End { life: self.life, no_room }
+        let unproven_lost = stats.map_or(0, |stats| stats.received.unproven_lost_messages);
+        End { life: self.life, no_room, unproven_lost }
     }
 
     /// Whether nothing that was pushed here waits for anything, and nothing for the application.
@@ -202,4 +205,12 @@ impl Process {
         let Some(endpoint) = &self.endpoint else { return false };
         self.ring.is_empty() && self.destinations.iter().all(|&(_, id)| endpoint.is_settled(id))
     }
+}
+
+/// What was counted of a peer, without what it says to have sent and has not proven.
+fn believed(peer: &Peer) -> PeerCounts {
+    if peer.proven {
+        return peer.counts;
+    }
+    PeerCounts { lost_datagrams: 0, lost_messages: 0, ..peer.counts }
 }
