@@ -45,6 +45,13 @@ def test_after_a_kill_messages_flow_again_and_every_gap_is_announced(acknowledge
         assert_whole(report, 3)
 
 
+def test_after_a_restart_messages_flow_again_by_the_relays_that_the_end_left():
+    report = bench("restart", *SMALL, "--rounds", 2)
+    kept = {end["how"]: (len(end["pauses_s"]), end["relays_kept"]) for end in report["ends"]}
+    assert kept == {"kill -9": (2, 4), "Ctrl-C": (2, 0)}
+    assert (report["unannounced"], report["order"]["duplicates"], report["order"]["out_of_order"]) == (0, 0, 0)
+
+
 def test_load_above_a_limit_is_moved_away():
     report = bench("reaction", *SMALL, "--rounds", 1, "--settle-s", 1)
     [found] = report["rounds"]

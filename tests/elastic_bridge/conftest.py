@@ -1,5 +1,7 @@
 """Brokers with bridges, and clients of both of their ends."""
 
+import contextlib
+
 import pytest
 from bridges import BridgedBroker
 from harness.amqp.peer import Peer
@@ -11,16 +13,8 @@ from harness.sqs.client import Sqs
 @pytest.fixture
 def bridged():
     """Starts a broker: `bridged(feeds=[{…}], deliveries=[{…}])`."""
-    started = []
-
-    def start(*arguments, **settings):
-        broker = BridgedBroker(*arguments, **settings)
-        started.append(broker)
-        return broker.start()
-
-    yield start
-    for broker in started:
-        broker.close()
+    with contextlib.ExitStack() as started:
+        yield lambda *arguments, **settings: started.enter_context(BridgedBroker(*arguments, **settings))
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def test_a_relay_that_only_clients_reach_is_replaced_left_and_ended(site, client
     assert len(site.relays()) == len(RELAYS)
 
 
-def test_a_producer_that_is_cut_off_with_its_relay_is_acknowledged_nothing_that_no_listener_has(site, clients):
+def test_a_producer_cut_off_with_its_relay_gets_no_false_acknowledgement(site, clients):
     """It reaches the relay, and hears nothing of the directory, which holds the relay for dead. Listeners shut it."""
     producers, listeners = joined(site, clients, "delivered", producers=2)
     [broker] = site.brokers

@@ -107,6 +107,7 @@ def test_a_stop_under_load_kills_no_relay_and_the_next_start_waits_for_none(clie
             assert broker.terminate() == 0
             stopped = broker.log_tail(100_000)
             assert "signal 9" not in stopped and "have not ended in time" not in stopped
+            assert not any(map(is_process, broker.leases())), "all have ended before the directory has"
             broker.start()
             relays = owned(broker)
             load.wait_for_progress()

@@ -26,6 +26,21 @@ WRONG = [
     ({"relays_min": "two"}, "relays_min: .*two"),
     ({"relays_maximum": 4}, "relays_maximum"),
     ({"keep": "k" * 256}, "keep: .*255.*256"),
+    ({"memory_percent_max": 101}, "memory_percent_max is 101, the most is 100"),
+    ({"priorities": ["memory", "cpu", "memory"]}, "priorities: `memory` stands 2 times, the most is 1"),
+    ({"priorities": ["ram"]}, "priorities: .*`ram`.*`memory`"),
+    ({"throughput_per_s_min": 5}, "throughput_producers is 0, the least is 1"),
+    (
+        {
+            "throughput_per_s_min": 20_000,
+            "throughput_producers": 10,
+            "throughput_listeners": 20,
+            "throughput_payload_bytes": 1_000,
+            "messages_in_per_s_max": 450,
+            "relays_max": 2,
+        },
+        "throughput_per_s_min is 20000, what relays_max relays carry within the limits of each is 16000",
+    ),
     ({"budget_per_hour_micros": 2_999, "relays_min": 3}, "budget_per_hour_micros is 2999, the cost of relays_min is 3000"),
 ]
 
@@ -61,6 +76,24 @@ def test_a_refused_change_leaves_the_queue_as_it_was(priced, queue):
     definition = priced.queue(queue)["definition"]
     assert (definition["relays_min"], definition["relays_max"], definition["slow"]) == (2, 7, "disconnect")
     priced.wait_for_relays(queue, 2)
+
+
+def test_a_promised_throughput_holds_its_relays_and_is_shown(elastic, queue):
+    promise = {f"throughput_{part}": value for part, value in [("producers", 10), ("listeners", 20), ("payload_bytes", 1_000)]}
+    elastic.define(queue, throughput_per_s_min=20_000, messages_in_per_s_max=450, **promise)
+    elastic.wait_for_relays(queue, 3)
+    kpi = wait_for("the promise", lambda: (shown := elastic.queue(queue)["kpi_queue"])["kept"] and shown)
+    assert (kpi["throughput_per_s_min"], kpi["deliveries_per_s_max"], kpi["load"]) == (20_000, 24_000, 0)
+    plan = elastic.management.get(f"/api/elastic/queues/{queue}/plan")
+    assert any("kpi_queue" in remark and "is kept" in remark for remark in plan["remarks"]), plan
+
+
+def test_a_relay_shows_what_it_uses_of_its_host(elastic, queue):
+    elastic.define(queue, priorities=["bytes_out"])
+    assert elastic.queue(queue)["definition"]["priorities"][:2] == ["bytes_out", "memory"]
+    elastic.wait_for_relays(queue, 1)
+    relay = wait_for("a report", lambda: (relay := elastic.queue(queue)["relays"][0])["memory_percent"] and relay)
+    assert 0 < relay["memory_bytes"] < relay["memory_bytes_max"] and relay["network_percent"] == 0
 
 
 def admin(broker, *words):

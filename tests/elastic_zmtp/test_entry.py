@@ -237,7 +237,7 @@ def test_a_pub_that_leaves_before_there_is_a_relay_has_sent_what_it_sent(entry, 
     one.logged("a ZMTP producer has left.*lost=0")
 
 
-def test_pubs_of_a_queue_without_a_relay_are_kept_and_what_they_lose_is_counted():
+def test_pubs_of_a_queue_without_relay_are_kept_and_losses_counted():
     without_relays = {"QUELEA__ELASTIC__RELAY_PROGRAM": "/bin/false"}
     with EntryBroker([{"queue": "q"}], environment=without_relays) as one:
         publisher = Raw(one.producers_at(), greeting() + ready(b"PUB"))

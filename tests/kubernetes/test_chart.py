@@ -25,6 +25,13 @@ MANY = (
     "service.type=LoadBalancer",
     "service.annotations.a=b",
 )
+FRONT_ENDS = (
+    "frontEnds.enabled=true",
+    "frontEnds.cassandra.nodes={cassandra-0:9042,cassandra-1:9042}",
+    "frontEnds.cassandra.existingSecret=cassandra",
+    "frontEnds.autoscaling.requestsPerSecond=500",
+    "frontEnds.settings.sqs\\.verify=always",
+)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +46,7 @@ def test_helm_finds_nothing_to_complain_of():
     assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART))
 
 
-@pytest.mark.parametrize("values", [(), MANY, ("persistence.enabled=false", "relays.maxUnavailable=")])
+@pytest.mark.parametrize("values", [(), MANY, ("persistence.enabled=false", "relays.maxUnavailable="), FRONT_ENDS])
 def test_the_api_server_takes_all_that_is_rendered(admin, values):
     manifests = chart("quelea", NAMESPACE, *values)
     kinds = [manifest["kind"] for manifest in manifests]
@@ -87,9 +94,33 @@ def test_the_broker_takes_the_configuration_and_the_template(site, tmp_path):
     ]
 
 
+def test_front_ends_are_scaled_between_their_bounds():
+    made = {one["kind"]: one for one in chart("quelea", NAMESPACE, *FRONT_ENDS) if one["metadata"]["name"] == "quelea-front-ends"}
+    assert set(made) == {"ConfigMap", "Deployment", "Service", "PodDisruptionBudget", "HorizontalPodAutoscaler"}
+    assert "replicas" not in made["Deployment"]["spec"], "they are the autoscaler's"
+    scaler = made["HorizontalPodAutoscaler"]["spec"]
+    assert (scaler["minReplicas"], scaler["maxReplicas"]) == (2, 10)
+    assert [metric["type"] for metric in scaler["metrics"]] == ["Resource", "Pods"]
+    settings = tomllib.loads(made["ConfigMap"]["data"]["quelea.toml"])
+    assert settings["store"] == "cassandra" and settings["cassandra"]["nodes"] == ["cassandra-0:9042", "cassandra-1:9042"]
+    assert settings["sqs"]["verify"] == "always"
+    labels = made["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    broker = next(one for one in chart("quelea", NAMESPACE) if one["kind"] == "Service" and one["metadata"]["name"] == "quelea")
+    assert made["Service"]["spec"]["selector"].items() <= labels.items()
+    assert not broker["spec"]["selector"].items() <= labels.items(), "the broker's Service does not reach them"
+    fixed = chart("quelea", NAMESPACE, *FRONT_ENDS, "frontEnds.autoscaling.enabled=false")
+    assert [one["spec"]["replicas"] for one in fixed if one["kind"] == "Deployment"] == [2]
+    assert not [one for one in fixed if one["kind"] == "HorizontalPodAutoscaler"]
+    assert not [one for one in chart("quelea", NAMESPACE) if one["kind"] == "Deployment"]
+
+
 def files(release, *values):
-    """What the chart's ConfigMap has."""
-    return next(one["data"] for one in chart(release, NAMESPACE, *values) if one["kind"] == "ConfigMap")
+    """What the chart's ConfigMap for the broker has."""
+    return next(
+        one["data"]
+        for one in chart(release, NAMESPACE, *values)
+        if one["kind"] == "ConfigMap" and one["metadata"]["name"] == release
+    )
 
 
 @pytest.mark.parametrize(
@@ -102,6 +133,9 @@ def files(release, *values):
         ("elastic.drainMs=1", "drainMs"),
         ("admin.user=guest", "admin.user"),
         ("relays.port=0", "relays.port"),
+        ("frontEnds.enabled=true", "frontEnds.cassandra.nodes: is empty"),
+        ("frontEnds.cassandra.nodes={cassandra}", "frontEnds.cassandra.nodes"),
+        ("frontEnds.replicas=0", "frontEnds.replicas"),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_name(value, told):

@@ -30,7 +30,7 @@ def test_a_deleted_resource_takes_its_queue_and_its_pods_with_it(site):
     assert site.kubelet.happened("killed") == []
 
 
-def test_a_deleted_queue_takes_the_resource_of_its_first_use_with_it_and_leaves_a_users_own(site):
+def test_a_deleted_queue_takes_its_first_use_resource_and_leaves_a_users_own(site):
     site.producer("used").wait_for_relay(timeout_s=60)
     site.make("asked-for", replicas=1)
     site.settled("asked-for", 1)

@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::counters::BridgeCounters;
 use crate::fault::BridgeFault;
 use crate::message::Outgoing;
-use crate::publish::{Obstacle, publish};
+use crate::publish::{PublishRefusal, publish};
 use crate::settings::DeliverySettings;
 use crate::stop::{CLOSE_MAX, opened};
 
@@ -61,9 +61,9 @@ struct Attempt {
     /// Messages that are dealt with, in their order; of these no queue took so many, and why.
     done: usize,
     dropped: u64,
-    cause: Option<Obstacle>,
+    cause: Option<PublishRefusal>,
     /// What stopped it; then the rest is for another attempt.
-    obstacle: Option<Obstacle>,
+    refusal: Option<PublishRefusal>,
 }
 
 /// What changes while messages are delivered.
@@ -228,15 +228,15 @@ impl Delivery {
             let DeliverySettings { queue, exchange, .. } = &*self.settings;
             tracing::warn!(%queue, %exchange, %cause, "messages are dropped; the others are counted");
         }
-        match attempt.obstacle {
-            Some(obstacle) => {
+        match attempt.refusal {
+            Some(refusal) => {
                 // A channel that is gone is not there the next time either.
-                if !obstacle.passes()
+                if !refusal.passes()
                     && let Some(InternalChannel { connection, .. }) = session.broker.take()
                 {
                     self.core.call(move |core| core.detach(connection)).await?;
                 }
-                self.warn(log, &obstacle.into());
+                self.warn(log, &refusal.into());
                 batch.again_at = Some(Instant::now() + session.backoff.next_wait());
             }
             None => {
@@ -293,7 +293,7 @@ impl Session {
     }
 }
 
-/// On the core's thread: publishes in order, up to the first obstacle.
+/// On the core's thread: publishes in order, up to the first refusal.
 fn publish_all(
     core: &mut Core,
     channel: ChannelId,
@@ -303,25 +303,25 @@ fn publish_all(
 ) -> (Attempt, Ticket) {
     let (mut attempt, mut ticket) = (Attempt::default(), Ticket::NONE);
     if !core.broker.accepts_publishes() {
-        attempt.obstacle = Some(Obstacle::Busy);
+        attempt.refusal = Some(PublishRefusal::Busy);
         return (attempt, ticket);
     }
     for message in messages {
         let routing_key = settings.routing_key.as_deref().unwrap_or(&message.routing_key);
         let published = match message.body.len() {
             value if value > body_bytes_max => {
-                Err(Obstacle::TooLarge { value, limit: body_bytes_max })
+                Err(PublishRefusal::TooLarge { value, limit: body_bytes_max })
             }
             _ => publish(core, channel, &settings.exchange, routing_key, message),
         };
         match published {
             Ok(promised) => ticket = ticket.join(promised),
-            Err(cause @ (Obstacle::Unroutable { .. } | Obstacle::TooLarge { .. })) => {
+            Err(cause @ (PublishRefusal::Unroutable { .. } | PublishRefusal::TooLarge { .. })) => {
                 attempt.dropped += 1;
                 attempt.cause = Some(cause);
             }
-            Err(obstacle) => {
-                attempt.obstacle = Some(obstacle);
+            Err(refusal) => {
+                attempt.refusal = Some(refusal);
                 break;
             }
         }

@@ -3,7 +3,7 @@
 use quelea_broker::{BindingError, ConsumeError, DeclareQueueError, OpenError};
 use quelea_node::CoreStopped;
 
-use crate::publish::Obstacle;
+use crate::publish::PublishRefusal;
 
 /// Why it does not go on for now.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +19,7 @@ pub(crate) enum BridgeFault {
     #[error(transparent)]
     Consume(#[from] ConsumeError),
     #[error(transparent)]
-    Publish(#[from] Obstacle),
+    Publish(#[from] PublishRefusal),
     #[error("queue '{0}' is gone")]
     QueueGone(String),
     #[error("the broker closes the connection: {0}")]

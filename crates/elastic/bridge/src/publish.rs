@@ -8,7 +8,7 @@ use crate::message::Outgoing;
 
 /// Why a message was not published.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Obstacle {
+pub(crate) enum PublishRefusal {
     /// It goes away by itself, or when somebody makes room.
     #[error("the broker takes no messages for now")]
     Busy,
@@ -25,7 +25,7 @@ pub(crate) enum Obstacle {
     Publish(#[from] PublishError),
 }
 
-impl Obstacle {
+impl PublishRefusal {
     /// Whether another attempt may go better.
     pub(crate) const fn passes(&self) -> bool {
         matches!(self, Self::Busy | Self::Full)
@@ -39,7 +39,7 @@ pub(crate) fn publish(
     exchange: &str,
     routing_key: &str,
     message: &Outgoing,
-) -> Result<Ticket, Obstacle> {
+) -> Result<Ticket, PublishRefusal> {
     let publish = Publish {
         exchange,
         routing_key,
@@ -52,10 +52,10 @@ pub(crate) fn publish(
     let published = core.broker.publish(now, channel, publish)?;
     if !published.routed {
         let (exchange, routing_key) = (exchange.to_owned(), routing_key.to_owned());
-        return Err(Obstacle::Unroutable { exchange, routing_key });
+        return Err(PublishRefusal::Unroutable { exchange, routing_key });
     }
     if published.rejected {
-        return Err(Obstacle::Full);
+        return Err(PublishRefusal::Full);
     }
     Ok(published.ticket)
 }

@@ -12,6 +12,7 @@ mod kpi;
 mod offload;
 mod paper;
 mod projection;
+mod queue_kpi;
 mod scale_in;
 mod scale_out;
 mod steady;
@@ -23,6 +24,7 @@ use quelea_elastic_proto::Time;
 pub use self::best_fit::has_room_for_newcomers;
 use self::builder::PlanBuilder;
 pub use self::history::History;
+pub use self::queue_kpi::QueueKpi;
 pub use self::tuning::{COLD, DEFICIT, HOT, NEWCOMERS_BELOW, SURPLUS, TARGET, WARM};
 pub use self::view::{
     Action, Load, Plan, Planned, Policy, ProducerView, RelayState, RelayView, Snapshot,

@@ -1,9 +1,16 @@
 //! A queue's service level agreement: what it promises, what it may cost (EQS §III-B.3, §III-C).
 
-use quelea_elastic_proto::limits::RELAYS_MAX;
+mod rule;
+mod throughput;
+
+use quelea_elastic_proto::limits::{MESSAGE_BYTES_MAX, RELAYS_MAX};
 use serde::{Deserialize, Serialize};
 
-/// The agreement of one queue. All limits are per relay unless they say otherwise; 0 means none.
+pub use self::rule::{Priorities, RepeatedRule, Rule};
+pub use self::throughput::{RelayLimits, Throughput};
+use crate::directory::limits::CLIENTS_PER_QUEUE_MAX;
+
+/// The agreement of one queue. Limits are per relay, those of `throughput_…` of the queue as a whole; 0 means none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sla {
@@ -17,6 +24,21 @@ pub struct Sla {
     pub latency_us_max: u64,
     /// Producers and listeners of one relay (KPI clients).
     pub clients_max: u32,
+    /// Part of its host's memory that a relay may use (EQS §IV-C), percent.
+    pub memory_percent_max: u32,
+    /// Part of its host's network that may be used (EQS §IV-C), percent of what the relay was told that it can carry.
+    pub network_percent_max: u32,
+    /// Messages in a second, over all listeners, that the queue as a whole can always deliver (EQS §III-B.3) with what
+    /// the next three say.
+    pub throughput_per_s_min: u64,
+    /// From so many producers.
+    pub throughput_producers: u32,
+    /// To so many listeners.
+    pub throughput_listeners: u32,
+    /// Of so many bytes each.
+    pub throughput_payload_bytes: u64,
+    /// Which of several broken limits is handled first.
+    pub priorities: Priorities,
     /// Fewest relays of the queue; at least 1.
     pub relays_min: u32,
     /// Most relays of the queue.
@@ -43,6 +65,13 @@ impl Default for Sla {
             bytes_out_per_s_max: 0,
             latency_us_max: 0,
             clients_max: 0,
+            memory_percent_max: 0,
+            network_percent_max: 0,
+            throughput_per_s_min: 0,
+            throughput_producers: 0,
+            throughput_listeners: 0,
+            throughput_payload_bytes: 0,
+            priorities: Priorities::default(),
             relays_min: 1,
             relays_max: 16,
             budget_per_hour_micros: 0,
@@ -99,7 +128,40 @@ impl Sla {
         let why = "a relay carries nothing without a producer and a listener";
         require(holds, "clients_max", clients, "the least", limit, why)?;
         self.validate_waits()?;
-        self.validate_rates()
+        self.validate_rates()?;
+        self.validate_percents()?;
+        self.validate_throughput()
+    }
+
+    /// The throughput that the queue as a whole promises, if it promises one.
+    #[must_use]
+    pub fn throughput(&self) -> Option<Throughput> {
+        (self.throughput_per_s_min > 0).then_some(Throughput {
+            deliveries_per_s: self.throughput_per_s_min,
+            producers: self.throughput_producers,
+            listeners: self.throughput_listeners,
+            payload_bytes: self.throughput_payload_bytes,
+        })
+    }
+
+    /// Fewest relays that can keep the agreement, as far as it alone says what one may carry; at most `relays_max`.
+    #[must_use]
+    pub fn relays_fewest(&self) -> u32 {
+        let relays =
+            self.throughput().and_then(|throughput| throughput.relays(&self.limits(), 1.0));
+        relays.unwrap_or(1).min(self.relays_max).max(self.relays_min)
+    }
+
+    /// What a relay may carry by the agreement.
+    fn limits(&self) -> RelayLimits {
+        let or_none = |limit: u64| if limit == 0 { f64::INFINITY } else { limit as f64 };
+        RelayLimits {
+            messages_in: or_none(self.messages_in_per_s_max),
+            bytes_in: or_none(self.bytes_in_per_s_max),
+            messages_out: f64::INFINITY,
+            bytes_out: or_none(self.bytes_out_per_s_max),
+            clients: or_none(self.clients_max.into()),
+        }
     }
 
     /// Relays that the budget pays for, at a provider's price, when so much of the hour's is spent: then the
@@ -137,6 +199,57 @@ impl Sla {
         require(bytes == 0 || bytes >= messages, "bytes_in_per_s_max", bytes, bound, messages, why)
     }
 
+    fn validate_percents(&self) -> Result<(), SlaError> {
+        let percents = [
+            ("memory_percent_max", self.memory_percent_max),
+            ("network_percent_max", self.network_percent_max),
+        ];
+        let why = "there is no more than all of it";
+        percents.into_iter().try_for_each(|(field, percent)| {
+            require(percent <= 100, field, percent, "the most", 100_u32, why)
+        })
+    }
+
+    /// A promise has all its parts, and the relays that there may be can keep it.
+    fn validate_throughput(&self) -> Result<(), SlaError> {
+        let Some(throughput) = self.throughput() else { return Ok(()) };
+        let (producers, listeners) = (throughput.producers, throughput.listeners);
+        let why = "a throughput is promised for producers, listeners and a payload";
+        for (field, value) in [
+            ("throughput_producers", u64::from(producers)),
+            ("throughput_listeners", u64::from(listeners)),
+            ("throughput_payload_bytes", throughput.payload_bytes),
+        ] {
+            require(value >= 1, field, value, "the least", 1_u32, why)?;
+        }
+        let (most, why) = (CLIENTS_PER_QUEUE_MAX as u64, "a queue has no more clients");
+        require(
+            u64::from(producers) <= most,
+            "throughput_producers",
+            producers,
+            "the most",
+            most,
+            why,
+        )?;
+        let most = most.saturating_sub(producers.into());
+        let bound = "the most beside throughput_producers";
+        require(u64::from(listeners) <= most, "throughput_listeners", listeners, bound, most, why)?;
+        let (field, value, most) =
+            ("throughput_payload_bytes", throughput.payload_bytes, MESSAGE_BYTES_MAX as u64);
+        require(value <= most, field, value, "the most", most, "a message has no more bytes")?;
+        let each = throughput.producers_of_a_relay(&self.limits(), 1.0);
+        let why = if each >= 1.0 {
+            "a queue cannot promise more than its relays may carry"
+        } else {
+            "the part of one of throughput_producers is more than a relay may carry"
+        };
+        let carried = each * f64::from(self.relays_max);
+        let limit = (carried * throughput.of_one_producer()) as u64;
+        let bound = "what relays_max relays carry within the limits of each";
+        let holds = carried >= f64::from(producers);
+        require(holds, "throughput_per_s_min", self.throughput_per_s_min, bound, limit, why)
+    }
+
     /// Whether the budget pays for what the agreement promises always to run, at a provider's price.
     ///
     /// # Errors
@@ -148,6 +261,11 @@ impl Sla {
         }
         let promises = [
             (self.relays_min, "the cost of relays_min", "relays_min relays always run"),
+            (
+                self.relays_fewest(),
+                "the cost of throughput_per_s_min",
+                "the relays that carry it always run",
+            ),
             (
                 self.relays_without_budget,
                 "the cost of relays_without_budget",

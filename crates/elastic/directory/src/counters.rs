@@ -39,6 +39,7 @@ pub(crate) struct Totals {
     dropped: u64,
     spilled: u64,
     left_behind: u64,
+    below_throughput: u64,
     messages_in_per_s: f64,
     messages_out_per_s: f64,
     bytes_in_per_s: f64,
@@ -77,6 +78,7 @@ impl Totals {
         self.moves_under_way += status.moves_under_way as u64;
         self.moves_done += status.moves_done;
         self.moves_aborted += status.moves_aborted;
+        self.below_throughput += u64::from(status.kpi.is_some_and(|kpi| !kpi.kept));
         self.messages_in_per_s += status.load.messages_in;
         self.messages_out_per_s += status.load.messages_out;
         self.bytes_in_per_s += status.load.bytes_in;
@@ -156,6 +158,11 @@ fn gauges(totals: &Totals, encoder: &mut DescriptorEncoder<'_>) -> Result<(), st
             "elastic_left_behind",
             "Times that producers stopped waiting for a listener that took nothing",
             totals.left_behind,
+        ),
+        (
+            "elastic_queues_below_throughput",
+            "Queues whose relays cannot carry the throughput that they promise",
+            totals.below_throughput,
         ),
     ] {
         encode(encoder, name, help, &ConstGauge::new(value))?;

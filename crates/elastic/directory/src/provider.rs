@@ -187,6 +187,8 @@ pub struct RelayCommand {
     pub listen: String,
     /// File with the site's key, empty if there is none.
     pub key_file: String,
+    /// Bytes a second that the network of a relay's host carries in each direction; 0 if nobody knows.
+    pub network_bytes_per_s_max: u64,
     /// What relays' tokens are made of.
     pub secret: TokenSecret,
 }
@@ -219,6 +221,9 @@ impl RelayCommand {
         if !self.key_file.is_empty() {
             arguments.push(format!("--key-file={}", self.key_file));
         }
+        if self.network_bytes_per_s_max > 0 {
+            arguments.push(format!("--network-bytes-max={}", self.network_bytes_per_s_max));
+        }
         arguments
     }
 }
@@ -235,6 +240,7 @@ mod tests {
             directories: vec!["a:1".to_owned(), "b:2".to_owned()].into(),
             listen: "127.0.0.1:0".to_owned(),
             key_file: String::new(),
+            network_bytes_per_s_max: 0,
             secret: TokenSecret::random().unwrap(),
         };
         let spec =
@@ -245,6 +251,8 @@ mod tests {
         assert_eq!(command.arguments(&spec).len(), 6);
         command.key_file = "/k".to_owned();
         assert_eq!(command.arguments(&spec)[6], "--key-file=/k");
+        command.network_bytes_per_s_max = 125_000_000;
+        assert_eq!(command.arguments(&spec)[7], "--network-bytes-max=125000000");
         let token = command.token(&spec).unwrap();
         assert!(command.arguments(&spec).iter().all(|argument| !argument.contains(&token)));
     }

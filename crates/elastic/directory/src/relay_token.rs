@@ -100,7 +100,7 @@ impl TokenSecret {
     #[must_use]
     pub fn token(&self, queue: &str, request: &str) -> Option<String> {
         let tag = self.tag(queue, request)?.finalize().into_bytes();
-        Some(tag.iter().take(TOKEN_BYTES).map(|byte| format!("{byte:02x}")).collect())
+        Some(hex::encode(&tag[..TOKEN_BYTES]))
     }
 
     /// Checks what a relay says that it is, and takes the token off: nobody needs to see it.
@@ -146,12 +146,7 @@ fn random() -> std::io::Result<[u8; SECRET_BYTES]> {
 
 fn bytes_of(token: &str) -> Option<[u8; TOKEN_BYTES]> {
     let mut bytes = [0; TOKEN_BYTES];
-    if token.len() != 2 * TOKEN_BYTES || !token.is_ascii() {
-        return None;
-    }
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&token[2 * at..2 * at + 2], 16).ok()?;
-    }
+    hex::decode_to_slice(token, &mut bytes).ok()?;
     Some(bytes)
 }
 

@@ -11,12 +11,13 @@ use std::time::Duration;
 use quelea_elastic_core::directory::{
     Address, Definition, Directory, Input, Peer, Settings, limits,
 };
+use quelea_net::Acceptor;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{
     Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel,
 };
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
 use crate::connection::{self, SiteKey};
 use crate::counters::DirectoryCounters;
@@ -38,8 +39,6 @@ const RELAYS_STOP_GRACE: Duration = Duration::from_secs(2);
 const RELAYS_STOP_MAX: Duration = Duration::from_secs(4);
 /// How long giving up its lease may take.
 const LEASE_STOP_MAX: Duration = Duration::from_secs(1);
-/// After an error of the listener, such as too many open files.
-const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 /// What a directory is started with.
 pub struct DirectorySettings {
@@ -57,6 +56,8 @@ pub struct DirectorySettings {
     pub provider: ProviderSettings,
     /// What relays are started with: where they listen, and the key's file.
     pub relay_listen: String,
+    /// Bytes a second that the network of a relay's host carries in each direction; 0 if nobody knows.
+    pub relay_network_bytes_per_s_max: u64,
     /// The file of the key, for relays; empty if there is none.
     pub key_file: String,
     /// Where metadata is.
@@ -252,6 +253,7 @@ impl Prepared {
             directories: directories.clone(),
             listen: settings.relay_listen,
             key_file: settings.key_file,
+            network_bytes_per_s_max: settings.relay_network_bytes_per_s_max,
             secret: secret.clone(),
         };
         let provider: Arc<dyn Provider> = match settings.provider {
@@ -349,15 +351,9 @@ async fn listen(
 ) {
     let open = Arc::<AtomicUsize>::default();
     let mut last = 0;
+    let mut acceptor = Acceptor::new(listener, "the directory's connections");
     loop {
-        let (socket, address) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(%error, "the directory cannot accept");
-                sleep(ACCEPT_RETRY).await;
-                continue;
-            }
-        };
+        let (socket, address) = acceptor.accept(|| ()).await;
         if open.load(Ordering::Relaxed) >= connections_max {
             tracing::warn!(limit = connections_max, "too many connections: one is closed");
             continue;

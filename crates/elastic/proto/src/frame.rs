@@ -111,6 +111,9 @@ pub enum Frame {
     Registered { fence: Fence, settings: RelaySettings },
     /// Heartbeat with load, once a period.
     Report(Report),
+    /// What the relay's host has and uses, before each REPORT. A directory that refuses it as a kind that it does not
+    /// know is sent none any more.
+    Host(Host),
     /// Take no new client; stop when all are gone, or at the deadline.
     Drain { fence: Fence, deadline_ms: u32 },
     /// Stop now. From a listener to a relay that it leaves because a directory says so: let no producer
@@ -441,6 +444,19 @@ pub struct Report {
     pub producers: Vec<ProducerReport>,
     /// More of the same report follows (too many producers for one frame).
     pub more: bool,
+}
+
+/// See [`Frame::Host`]. 0 where a relay does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    /// Memory that the relay's process uses (resident), bytes.
+    pub memory_bytes: u64,
+    /// What it may use before the host ends it, bytes.
+    pub memory_bytes_max: u64,
+    /// Bytes that have come in over the host's network, all programs' together; only grows.
+    pub network_in_bytes: u64,
+    /// The same out.
+    pub network_out_bytes: u64,
 }
 
 /// One producer's counts at a relay.

@@ -3,7 +3,7 @@
 
 /// Pauses between two rounds over all addresses: doubled from the first to the last.
 const PAUSE_MS_MIN: u64 = 100;
-const PAUSE_MS_MAX: u64 = 500;
+const PAUSE_MS_MAX: u64 = 400;
 /// A pause is up to half longer, so that not all come at once: this is the longest.
 pub const SEARCH_PAUSE_MS_MAX: u64 = PAUSE_MS_MAX + PAUSE_MS_MAX / 2;
 /// The longest that a directory may have somebody wait whom it sends away.

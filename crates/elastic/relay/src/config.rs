@@ -34,6 +34,10 @@ pub struct Config {
     pub zmtp: Option<ZmtpConfig>,
     /// Where listeners' messages go at the policy Spill; without it the policy is refused.
     pub spill: Option<SpillConfig>,
+    /// Memory that the process may use, bytes; 0: the limit of its control group, else all that the machine has.
+    pub memory_bytes_max: u64,
+    /// Bytes a second that its host's network carries in each direction; 0 if nobody knows.
+    pub network_bytes_per_s_max: u64,
     /// How long a stop by signal waits for clients to go and rings to empty.
     pub drain: Duration,
 }
@@ -65,6 +69,8 @@ impl Config {
             directory: None,
             zmtp: None,
             spill: None,
+            memory_bytes_max: 0,
+            network_bytes_per_s_max: 0,
             drain: Duration::from_secs(10),
         }
     }

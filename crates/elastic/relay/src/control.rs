@@ -1,20 +1,22 @@
 //! The connection to the directory: registers, reports, takes commands. When it is lost the relay goes on
 //! serving, and this goes on trying, where [`DirectorySearch`] says.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
 use quelea_elastic_core::relay::Command;
 use quelea_elastic_proto::DirectorySearch;
-use quelea_elastic_proto::frame::{Frame, Hello, Role};
-use quelea_elastic_proto::limits::VERSION;
+use quelea_elastic_proto::frame::{ErrorCode, Frame, Hello, Role};
+use quelea_elastic_proto::limits::{DIRECTORIES_MAX, VERSION};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
 use crate::addresses::Addresses;
 use crate::config::{Config, Directory};
 use crate::frame_stream::{FrameReader, FrameWriter, StreamError, answered, connect};
+use crate::host::HostProbe;
 use crate::node::SharedNode;
 
 /// Heartbeats without an answer after which the connection counts as lost.
@@ -32,6 +34,10 @@ pub(crate) struct Control {
     name: String,
     address: String,
     zmtp: (String, String),
+    network_bytes_per_s_max: u64,
+    host: HostProbe,
+    /// Addresses of directories of an earlier version, which do not know HOST.
+    without_host: BTreeSet<String>,
 }
 
 /// Why a connection to a directory ended.
@@ -49,6 +55,14 @@ enum Lost {
     Stop,
 }
 
+impl Lost {
+    /// The directory met a frame of a kind that it does not know: of ours, HOST is the only later one.
+    fn is_of_an_unknown_kind(&self) -> bool {
+        let Self::Stream(StreamError::Refused(error)) = self else { return false };
+        error.code == ErrorCode::Malformed && error.field == "kind"
+    }
+}
+
 impl Control {
     pub(crate) fn new(
         node: SharedNode,
@@ -62,7 +76,18 @@ impl Control {
             |at: Option<SocketAddr>| at.map_or_else(String::new, |at| reachable(at, &address));
         let zmtp = (text(addresses.zmtp.producers), text(addresses.zmtp.listeners));
         let search = DirectorySearch::new(directory.addresses.iter().cloned(), directory.relay.0);
-        Self { node, directory, search, key: config.key.clone(), name, address, zmtp }
+        Self {
+            node,
+            directory,
+            search,
+            key: config.key.clone(),
+            name,
+            address,
+            zmtp,
+            network_bytes_per_s_max: config.network_bytes_per_s_max,
+            host: HostProbe::new(config.memory_bytes_max),
+            without_host: BTreeSet::new(),
+        }
     }
 
     /// Registers for as long as the relay runs.
@@ -99,10 +124,17 @@ impl Control {
 
     /// One connection, until it ends.
     async fn serve(&mut self, address: &str) -> Lost {
-        match self.connected(address).await {
+        let lost = match self.connected(address).await {
             Ok(never) => match never {},
             Err(lost) => lost,
+        };
+        if !lost.is_of_an_unknown_kind() {
+            // Whoever listens there next may be of a later version.
+            self.without_host.remove(address);
+        } else if self.without_host.len() < DIRECTORIES_MAX {
+            self.without_host.insert(address.to_owned());
         }
+        lost
     }
 
     async fn connected(&mut self, address: &str) -> Result<std::convert::Infallible, Lost> {
@@ -116,9 +148,13 @@ impl Control {
         let (reader, writer) = connected?;
         let mut line = Line { reader, writer };
         let (relay, request) = (self.directory.relay, self.directory.request.clone());
-        let register = self.node.with(|node| {
+        let mut register = self.node.with(|node| {
             node.relay.register(relay, &request, self.address.clone(), self.zmtp.clone())
         });
+        if let Frame::Register(register) = &mut register {
+            register.capacity.bytes_in_per_s = self.network_bytes_per_s_max;
+            register.capacity.bytes_out_per_s = self.network_bytes_per_s_max;
+        }
         line.send(&[register]).await?;
         let report_ms = loop {
             let frame = answered("REGISTER", line.reader.next()).await?;
@@ -128,7 +164,8 @@ impl Control {
         };
         tracing::info!(directory = address, relay = relay.0, "registered");
         self.node.with(|node| node.alone_since = None);
-        self.report(line, report_ms).await
+        let with_host = !self.without_host.contains(address);
+        self.report(line, report_ms, with_host).await
     }
 
     /// Reports, and executes commands.
@@ -136,6 +173,7 @@ impl Control {
         &mut self,
         mut line: Line,
         mut report_ms: u32,
+        with_host: bool,
     ) -> Result<std::convert::Infallible, Lost> {
         let mut silent = 0;
         'period: loop {
@@ -149,7 +187,7 @@ impl Control {
                             return Err(Lost::Silent);
                         }
                         silent += 1;
-                        line.send(&self.reports()).await?;
+                        line.send(&self.reports(with_host)).await?;
                     }
                     frame = line.reader.next() => {
                         silent = 0;
@@ -165,9 +203,10 @@ impl Control {
         }
     }
 
-    /// The report's frames; DRAINING, if a signal ends it, until it is over; and a PING: its answer shows that somebody
+    /// The report's frames, HOST first; DRAINING, if a signal ends it, until it is over; and a PING: its answer shows that somebody
     /// reads them.
-    fn reports(&self) -> Vec<Frame> {
+    fn reports(&self, with_host: bool) -> Vec<Frame> {
+        let host = with_host.then(|| Frame::Host(self.host.read()));
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         let cpu_us = cpu.tv_sec as u64 * 1_000_000 + cpu.tv_nsec as u64 / 1_000;
         self.node.with(|node| {
@@ -180,7 +219,7 @@ impl Control {
                 Frame::Draining { deadline_ms: u32::try_from(left_us / 1_000).unwrap_or(u32::MAX) }
             });
             let reports = reports.into_iter().map(Frame::Report);
-            reports.chain(draining).chain([Frame::Ping(number)]).collect()
+            host.into_iter().chain(reports).chain(draining).chain([Frame::Ping(number)]).collect()
         })
     }
 

@@ -23,6 +23,7 @@ use quelea_elastic_client::{Client, Options};
 use quelea_elastic_core::relay::{Relay, RelayConfig};
 use quelea_elastic_proto::frame::SlowPolicy;
 use quelea_elastic_zmtp::SocketType;
+use quelea_net::ListenError;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
@@ -32,7 +33,6 @@ use self::producer::Producers;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::config_error::ConfigError;
-use crate::listener::{ListenError, listen_early};
 use crate::node::{Node, SharedNode};
 use crate::zmtp::{self, ZmtpAddresses, ZmtpConfig};
 
@@ -103,7 +103,7 @@ impl EntryConfig {
         let sides = [&self.zmtp.producers, &self.zmtp.listeners];
         let [producers, listeners] = sides.map(|address| match address.as_str() {
             "" => Ok(None),
-            address => listen_early(address).map(Some),
+            address => quelea_net::listen(address).map(Some),
         });
         let (producers, listeners) = (producers?, listeners?);
         Ok(BoundEntry { config: self, producers, listeners })

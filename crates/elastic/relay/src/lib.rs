@@ -15,6 +15,7 @@ mod edge;
 mod edge_peer;
 pub mod entry;
 mod frame_stream;
+mod host;
 mod keeper;
 mod listener;
 mod node;

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use quelea_elastic_core::relay::Relay;
 use quelea_elastic_proto::Time;
+use quelea_net::ListenError;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
@@ -16,7 +17,7 @@ use crate::config::Config;
 use crate::config_error::ConfigError;
 use crate::control::Control;
 use crate::keeper;
-use crate::listener::{ListenError, accept, listen};
+use crate::listener::{accept, listen};
 use crate::node::{Node, SharedNode, take_spill_answers};
 use crate::spill::SpillStore;
 use crate::zmtp;

@@ -18,10 +18,11 @@ use std::rc::Rc;
 use bytes::Bytes;
 use quelea_elastic_proto::ClientId;
 use quelea_elastic_zmtp::{Peer, Settings, SocketType};
+use quelea_net::ListenError;
 
 pub(crate) use self::accept::accept;
 pub use self::config::{ZmtpConfig, ZmtpSecurity, zmtp_heartbeat};
-use crate::listener::{ListenError, listen};
+use crate::listener::listen;
 use crate::node::SharedNode;
 
 /// Where the edge listens.

@@ -10,6 +10,12 @@ app.kubernetes.io/name: quelea
 app.kubernetes.io/instance: {{ include "quelea.name" . }}
 {{- end -}}
 
+{{/* Of front-ends over Cassandra, which the broker's Service does not reach. */}}
+{{- define "quelea.frontEndSelector" -}}
+app.kubernetes.io/name: quelea-front-end
+app.kubernetes.io/instance: {{ include "quelea.name" . }}
+{{- end -}}
+
 {{- define "quelea.labels" -}}
 {{ include "quelea.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}

@@ -274,14 +274,14 @@ impl Connection {
             self.keeper.counters.repeated.fetch_add(attempt.repeated, Relaxed);
             // The other end is gone after the store has failed: then nothing is acknowledged any more.
             let _ = waiting(&self.answers, stop, unstored.send((promise, attempt.kept))).await?;
-            match attempt.obstacle {
+            match attempt.refusal {
                 None => return Ok(()),
-                Some(obstacle) if obstacle.passes() => {
+                Some(refusal) if refusal.passes() => {
                     let queue = &publisher.target;
-                    tracing::debug!(%queue, reason = %obstacle, "the keeper waits");
+                    tracing::debug!(%queue, reason = %refusal, "the keeper waits");
                 }
-                Some(obstacle) => {
-                    return Err(refuse(ErrorCode::Unavailable, "target", obstacle.to_string()));
+                Some(refusal) => {
+                    return Err(refuse(ErrorCode::Unavailable, "target", refusal.to_string()));
                 }
             }
             waiting(&self.answers, stop, sleep(backoff.next_wait())).await?;

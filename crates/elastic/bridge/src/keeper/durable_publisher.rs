@@ -14,7 +14,7 @@ use super::batch::{Batch, Run};
 use super::ledger::{Ledger, Stored};
 use crate::declare;
 use crate::message::Outgoing;
-use crate::publish::{Obstacle, publish};
+use crate::publish::{PublishRefusal, publish};
 
 /// A relay's way into the durable queue.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub(crate) struct Attempt {
     pub(crate) published: u64,
     pub(crate) repeated: u64,
     /// What stopped it; then the rest is for another attempt.
-    pub(crate) obstacle: Option<Obstacle>,
+    pub(crate) refusal: Option<PublishRefusal>,
 }
 
 /// How far a batch is published.
@@ -60,7 +60,7 @@ pub(crate) struct Position {
 
 impl Attempt {
     const fn from(at: Position) -> Self {
-        Self { at, kept: Vec::new(), published: 0, repeated: 0, obstacle: None }
+        Self { at, kept: Vec::new(), published: 0, repeated: 0, refusal: None }
     }
 
     /// Publishes what is left of a run, but for what is stored.
@@ -68,7 +68,7 @@ impl Attempt {
         &mut self,
         run: &Run,
         stored: &mut Stored,
-        mut publish: impl FnMut(MessageSeq, &Bytes) -> Result<Ticket, Obstacle>,
+        mut publish: impl FnMut(MessageSeq, &Bytes) -> Result<Ticket, PublishRefusal>,
     ) {
         while let Some(message) = run.messages.get(self.at.messages) {
             let sequence = run.sequence(self.at.messages);
@@ -81,8 +81,8 @@ impl Attempt {
             }
             match publish(sequence, message) {
                 Ok(ticket) => stored.add(sequence, ticket),
-                Err(obstacle) => {
-                    self.obstacle = Some(obstacle);
+                Err(refusal) => {
+                    self.refusal = Some(refusal);
                     return;
                 }
             }
@@ -118,7 +118,7 @@ impl DurablePublisher {
         declare::durable_queue(core, self.channel, &self.target)
     }
 
-    /// Publishes from there on what of the batch is not published, in order, up to the first obstacle.
+    /// Publishes from there on what of the batch is not published, in order, up to the first refusal.
     /// What was is safe when the store has reached the ticket.
     pub(crate) fn publish(
         &self,
@@ -129,7 +129,7 @@ impl DurablePublisher {
     ) -> (Attempt, Ticket) {
         let (mut attempt, mut ticket) = (Attempt::from(from), Ticket::NONE);
         if !core.broker.accepts_publishes() {
-            attempt.obstacle = Some(Obstacle::Busy);
+            attempt.refusal = Some(PublishRefusal::Busy);
             return (attempt, ticket);
         }
         for run in &batch.runs[from.runs..] {
@@ -138,7 +138,7 @@ impl DurablePublisher {
                 self.publish_one(core, run.producer, sequence, message)
             });
             ticket = ticket.join(stored.ticket);
-            if attempt.obstacle.is_some() {
+            if attempt.refusal.is_some() {
                 break;
             }
         }
@@ -151,11 +151,11 @@ impl DurablePublisher {
         producer: ClientId,
         sequence: MessageSeq,
         message: &Bytes,
-    ) -> Result<Ticket, Obstacle> {
+    ) -> Result<Ticket, PublishRefusal> {
         let message = Outgoing::new(&self.queue, producer, sequence, message);
         match publish(core, self.channel, "", &self.target, &message) {
             // The queue was deleted: it is declared anew, once.
-            Err(Obstacle::Unroutable { .. }) if self.declare(core).is_ok() => {
+            Err(PublishRefusal::Unroutable { .. }) if self.declare(core).is_ok() => {
                 publish(core, self.channel, "", &self.target, &message)
             }
             published => published,
@@ -189,7 +189,7 @@ mod tests {
             let Self { messages, limit, stored } = self;
             attempt.publish(run, stored, |sequence, message| {
                 if limit.is_some_and(|limit| messages.len() >= limit) {
-                    return Err(Obstacle::Full);
+                    return Err(PublishRefusal::Full);
                 }
                 assert_eq!(*message, sequence.0.to_string());
                 messages.push(sequence.0);
@@ -198,11 +198,11 @@ mod tests {
             attempt
         }
 
-        /// Publishes a run that meets no obstacle; what is acknowledged of it, and how much was there before.
+        /// Publishes a run that meets no refusal; what is acknowledged of it, and how much was there before.
         fn take(&mut self, sequences: std::ops::Range<u64>) -> (u64, u64) {
             let run = run(sequences);
             let attempt = self.bring(&run, Position::default());
-            assert!(attempt.obstacle.is_none());
+            assert!(attempt.refusal.is_none());
             assert_eq!(attempt.at, Position { runs: 1, messages: 0 });
             assert_eq!(attempt.published + attempt.repeated, run.messages.len() as u64);
             let [(MOVING, below)] = attempt.kept[..] else { panic!("{:?}", attempt.kept) };
@@ -243,7 +243,7 @@ mod tests {
         queue.take(100..150);
         let run = run(90..160);
         let stopped = queue.bring(&run, Position::default());
-        assert!(matches!(stopped.obstacle, Some(Obstacle::Full)));
+        assert!(matches!(stopped.refusal, Some(PublishRefusal::Full)));
         assert_eq!((&stopped.kept[..], stopped.published, stopped.repeated), (&[][..], 5, 0));
         assert_eq!(stopped.at, Position { runs: 0, messages: 5 });
         queue.limit = None;

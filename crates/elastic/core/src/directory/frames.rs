@@ -80,6 +80,13 @@ impl Directory {
                     self.step(now, &name, |queue, cx| queue.report(cx, peer, relay, report));
                 }
             }
+            // Of a relay that has not registered it says nothing of any queue.
+            (Frame::Host(host), Role::Relay) => {
+                let host = *host;
+                if let Some((name, relay)) = connection.relay.clone() {
+                    self.step(now, &name, |queue, _| queue.host_reported(peer, relay, host));
+                }
+            }
             (_, role) => {
                 let text = format!("a {role:?} may not send this to a directory: {}", kind(&frame));
                 self.context(now).refuse_and_close(peer, ErrorCode::Order, "kind", text);

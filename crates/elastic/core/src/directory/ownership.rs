@@ -35,7 +35,8 @@ pub(super) struct Claim {
     frames: VecDeque<(Peer, Frame)>,
     /// When they are sent on, if any waits.
     redirect_at: Option<Time>,
-    definition: Option<Definition>,
+    /// Boxed: few claims have one, and it is most of what they would take.
+    definition: Option<Box<Definition>>,
     delete: bool,
 }
 
@@ -200,7 +201,7 @@ impl Directory {
         self.relays += queue.relays.len();
         self.queues.insert(name.clone(), QueueEntry::Owned(Box::new(queue)));
         if let Some(definition) = claiming.definition {
-            self.step(now, &name, |queue, cx| queue.define(cx, definition));
+            self.step(now, &name, |queue, cx| queue.define(cx, *definition));
         }
         if claiming.delete {
             self.step(now, &name, Queue::delete);
@@ -304,7 +305,7 @@ impl Directory {
         if self.step(now, &name, |queue, cx| queue.define(cx, definition.clone())).is_none()
             && let Some(claiming) = self.claiming(&name)
         {
-            claiming.definition = Some(definition);
+            claiming.definition = Some(Box::new(definition));
         }
     }
 

@@ -33,7 +33,7 @@ use self::record_writer::RecordWriter;
 use self::relay::Relay;
 use crate::directory::context::Context;
 use crate::directory::{Definition, Peer, QueueStatus};
-use crate::plan::Load;
+use crate::plan::{Load, QueueKpi, RelayState};
 
 /// A queue that this directory owns.
 pub(super) struct Queue {
@@ -438,7 +438,11 @@ impl Queue {
             load.cpu += one.cpu;
             load.clients += one.clients;
             load.latency_us = load.latency_us.max(one.latency_us);
+            load.memory = load.memory.max(one.memory);
+            load.network = load.network.max(one.network);
         }
+        let up = self.relays.values().filter(|relay| relay.state() == RelayState::Up);
+        let kpi = QueueKpi::of(&self.definition.sla, up.map(Relay::capacity), &load);
         QueueStatus {
             name: self.name.clone(),
             fence: Some(self.fence),
@@ -455,6 +459,7 @@ impl Queue {
             moves_done: self.moves_done,
             moves_aborted: self.moves_aborted,
             load,
+            kpi,
             spent_this_hour_micros: self.budget.spent(now),
             minimal: self.planning.budget_spent,
         }

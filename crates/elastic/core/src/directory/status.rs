@@ -3,7 +3,7 @@
 use quelea_elastic_proto::{ClientId, Epoch, Fence, RelayId, Time};
 
 use crate::directory::{Definition, Event};
-use crate::plan::{Load, RelayState};
+use crate::plan::{Load, QueueKpi, RelayState};
 
 /// A queue.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +30,8 @@ pub struct QueueStatus {
     pub moves_aborted: u64,
     /// Rates of all relays together.
     pub load: Load,
+    /// What it carries against the throughput that it promises; `None` if it promises none.
+    pub kpi: Option<QueueKpi>,
     /// Spent in the current hour, in millionths.
     pub spent_this_hour_micros: u64,
     /// The budget is spent: the queue has its minimal service level.
@@ -63,6 +65,10 @@ pub struct RelayStatus {
     pub spilled: u64,
     /// Times that producers stopped waiting there for a listener which took nothing, since its start.
     pub left_behind: u64,
+    /// Memory that it uses and may use, bytes; 0 where it does not say.
+    pub memory_bytes: u64,
+    /// See [`Self::memory_bytes`].
+    pub memory_bytes_max: u64,
     /// Producers assigned to it.
     pub producers: usize,
     /// Listeners attached, as it says itself.

@@ -39,7 +39,7 @@ impl Projection<'_> {
         if relay.producers.len() < 2 || destinations.is_empty() {
             return None;
         }
-        let (load, kpi) = relay.load();
+        let (load, kpi) = relay.first();
         let sized = self.sized(from, kpi);
         let enough = sized.partition_point(|(size, _)| *size < load - TARGET);
         let room = self.largest_room(destinations);

@@ -4,7 +4,9 @@ use quelea_elastic_proto::frame::NoticeCode;
 use quelea_elastic_proto::{RelayId, Time};
 
 use super::history::{Expected, History};
+use super::kpi::Kpi;
 use super::projection::Projection;
+use super::queue_kpi::QueueKpi;
 use super::tuning::{MOVES_MAX, TARGET};
 use super::view::{Action, Plan, Planned, RelayState, Snapshot};
 use crate::sla::Sla;
@@ -101,6 +103,16 @@ impl<'a> PlanBuilder<'a> {
         self.sla.affordable(snapshot.relay_cost_per_hour_micros, snapshot.spent_this_hour_micros)
     }
 
+    /// What the queue carries against what it promises, if it promises something.
+    fn kpi_queue(&self) -> Option<QueueKpi> {
+        let up = || self.projection.relays.iter().filter(|relay| relay.state == RelayState::Up);
+        let limits = up().map(|relay| relay.limits.of_relay());
+        // Not `sum`: that of nothing is -0.
+        let deliveries_per_s =
+            up().fold(0.0, |sum, relay| sum + relay.usage[Kpi::MessagesOut as usize]);
+        Some(QueueKpi::of_limits(self.sla.throughput()?, limits, deliveries_per_s))
+    }
+
     /// The whole queue in one sentence, for the dry run.
     pub(crate) fn summarize(&mut self) {
         let (up, booting) = (self.projection.count(RelayState::Up), self.booting());
@@ -108,6 +120,9 @@ impl<'a> PlanBuilder<'a> {
         let loads: Vec<f64> = loads.map(|relay| relay.load().0).collect();
         let most = loads.iter().copied().fold(0.0, f64::max);
         let mean = loads.iter().sum::<f64>() / loads.len().max(1) as f64;
+        if let Some(kpi) = self.kpi_queue() {
+            self.remark(kpi.to_string());
+        }
         let producers = self.projection.snapshot.producers.len();
         self.remark(format!(
             "{up} relays serve and {booting} boot for {producers} producers: mean load {mean:.2}, \

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::tuning::OF_CAPACITY;
 use super::view::Load;
-use crate::sla::Sla;
+use crate::sla::{RelayLimits, Rule, Sla};
 
 /// A dimension of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,10 +16,12 @@ pub(crate) enum Kpi {
     Cpu = 4,
     Clients = 5,
     Latency = 6,
+    Memory = 7,
+    Network = 8,
 }
 
 /// How many dimensions there are.
-pub(crate) const KPIS: usize = 7;
+pub(crate) const KPIS: usize = 9;
 
 /// What a relay or a producer uses, by [`Kpi`].
 pub(crate) type Vector = [f64; KPIS];
@@ -33,12 +35,59 @@ impl Kpi {
         Self::Cpu,
         Self::Clients,
         Self::Latency,
+        Self::Memory,
+        Self::Network,
     ];
+
+    /// That relays measure themselves, and nobody for each producer.
+    pub(crate) const OF_RELAYS: [Self; 3] = [Self::Cpu, Self::Memory, Self::Network];
+
+    /// The KPI of a rule, if the rule is about relays.
+    const fn of(rule: Rule) -> Option<Self> {
+        Some(match rule {
+            Rule::Memory => Self::Memory,
+            Rule::Network => Self::Network,
+            Rule::Cpu => Self::Cpu,
+            Rule::Throughput => return None,
+            Rule::Latency => Self::Latency,
+            Rule::BytesOut => Self::BytesOut,
+            Rule::BytesIn => Self::BytesIn,
+            Rule::MessagesOut => Self::MessagesOut,
+            Rule::MessagesIn => Self::MessagesIn,
+            Rule::Clients => Self::Clients,
+        })
+    }
+
+    /// The rule that limits it.
+    pub(crate) const fn rule(self) -> Rule {
+        match self {
+            Self::Memory => Rule::Memory,
+            Self::Network => Rule::Network,
+            Self::Cpu => Rule::Cpu,
+            Self::Latency => Rule::Latency,
+            Self::BytesOut => Rule::BytesOut,
+            Self::BytesIn => Rule::BytesIn,
+            Self::MessagesOut => Rule::MessagesOut,
+            Self::MessagesIn => Rule::MessagesIn,
+            Self::Clients => Rule::Clients,
+        }
+    }
 
     /// Whether two producers' shares add up. Latency does not: it makes a relay hot and keeps others
     /// from coming, but a sum of latencies says nothing.
     pub(crate) const fn adds_up(self) -> bool {
         !matches!(self, Self::Latency)
+    }
+
+    /// Whether the sum over all relays says how many it takes. Memory and network of a host are partly nobody's load: what a
+    /// process takes without any, and what other programs send. Ever more relays would carry as much of that each.
+    pub(crate) const fn is_shared_out(self) -> bool {
+        self.adds_up() && !self.falls_late()
+    }
+
+    /// Whether it may stay as it is when load leaves.
+    pub(crate) const fn falls_late(self) -> bool {
+        matches!(self, Self::Latency | Self::Memory | Self::Network)
     }
 
     /// The field of the SLA that limits it, and that of [`Load`].
@@ -51,9 +100,18 @@ impl Kpi {
             Self::Cpu => ("", "cpu"),
             Self::Clients => ("clients_max", "clients"),
             Self::Latency => ("latency_us_max", "latency_us"),
+            Self::Memory => ("memory_percent_max", "memory_percent"),
+            Self::Network => ("network_percent_max", "network_percent"),
         }
     }
+
+    /// By what its value is multiplied for people.
+    const fn scale(self) -> f64 {
+        if matches!(self, Self::Memory | Self::Network) { PERCENT } else { 1.0 }
+    }
 }
+
+const PERCENT: f64 = 100.0;
 
 /// The same, without what no measurement can be: negative or no number.
 pub(crate) fn vector(load: &Load) -> Vector {
@@ -65,6 +123,8 @@ pub(crate) fn vector(load: &Load) -> Vector {
         load.cpu,
         load.clients,
         load.latency_us,
+        load.memory,
+        load.network,
     ];
     all.map(|value| if value > 0.0 && value <= f64::MAX { value } else { 0.0 })
 }
@@ -76,10 +136,15 @@ pub(crate) struct Limits {
     pub(crate) values: Vector,
     /// Whether it is the SLA's.
     of_sla: [bool; KPIS],
+    /// By the agreement's priorities.
+    order: [Kpi; KPIS],
 }
 
 /// A relay's data path runs on one core, so one core is its capacity if it says nothing else.
 const CPU_CORES: f64 = 1.0;
+
+/// Of memory and network relays report shares, so all of it is one.
+const ALL_OF_IT: f64 = 1.0;
 
 impl Limits {
     pub(crate) fn of(sla: &Sla, capacity: &Load) -> Self {
@@ -87,6 +152,8 @@ impl Limits {
         if own[Kpi::Cpu as usize] == 0.0 {
             own[Kpi::Cpu as usize] = CPU_CORES;
         }
+        own[Kpi::Memory as usize] = ALL_OF_IT;
+        own[Kpi::Network as usize] = ALL_OF_IT;
         own.iter_mut().for_each(|value| *value *= OF_CAPACITY);
         let agreed = [
             sla.messages_in_per_s_max as f64,
@@ -96,8 +163,12 @@ impl Limits {
             0.0,
             f64::from(sla.clients_max),
             sla.latency_us_max as f64,
+            f64::from(sla.memory_percent_max) / PERCENT,
+            f64::from(sla.network_percent_max) / PERCENT,
         ];
-        let mut limits = Self { values: [f64::INFINITY; KPIS], of_sla: [false; KPIS] };
+        let mut in_order = sla.priorities.order().filter_map(Kpi::of);
+        let order = std::array::from_fn(|at| in_order.next().unwrap_or(Kpi::ALL[at]));
+        let mut limits = Self { values: [f64::INFINITY; KPIS], of_sla: [false; KPIS], order };
         for kpi in 0..KPIS {
             let or_none = |value: f64| if value > 0.0 { value } else { f64::INFINITY };
             limits.of_sla[kpi] = agreed[kpi] > 0.0 && agreed[kpi] <= or_none(own[kpi]);
@@ -118,6 +189,50 @@ impl Limits {
         most
     }
 
+    /// Which is to be handled first, with the part of its limit that is used: of those above `level` the first by
+    /// the agreement's priorities; if none is, the one that is used most.
+    pub(crate) fn first(&self, usage: &Vector, level: f64) -> (f64, Kpi) {
+        let parts =
+            self.order.iter().map(|kpi| (usage[*kpi as usize] / self.values[*kpi as usize], *kpi));
+        let mut above = parts.filter(|(part, _)| *part > level);
+        above.next().unwrap_or_else(|| self.load(usage))
+    }
+
+    /// A KPI's place among the others: the lower, the sooner it is handled.
+    pub(crate) fn place(&self, kpi: Kpi) -> usize {
+        self.order.iter().position(|other| *other == kpi).unwrap_or(KPIS)
+    }
+
+    /// In their order.
+    pub(crate) fn order(&self) -> [Kpi; KPIS] {
+        self.order
+    }
+
+    /// As [`Limits::describe`], and which others above `level` come behind it.
+    pub(crate) fn describe_first(&self, kpi: Kpi, usage: &Vector, level: f64) -> String {
+        let mut text = self.describe(kpi, usage).to_string();
+        let is_above = |other: &Kpi| usage[*other as usize] / self.values[*other as usize] > level;
+        let others = self.order.iter().filter(|other| **other != kpi && is_above(other));
+        let others: Vec<&str> = others.map(|other| other.rule().name()).collect();
+        if !others.is_empty() {
+            let (rule, others) = (kpi.rule().name(), others.join(", "));
+            text = format!("{text} (rule {rule}, by priority before {others})");
+        }
+        text
+    }
+
+    /// What a promised throughput is held against.
+    pub(crate) fn of_relay(&self) -> RelayLimits {
+        let value = |kpi: Kpi| self.values[kpi as usize];
+        RelayLimits {
+            messages_in: value(Kpi::MessagesIn),
+            bytes_in: value(Kpi::BytesIn),
+            messages_out: value(Kpi::MessagesOut),
+            bytes_out: value(Kpi::BytesOut),
+            clients: value(Kpi::Clients),
+        }
+    }
+
     /// For people: the KPI, its value, and the limit by name.
     pub(crate) fn describe(&self, kpi: Kpi, usage: &Vector) -> impl Display + use<> {
         KpiReading { kpi, value: usage[kpi as usize], limit: *self }
@@ -135,11 +250,12 @@ impl Display for KpiReading {
         let at = self.kpi as usize;
         let (agreed, own) = self.kpi.names();
         let limit = self.limit.values[at];
-        write!(f, "{own} {} is {:.2} of ", Figure(self.value), self.value / limit)?;
+        let (value, most) = (self.value * self.kpi.scale(), limit * self.kpi.scale());
+        write!(f, "{own} {} is {:.2} of ", Figure(value), self.value / limit)?;
         if self.limit.of_sla[at] {
-            write!(f, "{agreed} {}", Figure(limit))
+            write!(f, "{agreed} {}", Figure(most))
         } else {
-            write!(f, "the relay's capacity {own} {}", Figure(limit))
+            write!(f, "the relay's capacity {own} {}", Figure(most))
         }
     }
 }

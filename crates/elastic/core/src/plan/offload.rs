@@ -40,14 +40,14 @@ impl PlanBuilder<'_> {
     /// plan has no room for are the next one's.
     pub(crate) fn offload(&mut self) {
         self.note_heat();
-        for from in self.by_load(|relay| relay.hot.is_some() && relay.state == RelayState::Up) {
+        for from in self.hot_by_priority() {
             let id = self.projection.relays[from].id.0;
             if self.projection.relays[from].awaits_effect {
                 self.remark(format!("relay {id} is hot, and waits for the effect of a plan"));
                 continue;
             }
             let Some((kpi, last)) = self.projection.relays[from].hot else { continue };
-            let why = self.projection.relays[from].limits.describe(kpi, &last).to_string();
+            let why = self.projection.relays[from].limits.describe_first(kpi, &last, HOT);
             let producers = self.projection.relays[from].producers.len();
             // One producer alone cannot be moved off its burst.
             let lasts = producers < 2 || self.is_no_burst(from) || self.rises();
@@ -125,7 +125,9 @@ impl PlanBuilder<'_> {
         let relay = &self.projection.relays[at];
         let since = self.history.relay(relay.id).and_then(|relay| relay.hot_since);
         let lasts = since.is_some_and(|since| self.now().since_ms(since) >= LASTING_MS);
-        lasts || relay.load().0 > SEVERE || matches!(relay.hot, Some((Kpi::Latency, _)))
+        lasts
+            || relay.load().0 > SEVERE
+            || matches!(relay.hot, Some((Kpi::Latency | Kpi::Memory, _)))
     }
 
     /// Whether the whole queue's load has just risen.
@@ -147,13 +149,14 @@ impl PlanBuilder<'_> {
         if load <= EASED {
             return;
         }
-        let kpi = relay.load().1 as usize;
+        let kpi = relay.first().1 as usize;
         let limit = relay.limits.values[kpi];
         let largest = relay.producers.iter().max_by(|a, b| {
             self.projection.needs[**a][kpi].total_cmp(&self.projection.needs[**b][kpi])
         });
         let share = largest.map_or(0.0, |at| self.projection.needs[*at][kpi] / limit);
-        let listeners = f64::from(self.projection.snapshot.listeners) / relay.limits.values[5];
+        let listeners = f64::from(self.projection.snapshot.listeners)
+            / relay.limits.values[Kpi::Clients as usize];
         if listeners > HOT {
             let reason = format!(
                 "relay {id}: {why}; {} listeners alone are {listeners:.2} of clients_max, and each relay \
@@ -161,7 +164,7 @@ impl PlanBuilder<'_> {
                 self.projection.snapshot.listeners
             );
             self.notify(NoticeCode::Unsplittable, reason);
-        } else if share > HOT {
+        } else if share > HOT && !relay.first().1.falls_late() {
             let producer = largest.map_or(0, |at| self.projection.snapshot.producers[*at].id.0);
             let reason = format!(
                 "relay {id}: {why}; producer {producer:032x} alone is {share:.2} of the limit (above \
@@ -299,6 +302,16 @@ impl PlanBuilder<'_> {
     /// All relays that a producer of `from` may go to.
     fn open_to_all(&self, from: usize) -> Vec<usize> {
         (0..self.projection.relays.len()).filter(|at| *at != from && self.is_open(*at)).collect()
+    }
+
+    /// Hot relays: those first whose broken rule is first by priority, of these the most loaded.
+    pub(crate) fn hot_by_priority(&self) -> Vec<usize> {
+        let mut hot = self.by_load(|relay| relay.hot.is_some() && relay.state == RelayState::Up);
+        hot.sort_by_key(|at| {
+            let relay = &self.projection.relays[*at];
+            relay.hot.map_or(usize::MAX, |(kpi, _)| relay.limits.place(kpi))
+        });
+        hot
     }
 
     /// Relays of a kind, most loaded first.

@@ -32,10 +32,11 @@ pub(crate) fn paper(builder: &mut PlanBuilder<'_>) {
     }
     builder.history.looked_at = Some(now);
     let overloaded = builder.overloaded();
-    if builder.projection.count(RelayState::Up) + builder.booting() < builder.sla.relays_min.max(1)
-    {
-        let reason = format!("fewer relays than relays_min {}", builder.sla.relays_min);
-        builder.start(builder.sla.relays_min.max(1), reason);
+    let fewest = builder.fewest_agreed().min(builder.most_relays());
+    let have = builder.projection.count(RelayState::Up) + builder.booting();
+    if have < fewest {
+        let reason = format!("fewer relays than the agreement needs: {fewest}");
+        builder.start(fewest - have, reason);
     } else if overloaded.is_empty() {
         builder.scale_in_underused();
     } else {
@@ -136,7 +137,7 @@ impl PlanBuilder<'_> {
     /// §III-C.3: an underused relay whose load the others can carry is shut down.
     fn scale_in_underused(&mut self) {
         let up = self.projection.count(RelayState::Up);
-        if up <= self.sla.relays_min.max(1) || self.booting() > 0 {
+        if up <= self.fewest_agreed() || self.booting() > 0 {
             return;
         }
         let Some(at) = self.freest() else { return };

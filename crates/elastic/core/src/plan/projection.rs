@@ -4,7 +4,7 @@ use quelea_elastic_proto::{RelayId, Time};
 
 use super::history::{History, RelayHistory};
 use super::kpi::{KPIS, Kpi, Limits, Vector, vector};
-use super::tuning::{HOT, HOT_SAMPLES, LAG_MAX, PRODUCER_COOLDOWN_MS, ROOM, STALE_MS};
+use super::tuning::{EASED, HOT, HOT_SAMPLES, LAG_MAX, PRODUCER_COOLDOWN_MS, ROOM, STALE_MS};
 use super::view::{Load, ProducerView, RelayState, RelayView, Snapshot};
 use crate::sla::Sla;
 
@@ -47,6 +47,12 @@ pub(crate) struct ProjectedRelay {
 impl ProjectedRelay {
     pub(crate) fn load(&self) -> (f64, Kpi) {
         self.limits.load(&self.usage)
+    }
+
+    /// Which limit its producers are moved for, and the part of it that is used: of those passed the first by
+    /// priority.
+    pub(crate) fn first(&self) -> (f64, Kpi) {
+        self.limits.first(&self.usage, EASED)
     }
 
     /// Whether producers may be sent there.
@@ -135,8 +141,10 @@ impl<'a> Projection<'a> {
                 for (need, factor) in need.iter_mut().zip(&factor) {
                     *need *= factor;
                 }
-                if sum[Kpi::Cpu as usize] == 0.0 {
-                    need[Kpi::Cpu as usize] = measured[Kpi::Cpu as usize] * share;
+                for kpi in Kpi::OF_RELAYS.map(|kpi| kpi as usize) {
+                    if sum[kpi] == 0.0 {
+                        need[kpi] = measured[kpi] * share;
+                    }
                 }
                 need[Kpi::Latency as usize] = measured[Kpi::Latency as usize] * share;
             }
@@ -264,10 +272,10 @@ fn relay(
     }
 }
 
-/// Whether the samples make a relay hot, and by what.
+/// Whether the samples make a relay hot, and by what: of several limits the first by priority.
 fn heat(limits: &Limits, recent: &[Vector]) -> Option<(Kpi, Vector)> {
     let last = recent.last()?;
-    let (_, kpi) = limits.load(last);
+    let (_, kpi) = limits.first(last, HOT);
     let is_hot = |sample| limits.load(sample).0 > HOT;
     let enough = recent.len() >= HOT_SAMPLES;
     (enough && recent.iter().all(is_hot)).then_some((kpi, *last))

@@ -15,7 +15,7 @@ impl PlanBuilder<'_> {
         self.projection.paid() > self.most_relays()
     }
 
-    fn most_relays(&self) -> u32 {
+    pub(crate) fn most_relays(&self) -> u32 {
         self.affordable().map_or(self.sla.relays_max, |paid| paid.min(self.sla.relays_max)).max(1)
     }
 
@@ -109,7 +109,7 @@ impl PlanBuilder<'_> {
         self.history.fitting.note(fewest, now);
         let is_idle = self.projection.snapshot.producers.is_empty();
         self.history.idle_since = is_idle.then(|| self.history.idle_since.unwrap_or(now));
-        if up <= self.sla.relays_min.max(1) {
+        if up <= self.fewest_agreed() {
             return;
         }
         let Some(since) = self.history.fitting.since(up - 1) else { return };

@@ -6,13 +6,18 @@ use quelea_elastic_proto::frame::NoticeCode;
 use super::builder::PlanBuilder;
 use super::kpi::{KPIS, Kpi, Vector};
 use super::projection::{ProjectedRelay, Projection, add};
-use super::tuning::{DEFICIT, DEFICIT_MS, EASED, LATENCY_START_MS, LOOK_AHEAD_MAX, ROOM, TARGET};
+use super::tuning::{
+    DEFICIT, DEFICIT_MS, EASED, HOT, LATENCY_START_MS, LOOK_AHEAD_MAX, ROOM, TARGET,
+};
 use super::view::{Action, RelayState};
+use crate::sla::Rule;
 
 /// Relays that are wanted, and why.
 struct WantedRelays {
     relays: u32,
     reason: String,
+    /// The rule that wants them.
+    rule: Option<Rule>,
 }
 
 impl PlanBuilder<'_> {
@@ -27,87 +32,142 @@ impl PlanBuilder<'_> {
         self.end_dead();
     }
 
+    /// What is wanted: as many as the rule needs that needs most; the reasons stand in the order of the rules.
     fn want(&mut self, have: u32) -> Option<WantedRelays> {
         if have < self.sla.relays_min {
             let relays = self.sla.relays_min;
             let reason = format!("{have} relays are fewer than relays_min {relays}");
-            return Some(WantedRelays { relays, reason });
+            return Some(WantedRelays { relays, reason, rule: None });
         }
-        let by_sum = self.want_by_sum(have);
-        let by_fit = self.want_by_fit(have);
-        match (by_sum, by_fit) {
-            (Some(sum), Some(fit)) => Some(if fit.relays > sum.relays { fit } else { sum }),
-            (one, other) => one.or(other),
-        }
+        let wanted =
+            [self.want_by_throughput(have), self.want_by_sum(have), self.want_by_fit(have)];
+        let mut wanted: Vec<WantedRelays> = wanted.into_iter().flatten().collect();
+        wanted.sort_by_key(|wanted| wanted.rule.map(|rule| self.sla.priorities.place(rule)));
+        let relays = wanted.iter().map(|wanted| wanted.relays).max()?;
+        let reasons: Vec<String> = wanted.into_iter().map(|wanted| wanted.reason).collect();
+        Some(WantedRelays { relays, reason: reasons.join("; next by priority: "), rule: None })
+    }
+
+    /// The relays that the promised throughput takes, by what each of them can carry.
+    fn want_by_throughput(&mut self, have: u32) -> Option<WantedRelays> {
+        let throughput = self.sla.throughput()?;
+        let Some(relays) = self.relays_for_throughput() else {
+            let reason = format!(
+                "throughput_per_s_min {}: the part of one of {} producers, {:.0} deliveries/s, is more than a relay \
+                 carries at {ROOM:.2} of its limits",
+                throughput.deliveries_per_s,
+                throughput.producers,
+                throughput.of_one_producer()
+            );
+            self.notify(NoticeCode::Unsplittable, reason);
+            return None;
+        };
+        let reason = format!(
+            "{have} relays are fewer than the {relays} that carry throughput_per_s_min {} ({} producers, {} listeners, \
+             {} bytes) at {ROOM:.2} of their limits",
+            throughput.deliveries_per_s,
+            throughput.producers,
+            throughput.listeners,
+            throughput.payload_bytes
+        );
+        (relays > have).then_some(WantedRelays { relays, reason, rule: Some(Rule::Throughput) })
+    }
+
+    /// Relays that carry the promised throughput below [`ROOM`], where moves can bring it: 1 if none is promised, `None`
+    /// if no number of them does. More than `relays_max` and the budget allow only if fewer could not carry it at their
+    /// limits either.
+    fn relays_for_throughput(&self) -> Option<u32> {
+        let Some(throughput) = self.sla.throughput() else { return Some(1) };
+        let limits = self.projection.new_limits.of_relay();
+        let tight = throughput.relays(&limits, 1.0)?;
+        let roomy = throughput.relays(&limits, ROOM).unwrap_or(tight);
+        let paid = self.affordable().unwrap_or(u32::MAX);
+        Some(roomy.min(self.sla.relays_max).min(paid).max(tight))
+    }
+
+    /// The fewest relays that the agreement asks for: never fewer than the directory holds, which knows no host.
+    pub(crate) fn fewest_agreed(&self) -> u32 {
+        let by_hosts = self.relays_for_throughput();
+        let relays = by_hosts.unwrap_or_else(|| self.sla.relays_fewest()).min(self.sla.relays_max);
+        relays.max(self.sla.relays_min).max(1)
     }
 
     /// The whole queue's load against the target.
     fn want_by_sum(&mut self, have: u32) -> Option<WantedRelays> {
         let demand = self.projection.demand();
-        let found = self.projection.short_by_sum(&demand, have);
+        let mut short = self.projection.short_by_sum(&demand, have);
+        short.retain(|(_, relays)| *relays > have);
         let now = self.now();
-        let Some((kpi, relays)) = found.filter(|(_, relays)| *relays > have) else {
+        let Some(relays) = short.iter().map(|(_, relays)| *relays).max() else {
             self.history.deficit_since = None;
             return None;
         };
         let since = *self.history.deficit_since.get_or_insert(now);
         let hot = self.projection.relays.iter().any(|relay| relay.hot.is_some());
-        let whole = self.projection.new_limits.describe(kpi, &demand);
+        let (first, needed) = short[0];
+        let whole = self.projection.new_limits.describe(first, &demand);
         let over = TARGET * DEFICIT;
-        let reason = format!(
+        let mut reason = format!(
             "over all relays {whole} for one, more than {over:.2} on each of {have}; {TARGET:.2} needs \
-             {relays}"
+             {needed}"
         );
+        if short.len() > 1 {
+            let others = short[1..].iter();
+            let others: Vec<String> =
+                others.map(|(kpi, relays)| format!("{} ({relays})", kpi.rule().name())).collect();
+            reason += &format!(
+                " (rule {}, by priority before {})",
+                first.rule().name(),
+                others.join(", ")
+            );
+        }
         if now.since_ms(since) < DEFICIT_MS && !hot {
             self.remark(format!("not for {DEFICIT_MS} ms yet: {reason}"));
             return None;
         }
-        Some(WantedRelays { relays, reason })
+        Some(WantedRelays { relays, reason, rule: Some(first.rule()) })
     }
 
     /// Relays that stay hot because their producers find no room: looks ahead with the relays that boot, and
     /// counts what else it takes.
     fn want_by_fit(&mut self, have: u32) -> Option<WantedRelays> {
-        let hot: Vec<usize> = (0..self.projection.relays.len())
+        let hot: Vec<usize> = self
+            .hot_by_priority()
+            .into_iter()
             .filter(|at| {
                 let relay = &self.projection.relays[*at];
-                relay.hot.is_some()
-                    && relay.state == RelayState::Up
-                    && !relay.awaits_effect
-                    && self.is_no_burst(*at)
-                    && relay.load().0 > EASED
+                !relay.awaits_effect && self.is_no_burst(*at) && relay.load().0 > EASED
             })
             .collect();
         if hot.is_empty() || self.moves_left == 0 {
             return None;
         }
-        let by_latency = hot.iter().all(|at| self.projection.relays[*at].load().1 == Kpi::Latency);
+        let falls_late = hot.iter().all(|at| self.projection.relays[*at].load().1.falls_late());
         let now = self.now();
-        if by_latency {
+        if falls_late {
             let last = self.history.latency_start_at;
             if last.is_some_and(|at| now.since_ms(at) < LATENCY_START_MS) {
                 self.remark(format!(
-                    "latency_us is too high; a relay was added for it less than {LATENCY_START_MS} ms ago"
+                    "latency, memory or network is too high; a relay was added for it less than {LATENCY_START_MS} ms ago"
                 ));
                 return None;
             }
         }
-        let first = self.projection.relays[hot[0]].id.0;
-        let why = self.projection.relays[hot[0]].hot.map(|(kpi, last)| {
-            self.projection.relays[hot[0]].limits.describe(kpi, &last).to_string()
-        })?;
+        let first = &self.projection.relays[hot[0]];
+        let (kpi, last) = first.hot?;
+        let (first, why) = (first.id.0, first.limits.describe_first(kpi, &last, HOT));
         let missing = look_ahead(self.projection.clone(), &hot, self.booting());
         if missing == 0 {
             return None;
         }
-        if by_latency {
+        if falls_late {
             self.history.latency_start_at = Some(now);
         }
         let reason = format!(
             "relay {first} is hot: {why}, and its producers fit on no relay below {ROOM:.2}: {missing} \
              more beside {have}"
         );
-        Some(WantedRelays { relays: have + missing, reason })
+        Some(WantedRelays { relays: have + missing, reason, rule: Some(kpi.rule()) })
     }
 
     fn start_missing(&mut self, missing: u32, have: u32, reason: &str) {
@@ -199,22 +259,21 @@ impl Projection<'_> {
         demand
     }
 
-    /// The dimension that is short most, and the relays that the target needs in it, if the dead band is
-    /// left.
-    fn short_by_sum(&self, demand: &Vector, have: u32) -> Option<(Kpi, u32)> {
-        let mut most: Option<(Kpi, u32)> = None;
-        for kpi in Kpi::ALL.into_iter().filter(|kpi| kpi.adds_up()) {
+    /// The dimensions that are short, and the relays that the target needs in each, if the dead band is left; in the
+    /// order of the rules.
+    fn short_by_sum(&self, demand: &Vector, have: u32) -> Vec<(Kpi, u32)> {
+        let mut short = Vec::new();
+        for kpi in self.new_limits.order().into_iter().filter(|kpi| kpi.is_shared_out()) {
             let room = self.new_limits.values[kpi as usize] * TARGET - self.taken(kpi);
             if !room.is_finite() || room <= 0.0 {
                 continue;
             }
             let relays = demand[kpi as usize] / room;
-            let is_short = relays > f64::from(have) * DEFICIT;
-            if is_short && most.is_none_or(|(_, most)| relays.ceil() as u32 > most) {
-                most = Some((kpi, relays.ceil() as u32));
+            if relays > f64::from(have) * DEFICIT {
+                short.push((kpi, relays.ceil() as u32));
             }
         }
-        most
+        short
     }
 
     /// What each relay carries before its first producer.

@@ -66,6 +66,10 @@ pub struct Load {
     pub bytes_out: f64,
     /// Share of one processor core, 1.0 = one core.
     pub cpu: f64,
+    /// Share of its host's memory that the relay uses, 1.0 = all; 0 where it is not known. No capacity has it.
+    pub memory: f64,
+    /// The same of its host's network, in the direction that is used more.
+    pub network: f64,
     /// Connected clients.
     pub clients: f64,
     /// Mean latency in the relay, microseconds.

@@ -6,6 +6,7 @@ mod drain;
 mod failover;
 mod first_use;
 mod greedy;
+mod host;
 mod odd_frames;
 mod record;
 mod relocation;

@@ -252,6 +252,16 @@ impl FakeRelay {
         world.say(self.peer, register(self.id.0, &self.request, &address, Fence(0)));
     }
 
+    /// Registers again with what it can carry.
+    pub(crate) fn register_with(&mut self, world: &mut DirectoryWorld, capacity: Capacity) {
+        let address = format!("127.0.0.1:{}", 7_000 + self.id.0);
+        let mut frame = register(self.id.0, &self.request, &address, Fence(0));
+        if let Frame::Register(register) = &mut frame {
+            register.capacity = capacity;
+        }
+        world.say(self.peer, frame);
+    }
+
     pub(crate) fn reconnect(&mut self, world: &mut DirectoryWorld) {
         self.peer = world.connect(Role::Relay);
         self.register_again(world);

@@ -5,7 +5,10 @@
 mod agreement;
 mod bursts;
 mod complaints;
+mod host;
 mod paper;
+mod priorities;
 mod properties;
 mod steady;
+mod throughput;
 mod world;

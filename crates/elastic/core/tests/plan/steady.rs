@@ -74,7 +74,7 @@ fn a_queue_without_producers_gives_back_its_relays_in_minutes() {
 }
 
 #[test]
-fn a_load_that_has_long_fitted_on_one_relay_comes_to_one_relay_without_waiting_anew() {
+fn a_load_that_long_fits_one_relay_gets_there_without_waiting_anew() {
     let mut world = PlannerWorld::with(ten_mb(), Policy::Steady, &[&[0.5], &[0.5], &[0.5], &[0.5]]);
     world.run(720 + 2 * 120 + 60);
     assert_eq!((world.up(), world.drained()), (1, 3), "{:?} {:?}", world.log, world.last.remarks);

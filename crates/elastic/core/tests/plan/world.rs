@@ -27,6 +27,12 @@ pub(crate) struct PlannerWorld {
     pub(crate) listeners: u32,
     /// Cores that a relay wants for 10 MB/s; it never has more than one.
     pub(crate) cores: f64,
+    /// Shares of its host's memory and network that a relay uses at 10 MB/s.
+    pub(crate) memory: f64,
+    pub(crate) network: f64,
+    /// Shares that it uses without any load.
+    pub(crate) memory_at_rest: f64,
+    pub(crate) network_at_rest: f64,
     pub(crate) cost: u64,
     pub(crate) spent: u64,
     /// How long a relay boots; `None`: it never comes.
@@ -80,6 +86,10 @@ impl PlannerWorld {
             producers: BTreeMap::new(),
             listeners: 2,
             cores: 0.0,
+            memory: 0.0,
+            network: 0.0,
+            memory_at_rest: 0.0,
+            network_at_rest: 0.0,
             cost: 0,
             spent: 0,
             boot_ms: Some(2_000),
@@ -231,6 +241,9 @@ impl PlannerWorld {
             sample.clients += listeners;
             // Others want a little of the core, too.
             sample.cpu = (sample.bytes_in / (10.0 * MB) * self.cores).min(0.97);
+            let part = sample.bytes_in / (10.0 * MB);
+            sample.memory = (self.memory_at_rest + part * self.memory).min(1.0);
+            sample.network = (self.network_at_rest + part * self.network).min(1.0);
             relay.samples.push(sample);
             if relay.samples.len() > SAMPLES {
                 relay.samples.remove(0);

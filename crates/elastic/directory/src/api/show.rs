@@ -1,7 +1,7 @@
 //! States as JSON. Rates are a second's; units stand last in each name.
 
 use quelea_elastic_core::directory::{ListenerStatus, ProducerStatus, QueueStatus, RelayStatus};
-use quelea_elastic_core::plan::{Action, Load, Plan};
+use quelea_elastic_core::plan::{Action, Load, Plan, QueueKpi};
 use quelea_elastic_proto::{ClientId, RelayId};
 use serde_json::{Map, Value, json};
 
@@ -38,9 +38,22 @@ fn show_queue(driver: &Driver, status: &QueueStatus) -> Value {
         "moves_aborted": status.moves_aborted,
         "spent_this_hour_micros": status.spent_this_hour_micros,
         "minimal": status.minimal,
+        "kpi_queue": status.kpi.as_ref().map(queue_kpi),
     });
     with_load(&mut shown, &status.load);
     shown
+}
+
+/// What a queue carries against what it promises.
+fn queue_kpi(kpi: &QueueKpi) -> Value {
+    let most = kpi.deliveries_per_s_max;
+    json!({
+        "load": three_decimals(kpi.load()),
+        "deliveries_per_s": three_decimals(kpi.deliveries_per_s),
+        "deliveries_per_s_max": most.is_finite().then(|| three_decimals(most)),
+        "throughput_per_s_min": kpi.agreed.deliveries_per_s,
+        "kept": kpi.kept,
+    })
 }
 
 /// By number, from the first one above `after`, at most `limit`.
@@ -78,6 +91,10 @@ fn show_relay(driver: &Driver, relay: &RelayStatus) -> Value {
         "dropped": relay.dropped,
         "spilled": relay.spilled,
         "left_behind": relay.left_behind,
+        "memory_bytes": relay.memory_bytes,
+        "memory_bytes_max": relay.memory_bytes_max,
+        "memory_percent": three_decimals(relay.load.memory * 100.0),
+        "network_percent": three_decimals(relay.load.network * 100.0),
         "producers": relay.producers,
         "listeners": relay.listeners,
         "connected": relay.connected,
@@ -163,10 +180,14 @@ fn with_load(shown: &mut Value, load: &Load) {
         ("cpu", load.cpu),
         ("latency_mean_us", load.latency_us),
     ] {
-        // Three decimals are more than a rate of a second means.
-        rates.insert(name.to_owned(), ((value * 1_000.0).round() / 1_000.0).into());
+        rates.insert(name.to_owned(), three_decimals(value).into());
     }
     if let Value::Object(object) = shown {
         object.append(&mut rates);
     }
+}
+
+/// More decimals than a rate of a second means.
+fn three_decimals(value: f64) -> f64 {
+    (value * 1_000.0).round() / 1_000.0
 }

@@ -43,6 +43,7 @@ impl Site {
                 directories: vec!["127.0.0.1:1".to_owned()].into(),
                 listen: "127.0.0.1:0".to_owned(),
                 key_file: String::new(),
+                network_bytes_per_s_max: 0,
                 secret: TokenSecret::random().unwrap(),
             },
         })

@@ -9,8 +9,8 @@ use super::reader::{Read, Reader};
 use super::writer::Writer;
 use crate::Frame;
 use crate::frame::{
-    AttachListener, Capacity, Gap, Hello, OpenListener, OpenProducer, ProducerReport, Register,
-    RelayAddress, RelaySettings, Report, Start, Welcome, WireError,
+    AttachListener, Capacity, Gap, Hello, Host, OpenListener, OpenProducer, ProducerReport,
+    Register, RelayAddress, RelaySettings, Report, Start, Welcome, WireError,
 };
 use crate::limits::{
     ADDRESS_BYTES_MAX, DIRECTORIES_MAX, KEEP_MESSAGES_MAX, KEY_BYTES_MAX, MESSAGE_BYTES_MAX,
@@ -163,6 +163,7 @@ frames! {
     0x63 DRAIN Drain { fence, deadline_ms };
     0x64 STOP Stop { fence };
     0x65 FENCE_PRODUCER FenceProducer { fence, producer, below };
+    0x66 HOST Host(host);
     0x70 KEEP_OPEN KeepOpen { queue as QUEUE, target as QUEUE };
     0x71 KEEP Keep { producer, first, messages as MESSAGES };
     0x72 KEPT Kept { producer, below };
@@ -203,6 +204,7 @@ structures! {
         capacity, fence
     }
     RelaySettings { acknowledge, slow, ring_bytes_max, report_ms, keep as KEEP }
+    Host { memory_bytes, memory_bytes_max, network_in_bytes, network_out_bytes }
     Report {
         number, uptime_ms, messages_in, bytes_in, messages_out, bytes_out, dropped, spilled,
         left_behind, listeners, cpu_us, queued_bytes, latency_mean_us, latency_p99_us, drained, more,

@@ -5,9 +5,9 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use quelea_elastic_proto::frame::{
-    Acknowledge, AttachListener, Capacity, ErrorCode, Frame, Gap, GapCause, Hello, NoticeCode,
-    OpenListener, OpenProducer, ProducerReport, Register, RelayAddress, RelaySettings, Report,
-    Role, SlowPolicy, Start, Welcome, WireError,
+    Acknowledge, AttachListener, Capacity, ErrorCode, Frame, Gap, GapCause, Hello, Host,
+    NoticeCode, OpenListener, OpenProducer, ProducerReport, Register, RelayAddress, RelaySettings,
+    Report, Role, SlowPolicy, Start, Welcome, WireError,
 };
 use quelea_elastic_proto::limits::{DIRECTORIES_MAX, SEQUENCE_MAX};
 use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, Named, RelayId, Slot, parts};
@@ -163,6 +163,14 @@ fn of_relay() -> BoxedStrategy<Frame> {
         register,
         (fence(), settings()).prop_map(|(fence, settings)| Frame::Registered { fence, settings }),
         (vec(any::<u32>(), 13), vec(producer_report(), 0..4)).prop_map(report),
+        any::<[u64; 4]>().prop_map(|[memory_bytes, memory_bytes_max, bytes_in, bytes_out]| {
+            Frame::Host(Host {
+                memory_bytes,
+                memory_bytes_max,
+                network_in_bytes: bytes_in,
+                network_out_bytes: bytes_out,
+            })
+        }),
         (fence(), any::<u32>())
             .prop_map(|(fence, deadline_ms)| Frame::Drain { fence, deadline_ms }),
         fence().prop_map(|fence| Frame::Stop { fence }),

@@ -3,9 +3,9 @@
 
 use bytes::{Bytes, BytesMut};
 use quelea_elastic_proto::frame::{
-    Acknowledge, AttachListener, Capacity, ErrorCode, Frame, Gap, GapCause, Hello, OpenProducer,
-    ProducerReport, Register, RelayAddress, RelaySettings, Report, Role, SlowPolicy, Start,
-    Welcome, WireError,
+    Acknowledge, AttachListener, Capacity, ErrorCode, Frame, Gap, GapCause, Hello, Host,
+    OpenProducer, ProducerReport, Register, RelayAddress, RelaySettings, Report, Role, SlowPolicy,
+    Start, Welcome, WireError,
 };
 use quelea_elastic_proto::limits::VERSION;
 use quelea_elastic_proto::wire::Kind;
@@ -162,10 +162,17 @@ fn of_a_relay() -> Vec<(&'static str, Frame)> {
         producers: vec![producer],
         ..Report::default()
     };
+    let host = Host {
+        memory_bytes: 20 << 20,
+        memory_bytes_max: 64 << 20,
+        network_in_bytes: 4_500,
+        network_out_bytes: 9_000,
+    };
     vec![
         ("register", Frame::Register(register)),
         ("registered", Frame::Registered { fence: Fence(1), settings }),
         ("report", Frame::Report(report)),
+        ("host", Frame::Host(host)),
     ]
 }
 

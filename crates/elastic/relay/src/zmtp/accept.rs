@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use quelea_elastic_zmtp::{Event, Peer, SocketType};
+use quelea_net::Acceptor;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::config::ZmtpConfig;
@@ -15,7 +16,7 @@ use super::wire::{End, Wire};
 /// Connections of one side that have not said who they are: more wait until some have, or their ten
 /// seconds are over.
 const HANDSHAKES_MAX: usize = 1_024;
-/// Wait after accept failed for want of file descriptors or memory, and when too many shake hands.
+/// Wait when too many shake hands.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves whoever connects and is let in, for ever.
@@ -29,35 +30,24 @@ pub(crate) async fn accept<S, F>(
     F: Future<Output = ()> + 'static,
 {
     let shaking = Rc::new(Cell::new(0_usize));
-    let mut failing = false;
+    let mut acceptor = Acceptor::new(socket, "ZMTP connections");
     loop {
         if shaking.get() >= HANDSHAKES_MAX {
             tokio::time::sleep(PAUSE).await;
             continue;
         }
-        match socket.accept().await {
-            Ok((stream, address)) => {
-                failing = false;
-                // It fails only if the peer is gone already.
-                if quelea_net::prepare_socket(&stream).is_ok() {
-                    let (config, serve) = (Rc::clone(&config), serve.clone());
-                    let guard = Shaking::begin(&shaking);
-                    tokio::task::spawn_local(async move {
-                        let peer = shake_hands(stream, address, &config, ours).await;
-                        drop(guard);
-                        if let Some((wire, peer)) = peer {
-                            serve(wire, peer).await;
-                        }
-                    });
+        let (stream, address) = acceptor.accept(|| ()).await;
+        // It fails only if the peer is gone already.
+        if quelea_net::prepare_socket(&stream).is_ok() {
+            let (config, serve) = (Rc::clone(&config), serve.clone());
+            let guard = Shaking::begin(&shaking);
+            tokio::task::spawn_local(async move {
+                let peer = shake_hands(stream, address, &config, ours).await;
+                drop(guard);
+                if let Some((wire, peer)) = peer {
+                    serve(wire, peer).await;
                 }
-            }
-            Err(error) => {
-                // One line for the whole time, which may be long.
-                if !std::mem::replace(&mut failing, true) {
-                    tracing::warn!(%error, "cannot accept ZMTP connections; trying on");
-                }
-                tokio::time::sleep(PAUSE).await;
-            }
+            });
         }
     }
 }

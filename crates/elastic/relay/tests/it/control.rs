@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quelea_elastic_core::relay::default_settings;
 use quelea_elastic_proto::frame::{
-    Acknowledge, ErrorCode, Frame, Hello, Register, RelaySettings, Report, Role, Welcome,
+    Acknowledge, ErrorCode, Frame, Hello, Register, RelaySettings, Report, Role, Welcome, WireError,
 };
 use quelea_elastic_proto::limits::VERSION;
 use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot};
@@ -62,6 +62,7 @@ fn report(relay: &mut Client) -> Report {
         match relay.next() {
             Frame::Report(report) => return report,
             Frame::Ping(number) => relay.send(&Frame::Pong(number)),
+            Frame::Host(_) => {}
             other => panic!("{other:?} instead of REPORT"),
         }
     }
@@ -129,7 +130,7 @@ fn a_stopped_relay_has_its_directory_drain_it() {
             match line.next() {
                 Frame::Draining { deadline_ms } => break deadline_ms,
                 Frame::Ping(number) => line.send(&Frame::Pong(number)),
-                Frame::Report(_) => {}
+                Frame::Report(_) | Frame::Host(_) => {}
                 other => panic!("{other:?}"),
             }
         };
@@ -210,7 +211,7 @@ fn old_fences_are_refused_and_fenced_producers_are_ended() {
     let refused = loop {
         match line.next() {
             Frame::Error(error) => break error,
-            Frame::Report(_) | Frame::Ping(_) => {}
+            Frame::Report(_) | Frame::Host(_) | Frame::Ping(_) => {}
             other => panic!("{other:?}"),
         }
     };
@@ -292,4 +293,49 @@ fn an_orphan_ends_when_its_last_client_goes() {
     drop((line, directory));
     drop(listener);
     assert_eq!(relay.stopped(), Stopped::Orphaned);
+}
+
+#[test]
+fn what_the_host_has_and_uses_comes_before_each_report() {
+    let directory = FakeDirectory::start();
+    let relay = TestRelay::with(|config| {
+        config.directory = Some(Directory {
+            addresses: vec![directory.address()],
+            relay: RelayId(7),
+            request: "request 1".to_owned(),
+            orphan_timeout: LONG,
+        });
+        config.memory_bytes_max = 1 << 40;
+        config.network_bytes_per_s_max = 125_000_000;
+    });
+    let (mut line, register) = directory.register();
+    let capacity = register.capacity;
+    assert_eq!((capacity.bytes_in_per_s, capacity.bytes_out_per_s), (125_000_000, 125_000_000));
+    line.send(&registered(1));
+    for _ in 0..2 {
+        let Frame::Host(host) = line.next() else { panic!("HOST is first") };
+        assert!(host.memory_bytes > 0 && host.memory_bytes_max == 1 << 40, "{host:?}");
+        assert!(matches!(line.next(), Frame::Report(_)));
+        assert!(matches!(line.next(), Frame::Ping(_)));
+    }
+    drop(relay);
+}
+
+#[test]
+fn a_directory_that_does_not_know_host_gets_none_until_it_is_replaced() {
+    let directory = FakeDirectory::start();
+    let _relay = relay_of(&[&directory], LONG);
+    let (mut line, _) = directory.register();
+    line.send(&registered(1));
+    assert!(matches!(line.next(), Frame::Host(_)));
+    line.send(&Frame::Error(WireError::fatal(ErrorCode::Malformed, "kind", "frame kind 0x66")));
+    drop(line);
+    let (mut line, _) = directory.register();
+    line.send(&registered(1));
+    assert!(matches!(line.next(), Frame::Report(_)));
+    // It is replaced by one that knows it.
+    drop(line);
+    let (mut line, _) = directory.register();
+    line.send(&registered(2));
+    assert!(matches!(line.next(), Frame::Host(_)));
 }

@@ -39,10 +39,12 @@ impl Queue {
         let sla = &self.definition.sla;
         let cost = cx.settings.relay_cost_per_hour_micros;
         let paid = sla.affordable(cost, self.budget.spent(cx.now)).unwrap_or(u32::MAX);
-        let fewest = sla.relays_min.min(paid).max(1) as usize;
+        let fewest = sla.relays_fewest().min(paid).max(1) as usize;
         let most = sla.relays_max.min(paid).max(1) as usize;
+        let promised = sla.relays_fewest() > sla.relays_min;
+        let why = if promised { "relays for throughput_per_s_min" } else { "relays_min" };
         while self.relays_wanted() < fewest {
-            let reason = format!("relays_min = {fewest}, there are {}", self.relays_wanted());
+            let reason = format!("{why} = {fewest}, there are {}", self.relays_wanted());
             if !self.start_relay(cx, reason) {
                 return;
             }

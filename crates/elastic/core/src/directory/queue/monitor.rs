@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quelea_elastic_proto::frame::{ErrorCode, Frame, ProducerReport, Report};
+use quelea_elastic_proto::frame::{Capacity, ErrorCode, Frame, Host, ProducerReport, Report};
 use quelea_elastic_proto::limits::REPORT_PRODUCERS_MAX;
 use quelea_elastic_proto::{ClientId, RelayId, Time};
 
@@ -61,6 +61,13 @@ impl Queue {
         }
         self.check_reconnect_grace(cx);
         self.check_drains(cx);
+    }
+
+    /// HOST: counts for the sample that the REPORT behind it makes.
+    pub(in crate::directory) fn host_reported(&mut self, peer: Peer, id: RelayId, host: Host) {
+        if let Some(relay) = self.relays.get_mut(&id).filter(|relay| relay.peer == Some(peer)) {
+            relay.host = host;
+        }
     }
 
     fn measure_producers(
@@ -142,6 +149,7 @@ impl Relay {
     /// Makes a sample of this report and the last one. Returns the seconds between them, 0 if there was
     /// none to compare with.
     fn measure(&mut self, now: Time, report: &mut Report) -> f64 {
+        let host_before = self.host_before.replace(self.host).unwrap_or(self.host);
         let first = self.reported_at.is_none() || report.uptime_ms <= self.report.uptime_ms;
         self.reported_at = Some(now);
         if first {
@@ -151,18 +159,36 @@ impl Relay {
         let ms = report.uptime_ms - before.uptime_ms;
         let seconds = as_f64(ms) / 1e3;
         let rate = |now: u64, then: u64| as_f64(now.saturating_sub(then)) / seconds;
+        let bytes_in = rate(report.bytes_in, before.bytes_in);
+        let bytes_out = rate(report.bytes_out, before.bytes_out);
+        // On loopback only the relay's own counts show, else the host's have other programs' bytes, too.
+        let network_in = rate(self.host.network_in_bytes, host_before.network_in_bytes);
+        let network_out = rate(self.host.network_out_bytes, host_before.network_out_bytes);
+        let network = [bytes_in.max(network_in), bytes_out.max(network_out)];
         self.samples.push_back(Load {
             messages_in: rate(report.messages_in, before.messages_in),
-            bytes_in: rate(report.bytes_in, before.bytes_in),
+            bytes_in,
             messages_out: rate(report.messages_out, before.messages_out),
-            bytes_out: rate(report.bytes_out, before.bytes_out),
+            bytes_out,
             cpu: rate(report.cpu_us, before.cpu_us) / 1e6,
             clients: f64::from(report.listeners) + as_f64(report.producers.len() as u64),
             latency_us: f64::from(report.latency_mean_us),
+            memory: share(as_f64(self.host.memory_bytes), self.host.memory_bytes_max),
+            network: network_share(&self.capacity, network),
         });
         if self.samples.len() > SAMPLES_MAX {
             self.samples.pop_front();
         }
         seconds
     }
+}
+
+/// The part of a capacity that is used; 0 where the capacity is not known.
+fn share(used: f64, of: u64) -> f64 {
+    if of == 0 { 0.0 } else { used / as_f64(of) }
+}
+
+/// The part of its network that is used, by bytes in and out a second: of both directions the larger one.
+fn network_share(capacity: &Capacity, [bytes_in, bytes_out]: [f64; 2]) -> f64 {
+    share(bytes_in, capacity.bytes_in_per_s).max(share(bytes_out, capacity.bytes_out_per_s))
 }

@@ -2,11 +2,13 @@
 //! promises is carried out, so that a new owner finds every relay that may run.
 //!
 //! A JSON object. `v` is the layout's version; `relays[].state` is a number: 1 starting, 2 up, 3 draining,
-//! 4 stopping. A reader refuses a version that it does not know, and ignores fields that it does not know.
+//! 4 stopping. A reader refuses a version that it does not know, and ignores fields that it does not know; but for the
+//! definition's, without which it would not do what the queue's owner wants: so the later ones are written only if they
+//! say something.
 
 use bytes::Bytes;
 use quelea_elastic_proto::{RelayId, Time};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::directory::limits::RECORD_BYTES_MAX;
 use crate::directory::queue::relay::{Relay, RelayPhase};
@@ -30,6 +32,7 @@ pub(in crate::directory) struct Record {
     pub(super) generation: u64,
     /// The number of the next relay: none is ever given out twice.
     pub(super) next_relay: u64,
+    #[serde(serialize_with = "for_earlier_versions")]
     pub(super) definition: Definition,
     pub(super) relays: Vec<RelayRecord>,
     /// Spent in the hour in which it was written, in millionths.
@@ -39,6 +42,36 @@ pub(in crate::directory) struct Record {
     /// It was made on first use, and was not defined since. Earlier versions did not say so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) first_use: bool,
+}
+
+/// Fields of a definition that the first program with this layout does not know.
+const LATER_FIELDS: [&str; 11] = [
+    "memory_percent_max",
+    "network_percent_max",
+    "throughput_per_s_min",
+    "throughput_producers",
+    "throughput_listeners",
+    "throughput_payload_bytes",
+    "priorities",
+    "scale_in_after_ms",
+    "scale_in_after_out_ms",
+    "scale_in_apart_ms",
+    "scale_in_idle_ms",
+];
+
+/// While directories are replaced one by one, an earlier one takes over what a later one has written. It refuses a
+/// field that it does not know, so one that says no more than its absence is left out.
+fn for_earlier_versions<S: Serializer>(
+    definition: &Definition,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let (mut written, default) = (definition.to_json(), Definition::default().to_json());
+    if let Some(fields) = written.as_object_mut() {
+        fields.retain(|name, value| {
+            !LATER_FIELDS.contains(&name.as_str()) || default.get(name) != Some(value)
+        });
+    }
+    written.serialize(serializer)
 }
 
 /// A relay in a record.
@@ -207,4 +240,41 @@ fn written(text: &str) -> usize {
         _ => 1,
     };
     text.bytes().map(escaped).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(definition: &str) -> (Definition, serde_json::Value) {
+        let definition = Definition::parse(definition.as_bytes()).unwrap();
+        let bytes = Record::new(1, 1, definition.clone()).to_bytes();
+        assert_eq!(Record::parse(&bytes).unwrap().definition, definition);
+        let text: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        (definition, text["definition"].clone())
+    }
+
+    #[test]
+    fn an_earlier_program_reads_a_record_that_uses_nothing_later() {
+        let (definition, text) = written(r#"{"relays_max": 3, "bytes_in_per_s_max": 1000}"#);
+        for (name, value) in definition.to_json().as_object().unwrap() {
+            let expected = (!LATER_FIELDS.contains(&name.as_str())).then_some(value);
+            assert_eq!(text.get(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_later_field_that_says_something_is_written() {
+        for field in [
+            r#""memory_percent_max": 70"#,
+            r#""network_percent_max": 1"#,
+            r#""priorities": ["clients"]"#,
+            r#""scale_in_idle_ms": 1"#,
+        ] {
+            let name = field.split('"').nth(1).unwrap();
+            let (definition, text) = written(&format!("{{{field}}}"));
+            assert_eq!(text.get(name), definition.to_json().get(name), "{name}");
+            assert!(text.get(name).is_some(), "{name}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use quelea_elastic_proto::frame::{Capacity, RelayAddress, Report};
+use quelea_elastic_proto::frame::{Capacity, Host, RelayAddress, Report};
 use quelea_elastic_proto::{ClientId, RelayId, Time};
 
 use crate::directory::queue::meter::SlotCounts;
@@ -29,6 +29,10 @@ pub(in crate::directory) struct Relay {
     pub(super) reported_at: Option<Time>,
     /// The counts of the last whole report.
     pub(super) report: Report,
+    /// What it said of its host last.
+    pub(super) host: Host,
+    /// The same at its last sample, `None` before the first one.
+    pub(super) host_before: Option<Host>,
     /// A report of which more follows.
     pub(super) partial: Option<Report>,
     /// Each producer's counts in the last whole report.
@@ -98,6 +102,8 @@ impl Relay {
             heard_at: now,
             reported_at: None,
             report: Report::default(),
+            host: Host::default(),
+            host_before: None,
             partial: None,
             slots: BTreeMap::new(),
             samples: VecDeque::new(),
@@ -170,6 +176,8 @@ impl Relay {
             dropped: self.report.dropped,
             spilled: self.report.spilled,
             left_behind: self.report.left_behind,
+            memory_bytes: self.host.memory_bytes,
+            memory_bytes_max: self.host.memory_bytes_max,
             producers: self.producers,
             listeners: self.report.listeners,
             connected: self.peer.is_some(),

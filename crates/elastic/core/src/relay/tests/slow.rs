@@ -103,7 +103,7 @@ fn an_only_listener_that_stands_still_holds_the_producers() {
 }
 
 #[test]
-fn one_that_stood_still_after_it_was_quick_holds_the_producers_if_it_is_alone() {
+fn a_sole_listener_that_stalls_after_it_was_quick_holds_the_producers() {
     let mut world = RelayHarness::new(|settings| settings.ring_bytes_max = 16 << 20);
     let only = world.listener(1, SlowPolicy::DropNewest);
     let mut flood = Flood::new(&mut world);

@@ -1,8 +1,6 @@
 //! Queues and requests as names and labels that Kubernetes allows. All are made from what they stand for alone, so
 //! that a second start of the same request meets the first one's pod.
 
-use std::fmt::Write as _;
-
 use quelea_elastic_core::directory::RelaySpec;
 use sha2::{Digest, Sha256};
 
@@ -70,10 +68,7 @@ pub(super) fn is_label(name: &str) -> bool {
 }
 
 fn digest(text: &str, letters: usize) -> String {
-    let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(text.as_bytes()) {
-        let _ = write!(hex, "{byte:02x}");
-    }
+    let mut hex = hex::encode(Sha256::digest(text.as_bytes()));
     hex.truncate(letters);
     hex
 }

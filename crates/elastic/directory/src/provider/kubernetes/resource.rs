@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
 use quelea_elastic_core::directory::{Definition, DefinitionError, Relocation};
 use quelea_elastic_core::plan::Policy;
+use quelea_elastic_core::sla::Rule;
 use quelea_elastic_proto::Named as _;
 use quelea_elastic_proto::frame::{Acknowledge, SlowPolicy};
 use schemars::JsonSchema;
@@ -117,6 +118,34 @@ pub struct ElasticQueueSla {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub clients_max: Option<i64>,
+    /// Part of its host's memory that a relay may use, percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 100))]
+    pub memory_percent_max: Option<i32>,
+    /// Part of its host's network that may be used, percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 100))]
+    pub network_percent_max: Option<i32>,
+    /// Messages in a second, over all listeners, that the queue as a whole can always deliver, with the next three.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub throughput_per_s_min: Option<i64>,
+    /// From so many producers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 200_000))]
+    pub throughput_producers: Option<i32>,
+    /// To so many listeners.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 200_000))]
+    pub throughput_listeners: Option<i32>,
+    /// Of so many bytes each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 16_777_216))]
+    pub throughput_payload_bytes: Option<i32>,
+    /// Which of several broken limits is handled first; those that are left out follow in the default order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 10), extend("items" = rule_names()))]
+    pub priorities: Option<Vec<String>>,
     /// Fewest relays of the queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 4096))]
@@ -149,6 +178,11 @@ pub struct ElasticQueueSla {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 86_400_000))]
     pub scale_in_idle_ms: Option<i64>,
+}
+
+/// The schema of one of `priorities`.
+fn rule_names() -> Value {
+    serde_json::json!({ "enum": Rule::ALL.map(Rule::name), "type": "string" })
 }
 
 /// What the queue's directory shows of it.
@@ -311,7 +345,11 @@ mod tests {
     #[test]
     fn what_it_asks_for_lies_over_the_sites_defaults() {
         let asked = json!({
-            "sla": { "messagesInPerSMax": 1000, "relaysMax": 4, "budgetPerHourMicros": 5 },
+            "sla": {
+                "messagesInPerSMax": 1000, "relaysMax": 4, "budgetPerHourMicros": 5,
+                "memoryPercentMax": 70, "throughputPerSMin": 500, "throughputProducers": 2,
+                "throughputListeners": 5, "throughputPayloadBytes": 100, "priorities": ["bytes_in"],
+            },
             "policy": "paper",
             "ringBytesMax": 1_048_576,
             "slow": "hold_producers",
@@ -321,6 +359,9 @@ mod tests {
         assert_eq!((defined.sla.relays_min, defined.sla.relays_max), (1, 4));
         assert_eq!(defined.sla.budget_per_hour_micros, 5);
         assert_eq!(defined.policy, Policy::Paper);
+        assert_eq!(defined.sla.memory_percent_max, 70);
+        assert_eq!(defined.sla.throughput_per_s_min, 500);
+        assert_eq!(defined.sla.priorities.place(Rule::BytesIn), 0);
         assert_eq!(defined.ring_bytes_max, 1_048_576);
     }
 

@@ -24,7 +24,7 @@ pub(super) struct Lease {
 pub(super) fn stem(queue: &str, request: &str) -> String {
     let digest =
         Sha256::new().chain_update(queue).chain_update([0]).chain_update(request).finalize();
-    digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&digest[..12])
 }
 
 impl Lease {
