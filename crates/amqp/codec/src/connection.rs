@@ -18,13 +18,14 @@ use quelea_model::{Message, Table, Timestamp, Value};
 use crate::config::ConnectionConfig;
 use crate::encode::CONTENT_HEAD;
 use crate::event::{CloseCause, Event};
-use crate::frame::{FRAME_OVERHEAD, FrameReader};
+use crate::frame::{FRAME_OVERHEAD, FrameError, FrameReader};
 use crate::method::Method;
 use crate::output::Output;
 use crate::reply_code::ReplyCode;
 use crate::sasl::Mechanism;
 use channel::Channels;
 use heartbeat::Heartbeat;
+use refusal::Outcome;
 
 pub use handshake::AuthFailure;
 
@@ -140,12 +141,12 @@ impl ServerConnection {
                 | Phase::ClosedByClient
                 | Phase::Finished => return None,
                 Phase::ProtocolHeader => self.read_protocol_header()?,
-                _ => match self.reader.next() {
+                _ => match self.next_frame() {
                     Ok(None) => {
                         self.channels.detach();
                         return None;
                     }
-                    Ok(Some(frame)) => match self.frame(frame) {
+                    Ok(Some(outcome)) => match outcome {
                         Ok(None) => {}
                         Ok(event) => return event,
                         Err(refusal) => self.refuse(&refusal),
@@ -154,6 +155,28 @@ impl ServerConnection {
                 },
             }
         }
+    }
+
+    /// What came of the next frame, or of the next part of a large body frame whose end has not arrived; `None` when
+    /// more must be read.
+    #[inline]
+    fn next_frame(&mut self) -> Result<Option<Outcome>, FrameError> {
+        if let Some(channel) = self.reader.body_channel() {
+            let part = self.reader.next_part()?;
+            return Ok(part.map(|part| match self.phase {
+                Phase::Running => self.content_part(channel, &part),
+                _ => Ok(None),
+            }));
+        }
+        if self.phase == Phase::Running
+            && let Some((channel, bytes)) = self.reader.begun_body()
+            && self.takes_parts(channel, bytes)
+        {
+            self.reader.begin_parts();
+            return Ok(Some(Ok(None)));
+        }
+        let frame = self.reader.next()?;
+        Ok(frame.map(|frame| self.frame(frame)))
     }
 
     /// Whether [`ServerConnection::poll`] has something to look at: bytes or events. False while

@@ -79,6 +79,9 @@ pub enum FrameError {
     },
 }
 
+/// Body frames from so many bytes on may be handed on in parts.
+const BODY_IN_PARTS_MIN: usize = 16 * 1024;
+
 /// Takes frames out of what is read. Copies nothing but the beginning of a frame whose end is not
 /// there yet, and holds no memory when no bytes wait.
 #[derive(Debug)]
@@ -87,7 +90,17 @@ pub struct FrameReader {
     input: Bytes,
     /// The beginning of a frame whose end has not arrived.
     partial: BytesMut,
+    /// The body frame whose payload is handed on as it arrives.
+    body: Option<BodyRest>,
     frame_max: u32,
+}
+
+/// What has not arrived of a body frame.
+#[derive(Debug)]
+struct BodyRest {
+    channel: u16,
+    /// Bytes of the payload; the frame's end comes behind them.
+    missing: usize,
 }
 
 impl FrameReader {
@@ -95,7 +108,7 @@ impl FrameReader {
     /// with their [`FRAME_OVERHEAD`]. Like RabbitMQ it forgives who counts only the payload.
     #[must_use]
     pub fn new(frame_max: u32) -> Self {
-        Self { input: Bytes::new(), partial: BytesMut::new(), frame_max }
+        Self { input: Bytes::new(), partial: BytesMut::new(), body: None, frame_max }
     }
 
     /// What the negotiation came to; holds for the frames that have not been taken yet.
@@ -140,6 +153,7 @@ impl FrameReader {
     pub fn clear(&mut self) {
         self.input = Bytes::new();
         self.partial = BytesMut::new();
+        self.body = None;
     }
 
     /// The next whole frame; `None` when more must be read.
@@ -171,7 +185,7 @@ impl FrameReader {
     /// there is none, or if [`FrameReader::next`] has something to say about it.
     #[inline]
     pub(crate) fn peek(&self, at: usize) -> Option<PeekedFrame> {
-        if !self.partial.is_empty() {
+        if !self.partial.is_empty() || self.body.is_some() {
             return None;
         }
         let rest = self.input.get(at..)?;
@@ -200,6 +214,60 @@ impl FrameReader {
         } else {
             self.input.advance(to);
         }
+    }
+
+    /// The body frame that is next, if its head has arrived and its end has not: channel and bytes of
+    /// the payload. Small ones are none, since they are joined at no cost.
+    pub(crate) fn begun_body(&self) -> Option<(u16, usize)> {
+        if !self.partial.is_empty() || self.body.is_some() {
+            return None;
+        }
+        let head = FrameHead::parse(&self.input, self.frame_max).ok()??;
+        let is_begun = head.frame_len >= BODY_IN_PARTS_MIN && self.input.len() < head.frame_len;
+        (is_begun && head.kind == FrameKind::Body)
+            .then_some((head.channel, head.frame_len - FRAME_OVERHEAD))
+    }
+
+    /// Has [`FrameReader::next_part`] hand on the payload of the [`FrameReader::begun_body`] as it arrives:
+    /// a body that is put together anyway need not have its frames put together first.
+    pub(crate) fn begin_parts(&mut self) {
+        if let Some((channel, missing)) = self.begun_body() {
+            self.input.advance(FRAME_HEAD);
+            self.body = Some(BodyRest { channel, missing });
+        }
+    }
+
+    /// The channel whose body frame is handed on in parts.
+    #[inline]
+    pub(crate) const fn body_channel(&self) -> Option<u16> {
+        match &self.body {
+            Some(body) => Some(body.channel),
+            None => None,
+        }
+    }
+
+    /// The next part of the body frame's payload, or its end; `None` when more must be read, or when there is no such
+    /// frame.
+    ///
+    /// # Errors
+    /// [`FrameError::BadEnd`], as [`FrameReader::next`].
+    pub(crate) fn next_part(&mut self) -> Result<Option<BodyPart>, FrameError> {
+        let Some(body) = &mut self.body else { return Ok(None) };
+        if body.missing == 0 {
+            let Some(&end) = self.input.first() else { return Ok(None) };
+            check_end(end)?;
+            self.body = None;
+            self.skip(1);
+            return Ok(Some(BodyPart::End));
+        }
+        let here = body.missing.min(self.input.len());
+        if here == 0 {
+            return Ok(None);
+        }
+        body.missing -= here;
+        let payload = self.input.slice(..here);
+        self.skip(here);
+        Ok(Some(BodyPart::Payload(payload)))
     }
 
     /// Continues a frame that began in an earlier read.
@@ -244,6 +312,15 @@ impl FrameReader {
             self.input = Bytes::new();
         }
     }
+}
+
+/// What [`FrameReader::next_part`] hands on.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum BodyPart {
+    /// The next bytes of the payload.
+    Payload(Bytes),
+    /// The frame was whole.
+    End,
 }
 
 /// A whole frame that was not taken: offsets of its payload.

@@ -1,4 +1,4 @@
-//! Holding publishers back: connection.blocked, and the publish that waits.
+//! Holding publishers back: connection.blocked, flow control, and the publish that waits.
 
 use quelea_amqp_codec::ShortStr;
 use quelea_amqp_codec::method::{Method, connection};
@@ -7,16 +7,20 @@ use quelea_broker::Broker;
 use crate::session::{Phase, Session};
 
 impl Session {
-    /// Whether a publish has to wait: for the store to write what it has, or for the end of a
-    /// trouble of which the client is notified. All that comes behind it waits too, and nothing more is
+    /// Whether a publish has to wait: for consumers to follow, for the store to write what it has, or for
+    /// the end of a trouble of which the client is notified. All that comes behind it waits too, and nothing more is
     /// read, so that the pressure goes on to the one who causes it.
-    pub(crate) fn publish_has_to_wait(&mut self, broker: &Broker) -> bool {
+    pub(crate) fn publish_has_to_wait(&mut self, broker: &Broker, bytes: usize) -> bool {
+        self.is_held = self.connection.is_some_and(|connection| broker.is_held(connection));
+        if self.is_held {
+            return true;
+        }
         if let Some(reason) = broker.publishers_blocked() {
             self.publishes = true;
             self.notify_blocked(reason);
             return true;
         }
-        !broker.accepts_publishes()
+        !broker.accepts_publish(bytes)
     }
 
     /// Effect::PublishersBlocked: those who publish are notified at once, others when they try to.

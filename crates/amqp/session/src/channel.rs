@@ -1,4 +1,4 @@
-//! One open channel: its mode, and the answer that it waits for.
+//! One open channel: its mode, and the answers that it owes.
 
 use quelea_amqp_codec::ServerConnection;
 use quelea_amqp_codec::method::{Method, basic};
@@ -6,7 +6,7 @@ use quelea_broker::ChannelId;
 use quelea_store::Progress;
 
 use crate::confirm::{Confirms, Verdict};
-use crate::reply::DelayedReply;
+use crate::reply::DelayedReplies;
 use crate::transaction::Transaction;
 
 /// What the session knows of a channel; consumers and unacknowledged deliveries are the broker's.
@@ -14,8 +14,8 @@ use crate::transaction::Transaction;
 pub(crate) struct Channel {
     pub(crate) id: ChannelId,
     pub(crate) mode: Mode,
-    /// The answer that the channel's next method waits for.
-    pub(crate) pending_reply: Option<DelayedReply>,
+    /// The answers that wait.
+    pub(crate) pending_replies: DelayedReplies,
     /// Whether the session's list of channels to look at on progress has it.
     pub(crate) is_listed: bool,
 }
@@ -32,13 +32,14 @@ pub(crate) enum Mode {
 }
 
 impl Channel {
-    pub(crate) const fn new(id: ChannelId) -> Self {
-        Self { id, mode: Mode::Plain, pending_reply: None, is_listed: false }
+    pub(crate) fn new(id: ChannelId) -> Self {
+        let pending_replies = DelayedReplies::default();
+        Self { id, mode: Mode::Plain, pending_replies, is_listed: false }
     }
 
     /// Whether progress of the store or the end of the turn may release something.
     pub(crate) fn waits(&self) -> bool {
-        self.pending_reply.is_some() || self.confirms_waiting() > 0
+        !self.pending_replies.is_empty() || self.confirms_waiting() > 0
     }
 
     /// Runs of publishes that wait for their confirm.
@@ -50,7 +51,7 @@ impl Channel {
     }
 
     /// Sends what `progress` allows: one confirm for all publishes in a row with the same fate, and
-    /// the delayed answer.
+    /// the delayed answers.
     pub(crate) fn release(
         &mut self,
         number: u16,
@@ -70,16 +71,8 @@ impl Channel {
                 wire.send(number, &method);
             }
         }
-        let released = match &self.pending_reply {
-            Some(DelayedReply::Until(ticket, _)) => progress.reached(*ticket),
-            Some(DelayedReply::TurnEnd(_)) => turn_ends,
-            Some(DelayedReply::Get) | None => false,
-        };
-        if released
-            && let Some(DelayedReply::Until(_, method) | DelayedReply::TurnEnd(method)) =
-                self.pending_reply.take()
-        {
-            wire.send(number, &method);
+        while let Some(answer) = self.pending_replies.pop(progress, turn_ends) {
+            wire.send(number, &answer);
         }
     }
 }

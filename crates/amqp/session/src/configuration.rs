@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use quelea_amqp_codec::ConnectionConfig;
 
-/// Shared by all sessions of a listener.
-#[derive(Clone, Debug)]
+/// Shared by all sessions of a listener. By default no user is bound to this machine.
+#[derive(Clone, Debug, Default)]
 pub struct SessionConfig {
     /// Limits and server properties that the handshake offers.
     pub connection: Arc<ConnectionConfig>,

@@ -12,4 +12,6 @@ pub(crate) struct MethodContext<'a> {
     pub(crate) wire: &'a mut ServerConnection,
     pub(crate) transactions: &'a mut TransactionUse,
     pub(crate) now: Timestamp,
+    /// The broker's steps at which this turn's are used up.
+    pub(crate) steps_end: u64,
 }

@@ -7,7 +7,6 @@ use quelea_amqp_codec::{ReplyCode, ShortStr};
 use quelea_broker::{Broker, ChannelId, CloseReason, ConnectionId, Effect};
 use quelea_model::{Message, Properties, Table, Timestamp, Value};
 
-use crate::reply::DelayedReply;
 use crate::session::Session;
 
 /// Headers with a longer value are left out of a message that does not fit into a client's frames.
@@ -87,6 +86,8 @@ impl Session {
             }
             Effect::PublishersBlocked { reason } => self.blocked(&reason),
             Effect::PublishersUnblocked => self.unblocked(),
+            // The shell has it go on.
+            Effect::PublisherResumed { .. } => {}
             // Not for clients.
             Effect::MessagesUnreadable { .. } | Effect::DefinitionLost { .. } => {}
         }
@@ -154,9 +155,8 @@ impl Session {
     /// The answer to basic.get is out: the channel goes on.
     fn got(&mut self, number: u16) {
         if let Some(channel) = self.channels.get_mut(&number)
-            && matches!(channel.pending_reply, Some(DelayedReply::Get))
+            && channel.pending_replies.got()
         {
-            channel.pending_reply = None;
             self.pending_replies -= 1;
         }
     }

@@ -27,6 +27,8 @@ pub(crate) enum Failure {
         /// The reply text, without the code's name in front.
         text: String,
     },
+    /// It has to be carried out again when more of what is being deleted is gone, or a name's question is answered.
+    AwaitsRemoval,
     /// The broker closed the channel or connection while the method was on its way: the client is
     /// notified of it already.
     Gone,
@@ -51,10 +53,18 @@ impl Failure {
 /// An error that has a reply code; `None` if there is nobody left to answer.
 trait HasReplyCode: Display {
     fn code(&self) -> Option<ReplyCode>;
+
+    /// Whether it is for the sake of something that is being deleted, or asked for.
+    fn awaits_removal(&self) -> bool {
+        false
+    }
 }
 
 impl<E: HasReplyCode> From<E> for Failure {
     fn from(error: E) -> Self {
+        if error.awaits_removal() {
+            return Self::AwaitsRemoval;
+        }
         error.code().map_or(Self::Gone, |code| Self::new(code, error))
     }
 }
@@ -76,13 +86,21 @@ impl HasReplyCode for DeclareQueueError {
             Self::ChannelGone(_) => return None,
             Self::Resource(error) => return error.code(),
             Self::ReservedName(_) => AccessRefused,
-            Self::BeingDeleted(_) => ResourceLocked,
+            Self::BeingDeleted(_) | Self::MakingRoom(_) | Self::NameBeingChecked(_) => {
+                ResourceLocked
+            }
             Self::InvalidName(_)
             | Self::ArgumentsTooLarge(_)
             | Self::Inequivalent(_)
             | Self::InvalidArgument(_)
-            | Self::LimitReached(_) => PreconditionFailed,
+            | Self::LimitReached(_)
+            | Self::ReplicatedQueue(_)
+            | Self::NameUnknown(_) => PreconditionFailed,
         })
+    }
+
+    fn awaits_removal(&self) -> bool {
+        matches!(self, Self::BeingDeleted(_) | Self::MakingRoom(_) | Self::NameBeingChecked(_))
     }
 }
 
@@ -105,6 +123,7 @@ impl HasReplyCode for ExchangeError {
             | Self::DefaultExchange(_)
             | Self::ReservedName(_)
             | Self::System { .. } => AccessRefused,
+            Self::BeingDeleted(_) | Self::MakingRoom(_) => ResourceLocked,
             Self::InvalidName(_)
             | Self::ArgumentsTooLarge(_)
             | Self::ArgumentType { .. }
@@ -115,6 +134,10 @@ impl HasReplyCode for ExchangeError {
             | Self::TooMany { .. } => PreconditionFailed,
         })
     }
+
+    fn awaits_removal(&self) -> bool {
+        matches!(self, Self::BeingDeleted(_) | Self::MakingRoom(_))
+    }
 }
 
 impl HasReplyCode for BindingError {
@@ -123,12 +146,17 @@ impl HasReplyCode for BindingError {
             Self::ChannelGone(_) => return None,
             Self::Resource(error) => return error.code(),
             Self::DefaultExchange(_) => AccessRefused,
+            Self::MakingRoom(_) => ResourceLocked,
             Self::ArgumentsTooLarge(_)
             | Self::MatchType { .. }
             | Self::MatchValue { .. }
             | Self::TooMany { .. }
             | Self::Topic { .. } => PreconditionFailed,
         })
+    }
+
+    fn awaits_removal(&self) -> bool {
+        matches!(self, Self::MakingRoom(_))
     }
 }
 

@@ -36,6 +36,7 @@ mod publish;
 mod queue_methods;
 mod reply;
 mod session;
+mod stalled;
 mod transaction;
 mod tx;
 

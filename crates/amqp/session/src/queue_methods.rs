@@ -23,6 +23,7 @@ pub(crate) fn declare(
         auto_delete: method.auto_delete,
         arguments: method.arguments,
     };
+    context.broker.check_queue_name(channel.id, &request)?;
     let declared = context.broker.declare_queue(context.now, channel.id, &request)?;
     let answer = queue::DeclareOk {
         queue: ShortStr::from(declared.name.as_str()),

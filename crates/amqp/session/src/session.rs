@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use quelea_amqp_codec::method::{Method, connection};
-use quelea_amqp_codec::{Event, Output, ReplyCode, ServerConnection};
+use quelea_amqp_codec::method::{Method, connection, tx};
+use quelea_amqp_codec::{CloseCause, Event, Output, ReplyCode, ServerConnection};
 use quelea_broker::{Broker, ConnectionId};
 use quelea_model::Timestamp;
-use quelea_model::limits::{OUTPUT_BYTES_MAX, REPLIES_WAITING_MAX};
+use quelea_model::limits::{OUTPUT_BYTES_MAX, PROMISES_WAITING_MAX, REPLIES_WAITING_MAX};
 use quelea_store::Progress;
 use rustc_hash::FxHashMap;
 
@@ -19,10 +19,10 @@ use crate::deliveries::Deliveries;
 use crate::errors::Failure;
 use crate::login::AuthRequest;
 use crate::methods;
-use crate::names::without_line_ends;
 use crate::notice::{Notice, Notices};
 use crate::publish::{self, Content};
 use crate::reply::{DelayedReply, Reply};
+use crate::stalled::{Parked, Stalled};
 use crate::transaction::TransactionUse;
 
 /// Events that one call of [`Session::process`] carries out before others have their turn. With
@@ -45,13 +45,17 @@ pub struct Session {
     pub(crate) channels: FxHashMap<u16, Channel>,
     /// The login that the shell has not fetched.
     pub(crate) auth: Option<AuthRequest>,
-    /// An event that has to wait, with all behind it.
-    pub(crate) stalled: Option<Event>,
+    /// What has to wait, with all behind it.
+    stalled: Option<Stalled>,
+    /// A method that waits for something that is being deleted, with all behind it on its channel.
+    parked: Option<Parked>,
+    /// The broker's steps at which the turn under way has used up its own.
+    steps_end: u64,
     /// Whether the wire knows that nothing is read.
     input_paused: bool,
     /// Channels that wait for progress of the store or the end of the turn, none twice.
     waiting: Vec<u16>,
-    /// Channels among them whose next method waits for an answer.
+    /// Answers, of all channels, that wait.
     pub(crate) pending_replies: usize,
     /// Runs of publishes, of all channels, that wait for their confirm.
     confirms_waiting: usize,
@@ -59,6 +63,8 @@ pub struct Session {
     transactions: TransactionUse,
     /// Whether it ever published: those who do not are not notified that publishers are blocked.
     pub(crate) publishes: bool,
+    /// Whether its next publish was found to be held back by flow control.
+    pub(crate) is_held: bool,
     /// Whether the client was notified that it is blocked.
     pub(crate) notified_blocked: bool,
     pub(crate) notices: Notices,
@@ -96,12 +102,15 @@ impl Session {
             channels: FxHashMap::default(),
             auth: None,
             stalled: None,
+            parked: None,
+            steps_end: 0,
             input_paused: false,
             waiting: Vec::new(),
             pending_replies: 0,
             confirms_waiting: 0,
             transactions: TransactionUse::default(),
             publishes: false,
+            is_held: false,
             notified_blocked: false,
             notices: Notices::default(),
             deliveries: Deliveries::default(),
@@ -126,19 +135,48 @@ impl Session {
     }
 
     fn process_events(&mut self, broker: &mut Broker, now: Timestamp) -> bool {
-        let steps_end = broker.work_done() + broker.steps_per_turn();
+        self.steps_end = broker.work_done() + broker.steps_per_turn();
         for _ in 0..EVENTS_PER_CALL_MAX {
             if self.is_output_full() {
                 return false;
             }
-            if broker.work_done() >= steps_end {
+            if broker.work_done() >= self.steps_end {
                 return true;
             }
-            let Some(event) = self.stalled.take().or_else(|| self.wire.poll(now)) else {
+            if self.parked.as_ref().is_some_and(|parked| self.may_retry(broker, parked))
+                && let Some(parked) = self.parked.take()
+            {
+                self.method(broker, parked.channel, parked.method, now);
+                continue;
+            }
+            if self.stalled.as_ref().is_some_and(|stalled| self.is_held_up(broker, stalled)) {
                 return false;
+            }
+            let event = match self.stalled.take() {
+                Some(Stalled::Event(event)) => event,
+                Some(Stalled::Failure { channel, failure, ids }) => {
+                    self.fail(broker, channel, failure, ids, now);
+                    continue;
+                }
+                Some(Stalled::Parked(parked)) => {
+                    self.method(broker, parked.channel, parked.method, now);
+                    continue;
+                }
+                Some(Stalled::ChannelCloseOk { number, .. }) => {
+                    self.wire.channel_close_ok(number);
+                    continue;
+                }
+                Some(Stalled::ConnectionCloseOk(_)) => {
+                    self.wire.connection_close_ok();
+                    continue;
+                }
+                None => match self.wire.poll(now) {
+                    Some(event) => event,
+                    None => return false,
+                },
             };
             if self.has_to_wait(broker, &event) {
-                self.stalled = Some(event);
+                self.stalled = Some(Stalled::Event(event));
                 return false;
             }
             self.carry_out(broker, event, now);
@@ -159,6 +197,28 @@ impl Session {
     #[must_use]
     pub fn is_stalled(&self) -> bool {
         self.stalled.is_some() || self.wire.has_input()
+    }
+
+    /// How many bytes the message has that waits to be published; 0 if none does.
+    #[must_use]
+    pub fn awaited_bytes(&self) -> usize {
+        match &self.stalled {
+            Some(Stalled::Event(Event::Publish { body, .. })) => body.len(),
+            _ => 0,
+        }
+    }
+
+    /// Whether what waits does so for [`Effect::PublisherResumed`](quelea_broker::Effect), and nothing else that
+    /// happens before lets it go on.
+    #[must_use]
+    pub const fn is_held(&self) -> bool {
+        self.is_held && self.stalled.is_some()
+    }
+
+    /// Whether something was put aside that goes on when [`Broker::names_freed`] has changed.
+    #[must_use]
+    pub const fn awaits_removal(&self) -> bool {
+        self.parked.is_some()
     }
 
     /// Sends what the store's progress allows: confirms, and answers that promise durability.
@@ -269,32 +329,81 @@ impl Session {
     /// Whether an event cannot be carried out now.
     fn has_to_wait(&mut self, broker: &Broker, event: &Event) -> bool {
         let number = match event {
-            Event::Publish { channel, .. } => {
-                if self.publish_has_to_wait(broker) {
+            Event::Publish { channel, body, .. } => {
+                if self.publish_has_to_wait(broker, body.len()) {
                     return true;
                 }
                 *channel
             }
-            Event::Method { channel, method } => {
-                if self.names_queue_being_deleted(broker, *channel, method) {
-                    return true;
-                }
-                *channel
+            Event::Method { channel, .. } => *channel,
+            Event::ChannelClosed(channel) => return self.is_parked(*channel),
+            // Whoever is gone, or was refused, waits for no answer.
+            Event::Closed => {
+                let cause = self.wire.close_cause();
+                return self.parked.is_some() && matches!(cause, Some(CloseCause::Client { .. }));
             }
             _ => return false,
         };
-        self.confirms_waiting >= REPLIES_WAITING_MAX
-            || self.pending_replies > 0
-                && self.channels.get(&number).is_some_and(|channel| channel.pending_reply.is_some())
+        if self.is_parked(number) {
+            return true;
+        }
+        self.confirms_waiting >= REPLIES_WAITING_MAX || self.waits_for_answers(number, event)
     }
 
-    /// Whether a queue is declared whose name has not been given free by the one that was deleted. All that
-    /// comes behind it waits too: a client that deletes and declares anew finds its order kept.
-    fn names_queue_being_deleted(&self, broker: &Broker, number: u16, method: &Method) -> bool {
-        let Method::QueueDeclare(declare) = method else { return false };
-        let channel = self.channels.get(&number).filter(|_| !declare.passive);
-        let name = without_line_ends(&declare.queue);
-        channel.is_some_and(|channel| broker.is_queue_being_deleted(channel.id, &name))
+    /// Whether an event has to wait for the answers that its channel owes.
+    fn waits_for_answers(&self, number: u16, event: &Event) -> bool {
+        if self.pending_replies == 0 {
+            return false;
+        }
+        let Some(channel) = self.channels.get(&number).filter(|c| !c.pending_replies.is_empty())
+        else {
+            return false;
+        };
+        match event {
+            Event::Method { method, .. } => {
+                self.pending_replies >= PROMISES_WAITING_MAX
+                    || !channel.pending_replies.let_pass(method)
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether what is stalled cannot go on yet.
+    fn is_held_up(&self, broker: &Broker, stalled: &Stalled) -> bool {
+        match stalled {
+            // It waits for the answers to what came before it.
+            Stalled::Failure { channel, .. } => self.owes_answers(*channel),
+            Stalled::Parked(parked) => parked.names_freed == broker.names_freed(),
+            Stalled::ChannelCloseOk { channel, .. } => broker.is_returning(*channel),
+            Stalled::ConnectionCloseOk(connection) => broker.is_returning_of(*connection),
+            Stalled::Event(_) => false,
+        }
+    }
+
+    /// Whether what is put aside may be tried again: something is gone, and if it fails now the close has no answers
+    /// before it. So nothing comes of it that would have to wait in the place of what is stalled.
+    fn may_retry(&self, broker: &Broker, parked: &Parked) -> bool {
+        parked.names_freed != broker.names_freed() && !self.owes_answers(parked.channel)
+    }
+
+    fn owes_answers(&self, number: u16) -> bool {
+        self.channels.get(&number).is_some_and(|channel| !channel.pending_replies.is_empty())
+    }
+
+    /// Whether all that comes on a channel waits behind a method that is put aside: a client that deletes and
+    /// declares anew finds its order kept.
+    fn is_parked(&self, number: u16) -> bool {
+        self.parked.as_ref().is_some_and(|parked| parked.channel == number)
+    }
+
+    /// Puts a method aside until more is gone of what is being deleted. One at a time: behind another one the
+    /// whole connection waits.
+    fn park(&mut self, parked: Parked) {
+        if self.parked.is_none() {
+            self.parked = Some(parked);
+        } else {
+            self.stalled = Some(Stalled::Parked(parked));
+        }
     }
 
     fn carry_out(&mut self, broker: &mut Broker, event: Event, now: Timestamp) {
@@ -311,8 +420,14 @@ impl Session {
                 }
             }
             Event::ChannelClosed(number) => {
+                let channel = self.channels.get(&number).map(|channel| channel.id);
                 self.forget_channel(broker, number, now);
-                self.wire.channel_close_ok(number);
+                match channel.filter(|channel| broker.is_returning(*channel)) {
+                    Some(channel) => {
+                        self.stalled = Some(Stalled::ChannelCloseOk { number, channel });
+                    }
+                    None => self.wire.channel_close_ok(number),
+                }
             }
             Event::Authenticate { mechanism, user, password } => {
                 self.login(mechanism, user, password);
@@ -331,7 +446,8 @@ impl Session {
         self.publishes = true;
         let before = channel.confirms_waiting();
         let Self { wire, transactions, .. } = self;
-        let context = &mut MethodContext { broker, wire, transactions, now };
+        let steps_end = self.steps_end;
+        let context = &mut MethodContext { broker, wire, transactions, now, steps_end };
         if let Err(failure) = publish::publish(context, number, channel, content) {
             const BASIC_PUBLISH: (u16, u16) = (60, 40);
             self.fail(broker, number, failure, BASIC_PUBLISH, now);
@@ -347,23 +463,38 @@ impl Session {
     fn method(&mut self, broker: &mut Broker, number: u16, method: Method, now: Timestamp) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
         let ids = (method.class_id(), method.method_id());
+        let names_freed = broker.names_freed();
+        let again = Parked::may_be(broker, &method).then(|| method.clone());
         let Self { wire, transactions, .. } = self;
-        let context = &mut MethodContext { broker, wire, transactions, now };
+        let steps_end = self.steps_end;
+        let context = &mut MethodContext { broker, wire, transactions, now, steps_end };
         match methods::carry_out(context, number, channel, method) {
             Ok(Reply::None) => {}
+            Ok(Reply::Unfinished) => {
+                let method = Method::from(tx::Commit {});
+                self.stalled = Some(Stalled::Event(Event::Method { channel: number, method }));
+            }
             Ok(Reply::Now(answer)) => self.wire.send(number, &answer),
             Ok(Reply::Later(DelayedReply::Until(ticket, answer)))
-                if broker.progress().reached(ticket) =>
+                if channel.pending_replies.is_empty() && broker.progress().reached(ticket) =>
             {
                 self.wire.send(number, &answer);
             }
             Ok(Reply::Later(reply)) => {
-                channel.pending_reply = Some(reply);
+                channel.pending_replies.push(reply);
                 self.pending_replies += 1;
                 if !channel.is_listed {
                     channel.is_listed = true;
                     self.waiting.push(number);
                 }
+            }
+            Err(Failure::AwaitsRemoval) => {
+                if let Some(method) = again {
+                    self.park(Parked { channel: number, method, names_freed });
+                }
+            }
+            Err(failure) if !channel.pending_replies.is_empty() => {
+                self.stalled = Some(Stalled::Failure { channel: number, failure, ids });
             }
             Err(failure) => self.fail(broker, number, failure, ids, now),
         }
@@ -402,14 +533,23 @@ impl Session {
     }
 
     /// If the wire says that it is over: releases what the connection holds, and only then lets
-    /// close-ok go, so that a client that has it can count on its exclusive queues being gone.
+    /// close-ok go, so that a client that has it can count on its exclusive queues being gone, and on what it did
+    /// not acknowledge being back in its queues.
     fn end_if_closed(&mut self, broker: &mut Broker, now: Timestamp) {
         let Some(cause) = self.wire.close_cause() else { return };
+        // It was here already, and waits.
+        if matches!(self.stalled, Some(Stalled::ConnectionCloseOk(_))) && !self.wire.is_finished() {
+            return;
+        }
         if self.phase != Phase::Closed {
             self.notices.push(Notice::Closed(cause.clone()));
         }
+        let connection = self.connection;
         self.forget(broker, now);
-        self.wire.connection_close_ok();
+        match connection.filter(|connection| broker.is_returning_of(*connection)) {
+            Some(connection) => self.stalled = Some(Stalled::ConnectionCloseOk(connection)),
+            None => self.wire.connection_close_ok(),
+        }
     }
 
     fn forget(&mut self, broker: &mut Broker, now: Timestamp) {
@@ -420,6 +560,8 @@ impl Session {
         self.channels = FxHashMap::default();
         self.auth = None;
         self.stalled = None;
+        self.parked = None;
+        self.is_held = false;
         self.waiting = Vec::new();
         self.pending_replies = 0;
         self.confirms_waiting = 0;
@@ -431,11 +573,12 @@ impl Session {
         if let Mode::Transactional(transaction) = &mut channel.mode {
             drop(transaction.take(&mut self.transactions));
         }
-        self.pending_replies -= usize::from(channel.pending_reply.is_some());
+        self.pending_replies -= channel.pending_replies.len();
         self.confirms_waiting -= channel.confirms_waiting();
         if channel.is_listed {
             self.waiting.retain(|waiting| *waiting != number);
         }
+        self.parked.take_if(|parked| parked.channel == number);
         broker.close_channel(now, channel.id);
     }
 
@@ -446,7 +589,7 @@ impl Session {
         waiting.retain(|number| {
             let Some(channel) = channels.get_mut(number) else { return false };
             channel.release(*number, wire, progress, turn_ends);
-            pending_replies += usize::from(channel.pending_reply.is_some());
+            pending_replies += channel.pending_replies.len();
             confirms_waiting += channel.confirms_waiting();
             channel.is_listed = channel.waits();
             channel.is_listed

@@ -1,6 +1,9 @@
 //! The open transaction of a channel: what is published and acknowledged until tx.commit, within the
 //! connection's bounds.
 
+use std::collections::VecDeque;
+
+use quelea_broker::PublishRoute;
 use quelea_model::Message;
 use quelea_model::limits::{TX_BYTES_MAX, TX_OPERATIONS_MAX};
 
@@ -9,7 +12,17 @@ use quelea_model::limits::{TX_BYTES_MAX, TX_OPERATIONS_MAX};
 pub(crate) struct Transaction {
     operations: Vec<DeferredOperation>,
     bytes: usize,
+    /// Once it is to be committed: how many of the operations have been looked at, and where the messages
+    /// among them go, as far as that is remembered.
+    looked_at: usize,
+    routes: VecDeque<PublishRoute>,
+    /// The queues that these name.
+    routed_to: usize,
 }
+
+/// Queues that a commit remembers for its messages, some 16 MiB of them. The ways of the others are found again when
+/// it is carried out.
+const ROUTED_TO_MAX: usize = 4_000_000;
 
 /// What the open transactions of a connection hold together. Bounded: a client may open one on each
 /// of its channels.
@@ -61,8 +74,32 @@ impl Transaction {
         Ok(())
     }
 
+    /// The next message whose way is to be found before the commit; `None` if there are no more.
+    pub(crate) fn next_message(&mut self) -> Option<&Message> {
+        if self.routed_to > ROUTED_TO_MAX {
+            return None;
+        }
+        let left = self.operations.get(self.looked_at..)?;
+        let passed = left.iter().take_while(|operation| operation.message().is_none()).count();
+        self.looked_at += passed + 1;
+        self.operations.get(self.looked_at - 1)?.message()
+    }
+
+    /// Remembers the way of [`Transaction::next_message`].
+    pub(crate) fn remember(&mut self, route: PublishRoute) {
+        self.routed_to += route.len();
+        self.routes.push_back(route);
+    }
+
+    /// The ways that were remembered, of the first messages.
+    pub(crate) fn take_routes(&mut self) -> VecDeque<PublishRoute> {
+        (self.looked_at, self.routed_to) = (0, 0);
+        std::mem::take(&mut self.routes)
+    }
+
     /// Ends the transaction and begins the next. Returns what the ended one held.
     pub(crate) fn take(&mut self, in_use: &mut TransactionUse) -> Vec<DeferredOperation> {
+        self.take_routes();
         in_use.bytes -= std::mem::take(&mut self.bytes);
         in_use.operations -= self.operations.len();
         std::mem::take(&mut self.operations)

@@ -8,6 +8,7 @@ pub(crate) mod error;
 pub(crate) mod keys;
 mod pattern;
 pub(crate) mod permission;
+mod records;
 
 use quelea_model::VhostName;
 
@@ -18,6 +19,7 @@ pub use accounts::Accounts;
 pub use error::AccessError;
 pub use keys::AccessKeys;
 pub use permission::{Operation, Permission, TopicPermission, User};
+pub use records::AccessRecords;
 
 /// Users, permissions and access keys. Whether a vhost exists is the caller's matter.
 #[derive(Debug, Default)]

@@ -2,6 +2,7 @@
 
 mod acknowledge;
 mod administration;
+mod adoption;
 mod bindings;
 mod connections;
 mod consume;
@@ -9,7 +10,9 @@ mod declare_queue;
 mod delete_queue;
 mod exchanges;
 mod find_queue;
+mod listing;
 mod move_tasks;
+mod name_checks;
 mod publish;
 mod queue_attributes;
 mod recovery;
@@ -17,6 +20,9 @@ mod removals;
 mod reports;
 mod sqs;
 mod transaction;
+
+pub use listing::{ListKey, Listable};
+pub use publish::PublishRoute;
 
 use std::sync::Arc;
 
@@ -28,7 +34,9 @@ use crate::checkpoint::Checkpoints;
 use crate::config::BrokerConfig;
 use crate::effect::Effect;
 use crate::error::RecoveryError;
+use crate::ids::ConnectionId;
 use crate::messaging::Messaging;
+use crate::name_checks::NameChecks;
 use crate::random::Random;
 use crate::removals::Removals;
 use crate::routing::Routing;
@@ -48,6 +56,8 @@ pub struct Broker {
     config: Arc<BrokerConfig>,
     /// Who may do what.
     access: Access,
+    /// What the log has of that, where another store's is in force.
+    own_access: Option<Box<Access>>,
     /// Where messages go.
     routing: Routing,
     /// The messages, and what they pass through.
@@ -58,6 +68,7 @@ pub struct Broker {
     random: Random,
     deleted_queues: DeletedQueues,
     removals: Removals,
+    name_checks: NameChecks,
     work: Work,
     /// Why publishers are blocked.
     blocked: Option<String>,
@@ -84,12 +95,14 @@ impl Broker {
             messaging: Messaging::new(&config, store, &recovered, random.number()),
             config,
             access: Access::default(),
+            own_access: None,
             routing: Routing::default(),
             move_tasks: MoveTasks::default(),
             checkpoints: Checkpoints::default(),
             random,
             deleted_queues: DeletedQueues::default(),
             removals: Removals::default(),
+            name_checks: NameChecks::default(),
             work: Work::default(),
             blocked: None,
         };
@@ -113,6 +126,7 @@ impl Broker {
         let mut more = messaging.queues.take_loaded(&mut messaging.log);
         messaging.report_missed();
         more |= self.fire_timers(now);
+        more |= self.go_on_returning(now);
         let messaging = &mut self.messaging;
         more |= messaging.dispatch_runnable(now);
         more |= messaging.move_dead_letters(&mut self.routing, now);
@@ -122,11 +136,15 @@ impl Broker {
             more |= self.go_on_removing();
         }
         let messaging = &mut self.messaging;
+        messaging.resume_publishers(now);
         more |= messaging.queues.schedule.runnable() > 0;
         messaging.relieve_memory(now);
-        let Messaging { queues, clients, log, .. } = messaging;
+        let Messaging { queues, clients, log, closing, .. } = messaging;
         queues.flush_acks(log);
-        more |= self.checkpoints.run(queues, clients, log, now);
+        // The last checkpoint is to say how often each message was delivered.
+        if closing.is_empty() || !self.checkpoints.is_shutting_down() {
+            more |= self.checkpoints.run(queues, clients, log, now);
+        }
         more
     }
 
@@ -153,7 +171,16 @@ impl Broker {
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         let timer = self.messaging.queues.schedule.deadline();
-        let deadlines = [timer, self.move_tasks.deadline(), self.messaging.log.store.deadline()];
+        let Messaging { log, flow_control, .. } = &self.messaging;
+        // The store may find in its own turn that it is not full any more.
+        let watch = self.is_blocked_in_vain().then_some(Timestamp::ZERO);
+        let deadlines = [
+            timer,
+            self.move_tasks.deadline(),
+            log.store.deadline(),
+            flow_control.deadline(),
+            watch,
+        ];
         deadlines.into_iter().flatten().min()
     }
 
@@ -164,7 +191,14 @@ impl Broker {
         &mut *log.store
     }
 
-    /// Changes when a name is free again for which [`Broker::is_queue_being_deleted`] may have had somebody wait.
+    /// Whether anything that was deleted is not all gone.
+    #[must_use]
+    pub fn is_removing(&self) -> bool {
+        !self.removals.is_empty()
+    }
+
+    /// Changes when more is gone of what was deleted, has come back of what was closed, or was answered about a name: who
+    /// was refused or waits for its sake may try again.
     #[must_use]
     pub const fn names_freed(&self) -> u64 {
         self.removals.names_freed()
@@ -187,9 +221,24 @@ impl Broker {
     #[must_use]
     #[inline]
     pub fn accepts_publishes(&self) -> bool {
+        self.accepts_publish(0)
+    }
+
+    /// The same of messages of so many bytes, behind which the disk has to have room for what makes room.
+    #[must_use]
+    #[inline]
+    pub fn accepts_publish(&self, bytes: usize) -> bool {
         self.blocked.is_none()
-            && self.messaging.log.has_room(self.config.store_pending_bytes_max)
+            && self.messaging.log.has_room_for(bytes, self.config.store_pending_bytes_max)
             && !self.messaging.queues.memory.is_crowded(&self.config)
+    }
+
+    /// Whether this connection is to publish nothing for the moment, since it is faster than the
+    /// consumers of a crowded queue. [`Effect::PublisherResumed`] comes within milliseconds.
+    #[must_use]
+    #[inline]
+    pub fn is_held(&self, connection: ConnectionId) -> bool {
+        self.messaging.clients.connections.get(connection).is_some_and(|state| state.is_held)
     }
 
     /// Begins a last checkpoint, so that the next start is quick. Go on with [`Broker::run`] and
@@ -208,12 +257,21 @@ impl Broker {
         true
     }
 
-    /// Blocks and unblocks publishers as the store's state and the memory ask for.
-    fn watch_store(&mut self) {
-        let reason = match self.messaging.log.store.state() {
+    fn blocking_reason(&self) -> Option<String> {
+        match self.messaging.log.store.state() {
             StoreState::Failed { reason } | StoreState::Full { reason } => Some(reason.clone()),
             StoreState::Healthy => self.messaging.queues.memory.stuck_reason(&self.config),
-        };
+        }
+    }
+
+    /// Whether publishers are blocked although there is no reason any more.
+    fn is_blocked_in_vain(&self) -> bool {
+        self.blocked.is_some() && self.blocking_reason().is_none()
+    }
+
+    /// Blocks and unblocks publishers as the store's state and the memory ask for.
+    fn watch_store(&mut self) {
+        let reason = self.blocking_reason();
         match (&self.blocked, reason) {
             (None, None) => {}
             (Some(_), None) => {

@@ -255,7 +255,7 @@ fn write_noted(
             }
             left = left.saturating_sub(1);
             at.sent_at = sent.sent_at;
-            log.store.append_deduplication(id, sent);
+            log.store.repeat_deduplication(id, sent);
         }
         ids.pop();
         at = NotedCursor::default();

@@ -54,14 +54,14 @@ impl Clients {
     /// [`ChannelGone`] if it is closed.
     #[inline]
     pub(crate) fn channel(&self, id: ChannelId) -> Result<&Channel, ChannelGone> {
-        self.channels.get(id).ok_or(ChannelGone)
+        self.channels.get(id).filter(|channel| !channel.is_closing).ok_or(ChannelGone)
     }
 
     /// # Errors
     /// [`ChannelGone`] if it is closed.
     #[inline]
     pub(crate) fn channel_mut(&mut self, id: ChannelId) -> Result<&mut Channel, ChannelGone> {
-        self.channels.get_mut(id).ok_or(ChannelGone)
+        self.channels.get_mut(id).filter(|channel| !channel.is_closing).ok_or(ChannelGone)
     }
 
     /// # Errors

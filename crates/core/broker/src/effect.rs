@@ -86,6 +86,11 @@ pub enum Effect {
         /// For people.
         reason: String,
     },
+    /// The publisher of this connection that was held back may go on: [`crate::Broker::is_held`].
+    PublisherResumed {
+        /// Which connection.
+        connection: ConnectionId,
+    },
     /// connection.unblocked.
     PublishersUnblocked,
     /// Messages were set aside since the log does not give them back. For the log of the program.

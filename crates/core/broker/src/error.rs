@@ -1,6 +1,8 @@
 //! Why operations fail: one small struct per failure, one enum per operation. Their texts are what
 //! RabbitMQ says, without the reply code's name in front; fronts map them to reply codes.
 
+mod name_check;
+mod removal;
 mod routing;
 
 use std::fmt;
@@ -9,6 +11,8 @@ use quelea_model::{NameError, QueueId, QueueName, VhostName};
 use thiserror::Error;
 
 use crate::access::error::AccessError;
+pub use name_check::{NameBeingChecked, NameUnknown, ReplicatedQueue};
+pub use removal::{BeingDeleted, MakingRoom};
 pub use routing::{
     BindingError, DefaultExchange, ExchangeError, RouteError, TopicLimit, UnknownExchangeType,
 };
@@ -95,16 +99,6 @@ pub struct ReservedName {
      of the original declaration."
 )]
 pub struct QueueLocked {
-    /// Its vhost.
-    pub vhost: VhostName,
-    /// Its name.
-    pub queue: QueueName,
-}
-
-/// AMQP `RESOURCE_LOCKED`: a queue of that name was deleted, and not all of its bindings are out of the log.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("queue '{queue}' in vhost '{vhost}' is being deleted, try again later")]
-pub struct QueueBeingDeleted {
     /// Its vhost.
     pub vhost: VhostName,
     /// Its name.
@@ -286,9 +280,19 @@ pub enum DeclareQueueError {
     InvalidArgument(#[from] InvalidArgument),
     #[error(transparent)]
     LimitReached(#[from] LimitReached),
-    /// Fronts that can wait ask [`crate::Broker::is_queue_being_deleted`] first.
+    /// Fronts that can wait try again when [`crate::Broker::names_freed`] has changed.
     #[error(transparent)]
-    BeingDeleted(#[from] QueueBeingDeleted),
+    BeingDeleted(#[from] BeingDeleted),
+    /// As [`DeclareQueueError::BeingDeleted`].
+    #[error(transparent)]
+    MakingRoom(#[from] MakingRoom),
+    #[error(transparent)]
+    ReplicatedQueue(#[from] ReplicatedQueue),
+    #[error(transparent)]
+    NameUnknown(#[from] NameUnknown),
+    /// As [`DeclareQueueError::BeingDeleted`].
+    #[error(transparent)]
+    NameBeingChecked(#[from] NameBeingChecked),
 }
 
 /// Why a queue was not deleted, purged or looked at.
@@ -549,6 +553,9 @@ pub enum AdminError {
         /// Its id.
         id: String,
     },
+    /// Another store has them, and the log's are not in force.
+    #[error("users, permissions and access keys are kept in Cassandra, and are changed there")]
+    KeptElsewhere,
     /// There is an access key of that id.
     #[error("there is an access key '{id}' already")]
     AccessKeyExists {
@@ -581,7 +588,7 @@ fn punctuation(field: &str) -> &'static str {
 pub enum RecoveryError {
     /// A stored item of the topology does not decode.
     #[error(transparent)]
-    Damaged(#[from] crate::topology::TopologyError),
+    Damaged(#[from] crate::topology::error::TopologyError),
     /// A stored item does not fit to the others.
     #[error("stored topology: {0}")]
     Inconsistent(String),

@@ -17,6 +17,7 @@ pub mod error;
 mod ids;
 mod log;
 mod messaging;
+mod name_checks;
 mod queues;
 mod random;
 mod removals;
@@ -29,7 +30,7 @@ mod topology;
 mod work;
 
 pub use access::access_key::{AccessKey, NewAccessKey};
-pub use broker::Broker;
+pub use broker::{Broker, ListKey, Listable, PublishRoute};
 pub use config::BrokerConfig;
 pub use effect::{CloseReason, Effect};
 pub use error::{
@@ -39,6 +40,7 @@ pub use error::{
 };
 pub use ids::{ChannelId, ConnectionId, ReceiveId};
 pub use messaging::{REDRIVE_RECEIVES_HEADER, REDRIVE_SOURCE_HEADER};
+pub use name_checks::{NameQuestion, NameVerdict};
 pub use queues::queue::attributes::{Fifo, QueueAttributes, QueueSettings, Redrive};
 pub use queues::queue::groups::GROUP_HEADER;
 pub use reply::{

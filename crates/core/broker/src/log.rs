@@ -60,7 +60,12 @@ impl Log {
 
     /// Whether what waits to be written is within its bound and has its place on the disk.
     pub(crate) fn has_room(&self, pending_bytes_max: usize) -> bool {
-        self.store.pending_bytes() < pending_bytes_max && self.store.has_room()
+        self.has_room_for(0, pending_bytes_max)
+    }
+
+    /// The same with so many bytes more.
+    pub(crate) fn has_room_for(&self, bytes: usize, pending_bytes_max: usize) -> bool {
+        self.store.pending_bytes() < pending_bytes_max && self.store.has_room(bytes)
     }
 
     /// Whether the store can take messages that need not be in it.
@@ -99,7 +104,7 @@ impl Log {
         now: Timestamp,
     ) {
         let entry = &mut message.entry;
-        if entry.is_stored() || !self.is_healthy() || !self.store.has_room() {
+        if entry.is_stored() || !self.is_healthy() || !self.store.has_room(0) {
             return;
         }
         if let Some(body) = message.body.take() {

@@ -5,15 +5,17 @@ mod dead_letter;
 mod death;
 mod dispatch;
 mod enqueue;
+mod flow_control;
 mod get;
 mod purge;
 mod relieve_memory;
+mod return_deliveries;
 mod settle;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use quelea_model::{Message, Timestamp};
+use quelea_model::{Message, QueueId, Timestamp};
 use quelea_store::{Durability, Recovered, Store, Ticket};
 
 use crate::clients::Clients;
@@ -22,14 +24,14 @@ use crate::effect::Effect;
 use crate::ids::ChannelId;
 use crate::log::Log;
 use crate::queues::Queues;
-use crate::queues::queue::ready_messages::ReadyMessages;
-use crate::queues::queue::release;
 use crate::report::MessageCounters;
 use crate::sqs::receives::Receives;
 pub use dead_letter::{REDRIVE_RECEIVES_HEADER, REDRIVE_SOURCE_HEADER};
 pub(crate) use dead_letter::{source_of, without_source};
 pub(crate) use enqueue::MessageOptions;
-pub(crate) use purge::Purge;
+use flow_control::FlowControl;
+pub(crate) use purge::{Purge, PurgedMessages};
+use return_deliveries::ClosingChannels;
 pub(crate) use settle::Settlement;
 
 /// Queues that one turn dispatches before the shell flushes and reads again.
@@ -45,11 +47,13 @@ pub(crate) struct Messaging {
     pub(crate) clients: Clients,
     pub(crate) receives: Receives,
     pub(crate) log: Log,
+    pub(crate) flow_control: FlowControl,
     pub(crate) effects: VecDeque<Effect>,
     /// What passed through all queues.
     pub(crate) counters: MessageCounters,
-    /// What was purged, and is still counted in the segments' accounts.
-    purged: VecDeque<ReadyMessages>,
+    /// Channels that are closed, with deliveries that go back to their queues.
+    pub(crate) closing: ClosingChannels,
+    pub(crate) purged: PurgedMessages,
 }
 
 impl Messaging {
@@ -74,29 +78,12 @@ impl Messaging {
             clients: Clients::new(Arc::clone(config)),
             receives: Receives::new(seed),
             log: Log::new(store),
+            flow_control: FlowControl::default(),
             effects: VecDeque::new(),
             counters: MessageCounters::default(),
-            purged: VecDeque::new(),
+            closing: ClosingChannels::default(),
+            purged: PurgedMessages::default(),
         }
-    }
-
-    /// Balances the segments' accounts for up to `max` messages that were purged. Returns for how many; fewer
-    /// than `max` if there are no more.
-    pub(crate) fn release_purged(&mut self, max: usize) -> usize {
-        let mut released = 0;
-        while let Some(purged) = self.purged.front_mut() {
-            while released < max
-                && let Some(removed) = purged.pop_any()
-            {
-                release(&mut *self.log.store, &removed);
-                released += 1;
-            }
-            if released == max {
-                break;
-            }
-            self.purged.pop_front();
-        }
-        released
     }
 
     /// A ticket for all that was appended so far, acknowledgements included.
@@ -116,6 +103,22 @@ impl Messaging {
     /// Delivers the answer to a request straight to the channel that asked. False: it was dropped.
     pub(crate) fn reply(&mut self, to: ChannelId, message: Message) -> bool {
         self.clients.reply(&mut self.effects, &mut self.counters, to, message)
+    }
+
+    /// Slows a publisher down to the pace of this queue's consumers.
+    pub(crate) fn slow_down(&mut self, publisher: ChannelId, queue: QueueId) {
+        let Self { flow_control, clients, queues, counters, .. } = self;
+        if let Some(connection) = clients.channels.get(publisher).map(|state| state.connection)
+            && flow_control.spend_share(clients, queues, connection, queue)
+        {
+            counters.slowed += 1;
+        }
+    }
+
+    /// Lets those publishers go on who have waited for as long as they have to.
+    pub(crate) fn resume_publishers(&mut self, now: Timestamp) {
+        let Self { flow_control, clients, queues, effects, .. } = self;
+        flow_control.end_window(clients, queues, |effect| effects.push_back(effect), now);
     }
 
     /// Counts a publish, and what became of it.

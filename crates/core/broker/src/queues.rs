@@ -23,7 +23,7 @@ use crate::log::Log;
 use crate::report::MessageCounters;
 pub(crate) use memory::Memory;
 use queue::attributes::QueueAttributes;
-use queue::groups::{NO_GROUP, group_of};
+use queue::groups::{Groups, NO_GROUP, group_of};
 use queue::{NewQueue, Queue};
 use reads::Reads;
 pub(crate) use schedule::Schedule;
@@ -103,6 +103,11 @@ impl Queues {
     #[inline]
     pub(crate) fn get(&self, id: QueueId) -> Option<&Queue> {
         self.by_id.get(&id).map(|queue| &**queue)
+    }
+
+    /// The groups of a queue's messages, where they matter.
+    pub(crate) fn groups_mut(&mut self, id: QueueId) -> Option<&mut Groups> {
+        self.get_mut(id)?.groups.as_deref_mut()
     }
 
     #[inline]

@@ -1,19 +1,21 @@
-//! Queues on their way out: what belongs to them goes bit by bit, over as many turns as it takes.
+//! Queues and exchanges on their way out: what belongs to them goes bit by bit, over as many turns as it takes.
 //!
 //! A queue is gone for everybody at once, in memory and, if it was kept, by one record group in the log.
 //! Only then its bindings and messages are taken away. Were the broker killed in between, the log has
 //! bindings that lead to no queue: the next start takes them away. So a queue never comes back with some
 //! of its bindings. Its name is not given to another queue that is kept before the log has lost the last
-//! of them, or they would be that queue's at the next start. With a virtual host and what is in it it is the
-//! same.
+//! of them, or they would be that queue's at the next start. With an exchange and its bindings, and with a virtual
+//! host and what is in it, it is the same.
 
 use std::collections::VecDeque;
 
-use quelea_model::{QueueId, QueueName, VhostName};
+use quelea_model::{ExchangeName, QueueId, QueueName, VhostName};
 use rustc_hash::FxHashSet;
 
 use crate::ids::VhostId;
 use crate::queues::queue::Queue;
+use crate::routing::exchange::targets::Target;
+use crate::routing::router::LeavingExchange;
 
 /// What is being removed.
 #[derive(Debug, Default)]
@@ -23,14 +25,23 @@ pub(crate) struct Removals {
     ownerless: VecDeque<QueueId>,
     /// Queues that are gone, with messages that still have to go. Bounded by the queues there were.
     queues: VecDeque<Box<Queue>>,
-    /// Those of them that have nothing left but bindings.
-    unbinding: VecDeque<Box<Queue>>,
+    /// Those of them that have nothing left but bindings, and exchanges.
+    unbinding: VecDeque<Unbinding>,
     /// Names that have become free since the broker began.
     names_freed: u64,
     /// The names of those among them that were kept in the log.
     names: FxHashSet<(VhostId, QueueName)>,
+    /// The same of exchanges.
+    exchange_names: FxHashSet<(VhostId, ExchangeName)>,
     /// Virtual hosts that are gone, but for what is in them.
     vhosts: VecDeque<(VhostId, VhostName)>,
+}
+
+/// What has nothing left but bindings.
+#[derive(Debug)]
+enum Unbinding {
+    Queue(Box<Queue>),
+    Exchange(VhostId, LeavingExchange),
 }
 
 impl Removals {
@@ -43,6 +54,10 @@ impl Removals {
 
     pub(crate) fn add_ownerless(&mut self, queues: Vec<QueueId>) {
         self.ownerless.extend(queues);
+    }
+
+    pub(crate) fn has_ownerless(&self) -> bool {
+        !self.ownerless.is_empty()
     }
 
     pub(crate) fn next_ownerless(&mut self) -> Option<QueueId> {
@@ -63,12 +78,32 @@ impl Removals {
 
     /// None of its messages is left.
     pub(crate) fn begin_unbinding(&mut self) {
-        self.unbinding.extend(self.queues.pop_front());
+        self.unbinding.extend(self.queues.pop_front().map(Unbinding::Queue));
     }
 
-    /// The queue whose bindings are next.
-    pub(crate) fn first_unbinding(&self) -> Option<&Queue> {
-        self.unbinding.front().map(|queue| &**queue)
+    /// An exchange is gone, but for its bindings.
+    pub(crate) fn add_exchange(&mut self, vhost: VhostId, exchange: LeavingExchange) {
+        if exchange.durable {
+            self.exchange_names.insert((vhost, exchange.name.clone()));
+        }
+        self.unbinding.push_back(Unbinding::Exchange(vhost, exchange));
+    }
+
+    /// Whose bindings are next, and whether the log has them.
+    pub(crate) fn first_unbinding(&self) -> Option<(VhostId, Target, bool)> {
+        self.unbinding.front().map(|unbinding| match unbinding {
+            Unbinding::Queue(queue) => {
+                (queue.vhost, Target::Queue(queue.id), queue.keeps_messages())
+            }
+            Unbinding::Exchange(vhost, exchange) => {
+                (*vhost, Target::Exchange(exchange.key), exchange.durable)
+            }
+        })
+    }
+
+    /// Something else that is waited for like a name has come to its end.
+    pub(crate) const fn note_change(&mut self) {
+        self.names_freed += 1;
     }
 
     /// How many names have become free.
@@ -76,13 +111,17 @@ impl Removals {
         self.names_freed
     }
 
-    /// Nothing is left of that queue.
+    /// Nothing is left of that queue or exchange.
     pub(crate) fn finish_first(&mut self) {
         self.names_freed += 1;
-        if let Some(queue) = self.unbinding.pop_front()
-            && queue.keeps_messages()
-        {
-            self.names.remove(&(queue.vhost, queue.name.clone()));
+        match self.unbinding.pop_front() {
+            Some(Unbinding::Queue(queue)) if queue.keeps_messages() => {
+                self.names.remove(&(queue.vhost, queue.name.clone()));
+            }
+            Some(Unbinding::Exchange(vhost, exchange)) if exchange.durable => {
+                self.exchange_names.remove(&(vhost, exchange.name));
+            }
+            _ => {}
         }
     }
 
@@ -110,5 +149,12 @@ impl Removals {
     pub(crate) fn holds_name(&self, vhost: VhostId, name: &str) -> bool {
         !self.names.is_empty()
             && QueueName::parse(name).is_ok_and(|name| self.names.contains(&(vhost, name)))
+    }
+
+    /// The same of an exchange.
+    pub(crate) fn holds_exchange_name(&self, vhost: VhostId, name: &str) -> bool {
+        !self.exchange_names.is_empty()
+            && ExchangeName::parse(name)
+                .is_ok_and(|name| self.exchange_names.contains(&(vhost, name)))
     }
 }

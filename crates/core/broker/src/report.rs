@@ -19,6 +19,9 @@ pub struct MessageCounters {
     pub return_unroutable: u64,
     /// Publishes that a full queue rejected.
     pub rejected: u64,
+    /// Times that a publishing connection was held back for consumers to follow: counted for the whole
+    /// broker only.
+    pub slowed: u64,
     /// Delivered to consumers that acknowledge.
     pub deliver: u64,
     /// Delivered to consumers that do not.
@@ -56,6 +59,7 @@ impl MessageCounters {
         self.drop_unroutable += other.drop_unroutable;
         self.return_unroutable += other.return_unroutable;
         self.rejected += other.rejected;
+        self.slowed += other.slowed;
         self.deliver += other.deliver;
         self.deliver_no_ack += other.deliver_no_ack;
         self.get += other.get;

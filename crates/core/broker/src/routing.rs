@@ -21,7 +21,8 @@ use crate::log::Log;
 use crate::topology::{Item, StoredBinding, StoredDestination, StoredVhost};
 use binding::{Binding, Destination, Removed};
 use exchange::ExchangeSpec;
-use router::Router;
+use exchange::targets::Target;
+use router::{LeavingExchange, Router};
 use vhost::Vhost;
 
 /// All virtual hosts, with their exchanges and bindings.
@@ -110,7 +111,8 @@ impl Routing {
         Ok(is_persisted)
     }
 
-    /// Deletes an exchange. Returns whether anything was written to the log.
+    /// Deletes an exchange; its bindings are left to [`Routing::go_on_removing`]. Returns whether anything was
+    /// written to the log.
     ///
     /// # Errors
     /// [`ExchangeError`]; nothing has changed then.
@@ -171,26 +173,36 @@ impl Routing {
     }
 
     /// Nothing is routed to the queue any more, and its name is free; its bindings are left to
-    /// [`Routing::go_on_removing_queue`].
+    /// [`Routing::go_on_removing`].
     pub(crate) fn begin_queue_removal(&mut self, vhost: VhostId, queue: QueueId) {
         if let Some(vhost) = self.vhosts.get_mut(vhost) {
             vhost.router.begin_queue_removal(queue);
         }
     }
 
-    /// Takes away `max` bindings at most of a queue that is being removed. Returns how many, and whether it
-    /// was all.
-    pub(crate) fn go_on_removing_queue(
+    /// Takes away `max` bindings at most of a queue or exchange that is being removed. Returns how many it looked
+    /// at, and whether it was all.
+    pub(crate) fn go_on_removing(
         &mut self,
         log: &mut Log,
         vhost: VhostId,
-        queue: QueueId,
+        target: Target,
         max: usize,
     ) -> (usize, bool) {
         let Some(vhost) = self.vhosts.get_mut(vhost) else { return (0, true) };
-        let (removed, is_done) = vhost.router.go_on_removing_queue(queue, max);
+        let (removed, looked_at, is_done) = vhost.router.go_on_removing(target, max);
         unpersist_removed(log, &vhost.name, &removed);
-        (removed.bindings.len(), is_done)
+        (looked_at, is_done)
+    }
+
+    /// Whether a virtual host has bindings of queues or exchanges that are being removed.
+    pub(crate) fn is_removing(&self, vhost: VhostId) -> bool {
+        self.router(vhost).is_some_and(Router::is_removing)
+    }
+
+    /// The exchanges of a virtual host whose removal has begun since the last call, for those who go on with it.
+    pub(crate) fn take_begun(&mut self, vhost: VhostId) -> Vec<LeavingExchange> {
+        self.vhosts.get_mut(vhost).map_or_else(Vec::new, |vhost| vhost.router.take_begun())
     }
 }
 

@@ -17,6 +17,7 @@
 mod access_key;
 mod attributes;
 mod codec;
+pub(crate) mod error;
 mod moves;
 pub(crate) mod queue_names;
 #[cfg(test)]
@@ -29,6 +30,7 @@ use crate::access::permission::{Permission, TopicPermission, User};
 use crate::routing::exchange::{ExchangeKind, ExchangeSpec};
 pub(crate) use attributes::StoredAttributes;
 use codec::{Reader, Writer};
+use error::TopologyError;
 pub(crate) use moves::StoredMove;
 
 /// The version of every value written today.
@@ -146,20 +148,6 @@ pub(crate) struct StoredBinding {
 pub(crate) enum StoredDestination {
     Queue(QueueName),
     Exchange(ExchangeName),
-}
-
-/// Why stored bytes are not an item.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("stored topology: {what} at byte {at} of the {part}: {reason}")]
-pub struct TopologyError {
-    /// The field, such as `queue name`.
-    pub what: &'static str,
-    /// `key` or `value`.
-    pub part: &'static str,
-    /// Byte offset within that part.
-    pub at: usize,
-    /// What is wrong.
-    pub reason: String,
 }
 
 const AUTO_DELETE: u8 = 1;

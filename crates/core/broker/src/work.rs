@@ -13,6 +13,13 @@ pub(crate) const STEPS_PER_NAME: u64 = 50;
 /// A queue that is taken away, without what belongs to it.
 pub(crate) const STEPS_PER_QUEUE: u64 = 200;
 
+/// A line of a list for the management API.
+pub(crate) const STEPS_PER_REPORT: u64 = 50;
+/// A queue that is added to totals.
+pub(crate) const STEPS_PER_TOTAL: u64 = 5;
+/// A delivery that goes back to its queue, at its old place.
+pub(crate) const STEPS_PER_REQUEUE: u64 = 10;
+
 /// Steps that were done, and how many this turn has left.
 #[derive(Debug)]
 pub(crate) struct Work {

@@ -1,7 +1,8 @@
 //! The limits of the core and of AMQP that users can feel, each with its reason; docs/operate/limits.md lists
 //! them. What a user may change has a configuration key whose default is the constant here. The other
 //! families have a `limits.rs` of their own: `cmq/proto`, `elastic/proto`, `elastic/core`,
-//! `elastic/zmtp` and the server of SQS. Sizes internal to one algorithm, such as the bytes of one read
+//! `elastic/zmtp`, `management` and the server of SQS; the rules of SQS's own names and attributes stand with
+//! their texts in `sqs/protocol`. Sizes internal to one algorithm, such as the bytes of one read
 //! or the entries of a chunk, stand beside it.
 
 /// Bytes of a short string, and so of every AMQP name and routing key (AMQP 0-9-1 §4.2.5.3).
@@ -48,6 +49,10 @@ pub const OUTPUT_BYTES_MAX: usize = 512 * 1024;
 /// Publishes of one connection that may wait for their confirm before we stop reading from it. Other
 /// replies are limited by their bytes: reading stops at twice [`OUTPUT_BYTES_MAX`].
 pub const REPLIES_WAITING_MAX: usize = 16_384;
+
+/// Declarations, bindings and deletions of one connection that are carried out and may wait for the disk before
+/// their answers, all its channels together. One sync carries as many; at some 400 bytes each this is 400 kB.
+pub const PROMISES_WAITING_MAX: usize = 1_024;
 
 /// Deliveries that one channel may leave unacknowledged. RabbitMQ has no such limit and lets a
 /// consumer that never acknowledges fill the memory; at some 100 bytes each this is 20 MB.

@@ -1,12 +1,17 @@
-//! What every front has to know of its peers, whatever it speaks: when a socket's other end counts as gone
-//! (`socket.rs`), which addresses are one peer (`network.rs`), and whether a request may come from a web page
-//! (`web.rs`). It must never own a socket or know a protocol beyond the headers that it is asked about.
+//! What every front has to know of its peers, whatever it speaks: how they are listened for and
+//! accepted (`listen.rs`, `accept.rs`), when a socket's
+//! other end counts as gone (`socket.rs`), which addresses are one peer (`network_of`), and whether a request may come
+//! from a web page (`web.rs`). It must never keep a connection or know a protocol beyond the headers that it is asked
+//! about.
 //! Start with `web.rs`.
 
-mod network;
+mod accept;
+mod listen;
 mod socket;
 mod web;
 
-pub use network::network_of;
+pub use accept::Acceptor;
+pub use listen::{ListenError, listen};
+pub use quelea_model::network_of;
 pub use socket::{KEEPALIVE_IDLE, STALLED_WRITE_MAX, allow_stalls, prepare_socket};
 pub use web::{HostNames, WebHeaders};

@@ -214,9 +214,8 @@ impl Connection {
 
     /// Ends it without a word to the peer.
     pub(crate) fn abandon(&mut self, broker: &mut Broker, now: Timestamp) {
-        if self.phase == Phase::Open {
-            self.session.disconnected(broker, now);
-        }
+        // A session that has ended holds nothing any more; twice does no harm.
+        self.session.disconnected(broker, now);
         self.phase = Phase::Gone;
         self.sign_in = SignIn::Idle;
         self.wake();

@@ -5,10 +5,10 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use quelea_amqp_session::Peer;
+use quelea_net::Acceptor;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -23,28 +23,13 @@ pub(crate) const READ_BYTES_MAX: usize = 64 * 1024;
 /// With less room than this left, a new buffer is begun.
 const READ_BYTES_MIN: usize = 32 * 1024;
 
-/// Until accepting is tried again after it failed for want of file descriptors or memory, which last
-/// for a while.
-const ACCEPT_RETRY_AFTER: Duration = Duration::from_millis(100);
-
 /// Accepts connections and starts a task for each, for ever.
 pub(crate) async fn accept(core: SharedCore, listener: TcpListener) {
-    let mut failing = false;
+    let mut acceptor = Acceptor::new(listener, "AMQP connections");
     loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => {
-                failing = false;
-                start(&core, stream, peer);
-            }
-            Err(error) => {
-                core.with(|core| core.connections.count_accept_error());
-                // One line for the whole time, which may be long.
-                if !std::mem::replace(&mut failing, true) {
-                    tracing::warn!(%error, "cannot accept connections; trying on");
-                }
-                tokio::time::sleep(ACCEPT_RETRY_AFTER).await;
-            }
-        }
+        let failed = || core.with(|core| core.connections.count_accept_error());
+        let (stream, peer) = acceptor.accept(failed).await;
+        start(&core, stream, peer);
     }
 }
 
@@ -196,7 +181,9 @@ fn receive(core: &mut Core, slot: usize) -> bool {
 fn resume(core: &mut Core, slot: usize) -> bool {
     let connection = &mut core.connections[slot];
     let retry = std::mem::take(&mut connection.retry);
-    if !(connection.has_more || (retry && connection.session.is_stalled())) {
+    let session = &connection.session;
+    let waits = session.is_stalled() || session.awaits_removal();
+    if !(connection.has_more || (retry && waits)) {
         return false;
     }
     let now = core.schedule.request_turn();

@@ -41,6 +41,8 @@ pub(crate) struct Connections {
     /// Whether the broker took publishes when last asked, and no session has stalled since. It may
     /// have refused one and have room again within the same turn.
     accepts_publishes: bool,
+    /// What the largest message has that waits since then.
+    awaited_bytes: usize,
     /// As the broker counts them.
     names_freed: u64,
     refusal_logged: Option<Timestamp>,
@@ -74,6 +76,7 @@ impl Connections {
             waiting: Vec::new(),
             timers: Timers::default(),
             accepts_publishes: true,
+            awaited_bytes: 0,
             names_freed: 0,
             refusal_logged: None,
             counters: NetCounters::default(),
@@ -83,6 +86,10 @@ impl Connections {
     /// All counts but that of turns.
     pub(crate) fn counters(&self) -> NetCounters {
         NetCounters { connections: self.open.len() as u64, ..self.counters }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -187,8 +194,9 @@ impl Connections {
             connection.id = Some(id);
             self.slots.insert(id, slot);
         }
-        if connection.session.is_stalled() {
+        if connection.session.is_stalled() && !connection.session.is_held() {
             self.accepts_publishes = false;
+            self.awaited_bytes = self.awaited_bytes.max(connection.session.awaited_bytes());
         }
         self.mark_dirty(slot);
     }
@@ -212,18 +220,28 @@ impl Connections {
         self.mark_dirty(slot);
     }
 
+    /// How many bytes the broker has to have room for before those that were held back may go on.
+    pub(crate) const fn awaited_bytes(&self) -> usize {
+        self.awaited_bytes
+    }
+
     /// If the broker takes publishes again, or a queue's name is free again: those that were held back go on.
     pub(crate) fn resume_stalled(&mut self, broker_accepts: bool, names_freed: u64) {
         let is_freed = std::mem::replace(&mut self.names_freed, names_freed) != names_freed;
         if is_freed || (broker_accepts && !self.accepts_publishes) {
             for slot in self.alive() {
                 let connection = &self.open[slot];
-                if connection.paused || connection.session.is_stalled() {
+                let session = &connection.session;
+                let waits = connection.paused || session.is_stalled() || session.awaits_removal();
+                if waits && !connection.session.is_held() {
                     self.touch(slot);
                 }
             }
         }
         self.accepts_publishes = broker_accepts;
+        if broker_accepts {
+            self.awaited_bytes = 0;
+        }
     }
 
     /// The store came further: sessions release what they held back.
@@ -420,7 +438,9 @@ impl Connections {
             connection.waits = true;
             self.waiting.push(slot);
         }
-        if connection.has_more || (connection.paused && connection.retry) {
+        // One that reads on may have put something aside.
+        let waits = connection.paused || connection.session.awaits_removal();
+        if connection.has_more || (waits && connection.retry) {
             connection.paused = false;
             connection.wake();
         }

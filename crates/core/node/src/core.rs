@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use quelea_broker::{
-    Broker, ChannelId, ConnectionId, Effect, OpenError, Receive, ReceiveError, ReceiveId,
-    ReceivedMessage,
+    Broker, ChannelId, ConnectionId, Effect, NameQuestion, NameVerdict, OpenError, Receive,
+    ReceiveError, ReceiveId, ReceivedMessage,
 };
 use quelea_model::{QueueId, Timestamp};
 use quelea_store::Ticket;
@@ -54,6 +54,8 @@ pub struct Core {
     pub(crate) stop: Stop,
     pub(crate) stop_timeout_ms: u64,
     pub(crate) queues_epoch: Arc<AtomicU64>,
+    /// Who asks another store for names of queues, if there is one.
+    pub(crate) name_questions: Option<UnboundedSender<NameQuestion>>,
 }
 
 impl Core {
@@ -73,6 +75,9 @@ impl Core {
     pub fn begin_stop(&mut self) {
         let now = self.now();
         if self.stop.begin(now.plus_ms(self.stop_timeout_ms)) {
+            // What is being removed the next start goes on with.
+            let (connections, is_removing) = (self.connections.len(), self.broker.is_removing());
+            tracing::info!(connections, is_removing, "closing connections");
             self.connections.shut_down(&mut self.broker, now);
         }
     }
@@ -131,6 +136,17 @@ impl Core {
                 core.return_to_queue(undelivered.unwrap_or_default());
             }),
         );
+    }
+
+    /// Passes on what the broker wants to know of names. As many are under way as it admits.
+    pub(crate) fn ask_names(&mut self) {
+        while let Some(question) = self.broker.poll_name_question() {
+            let asked = self.name_questions.as_ref().map(|sender| sender.send(question));
+            if let Some(Err(unasked)) = asked {
+                let verdict = NameVerdict::Unknown("the broker stops".to_owned());
+                self.broker.name_checked(unasked.0, verdict, Box::new(()));
+            }
+        }
     }
 
     fn return_to_queue(&mut self, messages: Vec<ReceivedMessage>) {

@@ -12,6 +12,7 @@
 
 mod authenticator;
 mod backoff;
+mod beside;
 mod clock;
 mod connection;
 mod connection_task;
@@ -23,7 +24,6 @@ mod file_disk;
 mod file_limit;
 mod handle;
 mod internal_connections;
-mod listener;
 mod local_core;
 mod log_once;
 mod log_threads;
@@ -41,6 +41,7 @@ mod turn;
 
 pub use authenticator::{Authenticator, Credentials, Failed, Front, Verdict, Verification};
 pub use backoff::Backoff;
+pub use beside::{Adopt, OtherStore};
 pub use clock::Clock;
 pub use core::{Core, ReceiveAnswer};
 pub use counters::NetCounters;
@@ -49,7 +50,6 @@ pub use file_disk::FileDisk;
 pub use file_limit::{raise_file_limit, share_files};
 pub use handle::{CoreHandle, CoreStopped, Promise};
 pub use internal_connections::{InternalChannel, InternalClient};
-pub use listener::{ListenError, listen};
 pub use log_once::LogOnce;
 pub use node::{Node, NodeConfig, StartError};
 pub use panics::{PANIC_EXIT_CODE, install_panic_hook};

@@ -11,14 +11,17 @@ use std::thread::{self, JoinHandle};
 use bytes::Bytes;
 use quelea_amqp_session::SessionConfig;
 use quelea_broker::error::{AdminError, RecoveryError};
-use quelea_broker::{Broker, BrokerConfig};
+use quelea_broker::{Broker, BrokerConfig, NameQuestion};
 use quelea_model::{QueueId, Timestamp};
+use quelea_net::{ListenError, listen};
 use quelea_store::{Disk, LogStore, OpenError, Options, Recovered, RecoveryReport, Store};
 use rustc_hash::FxHashMap;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, mpsc};
 
 use crate::authenticator::Authenticator;
+use crate::beside::OtherStore;
 use crate::clock::Clock;
 use crate::connection_task;
 use crate::connections::Connections;
@@ -27,7 +30,6 @@ use crate::data_dir::{DataDir, DataDirError};
 use crate::file_disk::FileDisk;
 use crate::handle::CoreHandle;
 use crate::internal_connections::InternalConnections;
-use crate::listener::{ListenError, listen};
 use crate::local_core;
 use crate::log_threads::LogThreads;
 use crate::logins::Logins;
@@ -109,6 +111,9 @@ pub enum StartError {
         /// Why.
         reason: String,
     },
+    /// Users that are kept elsewhere.
+    #[error("cannot take users and permissions from Cassandra: {0}")]
+    Adoption(String),
     /// Threads, random numbers, the runtime.
     #[error("cannot {what}: {source}")]
     System {
@@ -135,10 +140,23 @@ impl Node {
     /// # Errors
     /// [`StartError`]; nothing is left running then.
     pub fn start(config: NodeConfig, directory: DataDir) -> Result<Self, StartError> {
+        Self::start_beside(config, directory, None)
+    }
+
+    /// The same beside another store of queues, which keeps users, permissions and access keys.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left running then.
+    pub fn start_beside(
+        config: NodeConfig,
+        directory: DataDir,
+        other: Option<OtherStore>,
+    ) -> Result<Self, StartError> {
         let path = directory.path().join(LOG_DIRECTORY);
         let disk = FileDisk::open(&path)
             .map_err(|source| StartError::System { what: "open the log's directory", source })?;
-        Self::start_on(config, Arc::new(disk), directory.path().to_owned(), Some(directory))
+        let data_dir = directory.path().to_owned();
+        Self::start_on(config, Arc::new(disk), data_dir, Some(directory), other)
     }
 
     /// Serves from any disk, such as a faulty one of a test. The directory of `config` is not touched.
@@ -147,7 +165,7 @@ impl Node {
     /// [`StartError`]; nothing is left running then.
     pub fn start_on_disk(config: NodeConfig, disk: Arc<dyn Disk>) -> Result<Self, StartError> {
         let path = config.data_dir.clone();
-        Self::start_on(config, disk, path, None)
+        Self::start_on(config, disk, path, None, None)
     }
 
     fn start_on(
@@ -155,6 +173,7 @@ impl Node {
         disk: Arc<dyn Disk>,
         data_dir: PathBuf,
         lock: Option<DataDir>,
+        other: Option<OtherStore>,
     ) -> Result<Self, StartError> {
         let listeners = config.amqp_listen.iter().map(|address| listen(address));
         let listeners = match listeners.collect::<Result<Vec<_>, _>>() {
@@ -181,6 +200,7 @@ impl Node {
             wake,
             calls,
             queues_epoch: handle.shared_queues_epoch(),
+            other,
         };
         let thread = thread::Builder::new()
             .name("core".to_owned())
@@ -255,6 +275,7 @@ struct CoreStart {
     wake: Arc<Notify>,
     calls: mpsc::Receiver<Call>,
     queues_epoch: Arc<AtomicU64>,
+    other: Option<OtherStore>,
 }
 
 fn core_thread(
@@ -314,8 +335,18 @@ struct Started {
 
 fn start_core(runtime: &LocalRuntime, start: CoreStart) -> Result<Started, StartError> {
     let clock = Clock::start();
-    let CoreStart { config, disk, lock, path, listeners, authenticator, wake, calls, queues_epoch } =
-        start;
+    let CoreStart {
+        config,
+        disk,
+        lock,
+        path,
+        listeners,
+        authenticator,
+        wake,
+        calls,
+        queues_epoch,
+        other,
+    } = start;
     let options = Options {
         segment_bytes: config.segment_bytes,
         accept_damage: config.accept_damage,
@@ -328,7 +359,11 @@ fn start_core(runtime: &LocalRuntime, start: CoreStart) -> Result<Started, Start
     let report = recovered.report.clone();
     recovered.after_crash = lock.as_ref().is_some_and(DataDir::after_crash);
     let mut broker = open_broker(&config, Box::new(store), recovered, &path, clock)?;
-    if broker.access().accounts().users().next().is_none() {
+    let name_questions = match other {
+        Some(other) => Some(adopt(&mut broker, other, clock.now())?),
+        None => None,
+    };
+    if name_questions.is_none() && broker.access().accounts().users().next().is_none() {
         let (user, password) = (&config.bootstrap_user, &config.bootstrap_password);
         bootstrap(&mut broker, &authenticator, user, password, clock.now())
             .map_err(|reason| StartError::Bootstrap { user: user.clone(), reason })?;
@@ -346,6 +381,7 @@ fn start_core(runtime: &LocalRuntime, start: CoreStart) -> Result<Started, Start
         stop: Stop::default(),
         stop_timeout_ms: config.stop_timeout_ms,
         queues_epoch,
+        name_questions,
         broker,
     });
     let _inside = runtime.enter();
@@ -406,6 +442,20 @@ fn open_broker(
     let seed = random().map_err(system("get random numbers"))?;
     Broker::new(config.broker.clone(), store, recovered, seed, clock.now())
         .map_err(|source| StartError::Recovery { path: path.to_owned(), source })
+}
+
+/// Users, permissions and keys are another store's from now on, and names of queues are asked for there.
+fn adopt(
+    broker: &mut Broker,
+    other: OtherStore,
+    now: Timestamp,
+) -> Result<UnboundedSender<NameQuestion>, StartError> {
+    let records = (other.adopt)(broker.access_records()).map_err(StartError::Adoption)?;
+    for refused in broker.adopt_access(now, &records) {
+        tracing::warn!(%refused, "not all users and permissions of Cassandra can be taken");
+    }
+    broker.check_names();
+    Ok(other.name_questions)
 }
 
 /// The virtual host `/` and its administrator, who may do everything.

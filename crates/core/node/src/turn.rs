@@ -57,8 +57,8 @@ impl Core {
         self.schedule.begin_turn();
         let started = Instant::now();
         let input_time = self.schedule.take_input_time(started);
-        self.take_input();
-        let mut more = self.run_broker(input_time + started.elapsed());
+        let mut more = self.take_input();
+        more |= self.run_broker(input_time + started.elapsed());
         more |= self.connections.any_dirty();
         more |= self.stop.advance(
             &mut self.broker,
@@ -67,6 +67,7 @@ impl Core {
             more,
             self.schedule.now(),
         );
+        self.ask_names();
         self.submit_jobs();
         let elapsed = input_time + started.elapsed();
         let steps = self.step_budget.measure(self.broker.work_done(), elapsed);
@@ -86,12 +87,19 @@ impl Core {
         deadlines.into_iter().flatten().min()
     }
 
-    /// What came from other threads, and timers that are due.
-    fn take_input(&mut self) {
+    /// What came from other threads, and timers that are due. Returns whether calls may be left: those of one turn
+    /// have its steps together.
+    fn take_input(&mut self) -> bool {
         while let Some(done) = self.log.poll_done() {
             self.broker.store_mut().complete(done);
         }
+        let steps_end = self.broker.work_done() + self.broker.steps_per_turn();
+        let mut calls_left = false;
         for _ in 0..CALLS_WAITING_MAX {
+            calls_left = self.broker.work_done() >= steps_end;
+            if calls_left {
+                break;
+            }
             let Ok(call) = self.calls.try_recv() else { break };
             call(self);
         }
@@ -101,6 +109,7 @@ impl Core {
         }
         self.connections.fire_timers(&mut self.broker, now);
         self.publish_epoch();
+        calls_left
     }
 
     /// Runs the broker and writes what comes of it, again and again while there is more and time for
@@ -115,7 +124,7 @@ impl Core {
             self.submit_jobs();
             let mut acted = self.apply_effects();
             acted |= self.keep_promises();
-            let accepts = self.broker.accepts_publishes();
+            let accepts = self.broker.accepts_publish(self.connections.awaited_bytes());
             self.connections.resume_stalled(accepts, self.broker.names_freed());
             // What was written makes room for more, and a connection that broke gives back what it
             // held.
@@ -148,6 +157,7 @@ impl Core {
                 | Effect::Got { connection, .. }
                 | Effect::GotEmpty { connection, .. }
                 | Effect::ConsumerCancelled { connection, .. }
+                | Effect::PublisherResumed { connection }
                 | Effect::CloseConnection { connection, .. } => *connection,
                 Effect::PublishersBlocked { .. } | Effect::PublishersUnblocked => {
                     self.connections.broadcast(&mut self.broker, &effect, now);

@@ -22,6 +22,8 @@ pub(crate) struct Chunk {
     resident_bytes: usize,
     /// Number of the bodies that are here.
     resident: usize,
+    /// Number of those whose entries are in the log, so that they may be dropped.
+    evictable: usize,
     /// Entries that are not in the log.
     unstored: usize,
     /// Something was taken from or put into the middle: the log between the first and the last
@@ -88,6 +90,11 @@ impl Chunk {
         self.unstored
     }
 
+    /// Bodies that may be dropped.
+    pub(crate) const fn evictable(&self) -> usize {
+        self.evictable
+    }
+
     pub(crate) const fn is_sparse(&self) -> bool {
         self.sparse
     }
@@ -142,7 +149,7 @@ impl Chunk {
         }
         if body.is_some() || !self.bodies.is_empty() {
             self.allocate_bodies();
-            self.count_body(body.as_ref());
+            self.count_body(&entry, body.as_ref());
             self.bodies.push(body);
         }
         self.unstored += usize::from(!entry.is_stored());
@@ -162,7 +169,7 @@ impl Chunk {
         if body.is_some() {
             self.allocate_bodies();
         }
-        self.count_body(body.as_ref());
+        self.count_body(&entry, body.as_ref());
         self.unstored += usize::from(!entry.is_stored());
         self.sparse = true;
         let expiry = expires_at.unwrap_or(NEVER);
@@ -205,7 +212,7 @@ impl Chunk {
         if let Some(slot) = self.expiries.get_mut(index) {
             *slot = expires_at.unwrap_or(NEVER);
         }
-        self.count_body(body.as_ref());
+        self.count_body(&entry, body.as_ref());
         if let Some(slot) = self.bodies.get_mut(index) {
             *slot = body;
         }
@@ -276,7 +283,7 @@ impl Chunk {
     pub(crate) fn evict(&mut self, wanted: usize) -> usize {
         let before = self.resident_bytes;
         for index in (self.head..self.bodies.len()).rev() {
-            if before - self.resident_bytes >= wanted {
+            if self.evictable == 0 || before - self.resident_bytes >= wanted {
                 break;
             }
             if self.entries[index].is_stored() {
@@ -297,14 +304,19 @@ impl Chunk {
             return false;
         }
         self.bodies[index] = Some(Arc::clone(body));
-        self.count_body(Some(body));
+        let entry = self.entries[index];
+        self.count_body(&entry, Some(body));
         true
     }
 
     /// Notes that an entry was written to the log.
     pub(crate) fn set_stored(&mut self, at: usize, location: Location) {
-        let entry = &mut self.entries[self.head + at];
-        self.unstored -= usize::from(!entry.is_stored());
+        let index = self.head + at;
+        let entry = &mut self.entries[index];
+        if !entry.is_stored() {
+            self.unstored -= 1;
+            self.evictable += usize::from(self.bodies.get(index).is_some_and(Option::is_some));
+        }
         entry.flags = entry.flags.with(EntryFlags::STORED);
         entry.location = location;
     }
@@ -323,13 +335,15 @@ impl Chunk {
         let body = self.bodies.get_mut(index)?.take()?;
         self.resident_bytes -= body.resident_bytes();
         self.resident -= 1;
+        self.evictable -= usize::from(self.entries[index].is_stored());
         Some(body)
     }
 
-    fn count_body(&mut self, body: Option<&Arc<Message>>) {
+    fn count_body(&mut self, entry: &Entry, body: Option<&Arc<Message>>) {
         if let Some(body) = body {
             self.resident_bytes += body.resident_bytes();
             self.resident += 1;
+            self.evictable += usize::from(entry.is_stored());
         }
     }
 
@@ -350,9 +364,12 @@ impl Chunk {
     fn recount(&mut self) {
         self.unstored = self.entries().iter().filter(|e| !e.is_stored()).count();
         self.resident = 0;
+        self.evictable = 0;
         self.resident_bytes = 0;
-        for body in self.bodies.iter().flatten() {
+        for (entry, body) in self.entries.iter().zip(&self.bodies) {
+            let Some(body) = body else { continue };
             self.resident += 1;
+            self.evictable += usize::from(entry.is_stored());
             self.resident_bytes += body.resident_bytes();
         }
     }

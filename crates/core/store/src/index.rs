@@ -6,8 +6,9 @@ use std::sync::Arc;
 use quelea_model::{Message, QueueId, Seq, Timestamp};
 
 use crate::chunk::Chunk;
+use crate::cleared_range::ClearedRange;
 use crate::queued_message::{
-    CheckpointCursor, Drained, Front, NextRead, QueuedMessage, QueuedMessageRef, UnstoredMessage,
+    CheckpointCursor, Drained, Front, NextRead, QueuedMessage, QueuedMessageRef,
 };
 use crate::slot::Slot;
 use crate::{Entry, LoadItem, Loaded, LoadedRange, Location, NEVER, PagedRange, Store};
@@ -29,7 +30,13 @@ pub struct QueueIndex {
     pub(crate) body_bytes: u64,
     resident_bytes: usize,
     index_bytes: usize,
-    unstored: usize,
+    pub(crate) unstored: usize,
+    /// Bodies that may be dropped from memory.
+    pub(crate) evictable: usize,
+    /// Where none of them are.
+    pub(crate) evicted: ClearedRange,
+    /// Where all is in the log.
+    pub(crate) spilled: ClearedRange,
 }
 
 impl QueueIndex {
@@ -142,9 +149,10 @@ impl QueueIndex {
         let Some(Slot::Chunk(chunk)) = self.slots.front_mut() else {
             return None;
         };
-        let before = chunk.resident_bytes();
+        let before = (chunk.resident_bytes(), chunk.evictable());
         let ready = chunk.pop_front()?;
-        self.resident_bytes -= before - chunk.resident_bytes();
+        self.resident_bytes -= before.0 - chunk.resident_bytes();
+        self.evictable -= before.1 - chunk.evictable();
         let empty = chunk.is_empty();
         self.count_out(&ready.entry);
         if empty && self.slots.len() > 1 {
@@ -224,9 +232,10 @@ impl QueueIndex {
         let Slot::Chunk(chunk) = &mut self.slots[slot] else {
             return None;
         };
-        let before = chunk.resident_bytes();
+        let before = (chunk.resident_bytes(), chunk.evictable());
         let ready = chunk.remove(at)?;
-        self.resident_bytes -= before - chunk.resident_bytes();
+        self.resident_bytes -= before.0 - chunk.resident_bytes();
+        self.evictable -= before.1 - chunk.evictable();
         let empty = chunk.is_empty();
         self.count_out(&ready.entry);
         if empty && self.slots.len() > 1 {
@@ -249,62 +258,13 @@ impl QueueIndex {
         }
     }
 
-    /// Drops bodies that are in the log too, from the end towards the head, until `bytes_wanted`
-    /// are free. Returns the bytes.
-    pub fn evict(&mut self, bytes_wanted: usize) -> usize {
-        let mut freed = 0;
-        for at in (0..self.slots.len()).rev() {
-            if freed >= bytes_wanted || self.resident_bytes == 0 {
-                break;
-            }
-            if matches!(&self.slots[at], Slot::Chunk(chunk) if chunk.resident_bytes() > 0) {
-                freed +=
-                    self.change_chunk(at, |chunk| chunk.evict(bytes_wanted - freed)).unwrap_or(0);
-            }
-        }
-        freed
-    }
-
-    /// Messages in memory that are not in the log, from the end of the index but in rising order:
-    /// at most `max`, at most one chunk. To be appended and then [`QueueIndex::mark_stored`].
-    #[must_use]
-    pub fn unstored(&self, max: usize) -> Vec<UnstoredMessage> {
-        let mut found = Vec::new();
-        if self.unstored == 0 {
-            return found;
-        }
-        for slot in self.slots.iter().rev() {
-            let Slot::Chunk(chunk) = slot else { continue };
-            if chunk.unstored() == 0 {
-                continue;
-            }
-            for (at, entry) in chunk.entries().iter().enumerate().rev() {
-                if found.len() == max {
-                    break;
-                }
-                if let (false, Some(message)) = (entry.is_stored(), chunk.body(at)) {
-                    found.push(UnstoredMessage {
-                        seq: entry.seq,
-                        expires_at: chunk.expiry(at),
-                        priority: entry.priority,
-                        message: Arc::clone(message),
-                    });
-                }
-            }
-            if !found.is_empty() {
-                break;
-            }
-        }
-        found.reverse();
-        found
-    }
-
     /// Notes that a message was written to the log. False if it is not here any more; then the
     /// caller has to release it.
     pub fn mark_stored(&mut self, seq: Seq, location: Location) -> bool {
         let Some((slot, at)) = self.find(seq) else {
             return false;
         };
+        self.evicted.admit(seq);
         self.change_chunk(slot, |chunk| chunk.set_stored(at, location)).is_some()
     }
 
@@ -325,6 +285,7 @@ impl QueueIndex {
             if let Some(range) = PagedRange::of(chunk.entries(), chunk.expiries()) {
                 self.index_bytes -= chunk.heap_bytes();
                 self.resident_bytes -= chunk.resident_bytes();
+                self.evictable -= chunk.evictable();
                 self.slots[at] = Slot::PagedRange(range);
             }
         }
@@ -368,6 +329,7 @@ impl QueueIndex {
         }
         for (seq, message) in &loaded.messages {
             if let Some((slot, at)) = self.find(*seq) {
+                self.evicted.admit(*seq);
                 self.change_chunk(slot, |chunk| chunk.set_body(at, message));
             }
         }
@@ -535,7 +497,9 @@ impl QueueIndex {
             return None;
         };
         let before = (chunk.heap_bytes(), chunk.resident_bytes(), chunk.unstored());
+        let evictable = chunk.evictable();
         let result = change(chunk);
+        self.evictable = self.evictable + chunk.evictable() - evictable;
         self.index_bytes = self.index_bytes + chunk.heap_bytes() - before.0;
         self.resident_bytes = self.resident_bytes + chunk.resident_bytes() - before.1;
         self.unstored = self.unstored + chunk.unstored() - before.2;
@@ -552,6 +516,7 @@ impl QueueIndex {
         self.index_bytes += chunk.heap_bytes() + size_of::<Slot>();
         self.resident_bytes += chunk.resident_bytes();
         self.unstored += chunk.unstored();
+        self.evictable += chunk.evictable();
         self.slots.insert(at, Slot::Chunk(chunk));
     }
 
@@ -570,6 +535,11 @@ impl QueueIndex {
     fn count_in(&mut self, ready: &QueuedMessage) {
         self.len += 1;
         self.body_bytes += u64::from(ready.entry.body_bytes);
+        if !ready.entry.is_stored() {
+            self.spilled.admit(ready.entry.seq);
+        } else if ready.body.is_some() {
+            self.evicted.admit(ready.entry.seq);
+        }
     }
 
     /// For `pop_front` and `remove`, which do not go through `change_chunk`.

@@ -10,10 +10,12 @@ mod checkpoint_file;
 mod checkpoint_read;
 mod checkpoint_writer;
 mod chunk;
+mod cleared_range;
 mod commit_search;
 mod damage;
 mod disk;
 mod entry;
+mod eviction;
 #[cfg(feature = "testing")]
 pub mod fake_disk;
 #[cfg(feature = "fuzzing")]
@@ -29,6 +31,7 @@ mod log_directory;
 #[cfg(feature = "testing")]
 mod mem;
 mod new_message;
+mod noted_ids;
 mod options;
 mod paged_range;
 mod queued_message;
@@ -39,6 +42,7 @@ mod record_reader;
 mod recovered;
 mod recovery;
 mod replay;
+mod room;
 mod scan;
 mod segment;
 mod segment_pool;

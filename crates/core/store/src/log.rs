@@ -9,9 +9,10 @@ use crate::checkpoint_writer::{self, CheckpointEnd, CheckpointWriter};
 use crate::group_commit::GroupCommit;
 use crate::job::{Outcome, Work};
 use crate::load_queue::LoadQueue;
+use crate::noted_ids::NotedIds;
 use crate::read_job::{OpenSegment, ReadJob, ReadResult};
 use crate::record;
-use crate::segment::{Segment, Segments};
+use crate::segment::Segments;
 use crate::segment_pool::SegmentPool;
 use crate::{
     Deduplication, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, NewMessage,
@@ -22,10 +23,6 @@ use crate::{
 const READS_MAX: usize = 4;
 /// While so much waits to be written, a checkpoint pass makes no more of it.
 const CHECKPOINT_PENDING_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Messages leave so much room in the files that there are: what frees space is appended behind them,
-/// and would wait for ever if they waited for it. Some million acknowledgements.
-const ROOM_BYTES_KEPT: u32 = 8 * 1024 * 1024;
-
 /// The log: one sequence of records for all queues, in recycled segments. See docs/formats/log.md.
 #[derive(Debug)]
 pub struct LogStore {
@@ -41,6 +38,8 @@ pub struct LogStore {
     pub(crate) loads: LoadQueue,
     pub(crate) checkpoint_writer: Option<CheckpointWriter>,
     pub(crate) checkpoint: LastCheckpoint,
+    /// What the next one has to note in the log itself.
+    pub(crate) noted: NotedIds,
     pub(crate) state: StoreState,
     pub(crate) stats: StoreStats,
     /// As of the last poll.
@@ -95,28 +94,14 @@ impl LogStore {
         }
     }
 
-    /// Whether all that was appended has a file to lie in, and enough is left of it.
-    fn has_file_room(&self) -> bool {
-        let segment_bytes = self.options.segment_bytes;
-        let kept = ROOM_BYTES_KEPT.min(segment_bytes / 2);
-        let tail = self.appender.tail();
-        let left = tail.capacity.saturating_sub(tail.offset);
-        let has_file = |segment: &Segment| segment.file.is_some();
-        if self.segments.get(tail.segment).is_some_and(has_file) && left >= kept {
-            return true;
+    fn note_deduplication(&mut self, queue: QueueId, sent: &Deduplication) {
+        let at = self.append(record::DEDUPLICATION_BYTES, |out| {
+            record::encode_deduplication(queue, sent, out);
+        });
+        // It outlives its message.
+        if let Some(segment) = self.segments.get_mut(at.segment) {
+            segment.replayed = true;
         }
-        let waiting = self.segments.iter().rev().take_while(|segment| !has_file(segment));
-        let (mut count, mut large) = (0, false);
-        for segment in waiting {
-            count += 1;
-            large |= segment.capacity != segment_bytes;
-        }
-        if self.segments.iter().next().is_none_or(|first| !has_file(first)) {
-            // Nothing is in the log yet that could be freed.
-            return true;
-        }
-        let ready = self.pool.ready();
-        !large && ready >= count && (left >= kept || ready > count)
     }
 
     fn append_topology(&mut self, key: &[u8], value: Option<&[u8]>) {
@@ -275,7 +260,7 @@ impl LogStore {
         is_run: bool,
     ) {
         // Without room entries stay where they are: the pass must come to its end, which frees space.
-        let has_room = self.has_file_room();
+        let has_room = self.has_file_room(0);
         let writer = self.checkpoint_writer.as_mut().filter(|writer| writer.is_gathering());
         let Some(writer) = writer else { return };
         let before = self.appender.appended_bytes();
@@ -334,14 +319,13 @@ impl Store for LogStore {
     }
 
     fn append_deduplication(&mut self, queue: QueueId, sent: &Deduplication) {
-        let at = self.append(record::DEDUPLICATION_BYTES, |out| {
-            record::encode_deduplication(queue, sent, out);
-        });
+        self.note_deduplication(queue, sent);
+        self.noted.add(sent.sent_at);
+    }
+
+    fn repeat_deduplication(&mut self, queue: QueueId, sent: &Deduplication) {
+        self.note_deduplication(queue, sent);
         self.not_for_the_next_checkpoint(record::DEDUPLICATION_BYTES);
-        // It outlives its message.
-        if let Some(segment) = self.segments.get_mut(at.segment) {
-            segment.replayed = true;
-        }
     }
 
     fn append_purge(&mut self, queue: QueueId, kept: &[Seq]) {
@@ -400,8 +384,8 @@ impl Store for LogStore {
         self.appender.pending_bytes() + self.commit.pending_bytes()
     }
 
-    fn has_room(&self) -> bool {
-        self.has_file_room()
+    fn has_room(&self, bytes: usize) -> bool {
+        self.has_file_room(bytes)
     }
 
     fn load(&mut self, request: LoadRequest) {
@@ -418,6 +402,12 @@ impl Store for LogStore {
         self.now = now;
         if self.appender.is_atomic() {
             return None;
+        }
+        self.noted.forget_old(now);
+        self.pool.set_ahead(self.segments_ahead());
+        if matches!(self.state, StoreState::Full { .. }) {
+            // Fewer spare files may be enough now, only since some time has passed.
+            self.update_state();
         }
         self.free_segments();
         self.reuse_segments();

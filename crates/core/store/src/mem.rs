@@ -264,6 +264,10 @@ impl Store for MemStore {
         self.appended(64);
     }
 
+    fn repeat_deduplication(&mut self, queue: QueueId, sent: &Deduplication) {
+        self.append_deduplication(queue, sent);
+    }
+
     fn append_queue_deleted(&mut self, queue: QueueId) {
         self.queues.remove(&queue);
         self.visibility.remove(&queue);

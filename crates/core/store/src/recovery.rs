@@ -15,6 +15,7 @@ use crate::group_commit::GroupCommit;
 use crate::load_queue::LoadQueue;
 use crate::log::{LastCheckpoint, LogStore};
 use crate::log_directory::{FoundSegment, LogDirectory};
+use crate::noted_ids::NotedIds;
 use crate::record::{self, COMMIT_BYTES, Commit, Seed};
 use crate::replay::{Replay, ReplaySegment};
 use crate::scan::{Scan, SegmentEnd, Tally};
@@ -460,7 +461,7 @@ fn build(
         dropped_tail: end.dropped,
     };
     let covered = if base.number > 0 { base.position } else { Location::NOWHERE };
-    let store = LogStore {
+    let mut store = LogStore {
         log_id,
         options,
         appender: Appender::new(log_id, options.nonce, options.segment_bytes, tail),
@@ -480,6 +481,7 @@ fn build(
             appended_since: if replay.damage.is_empty() { replayed_bytes } else { u64::MAX / 2 },
             retry_at: None,
         },
+        noted: NotedIds::default(),
         state: StoreState::Healthy,
         stats: StoreStats::default(),
         now,
@@ -493,6 +495,7 @@ fn build(
         ..Recovered::default()
     };
     replay.fill(&mut recovered);
+    store.noted = NotedIds::recovered(&recovered);
     (store, recovered)
 }
 

@@ -9,7 +9,7 @@ use crate::allocation::{Allocated, Allocation};
 use crate::segment::SegmentFile;
 use crate::{DiskFile, Options};
 
-/// Spare files that are always kept ahead.
+/// Spare files that are always kept ahead, at least.
 const AHEAD: usize = 1;
 
 /// Keeps a file ready for the next segment, so that a full disk is seen before it hurts.
@@ -18,6 +18,8 @@ pub(crate) struct SegmentPool {
     log_id: u64,
     bytes: u32,
     max: usize,
+    /// Spare files to be kept ahead.
+    ahead: usize,
     retry_ms: u64,
     ready: Vec<SegmentFile>,
     next_slot: u32,
@@ -49,6 +51,7 @@ impl SegmentPool {
             log_id,
             bytes: options.segment_bytes,
             max: options.spare_segments_max.max(AHEAD),
+            ahead: AHEAD,
             retry_ms: options.full_retry_ms,
             ready: Vec::new(),
             next_slot,
@@ -64,7 +67,7 @@ impl SegmentPool {
 
     /// Adds a file that is a spare one already.
     pub(crate) fn add(&mut self, file: SegmentFile) {
-        if file.bytes == self.bytes && self.len() < self.max {
+        if file.bytes == self.bytes && self.len() < self.max.max(self.ahead) {
             self.ready.push(file);
         } else {
             self.remove.push_back(file.name);
@@ -73,11 +76,16 @@ impl SegmentPool {
 
     /// Takes the file of a segment that is not part of the log any more.
     pub(crate) fn recycle(&mut self, file: SegmentFile) {
-        if file.bytes == self.bytes && self.len() < self.max {
+        if file.bytes == self.bytes && self.len() < self.max.max(self.ahead) {
             self.retire.push_back(file);
         } else {
             self.remove.push_back(file.name);
         }
+    }
+
+    /// So many spare files are kept ahead from now on.
+    pub(crate) fn set_ahead(&mut self, files: usize) {
+        self.ahead = files.max(AHEAD);
     }
 
     /// Files that are or will be ready without allocating.
@@ -92,12 +100,12 @@ impl SegmentPool {
 
     /// Whether the next segment has no file yet.
     pub(crate) fn is_short(&self) -> bool {
-        self.len() < AHEAD
+        self.len() < self.ahead
     }
 
-    /// Why there is no spare file, if the disk is full.
+    /// Why there are too few spare files, if the disk is full.
     pub(crate) fn full(&self) -> Option<&str> {
-        self.full.as_deref().filter(|_| self.ready.is_empty() || self.large.is_some())
+        self.full.as_deref().filter(|_| self.ready.len() < self.ahead || self.large.is_some())
     }
 
     /// Whether a job is under way.
@@ -148,7 +156,8 @@ impl SegmentPool {
         if let Some(bytes) = self.large {
             return Some(Allocation::Create { name: self.new_name(), bytes });
         }
-        if self.len() >= AHEAD {
+        if self.len() >= self.ahead {
+            self.full = None;
             return None;
         }
         let (name, file, done) = match self.filling.take() {

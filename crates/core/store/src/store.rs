@@ -60,8 +60,12 @@ pub trait Store: Any + Send {
     /// that are not durable need none.
     fn append_visibility(&mut self, queue: QueueId, visibility: &Visibility);
 
-    /// Notes a deduplication id. As long as it counts the broker repeats it in each checkpoint.
+    /// Notes a new deduplication id. As long as it counts the broker repeats it in each checkpoint, by
+    /// [`Store::repeat_deduplication`]: the room for that is kept from now on.
     fn append_deduplication(&mut self, queue: QueueId, sent: &Deduplication);
+
+    /// Notes a deduplication id again, for the checkpoint that is under way.
+    fn repeat_deduplication(&mut self, queue: QueueId, sent: &Deduplication);
 
     /// Notes that the queue lost all its messages but `kept` (those delivered and not settled), and its
     /// deduplication ids. The entries that went have to be released.
@@ -103,9 +107,10 @@ pub trait Store: Any + Send {
     /// Bytes appended and not yet written. The broker stops taking messages beyond a limit.
     fn pending_bytes(&self) -> usize;
 
-    /// Whether messages should be appended: what is appended already has its place on the disk, and room
-    /// is left behind it for what frees space. Everything else may be appended at any time.
-    fn has_room(&self) -> bool {
+    /// Whether messages of so many bytes should be appended: what is appended already has its place on the disk, and
+    /// room is left behind them for what frees space. Everything else may be appended at any time.
+    fn has_room(&self, bytes: usize) -> bool {
+        let _ = bytes;
         true
     }
 

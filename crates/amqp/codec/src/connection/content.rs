@@ -8,7 +8,7 @@ use super::channel::{Assembly, Channel, ChannelState, Content};
 use super::refusal::{Outcome, Refusal, malformed};
 use crate::encode::CONTENT_HEAD;
 use crate::event::Event;
-use crate::frame::FrameKind;
+use crate::frame::{BodyPart, FrameKind};
 use crate::method::basic::Publish;
 use crate::method::shape::Arguments;
 use crate::reply_code::ReplyCode;
@@ -121,25 +121,56 @@ impl ServerConnection {
             return Err(publish_refusal(ReplyCode::UnexpectedFrame, text));
         }
         if arrived < assembly.size {
-            let before = assembly.bytes();
-            assembly.push(&payload);
-            let grown = assembly.bytes() - before;
-            self.assembling_bytes += grown;
-            return self.check_assembling();
+            return self.append_body(number, &payload);
         }
-        let Content::Body(mut assembly) = std::mem::replace(content, Content::None) else {
-            return Ok(None);
+        if assembly.body.is_empty() {
+            return Ok(self.finish_body(number, Some(payload)));
+        }
+        self.append_body(number, &payload)?;
+        Ok(self.finish_body(number, None))
+    }
+
+    /// Whether this channel takes a body frame of so many bytes in parts: not if there is something to refuse.
+    pub(super) fn takes_parts(&mut self, number: u16, bytes: usize) -> bool {
+        let content = self.content_of(number);
+        matches!(content, Some(Content::Body(assembly)) if assembly.body.len() + bytes <= assembly.size)
+    }
+
+    /// A part of a body frame, or its end. What belongs to a channel that was closed meanwhile is dropped.
+    pub(super) fn content_part(&mut self, number: u16, part: &BodyPart) -> Outcome {
+        match (self.content_of(number), part) {
+            (Some(Content::Body(_)), BodyPart::Payload(payload)) => {
+                self.append_body(number, payload)
+            }
+            (Some(Content::Body(assembly)), BodyPart::End)
+                if assembly.body.len() == assembly.size =>
+            {
+                Ok(self.finish_body(number, None))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn append_body(&mut self, number: u16, payload: &[u8]) -> Outcome {
+        let Some(Content::Body(assembly)) = self.content_of(number) else { return Ok(None) };
+        let before = assembly.bytes();
+        assembly.push(payload);
+        let grown = assembly.bytes() - before;
+        self.assembling_bytes += grown;
+        self.check_assembling()
+    }
+
+    /// The message is complete: its body is what was put together, unless it came in one piece.
+    fn finish_body(&mut self, number: u16, whole: Option<Bytes>) -> Option<Event> {
+        let content = self.content_of(number)?;
+        let Content::Body(assembly) = std::mem::replace(content, Content::None) else {
+            return None;
         };
         self.assembling_bytes -= assembly.bytes();
-        let body = if assembly.body.is_empty() {
-            payload
-        } else {
-            assembly.push(&payload);
-            Bytes::from(assembly.body)
-        };
         self.channels.finish_content(number);
-        let Assembly { publish, properties, .. } = assembly;
-        Ok(Some(Event::Publish { channel: number, publish, properties, body }))
+        let Assembly { publish, properties, body, .. } = assembly;
+        let body = whole.unwrap_or_else(|| Bytes::from(body));
+        Some(Event::Publish { channel: number, publish, properties, body })
     }
 
     fn check_assembling(&self) -> Outcome {

@@ -6,6 +6,7 @@ mod conversation;
 mod golden;
 mod handshake;
 mod heartbeat;
+mod large_bodies;
 mod memory;
 mod other_codec;
 mod output;

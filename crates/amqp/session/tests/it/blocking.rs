@@ -1,4 +1,4 @@
-//! Publishers are held back while the disk is full.
+//! Publishers are held back while the disk is full, and while fast consumers have too much before them.
 
 use quelea_amqp_codec::method::{Method, basic, connection};
 use quelea_model::Table;
@@ -130,4 +130,46 @@ fn a_publisher_to_a_memory_queue_is_held_back_too() {
     assert!(node.session(on.0).is_stalled());
     node.disconnect(on.0);
     assert_eq!(node.broker.connections().len(), 0);
+}
+
+/// Publishes and takes for so many milliseconds, a lot more than is taken.
+fn flood(node: &mut SessionTest, publisher: On, consumer: On, ms: u64) {
+    for _ in 0..ms {
+        for _ in 0..100 {
+            node.publish_to(publisher, "q", "m");
+        }
+        take(node, consumer, 1);
+    }
+}
+
+/// A fast consumer takes for so many milliseconds.
+fn take(node: &mut SessionTest, consumer: On, ms: u64) {
+    for _ in 0..ms {
+        node.settle();
+        if let Some((last, _)) = deliveries(&node.all(consumer.0)).last() {
+            node.send_on(consumer, basic::Ack { delivery_tag: *last, multiple: true });
+        }
+        node.advance(1);
+    }
+}
+
+#[test]
+fn a_publisher_ahead_of_a_fast_consumer_is_read_less() {
+    let mut node = SessionTest::new();
+    let (publisher, consumer) = (publisher(&mut node), node.channel());
+    node.send_on(consumer, basic::Qos { prefetch_count: 20, ..basic::Qos::default() });
+    node.call(consumer, consume("q", "me"));
+    flood(&mut node, publisher, consumer, 1_000);
+    let ready = node.broker.queue("/", "q").unwrap().messages_ready;
+    assert!(ready < 10_000, "{ready} of 100,000 wait in the queue");
+    let counted = node.broker.overview().counters;
+    assert!(counted.slowed > 0 && counted.publish < 100_000, "the rest waits outside: {counted:?}");
+    // What else it sends waits behind that, and is answered: it is read again and again.
+    node.send_on(publisher, queue("other"));
+    for _ in 0..100 {
+        take(&mut node, consumer, 100);
+    }
+    let answers = node.methods(publisher.0);
+    assert!(matches!(answers[..], [Method::QueueDeclareOk(_)]), "{answers:?}");
+    assert_eq!(node.broker.overview().counters.publish, 100_001);
 }

@@ -194,3 +194,41 @@ fn both_sides_may_close_a_channel_at_the_same_time() {
     let on = node.open_channel(on.0, on.1);
     assert_eq!(node.call(on, basic::Qos::default()), basic::QosOk {}.into());
 }
+
+/// A channel with so many deliveries that it has not acknowledged that they do not go back in one turn.
+fn holding(node: &mut SessionTest) -> On {
+    let on = node.channel();
+    node.call(on, durable_queue("q"));
+    node.call(on, consume("q", "me"));
+    (0..500).for_each(|_| node.publish_to(on, "q", "a"));
+    node.settle();
+    assert_eq!(node.all(on.0).len(), 500);
+    node.broker.set_steps_per_turn(1_000);
+    node.turn();
+    on
+}
+
+#[test]
+fn what_was_not_acknowledged_is_back_before_close_ok() {
+    let mut node = SessionTest::new();
+    let other = node.channel();
+    for is_channel in [true, false] {
+        let on = holding(&mut node);
+        if is_channel {
+            node.send_on(on, close_channel())
+        } else {
+            node.send(on.0, close())
+        }
+        node.turn();
+        node.turn();
+        assert_eq!(node.methods(on.0), [], "it is under way");
+        node.settle();
+        assert_eq!(count(&mut node, other, "q"), 500);
+        let answers = node.methods(on.0);
+        let is_close_ok = |method: &Method| {
+            matches!(method, Method::ChannelCloseOk(_) | Method::ConnectionCloseOk(_))
+        };
+        assert!(answers.iter().all(is_close_ok) && answers.len() == 1, "{answers:?}");
+        node.call(other, queue_methods::Delete { queue: "q".into(), ..Default::default() });
+    }
+}

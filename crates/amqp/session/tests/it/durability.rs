@@ -105,6 +105,7 @@ fn a_session_that_waits_reads_no_further_and_goes_on_by_itself() {
     node.is_disk_slow = true;
     for number in 0..5 {
         node.send_on(on, durable_queue(&format!("q{number}")));
+        node.send_on(on, basic::Qos::default());
     }
     node.settle();
     assert!(!node.session(on.0).wants_input());
@@ -112,7 +113,7 @@ fn a_session_that_waits_reads_no_further_and_goes_on_by_itself() {
     assert_eq!(node.broker.queues(None).len(), 1);
     node.is_disk_slow = false;
     node.settle();
-    assert_eq!(node.all(on.0).len(), 5);
+    assert_eq!(node.all(on.0).len(), 10);
     assert!(node.session(on.0).wants_input());
 }
 
@@ -122,6 +123,7 @@ fn who_leaves_before_the_answer_leaves_nothing_behind() {
     let on = node.channel();
     node.is_disk_slow = true;
     node.send_on(on, durable_queue("q"));
+    node.send_on(on, basic::Qos::default());
     node.send_on(on, durable_queue("r"));
     node.settle();
     node.disconnect(on.0);

@@ -1,11 +1,13 @@
 //! What a hostile or careless client can cost.
 
-use quelea_amqp_codec::method::{Method, basic, channel, confirm, queue};
+use quelea_amqp_codec::method::{
+    Method, basic, channel, confirm, exchange as exchange_methods, queue as queue_methods, tx,
+};
 use quelea_broker::BrokerConfig;
 use quelea_model::{Properties, Table, Value, limits};
 
 use crate::consuming::consume;
-use crate::declaring::{bind, declared, durable_queue, exclusive_queue, queue};
+use crate::declaring::{bind, declared, durable_queue, exchange, exclusive_queue, queue};
 use crate::session_test::{Client, On, SessionTest};
 
 #[test]
@@ -151,7 +153,7 @@ fn a_message_too_large_for_its_consumers_frames_closes_one_channel() {
         ("x-message-ttl", Value::I32(0)),
     ];
     let arguments = Table::from_iter(dead);
-    node.call(publisher, queue::Declare { arguments, ..queue("q") });
+    node.call(publisher, queue_methods::Declare { arguments, ..queue("q") });
     node.call(publisher, queue("dead"));
     // Dead-lettering adds x-death to headers that only just fit.
     let large = Value::Array(vec![Value::LongString(vec![b'x'; 130_940].into())]);
@@ -179,7 +181,7 @@ fn a_header_too_long_for_the_consumer_is_left_out() {
         ("x-message-ttl", Value::I32(0)),
     ];
     let arguments = Table::from_iter(dead);
-    node.call(publisher, queue::Declare { arguments, ..queue("q") });
+    node.call(publisher, queue_methods::Declare { arguments, ..queue("q") });
     node.call(publisher, queue("dead"));
     // x-death is one more than fits.
     let long = Value::LongString(vec![b'x'; 130_950].into());
@@ -217,11 +219,7 @@ fn a_flood_of_expensive_keys_lets_the_others_go_in_between() {
     let mut node = SessionTest::new();
     let (attacker, other) = (node.channel(), node.channel());
     node.call(attacker, queue("q"));
-    // Places that a key of these words comes by, and none that it fits.
-    for n in 0..40 {
-        let stars = "*.".repeat(n);
-        node.call(attacker, bind("q", "amq.topic", &format!("#.a.{stars}z")));
-    }
+    expensive_patterns(&mut node, attacker);
     node.call(other, queue("probe"));
     node.call(other, basic::Consume { no_ack: true, ..consume("probe", "me") });
     node.broker.set_steps_per_turn(1_000);
@@ -259,13 +257,180 @@ fn a_queue_is_declared_anew_behind_its_deletion_however_many_bindings_it_had() {
     }
     node.broker.set_steps_per_turn(1_000);
     node.turn();
-    node.send_on(on, queue::Delete { queue: "q".into(), ..Default::default() });
+    node.send_on(on, queue_methods::Delete { queue: "q".into(), ..Default::default() });
     node.send_on(on, durable_queue("q"));
+    // The deletion takes this turn's steps.
     node.turn();
-    assert!(node.session(on.0).is_stalled(), "the name is not free yet");
+    node.turn();
+    assert!(node.session(on.0).awaits_removal(), "the name is not free yet");
     node.settle();
     let answers = node.methods(on.0);
-    assert_eq!(answers[0], queue::DeleteOk { message_count: 0 }.into());
+    assert_eq!(answers[0], queue_methods::DeleteOk { message_count: 0 }.into());
     assert_eq!(answers[1], declared("q", 0, 0));
     assert_eq!(answers.len(), 2);
+}
+
+#[test]
+fn an_exchange_is_declared_anew_behind_its_deletion_however_many_bindings_it_had() {
+    let mut node = SessionTest::new();
+    let on = node.channel();
+    let declare = || exchange_methods::Declare {
+        exchange: "x".into(),
+        kind: "direct".into(),
+        durable: true,
+        ..Default::default()
+    };
+    node.call(on, declare());
+    node.call(on, durable_queue("q"));
+    for n in 0..100 {
+        node.call(on, bind("q", "x", &format!("key {n}")));
+    }
+    node.broker.set_steps_per_turn(1_000);
+    node.turn();
+    node.send_on(on, exchange_methods::Delete { exchange: "x".into(), ..Default::default() });
+    node.send_on(on, declare());
+    // The deletion takes this turn's steps.
+    node.turn();
+    node.turn();
+    assert!(node.session(on.0).awaits_removal(), "the name is not free yet");
+    node.settle();
+    let answers = node.methods(on.0);
+    assert_eq!(
+        answers,
+        [exchange_methods::DeleteOk {}.into(), exchange_methods::DeclareOk {}.into()]
+    );
+}
+
+#[test]
+fn a_declaration_that_waits_holds_its_channel_and_no_other() {
+    let mut node = SessionTest::new();
+    let on = node.channel();
+    let other = node.open_channel(on.0, 2);
+    node.call(other, durable_queue("another"));
+    node.call(on, durable_queue("q"));
+    for n in 0..100 {
+        node.call(on, bind("q", "amq.direct", &format!("key {n}")));
+    }
+    node.broker.set_steps_per_turn(1_000);
+    node.turn();
+    node.send_on(on, queue_methods::Delete { queue: "q".into(), ..Default::default() });
+    node.send_on(on, durable_queue("q"));
+    node.send_on(other, durable_queue("another"));
+    // The deletion takes this turn's steps.
+    node.turn();
+    node.turn();
+    assert!(node.session(on.0).awaits_removal());
+    assert!(!node.session(on.0).is_stalled(), "the other channel goes on");
+    assert!(node.methods(on.0).contains(&declared("another", 0, 0)));
+    // What comes on its own channel waits, and with it what is read behind that.
+    node.send_on(on, bind("q", "amq.direct", "anew"));
+    node.turn();
+    assert!(node.session(on.0).is_stalled());
+    node.settle();
+    let answers = node.methods(on.0);
+    assert_eq!(answers.first(), Some(&declared("q", 0, 0)));
+    assert_eq!(answers.get(1), Some(&queue_methods::BindOk {}.into()));
+    assert!(!node.session(on.0).awaits_removal() && !node.session(on.0).is_stalled());
+}
+
+/// A key of these words comes by many places, and fits none.
+fn expensive_patterns(node: &mut SessionTest, on: On) {
+    for n in 0..40 {
+        let stars = "*.".repeat(n);
+        node.call(on, bind("q", "amq.topic", &format!("#.a.{stars}z")));
+    }
+}
+
+/// Publishes to `amq.topic` by a key that no other message has; its last word decides whether it fits.
+fn publish_expensive(node: &mut SessionTest, on: On, n: usize, last: &str) {
+    let to = basic::Publish {
+        exchange: "amq.topic".into(),
+        routing_key: (&*format!("n{n}.{}{last}", "a.".repeat(100))).into(),
+        ..Default::default()
+    };
+    node.publish(on, to, &Properties::default(), "m");
+}
+
+#[test]
+fn a_commit_of_expensive_messages_lets_the_others_go_in_between() {
+    let mut node = SessionTest::new();
+    let (attacker, other) = (node.channel(), node.channel());
+    node.call(attacker, durable_queue("q"));
+    expensive_patterns(&mut node, attacker);
+    node.call(other, queue("probe"));
+    node.call(other, basic::Consume { no_ack: true, ..consume("probe", "me") });
+    node.call(attacker, tx::Select {});
+    (0..200).for_each(|n| publish_expensive(&mut node, attacker, n, "z"));
+    // What was found when they came does not hold any more.
+    node.call(other, queue("new"));
+    node.broker.set_steps_per_turn(1_000);
+    node.turn();
+    node.send_on(attacker, tx::Commit {});
+    let mut before = node.broker.work_done();
+    let mut turns = 0;
+    while node.session(attacker.0).is_stalled() || turns == 0 {
+        assert_eq!(node.broker.queue("/", "q").unwrap().messages_ready, 0, "all or nothing");
+        node.publish_to(other, "probe", "served");
+        node.turn();
+        let steps = node.broker.work_done() - before;
+        before = node.broker.work_done();
+        assert!(steps <= 2_000 + limits::TOPIC_STEPS_MAX, "{steps} steps in turn {turns}");
+        assert_eq!(node.all(other.0).len(), 1, "turn {turns} serves the other");
+        turns += 1;
+    }
+    assert!(turns >= 20, "{turns} turns");
+    node.settle();
+    assert_eq!(node.methods(attacker.0), [tx::CommitOk {}.into()]);
+    assert_eq!(node.broker.queue("/", "q").unwrap().messages_ready, 200);
+}
+
+#[test]
+fn a_commit_over_many_turns_that_fails_has_changed_nothing() {
+    let mut node = SessionTest::new();
+    let (on, other) = (node.channel(), node.channel());
+    node.call(on, durable_queue("q"));
+    expensive_patterns(&mut node, on);
+    node.call(other, exchange("fleeting", "fanout"));
+    node.call(on, tx::Select {});
+    (0..200).for_each(|n| publish_expensive(&mut node, on, n, "z"));
+    node.call(other, queue("new"));
+    let to = basic::Publish { exchange: "fleeting".into(), ..Default::default() };
+    node.publish(on, to, &Properties::default(), "last");
+    node.settle();
+    node.broker.set_steps_per_turn(1_000);
+    node.turn();
+    node.send_on(on, tx::Commit {});
+    node.turn();
+    assert!(node.session(on.0).is_stalled(), "it is under way");
+    node.call(
+        other,
+        exchange_methods::Delete { exchange: "fleeting".into(), ..Default::default() },
+    );
+    node.settle();
+    let answers = node.methods(on.0);
+    assert!(matches!(&answers[..], [Method::ChannelClose(close)] if close.reply_code == 406));
+    assert_eq!(node.broker.queue("/", "q").unwrap().messages_ready, 0);
+}
+
+#[test]
+fn a_queue_deleted_while_a_commit_is_under_way_takes_its_messages_with_it() {
+    let mut node = SessionTest::new();
+    let (on, other) = (node.channel(), node.channel());
+    node.call(on, durable_queue("q"));
+    node.call(on, durable_queue("also"));
+    expensive_patterns(&mut node, on);
+    node.call(on, bind("also", "amq.topic", "#"));
+    node.call(on, tx::Select {});
+    (0..200).for_each(|n| publish_expensive(&mut node, on, n, "z"));
+    node.call(other, queue("new"));
+    node.broker.set_steps_per_turn(1_000);
+    node.turn();
+    node.send_on(on, tx::Commit {});
+    node.turn();
+    assert!(node.session(on.0).is_stalled(), "it is under way");
+    node.call(other, queue_methods::Delete { queue: "q".into(), ..Default::default() });
+    node.settle();
+    assert_eq!(node.methods(on.0), [tx::CommitOk {}.into()]);
+    assert_eq!(node.broker.queue("/", "also").unwrap().messages_ready, 200);
+    assert!(node.broker.queue("/", "q").is_none());
 }

@@ -68,6 +68,11 @@ impl Accounts {
         self.epoch
     }
 
+    /// None yet, in the place of these: who remembers anything of them sees that all has changed.
+    pub(super) fn after(before: &Self) -> Self {
+        Self { epoch: before.epoch + 1, ..Self::default() }
+    }
+
     /// The user of that name.
     #[must_use]
     pub fn user(&self, name: &str) -> Option<&User> {

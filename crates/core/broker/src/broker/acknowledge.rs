@@ -6,6 +6,7 @@ use super::Broker;
 use crate::error::UnknownDeliveryTag;
 use crate::ids::ChannelId;
 use crate::messaging::Settlement;
+use crate::work::STEPS_PER_REQUEUE;
 
 impl Broker {
     /// basic.ack. With `multiple` all deliveries up to the tag; 0 is then all of the channel.
@@ -37,7 +38,16 @@ impl Broker {
         requeue: bool,
     ) -> Result<(), UnknownDeliveryTag> {
         let settlement = if requeue { Settlement::Requeued } else { Settlement::Discarded };
-        self.messaging.settle(now, channel, tag, multiple, settlement)
+        let before = if multiple { self.unacked(channel) } else { 1 };
+        let settled = self.messaging.settle(now, channel, tag, multiple, settlement);
+        let after = if multiple { self.unacked(channel) } else { 0 };
+        // Who returns very many has others served before it goes on.
+        self.work.spend(before.saturating_sub(after) as u64 * STEPS_PER_REQUEUE);
+        settled
+    }
+
+    pub(super) fn unacked(&self, channel: ChannelId) -> usize {
+        self.messaging.clients.channels.get(channel).map_or(0, |state| state.unacked.len())
     }
 
     /// basic.reject.
@@ -88,7 +98,10 @@ impl Broker {
     /// turn it is. RabbitMQ refuses `requeue: false` (540); here it does the same as `true`, which
     /// the specification leaves to the server (AMQP 0-9-1, basic.recover).
     pub fn recover(&mut self, now: Timestamp, channel: ChannelId, _requeue: bool) {
+        let before = self.unacked(channel);
         self.messaging.requeue_unheld(now, channel);
+        let after = self.unacked(channel);
+        self.work.spend(before.saturating_sub(after) as u64 * STEPS_PER_REQUEUE);
         self.messaging.clients.resume_channel(&mut self.messaging.queues, channel);
     }
 }

@@ -57,6 +57,7 @@ impl Broker {
         password_hash: &str,
         tags: &[T],
     ) -> Result<Ticket, AdminError> {
+        self.keeps_access()?;
         self.access.put_user(&mut self.messaging.log, name, password_hash, tags)?;
         Ok(self.messaging.ticket(Durability::Fsync))
     }
@@ -66,6 +67,7 @@ impl Broker {
     /// # Errors
     /// [`AdminError::NoSuchUser`].
     pub fn delete_user(&mut self, _now: Timestamp, name: &str) -> Result<Ticket, AdminError> {
+        self.keeps_access()?;
         self.access.delete_user(&mut self.messaging.log, name)?;
         let reason = CloseReason::UserDeleted { user: name.to_owned() };
         self.close_connections(|connection| &*connection.user == name, &reason);
@@ -84,9 +86,7 @@ impl Broker {
         if self.removals.holds_vhost(&name) {
             return Err(AdminError::VhostBeingDeleted { vhost: name });
         }
-        let stored = StoredVhost { name, description: Box::from(""), tags: Vec::new() };
-        self.add_vhost(stored.clone());
-        self.messaging.log.persist(&Item::Vhost(stored));
+        self.make_vhost(name);
         Ok(self.messaging.ticket(Durability::Fsync))
     }
 
@@ -104,7 +104,8 @@ impl Broker {
             return Err(AdminError::NoSuchVhost { vhost: name.to_owned() });
         };
         log.store.begin_atomic();
-        self.access.remove_vhost(log, &stored.name);
+        self.remove_access_of(&stored.name);
+        let log = &mut self.messaging.log;
         log.unpersist(&Item::Vhost(stored.clone()));
         log.store.end_atomic();
         self.remove_vhost(id, stored.name);
@@ -133,6 +134,7 @@ impl Broker {
             write: Box::from(write),
             read: Box::from(read),
         };
+        self.keeps_access()?;
         self.access.set_permission(&mut self.messaging.log, permission)?;
         Ok(self.messaging.ticket(Durability::Fsync))
     }
@@ -148,6 +150,7 @@ impl Broker {
         vhost: &str,
     ) -> Result<Ticket, AdminError> {
         self.vhost_id(vhost)?;
+        self.keeps_access()?;
         let written = self.access.clear_permission(&mut self.messaging.log, user, vhost)?;
         Ok(self.messaging.topology_ticket(written))
     }
@@ -173,6 +176,9 @@ impl Broker {
             write: Box::from(write),
             read: Box::from(read),
         };
+        if self.own_access.is_some() {
+            return self.set_adopted_topic_permission(permission);
+        }
         self.access.set_topic_permission(&mut self.messaging.log, permission)?;
         Ok(self.messaging.ticket(Durability::Fsync))
     }
@@ -189,8 +195,12 @@ impl Broker {
         exchange: Option<&str>,
     ) -> Result<Ticket, AdminError> {
         self.vhost_id(vhost)?;
-        let log = &mut self.messaging.log;
-        let written = self.access.clear_topic_permissions(log, user, vhost, exchange)?;
+        let written = if self.own_access.is_some() {
+            self.clear_adopted_topic_permissions(user, vhost, exchange)?
+        } else {
+            let log = &mut self.messaging.log;
+            self.access.clear_topic_permissions(log, user, vhost, exchange)?
+        };
         Ok(self.messaging.topology_ticket(written))
     }
 
@@ -203,6 +213,7 @@ impl Broker {
         now: Timestamp,
         new: NewAccessKey<'_>,
     ) -> Result<Ticket, AdminError> {
+        self.keeps_access()?;
         check_texts(&new)?;
         let Some(user) = self.access.accounts.user(new.user).map(|user| Arc::clone(&user.name))
         else {
@@ -226,6 +237,7 @@ impl Broker {
         id: &str,
         enabled: bool,
     ) -> Result<Ticket, AdminError> {
+        self.keeps_access()?;
         let written = self.access.keys.enable(&mut self.messaging.log, id, enabled)?;
         Ok(self.messaging.topology_ticket(written))
     }
@@ -235,8 +247,16 @@ impl Broker {
     /// # Errors
     /// [`AdminError::NoSuchAccessKey`].
     pub fn delete_access_key(&mut self, _now: Timestamp, id: &str) -> Result<Ticket, AdminError> {
+        self.keeps_access()?;
         self.access.keys.delete(&mut self.messaging.log, id)?;
         Ok(self.messaging.ticket(Durability::Fsync))
+    }
+
+    /// Makes a virtual host that is not there, and keeps it.
+    pub(super) fn make_vhost(&mut self, name: VhostName) {
+        let stored = StoredVhost { name, description: Box::from(""), tags: Vec::new() };
+        self.add_vhost(stored.clone());
+        self.messaging.log.persist(&Item::Vhost(stored));
     }
 
     pub(super) fn add_vhost(&mut self, stored: StoredVhost) {
@@ -249,7 +269,11 @@ impl Broker {
         id.ok_or_else(|| AdminError::NoSuchVhost { vhost: vhost.to_owned() })
     }
 
-    fn close_connections(&mut self, which: impl Fn(&Connection) -> bool, reason: &CloseReason) {
+    pub(super) fn close_connections(
+        &mut self,
+        which: impl Fn(&Connection) -> bool,
+        reason: &CloseReason,
+    ) {
         let connections = self.messaging.clients.connections.iter();
         let doomed: Vec<_> =
             connections.filter(|(_, connection)| which(connection)).map(|(id, _)| id).collect();

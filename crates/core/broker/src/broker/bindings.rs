@@ -8,7 +8,9 @@ use quelea_store::Ticket;
 use super::Broker;
 use crate::access::Operation;
 use crate::argument_bounds::check_arguments;
-use crate::error::{BindingError, ChannelGone, NoSuchExchange, ResourceError, ResourceKind};
+use crate::error::{
+    BindingError, ChannelGone, MakingRoom, NoSuchExchange, ResourceError, ResourceKind,
+};
 use crate::ids::ChannelId;
 use crate::request::{ExchangeBinding, QueueBinding};
 use crate::routing::BindRequest;
@@ -139,8 +141,14 @@ impl Broker {
     ) -> Result<Ticket, BindingError> {
         check_arguments(request.arguments)?;
         let vhost = self.messaging.clients.channel(channel)?.vhost;
-        let written = self.routing.bind(&mut self.messaging.log, vhost, request)?;
-        Ok(self.messaging.topology_ticket(written))
+        match self.routing.bind(&mut self.messaging.log, vhost, request) {
+            Ok(written) => Ok(self.messaging.topology_ticket(written)),
+            // What is being removed counts until it is gone, or there would be no limit to it.
+            Err(
+                BindingError::TooMany { vhost: name } | BindingError::Topic { vhost: name, .. },
+            ) if self.routing.is_removing(vhost) => Err(MakingRoom { vhost: name }.into()),
+            Err(error) => Err(error),
+        }
     }
 
     fn unbind(
@@ -150,6 +158,7 @@ impl Broker {
     ) -> Result<Ticket, BindingError> {
         let vhost = self.messaging.clients.channel(channel)?.vhost;
         let written = self.routing.unbind(&mut self.messaging.log, vhost, request)?;
+        self.remove_exchanges(vhost);
         Ok(self.messaging.topology_ticket(written))
     }
 }

@@ -9,6 +9,7 @@ use crate::error::{ChannelGone, OpenError};
 use crate::ids::{ChannelId, ConnectionId};
 use crate::messaging::Messaging;
 use crate::request::ConnectionInfo;
+use crate::work::STEPS_PER_REQUEUE;
 
 impl Broker {
     /// Opens a virtual host for an authenticated user.
@@ -48,9 +49,10 @@ impl Broker {
         let Some(state) = self.messaging.clients.connections.get_mut(connection) else {
             return;
         };
-        for channel in std::mem::take(&mut state.channels) {
-            self.close_channel(now, channel);
-        }
+        let mut channels = std::mem::take(&mut state.channels);
+        // All are closed before anything goes back, or one's deliveries would overtake another's.
+        channels.retain(|channel| self.begin_closing(now, *channel));
+        channels.into_iter().for_each(|channel| self.return_deliveries(now, channel));
         if let Some(state) = self.messaging.clients.connections.remove(connection) {
             self.remove_ownerless(state.exclusive_queues);
         }
@@ -85,20 +87,69 @@ impl Broker {
         self.messaging.clients.open_channel(connection, number)
     }
 
-    /// Closes a channel: its consumers go, its unsettled deliveries go back to their queues.
-    /// Closing twice does nothing.
+    /// Closes a channel: its consumers go, its unsettled deliveries go back to their queues. If there are many
+    /// of these that takes some turns, in which [`Broker::is_returning`] says so and those queues give nothing
+    /// out. Closing twice does nothing.
     pub fn close_channel(&mut self, now: Timestamp, channel: ChannelId) {
+        if self.begin_closing(now, channel) {
+            self.return_deliveries(now, channel);
+        }
+    }
+
+    /// A channel's consumers go, and its deliveries are announced to their queues. False: it is closed.
+    fn begin_closing(&mut self, now: Timestamp, channel: ChannelId) -> bool {
         let Some(state) = self.messaging.clients.channels.get_mut(channel) else {
-            return;
+            return false;
         };
-        state.is_closing = true;
+        if std::mem::replace(&mut state.is_closing, true) {
+            return false;
+        }
+        state.reply_consumer = None;
         // Consumers first, or what goes back would come to them again.
         let consumers: Vec<_> = state.consumers.values().copied().collect();
         for consumer in consumers {
             self.remove_consumer(consumer, now);
         }
-        self.messaging.requeue_all(now, channel);
-        self.messaging.clients.remove_channel(&mut self.messaging.queues, channel);
+        self.work.spend(self.messaging.announce_deliveries(channel));
+        true
+    }
+
+    /// A closed channel's deliveries go back, at once if this turn has steps left for all of them.
+    fn return_deliveries(&mut self, now: Timestamp, channel: ChannelId) {
+        let steps = self.unacked(channel) as u64 * STEPS_PER_REQUEUE;
+        if steps > self.work.left() {
+            return self.messaging.return_later(channel);
+        }
+        self.work.spend(steps);
+        self.messaging.return_all(now, channel);
+    }
+
+    /// Whether deliveries of a channel that was closed are still on their way back. Changes with
+    /// [`Broker::names_freed`].
+    #[must_use]
+    pub fn is_returning(&self, channel: ChannelId) -> bool {
+        self.messaging.clients.channels.get(channel).is_some_and(|channel| channel.is_closing)
+    }
+
+    /// The same of any of the channels of a connection that was closed.
+    #[must_use]
+    pub fn is_returning_of(&self, connection: ConnectionId) -> bool {
+        self.messaging.closing.has_any_of(connection)
+    }
+
+    /// Goes on with the deliveries of channels that are closed, within this turn's steps; what is being removed
+    /// or was purged gets its share of them. True: there are more.
+    pub(super) fn go_on_returning(&mut self, now: Timestamp) -> bool {
+        let removes = !self.removals.is_empty() || !self.messaging.purged.is_empty();
+        let kept = if removes { self.work.left() / 2 } else { 0 };
+        while self.work.left() > kept && !self.messaging.closing.is_empty() {
+            let (steps, is_done) = self.messaging.return_some(now, self.work.left() - kept);
+            self.work.spend(steps);
+            if is_done {
+                self.removals.note_change();
+            }
+        }
+        !self.messaging.closing.is_empty()
     }
 
     /// basic.qos. Without `global` it is for consumers of this channel to come, each by itself;

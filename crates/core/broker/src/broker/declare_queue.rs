@@ -9,8 +9,8 @@ use crate::access::Operation;
 use crate::argument_bounds::check_arguments;
 use crate::clients::reply_to::{REPLY_KEY_PREFIX, REPLY_TO};
 use crate::error::{
-    ChannelGone, DeclareQueueError, Inequivalent, InvalidArgument, InvalidName, LimitReached,
-    NoSuchQueue, QueueBeingDeleted, QueueLocked, ReservedName, ResourceError, ResourceKind,
+    BeingDeleted, ChannelGone, DeclareQueueError, Inequivalent, InvalidArgument, InvalidName,
+    LimitReached, MakingRoom, NoSuchQueue, QueueLocked, ReservedName, ResourceError, ResourceKind,
 };
 use crate::ids::{ChannelId, VhostId};
 use crate::messaging::Messaging;
@@ -125,7 +125,8 @@ impl Broker {
         self.permit_declare(channel, name, &request.arguments)?;
         if self.is_queue_being_deleted(channel, name) {
             let vhost = self.messaging.clients.channel(channel)?.vhost_name.clone();
-            return Err(QueueBeingDeleted { vhost, queue: parsed }.into());
+            let (kind, name) = (ResourceKind::Queue, name.to_owned());
+            return Err(BeingDeleted { kind, vhost, name }.into());
         }
         check_arguments(&request.arguments)?;
         let rules = self.queue_rules(channel, name, request)?;
@@ -167,7 +168,7 @@ impl Broker {
     }
 
     /// Configure on the queue; with a dead-letter exchange also read on the queue and write on it.
-    fn permit_declare(
+    pub(super) fn permit_declare(
         &mut self,
         channel: ChannelId,
         name: &str,
@@ -213,7 +214,13 @@ impl Broker {
         exclusive: bool,
     ) -> Result<(), DeclareQueueError> {
         let state = self.messaging.clients.channel(channel)?;
-        self.check_queue_count(state.vhost)?;
+        match self.check_queue_count(state.vhost) {
+            // Those of connections that are closed count until their turn comes.
+            Err(_) if self.removals.has_ownerless() => {
+                return Err(MakingRoom { vhost: state.vhost_name.clone() }.into());
+            }
+            checked => checked?,
+        }
         let connection = self.messaging.clients.connection_of(state)?;
         let limit = self.config.exclusive_queues_per_connection_max;
         if exclusive && connection.exclusive_queues.len() >= limit {

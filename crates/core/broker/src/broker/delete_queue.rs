@@ -22,7 +22,8 @@ impl Broker {
         name: &str,
     ) -> Result<Purged, QueueError> {
         let id = self.find_queue(channel, name, Operation::Read)?;
-        let purged = self.messaging.purge(id, now, Purge::Ready);
+        let (purged, left) = self.messaging.purge(id, now, Purge::Ready);
+        self.work.spend(left);
         self.go_on_removing();
         Ok(purged)
     }
@@ -39,7 +40,8 @@ impl Broker {
     ) -> Result<Purged, NoSuchQueueId> {
         let queue = self.messaging.queues.get_mut(id).ok_or(NoSuchQueueId { queue: id })?;
         queue.purged_at = Some(now);
-        let purged = self.messaging.purge(id, now, Purge::ReadyAndInvisible);
+        let (purged, left) = self.messaging.purge(id, now, Purge::ReadyAndInvisible);
+        self.work.spend(left);
         self.go_on_removing();
         Ok(purged)
     }

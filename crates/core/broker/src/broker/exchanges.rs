@@ -6,7 +6,9 @@ use quelea_store::Ticket;
 use super::Broker;
 use crate::access::Operation;
 use crate::argument_bounds::check_arguments;
-use crate::error::{ChannelGone, ExchangeError, InvalidName, NoSuchExchange, ResourceKind};
+use crate::error::{
+    BeingDeleted, ChannelGone, ExchangeError, InvalidName, MakingRoom, NoSuchExchange, ResourceKind,
+};
 use crate::ids::ChannelId;
 use crate::request::DeclareExchange;
 use crate::routing::exchange::{ExchangeKind, ExchangeSpec};
@@ -52,11 +54,21 @@ impl Broker {
             authorize(Operation::Write, alternate)?;
         }
         check_arguments(&spec.arguments)?;
-        let written = self.routing.declare_exchange(&mut self.messaging.log, vhost, spec)?;
-        Ok(self.messaging.topology_ticket(written))
+        if self.removals.holds_exchange_name(vhost, &request.name) {
+            let (kind, vhost) = (ResourceKind::Exchange, state.vhost_name.clone());
+            return Err(BeingDeleted { kind, vhost, name: request.name.clone() }.into());
+        }
+        match self.routing.declare_exchange(&mut self.messaging.log, vhost, spec) {
+            Ok(written) => Ok(self.messaging.topology_ticket(written)),
+            Err(ExchangeError::TooMany { vhost: name, .. }) if self.routing.is_removing(vhost) => {
+                Err(MakingRoom { vhost: name }.into())
+            }
+            Err(error) => Err(error),
+        }
     }
 
-    /// exchange.delete. An exchange that is not there is no error, as in RabbitMQ.
+    /// exchange.delete. It is gone at once for everybody; its bindings leave the log over as many turns as that
+    /// takes. An exchange that is not there is no error, as in RabbitMQ.
     ///
     /// # Errors
     /// [`ExchangeError`]; nothing has changed then.
@@ -70,7 +82,9 @@ impl Broker {
         let state = self.messaging.clients.channel(channel)?;
         let (kind, vhost) = (ResourceKind::Exchange, state.vhost);
         self.access.authorize(&state.user, &state.vhost_name, Operation::Configure, kind, name)?;
-        match self.routing.delete_exchange(&mut self.messaging.log, vhost, name, if_unused) {
+        let deleted = self.routing.delete_exchange(&mut self.messaging.log, vhost, name, if_unused);
+        self.remove_exchanges(vhost);
+        match deleted {
             Ok(written) => Ok(self.messaging.topology_ticket(written)),
             Err(ExchangeError::NoSuchExchange(_)) => Ok(Ticket::NONE),
             Err(error) => Err(error),

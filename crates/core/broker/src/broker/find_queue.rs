@@ -21,13 +21,13 @@ impl Broker {
         let state = self.messaging.clients.channel(channel)?;
         let (user, vhost, kind) = (&state.user, &state.vhost_name, ResourceKind::Queue);
         self.access.authorize(user, vhost, operation, kind, &name)?;
-        let (vhost, vhost_name) = (state.vhost, state.vhost_name.clone());
+        let (vhost, connection) = (state.vhost, state.connection);
         let Some(id) = self.find_live_queue(vhost, &name) else {
-            return Err(NoSuchQueue { vhost: vhost_name, queue: name }.into());
+            let vhost = self.messaging.clients.channel(channel)?.vhost_name.clone();
+            return Err(NoSuchQueue { vhost, queue: name }.into());
         };
-        let state = self.messaging.clients.channel(channel)?;
         if let Some(queue) = self.messaging.queues.get(id) {
-            check_lock(queue, state.connection)?;
+            check_lock(queue, connection)?;
         }
         Ok(id)
     }

@@ -24,6 +24,37 @@ enum PublishTarget {
     Reply(Option<ChannelId>),
 }
 
+/// Where a message was found to go that is published later.
+#[derive(Clone, Debug)]
+pub struct PublishRoute(Route);
+
+#[derive(Clone, Debug)]
+enum Route {
+    Queues(Arc<[QueueId]>),
+    Reply,
+}
+
+impl PublishRoute {
+    /// How many queues it leads to.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.queues().len()
+    }
+
+    /// Whether it leads to no queue.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.queues().is_empty()
+    }
+
+    pub(super) fn queues(&self) -> &[QueueId] {
+        match &self.0 {
+            Route::Queues(queues) => queues,
+            Route::Reply => &[],
+        }
+    }
+}
+
 impl Broker {
     /// Takes a message.
     ///
@@ -39,6 +70,45 @@ impl Broker {
         let has_headers = view.has_headers();
         let target =
             self.publish_target(channel, publish.exchange, publish.routing_key, view, has_headers)?;
+        self.publish_to(now, channel, publish, target, has_headers)
+    }
+
+    /// Takes a message whose way [`Broker::check_publish`] has found.
+    ///
+    /// # Errors
+    /// As [`Broker::publish`], but for what is wrong with its way.
+    pub fn publish_routed(
+        &mut self,
+        now: Timestamp,
+        channel: ChannelId,
+        publish: Publish<'_>,
+        route: PublishRoute,
+    ) -> Result<Published, PublishError> {
+        let has_headers = PropertyView::new(publish.properties).has_headers();
+        let target = match route.0 {
+            Route::Reply => {
+                let clients = &self.messaging.clients;
+                PublishTarget::Reply(clients.find_reply_consumer(publish.routing_key))
+            }
+            Route::Queues(queues) => {
+                let is_there = |id: &QueueId| self.messaging.queues.get(*id).is_some();
+                let all_there = queues.iter().all(is_there);
+                let left = || queues.iter().copied().filter(is_there).collect();
+                PublishTarget::Queues(if all_there { queues } else { left() })
+            }
+        };
+        self.publish_to(now, channel, publish, target, has_headers)
+    }
+
+    #[inline]
+    fn publish_to(
+        &mut self,
+        now: Timestamp,
+        channel: ChannelId,
+        publish: Publish<'_>,
+        target: PublishTarget,
+        has_headers: bool,
+    ) -> Result<Published, PublishError> {
         let options = self.message_options(channel, publish.properties)?;
         let properties = self.outgoing_properties(channel, publish.properties, has_headers)?;
         let queues = match target {
@@ -62,13 +132,16 @@ impl Broker {
             publish.body,
         ));
         let enqueued = self.messaging.enqueue(now, &queues, &message, options);
+        if let Some(queue) = enqueued.slowed_by {
+            self.messaging.slow_down(channel, queue);
+        }
         let ticket =
             if publish.confirm { self.messaging.ticket(enqueued.durability) } else { Ticket::NONE };
         Ok(Published { ticket, routed: true, rejected: enqueued.rejected })
     }
 
-    /// Everything that [`Broker::publish`] would refuse, without publishing: for a transaction,
-    /// whose messages are published at its end.
+    /// Everything that [`Broker::publish`] would refuse, without publishing: for a transaction, whose messages are
+    /// published at its end. Returns where the message would go.
     ///
     /// # Errors
     /// As `publish`.
@@ -78,29 +151,27 @@ impl Broker {
         exchange: &str,
         routing_key: &str,
         properties: &[u8],
-    ) -> Result<(), PublishError> {
-        self.check_target(channel, exchange, routing_key, properties)?;
-        Ok(())
-    }
-
-    /// Everything that [`Broker::publish`] would refuse. Returns the queues that the message would go
-    /// to.
-    pub(super) fn check_target(
-        &mut self,
-        channel: ChannelId,
-        exchange: &str,
-        routing_key: &str,
-        properties: &[u8],
-    ) -> Result<Option<Arc<[QueueId]>>, PublishError> {
+    ) -> Result<PublishRoute, PublishError> {
         let view = PropertyView::new(properties);
         let has_headers = view.has_headers();
         let target = self.publish_target(channel, exchange, routing_key, view, has_headers)?;
+        self.check_properties(channel, properties)?;
+        Ok(PublishRoute(match target {
+            PublishTarget::Queues(queues) => Route::Queues(queues),
+            PublishTarget::Reply(_) => Route::Reply,
+        }))
+    }
+
+    /// What [`Broker::publish`] would refuse of a message's properties.
+    pub(super) fn check_properties(
+        &self,
+        channel: ChannelId,
+        properties: &[u8],
+    ) -> Result<(), PublishError> {
         self.message_options(channel, properties)?;
+        let has_headers = PropertyView::new(properties).has_headers();
         self.outgoing_properties(channel, properties, has_headers)?;
-        Ok(match target {
-            PublishTarget::Queues(queues) => Some(queues),
-            PublishTarget::Reply(_) => None,
-        })
+        Ok(())
     }
 
     /// The queues of a message. Mostly those of the channel's last one: then this is a comparison.

@@ -17,7 +17,7 @@ use crate::queues::queue::invisible::{InvisibleMessage, InvisibleMessages};
 use crate::queues::queue::{NewQueue, release};
 use crate::routing::binding::Destination;
 use crate::routing::exchange::ExchangeSpec;
-use crate::topology::{Item, StoredBinding, StoredDestination, StoredQueue, StoredVhost};
+use crate::topology::{Item, StoredBinding, StoredDestination, StoredQueue};
 
 impl Broker {
     /// Items come by kind: vhosts, users, permissions, exchanges, queues, bindings,
@@ -54,6 +54,7 @@ impl Broker {
         for (vhost, exchange) in bereft {
             let id = self.known_vhost(vhost.as_str())?;
             self.routing.remove_unused(&mut self.messaging.log, id, exchange.as_str());
+            self.add_leaving_exchanges(id);
         }
         self.release_strangers(recovered);
         Ok(())
@@ -96,7 +97,8 @@ impl Broker {
                 self.recover_invisible(id, invisible, sent, now);
             }
             Item::Binding(binding) => {
-                if !self.recover_binding(&binding)? {
+                let is_damaged = !recovered.damage.is_empty();
+                if !self.recover_binding(&binding, is_damaged)? {
                     bereft.insert((binding.vhost, binding.source));
                 }
             }
@@ -116,25 +118,20 @@ impl Broker {
 
     /// A virtual host is little more than its name: where it is lost, what stands in it brings it back.
     fn replace_vhosts(&mut self, topology: &BTreeMap<Vec<u8>, Vec<u8>>) {
-        let mut lost = BTreeSet::new();
+        let (mut known, mut named) = (BTreeSet::new(), BTreeSet::new());
         for (key, value) in topology {
-            let item = Item::decode(key, value);
-            if let Ok(Item::Exchange(vhost, _) | Item::Queue(StoredQueue { vhost, .. })) = item {
-                lost.insert(vhost);
-            }
+            match Item::decode(key, value) {
+                Ok(Item::Vhost(vhost)) => known.insert(vhost.name),
+                Ok(Item::Exchange(vhost, _) | Item::Queue(StoredQueue { vhost, .. })) => {
+                    named.insert(vhost)
+                }
+                _ => false,
+            };
         }
-        for (key, value) in topology {
-            if let Ok(Item::Vhost(vhost)) = Item::decode(key, value) {
-                lost.remove(&vhost.name);
-            }
-        }
-        for name in lost {
+        for name in named.difference(&known) {
+            self.make_vhost(name.clone());
             let problem = format!("vhost '{name}' is lost and made anew for what is in it");
-            let stored = StoredVhost { name, description: "".into(), tags: Vec::new() };
-            self.add_vhost(stored.clone());
-            let Messaging { log, effects, .. } = &mut self.messaging;
-            log.persist(&Item::Vhost(stored));
-            effects.push_back(Effect::DefinitionLost { problem });
+            self.messaging.effects.push_back(Effect::DefinitionLost { problem });
         }
     }
 
@@ -212,24 +209,32 @@ impl Broker {
         self.messaging.queues.reschedule(id);
     }
 
-    /// False if its queue is gone: the process ended between the queue's end and that of its last
-    /// binding (`removals.rs`). Then it goes too.
-    fn recover_binding(&mut self, stored: &StoredBinding) -> Result<bool, RecoveryError> {
+    /// False if one of its ends is gone: the process ended between the end of a queue or exchange and that of
+    /// its last binding (`removals.rs`). Then it goes too. An exchange may also be lost by damage.
+    fn recover_binding(
+        &mut self,
+        stored: &StoredBinding,
+        is_damaged: bool,
+    ) -> Result<bool, RecoveryError> {
         let id = self.known_vhost(stored.vhost.as_str())?;
         let Some(router) = self.routing.router_mut(id) else {
             return Ok(true);
         };
-        let destination = match &stored.destination {
-            StoredDestination::Exchange(name) => Destination::Exchange(name.clone()),
-            StoredDestination::Queue(name) => match self.messaging.queues.find(id, name.as_str()) {
-                Some(queue) => Destination::Queue(queue, name.clone()),
-                None => {
-                    self.messaging.log.unpersist(&Item::Binding(stored.clone()));
-                    return Ok(false);
-                }
-            },
-        };
         let source = stored.source.as_str();
+        let has = |name: &str| is_damaged || router.exchange(name).is_some();
+        let destination = match &stored.destination {
+            StoredDestination::Exchange(name) => {
+                has(name.as_str()).then(|| Destination::Exchange(name.clone()))
+            }
+            StoredDestination::Queue(name) => {
+                let queue = self.messaging.queues.find(id, name.as_str());
+                queue.map(|queue| Destination::Queue(queue, name.clone()))
+            }
+        };
+        let Some(destination) = destination.filter(|_| has(source)) else {
+            self.messaging.log.unpersist(&Item::Binding(stored.clone()));
+            return Ok(false);
+        };
         let bound = router.restore_binding(source, &destination, &stored.key, &stored.arguments);
         bound.map(|()| true).map_err(inconsistent)
     }

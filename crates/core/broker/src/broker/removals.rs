@@ -1,10 +1,11 @@
-//! Taking queues away: at once for everybody, and bit by bit what belongs to them.
+//! Taking queues and exchanges away: at once for everybody, and bit by bit what belongs to them.
 
 use quelea_model::{QueueId, VhostName};
 
 use super::Broker;
 use crate::ids::{ChannelId, VhostId};
 use crate::messaging::Messaging;
+use crate::routing::router::Router;
 use crate::work::{STEPS_PER_BINDING, STEPS_PER_QUEUE};
 
 impl Broker {
@@ -20,6 +21,22 @@ impl Broker {
     pub(super) fn remove_ownerless(&mut self, queues: Vec<QueueId>) {
         self.removals.add_ownerless(queues);
         self.go_on_removing();
+    }
+
+    /// Exchanges whose removal has begun, by a client or since they auto-delete: their bindings go, as many at
+    /// once as this turn has steps left for.
+    pub(super) fn remove_exchanges(&mut self, vhost: VhostId) {
+        self.work.spend(self.routing.router_mut(vhost).map_or(0, Router::take_steps));
+        if self.add_leaving_exchanges(vhost) {
+            self.go_on_removing();
+        }
+    }
+
+    pub(super) fn add_leaving_exchanges(&mut self, vhost: VhostId) -> bool {
+        let begun = self.routing.take_begun(vhost);
+        let any = !begun.is_empty();
+        begun.into_iter().for_each(|exchange| self.removals.add_exchange(vhost, exchange));
+        any
     }
 
     /// A virtual host is gone for everybody who asks for it by its name; what is in it goes.
@@ -49,10 +66,31 @@ impl Broker {
         channel.is_ok_and(|channel| self.removals.holds_name(channel.vhost, name))
     }
 
+    /// As [`Broker::is_queue_being_deleted`], for who has no channel.
+    #[must_use]
+    pub fn is_queue_being_deleted_in(&self, vhost: &str, name: &str) -> bool {
+        self.routing.vhost_id(vhost).is_some_and(|vhost| self.removals.holds_name(vhost, name))
+    }
+
+    /// Whether an exchange of that name cannot be declared yet, since one that was deleted has left bindings in
+    /// the log: try again after [`Broker::run`].
+    #[must_use]
+    pub fn is_exchange_being_deleted_in(&self, vhost: &str, name: &str) -> bool {
+        let vhost = self.routing.vhost_id(vhost);
+        vhost.is_some_and(|vhost| self.removals.holds_exchange_name(vhost, name))
+    }
+
+    /// Whether a virtual host of that name cannot be made yet, since what was in one that is gone is still being
+    /// deleted: try again after [`Broker::run`].
+    #[must_use]
+    pub fn is_vhost_being_deleted(&self, name: &str) -> bool {
+        VhostName::parse(name).is_ok_and(|name| self.removals.holds_vhost(&name))
+    }
+
     /// A queue is gone for everybody, and in the log with all that cannot be left there without it: a
     /// FIFO queue without its attributes would be another queue.
     fn take_out_queue(&mut self, id: QueueId) {
-        let Messaging { queues, clients, receives, log, effects, .. } = &mut self.messaging;
+        let Messaging { queues, clients, receives, log, effects, purged, .. } = &mut self.messaging;
         let Some(mut queue) = queues.remove(id) else {
             return;
         };
@@ -74,6 +112,9 @@ impl Broker {
         }
         clients.answer_empty(effects, &queue.gets);
         clients.cancel_consumers(queues, effects, queue.consumers.iter());
+        if let Some(mut groups) = queue.groups.take() {
+            purged.add_groups(groups.keep_only(std::iter::empty()));
+        }
         self.removals.add(queue);
     }
 
@@ -81,9 +122,10 @@ impl Broker {
     /// there may be more, or somebody waits for its end.
     pub(super) fn go_on_removing(&mut self) -> bool {
         let before = self.work.left();
-        let purged = self.messaging.release_purged(before as usize);
+        let Messaging { purged, log, .. } = &mut self.messaging;
+        let is_idle = purged.is_empty() && self.removals.is_empty();
+        let purged = purged.release_some(&mut *log.store, before as usize);
         self.work.spend(purged as u64);
-        let is_idle = purged == 0 && self.removals.is_empty();
         while self.work.left() > 0 {
             // This takes no room in the log: it makes some.
             if let Some(queue) = self.removals.first() {
@@ -111,22 +153,22 @@ impl Broker {
     fn go_on_unbinding(&mut self) -> bool {
         let Messaging { log, .. } = &mut self.messaging;
         let has_room = log.has_room(self.config.store_pending_bytes_max);
-        let Some(queue) = self.removals.first_unbinding() else {
+        let Some((vhost, target, is_kept)) = self.removals.first_unbinding() else {
             if let Some(vhost) = self.removals.first_vhost().filter(|_| has_room) {
                 self.go_on_removing_vhost(vhost);
             }
             return has_room;
         };
-        let may_append = has_room || !queue.keeps_messages();
+        let may_append = has_room || !is_kept;
         let max = (self.work.left() / STEPS_PER_BINDING).max(1) as usize;
-        let (vhost, id) = (queue.vhost, queue.id);
         // Without room it is found out whether there was anything left.
         let max = if may_append { max } else { 0 };
-        let (removed, is_done) = self.routing.go_on_removing_queue(log, vhost, id, max);
+        let (removed, is_done) = self.routing.go_on_removing(log, vhost, target, max);
         self.work.spend(removed as u64 * STEPS_PER_BINDING);
         if is_done {
             self.removals.finish_first();
         }
+        self.add_leaving_exchanges(vhost);
         may_append || is_done
     }
 

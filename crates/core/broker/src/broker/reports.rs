@@ -1,22 +1,41 @@
 //! Filling the reports in.
 
-use quelea_model::VhostName;
-
 use super::Broker;
+use super::listing::ListKey;
 use crate::clients::consumer::ConsumerState;
-use crate::ids::{ConnectionId, ConsumerId, VhostId};
+use crate::ids::{ChannelId, ConnectionId, ConsumerId};
 use crate::queues::queue::Queue;
 use crate::report::{
-    BindingReport, ChannelReport, ConnectionReport, ConsumerReport, ExchangeReport,
-    MessageCounters, Overview, QueueReport, QueueState, VhostReport,
+    BindingReport, ChannelReport, ConnectionReport, ConsumerReport, ExchangeReport, Overview,
+    QueueReport, QueueState, VhostReport,
 };
-use crate::routing::binding::Destination;
-use crate::routing::vhost::Vhost;
+use crate::work::STEPS_PER_TOTAL;
 
 impl Broker {
     /// Totals. Costs time in proportion to the number of queues.
     #[must_use]
     pub fn overview(&self) -> Overview {
+        let mut overview = self.overview_without_queues();
+        self.messaging.queues.iter().for_each(|queue| add_queue(&mut overview, queue));
+        overview
+    }
+
+    /// Totals but for what the queues add up to, and the queues, for [`Broker::add_to_overview`].
+    pub fn begin_overview(&mut self) -> (Overview, Vec<ListKey>) {
+        (self.overview_without_queues(), self.list_keys::<QueueReport>(None))
+    }
+
+    /// Adds as many queues as one call may look at. Returns how many; 1 at least.
+    pub fn add_to_overview(&mut self, overview: &mut Overview, keys: &[ListKey]) -> usize {
+        let max = (self.work.per_turn() / STEPS_PER_TOTAL).max(1) as usize;
+        let keys = &keys[..keys.len().min(max)];
+        let queues = keys.iter().filter_map(|key| self.messaging.queues.get(key.queue()?));
+        queues.for_each(|queue| add_queue(overview, queue));
+        self.work.spend(keys.len() as u64 * STEPS_PER_TOTAL);
+        keys.len()
+    }
+
+    fn overview_without_queues(&self) -> Overview {
         let (unreadable, unreadable_last) = self.messaging.queues.unreadable();
         Overview {
             queues: self.messaging.queues.len(),
@@ -25,22 +44,12 @@ impl Broker {
             connections: self.messaging.clients.connections.len(),
             channels: self.messaging.clients.channels.len(),
             consumers: self.messaging.clients.consumers.len(),
-            messages_ready: self
-                .messaging
-                .queues
-                .iter()
-                .map(|queue| queue.ready.len() as u64)
-                .sum(),
-            messages_unacknowledged: self
-                .messaging
-                .queues
-                .iter()
-                .map(|queue| queue.in_flight())
-                .sum(),
+            messages_ready: 0,
+            messages_unacknowledged: 0,
             counters: self.messaging.counters,
             resident_bytes: self.messaging.queues.memory.bodies(),
             index_bytes: self.messaging.queues.memory.index,
-            messages_unreadable: self.messaging.queues.iter().map(Queue::unreadable).sum(),
+            messages_unreadable: 0,
             unreadable,
             unreadable_last: unreadable_last.map(str::to_owned),
             publishers_blocked: self.blocked.clone(),
@@ -57,19 +66,13 @@ impl Broker {
     /// All virtual hosts, by name.
     #[must_use]
     pub fn vhosts(&self) -> Vec<VhostReport> {
-        let mut reports: Vec<_> =
-            self.routing.vhosts().map(|(id, vhost)| self.vhost_report(id, vhost)).collect();
-        reports.sort_by(|a, b| a.name.cmp(&b.name));
-        reports
+        self.list(None)
     }
 
     /// All queues, or those of one virtual host, by vhost and name.
     #[must_use]
     pub fn queues(&self, vhost: Option<&str>) -> Vec<QueueReport> {
-        let queues = self.messaging.queues.iter().filter(|q| is_in(&q.vhost_name, vhost));
-        let mut reports: Vec<_> = queues.map(|queue| self.queue_report(queue)).collect();
-        reports.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
-        reports
+        self.list(vhost)
     }
 
     /// One queue.
@@ -83,134 +86,91 @@ impl Broker {
     /// All exchanges, or those of one virtual host, by vhost and name.
     #[must_use]
     pub fn exchanges(&self, vhost: Option<&str>) -> Vec<ExchangeReport> {
-        let mut reports = Vec::new();
-        for (_, host) in self.routing.vhosts().filter(|(_, host)| is_in(&host.name, vhost)) {
-            reports.extend(host.router.exchanges().map(|spec| ExchangeReport {
-                vhost: host.name.clone(),
-                name: spec.name.clone(),
-                kind: spec.kind.as_str(),
-                durable: spec.durable,
-                auto_delete: spec.auto_delete,
-                internal: spec.internal,
-                arguments: spec.arguments.clone(),
-            }));
-        }
-        reports.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
-        reports
+        self.list(vhost)
     }
 
     /// All bindings, or those of one virtual host, those by which the default exchange reaches
     /// every queue included, by vhost, source, destination and key.
     #[must_use]
     pub fn bindings(&self, vhost: Option<&str>) -> Vec<BindingReport> {
-        let mut reports = Vec::new();
-        for (id, host) in self.routing.vhosts().filter(|(_, host)| is_in(&host.name, vhost)) {
-            let queues = self.messaging.queues.in_vhost(id);
-            reports.extend(queues.iter().flat_map(|queues| queues.by_name.keys()).map(|queue| {
-                BindingReport {
-                    vhost: host.name.clone(),
-                    source: String::new(),
-                    destination: queue.to_string(),
-                    to_queue: true,
-                    routing_key: queue.to_string(),
-                    arguments: quelea_model::Table::new(),
-                }
-            }));
-            reports.extend(host.router.bindings().map(|binding| {
-                let (destination, to_queue) = match binding.destination {
-                    Destination::Queue(_, name) => (name.to_string(), true),
-                    Destination::Exchange(name) => (name.to_string(), false),
-                };
-                BindingReport {
-                    vhost: host.name.clone(),
-                    source: binding.source.to_string(),
-                    destination,
-                    to_queue,
-                    routing_key: binding.key.into(),
-                    arguments: binding.arguments,
-                }
-            }));
-        }
-        reports.sort_by(|a, b| {
-            let key = |r: &BindingReport| {
-                (r.vhost.clone(), r.source.clone(), r.destination.clone(), r.routing_key.clone())
-            };
-            key(a).cmp(&key(b))
-        });
-        reports
+        self.list(vhost)
     }
 
     /// All connections.
     #[must_use]
     pub fn connections(&self) -> Vec<ConnectionReport> {
-        let connections = self.messaging.clients.connections.iter();
-        connections
-            .map(|(id, connection)| ConnectionReport {
-                id,
-                name: connection.info.name.clone(),
-                user: connection.user.to_string(),
-                vhost: connection.vhost_name.clone(),
-                peer: connection.info.peer.clone(),
-                local: connection.info.local.clone(),
-                protocol: connection.info.protocol,
-                mechanism: connection.info.mechanism.clone(),
-                client_properties: connection.info.client_properties.clone(),
-                connected_at: connection.connected_at,
-                channels: connection.channels.len() as u32,
-                channel_max: connection.info.channel_max,
-                frame_max: connection.info.frame_max,
-                heartbeat_s: connection.info.heartbeat_s,
-                output_waiting_bytes: connection.output_waiting,
-            })
-            .collect()
+        self.list(None)
     }
 
     /// All channels.
     #[must_use]
     pub fn channels(&self) -> Vec<ChannelReport> {
-        let channels = self.messaging.clients.channels.iter();
-        channels
-            .map(|(id, channel)| ChannelReport {
-                id,
-                connection: channel.connection,
-                connection_name: self.connection_name(channel.connection),
-                number: channel.number,
-                user: channel.user.to_string(),
-                vhost: channel.vhost_name.clone(),
-                consumers: channel.consumers.len() as u32,
-                messages_unacknowledged: channel.unacked.len() as u32,
-                prefetch_count: channel.prefetch,
-                global_prefetch_count: channel.global_prefetch,
-                flow_stopped: channel.flow_stopped,
-                counters: channel.counters,
-            })
-            .collect()
+        self.list(None)
     }
 
     /// All consumers, or those of one virtual host's queues.
     #[must_use]
     pub fn consumers(&self, vhost: Option<&str>) -> Vec<ConsumerReport> {
-        let consumers = self.messaging.clients.consumers.iter();
-        consumers
-            .filter_map(|(_, consumer)| {
-                let queue = self.messaging.queues.get(consumer.queue)?;
-                is_in(&queue.vhost_name, vhost).then(|| ConsumerReport {
-                    vhost: queue.vhost_name.clone(),
-                    queue: queue.name.clone(),
-                    tag: consumer.tag.clone(),
-                    connection: consumer.connection,
-                    connection_name: self.connection_name(consumer.connection),
-                    channel: consumer.channel,
-                    channel_number: consumer.channel_number,
-                    ack_required: !consumer.no_ack,
-                    exclusive: consumer.exclusive,
-                    active: consumer.state != ConsumerState::Standby,
-                    prefetch_count: consumer.prefetch,
-                    priority: consumer.priority,
-                    arguments: consumer.arguments.clone(),
-                })
-            })
-            .collect()
+        self.list(vhost)
+    }
+
+    pub(super) fn connection_report(&self, id: ConnectionId) -> Option<ConnectionReport> {
+        let connection = self.messaging.clients.connections.get(id)?;
+        Some(ConnectionReport {
+            id,
+            name: connection.info.name.clone(),
+            user: connection.user.to_string(),
+            vhost: connection.vhost_name.clone(),
+            peer: connection.info.peer.clone(),
+            local: connection.info.local.clone(),
+            protocol: connection.info.protocol,
+            mechanism: connection.info.mechanism.clone(),
+            client_properties: connection.info.client_properties.clone(),
+            connected_at: connection.connected_at,
+            channels: connection.channels.len() as u32,
+            channel_max: connection.info.channel_max,
+            frame_max: connection.info.frame_max,
+            heartbeat_s: connection.info.heartbeat_s,
+            output_waiting_bytes: connection.output_waiting,
+        })
+    }
+
+    pub(super) fn channel_report(&self, id: ChannelId) -> Option<ChannelReport> {
+        let channel = self.messaging.clients.channels.get(id).filter(|c| !c.is_closing)?;
+        Some(ChannelReport {
+            id,
+            connection: channel.connection,
+            connection_name: self.connection_name(channel.connection),
+            number: channel.number,
+            user: channel.user.to_string(),
+            vhost: channel.vhost_name.clone(),
+            consumers: channel.consumers.len() as u32,
+            messages_unacknowledged: channel.unacked.len() as u32,
+            prefetch_count: channel.prefetch,
+            global_prefetch_count: channel.global_prefetch,
+            flow_stopped: channel.flow_stopped,
+            counters: channel.counters,
+        })
+    }
+
+    pub(super) fn consumer_report(&self, id: ConsumerId) -> Option<ConsumerReport> {
+        let consumer = self.messaging.clients.consumers.get(id)?;
+        let queue = self.messaging.queues.get(consumer.queue)?;
+        Some(ConsumerReport {
+            vhost: queue.vhost_name.clone(),
+            queue: queue.name.clone(),
+            tag: consumer.tag.clone(),
+            connection: consumer.connection,
+            connection_name: self.connection_name(consumer.connection),
+            channel: consumer.channel,
+            channel_number: consumer.channel_number,
+            ack_required: !consumer.no_ack,
+            exclusive: consumer.exclusive,
+            active: consumer.state != ConsumerState::Standby,
+            prefetch_count: consumer.prefetch,
+            priority: consumer.priority,
+            arguments: consumer.arguments.clone(),
+        })
     }
 
     fn connection_name(&self, connection: ConnectionId) -> String {
@@ -222,7 +182,7 @@ impl Broker {
         self.messaging.clients.consumers.get(consumer).map(|consumer| consumer.tag.clone())
     }
 
-    fn queue_report(&self, queue: &Queue) -> QueueReport {
+    pub(super) fn queue_report(&self, queue: &Queue) -> QueueReport {
         let is_idle =
             queue.ready.is_empty() && queue.in_flight() == 0 && queue.dead_letters.is_empty();
         QueueReport {
@@ -252,30 +212,10 @@ impl Broker {
             counters: queue.counters,
         }
     }
-
-    fn vhost_report(&self, id: VhostId, vhost: &Vhost) -> VhostReport {
-        let mut report = VhostReport {
-            name: vhost.name.clone(),
-            queues: 0,
-            messages_ready: 0,
-            messages_unacknowledged: 0,
-            counters: MessageCounters::default(),
-        };
-        let queues = &self.messaging.queues;
-        let Some(known) = queues.in_vhost(id) else {
-            return report;
-        };
-        report.queues = known.by_name.len();
-        report.counters = known.counters;
-        for queue in known.by_name.values().filter_map(|id| queues.get(*id)) {
-            report.messages_ready += queue.ready.len() as u64;
-            report.messages_unacknowledged += queue.in_flight();
-            report.counters.add(&queue.counters);
-        }
-        report
-    }
 }
 
-fn is_in(name: &VhostName, wanted: Option<&str>) -> bool {
-    wanted.is_none_or(|wanted| wanted == name.as_str())
+fn add_queue(overview: &mut Overview, queue: &Queue) {
+    overview.messages_ready += queue.ready.len() as u64;
+    overview.messages_unacknowledged += queue.in_flight();
+    overview.messages_unreadable += queue.unreadable();
 }

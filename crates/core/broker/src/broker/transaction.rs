@@ -6,14 +6,16 @@ use quelea_model::{Message, QueueId, Timestamp};
 use quelea_store::Ticket;
 
 use super::Broker;
+use super::publish::PublishRoute;
 use crate::error::CommitError;
 use crate::ids::ChannelId;
 use crate::messaging::Messaging;
 
 impl Broker {
-    /// Whether all of a transaction's messages would be taken, if they were published now: between
-    /// this and the end of the transaction nothing may happen that is not part of it. A queue that
-    /// refuses what is too much (`x-overflow`) has to have room for all of them at once.
+    /// Whether all of a transaction's messages would be taken, if they were published now, those where
+    /// [`Broker::check_publish`] has found that they go with what it returned: between this and the end of the transaction nothing may
+    /// happen that is not part of it. A queue that refuses what is too much (`x-overflow`) has to have room for all
+    /// of them at once.
     ///
     /// # Errors
     /// [`CommitError`]; nothing has changed then.
@@ -21,13 +23,23 @@ impl Broker {
         &mut self,
         now: Timestamp,
         channel: ChannelId,
-        messages: impl Iterator<Item = &'a Message>,
+        messages: impl Iterator<Item = (&'a Message, Option<&'a PublishRoute>)>,
     ) -> Result<(), CommitError> {
         let mut coming: BTreeMap<QueueId, (u64, u64)> = BTreeMap::new();
-        for message in messages {
-            let (exchange, key) = (message.exchange(), message.routing_key());
-            let queues = self.check_target(channel, exchange, key, message.properties())?;
-            let queues = queues.iter().flat_map(|queues| queues.iter());
+        for (message, route) in messages {
+            let found;
+            let route = match route {
+                Some(route) => {
+                    self.check_properties(channel, message.properties())?;
+                    route
+                }
+                None => {
+                    let (exchange, key) = (message.exchange(), message.routing_key());
+                    found = self.check_publish(channel, exchange, key, message.properties())?;
+                    &found
+                }
+            };
+            let queues = route.queues().iter();
             for id in queues.filter(|id| {
                 self.messaging.queues.get(**id).is_some_and(|queue| queue.refuses_overflow())
             }) {

@@ -22,6 +22,10 @@ pub(crate) struct Connection {
     pub(crate) connected_at: Timestamp,
     pub(crate) channels: Vec<ChannelId>,
     pub(crate) exclusive_queues: Vec<QueueId>,
+    /// What it may still publish into crowded queues before it is held back.
+    pub(crate) share: u32,
+    /// It publishes nothing more before flow control lets it go on.
+    pub(crate) is_held: bool,
     /// Consumers of all its channels.
     pub(crate) consumers: usize,
     /// Unsettled deliveries of all its channels.
@@ -51,6 +55,8 @@ impl Connection {
             connected_at: now,
             channels: Vec::new(),
             exclusive_queues: Vec::new(),
+            share: 0,
+            is_held: false,
             consumers: 0,
             unacked: 0,
             parked_by_unacked: FxHashSet::default(),

@@ -8,8 +8,8 @@ use quelea_model::{ExchangeName, VhostName};
 use thiserror::Error;
 
 use super::{
-    AccessRefused, ArgumentsTooLarge, ChannelGone, Inequivalent, InvalidName, NoSuchExchange,
-    ReservedName, ResourceError,
+    AccessRefused, ArgumentsTooLarge, BeingDeleted, ChannelGone, Inequivalent, InvalidName,
+    MakingRoom, NoSuchExchange, ReservedName, ResourceError,
 };
 
 /// AMQP `ACCESS_REFUSED`: the default exchange is neither declared, deleted nor bound.
@@ -85,6 +85,12 @@ pub enum ExchangeError {
         /// Its vhost.
         vhost: VhostName,
     },
+    /// Fronts that can wait try again when [`crate::Broker::names_freed`] has changed.
+    #[error(transparent)]
+    BeingDeleted(#[from] BeingDeleted),
+    /// As [`ExchangeError::BeingDeleted`].
+    #[error(transparent)]
+    MakingRoom(#[from] MakingRoom),
 }
 
 /// Why something was not bound or unbound.
@@ -102,6 +108,9 @@ pub enum BindingError {
     ArgumentsTooLarge(#[from] ArgumentsTooLarge),
     #[error(transparent)]
     DefaultExchange(#[from] DefaultExchange),
+    /// Fronts that can wait try again when [`crate::Broker::names_freed`] has changed.
+    #[error(transparent)]
+    MakingRoom(#[from] MakingRoom),
     /// AMQP `PRECONDITION_FAILED`: a headers exchange's `x-match` is of another type than text.
     #[error("Invalid x-match field type {found}; expected longstr")]
     MatchType {

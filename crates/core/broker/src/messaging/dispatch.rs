@@ -63,6 +63,9 @@ impl Messaging {
         let Some(mut dispatch) = self.dispatcher(id, now) else {
             return Ended::Idle;
         };
+        if dispatch.queue.returning > 0 {
+            return Ended::Idle;
+        }
         let ended = dispatch.expire(|at| at < now);
         if ended != Ended::Idle {
             return ended;

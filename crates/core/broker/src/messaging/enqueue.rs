@@ -37,6 +37,8 @@ pub(crate) struct Enqueued {
     pub(crate) rejected: bool,
     /// Queues that took it.
     pub(crate) taken: usize,
+    /// A queue that took it and slows publishers down.
+    pub(crate) slowed_by: Option<QueueId>,
 }
 
 /// A queue that takes a message.
@@ -56,7 +58,8 @@ impl Messaging {
         message: &Arc<Message>,
         options: MessageOptions,
     ) -> Enqueued {
-        let mut enqueued = Enqueued { durability: Durability::None, rejected: false, taken: 0 };
+        let mut enqueued =
+            Enqueued { durability: Durability::None, rejected: false, taken: 0, slowed_by: None };
         let mut targets: SmallVec<[TargetQueue; 4]> = SmallVec::new();
         for &id in queues {
             if !self.admits(id, now, message) {
@@ -85,7 +88,9 @@ impl Messaging {
             self.append(seq, &targets, message, options, now)
         };
         for target in &targets {
-            self.push(target, seq, location, message, options, now);
+            if self.push(target, seq, location, message, options, now) {
+                enqueued.slowed_by = Some(target.id);
+            }
         }
         enqueued
     }
@@ -130,6 +135,7 @@ impl Messaging {
         location
     }
 
+    /// Returns whether the queue slows the publisher down.
     fn push(
         &mut self,
         target: &TargetQueue,
@@ -138,9 +144,9 @@ impl Messaging {
         message: &Arc<Message>,
         options: MessageOptions,
         now: Timestamp,
-    ) {
+    ) -> bool {
         let Some((queue, schedule)) = self.queues.with_schedule(target.id) else {
-            return;
+            return false;
         };
         let mut flags = EntryFlags::NONE;
         if target.keeps {
@@ -179,10 +185,12 @@ impl Messaging {
                 received_at: never,
                 first_received_at: never,
             });
-            return self.queues.reschedule(target.id);
+            self.queues.reschedule(target.id);
+            return false;
         }
         queue.ready.push(QueuedMessage { entry, expires_at, body: Some(Arc::clone(message)) });
         let is_limited = queue.has_length_limit();
+        let slows = self.flow_control.slows(queue, now);
         schedule.wake(queue);
         // A TTL of 0 means: to a consumer at once, or never.
         if expires_at.is_some_and(|at| at <= now) {
@@ -191,6 +199,7 @@ impl Messaging {
         if is_limited {
             self.enforce_length(target.id, now);
         }
+        slows
     }
 
     /// Whether the queue takes one more message, or refuses it since it is full.

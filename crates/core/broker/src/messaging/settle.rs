@@ -40,14 +40,9 @@ impl Messaging {
         }
     }
 
-    /// All unsettled deliveries of a channel go back.
-    pub(crate) fn requeue_all(&mut self, now: Timestamp, channel: ChannelId) {
-        self.settle_up_to(now, channel, u64::MAX, Settlement::Requeued);
-    }
-
     /// All unsettled deliveries of a channel go back but those that an open transaction has settled.
     pub(crate) fn requeue_unheld(&mut self, now: Timestamp, channel: ChannelId) {
-        let state = self.clients.channels.get(channel);
+        let state = self.clients.channel(channel).ok();
         let mut tags = state.map_or_else(Vec::new, |state| state.unacked.unheld()).into_iter();
         self.settle_each(now, channel, Settlement::Requeued, |unacked| unacked.take(tags.next()?));
     }
@@ -67,9 +62,12 @@ impl Messaging {
         self.check_tag(channel, tag, multiple)?;
         if multiple {
             let last = if tag == 0 { u64::MAX } else { tag };
-            self.settle_up_to(now, channel, last, settlement);
+            // What a closed channel had is on its way back.
+            if self.clients.channel(channel).is_ok() {
+                self.settle_up_to(now, channel, last, settlement);
+            }
         } else {
-            let state = self.clients.channels.get_mut(channel);
+            let state = self.clients.channel_mut(channel).ok();
             if let Some(unacked) = state.and_then(|state| state.unacked.take(tag)) {
                 let queue = unacked.queue;
                 self.settle_one(now, channel, unacked, settlement);
@@ -114,7 +112,7 @@ impl Messaging {
         }
     }
 
-    fn settle_one(
+    pub(super) fn settle_one(
         &mut self,
         now: Timestamp,
         channel: ChannelId,
@@ -170,7 +168,12 @@ impl Messaging {
     }
 
     /// Once for many deliveries of a queue.
-    fn after_settling(&mut self, now: Timestamp, queue: QueueId, settlement: Settlement) {
+    pub(super) fn after_settling(
+        &mut self,
+        now: Timestamp,
+        queue: QueueId,
+        settlement: Settlement,
+    ) {
         // The next message of a group may have waited for this one.
         let has_groups = self.queues.get(queue).is_some_and(|queue| queue.groups.is_some());
         if settlement != Settlement::Acknowledged || has_groups {

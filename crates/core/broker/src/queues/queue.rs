@@ -9,6 +9,7 @@ pub(crate) mod dead_letters;
 mod deduplications;
 pub(crate) mod groups;
 pub(crate) mod invisible;
+mod pace;
 mod read_ahead;
 pub(crate) mod ready_messages;
 pub(crate) mod receives;
@@ -26,6 +27,7 @@ use dead_letters::{DeadLetterReason, DeadLetters};
 use deduplications::Deduplications;
 use groups::Groups;
 pub(crate) use invisible::{InvisibleMessage, InvisibleMessages};
+pub(crate) use pace::Pace;
 use read_ahead::ReadAhead;
 use ready_messages::ReadyMessages;
 pub(crate) use receives::{WaitingReceive, WaitingReceives};
@@ -33,6 +35,9 @@ pub(crate) use receives::{WaitingReceive, WaitingReceives};
 use crate::ids::{ChannelId, ConnectionId, VhostId};
 use crate::report::MessageCounters;
 use crate::topology::{Item, StoredAttributes, StoredQueue};
+
+/// Their bodies are mostly read in a moment.
+const REDRIVE_PATIENCE_MS: u64 = 1_000;
 
 /// What the totals hold of one queue.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,6 +88,9 @@ pub(crate) struct Queue {
     pub(crate) ready: ReadyMessages,
     /// Messages delivered and not settled; they are in the channels.
     pub(crate) unacked: u64,
+    /// Those of them that are on their way back from channels that are closed: until they are back nothing is
+    /// given out.
+    pub(crate) returning: u64,
     /// Messages that may not be received yet.
     pub(crate) invisible: InvisibleMessages,
     pub(crate) dead_letters: DeadLetters,
@@ -116,6 +124,8 @@ pub(crate) struct Queue {
     /// What the totals hold of it.
     pub(crate) counted: QueueMemory,
     pub(crate) counters: MessageCounters,
+    /// How fast it is consumed from, while it is crowded.
+    pub(crate) pace: Option<Box<Pace>>,
 }
 
 impl Queue {
@@ -134,6 +144,7 @@ impl Queue {
             created_at: new.created_at,
             used_at: new.created_at,
             unacked: 0,
+            returning: 0,
             invisible: InvisibleMessages::default(),
             dead_letters: DeadLetters::default(),
             attributes: None,
@@ -153,6 +164,7 @@ impl Queue {
             timer: None,
             counted: QueueMemory::default(),
             counters: MessageCounters::default(),
+            pace: None,
         }
     }
 
@@ -175,6 +187,11 @@ impl Queue {
     pub(crate) fn settings(&self) -> &QueueSettings {
         static DEFAULT: QueueSettings = QueueSettings::DEFAULT;
         self.attributes.as_ref().map_or(&DEFAULT, |attributes| &attributes.settings)
+    }
+
+    /// How much longer than they want to receives wait for messages on their way to the dead-letter queue.
+    pub(crate) fn receive_patience_ms(&self) -> u64 {
+        if self.dead_letters.has_redriven() { REDRIVE_PATIENCE_MS } else { 0 }
     }
 
     /// When a message published now expires: the soonest of the queue's and the message's own times.
@@ -319,6 +336,7 @@ impl Queue {
                 Some(message) => store.release(&message.entry),
                 None => match self.ready.pop_any() {
                     Some(removed) => release(store, &removed),
+                    None if self.invisible.forget_one() => {}
                     None => return released,
                 },
             }

@@ -206,6 +206,8 @@ impl Queues {
                 self.reads.note_missed(id, error);
             }
         }
+        // Receives may have waited for what could not be read.
+        self.wake(id);
         self.reschedule(id);
     }
 

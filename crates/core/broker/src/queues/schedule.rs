@@ -97,7 +97,9 @@ impl Schedule {
         // Nor does a receive end empty while what there is is being read.
         let is_reading = queue.read_ahead.is_under_way()
             || queue.groups.as_ref().is_some_and(|groups| groups.is_unknown);
-        let end = if is_reading { None } else { queue.receives.next_end() };
+        let patience_ms = queue.receive_patience_ms();
+        let next_end = queue.receives.next_end().map(|end| end.plus_ms(patience_ms));
+        let end = if is_reading { None } else { next_end };
         let deadlines = [expiry, queue.unused_deadline(), queue.invisible.next_time(), end];
         let Some(wanted) = deadlines.into_iter().flatten().min() else {
             return;

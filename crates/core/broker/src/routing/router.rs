@@ -11,6 +11,8 @@ mod routing;
 #[cfg(test)]
 mod tests;
 
+use std::collections::hash_set::IntoIter;
+use std::ops::Range;
 use std::sync::Arc;
 
 use quelea_model::limits::{BINDINGS_PER_VHOST_MAX, EXCHANGES_PER_VHOST_MAX};
@@ -50,8 +52,12 @@ pub(crate) struct Router {
     queues: FxHashMap<QueueId, RoutedQueue>,
     /// A queue's number as the route to it alone, which the default exchange hands out.
     queue_names: ByText<QueueName, Arc<[QueueId]>>,
-    /// Queues that are gone, with the bindings that are left of them.
-    leaving: FxHashMap<QueueId, std::collections::hash_set::IntoIter<BindingKey>>,
+    /// Queues and exchanges that are gone, with the bindings that are left of them.
+    leaving: FxHashMap<Target, LeavingBindings>,
+    /// How many of them are exchanges.
+    exchanges_leaving: usize,
+    /// Exchanges whose removal has begun; see [`Router::take_begun`].
+    begun: Vec<LeavingExchange>,
     edges: Edges,
     epoch: u64,
     cache: RouteCache,
@@ -63,6 +69,17 @@ pub(crate) struct Router {
     nowhere: Arc<[QueueId]>,
     /// Where the next exchange to take is looked for, once all are.
     last_exchange: usize,
+}
+
+/// The bindings that lead from something, and those that lead to it. Some may be gone.
+type LeavingBindings = std::iter::Chain<IntoIter<BindingKey>, IntoIter<BindingKey>>;
+
+/// An exchange that is gone, but for its bindings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LeavingExchange {
+    pub(crate) key: ExchangeKey,
+    pub(crate) name: ExchangeName,
+    pub(crate) durable: bool,
 }
 
 #[derive(Debug)]
@@ -94,6 +111,8 @@ impl Router {
             queues: FxHashMap::default(),
             queue_names: ByText::default(),
             leaving: FxHashMap::default(),
+            exchanges_leaving: 0,
+            begun: Vec::new(),
             edges: Edges::default(),
             epoch: 0,
             cache: RouteCache::default(),
@@ -231,26 +250,39 @@ impl Router {
         self.epoch
     }
 
-    /// All exchanges, the predeclared ones included.
-    pub(crate) fn exchanges(&self) -> impl Iterator<Item = &ExchangeSpec> {
-        self.exchanges.iter().map(|(_, exchange)| &exchange.spec)
+    /// The exchanges at these places, the predeclared ones included.
+    pub(crate) fn exchanges_at(&self, places: Range<u32>) -> impl Iterator<Item = &ExchangeSpec> {
+        let stays = |key: &u32| !self.leaving.contains_key(&Target::Exchange(ExchangeKey(*key)));
+        let exchanges = places.filter(stays).filter_map(|key| self.exchanges.get(key as usize));
+        exchanges.map(|exchange| &exchange.spec)
     }
 
-    /// All bindings but those by which the default exchange reaches each queue.
-    pub(crate) fn bindings(&self) -> impl Iterator<Item = Binding> {
-        let stays = |edge: &&Edge| match edge.target {
-            Target::Queue(id) => !self.leaving.contains_key(&id),
-            Target::Exchange(_) => true,
+    /// All exchanges have places below this.
+    pub(crate) fn exchange_places(&self) -> usize {
+        self.exchanges.capacity()
+    }
+
+    /// The bindings at these places, but those by which the default exchange reaches each queue.
+    pub(crate) fn bindings_at(&self, places: Range<u32>) -> impl Iterator<Item = Binding> {
+        let stays = |edge: &&Edge| {
+            !self.leaving.contains_key(&edge.target)
+                && !self.leaving.contains_key(&Target::Exchange(edge.source))
         };
-        self.edges.iter().filter(stays).map(|edge| self.binding(edge))
+        let edges = places.filter_map(|key| self.edges.find_at(key)).filter(stays);
+        edges.map(|edge| self.binding(edge))
+    }
+
+    /// All bindings have places below this.
+    pub(crate) fn binding_places(&self) -> usize {
+        self.edges.places()
     }
 
     /// How many exchanges there are, the predeclared ones included.
     pub(crate) fn exchange_count(&self) -> usize {
-        self.exchanges.len()
+        self.exchanges.len() - self.exchanges_leaving
     }
 
-    /// How many bindings there are, what is left of queues that are gone included.
+    /// How many bindings there are, what is left of queues and exchanges that are gone included.
     pub(crate) fn binding_count(&self) -> usize {
         self.edges.len()
     }

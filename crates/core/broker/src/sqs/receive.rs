@@ -307,12 +307,14 @@ impl Messaging {
         }
     }
 
-    /// Answers those that wait no longer: there is nothing.
+    /// Answers those that wait no longer: there is nothing. They stay while messages that were received too often are
+    /// on their way to the dead-letter queue, a second at most: who was told that there is nothing here finds them there.
     fn end_receives(&mut self, id: QueueId, now: Timestamp) {
         let Some(queue) = self.queues.get_mut(id) else {
             return;
         };
-        while let Some(receive) = queue.receives.pop_ended(now) {
+        let patience_ms = queue.receive_patience_ms();
+        while let Some(receive) = queue.receives.pop_ended(now, patience_ms) {
             self.receives.end();
             queue.counters.get_empty += 1;
             self.counters.get_empty += 1;

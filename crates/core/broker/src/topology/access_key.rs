@@ -2,8 +2,8 @@
 
 use quelea_model::{Timestamp, VhostName};
 
-use super::TopologyError;
 use super::codec::{Reader, Writer};
+use super::error::TopologyError;
 use crate::access::access_key::AccessKey;
 
 const DISABLED: u8 = 1;

@@ -3,8 +3,8 @@
 use quelea_model::{QueueName, Timestamp, VhostName};
 use quelea_store::Durability;
 
-use super::TopologyError;
 use super::codec::{Reader, Writer};
+use super::error::TopologyError;
 use crate::queues::queue::attributes::{Fifo, QueueAttributes, QueueSettings, Redrive};
 
 const FIFO: u8 = 1;

@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 use quelea_model::{NameError, Table};
 
-use super::TopologyError;
+use super::error::TopologyError;
 
 /// Names and values.
 type Pairs = Vec<(Box<str>, Box<str>)>;

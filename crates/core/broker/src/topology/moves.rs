@@ -2,8 +2,8 @@
 
 use quelea_model::{QueueId, QueueName, Seq, Timestamp, VhostName};
 
-use super::TopologyError;
 use super::codec::{Reader, Writer};
+use super::error::TopologyError;
 use crate::sqs::move_tasks::report::{MoveFailure, MoveProgress, MoveTaskState};
 
 const HAS_DESTINATION: u8 = 1;

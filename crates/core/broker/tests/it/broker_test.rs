@@ -60,6 +60,8 @@ pub(crate) struct BrokerTest {
     pub(crate) now: Timestamp,
     pub(crate) clients: BTreeMap<String, Client>,
     pub(crate) blocked: Vec<Option<String>>,
+    /// Publishers that flow control let go on.
+    pub(crate) resumed: Vec<ConnectionId>,
     /// Answers to receives.
     pub(crate) received: BTreeMap<ReceiveId, Option<Vec<ReceivedMessage>>>,
     /// What was said of messages that cannot be read, behind the names of their queues.
@@ -89,6 +91,7 @@ impl BrokerTest {
             now,
             clients,
             blocked,
+            resumed: Vec::new(),
             received,
             unreadable,
             promises,
@@ -308,6 +311,7 @@ impl BrokerTest {
             }
             Effect::PublishersBlocked { reason } => self.blocked.push(Some(reason)),
             Effect::PublishersUnblocked => self.blocked.push(None),
+            Effect::PublisherResumed { connection } => self.resumed.push(connection),
             Effect::MessagesUnreadable { queue, error, .. } => {
                 self.unreadable.push(format!("{}: {error}", queue.as_str()));
             }

@@ -2,16 +2,21 @@
 #![expect(clippy::unwrap_used, reason = "a test ends where something unexpected happens")]
 
 mod access_keys;
+mod adoption;
 mod broker_test;
 mod conservation;
 mod damage;
+mod flow_control;
+mod full_disk;
 mod in_flight;
 mod line;
 mod listing;
 mod model;
 mod receipts;
 mod receiving;
+mod redriving;
 mod removing;
+mod returning;
 mod served_in_between;
 mod stage;
 mod stories;

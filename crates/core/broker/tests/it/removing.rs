@@ -4,14 +4,16 @@
 use bytes::Bytes;
 use quelea_broker::exchange::ExchangeKind;
 use quelea_broker::{
-    AdminError, BrokerConfig, DeclareExchange, DeclareQueue, DeclareQueueError, Publish,
-    QueueBinding,
+    AdminError, BindingError, BrokerConfig, DeclareExchange, DeclareQueue, DeclareQueueError,
+    ExchangeError, Publish, QueueBinding,
 };
 use quelea_model::{Properties, Table};
 use quelea_store::Durability;
 
 use crate::broker_test::{BrokerTest, StoreKind};
-use crate::served_in_between::{bind, declare, delete, fill_vhost};
+use crate::served_in_between::{
+    bind, bind_exchange, bind_to, declare, declare_exchange, delete, delete_exchange, fill_vhost,
+};
 
 const BINDINGS: usize = 60;
 
@@ -32,7 +34,7 @@ fn bindings(test: &BrokerTest) -> usize {
 }
 
 #[test]
-fn a_deleted_queue_is_gone_at_once_and_its_name_is_free_when_its_bindings_are() {
+fn a_deleted_queue_is_gone_at_once_and_its_name_later() {
     let mut test = with_bindings();
     delete(&mut test, "q");
     assert!(test.broker.queue("/", "q").is_none());
@@ -42,6 +44,7 @@ fn a_deleted_queue_is_gone_at_once_and_its_name_is_free_when_its_bindings_are() 
     let refused = test.broker.declare_queue(test.now, channel, &request);
     assert!(matches!(refused, Err(DeclareQueueError::BeingDeleted(_))), "{refused:?}");
     assert!(test.broker.is_queue_being_deleted(channel, "q"));
+    assert!(test.broker.is_queue_being_deleted_in("/", "q"));
     declare(&mut test, "me", "another", false);
     let mut turns = 0;
     while test.broker.is_queue_being_deleted(channel, "q") {
@@ -84,8 +87,134 @@ fn a_crash_while_a_queue_is_removed_leaves_all_of_it_or_nothing() {
     assert!(outcomes.iter().all(|count| *count > 0), "both are seen: {outcomes:?}");
 }
 
+fn with_bound_exchange() -> BrokerTest {
+    let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Log(64 * 1024));
+    declare(&mut test, "me", "q", false);
+    declare_exchange(&mut test, "me", "x");
+    bind_to(&mut test, "x", "q", BINDINGS - 1);
+    bind_exchange(&mut test, "amq.fanout", "x");
+    test.settle();
+    test.broker.set_steps_per_turn(1_000);
+    test.turn();
+    test
+}
+
+fn has_exchange(test: &BrokerTest, name: &str) -> bool {
+    test.broker.exchanges(None).iter().any(|exchange| exchange.name.as_str() == name)
+}
+
 #[test]
-fn an_exchange_that_auto_deletes_goes_with_the_queue_also_when_the_process_ends_in_between() {
+fn a_deleted_exchange_is_gone_at_once_and_its_name_later() {
+    let mut test = with_bound_exchange();
+    delete_exchange(&mut test, "x");
+    assert!(!has_exchange(&test, "x"));
+    assert_eq!(bindings(&test), 0, "nobody sees what is left of it");
+    let channel = test.client("me").channel;
+    let request = DeclareExchange {
+        name: String::from("x"),
+        kind: String::from("direct"),
+        durable: true,
+        ..DeclareExchange::default()
+    };
+    let refused = test.broker.declare_exchange(test.now, channel, &request);
+    assert!(matches!(refused, Err(ExchangeError::BeingDeleted(_))), "{refused:?}");
+    let freed = test.broker.names_freed();
+    let mut turns = 0;
+    while test.broker.is_exchange_being_deleted_in("/", "x") {
+        test.turn();
+        turns += 1;
+    }
+    assert!(turns >= 4, "{turns} turns");
+    assert_ne!(test.broker.names_freed(), freed, "a waiting client is notified");
+    declare_exchange(&mut test, "me", "x");
+    test.settle();
+    test.crash(0);
+    assert!(has_exchange(&test, "x"));
+    assert_eq!(bindings(&test), 0);
+}
+
+/// Whatever reached the disk: the exchange with all of its bindings, or nothing of either, for good.
+#[test]
+fn a_crash_while_an_exchange_is_removed_leaves_all_of_it_or_nothing() {
+    let mut outcomes = [0, 0];
+    for turns in 0..10 {
+        for seed in 0..6 {
+            let mut test = with_bound_exchange();
+            delete_exchange(&mut test, "x");
+            for _ in 0..turns {
+                test.broker.store_mut().ticket(Durability::Os);
+                test.turn();
+            }
+            test.power_cut(seed);
+            let is_there = has_exchange(&test, "x");
+            outcomes[usize::from(is_there)] += 1;
+            assert_eq!(bindings(&test), if is_there { BINDINGS } else { 0 });
+            if !is_there {
+                // What was left of it is not taken for another one's at the next start.
+                declare_exchange(&mut test, "me", "x");
+                test.settle();
+                test.crash(0);
+                assert_eq!(bindings(&test), 0);
+            }
+        }
+    }
+    assert!(outcomes.iter().all(|count| *count > 0), "both are seen: {outcomes:?}");
+}
+
+#[test]
+fn if_unused_does_not_count_what_leads_to_a_deleted_queue() {
+    let mut test = with_bound_exchange();
+    delete(&mut test, "q");
+    assert!(test.broker.run(test.now), "its bindings are still there");
+    let channel = test.client("me").channel;
+    test.broker.delete_exchange(test.now, channel, "x", true).unwrap();
+    test.settle();
+    assert_eq!(test.broker.overview().bindings, 0);
+    assert!(!has_exchange(&test, "x"));
+}
+
+/// A limit that what was deleted still counts for is one to wait for, not one that is reached.
+#[test]
+fn a_limit_that_is_reached_by_what_is_deleted_is_waited_for() {
+    let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Memory);
+    declare(&mut test, "me", "q", false);
+    let channel = test.client("me").channel;
+    // Each of them has steps of its own for any key.
+    let bind_until_refused = |test: &mut BrokerTest, queue: &str| {
+        for n in 0.. {
+            let request = QueueBinding {
+                queue: queue.to_owned(),
+                exchange: String::from("amq.topic"),
+                routing_key: format!("#.a{n}.#.b.#.c.#.d.#.e.#.f.#.{queue}"),
+                arguments: Table::new(),
+            };
+            if let Err(error) = test.broker.bind_queue(test.now, channel, &request) {
+                return (n, error);
+            }
+        }
+        unreachable!("there is a limit");
+    };
+    let (bound, refused) = bind_until_refused(&mut test, "q");
+    assert!(matches!(refused, BindingError::Topic { .. }), "{refused:?}");
+    test.settle();
+    test.broker.set_steps_per_turn(1_000);
+    test.turn();
+    delete(&mut test, "q");
+    declare(&mut test, "me", "another", false);
+    let (early, waits) = bind_until_refused(&mut test, "another");
+    assert!(matches!(waits, BindingError::MakingRoom(_)), "{waits:?}");
+    assert!(early < bound, "{early} of {bound}");
+    let freed = test.broker.names_freed();
+    while test.broker.names_freed() == freed {
+        assert!(test.turn());
+    }
+    let (_, refused) = bind_until_refused(&mut test, "another");
+    assert!(matches!(refused, BindingError::Topic { .. }), "{refused:?}");
+    assert_eq!(bindings(&test), bound);
+}
+
+#[test]
+fn an_auto_delete_exchange_goes_with_its_queue_whenever_the_process_ends() {
     let mut test = with_bindings();
     let channel = test.client("me").channel;
     let request = DeclareExchange {
@@ -143,6 +272,7 @@ fn a_crash_while_a_virtual_host_is_removed_leaves_all_of_it_or_nothing() {
             assert!(test.broker.vhosts().iter().all(|vhost| vhost.name.as_str() != "full"));
             let again = test.broker.put_vhost(test.now, "full");
             assert!(matches!(again, Err(AdminError::VhostBeingDeleted { .. })), "{again:?}");
+            assert!(test.broker.is_vhost_being_deleted("full"));
             for _ in 0..turns {
                 test.broker.store_mut().ticket(Durability::Os);
                 test.turn();
@@ -183,7 +313,7 @@ fn a_stop_does_not_wait_for_what_is_being_removed() {
 }
 
 #[test]
-fn a_queue_that_is_deleted_on_a_full_disk_makes_room_and_frees_its_name() {
+fn a_queue_deleted_on_a_full_disk_makes_room_and_frees_its_name() {
     let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Log(64 * 1024));
     declare(&mut test, "me", "q", false);
     test.settle();

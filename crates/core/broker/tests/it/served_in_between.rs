@@ -3,7 +3,8 @@
 
 use bytes::Bytes;
 use quelea_broker::{
-    BrokerConfig, ConnectionInfo, Consume, DeclareExchange, DeclareQueue, Publish, QueueBinding,
+    BrokerConfig, ConnectionInfo, Consume, DeclareExchange, DeclareQueue, ExchangeBinding, Fifo,
+    Publish, QueueAttributes, QueueBinding, QueueSettings, Receive, Send,
 };
 
 use crate::broker_test::{BrokerTest, StoreKind};
@@ -19,14 +20,34 @@ struct Flood {
     begin: fn(&mut BrokerTest),
     /// Turns that it takes at least with so many steps each: so that it is a flood.
     turns_min: usize,
+    /// Steps that it takes at once, however few a turn has.
+    steps_at_once: u64,
+    /// What is left to be checked and taken away.
+    end: fn(&mut BrokerTest),
 }
 
-const FLOODS: [Flood; 6] = [
+const NOTHING: fn(&mut BrokerTest) = |_| {};
+
+const FLOODS: [Flood; 10] = [
     Flood {
         name: "a queue with 2,000 bindings is deleted",
         prepare: |test| bind(test, "big", 2_000),
         begin: |test| delete(test, "big"),
         turns_min: 50,
+        steps_at_once: 0,
+        end: NOTHING,
+    },
+    Flood {
+        name: "an exchange with 2,000 bindings is deleted",
+        prepare: |test| {
+            declare_exchange(test, "attacker", "big");
+            bind_to(test, "big", "q", 1_999);
+            bind_exchange(test, "amq.fanout", "big");
+        },
+        begin: |test| delete_exchange(test, "big"),
+        turns_min: 50,
+        steps_at_once: 0,
+        end: NOTHING,
     },
     Flood {
         name: "a queue with 50,000 messages is deleted",
@@ -36,6 +57,8 @@ const FLOODS: [Flood; 6] = [
         },
         begin: |test| delete(test, "big"),
         turns_min: 20,
+        steps_at_once: 0,
+        end: NOTHING,
     },
     Flood {
         name: "a queue with 50,000 messages is purged, and deleted",
@@ -50,6 +73,29 @@ const FLOODS: [Flood; 6] = [
             delete(test, "big");
         },
         turns_min: 20,
+        steps_at_once: 0,
+        end: NOTHING,
+    },
+    Flood {
+        name: "a FIFO queue is purged that has 3,000 messages in flight and 3,000 in groups",
+        prepare: |test| fill_fifo(test, "big", 6_000, 3_000),
+        begin: |test| {
+            let queue = test.broker.queue_id("/", "big").unwrap();
+            let purged = test.broker.purge_queue_by_id(test.now, queue).unwrap();
+            assert_eq!(purged.messages, 3_000);
+            assert_eq!(test.broker.queue("/", "big").unwrap().messages_unacknowledged, 0);
+        },
+        turns_min: 9,
+        steps_at_once: 0,
+        end: |test| delete_as(test, "probe", "big"),
+    },
+    Flood {
+        name: "a FIFO queue is deleted that has 3,000 messages in flight and 3,000 in groups",
+        prepare: |test| fill_fifo(test, "big", 6_000, 3_000),
+        begin: |test| delete(test, "big"),
+        turns_min: 9,
+        steps_at_once: 0,
+        end: NOTHING,
     },
     Flood {
         name: "a connection with 2,000 exclusive queues is closed",
@@ -61,6 +107,24 @@ const FLOODS: [Flood; 6] = [
             test.broker.close_connection(test.now, connection);
         },
         turns_min: 100,
+        steps_at_once: 0,
+        end: NOTHING,
+    },
+    Flood {
+        name: "a connection is closed that has not acknowledged 20,000 deliveries",
+        prepare: |test| {
+            hold_deliveries(test, "attacker", "big", 20_000);
+        },
+        begin: |test| {
+            let connection = test.client("attacker").connection;
+            test.broker.close_connection(test.now, connection);
+        },
+        turns_min: 90,
+        steps_at_once: 20_000,
+        end: |test| {
+            assert_eq!(test.broker.queue("/", "big").unwrap().messages_ready, 20_000);
+            delete_as(test, "probe", "big");
+        },
     },
     Flood {
         name: "a virtual host with 1,000 queues, 1,000 exchanges and their bindings is deleted",
@@ -69,6 +133,8 @@ const FLOODS: [Flood; 6] = [
             test.broker.delete_vhost(test.now, "full").unwrap();
         },
         turns_min: 100,
+        steps_at_once: 0,
+        end: NOTHING,
     },
     Flood {
         name: "five hundred queues end that nobody used",
@@ -86,6 +152,8 @@ const FLOODS: [Flood; 6] = [
         },
         begin: |test| test.now = test.now.plus_ms(2_000),
         turns_min: 20,
+        steps_at_once: 0,
+        end: NOTHING,
     },
 ];
 
@@ -99,16 +167,50 @@ pub(crate) fn declare(test: &mut BrokerTest, client: &str, name: &str, exclusive
 /// Declares a queue and binds it to `amq.direct` by so many keys.
 pub(crate) fn bind(test: &mut BrokerTest, queue: &str, bindings: usize) {
     declare(test, "attacker", queue, false);
+    bind_to(test, "amq.direct", queue, bindings);
+}
+
+/// Binds a queue by so many keys.
+pub(crate) fn bind_to(test: &mut BrokerTest, exchange: &str, queue: &str, bindings: usize) {
     let channel = test.client("attacker").channel;
     for n in 0..bindings {
         let request = QueueBinding {
             queue: queue.to_owned(),
-            exchange: String::from("amq.direct"),
+            exchange: exchange.to_owned(),
             routing_key: format!("key {n}"),
             arguments: quelea_model::Table::new(),
         };
         test.broker.bind_queue(test.now, channel, &request).unwrap();
     }
+}
+
+/// Declares a durable direct exchange.
+pub(crate) fn declare_exchange(test: &mut BrokerTest, client: &str, name: &str) {
+    let channel = test.client(client).channel;
+    let request = DeclareExchange {
+        name: name.to_owned(),
+        kind: String::from("direct"),
+        durable: true,
+        ..DeclareExchange::default()
+    };
+    test.broker.declare_exchange(test.now, channel, &request).unwrap();
+}
+
+/// Binds an exchange to another one.
+pub(crate) fn bind_exchange(test: &mut BrokerTest, source: &str, destination: &str) {
+    let channel = test.client("attacker").channel;
+    let request = ExchangeBinding {
+        source: source.to_owned(),
+        destination: destination.to_owned(),
+        routing_key: String::new(),
+        arguments: quelea_model::Table::new(),
+    };
+    test.broker.bind_exchange(test.now, channel, &request).unwrap();
+}
+
+pub(crate) fn delete_exchange(test: &mut BrokerTest, name: &str) {
+    let channel = test.client("attacker").channel;
+    test.broker.delete_exchange(test.now, channel, name, false).unwrap();
 }
 
 /// Makes a virtual host `full` with so many queues, as many exchanges, and a binding between each two.
@@ -142,12 +244,54 @@ pub(crate) fn fill_vhost(test: &mut BrokerTest, count: usize) {
     }
 }
 
+/// Has a client consume so many messages of a queue without acknowledging them.
+pub(crate) fn hold_deliveries(test: &mut BrokerTest, client: &str, queue: &str, count: usize) {
+    declare(test, client, queue, false);
+    let channel = test.client(client).channel;
+    let consume = Consume { queue: queue.to_owned(), ..Consume::default() };
+    test.broker.consume(test.now, channel, &consume).unwrap();
+    for _ in 0..count {
+        publish(test, client, queue);
+    }
+    test.settle();
+    assert_eq!(test.client(client).inbox.len(), count);
+}
+
+/// Makes a FIFO queue with so many messages, each of a group of its own, and receives some of them.
+fn fill_fifo(test: &mut BrokerTest, queue: &str, count: usize, in_flight: usize) {
+    let fifo = Some(Fifo { deduplicates_by_group: false });
+    let settings = QueueSettings { fifo, ..QueueSettings::default() };
+    let attributes = QueueAttributes { settings, ..QueueAttributes::default() };
+    let (id, _) = test.broker.create_queue(test.now, "/", queue, attributes).unwrap();
+    for n in 0..count {
+        let send = Send {
+            properties: Bytes::from_static(&[0, 0]),
+            body: Bytes::from_static(b"m"),
+            delay_ms: None,
+            group: Some(n.to_string().into()),
+            deduplication: None,
+            message_id: [0; 16],
+        };
+        test.broker.send(test.now, id, vec![send]).unwrap().0.remove(0).unwrap();
+    }
+    for _ in 0..in_flight / 10 {
+        let receive = Receive { max: 10, visibility_timeout_ms: 60_000, wait_ms: 0, attempt: None };
+        let receive = test.broker.receive(test.now, id, receive).unwrap();
+        test.settle();
+        assert_eq!(test.received.remove(&receive).flatten().map_or(0, |got| got.len()), 10);
+    }
+}
+
 pub(crate) fn delete(test: &mut BrokerTest, queue: &str) {
-    let channel = test.client("attacker").channel;
+    delete_as(test, "attacker", queue);
+}
+
+fn delete_as(test: &mut BrokerTest, client: &str, queue: &str) {
+    let channel = test.client(client).channel;
     test.broker.delete_queue(test.now, channel, queue, false, false).unwrap();
 }
 
-fn publish(test: &mut BrokerTest, client: &str, queue: &str) {
+pub(crate) fn publish(test: &mut BrokerTest, client: &str, queue: &str) {
     let channel = test.client(client).channel;
     let publish = Publish {
         exchange: "",
@@ -183,7 +327,7 @@ fn others_are_served_in_between() {
             let steps = test.broker.work_done() - done;
             done = test.broker.work_done();
             // The first turn comes on top of what was done when it was asked for.
-            let allowed = if turns == 0 { 2 * STEPS } else { STEPS };
+            let allowed = if turns == 0 { 2 * STEPS + flood.steps_at_once } else { STEPS };
             assert!(steps <= allowed + 2 * LAST_STEPS_MAX, "{name}: {steps} steps in turn {turns}");
             let served = std::mem::take(&mut test.client("probe").inbox).len();
             assert_eq!(served, 1, "{name}: turn {turns} serves the probe");
@@ -193,6 +337,8 @@ fn others_are_served_in_between() {
             }
         }
         assert!(turns >= flood.turns_min, "{name}: {turns} turns");
+        test.settle();
+        (flood.end)(&mut test);
         test.settle();
         let queues = test.broker.queues(None);
         assert_eq!(queues.len(), 1, "{name}: nothing but the probe's queue is left");

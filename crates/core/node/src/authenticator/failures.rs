@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn each_failure_is_answered_twice_as_late_up_to_a_limit_by_address_and_user() {
+    fn each_failure_of_an_address_or_user_doubles_the_delay_to_a_limit() {
         let (mut failures, now) = (Failures::default(), Instant::now());
         let delays: Vec<_> =
             (0..8).map(|_| failures.add(host(1), "ada", now).delay.as_millis()).collect();

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quelea_amqp_codec::ShortStr;
-use quelea_amqp_codec::method::queue;
+use quelea_amqp_codec::method::{channel, queue};
+use quelea_broker::report::ExchangeReport;
 use quelea_model::limits::OUTPUT_BYTES_MAX;
 use quelea_model::{Table, Value};
 
@@ -78,5 +79,88 @@ fn a_consumer_that_never_reads_has_bounded_output() {
     // It reads after all, and gets the rest.
     for _ in 0..MESSAGES {
         assert_eq!(deaf.next().unwrap().body.len(), 1_000);
+    }
+}
+
+/// Nothing but the end of the deletion wakes it: the deletion's own answer has long been sent.
+#[test]
+fn a_declaration_that_waits_for_a_name_goes_on_when_the_name_is_free() {
+    let dir = TestDir::new();
+    let server = Server::start(&dir);
+    let mut client = Client::connect(server.address);
+    client.declare("q", true).unwrap();
+    for n in 0..20_000 {
+        let bind = queue::Bind {
+            queue: ShortStr::from("q"),
+            exchange: ShortStr::from("amq.direct"),
+            routing_key: ShortStr::from(&*n.to_string()),
+            no_wait: true,
+            ..queue::Bind::default()
+        };
+        client.send(1, bind);
+    }
+    client.declare("q", true).unwrap();
+    client.send(1, queue::Delete { queue: ShortStr::from("q"), ..queue::Delete::default() });
+    client.send(
+        1,
+        queue::Declare { queue: ShortStr::from("q"), durable: true, ..queue::Declare::default() },
+    );
+    client.flush().unwrap();
+    client.expect(1, "queue.delete-ok").unwrap();
+    let is_removing = server.call(|core| core.broker.is_removing());
+    assert!(is_removing, "it is gone already: more bindings are needed");
+    client.expect(1, "queue.declare-ok").unwrap();
+    assert!(!server.call(|core| core.broker.is_removing()));
+}
+
+/// Calls of other threads that cost a turn's steps each have a turn each, however many wait.
+#[test]
+fn calls_that_cost_a_lot_share_a_turn_with_no_other() {
+    const CALLS: usize = 20;
+    let dir = TestDir::new();
+    let server = Server::start(&dir);
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let (turns, ran) = std::sync::mpsc::channel();
+    // So that all of them wait.
+    assert!(server.handle().try_call(move |_| released.recv().unwrap()));
+    for _ in 0..CALLS {
+        let turns = turns.clone();
+        assert!(server.handle().try_call(move |core| {
+            let end = core.broker.work_done() + core.broker.steps_per_turn();
+            while core.broker.work_done() < end {
+                let keys = core.broker.list_keys::<ExchangeReport>(None);
+                core.broker.list_page::<ExchangeReport>(&keys);
+            }
+            turns.send(core.counters().turns).unwrap();
+        }));
+    }
+    release.send(()).unwrap();
+    let ran: Vec<u64> = (0..CALLS).map(|_| ran.recv().unwrap()).collect();
+    assert!(ran.is_sorted_by(|before, after| before < after), "{ran:?}");
+}
+
+#[test]
+fn close_ok_comes_when_all_deliveries_are_back_in_their_queue() {
+    const MESSAGES: usize = 20_000;
+    let dir = TestDir::new();
+    let server = Server::start(&dir);
+    let mut client = Client::connect(server.address);
+    client.declare("q", false).unwrap();
+    for is_channel in [true, false] {
+        let mut holder = Client::connect(server.address);
+        holder.consume("q", false).unwrap();
+        if is_channel {
+            (0..MESSAGES).for_each(|_| client.publish("q", TRANSIENT, &b"m"[..]));
+            client.flush().unwrap();
+        }
+        (0..MESSAGES).for_each(|_| drop(holder.next().unwrap()));
+        if is_channel {
+            holder.send(1, channel::Close { reply_code: 200, ..channel::Close::default() });
+            holder.expect(1, "channel.close-ok").unwrap();
+        } else {
+            holder.close().unwrap();
+        }
+        let (ready, _) = client.declare("q", false).unwrap();
+        assert_eq!(ready as usize, MESSAGES);
     }
 }

@@ -184,3 +184,18 @@ fn topology_that_changes_while_a_checkpoint_takes_it_is_recovered_as_it_is() {
         assert_eq!(after.state.topology, harness.state.topology, "changed after {between} slices");
     }
 }
+
+#[test]
+fn room_is_kept_for_ids_that_are_noted_during_a_pass() {
+    let mut harness = StoreHarness::new(small());
+    harness.begin_checkpoint();
+    assert!(harness.store.checkpoint_gathering());
+    for key in 0..600 {
+        harness.send(1, 10, 0, key);
+        harness.sync();
+    }
+    // 600 ids fill more than two segments.
+    assert!(harness.store.stats().segments_spare >= 3, "{:?}", harness.store.stats());
+    harness.settle_pass();
+    assert_eq!(harness.restart().state.deduplications.len(), 600);
+}

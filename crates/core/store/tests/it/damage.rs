@@ -66,7 +66,7 @@ fn dropped(harness: &StoreHarness<LogStore>) -> Option<DroppedTail> {
 }
 
 #[test]
-fn damage_that_a_later_commit_knows_to_have_been_on_the_disk_is_not_a_torn_end() {
+fn damage_before_what_a_later_commit_knows_synced_is_no_torn_end() {
     // Wherever it lies in the first four batches; only of the fifth nobody says so.
     let end = 512 + 4 * 500;
     for offset in (512..end).step_by(9) {

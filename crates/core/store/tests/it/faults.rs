@@ -97,12 +97,16 @@ fn a_full_disk_holds_publishers_back_and_resumes_when_messages_are_consumed() {
 
 /// Publishes in bursts as large as a broker takes them, the disk always behind, until the disk is full.
 /// Returns how many were promised.
-fn fill_in_bursts(harness: &mut StoreHarness<LogStore>) -> usize {
+fn fill_in_bursts(harness: &mut StoreHarness<LogStore>, bytes: &[u32]) -> usize {
     let (mut published, mut promised) = (0, 0);
     let mut tickets = Vec::new();
     while harness.is_healthy() {
-        while harness.is_healthy() && harness.accepts(64 * 1024) {
-            harness.publish(&[1], 1_000);
+        while harness.is_healthy() {
+            let bytes = bytes[published % bytes.len()];
+            if !harness.accepts(64 * 1024) || !harness.store.has_room(bytes as usize) {
+                break;
+            }
+            harness.publish(&[1], bytes);
             published += 1;
             tickets.push((harness.ticket(Durability::Fsync), published));
             assert!(published < 2_000, "the disk never got full");
@@ -123,6 +127,20 @@ fn fill_in_bursts(harness: &mut StoreHarness<LogStore>) -> usize {
 
 #[test]
 fn acknowledgements_free_a_full_disk_whatever_was_published_before_them() {
+    acknowledgements_free_a_full_disk(&[1_000]);
+}
+
+#[test]
+fn acknowledgements_free_a_full_disk_though_messages_are_longer_than_the_room_kept() {
+    // Now and then one comes when there is little more than that.
+    for period in 3..24 {
+        let mut bytes = vec![1_000; period];
+        bytes.push(9_000);
+        acknowledgements_free_a_full_disk(&bytes);
+    }
+}
+
+fn acknowledgements_free_a_full_disk(bytes: &[u32]) {
     // Where the disk gets full within a burst decides what stands in front of the acknowledgements.
     for room in 0..16 {
         let disk = FakeDisk::new();
@@ -131,8 +149,9 @@ fn acknowledgements_free_a_full_disk_whatever_was_published_before_them() {
         harness.put_topology("queue", "1");
         harness.settle();
         harness.checkpoint();
-        let promised = fill_in_bursts(&mut harness);
-        assert!(promised > 30, "{promised} messages were promised");
+        let promised = fill_in_bursts(&mut harness, bytes);
+        let promised_bytes: u32 = (0..promised).map(|n| bytes[n % bytes.len()]).sum();
+        assert!(promised_bytes > 30_000, "{promised} messages were promised");
         harness.consume(1, promised);
         let acked = harness.ticket(Durability::Fsync);
         for _ in 0..10 {
@@ -175,6 +194,24 @@ fn a_full_disk_is_tried_again_every_second() {
     assert!(harness.is_reached(ticket), "{:?}", harness.store.state());
     assert!(harness.is_healthy());
     assert_eq!(harness.crash(Survival::Nothing, 0).state, harness.state);
+}
+
+#[test]
+fn deduplication_ids_that_count_no_more_make_a_full_disk_healthy() {
+    let mut harness = StoreHarness::on(disk_for(6), small());
+    let mut sent = 0;
+    while harness.is_healthy() {
+        harness.send(1, 10, 0, sent);
+        harness.sync();
+        sent += 1;
+        assert!(sent < 2_000, "the disk never got full");
+    }
+    let end = harness.now.plus_ms(7 * 60_000);
+    while !harness.is_healthy() {
+        harness.now = harness.store.deadline().expect("it tries again");
+        assert!(harness.now < end, "{:?}", harness.store.state());
+        harness.pump();
+    }
 }
 
 #[test]

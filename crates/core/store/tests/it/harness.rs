@@ -400,7 +400,7 @@ impl<S: Store> StoreHarness<S> {
 
     /// Whether a broker with this limit takes publishes.
     pub(crate) fn accepts(&self, pending_bytes_max: usize) -> bool {
-        self.store.has_room() && self.store.pending_bytes() < pending_bytes_max
+        self.store.has_room(0) && self.store.pending_bytes() < pending_bytes_max
     }
 
     /// A whole checkpoint, nothing else happening.
@@ -470,7 +470,7 @@ impl<S: Store> StoreHarness<S> {
             self.store.append_visibility(*queue, noted);
         }
         for ((queue, _), sent) in &self.state.deduplications {
-            self.store.append_deduplication(*queue, sent);
+            self.store.repeat_deduplication(*queue, sent);
         }
         self.store.finish_checkpoint();
         self.pass = None;

@@ -50,6 +50,7 @@ pub(crate) struct DeadLetter {
 pub(crate) struct DeadLetters {
     letters: VecDeque<DeadLetter>,
     bytes: usize,
+    redriven: usize,
 }
 
 impl DeadLetters {
@@ -61,6 +62,11 @@ impl DeadLetters {
         self.letters.is_empty()
     }
 
+    /// Whether there are some that were received too often.
+    pub(crate) const fn has_redriven(&self) -> bool {
+        self.redriven > 0
+    }
+
     /// Bytes of memory, bodies included.
     pub(crate) const fn resident_bytes(&self) -> usize {
         self.bytes
@@ -68,6 +74,7 @@ impl DeadLetters {
 
     pub(crate) fn push(&mut self, message: QueuedMessage, reason: DeadLetterReason) {
         self.bytes += bytes_of(&message);
+        self.redriven += usize::from(reason == DeadLetterReason::Redriven);
         self.letters.push_back(DeadLetter { message, reason });
     }
 
@@ -77,7 +84,7 @@ impl DeadLetters {
 
     pub(crate) fn pop(&mut self) -> Option<DeadLetter> {
         let letter = self.letters.pop_front()?;
-        self.bytes -= bytes_of(&letter.message);
+        self.count_out(&letter);
         Some(letter)
     }
 
@@ -85,8 +92,13 @@ impl DeadLetters {
     pub(crate) fn remove(&mut self, seq: Seq) -> Option<QueuedMessage> {
         let at = self.letters.iter().position(|letter| letter.message.entry.seq == seq)?;
         let letter = self.letters.remove(at)?;
-        self.bytes -= bytes_of(&letter.message);
+        self.count_out(&letter);
         Some(letter.message)
+    }
+
+    fn count_out(&mut self, letter: &DeadLetter) {
+        self.bytes -= bytes_of(&letter.message);
+        self.redriven -= usize::from(letter.reason == DeadLetterReason::Redriven);
     }
 
     /// Takes the bodies that were read.

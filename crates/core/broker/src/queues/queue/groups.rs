@@ -3,7 +3,8 @@
 //!
 //! A group id is kept as a hash of 64 bits: two ids that share one only wait for each other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map, hash_map};
+use std::iter::Chain;
 
 use quelea_model::{Message, Seq, Timestamp};
 use rustc_hash::FxHashMap;
@@ -322,18 +323,31 @@ impl Groups {
         }
     }
 
-    /// All visible messages are gone.
-    pub(crate) fn clear_visible(&mut self) {
-        let groups = &mut self.groups;
-        for group in groups.values_mut() {
-            for seq in std::mem::take(&mut group.ready) {
-                self.of.remove(&seq);
+    /// All messages are gone but these, which are delayed or in flight. Returns what is left of the others.
+    pub(crate) fn keep_only(&mut self, kept: impl Iterator<Item = Seq>) -> ForgottenGroups {
+        let groups = std::mem::take(&mut self.groups);
+        let of = std::mem::take(&mut self.of);
+        self.in_flight = 0;
+        for seq in kept {
+            let Some((group, old)) = of.get(&seq).and_then(|id| Some((*id, groups.get(id)?)))
+            else {
+                continue;
+            };
+            self.of.insert(seq, group);
+            let state = self.groups.entry(group).or_insert_with(|| Group {
+                came_back: old.came_back,
+                busy: old.busy,
+                ..Group::default()
+            });
+            if old.delayed.contains(&seq) {
+                state.delayed.insert(seq);
+            } else {
+                self.in_flight += usize::from(state.in_flight.insert(seq));
             }
-            group.head = None;
         }
-        groups.retain(|_, group| !group.is_empty());
-        self.heads.clear();
-        self.noisy_heads.clear();
+        let heads = std::mem::take(&mut self.heads).into_iter();
+        let noisy_heads = std::mem::take(&mut self.noisy_heads);
+        ForgottenGroups { groups: groups.into_iter(), heads: heads.chain(noisy_heads), group: None }
     }
 
     fn is_noisy(&self, group: u64) -> bool {
@@ -374,6 +388,29 @@ impl Groups {
             let heads = if is_noisy { &mut self.noisy_heads } else { &mut self.heads };
             heads.insert(head, group);
         }
+    }
+}
+
+/// Groups whose messages are gone: they may be many, so they are dropped bit by bit.
+#[derive(Debug)]
+pub(crate) struct ForgottenGroups {
+    groups: hash_map::IntoIter<u64, Group>,
+    heads: Chain<btree_map::IntoIter<Place, u64>, btree_map::IntoIter<Place, u64>>,
+    /// The one whose messages are next.
+    group: Option<Group>,
+}
+
+impl ForgottenGroups {
+    /// Drops a message, a group or a place. False: there are no more.
+    pub(crate) fn drop_one(&mut self) -> bool {
+        if let Some(group) = &mut self.group {
+            let sets = [&mut group.ready, &mut group.delayed, &mut group.in_flight];
+            if sets.into_iter().any(|seqs| seqs.pop_first().is_some()) {
+                return true;
+            }
+        }
+        self.group = self.groups.next().map(|(_, group)| group);
+        self.group.is_some() || self.heads.next().is_some()
     }
 }
 

@@ -131,20 +131,20 @@ impl InvisibleMessages {
         self.received_before.remove(&seq);
     }
 
-    /// All visible messages left the queue.
-    pub(crate) fn forget_all(&mut self) {
-        self.received_before = BTreeMap::new();
+    /// All visible messages left the queue. Returns what was remembered of them.
+    pub(crate) fn forget_all(&mut self) -> Self {
+        Self { received_before: std::mem::take(&mut self.received_before), ..Self::default() }
+    }
+
+    /// Forgets one of the messages that are visible again. False: there are no more.
+    pub(crate) fn forget_one(&mut self) -> bool {
+        self.received_before.pop_first().is_some()
     }
 
     /// Takes a message, whatever its time.
     pub(crate) fn pop(&mut self) -> Option<QueuedMessage> {
         let seq = *self.by_seq.first_key_value()?.0;
         self.remove(seq).map(|invisible| invisible.message)
-    }
-
-    /// Hands out everything.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = QueuedMessage> + use<> {
-        std::mem::take(self).by_seq.into_values().map(|invisible| invisible.message)
     }
 
     /// Messages from this number on, in order. Numbers make a cursor that holds while others come

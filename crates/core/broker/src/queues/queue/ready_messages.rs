@@ -317,8 +317,8 @@ impl ReadyMessages {
     }
 
     /// Some messages that are only in memory.
-    pub(crate) fn unstored(&self, max: usize) -> Vec<UnstoredMessage> {
-        let level = self.levels.iter().rev().find(|level| level.index.unstored_len() > 0);
+    pub(crate) fn unstored(&mut self, max: usize) -> Vec<UnstoredMessage> {
+        let level = self.levels.iter_mut().rev().find(|level| level.index.unstored_len() > 0);
         level.map(|level| level.index.unstored(max)).unwrap_or_default()
     }
 

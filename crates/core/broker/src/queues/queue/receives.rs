@@ -53,10 +53,10 @@ impl WaitingReceives {
         Some(receive)
     }
 
-    /// Takes one that waits no longer.
-    pub(crate) fn pop_ended(&mut self, now: Timestamp) -> Option<ReceiveId> {
+    /// Takes one that has waited for so much longer than it wanted to.
+    pub(crate) fn pop_ended(&mut self, now: Timestamp, patience_ms: u64) -> Option<ReceiveId> {
         let (until, id) = *self.by_end.first()?;
-        if until > now {
+        if until.plus_ms(patience_ms) > now {
             return None;
         }
         self.remove(id);

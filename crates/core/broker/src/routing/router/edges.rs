@@ -80,13 +80,20 @@ impl Edges {
         Some(self.next as BindingKey)
     }
 
-    /// Whether a binding of that number leads there.
-    pub(super) fn leads_to(&self, key: BindingKey, target: Target) -> bool {
-        self.edges.get(key as usize).is_some_and(|edge| edge.target == target)
+    /// Whether a binding of that number has that end.
+    pub(super) fn has_end(&self, key: BindingKey, end: Target) -> bool {
+        let edge = self.edges.get(key as usize);
+        edge.is_some_and(|edge| edge.target == end || Target::Exchange(edge.source) == end)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Edge> {
-        self.edges.iter().map(|(_, edge)| edge)
+    /// The binding of a number, if it is in use.
+    pub(super) fn find_at(&self, key: BindingKey) -> Option<&Edge> {
+        self.edges.get(key as usize)
+    }
+
+    /// All numbers in use are below this.
+    pub(super) fn places(&self) -> usize {
+        self.edges.capacity()
     }
 }
 

@@ -1,9 +1,12 @@
 //! Taking bindings, queues and exchanges away, and with them the exchanges that auto-delete.
 
 use quelea_model::{QueueId, Table};
+use rustc_hash::FxHashSet;
 
 use super::edges::{self, Edge};
-use super::{Binding, BindingKey, Destination, ExchangeKey, ExchangeSpec, Router, Target};
+use super::{
+    Binding, BindingKey, Destination, ExchangeKey, ExchangeSpec, LeavingExchange, Router, Target,
+};
 use crate::error::{DefaultExchange, ExchangeError};
 use crate::routing::binding::Removed;
 use crate::routing::exchange::RESERVED_PREFIX;
@@ -44,7 +47,8 @@ impl Router {
         Ok(removed)
     }
 
-    /// Deletes an exchange and the bindings at both of its ends.
+    /// Deletes an exchange: nothing is routed through it any more, and its name is free. The bindings at its
+    /// ends are left to [`Router::go_on_removing`].
     ///
     /// # Errors
     /// [`ExchangeError`].
@@ -52,54 +56,117 @@ impl Router {
         if name.is_empty() {
             return Err(DefaultExchange.into());
         }
-        let vhost = || self.vhost.clone();
         if name.starts_with(RESERVED_PREFIX) {
-            return Err(ExchangeError::System { exchange: name.to_owned(), vhost: vhost() });
+            let (exchange, vhost) = (name.to_owned(), self.vhost.clone());
+            return Err(ExchangeError::System { exchange, vhost });
         }
         let Some(key) = self.exchange_names.get(name).copied() else {
             return Err(self.no_such_exchange(name).into());
         };
-        let exchange = &self.exchanges[key.0 as usize];
-        if if_unused && !exchange.outgoing.is_empty() {
-            let exchange = exchange.spec.name.clone();
-            return Err(ExchangeError::InUse { exchange, vhost: vhost() });
+        if if_unused && self.is_source(key) {
+            let (exchange, vhost) = (self.exchanges[key.0 as usize].spec.name.clone(), &self.vhost);
+            return Err(ExchangeError::InUse { exchange, vhost: vhost.clone() });
         }
         let mut removed = Removed::default();
-        self.remove_exchanges(vec![key], &mut removed);
+        self.begin_exchange_removal(key, &mut removed);
         Ok(removed)
+    }
+
+    /// Whether an exchange has bindings as a source, but those to what is being removed.
+    fn is_source(&mut self, key: ExchangeKey) -> bool {
+        let exchange = &self.exchanges[key.0 as usize];
+        if self.leaving.is_empty() {
+            return !exchange.outgoing.is_empty();
+        }
+        let stays = |edge: &BindingKey| !self.leaving.contains_key(&self.edges.get(*edge).target);
+        let looked_at = exchange.outgoing.iter().take_while(|edge| !stays(edge)).count();
+        self.steps += looked_at as u64;
+        looked_at < exchange.outgoing.len()
     }
 
     /// Forgets a queue, but for its bindings: nothing is routed to it any more, and its name is free.
     pub(crate) fn begin_queue_removal(&mut self, id: QueueId) {
+        if self.leaving.contains_key(&Target::Queue(id)) {
+            return;
+        }
         let Some(queue) = self.queues.get_mut(&id) else { return };
-        let edges = std::mem::take(&mut queue.incoming).into_iter();
+        let edges = std::mem::take(&mut queue.incoming);
         self.queue_names.remove(&queue.name);
-        self.leaving.insert(id, edges);
+        self.leaving.insert(Target::Queue(id), edges.into_iter().chain(FxHashSet::default()));
         self.epoch += 1;
     }
 
-    /// Takes away `max` bindings at most of a queue that is being removed. Returns what went, and whether it
-    /// was all.
-    pub(crate) fn go_on_removing_queue(&mut self, id: QueueId, max: usize) -> (Removed, bool) {
-        let mut removed = Removed::default();
-        let Some(mut left) = self.leaving.remove(&id) else { return (removed, true) };
-        // Some may be gone with their exchange, and their numbers may be others' by now.
-        let is_its = |key: &BindingKey| self.edges.leads_to(*key, Target::Queue(id));
-        let edges: Vec<BindingKey> = left.by_ref().take(max).filter(is_its).collect();
-        self.remove_edges(&edges, &mut removed);
-        let is_done = left.len() == 0;
-        if is_done {
-            self.queues.remove(&id);
-        } else {
-            self.leaving.insert(id, left);
+    /// The same of an exchange. One without bindings is gone.
+    fn begin_exchange_removal(&mut self, key: ExchangeKey, removed: &mut Removed) {
+        self.epoch += 1;
+        let exchange = &mut self.exchanges[key.0 as usize];
+        removed.exchanges.push(exchange.spec.clone());
+        self.exchange_names.remove(&exchange.spec.name);
+        let outgoing = std::mem::take(&mut exchange.outgoing);
+        let incoming = std::mem::take(&mut exchange.incoming);
+        if outgoing.is_empty() && incoming.is_empty() {
+            self.exchanges.remove(key.0 as usize);
+            return;
         }
-        (removed, is_done)
+        self.leaving.insert(Target::Exchange(key), outgoing.into_iter().chain(incoming));
+        self.exchanges_leaving += 1;
+        let ExchangeSpec { name, durable, .. } = &exchange.spec;
+        self.begun.push(LeavingExchange { key, name: name.clone(), durable: *durable });
+    }
+
+    /// Whether bindings are left of something that is being removed.
+    pub(crate) fn is_removing(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// The exchanges whose removal has begun since the last call.
+    pub(crate) fn take_begun(&mut self) -> Vec<LeavingExchange> {
+        std::mem::take(&mut self.begun)
+    }
+
+    /// Takes away `max` bindings at most of what is being removed. Returns what went, how many bindings it
+    /// looked at, and whether it was all.
+    pub(crate) fn go_on_removing(&mut self, target: Target, max: usize) -> (Removed, usize, bool) {
+        let mut removed = Removed::default();
+        let Some(mut left) = self.leaving.remove(&target) else { return (removed, 0, true) };
+        let next: Vec<BindingKey> = left.by_ref().take(max).collect();
+        let is_done = left.size_hint().1 == Some(0);
+        self.leaving.insert(target, left);
+        for key in &next {
+            // Some are gone with their other end, and their numbers may be others' by now.
+            if self.edges.has_end(*key, target) {
+                self.remove_edges(&[*key], &mut removed);
+            }
+        }
+        if is_done {
+            self.leaving.remove(&target);
+            match target {
+                Target::Queue(id) => drop(self.queues.remove(&id)),
+                Target::Exchange(key) => {
+                    self.exchanges_leaving -= 1;
+                    self.exchanges.remove(key.0 as usize);
+                }
+            }
+        }
+        (removed, next.len(), is_done)
     }
 
     #[cfg(test)]
     pub(crate) fn remove_queue(&mut self, id: QueueId) -> Removed {
         self.begin_queue_removal(id);
-        self.go_on_removing_queue(id, usize::MAX).0
+        let removed = self.go_on_removing(Target::Queue(id), usize::MAX).0;
+        self.finish_removing(removed)
+    }
+
+    /// Goes on until nothing is being removed.
+    #[cfg(test)]
+    pub(crate) fn finish_removing(&mut self, mut removed: Removed) -> Removed {
+        while let Some(target) = self.leaving.keys().next().copied() {
+            let (more, ..) = self.go_on_removing(target, usize::MAX);
+            removed.bindings.extend(more.bindings);
+            removed.exchanges.extend(more.exchanges);
+        }
+        removed
     }
 
     /// Removes an exchange that auto-deletes and has no bindings as a source.
@@ -107,7 +174,7 @@ impl Router {
         let mut removed = Removed::default();
         let key = self.exchange_names.get(name).copied();
         if let Some(key) = key.filter(|key| self.is_unused(*key)) {
-            self.remove_exchanges(vec![key], &mut removed);
+            self.begin_exchange_removal(key, &mut removed);
         }
         removed
     }
@@ -143,44 +210,23 @@ impl Router {
         Some(exchange.spec)
     }
 
-    /// Removes bindings, and the auto-delete exchanges whose last binding as a source went.
+    /// Removes bindings, and begins to remove the auto-delete exchanges whose last binding as a source went.
     fn remove_edges(&mut self, edges: &[BindingKey], removed: &mut Removed) {
-        let mut doomed = Vec::new();
+        self.epoch += 1;
         for key in edges {
             let source = self.edges.get(*key).source;
             removed.bindings.push(self.remove_edge(*key));
             if self.is_unused(source) {
-                doomed.push(source);
+                self.begin_exchange_removal(source, removed);
             }
-        }
-        self.remove_exchanges(doomed, removed);
-    }
-
-    /// Removes exchanges with the bindings at both of their ends, then those that auto-delete for
-    /// it, and so on. None is doomed twice: only one that still had a binding can become unused.
-    fn remove_exchanges(&mut self, mut doomed: Vec<ExchangeKey>, removed: &mut Removed) {
-        self.epoch += 1;
-        while let Some(key) = doomed.pop() {
-            let exchange = &self.exchanges[key.0 as usize];
-            let mut edges: Vec<BindingKey> =
-                exchange.outgoing.union(&exchange.incoming).copied().collect();
-            edges.sort_unstable();
-            for edge in edges {
-                let source = self.edges.get(edge).source;
-                removed.bindings.push(self.remove_edge(edge));
-                if source != key && self.is_unused(source) {
-                    doomed.push(source);
-                }
-            }
-            let exchange = self.exchanges.remove(key.0 as usize);
-            self.exchange_names.remove(&exchange.spec.name);
-            removed.exchanges.push(exchange.spec);
         }
     }
 
-    fn is_unused(&self, exchange: ExchangeKey) -> bool {
-        let exchange = &self.exchanges[exchange.0 as usize];
-        exchange.spec.auto_delete && exchange.outgoing.is_empty()
+    fn is_unused(&self, key: ExchangeKey) -> bool {
+        let exchange = &self.exchanges[key.0 as usize];
+        exchange.spec.auto_delete
+            && exchange.outgoing.is_empty()
+            && !self.leaving.contains_key(&Target::Exchange(key))
     }
 
     /// The binding is taken out of both ends.

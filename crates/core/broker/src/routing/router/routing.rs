@@ -8,7 +8,7 @@ use quelea_model::{PropertyView, QueueId, Table};
 use super::matcher::Matcher;
 use super::{ExchangeKey, Router, carbon_copy};
 use crate::routing::exchange::RouteError;
-use crate::routing::exchange::targets::RouteMatches;
+use crate::routing::exchange::targets::{RouteMatches, Target};
 use crate::routing::route_cache::Route;
 
 impl Router {
@@ -65,7 +65,8 @@ impl Router {
         let mut topic_steps = 0;
         for _ in 0..=EXCHANGE_HOPS_MAX {
             for exchange in level.drain(..) {
-                topic_steps += self.visit(exchange, keys, headers, &mut found);
+                let left = ROUTE_STEPS_MAX - topic_steps;
+                topic_steps += self.visit(exchange, keys, headers, &mut found, left);
                 if topic_steps > ROUTE_STEPS_MAX {
                     self.found = found;
                     return Err(RouteError::TooManySteps { max: ROUTE_STEPS_MAX });
@@ -86,13 +87,14 @@ impl Router {
         Ok(queues)
     }
 
-    /// Returns the steps through the patterns of a topic exchange.
+    /// Returns the steps through the patterns of a topic exchange: as soon as they are more than `steps_max` it gives up.
     fn visit(
         &mut self,
         key: ExchangeKey,
         keys: &[&str],
         headers: &mut Headers<'_>,
         found: &mut RouteMatches,
+        steps_max: u64,
     ) -> u64 {
         let exchange = &mut self.exchanges[key.0 as usize];
         if exchange.visited == self.search {
@@ -113,7 +115,7 @@ impl Router {
             matcher => {
                 for key in keys {
                     topic_steps += matcher.matches_key(key, found);
-                    if topic_steps > ROUTE_STEPS_MAX {
+                    if topic_steps > steps_max {
                         break;
                     }
                 }
@@ -122,9 +124,11 @@ impl Router {
         }
         self.steps += (found.queues.len() - before.0 + found.exchanges.len() - before.1) as u64;
         if !self.leaving.is_empty() {
-            let found_here = found.queues.split_off(before.0);
-            let stays = |queue: &QueueId| !self.leaving.contains_key(queue);
-            found.queues.extend(found_here.into_iter().filter(stays));
+            let stays = |end: Target| !self.leaving.contains_key(&end);
+            let queues = found.queues.split_off(before.0).into_iter();
+            found.queues.extend(queues.filter(|queue| stays(Target::Queue(*queue))));
+            let exchanges = found.exchanges.split_off(before.1).into_iter();
+            found.exchanges.extend(exchanges.filter(|key| stays(Target::Exchange(*key))));
         }
         let matched = before != (found.queues.len(), found.exchanges.len());
         let alternate = if matched { None } else { exchange.spec.alternate() };

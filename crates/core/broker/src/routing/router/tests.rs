@@ -1,7 +1,7 @@
 mod against_naive;
 
 use bytes::BytesMut;
-use quelea_model::limits::EXCHANGE_HOPS_MAX;
+use quelea_model::limits::{EXCHANGE_HOPS_MAX, ROUTE_STEPS_MAX, TOPIC_STEPS_MAX};
 use quelea_model::{Properties, PropertyView};
 
 use super::*;
@@ -9,6 +9,16 @@ use crate::routing::binding::Removed;
 use crate::routing::exchange::RouteError;
 
 const PLAIN: [u8; 2] = [0, 0];
+
+impl Router {
+    fn exchanges(&self) -> impl Iterator<Item = &ExchangeSpec> {
+        self.exchanges_at(0..self.exchange_places() as u32)
+    }
+
+    fn bindings(&self) -> impl Iterator<Item = Binding> {
+        self.bindings_at(0..self.binding_places() as u32)
+    }
+}
 
 fn router() -> Router {
     Router::new(VhostName::parse("/").unwrap())
@@ -42,7 +52,7 @@ fn to_exchange(name: &str) -> Destination {
     Destination::Exchange(exchange_name(name))
 }
 
-fn add_queues(router: &mut Router, ids: std::ops::Range<u32>) {
+fn add_queues(router: &mut Router, ids: Range<u32>) {
     for id in ids {
         router.add_queue(&QueueName::parse(&format!("q{id}")).unwrap(), QueueId(id), true);
     }
@@ -297,6 +307,7 @@ fn a_deleted_exchange_takes_the_bindings_at_both_ends_with_it() {
     let error = router.delete("x", true).unwrap_err();
     assert_eq!(error.to_string(), "exchange 'x' in vhost '/' in use");
     let removed = router.delete("x", false).unwrap();
+    let removed = router.finish_removing(removed);
     assert_eq!((removed.bindings.len(), removed.exchanges.len()), (3, 1));
     assert!(route(&mut router, "amq.fanout", "k").is_empty());
     assert_eq!(router.binding_count(), 0);
@@ -431,7 +442,7 @@ fn a_route_that_is_cached_is_shared() {
 }
 
 #[test]
-fn a_pattern_that_could_hold_up_an_exchange_is_refused_with_the_limit_and_nothing_else() {
+fn only_a_pattern_that_could_hold_up_an_exchange_is_refused() {
     let mut router = router();
     add_queues(&mut router, 1..2);
     bind(&mut router, "amq.topic", &queue(1), "a.#");
@@ -454,4 +465,40 @@ fn a_pattern_that_could_hold_up_an_exchange_is_refused_with_the_limit_and_nothin
     assert_eq!(route(&mut router, "amq.topic", &("b.a.".repeat(8) + "b")), [1]);
     router.unbind("amq.topic", &queue(1), &pattern, &Table::new()).unwrap();
     assert!(route(&mut router, "amq.topic", &("b.a.".repeat(8) + "b")).is_empty());
+}
+
+#[test]
+fn a_message_whose_keys_take_too_many_steps_is_refused_with_the_limit() {
+    let mut router = router();
+    add_queues(&mut router, 1..2);
+    router.declare(spec("next", ExchangeKind::Topic)).unwrap();
+    bind(&mut router, "amq.topic", &to_exchange("next"), "#");
+    let words: Vec<String> = (0..60).map(|n| format!("{n:02}")).collect();
+    for (exchange, word) in
+        ["amq.topic", "next"].iter().flat_map(|x| words.iter().map(move |w| (x, w)))
+    {
+        bind(&mut router, exchange, &queue(1), &format!("#.{word}.#.b.#.c.#.d.#.e.#.f.#.z"));
+    }
+    let key = |n: usize| format!("{}.b.c.d.e.f.n{n}", words.join("."));
+    let copies = |count: usize| -> Vec<String> { (0..count).map(key).collect() };
+    let route = |router: &mut Router, count: usize| {
+        let copies = copies(count);
+        let copies: Vec<&str> = copies.iter().map(String::as_str).collect();
+        let properties = headers(&[("CC", keys(&copies))]);
+        router.route("amq.topic", "key", PropertyView::new(&properties)).map(drop)
+    };
+    let _ = router.take_steps();
+    route(&mut router, 100).unwrap();
+    let steps = router.take_steps() / 100;
+    let most = usize::try_from(ROUTE_STEPS_MAX / steps).unwrap();
+    assert!((300..900).contains(&most), "{steps} steps for a key");
+    route(&mut router, most - 20).unwrap();
+    let _ = router.take_steps();
+    let refused = route(&mut router, most + 20).unwrap_err();
+    assert_eq!(refused, RouteError::TooManySteps { max: ROUTE_STEPS_MAX });
+    // And it did not take many more to find that out.
+    let steps = router.take_steps();
+    let listed = most as u64 + 20;
+    assert!(steps <= ROUTE_STEPS_MAX + TOPIC_STEPS_MAX + listed, "{steps} steps");
+    assert!(route_with(&mut router, "amq.topic", "another", &PLAIN).is_empty(), "others go on");
 }

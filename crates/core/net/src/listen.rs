@@ -5,8 +5,8 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Connections that the kernel keeps for us until we accept them.
-const BACKLOG: i32 = 1024;
+/// Connections that the kernel keeps for us until we accept them: all clients may come at once after a failover.
+const BACKLOG: i32 = 4_096;
 
 /// Why an address cannot be listened on.
 #[derive(Debug, thiserror::Error)]

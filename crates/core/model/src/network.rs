@@ -1,6 +1,6 @@
 //! Which addresses count as one peer.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What limits and turns by address go by: of IPv6 the network of 64 bits, since a customer has all of it.
 #[must_use]

@@ -1,0 +1,55 @@
+//! How fast a crowded queue is consumed from, and who publishes into it: by this
+//! `messaging/flow_control.rs` slows publishers down.
+
+use quelea_model::Timestamp;
+
+/// What a consumer takes each second at least, if it does nothing else: a message in 2 ms. Work of its
+/// own, a query or a file, takes longer.
+const TAKEN_PER_S_MIN: u64 = 500;
+
+/// How many windows make the rate: a pause in which a client collects its garbage is not the end.
+const WINDOWS: u64 = 4;
+
+/// What publishers may of what was taken, in eighths: the backlog shrinks.
+const SHARE_EIGHTHS: u64 = 7;
+
+#[derive(Debug)]
+pub(crate) struct Pace {
+    measured_at: Timestamp,
+    /// The queue's deliveries until then.
+    delivered: u64,
+    /// Messages that its consumers take each second; `None` before the first window's end.
+    taken_per_s: Option<u64>,
+    /// Whether publishers are slowed down.
+    pub(crate) is_slowing: bool,
+    /// Connections that wait because of it.
+    pub(crate) held: u64,
+    /// Those that waited in the last window.
+    sharers: u64,
+}
+
+impl Pace {
+    pub(crate) const fn new(delivered: u64, now: Timestamp) -> Self {
+        let measured_at = now;
+        Self { measured_at, delivered, taken_per_s: None, is_slowing: false, held: 0, sharers: 0 }
+    }
+
+    /// A window has ended, with so many deliveries in all, to so many consumers.
+    pub(crate) fn measure(&mut self, delivered: u64, consumers: usize, now: Timestamp) {
+        let elapsed_ms = now.since_ms(self.measured_at).max(1);
+        let measured_per_s = (delivered - self.delivered) * 1_000 / elapsed_ms;
+        let known_per_s = self.taken_per_s.unwrap_or(measured_per_s);
+        let taken_per_s = (known_per_s * (WINDOWS - 1) + measured_per_s) / WINDOWS;
+        self.taken_per_s = Some(taken_per_s);
+        self.is_slowing = taken_per_s >= TAKEN_PER_S_MIN * consumers as u64;
+        (self.measured_at, self.delivered) = (now, delivered);
+        self.sharers = std::mem::take(&mut self.held);
+    }
+
+    /// What each of those who waited may publish in the next window.
+    pub(crate) fn share(&self, window_ms: u64) -> u32 {
+        let taken = self.taken_per_s.unwrap_or(0) * window_ms / 1_000;
+        let share = taken * SHARE_EIGHTHS / 8 / self.sharers.max(1);
+        u32::try_from(share).unwrap_or(u32::MAX).max(1)
+    }
+}

@@ -1,0 +1,197 @@
+//! Publishers follow consumers that take as fast as they are given, and nobody else.
+
+use quelea_broker::{BrokerConfig, Consume};
+
+use crate::broker_test::{BrokerTest, StoreKind};
+use crate::served_in_between::{declare, publish};
+
+/// Publishers feel nothing before so many messages wait.
+const CROWDED: u64 = 4_096;
+
+/// No publisher waits for longer.
+const HELD_MS_MAX: u64 = 11;
+
+/// What is published and taken in each millisecond.
+struct Load {
+    publishers: &'static [&'static str],
+    consumers: &'static [&'static str],
+    /// By each publisher, as long as it is not held back.
+    offered: usize,
+    /// By each consumer, in so many milliseconds each.
+    taken: usize,
+    taken_every_ms: u64,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Played {
+    published: Vec<u64>,
+    /// Milliseconds in a row that one publisher was held back for, at most.
+    held_ms: u64,
+}
+
+impl Played {
+    fn total(&self) -> u64 {
+        self.published.iter().sum()
+    }
+}
+
+fn new_test() -> BrokerTest {
+    let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Memory);
+    declare(&mut test, "owner", "q", false);
+    test
+}
+
+fn consume(test: &mut BrokerTest, client: &str) {
+    let channel = test.client(client).channel;
+    test.broker.set_prefetch(test.now, channel, 100, false);
+    let request = Consume { queue: String::from("q"), ..Consume::default() };
+    test.broker.consume(test.now, channel, &request).unwrap();
+}
+
+fn acknowledge(test: &mut BrokerTest, client: &str, count: usize) {
+    let state = test.client(client);
+    let (channel, count) = (state.channel, count.min(state.held.len()));
+    let last = state.held.drain(..count).next_back();
+    if let Some(last) = last {
+        test.broker.ack(test.now, channel, last.delivery_tag, true).unwrap();
+    }
+    test.client(client).inbox.clear();
+}
+
+fn is_held(test: &mut BrokerTest, client: &str) -> bool {
+    let connection = test.client(client).connection;
+    test.broker.is_held(connection)
+}
+
+fn play(test: &mut BrokerTest, load: &Load, ms: u64) -> Played {
+    let mut played = Played { published: vec![0; load.publishers.len()], held_ms: 0 };
+    let mut held_ms = vec![0; load.publishers.len()];
+    for at in 0..ms {
+        for (n, publisher) in load.publishers.iter().enumerate() {
+            for _ in 0..load.offered {
+                if is_held(test, publisher) {
+                    break;
+                }
+                publish(test, publisher, "q");
+                played.published[n] += 1;
+            }
+        }
+        if at % load.taken_every_ms == 0 {
+            for consumer in load.consumers {
+                acknowledge(test, consumer, load.taken);
+            }
+        }
+        test.wait(1);
+        for (n, publisher) in load.publishers.iter().enumerate() {
+            held_ms[n] = if is_held(test, publisher) { held_ms[n] + 1 } else { 0 };
+            played.held_ms = played.held_ms.max(held_ms[n]);
+        }
+    }
+    played
+}
+
+fn ready(test: &BrokerTest) -> u64 {
+    test.broker.queue("/", "q").unwrap().messages_ready
+}
+
+#[test]
+fn publishers_follow_consumers_that_do_nothing_but_take() {
+    let mut test = new_test();
+    consume(&mut test, "reader");
+    let load = Load {
+        publishers: &["p1", "p2"],
+        consumers: &["reader"],
+        offered: 100,
+        taken: 20,
+        taken_every_ms: 1,
+    };
+    play(&mut test, &load, 500);
+    let before = ready(&test);
+    let played = play(&mut test, &load, 2_000);
+    let taken = 2_000 * 20;
+    assert!(ready(&test) <= before.max(2 * CROWDED), "{} wait, then {}", before, ready(&test));
+    assert!(ready(&test) >= CROWDED / 4, "the consumers never run dry");
+    assert!(played.total() > taken * 3 / 4 && played.total() < taken * 5 / 4, "{played:?}");
+    let (least, most) = (played.published.iter().min(), played.published.iter().max());
+    assert!(*least.unwrap() * 4 > *most.unwrap() * 3, "{played:?}: each has its share");
+    assert!(played.held_ms <= HELD_MS_MAX, "{played:?}");
+    assert!(test.broker.overview().counters.slowed > 100);
+}
+
+#[test]
+fn consumers_with_work_of_their_own_hold_nobody_back() {
+    let mut test = new_test();
+    consume(&mut test, "worker");
+    let load = Load {
+        publishers: &["p"],
+        consumers: &["worker"],
+        offered: 100,
+        taken: 1,
+        taken_every_ms: 4,
+    };
+    let played = play(&mut test, &load, 1_000);
+    assert_eq!(played.total(), 100_000);
+}
+
+#[test]
+fn a_queue_without_consumers_holds_nobody_back() {
+    let mut test = new_test();
+    let (publishers, consumers) = (&["p"], &[]);
+    let load = Load { publishers, consumers, offered: 100, taken: 0, taken_every_ms: 1 };
+    assert_eq!(play(&mut test, &load, 1_000).total(), 100_000);
+}
+
+#[test]
+fn who_consumes_too_is_never_held_back() {
+    let mut test = new_test();
+    consume(&mut test, "both");
+    let both = &["both"];
+    let load =
+        Load { publishers: both, consumers: both, offered: 100, taken: 20, taken_every_ms: 1 };
+    assert_eq!(play(&mut test, &load, 1_000).total(), 100_000);
+}
+
+#[test]
+fn whatever_becomes_of_the_queue_publishers_are_resumed() {
+    type End = fn(&mut BrokerTest);
+    let ends: [(&str, End); 4] = [
+        ("nothing", |_| {}),
+        ("its consumer goes", |test| {
+            let (now, connection) = (test.now, test.client("reader").connection);
+            test.broker.close_connection(now, connection);
+        }),
+        ("it is purged", |test| {
+            let channel = test.client("owner").channel;
+            test.broker.purge_queue(test.now, channel, "q").unwrap();
+        }),
+        ("it is deleted", |test| {
+            let channel = test.client("owner").channel;
+            test.broker.delete_queue(test.now, channel, "q", false, false).unwrap();
+        }),
+    ];
+    for (what, end) in ends {
+        let mut test = new_test();
+        consume(&mut test, "reader");
+        let load = Load {
+            publishers: &["p"],
+            consumers: &["reader"],
+            offered: 100,
+            taken: 20,
+            taken_every_ms: 1,
+        };
+        play(&mut test, &load, 500);
+        let waits = (0..100).any(|_| {
+            play(&mut test, &load, 1);
+            is_held(&mut test, "p")
+        });
+        assert!(waits, "{what}: it is held back first");
+        test.resumed.clear();
+        end(&mut test);
+        test.wait(HELD_MS_MAX);
+        let connection = test.client("p").connection;
+        assert!(test.resumed.contains(&connection), "{what}");
+        assert!(!is_held(&mut test, "p"), "{what}");
+        test.wait(1_000);
+        assert_eq!(test.broker.deadline(), None, "{what}: nothing is left to wait for");
+    }
+}

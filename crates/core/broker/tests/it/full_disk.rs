@@ -1,0 +1,100 @@
+//! A full disk gets its space back by what consumers take, whatever else the log has to keep.
+
+use quelea_broker::{BrokerConfig, Fifo, QueueAttributes, QueueSettings, Receive, Send};
+use quelea_model::{Properties, QueueId};
+
+use crate::broker_test::{BrokerTest, StoreKind};
+
+const SEGMENT_BYTES: u32 = 64 * 1024;
+
+fn create_fifo(test: &mut BrokerTest) -> QueueId {
+    let fifo = Some(Fifo { deduplicates_by_group: false });
+    let settings = QueueSettings { fifo, ..QueueSettings::default() };
+    let attributes = QueueAttributes { settings, ..QueueAttributes::default() };
+    let (queue, _) = test.broker.create_queue(test.now, "/", "q", attributes).unwrap();
+    test.settle();
+    queue
+}
+
+fn send(test: &mut BrokerTest, queue: QueueId, n: u64) {
+    let properties = Properties { delivery_mode: Some(2), ..Properties::default() };
+    let send = Send {
+        properties: properties.to_bytes(),
+        body: vec![7; 10].into(),
+        delay_ms: None,
+        group: Some(format!("group {n}").into()),
+        deduplication: Some(format!("id {n}").into()),
+        message_id: [0; 16],
+    };
+    test.broker.send(test.now, queue, vec![send]).unwrap().0.remove(0).unwrap();
+}
+
+#[test]
+fn publishers_go_on_when_ids_that_count_no_more_leave_room() {
+    let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Log(SEGMENT_BYTES));
+    let queue = create_fifo(&mut test);
+    test.set_disk_capacity(8 * u64::from(SEGMENT_BYTES));
+    let mut sent = 0;
+    while test.broker.publishers_blocked().is_none() {
+        send(&mut test, queue, sent);
+        test.settle();
+        sent += 1;
+        assert!(sent < 100_000, "the disk never got full");
+    }
+    let end = test.now.plus_ms(7 * 60_000);
+    while test.broker.publishers_blocked().is_some() {
+        let deadline = test.broker.deadline().expect("the store is looked at again");
+        test.now = test.now.max(deadline);
+        assert!(test.now < end, "{:?}", test.broker.publishers_blocked());
+        while test.turn() {}
+    }
+    assert_eq!(test.blocked.last(), Some(&None));
+}
+
+/// A checkpoint repeats the deduplication ids in the log, so they need room of their own.
+#[test]
+fn deduplication_ids_do_not_take_the_room_that_frees_a_full_disk() {
+    let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Log(SEGMENT_BYTES));
+    let queue = create_fifo(&mut test);
+    test.set_disk_capacity(10 * u64::from(SEGMENT_BYTES));
+    let (mut sent, mut looks) = (0_u64, 0);
+    // Now and then it only waits for its next file.
+    while looks < 5 {
+        if !test.broker.accepts_publishes() {
+            looks += 1;
+            test.now = test.now.plus_ms(1_000);
+            test.settle();
+            continue;
+        }
+        looks = 0;
+        send(&mut test, queue, sent);
+        sent += 1;
+        test.settle();
+        assert!(sent < 100_000, "the disk never got full");
+    }
+    assert!(sent > 500, "{sent} were sent");
+    let mut deleted = 0;
+    while deleted < sent {
+        let receive = Receive { max: 10, visibility_timeout_ms: 60_000, wait_ms: 0, attempt: None };
+        let id = test.broker.receive(test.now, queue, receive).unwrap();
+        test.settle();
+        let received = test.received.remove(&id).flatten().unwrap_or_default();
+        assert!(!received.is_empty(), "{deleted} of {sent}");
+        let receipts: Vec<_> = received.iter().map(|message| message.receipt).collect();
+        test.broker.delete_messages(test.now, queue, &receipts).unwrap();
+        deleted += receipts.len() as u64;
+        test.settle();
+    }
+    for _ in 0..20 {
+        test.settle();
+        test.now = test.now.plus_ms(1_000);
+    }
+    let stats = test.broker.overview().store;
+    assert!(test.broker.accepts_publishes(), "{:?}, {stats:?}", test.broker.publishers_blocked());
+    // The ids still count, also for who starts from that checkpoint.
+    assert_eq!(stats.live, 0);
+    test.crash(0);
+    let queue = test.broker.queue_id("/", "q").unwrap();
+    send(&mut test, queue, 0);
+    assert_eq!(test.broker.queue("/", "q").unwrap().messages_ready, 0, "it was sent before");
+}
